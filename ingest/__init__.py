@@ -1,0 +1,1 @@
+"""From dump folders to the warehouse's tables: find, read, join, write."""

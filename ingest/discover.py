@@ -1,0 +1,88 @@
+"""Finds the dumps among a path's files: which files belong to one module."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from . import kinds, sections
+from .lines import DumpError
+from .sources import SourceFile
+
+_KIND_OF_PART = {
+    sections.BUFFER_ASSIGNMENT: kinds.BUFFER_ASSIGNMENT,
+    sections.USED_VALUES: kinds.USED_VALUES,
+    sections.LIVE_RANGE: kinds.LIVE_RANGE,
+    sections.USAGE_REPORT: kinds.USAGE_REPORT,
+    sections.HLO: kinds.HLO,
+}
+
+
+@dataclass
+class Dump:
+    """The files of one module as dumped: what its name says, and each file's kind."""
+
+    workload: str
+    stem: str
+    target: str | None = None
+    files: dict[str, SourceFile] = field(default_factory=dict)
+    name: kinds.DumpName = field(init=False)
+    occurrence: int = 1
+
+    @property
+    def oom(self) -> bool:
+        """XLA leaves this file only where it gave up after buffer assignment."""
+        return kinds.OOM_HLO in self.files
+
+
+def is_wanted(name: str) -> bool:
+    """Whether a file of this name may be part of a dump."""
+    return kinds.kind_of(name) is not None or kinds.may_be_renamed(name)
+
+
+def find_dumps(files: Iterable[SourceFile], *, named_file: bool = False) -> list[Dump]:
+    """Group files to dumps, in the order of workload and module number.
+
+    A file whose name says nothing is recognised by its first bytes; `named_file` says that
+    the user gave this very file, so that whatever its name it is looked at.
+    """
+    dumps: dict[tuple[str, str], Dump] = {}
+    for file in files:
+        known = kinds.kind_of(file.path.name)
+        if known is None:
+            if not named_file and not kinds.may_be_renamed(file.path.name):
+                continue
+            known = _recognised(file)
+            if known is None:
+                continue
+        key = (file.path.parent.as_posix(), known.stem)
+        dump = dumps.setdefault(key, Dump(*key))
+        dump.target = dump.target or known.target
+        dump.files[known.kind] = file
+    found = [dump for dump in dumps.values() if not dump.files.keys().isdisjoint(kinds.MAIN_KINDS)]
+    for dump in found:
+        dump.name = kinds.parse_stem(dump.stem, dump.target)
+    found.sort(key=lambda dump: (dump.workload, dump.name.module_number or 0, dump.stem))
+    _count_occurrences(found)
+    return found
+
+
+def _recognised(file: SourceFile) -> kinds.FileKind | None:
+    try:
+        part = sections.sniff(file.read(sections.SNIFFED_BYTES))
+    except DumpError:
+        return None
+    if part is None:
+        return None
+    stem = file.path.name
+    for ending in (".gz", ".zst", ".txt", ".hlo", ".log"):
+        stem = stem.removesuffix(ending)
+    return kinds.FileKind(stem, _KIND_OF_PART[part], None)
+
+
+def _count_occurrences(dumps: list[Dump]) -> None:
+    """Number the modules of one name within a workload from 1, in dump order."""
+    seen: dict[tuple[str, str], int] = defaultdict(int)
+    for dump in dumps:
+        key = (dump.workload, dump.name.module_name)
+        seen[key] += 1
+        dump.occurrence = seen[key]

@@ -1,0 +1,125 @@
+"""A dump's text as a column of lines, and errors that name the line.
+
+All readers work on whole columns of lines: one regular expression takes all lines of a
+kind apart at once, in Arrow's RE2, with no Python per line.
+"""
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# Ids and times are 32-bit integers in the warehouse. Sizes are bytes; the bound leaves room
+# to add up some thousand of them in 64 bits.
+LARGEST_ID = 2**31 - 1
+LARGEST_SIZE = 2**50
+
+
+class DumpError(ValueError):
+    """Text that is not what it should be. `line` counts from 1; None if no line is to blame."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Some lines of a file: their text, without line ends, and their numbers from 1."""
+
+    text: pa.LargeStringArray
+    numbers: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> "Lines":
+        """The lines for which `mask` holds."""
+        return Lines(self.text.filter(pa.array(mask)), self.numbers[mask])
+
+    def between(self, start: int, stop: int) -> "Lines":
+        """The lines from the start-th up to, not including, the stop-th."""
+        return Lines(self.text[start:stop], self.numbers[start:stop])
+
+    def starting(self, prefix: str) -> npt.NDArray[np.bool_]:
+        """Which lines start with `prefix`."""
+        return as_numpy(pc.starts_with(self.text, pattern=prefix))
+
+    def equal(self, text: str) -> npt.NDArray[np.bool_]:
+        """Which lines are `text`."""
+        return as_numpy(pc.equal(self.text, pa.scalar(text, self.text.type)))
+
+    def first(self) -> str:
+        """The first line's text; empty if there is none."""
+        return str(self.text[0]) if len(self) else ""
+
+    def extract(self, pattern: str, what: str) -> dict[str, pa.LargeStringArray]:
+        """The named groups of `pattern` in every line.
+
+        A group that took no part is the empty string. Raises DumpError at the first line
+        that does not match, with `what` was expected there.
+        """
+        matches = pc.extract_regex(self.text, pattern=pattern)
+        if matches.null_count:
+            self.refuse(as_numpy(pc.is_null(matches)), f"expected {what}")
+        return {field.name: matches.field(i) for i, field in enumerate(matches.type)}
+
+    def integers(self, texts: pa.LargeStringArray, *, most: int = LARGEST_ID) -> pa.Array:
+        """Decimal texts, one a line, as int32, or int64 for a larger `most`.
+
+        An empty text is null. Raises DumpError at the first number over `most`.
+        """
+        digits = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        # 18 digits fit 64 bits; longer ones could overflow in the cast itself.
+        wrong = pc.fill_null(pc.greater(pc.binary_length(digits), 18), False)
+        if not pc.any(wrong).as_py():
+            numbers = pc.cast(digits, pa.int64())
+            wrong = pc.fill_null(pc.greater(numbers, most), False)
+            if not pc.any(wrong).as_py():
+                return numbers if most > LARGEST_ID else numbers.cast(pa.int32())
+        self.refuse(as_numpy(wrong), f"a number is over {most}")
+
+    def refuse(self, mask: npt.NDArray[np.bool_], why: str) -> NoReturn:
+        """Raise DumpError at the first line for which `mask` holds."""
+        index = int(np.argmax(mask))
+        raise DumpError(f"{why}, found {excerpt(str(self.text[index]))}", int(self.numbers[index]))
+
+
+def split_lines(text: bytes) -> Lines:
+    """Take a file's bytes apart into lines; a last line end makes no further line.
+
+    Raises DumpError for an empty file and for bytes that are not UTF-8.
+    """
+    if not text.strip():
+        raise DumpError("the file is empty: dump the program again")
+    if b"\r\n" in text:
+        text = text.replace(b"\r\n", b"\n")
+    try:
+        whole = pa.array([text.removesuffix(b"\n")], pa.large_binary()).cast(pa.large_string())
+    except pa.ArrowInvalid:
+        raise DumpError(
+            "the file is binary or damaged, not the text of a dump", _line_of_bad_utf8(text)
+        ) from None
+    lines = pc.split_pattern(whole, pattern="\n").values
+    return Lines(lines, np.arange(1, len(lines) + 1))
+
+
+def as_numpy(array: pa.Array) -> npt.NDArray[np.bool_]:
+    """A boolean Arrow array as numpy's; nulls are not expected."""
+    return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def excerpt(text: str, length: int = 60) -> str:
+    """The beginning of `text`, quoted, for a message."""
+    return repr(text if len(text) <= length else text[: length - 1] + "…")
+
+
+def _line_of_bad_utf8(text: bytes) -> int:
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return text.count(b"\n", 0, error.start) + 1
+    return 1

@@ -1,0 +1,205 @@
+"""A module's figures: `occupancy` and `module_memory`, as the tables' comments define them."""
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .occupancy import Extents, Ints, changes, occupied_changes
+
+Columns = dict[str, npt.NDArray[np.int64]]
+
+
+def memory_tables(
+    allocations: pa.Table,
+    values: pa.Table,
+    live_ranges: pa.Table | None,
+    schedule: pa.Table | None,
+    *,
+    complete: bool,
+) -> dict[str, pa.Table]:
+    """`occupancy` and `module_memory` of a module's allocations, values and live ranges.
+
+    Without live ranges and schedule there is no peak: its figures are null and occupancy
+    has no rows. If the parts are not `complete`, all figures are null.
+    """
+    spaces = np.unique(allocations["memory_space"].to_numpy())
+    rows: list[dict[str, object]] = []
+    steps = []
+    lives = _lives(allocations, values, live_ranges) if live_ranges is not None else None
+    for space in spaces.tolist():
+        within = allocations.filter(pc.equal(allocations["memory_space"], space))
+        row: dict[str, object] = {"memory_space": space}
+        if complete:
+            row |= _allocation_figures(within)
+        if lives is not None and schedule is not None and len(schedule):
+            step = _occupancy(space, within, lives, len(schedule))
+            steps.append(step)
+            row |= _peak_figures(row, step, within, lives, schedule)
+        rows.append(row)
+    tables = {"module_memory": pa.Table.from_pylist(rows, schema=_MODULE_MEMORY)}
+    if steps:
+        tables["occupancy"] = pa.concat_tables(steps)
+    return tables
+
+
+_MODULE_MEMORY = pa.schema(
+    [
+        ("memory_space", pa.int32()),
+        *(
+            (f"{figure}_bytes", pa.int64())
+            for figure in (
+                "total",
+                "argument",
+                "output",
+                "alias",
+                "constant",
+                "thread_local",
+                "temp",
+                "peak",
+                "peak_live",
+                "fragmentation",
+                "padding",
+            )
+        ),
+        ("peak_time", pa.int32()),
+        ("peak_instruction_id", pa.int32()),
+        ("fragmentation", pa.float64()),
+    ]
+)
+
+
+def _allocation_figures(allocations: pa.Table) -> dict[str, object]:
+    is_parameter, live_out = allocations["is_parameter"], allocations["maybe_live_out"]
+    chosen = {
+        "argument": is_parameter,
+        "output": live_out,
+        "alias": pc.and_(is_parameter, live_out),
+        "constant": allocations["is_constant"],
+        "thread_local": allocations["is_thread_local"],
+        "temp": allocations["is_temp"],
+    }
+    size = allocations["size_bytes"]
+    figures: dict[str, object] = {
+        f"{figure}_bytes": pc.sum(size.filter(mask)).as_py() or 0 for figure, mask in chosen.items()
+    }
+    return {"total_bytes": pc.sum(size).as_py() or 0, **figures}
+
+
+def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Columns:
+    """The values that have a live range, with their allocation's space and kind."""
+    ids = values["value_id"].combine_chunks()
+    numbers = ["value_id", "allocation_index", "offset_bytes", "size_bytes", "logical_bytes"]
+    value = values.select(numbers).take(
+        pc.index_in(live_ranges["value_id"], value_set=ids).combine_chunks()
+    )
+    at = pc.index_in(
+        value["allocation_index"],
+        value_set=allocations["allocation_index"].combine_chunks(),
+    ).combine_chunks()
+    allocation = allocations.select(["memory_space", "is_temp"]).take(at)
+    offset = value["offset_bytes"].to_numpy()
+    size = value["size_bytes"].to_numpy()
+    return {
+        "space": allocation["memory_space"].to_numpy(),
+        "is_temp": allocation["is_temp"].to_numpy(),
+        "allocation": value["allocation_index"].to_numpy().astype(np.int64),
+        "low": offset,
+        "high": offset + size,
+        "logical": value["logical_bytes"].to_numpy(),
+        "start": live_ranges["start_time"].to_numpy().astype(np.int64),
+        "end": live_ranges["end_time"].to_numpy().astype(np.int64),
+        "value_id": value["value_id"].to_numpy(),
+    }
+
+
+def _occupancy(space: int, allocations: pa.Table, lives: Columns, length: int) -> pa.Table:
+    """The space's rows of `occupancy`: from each change at a time of the schedule."""
+    here = lives["space"] == space
+    size = lives["high"] - lives["low"]
+    live_times, live = changes(lives["start"][here], lives["end"][here], size[here])
+    temp = here & lives["is_temp"].astype(bool)
+    names = ("allocation", "low", "high", "start", "end")
+    union_times, union = occupied_changes(Extents(*(lives[name][temp] for name in names)))
+    times = np.unique(np.concatenate([[0], live_times, union_times]))
+    times = times[times < length]
+    occupied = _held(union_times, union, times) + _always_occupied(allocations)
+    live_bytes = _held(live_times, live, times)
+    changed = np.ones(len(times), bool)
+    changed[1:] = (np.diff(live_bytes) != 0) | (np.diff(occupied) != 0)
+    count = int(changed.sum())
+    return pa.table(
+        {
+            "memory_space": pa.array(np.full(count, space, np.int32)),
+            "start_time": pa.array(times[changed].astype(np.int32)),
+            "live_bytes": pa.array(live_bytes[changed]),
+            "occupied_bytes": pa.array(occupied[changed]),
+        }
+    )
+
+
+def _held(times: Ints, sums: Ints, at: Ints) -> Ints:
+    """The sum that holds at each time: that of the last change up to then, 0 before any."""
+    return np.concatenate([[0], sums])[np.searchsorted(times, at, side="right")]
+
+
+def _always_occupied(allocations: pa.Table) -> int:
+    """Bytes of the allocations that are neither temp nor thread-local."""
+    shared = pc.or_(allocations["is_temp"], allocations["is_thread_local"])
+    return int(pc.sum(allocations["size_bytes"].filter(pc.invert(shared))).as_py() or 0)
+
+
+def _peak_figures(
+    row: dict[str, object],
+    step: pa.Table,
+    allocations: pa.Table,
+    lives: Columns,
+    schedule: pa.Table,
+) -> dict[str, object]:
+    occupied = step["occupied_bytes"].to_numpy()
+    peak = int(np.argmax(occupied))
+    time = step["start_time"][peak].as_py()
+    wasted = int(row["total_bytes"]) - int(row["thread_local_bytes"]) - int(occupied[peak])  # type: ignore[call-overload]
+    temp = int(row["temp_bytes"])  # type: ignore[call-overload]
+    return {
+        "peak_bytes": int(occupied[peak]),
+        "peak_time": time,
+        "peak_live_bytes": step["live_bytes"][peak].as_py(),
+        "peak_instruction_id": schedule["instruction_id"][time].as_py(),
+        "fragmentation_bytes": wasted,
+        "fragmentation": wasted / temp if temp else None,
+        "padding_bytes": _padding_at(time, step["memory_space"][0].as_py(), allocations, lives),
+    }
+
+
+def _padding_at(time: int, space: int, allocations: pa.Table, lives: Columns) -> int:
+    """size - logical size of what is live in the space, an aliased extent counted once."""
+    here = lives["space"] == space
+    temp = lives["is_temp"].astype(bool)
+    live = here & temp & (lives["start"] <= time) & (lives["end"] >= time)
+    return _counted_padding(lives, live) + _largest_padding(lives, here & ~temp)
+
+
+def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
+    """In address order, of each extent only as much as no earlier one covers."""
+    low, high = lives["low"][chosen], lives["high"][chosen]
+    allocation = lives["allocation"][chosen]
+    order = np.lexsort((lives["value_id"][chosen], low - high, low, allocation))
+    if not len(order):
+        return 0
+    low, high, allocation = low[order], high[order], allocation[order]
+    lift = np.cumsum(np.concatenate([[0], np.diff(allocation) != 0])) * (int(high.max()) + 1)
+    covered = np.concatenate([[0], (np.maximum.accumulate(high + lift) - lift)[:-1]])
+    counted = np.maximum(high - np.maximum(low, covered), 0)
+    padding = high - low - lives["logical"][chosen][order]
+    return int(np.minimum(counted, padding).sum())
+
+
+def _largest_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
+    """Of each allocation that is occupied throughout: the padding of its largest value."""
+    size = (lives["high"] - lives["low"])[chosen]
+    allocation = lives["allocation"][chosen]
+    order = np.lexsort((lives["value_id"][chosen], -size, allocation))
+    _, first = np.unique(allocation[order], return_index=True)
+    largest = order[first]
+    return int((size - lives["logical"][chosen])[largest].sum())

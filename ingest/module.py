@@ -1,0 +1,236 @@
+"""Joins what the readers found in a module's files into the rows of the warehouse's tables."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .buffer_assignment import BufferAssignment
+from .instructions import read_instructions
+from .live_range import LiveRange
+from .memory import memory_tables
+from .used_values import UsedValues
+
+
+@dataclass
+class Parts:
+    """What was read of one module; a part that is missing or unreadable is None."""
+
+    buffer_assignment: BufferAssignment | None = None
+    used_values: UsedValues | None = None
+    live_range: LiveRange | None = None
+    space_names: pa.Table | None = None
+
+
+@dataclass
+class Module:
+    """A module's rows by table, without their module_id, and what contradicts what.
+
+    `header` has the columns of its row in `modules`.
+    """
+
+    header: dict[str, object]
+    tables: dict[str, pa.Table]
+    contradictions: list[str] = field(default_factory=list)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory its rows take."""
+        return sum(table.nbytes for table in self.tables.values())
+
+
+def join_parts(parts: Parts) -> Module:
+    """Number the instructions, find each live range's value, and work out the figures.
+
+    Figures that the parts do not support, because one is missing or contradicts another,
+    are null.
+    """
+    names = _Names(parts)
+    values = _values(parts, names)
+    ranges, lost = _live_ranges(parts.live_range, values, names)
+    tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names)}
+    if len(values):
+        tables["values"] = values
+    if parts.used_values is not None:
+        tables["positions"] = names.numbered(parts.used_values.positions)
+        tables["uses"] = names.numbered(parts.used_values.uses)
+    if parts.live_range is not None:
+        tables["live_ranges"] = ranges
+        tables["reported_peak"] = parts.live_range.peak
+    contradictions = []
+    if parts.buffer_assignment is not None:
+        tables["allocations"] = parts.buffer_assignment.allocations
+        contradictions = [*_allocation_contradictions(parts), *lost]
+        complete = not contradictions
+        schedule = names.numbered(parts.live_range.schedule) if parts.live_range else None
+        tables |= memory_tables(
+            tables["allocations"],
+            values,
+            ranges if complete else None,
+            schedule,
+            complete=complete,
+        )
+    tables["memory_spaces"] = _memory_spaces(parts)
+    filled = {name: table for name, table in tables.items() if len(table)}
+    return Module(_header(parts), filled, contradictions)
+
+
+def _header(parts: Parts) -> dict[str, object]:
+    header: dict[str, object] = {}
+    if parts.used_values is not None:
+        header["reported_total_bytes"] = parts.used_values.total_bytes
+    if parts.live_range is not None:
+        header["schedule_length"] = parts.live_range.schedule_length
+        header["reported_peak_time"] = parts.live_range.peak_time
+        if parts.live_range.peak_time is not None:
+            header["reported_peak_bytes"] = pc.sum(parts.live_range.peak["size_bytes"]).as_py() or 0
+    return header
+
+
+class _Names:
+    """The module's instruction names, numbered in the order in which they are first seen.
+
+    Names are the same text in all of a module's files, so the number is the key by which
+    everything joins from here on.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        columns = []
+        if parts.live_range is not None:
+            columns.append(parts.live_range.schedule["instruction"])
+        if parts.used_values is not None:
+            used = parts.used_values
+            columns += [t["instruction"] for t in (used.values, used.positions, used.uses)]
+        if parts.buffer_assignment is not None:
+            columns.append(parts.buffer_assignment.values["instruction"])
+        if parts.live_range is not None:
+            columns.append(parts.live_range.ranges["instruction"])
+        chunks = [chunk for column in columns for chunk in column.chunks]
+        self.unique = pc.unique(pa.chunked_array(chunks, pa.large_string()))
+
+    def numbers(self, names: pa.ChunkedArray) -> pa.Array:
+        """Each name's number; all names given to __init__ have one."""
+        return pc.index_in(names, value_set=self.unique).combine_chunks()
+
+    def numbered(self, table: pa.Table) -> pa.Table:
+        """The table with instruction_id in the place of the instruction's name."""
+        at = table.schema.get_field_index("instruction")
+        return table.set_column(at, "instruction_id", self.numbers(table["instruction"]))
+
+
+def _values(parts: Parts, names: _Names) -> pa.Table:
+    """All values, in order of their ids; sizes are null without BufferAssignment."""
+    tables = []
+    if parts.buffer_assignment is not None:
+        assigned = names.numbered(parts.buffer_assignment.values)
+        tables.append(assigned)
+    if parts.used_values is not None:
+        used = names.numbered(parts.used_values.values)
+        if tables:
+            known = pc.is_in(used["value_id"], value_set=tables[0]["value_id"].combine_chunks())
+            used = used.filter(pc.invert(known))
+        tables.append(used)
+    if not tables:
+        return pa.table({"value_id": pa.array([], pa.int32())})
+    return pa.concat_tables(tables, promote_options="default").sort_by("value_id")
+
+
+def _live_ranges(
+    live_range: LiveRange | None, values: pa.Table, names: _Names
+) -> tuple[pa.Table | None, list[str]]:
+    """The ranges by value_id, and a word about those that find no value.
+
+    XLA prints no value numbers here: (instruction, shape index) finds the value.
+    """
+    if live_range is None or "instruction_id" not in values.column_names:
+        return None, []
+    ranges = live_range.ranges
+    indices = pc.unique(
+        pa.chunked_array([*values["shape_index"].chunks, *ranges["shape_index"].chunks])
+    )
+
+    def key(instruction_id: pa.Array, shape_index: pa.ChunkedArray) -> pa.Array:
+        code = pc.index_in(shape_index, value_set=indices).combine_chunks()
+        return pc.add(
+            pc.multiply(instruction_id.cast(pa.int64()), len(indices)), code.cast(pa.int64())
+        )
+
+    at = pc.index_in(
+        key(names.numbers(ranges["instruction"]), ranges["shape_index"]),
+        value_set=key(values["instruction_id"].combine_chunks(), values["shape_index"]),
+    )
+    found = pa.table(
+        {
+            "value_id": values["value_id"].take(at),
+            "start_time": ranges["start_time"],
+            "end_time": ranges["end_time"],
+        }
+    )
+    if at.null_count:
+        row = int(np.argmax(pc.is_null(at).to_numpy(zero_copy_only=False)))
+        name = f"{ranges['instruction'][row]}{ranges['shape_index'][row]}"
+        return found.drop_null().sort_by("value_id"), [
+            f"{at.null_count} live ranges have no value, the first is that of {name}"
+        ]
+    return found.sort_by("value_id"), []
+
+
+def _allocation_contradictions(parts: Parts) -> list[str]:
+    """What Used values says against BufferAssignment."""
+    assignment, used = parts.buffer_assignment, parts.used_values
+    if assignment is None or used is None:
+        return []
+    found = []
+    total = pc.sum(assignment.allocations["size_bytes"]).as_py()
+    if total != used.total_bytes:
+        found.append(
+            f"the allocations add up to {total} bytes, 'Total bytes used' says {used.total_bytes}"
+        )
+    ids, used_ids = assignment.values["value_id"], used.values["value_id"]
+    missing = pc.sum(pc.invert(pc.is_in(ids, value_set=used_ids.combine_chunks()))).as_py() or 0
+    extra = pc.sum(pc.invert(pc.is_in(used_ids, value_set=ids.combine_chunks()))).as_py() or 0
+    if missing:
+        found.append(f"{missing} values of BufferAssignment are not in Used values")
+    if extra:
+        found.append(f"{extra} values of Used values are not in BufferAssignment")
+    return found
+
+
+def _instructions(parts: Parts, names: _Names) -> pa.Table:
+    """A row per name, with what its definition says and its time in the schedule."""
+    table = pa.table(
+        {
+            "instruction_id": pa.array(np.arange(len(names.unique)), pa.int32()),
+            "instruction": names.unique,
+        }
+    )
+    if parts.live_range is not None:
+        schedule = parts.live_range.schedule
+        at = pc.index_in(names.unique, value_set=schedule["instruction"].combine_chunks())
+        table = table.append_column("schedule_time", schedule["schedule_time"].take(at))
+    if parts.used_values is not None and len(parts.used_values.definitions):
+        defined = read_instructions(parts.used_values.definitions)
+        at = pc.index_in(names.unique, value_set=defined["instruction"].combine_chunks())
+        for column in defined.column_names:
+            if column not in ("instruction", "rest"):
+                table = table.append_column(column, defined[column].take(at))
+    return table
+
+
+def _memory_spaces(parts: Parts) -> pa.Table:
+    """Every space that an allocation is in or the usage report names."""
+    none = pa.table(
+        {"memory_space": pa.array([], pa.int32()), "space_name": pa.array([], pa.large_string())}
+    )
+    named = parts.space_names if parts.space_names is not None else none
+    if parts.buffer_assignment is None:
+        return named
+    used = pc.unique(parts.buffer_assignment.allocations["memory_space"])
+    unnamed = used.filter(
+        pc.invert(pc.is_in(used, value_set=named["memory_space"].combine_chunks()))
+    )
+    rest = pa.table(
+        {"memory_space": unnamed, "space_name": pa.nulls(len(unnamed), pa.large_string())}
+    )
+    return pa.concat_tables([named, rest]).sort_by("memory_space")

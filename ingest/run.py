@@ -1,0 +1,215 @@
+"""Ingests one path as one run: find, read in parallel, write as it comes in."""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from ..schema.tables import dumps, modules
+from .discover import Dump, find_dumps, is_wanted
+from .read_dump import OK, DumpOutcome, FileOutcome, read_dump
+from .sources import open_source, source_name
+from .write import write_dumps, write_run
+
+# Rows wait in memory until so many bytes have come together: a transaction for each small
+# module would cost more than reading it.
+_BATCH_BYTES = 64 << 20
+_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T_ ]\d{2}:?\d{2}(?::?\d{2})?)?")
+
+
+@dataclass
+class Summary:
+    """What became of a path. `problems` are what to tell the user, a line each."""
+
+    run_id: str
+    dumps: int = 0
+    new_modules: int = 0
+    failed: int = 0
+    partial: int = 0
+    unchanged: int = 0
+    read_bytes: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def run_name(path: Path) -> str:
+    """The run a path makes unless the user names it: its folder's or its file's name."""
+    return source_name(path)
+
+
+def ingest(
+    engine: sa.Engine,
+    path: Path,
+    *,
+    tool_version: str,
+    run_id: str | None = None,
+    run_at: datetime | None = None,
+    labels: dict[str, str] | None = None,
+    jobs: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Summary:
+    """Ingest the dumps under `path` (a folder, file or archive) as one run.
+
+    A dump whose content is in the warehouse already is pointed to, not stored again; one
+    that is there unchanged is left alone. Whatever is wrong with a file is recorded in
+    `dump_files` and in the summary's problems, and stops nothing else. `progress` is told
+    the bytes done and in all.
+    """
+    summary = Summary(run_id or run_name(path))
+    with ExitStack() as cleanup:
+        files = list(open_source(path, is_wanted, cleanup, summary.problems.append))
+        found = find_dumps(files, named_file=path.is_file())
+        if not found:
+            if not summary.problems:
+                summary.problems.append(_nothing_found(path))
+            return summary
+        newest = max(file.modified for dump in found for file in dump.files.values())
+        with engine.begin() as connection:
+            write_run(
+                connection,
+                summary.run_id,
+                run_at=run_at,
+                fallback_at=_date_in(summary.run_id)
+                or _date_in(path.name)
+                or datetime.fromtimestamp(newest, UTC),
+                source=str(path),
+                tool_version=tool_version,
+                labels=labels or {},
+            )
+        _read_and_write(engine, summary, found, jobs, progress)
+    return summary
+
+
+def _nothing_found(path: Path) -> str:
+    if path.is_file():
+        return f"{path}: this is no memory dump of XLA: give a dump folder, archive or dump file"
+    return (
+        f"{path}: there are no memory dumps of XLA here: make some with "
+        "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
+    )
+
+
+def _date_in(name: str) -> datetime | None:
+    """The ISO date, with or without a time, in a name; in UTC."""
+    match = _ISO_DATE.search(name)
+    if match is None:
+        return None
+    try:
+        return datetime.fromisoformat(match[0].replace("_", "T")).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _read_and_write(
+    engine: sa.Engine,
+    summary: Summary,
+    found: list[Dump],
+    jobs: int,
+    progress: Callable[[int, int], None],
+) -> None:
+    with engine.connect() as connection:
+        complete = set(
+            connection.scalars(sa.select(dumps.c.module_id).distinct().where(dumps.c.status == OK))
+        )
+        stored = set(connection.scalars(sa.select(modules.c.module_id)))
+        there = {
+            row.dump_id: row._asdict()
+            for row in connection.execute(sa.select(dumps).where(dumps.c.run_id == summary.run_id))
+        }
+    sizes = [sum(file.size for file in dump.files.values()) for dump in found]
+    done = 0
+    batch: list[tuple[dict[str, object], DumpOutcome]] = []
+    waiting: dict[int, DumpOutcome] = {}
+
+    def write() -> None:
+        with engine.begin() as connection:
+            write_dumps(connection, batch, waiting.values())
+        stored.update(waiting)
+        summary.new_modules += len(waiting)
+        batch.clear()
+        waiting.clear()
+
+    for outcome, size in zip(_outcomes(found, complete, jobs), sizes, strict=True):
+        row = _dump_row(summary.run_id, outcome)
+        _count(summary, outcome)
+        if there.get(row["dump_id"]) == row and outcome.status == OK:
+            summary.unchanged += 1
+        else:
+            batch.append((row, outcome))
+            if outcome.module is not None and outcome.module_id not in stored:
+                assert outcome.module_id is not None
+                waiting[outcome.module_id] = outcome
+        done += size
+        progress(done, sum(sizes))
+        if sum(o.module.nbytes for o in waiting.values() if o.module) > _BATCH_BYTES:
+            write()
+    if batch:
+        write()
+
+
+def _outcomes(found: list[Dump], known: set[int], jobs: int) -> Iterator[DumpOutcome]:
+    """Each dump read, in order; with several jobs, by that many processes."""
+    if min(jobs, len(found)) < 2:
+        for dump in found:
+            yield read_dump(dump, known)
+        return
+    with ProcessPoolExecutor(jobs, initializer=_remember, initargs=(known,)) as pool:
+        # Only so many ahead: what is read but not yet written is held in memory.
+        ahead: list[Future[DumpOutcome]] = []
+        for dump in found:
+            ahead.append(pool.submit(_read_known, dump))
+            if len(ahead) > 2 * jobs:
+                yield ahead.pop(0).result()
+        for future in ahead:
+            yield future.result()
+
+
+_known: set[int] = set()
+
+
+def _remember(known: set[int]) -> None:
+    global _known
+    _known = known
+
+
+def _read_known(dump: Dump) -> DumpOutcome:
+    return read_dump(dump, _known)
+
+
+def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:
+    dump, name = outcome.dump, outcome.dump.name
+    key = "\0".join([run_id, dump.workload, dump.stem])
+    digest = hashlib.sha256(key.encode(errors="surrogateescape")).digest()
+    return {
+        "dump_id": int.from_bytes(digest[:8], "big", signed=True),
+        "run_id": run_id,
+        "workload": dump.workload,
+        "module_name": outcome.module_name,
+        "module_number": name.module_number,
+        "occurrence": dump.occurrence,
+        "platform": name.platform,
+        "target": dump.target,
+        "compiler": name.compiler,
+        "module_id": outcome.module_id,
+        "flags_id": None,
+        "status": outcome.status,
+        "oom": dump.oom,
+    }
+
+
+def _count(summary: Summary, outcome: DumpOutcome) -> None:
+    summary.dumps += 1
+    summary.read_bytes += sum(file.bytes or 0 for file in outcome.files)
+    summary.failed += outcome.status == "failed"
+    summary.partial += outcome.status == "partial"
+    summary.problems += [_problem(file) for file in outcome.files if file.status != OK]
+
+
+def _problem(file: FileOutcome) -> str:
+    where = file.path if file.line is None else f"{file.path}:{file.line}"
+    return f"{where}: {file.message}"

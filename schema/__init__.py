@@ -1,0 +1,1 @@
+"""The warehouse's tables, and opening, creating and upgrading a warehouse."""

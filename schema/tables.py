@@ -1,0 +1,266 @@
+"""Every table of the warehouse, once: columns, types and what they mean.
+
+The comments here are stored in the database and become `docs/data-dictionary.md`.
+Sizes and offsets are bytes (BIGINT); times are positions in the module's flattened
+schedule, and both ends of a live range are inclusive.
+
+Bulk tables have no PRIMARY KEY on purpose: DuckDB would keep an index over every row,
+and the writer inserts a module once or not at all. Their key is named in the table's
+comment and held by `memhouse verify`.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+
+def _key(name: str, type_: type, comment: str) -> Column:
+    return Column(name, type_, primary_key=True, autoincrement=False, comment=comment)
+
+
+def _required(name: str, type_: type, comment: str) -> Column:
+    return Column(name, type_, nullable=False, comment=comment)
+
+
+def _optional(name: str, type_: type, comment: str) -> Column:
+    return Column(name, type_, comment=comment)
+
+
+def _module_id() -> Column:
+    return _required("module_id", BigInteger, "the module, see `modules`")
+
+
+runs = Table(
+    "runs",
+    metadata,
+    _key("run_id", Text, "the user's name for the run"),
+    _required("run_at", DateTime(timezone=True), "when the run's programs were compiled (UTC)"),
+    _required("ingested_at", DateTime(timezone=True), "when the run was first ingested (UTC)"),
+    _required("source", Text, "the path that was ingested, as it was given"),
+    _required("tool_version", Text, "the memhouse version that ingested it"),
+    comment="One ingested run, for example a night.",
+)
+
+run_labels = Table(
+    "run_labels",
+    metadata,
+    _key("run_id", Text, "the run, see `runs`"),
+    _key("key", Text, "the label's name, for example branch, commit or jax"),
+    _required("value", Text, "the label's value"),
+    comment="A label of a run: branch, commit, jax version and the like.",
+)
+
+dumps = Table(
+    "dumps",
+    metadata,
+    _key("dump_id", BigInteger, "64-bit hash of run, workload and the dump's file name"),
+    _required("run_id", Text, "the run, see `runs`"),
+    _required("workload", Text, "the dump's folder relative to the ingested path, `.` if none"),
+    _required("module_name", Text, "the HLO module's name"),
+    _optional("module_number", Integer, "the module's number within its process (module_NNNN)"),
+    _required("occurrence", Integer, "1 for the first module of that name in run and workload"),
+    _optional("platform", Text, "cpu, gpu or tpu; null if the file's name does not tell"),
+    _optional("target", Text, "the target in the file's name, for example sm_9.0a_gpu"),
+    _optional("compiler", Text, "libtpu's changelist in the file's name, for example 933746096"),
+    _optional("module_id", BigInteger, "its content, see `modules`; null if nothing was readable"),
+    _optional("flags_id", BigInteger, "its compiler flags; null if none were dumped"),
+    _required("status", Text, "ok; partial: a part is missing or unreadable; failed: nothing read"),
+    _required("oom", Boolean, "XLA ran out of memory compiling it"),
+    comment="A module as dumped in a run. Many dumps may share one module.",
+)
+
+dump_files = Table(
+    "dump_files",
+    metadata,
+    _required("dump_id", BigInteger, "the dump, see `dumps`"),
+    _required("path", Text, "the file, relative to the ingested path"),
+    _required("kind", Text, "what the file holds, for example live-range"),
+    _optional("bytes", BigInteger, "its size, uncompressed; null if it could not be read"),
+    _optional("sha256", Text, "its SHA-256, uncompressed, in hex"),
+    _required("status", Text, "ok, or failed: nothing was taken from it"),
+    _optional("line", Integer, "the line at which reading failed, from 1"),
+    _optional("message", Text, "why reading failed, and what to do"),
+    comment="A file of a dump, with what became of it. Key: dump_id, path.",
+)
+
+modules = Table(
+    "modules",
+    metadata,
+    _key("module_id", BigInteger, "64-bit hash of the module's name and its files' content"),
+    _required("module_name", Text, "the HLO module's name"),
+    _optional("schedule_length", Integer, "instructions in the flattened schedule"),
+    _optional("reported_total_bytes", BigInteger, "XLA's own `Total bytes used`, all spaces"),
+    _optional("reported_peak_time", Integer, "the time of XLA's own, estimated peak"),
+    _optional(
+        "reported_peak_bytes",
+        BigInteger,
+        "XLA's own peak: logical sizes without padding, all memory spaces added together",
+    ),
+    _optional("entry_signature", Text, "parameter and result shapes: entry_computation_layout"),
+    _optional("is_scheduled", Boolean, "the HLO text's order is XLA's schedule"),
+    _optional("num_partitions", Integer, "SPMD partitions the module was compiled for"),
+    _optional("replica_count", Integer, "replicas the module was compiled for"),
+    comment="A module's content, stored once however many nights dumped it.",
+)
+
+memory_spaces = Table(
+    "memory_spaces",
+    metadata,
+    _module_id(),
+    _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
+    _optional("space_name", Text, "its name in the memory usage report; null if none names it"),
+    comment="A memory space of a module. Key: module_id, memory_space.",
+)
+
+allocations = Table(
+    "allocations",
+    metadata,
+    _module_id(),
+    _required("allocation_index", Integer, "XLA's number of the allocation"),
+    _required("memory_space", Integer, "the memory space it is in"),
+    _required("size_bytes", BigInteger, "its size"),
+    _required("is_parameter", Boolean, "it holds an argument of the entry computation"),
+    _optional("parameter_number", Integer, "which argument"),
+    _optional("parameter_shape_index", Text, "which part of that argument, `{}` for all of it"),
+    _required("is_output", Boolean, "it holds the entry computation's result"),
+    _required("is_constant", Boolean, "it holds a constant"),
+    _required("is_thread_local", Boolean, "it belongs to a computation within one instruction"),
+    _required("maybe_live_out", Boolean, "it may hold a result after the program has ended"),
+    _required("is_temp", Boolean, "it is the preallocated temp, shared by values over time"),
+    _optional("shape", Text, "shape of the argument or result in it, without layout"),
+    _optional("address", BigInteger, "its address in the compiler's process (some old dumps)"),
+    comment="A buffer allocation. Key: module_id, allocation_index.",
+)
+
+values = Table(
+    "values",
+    metadata,
+    _module_id(),
+    _required("value_id", Integer, "XLA's number of the value"),
+    _required("instruction_id", Integer, "the instruction that defines it"),
+    _required("shape_index", Text, "which part of that instruction's shape, `{}` for all of it"),
+    _required("is_phi", Boolean, "merges values of a loop or conditional"),
+    _required("memory_space", Integer, "the memory space it is in"),
+    _optional("allocation_index", Integer, "the allocation it is in, see `allocations`"),
+    _optional("offset_bytes", BigInteger, "where in the allocation it starts"),
+    _optional("size_bytes", BigInteger, "what it occupies, tiled and padded"),
+    _optional("logical_bytes", BigInteger, "elements x element size; a tuple's index table"),
+    _optional("shape", Text, "its shape with layout"),
+    _optional("element_type", Text, "for example bf16; null for a tuple"),
+    comment="An HLO value: one tensor, from definition to last use. Key: module_id, value_id.",
+)
+
+positions = Table(
+    "positions",
+    metadata,
+    _module_id(),
+    _required("value_id", Integer, "the value, see `values`"),
+    _required("position_index", Integer, "0 is where the value is defined"),
+    _required("instruction_id", Integer, "the instruction at whose output it stands"),
+    _required("shape_index", Text, "where in that output, `{}` for all of it"),
+    comment="A place where a value stands. Key: module_id, value_id, position_index.",
+)
+
+uses = Table(
+    "uses",
+    metadata,
+    _module_id(),
+    _required("value_id", Integer, "the value, see `values`"),
+    _required("use_index", Integer, "from 0, in XLA's order"),
+    _required("instruction_id", Integer, "the instruction that uses it"),
+    _required("operand_number", Integer, "as which operand, from 0"),
+    _required("operand_shape_index", Text, "which part of the operand, `{}` for all of it"),
+    comment="A use of a value. Key: module_id, value_id, use_index.",
+)
+
+live_ranges = Table(
+    "live_ranges",
+    metadata,
+    _module_id(),
+    _required("value_id", Integer, "the value, see `values`"),
+    _required("start_time", Integer, "first time it is live"),
+    _required("end_time", Integer, "last time it is live; schedule_length if it lives out"),
+    comment="A value's life; thread-local values have none. Key: module_id, value_id.",
+)
+
+instructions = Table(
+    "instructions",
+    metadata,
+    _module_id(),
+    _required("instruction_id", Integer, "our number of the instruction within the module"),
+    _required("instruction", Text, "its name, without %; stored here and nowhere else"),
+    _optional("computation", Text, "the computation it is in; null without HLO text"),
+    _optional("schedule_time", Integer, "its time in the flattened schedule; null if not in it"),
+    _optional("opcode", Text, "for example fusion or copy-start"),
+    _optional("shape", Text, "its output's shape with layout; null for a tuple with HLO text"),
+    _optional("op_name", Text, "the framework's name of the operation, a scope path"),
+    _optional("source_file", Text, "the file of the line that made it"),
+    _optional("source_line", Integer, "the line that made it"),
+    _optional("stack_frame_id", Integer, "its innermost Python frame"),
+    _optional("custom_call_target", Text, "the kernel a custom-call calls"),
+    _optional("scoped_bytes", BigInteger, "memory its kernel reserves for itself, all spaces"),
+    comment="An instruction named anywhere in the module. Key: module_id, instruction_id.",
+)
+
+reported_peak = Table(
+    "reported_peak",
+    metadata,
+    _module_id(),
+    _required("rank", Integer, "from 0, in XLA's order"),
+    _required("instruction", Text, "the defining instruction's name"),
+    _optional("shape_index", Text, "which part of its shape; null where XLA did not print it"),
+    _required("size_bytes", BigInteger, "logical size, as XLA reports it"),
+    comment="A row of XLA's own list of what is live at its peak. Key: module_id, rank.",
+)
+
+occupancy = Table(
+    "occupancy",
+    metadata,
+    _module_id(),
+    _required("memory_space", Integer, "the memory space"),
+    _required("start_time", Integer, "the row holds from here to the next row's start_time"),
+    _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
+    _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
+    comment="How full a memory space is, from one change to the next. "
+    "Key: module_id, memory_space, start_time.",
+)
+
+module_memory = Table(
+    "module_memory",
+    metadata,
+    _module_id(),
+    _required("memory_space", Integer, "the memory space"),
+    _optional("total_bytes", BigInteger, "sum of its allocations"),
+    _optional("argument_bytes", BigInteger, "of these: parameters"),
+    _optional("output_bytes", BigInteger, "of these: maybe live out"),
+    _optional("alias_bytes", BigInteger, "of these: parameters that are maybe live out"),
+    _optional("constant_bytes", BigInteger, "of these: constants"),
+    _optional("thread_local_bytes", BigInteger, "of these: thread-local"),
+    _optional("temp_bytes", BigInteger, "of these: preallocated temp"),
+    _optional("peak_bytes", BigInteger, "the largest occupied_bytes; null without live ranges"),
+    _optional("peak_time", Integer, "the first time it is reached"),
+    _optional("peak_live_bytes", BigInteger, "live_bytes at peak_time"),
+    _optional("peak_instruction_id", Integer, "the instruction at peak_time"),
+    _optional(
+        "fragmentation_bytes",
+        BigInteger,
+        "what packing wastes: total_bytes - thread_local_bytes - peak_bytes",
+    ),
+    _optional("fragmentation", Double, "fragmentation_bytes over temp_bytes"),
+    _optional(
+        "padding_bytes",
+        BigInteger,
+        "size - logical size of what is live at the peak, an aliased extent counted once",
+    ),
+    comment="A module's memory in one space: what trends read. Key: module_id, memory_space.",
+)

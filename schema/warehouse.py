@@ -1,0 +1,124 @@
+"""Opening, creating and upgrading a warehouse."""
+
+from pathlib import Path
+
+import duckdb
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from .tables import metadata
+
+SCHEMA_VERSION = 1
+VERSION_TABLE = "schema_version"
+
+
+class WarehouseError(Exception):
+    """A warehouse that cannot be opened; the message says why and what to do."""
+
+
+def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) -> sa.Engine:
+    """Open the warehouse at `db`, a file's path or a SQLAlchemy URL of DuckDB.
+
+    With `create`, an absent or empty database becomes a new warehouse. A warehouse of an
+    older schema version is upgraded in one transaction, unless `read_only`.
+    Raises WarehouseError.
+    """
+    url = _url(db)
+    path = None if url.database in (None, "", ":memory:") else Path(str(url.database))
+    if path is not None and not path.exists() and not create:
+        raise WarehouseError(
+            f"there is no warehouse at {path}: make one with `memhouse ingest PATH`, "
+            "or name another with --db or MEMHOUSE_DB"
+        )
+    if path is not None and not path.parent.is_dir():
+        raise WarehouseError(f"cannot make {path}: there is no folder {path.parent}")
+    engine = sa.create_engine(url, connect_args={"read_only": read_only})
+    try:
+        _prepare(engine, name=str(path or db), create=create, read_only=read_only)
+    except DBAPIError as error:
+        engine.dispose()
+        raise WarehouseError(_reason(error, str(path or db))) from error
+    except WarehouseError:
+        engine.dispose()
+        raise
+    return engine
+
+
+def driver(connection: sa.Connection) -> duckdb.DuckDBPyConnection:
+    """DuckDB's own connection under a SQLAlchemy one: the way for Arrow, in and out."""
+    wrapped: duckdb.DuckDBPyConnection = connection.connection.driver_connection  # type: ignore[assignment]
+    return wrapped
+
+
+def _url(db: str) -> sa.URL:
+    url = sa.make_url(db) if "://" in db else sa.URL.create("duckdb", database=db)
+    if url.get_backend_name() != "duckdb":
+        raise WarehouseError(
+            f"{url.get_backend_name()} is no store of memhouse: give a file's path "
+            "or a duckdb:///PATH URL"
+        )
+    return url
+
+
+def _prepare(engine: sa.Engine, *, name: str, create: bool, read_only: bool) -> None:
+    """Create or upgrade the tables as needed, all in one transaction."""
+    with engine.begin() as connection:
+        version = _stored_version(connection)
+        if version is None:
+            if _has_tables(connection):
+                raise WarehouseError(
+                    f"{name} is a DuckDB database, but no warehouse of memhouse: name another file"
+                )
+            if not create or read_only:
+                raise WarehouseError(
+                    f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
+                )
+            metadata.create_all(connection, checkfirst=False)
+            _store_version(connection)
+        elif version > SCHEMA_VERSION:
+            raise WarehouseError(
+                f"{name} has schema version {version}, this memhouse knows up to "
+                f"{SCHEMA_VERSION}: upgrade memhouse"
+            )
+        elif version < SCHEMA_VERSION:
+            if read_only:
+                raise WarehouseError(
+                    f"{name} has the older schema version {version}: "
+                    "any `memhouse ingest` into it upgrades it"
+                )
+            from .migrations import upgrade  # Alembic is slow to import and seldom needed
+
+            upgrade(connection)
+
+
+def _stored_version(connection: sa.Connection) -> int | None:
+    known = connection.exec_driver_sql(
+        f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{VERSION_TABLE}'"
+    ).first()
+    if known is None:
+        return None
+    row = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").one()
+    return int(row[0])
+
+
+def _has_tables(connection: sa.Connection) -> bool:
+    return connection.exec_driver_sql("SELECT 1 FROM duckdb_tables() LIMIT 1").first() is not None
+
+
+def _store_version(connection: sa.Connection) -> None:
+    # The table is Alembic's, so that its later upgrades find what they left.
+    connection.exec_driver_sql(
+        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+    )
+    connection.exec_driver_sql(f"COMMENT ON TABLE {VERSION_TABLE} IS 'The schema version.'")
+    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{SCHEMA_VERSION:04}')")
+
+
+def _reason(error: DBAPIError, name: str) -> str:
+    """One line for a user, from what DuckDB says."""
+    said = str(error.orig).splitlines()[0]
+    if "Could not set lock" in said or "Conflicting lock" in said:
+        return f"{name} is being written by another process: try again when it has finished"
+    if "not a valid DuckDB database file" in said or "magic bytes" in said:
+        return f"{name} is not a DuckDB database: name another file"
+    return f"cannot open {name}: {said}"
