@@ -61,7 +61,11 @@ def join_parts(parts: Parts) -> Module:
     contradictions = []
     if parts.buffer_assignment is not None:
         tables["allocations"] = parts.buffer_assignment.allocations
-        contradictions = [*_allocation_contradictions(parts), *lost]
+        contradictions = [
+            *_allocation_contradictions(parts),
+            *lost,
+            *_lifeless(parts.buffer_assignment, ranges),
+        ]
         complete = not contradictions
         schedule = names.numbered(parts.live_range.schedule) if parts.live_range else None
         tables |= memory_tables(
@@ -195,6 +199,26 @@ def _allocation_contradictions(parts: Parts) -> list[str]:
     if extra:
         found.append(f"{extra} values of Used values are not in BufferAssignment")
     return found
+
+
+def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[str]:
+    """A word about values that share memory over time and have no live range.
+
+    Thread-local values have none, nor have some constants (`tpu/decode-v5e`, constant.200).
+    """
+    if ranges is None:
+        return []
+    allocations = assignment.allocations
+    temp = allocations["allocation_index"].filter(allocations["is_temp"]).combine_chunks()
+    values = assignment.values.filter(
+        pc.is_in(assignment.values["allocation_index"], value_set=temp)
+    )
+    lives = ranges["value_id"].combine_chunks()
+    lifeless = values.filter(pc.invert(pc.is_in(values["value_id"], value_set=lives)))
+    if not len(lifeless):
+        return []
+    first = f"{lifeless['instruction'][0]}{lifeless['shape_index'][0]}"
+    return [f"{len(lifeless)} values have no live range, the first is {first}"]
 
 
 def _instructions(parts: Parts, names: _Names) -> pa.Table:

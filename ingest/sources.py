@@ -113,7 +113,7 @@ def _unpacked(
     """
     target = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="memhouse-")))
     top = _stem(archive.name)
-    files = []
+    files: list[SourceFile] = []
     try:
         with archive.open("rb") as raw, ExitStack() as stack:
             if archive.name.endswith((".zst", ".tzst")):

@@ -9,6 +9,8 @@ and the writer inserts a module once or not at all. Their key is named in the ta
 comment and held by `memhouse verify`.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -20,23 +22,27 @@ from sqlalchemy import (
     Table,
     Text,
 )
+from sqlalchemy.types import TypeEngine
 
 metadata = MetaData()
 
 
-def _key(name: str, type_: type, comment: str) -> Column:
+_Type = type[TypeEngine[Any]] | TypeEngine[Any]
+
+
+def _key(name: str, type_: _Type, comment: str) -> Column[Any]:
     return Column(name, type_, primary_key=True, autoincrement=False, comment=comment)
 
 
-def _required(name: str, type_: type, comment: str) -> Column:
+def _required(name: str, type_: _Type, comment: str) -> Column[Any]:
     return Column(name, type_, nullable=False, comment=comment)
 
 
-def _optional(name: str, type_: type, comment: str) -> Column:
+def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
     return Column(name, type_, comment=comment)
 
 
-def _module_id() -> Column:
+def _module_id() -> Column[Any]:
     return _required("module_id", BigInteger, "the module, see `modules`")
 
 
@@ -190,7 +196,8 @@ live_ranges = Table(
     _required("value_id", Integer, "the value, see `values`"),
     _required("start_time", Integer, "first time it is live"),
     _required("end_time", Integer, "last time it is live; schedule_length if it lives out"),
-    comment="A value's life; thread-local values have none. Key: module_id, value_id.",
+    comment="A value's life; thread-local values and some constants have none. "
+    "Key: module_id, value_id.",
 )
 
 instructions = Table(
@@ -263,4 +270,11 @@ module_memory = Table(
         "size - logical size of what is live at the peak, an aliased extent counted once",
     ),
     comment="A module's memory in one space: what trends read. Key: module_id, memory_space.",
+)
+
+view_set = Table(
+    "view_set",
+    metadata,
+    _key("digest", Text, "SHA-256 of the canned views' SQL"),
+    comment="Which canned views are stored here; another memhouse version replaces them.",
 )

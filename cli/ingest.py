@@ -1,0 +1,143 @@
+"""`memhouse ingest`: dumps into the warehouse."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from .options import DEFAULT_DB, Db
+from .output import human_bytes, print_error, print_note
+
+
+def ingest(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH", help="Dump folders, archives (.tar, .tar.gz, .tar.zst) or files."
+        ),
+    ],
+    db: Db = DEFAULT_DB,
+    run: Annotated[
+        str | None, typer.Option(help="Name the run; else it is named after the path.")
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="When the run was compiled, in ISO form, UTC unless it says otherwise; "
+            "else a date in the run's name, else the newest file's time.",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Label the run, for example branch=main."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Read with so many processes.")
+    ] = os.cpu_count() or 1,
+) -> None:
+    """Ingest XLA's memory dumps, each PATH as one run.
+
+    Make dumps with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text". A folder's
+    sub-folders are its workloads. Ingesting the same path again changes nothing.
+    """
+    names = _run_names(paths, run)
+    run_at = _parse_time(at)
+    labels = _parse_labels(label or [])
+    from ..ingest.run import ingest as ingest_path
+    from .warehouse import writing
+
+    unreadable = False
+    with writing(db) as engine:
+        for path, name in zip(paths, names, strict=True):
+            start = perf_counter()
+            with _progress(name) as progress:
+                summary = ingest_path(
+                    engine,
+                    path,
+                    tool_version=__version__,
+                    run_id=name,
+                    run_at=run_at,
+                    labels=labels,
+                    jobs=jobs,
+                    progress=progress,
+                )
+            for problem in summary.problems:
+                print_error(problem)
+            unreadable |= bool(summary.problems)
+            if summary.dumps:
+                print_note(
+                    f"{name}: {_count(summary.dumps, 'dump')}, "
+                    f"{_count(summary.new_modules, 'new module')}"
+                    f"{_counted(summary.unchanged, 'unchanged')}"
+                    f"{_counted(summary.partial, 'partial')}{_counted(summary.failed, 'failed')}, "
+                    f"{human_bytes(summary.read_bytes)} in {perf_counter() - start:.1f} s"
+                )
+    if unreadable:
+        raise typer.Exit(1)
+
+
+def _run_names(paths: list[Path], run: str | None) -> list[str]:
+    from ..ingest.run import run_name
+
+    if run is not None:
+        if len(paths) > 1:
+            raise typer.BadParameter("it names one run: give one PATH with it", param_hint="--run")
+        return [run]
+    names = [run_name(path) for path in paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise typer.BadParameter(
+                f"two of these paths would both be the run {name!r}: ingest one with --run NAME"
+            )
+    return names
+
+
+def _parse_time(at: str | None) -> datetime | None:
+    if at is None:
+        return None
+    try:
+        time = datetime.fromisoformat(at)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{at!r} is no ISO time such as 2026-10-01 or 2026-10-01T03:00", param_hint="--at"
+        ) from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def _parse_labels(labels: list[str]) -> dict[str, str]:
+    pairs = [label.partition("=") for label in labels]
+    for key, equals, _ in pairs:
+        if not key or not equals:
+            raise typer.BadParameter("a label is KEY=VALUE", param_hint="--label")
+    return {key: value for key, _, value in pairs}
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over the bytes, on a terminal; elsewhere nothing."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _counted(number: int, what: str) -> str:
+    return f", {number} {what}" if number else ""

@@ -1,0 +1,45 @@
+"""Opening the warehouse for a command: tables by `schema`, views by `queries`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from ..queries.catalogue import use_views
+from ..schema.warehouse import driver, open_warehouse
+
+
+@contextmanager
+def reading(db: str) -> Iterator[sa.Connection]:
+    """A connection that can only read."""
+    engine = open_warehouse(db, read_only=True)
+    try:
+        with engine.connect() as connection:
+            use_views(connection, read_only=True)
+            yield connection
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def writing(db: str) -> Iterator[sa.Engine]:
+    """An engine that can write; a warehouse that is not there yet is made."""
+    engine = open_warehouse(db, create=True)
+    try:
+        with engine.begin() as connection:
+            use_views(connection, read_only=False)
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def fetch(
+    connection: sa.Connection, query: str, parameters: list[object] | None = None
+) -> pa.Table:
+    """The rows of a query; `$1` and so on in it are the parameters.
+
+    Of a statement that has no rows, such as SET, an empty table.
+    """
+    relation = driver(connection).sql(query, params=parameters or [])
+    return pa.table({}) if relation is None else relation.to_arrow_table()

@@ -1,0 +1,86 @@
+"""The canned views: a `.sql` file each, whose header says what it answers.
+
+A header is the file's leading comment: a line that says what the view answers, then how
+to read it, then a line `column: meaning` for each column, in order.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+import sqlalchemy as sa
+
+from ..schema.tables import view_set
+
+# Views in the order in which they are created: each uses only tables and views before it.
+_ORDER = ("peaks", "runs_summary")
+_COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
+
+
+@dataclass(frozen=True)
+class View:
+    """A canned view: `columns` are the meanings by name, in the view's order."""
+
+    name: str
+    answers: str
+    description: str
+    columns: dict[str, str]
+    sql: str
+
+
+@cache
+def views() -> dict[str, View]:
+    """All canned views by name, in an order in which they can be created."""
+    folder = resources.files(__package__)
+    return {name: _parse(name, (folder / f"{name}.sql").read_text()) for name in _ORDER}
+
+
+def command_query(name: str) -> str:
+    """The query behind a command, a file in `commands/`."""
+    return (resources.files(__package__) / "commands" / f"{name}.sql").read_text()
+
+
+def _parse(name: str, text: str) -> View:
+    lines = text.splitlines()
+    count = next(i for i, line in enumerate(lines) if not line.startswith("--"))
+    header = [line.removeprefix("--").strip() for line in lines[:count]]
+    columns: dict[str, str] = {}
+    prose = []
+    for line in header[1:]:
+        if match := _COLUMN.match(line):
+            columns[match["name"]] = match["meaning"]
+        elif columns and line:
+            columns[list(columns)[-1]] += " " + line
+        elif line:
+            prose.append(line)
+    return View(name, header[0], " ".join(prose), columns, "\n".join(lines[count:]).strip())
+
+
+def use_views(connection: sa.Connection, *, read_only: bool) -> None:
+    """Give the warehouse the views of this memhouse version.
+
+    They are stored with their comments; where that cannot be, in a warehouse that another
+    version wrote and that is open for reading, they stand in for the stored ones.
+    """
+    digest = hashlib.sha256("\n".join(view.sql for view in views().values()).encode()).hexdigest()
+    if digest in connection.scalars(sa.select(view_set.c.digest)).all():
+        return
+    for view in views().values():
+        kind = "TEMPORARY VIEW" if read_only else "VIEW"
+        connection.exec_driver_sql(f"CREATE OR REPLACE {kind} {view.name} AS\n{view.sql}")
+        if not read_only:
+            _store_comments(connection, view)
+    if not read_only:
+        connection.execute(view_set.delete())
+        connection.execute(view_set.insert(), {"digest": digest})
+
+
+def _store_comments(connection: sa.Connection, view: View) -> None:
+    def text(comment: str) -> str:
+        return "'" + comment.replace("'", "''") + "'"
+
+    connection.exec_driver_sql(f"COMMENT ON VIEW {view.name} IS {text(view.answers)}")
+    for column, meaning in view.columns.items():
+        connection.exec_driver_sql(f"COMMENT ON COLUMN {view.name}.{column} IS {text(meaning)}")

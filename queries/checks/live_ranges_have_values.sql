@@ -1,0 +1,32 @@
+-- Every live range is that of one value, and every value has one that shares its memory.
+--
+-- Thread-local values have none, nor have some constants (`tpu/decode-v5e`, constant.200).
+SELECT
+    live_ranges.module_id,
+    'live range without a value: ' || live_ranges.value_id AS breach
+FROM live_ranges
+LEFT JOIN "values"
+    ON "values".module_id = live_ranges.module_id AND "values".value_id = live_ranges.value_id
+WHERE "values".value_id IS NULL
+UNION ALL
+SELECT "values".module_id, 'value ' || "values".value_id || ' has no live range'
+FROM "values"
+INNER JOIN modules ON modules.module_id = "values".module_id
+INNER JOIN allocations
+    ON allocations.module_id = "values".module_id
+    AND allocations.allocation_index = "values".allocation_index
+LEFT JOIN live_ranges
+    ON live_ranges.module_id = "values".module_id AND live_ranges.value_id = "values".value_id
+WHERE NOT allocations.is_thread_local
+    AND NOT allocations.is_constant
+    AND modules.schedule_length IS NOT NULL
+    AND live_ranges.value_id IS NULL
+UNION ALL
+SELECT
+    live_ranges.module_id,
+    'value ' || live_ranges.value_id || ' lives from ' || live_ranges.start_time || ' to '
+        || live_ranges.end_time || ' in a schedule of ' || modules.schedule_length
+FROM live_ranges
+INNER JOIN modules ON modules.module_id = live_ranges.module_id
+WHERE live_ranges.start_time > live_ranges.end_time
+    OR live_ranges.end_time > modules.schedule_length

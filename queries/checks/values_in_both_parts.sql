@@ -1,0 +1,13 @@
+-- Every value of BufferAssignment is in Used values, and the other way round.
+SELECT
+    values_.module_id,
+    'value ' || values_.value_id || CASE
+        WHEN values_.allocation_index IS NULL THEN ' of Used values is in no allocation'
+        ELSE ' of BufferAssignment is not in Used values'
+    END AS breach
+FROM "values" AS values_
+LEFT JOIN positions
+    ON positions.module_id = values_.module_id
+    AND positions.value_id = values_.value_id
+    AND positions.position_index = 0
+WHERE values_.allocation_index IS NULL OR positions.value_id IS NULL

@@ -1,0 +1,5 @@
+-- The rows of `memhouse tables NAME`.
+SELECT column_name AS "column", data_type AS "type", comment AS "meaning"
+FROM duckdb_columns()
+WHERE table_name = $1 AND NOT internal
+ORDER BY column_index

@@ -1,0 +1,68 @@
+-- What each dumped module needs in each memory space, and when it needs most.
+--
+-- A row per dump and memory space. Start here: the largest peak_bytes in memory space 0 is
+-- what must fit into HBM.
+--
+-- run_id: the run, usually a night
+-- run_at: when the run's programs were compiled (UTC)
+-- workload: the dump's folder within the run
+-- module_name: the HLO module's name
+-- occurrence: 1 for the first module of that name in run and workload
+-- platform: cpu, gpu or tpu
+-- memory_space: XLA's number of the space; 0 is the device's main memory
+-- space_name: the space's name, null if the dump names none
+-- peak_bytes: the most that is occupied at one time
+-- total_bytes: sum of the allocations
+-- argument_bytes: allocations of parameters
+-- output_bytes: allocations that may live out
+-- alias_bytes: allocations that are both
+-- constant_bytes: allocations of constants
+-- thread_local_bytes: thread-local allocations
+-- temp_bytes: the preallocated temp
+-- fragmentation_bytes: total_bytes - thread_local_bytes - peak_bytes, what packing wastes
+-- fragmentation: fragmentation_bytes over temp_bytes
+-- padding_bytes: size - logical size of what is live at the peak
+-- peak_time: the first time of the peak, a position in the schedule
+-- schedule_length: instructions in the schedule
+-- peak_instruction: the instruction at peak_time
+-- status: ok, partial or failed, see `dumps`
+-- oom: XLA ran out of memory compiling it
+-- dump_id: the dump, see `dumps`
+-- module_id: its content, see `modules`
+SELECT
+    dumps.run_id,
+    runs.run_at,
+    dumps.workload,
+    dumps.module_name,
+    dumps.occurrence,
+    dumps.platform,
+    module_memory.memory_space,
+    memory_spaces.space_name,
+    module_memory.peak_bytes,
+    module_memory.total_bytes,
+    module_memory.argument_bytes,
+    module_memory.output_bytes,
+    module_memory.alias_bytes,
+    module_memory.constant_bytes,
+    module_memory.thread_local_bytes,
+    module_memory.temp_bytes,
+    module_memory.fragmentation_bytes,
+    module_memory.fragmentation,
+    module_memory.padding_bytes,
+    module_memory.peak_time,
+    modules.schedule_length,
+    instructions.instruction AS peak_instruction,
+    dumps.status,
+    dumps.oom,
+    dumps.dump_id,
+    dumps.module_id
+FROM dumps
+INNER JOIN runs ON runs.run_id = dumps.run_id
+INNER JOIN modules ON modules.module_id = dumps.module_id
+INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
+LEFT JOIN memory_spaces
+    ON memory_spaces.module_id = module_memory.module_id
+    AND memory_spaces.memory_space = module_memory.memory_space
+LEFT JOIN instructions
+    ON instructions.module_id = module_memory.module_id
+    AND instructions.instruction_id = module_memory.peak_instruction_id

@@ -1,0 +1,41 @@
+-- The runs, with what each holds.
+--
+-- A row per run.
+--
+-- run_id: the user's name for the run
+-- run_at: when its programs were compiled (UTC)
+-- workloads: different dump folders
+-- dumps: modules as dumped
+-- modules: different modules among them
+-- new_modules: modules that no earlier run has
+-- incomplete: dumps that are partial or failed
+-- oom: dumps of programs that XLA found no room for
+-- largest_peak_bytes: the largest peak in memory space 0
+-- ingested_at: when the run was first ingested (UTC)
+-- source: the path that was ingested
+WITH first_seen AS (
+    SELECT dumps.module_id, MIN(runs.run_at) AS run_at
+    FROM dumps
+    INNER JOIN runs ON runs.run_id = dumps.run_id
+    GROUP BY dumps.module_id
+)
+SELECT
+    runs.run_id,
+    runs.run_at,
+    COUNT(DISTINCT dumps.workload) AS workloads,
+    COUNT(dumps.dump_id) AS dumps,
+    COUNT(DISTINCT dumps.module_id) AS modules,
+    COUNT(DISTINCT CASE WHEN first_seen.run_at = runs.run_at THEN dumps.module_id END)
+        AS new_modules,
+    COUNT(CASE WHEN dumps.status <> 'ok' THEN 1 END) AS incomplete,
+    COUNT(CASE WHEN dumps.oom THEN 1 END) AS oom,
+    MAX(module_memory.peak_bytes) AS largest_peak_bytes,
+    runs.ingested_at,
+    runs.source
+FROM runs
+LEFT JOIN dumps ON dumps.run_id = runs.run_id
+LEFT JOIN first_seen ON first_seen.module_id = dumps.module_id
+LEFT JOIN module_memory
+    ON module_memory.module_id = dumps.module_id
+    AND module_memory.memory_space = 0
+GROUP BY runs.run_id, runs.run_at, runs.ingested_at, runs.source

@@ -1,0 +1,1 @@
+"""A revision for each schema version."""
