@@ -14,9 +14,16 @@ LIVE_RANGE = "live-range"
 USAGE_REPORT = "memory-usage-report"
 HLO = "hlo"
 OOM_HLO = "oom-hlo"
+DEBUG_OPTIONS = "debug-options"
+FLAGFILE = "flagfile"
+TPU_TARGET = "target-arguments"
+GPU_TARGET = "gpu-target-config"
 
 # The kinds that make a dump: any one of them is worth a module.
 MAIN_KINDS = (BUFFER_ASSIGNMENT, USED_VALUES, LIVE_RANGE, HLO, OOM_HLO)
+# What a module's id is the hash of. The OOM text is the same as the HLO text beside it, and
+# stands in for it where that is missing.
+CONTENT_KINDS = (*MAIN_KINDS, USAGE_REPORT)
 # Those that hold the buffer assignment; HLO text alone is no such dump, and complete.
 ASSIGNMENT_KINDS = (BUFFER_ASSIGNMENT, USED_VALUES, LIVE_RANGE)
 
@@ -27,6 +34,13 @@ _ASSIGNMENT = re.compile(
 )
 _HLO = re.compile(r"^(?P<stem>.*?)\.?" + _TARGET + r"after_optimizations\.txt$")
 _OOM = re.compile(r"^(?P<stem>.*)\.oom_intermediate_module\.txt$")
+# The compiler's settings belong to the dump but are not its content.
+_SETTINGS = {
+    ".debug_options": DEBUG_OPTIONS,
+    ".flagfile": FLAGFILE,
+    ".target_arguments.txt": TPU_TARGET,
+    ".gpu_target_config.pbtxt": GPU_TARGET,
+}
 _XLA_MODULE = re.compile(r"^module_(?P<number>\d+)\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$")
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
 # A file that a user has renamed may be anything of these; what it holds tells.
@@ -54,10 +68,13 @@ class DumpName:
 def kind_of(name: str) -> FileKind | None:
     """What a file is by its name (the last part of its path), None if it is not ours."""
     name = _COMPRESSED.sub("", name)
-    for pattern, kind in ((_ASSIGNMENT, None), (_HLO, HLO), (_OOM, OOM_HLO)):
+    for pattern, known in ((_ASSIGNMENT, None), (_HLO, HLO), (_OOM, OOM_HLO)):
         if match := pattern.match(name):
             groups = match.groupdict()
-            return FileKind(groups["stem"], kind or groups["kind"], groups.get("target"))
+            return FileKind(groups["stem"], known or groups["kind"], groups.get("target"))
+    for ending, kind in _SETTINGS.items():
+        if name.endswith(ending) and name.startswith("module_"):
+            return FileKind(name.removesuffix(ending), kind, None)
     return None
 
 

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .buffer_assignment import BufferAssignment
+from .entry_shapes import entry_shapes
+from .hlo_text import HloText
 from .instructions import read_instructions
 from .live_range import LiveRange
 from .memory import memory_tables
@@ -21,6 +23,7 @@ class Parts:
     used_values: UsedValues | None = None
     live_range: LiveRange | None = None
     space_names: pa.Table | None = None
+    hlo: HloText | None = None
 
 
 @dataclass
@@ -58,6 +61,8 @@ def join_parts(parts: Parts) -> Module:
     if parts.live_range is not None:
         tables["live_ranges"] = ranges
         tables["reported_peak"] = parts.live_range.peak
+    if parts.hlo is not None:
+        tables |= _hlo_tables(parts.hlo, names)
     contradictions = []
     if parts.buffer_assignment is not None:
         tables["allocations"] = parts.buffer_assignment.allocations
@@ -82,6 +87,8 @@ def join_parts(parts: Parts) -> Module:
 
 def _header(parts: Parts) -> dict[str, object]:
     header: dict[str, object] = {}
+    if parts.hlo is not None:
+        header |= parts.hlo.header
     if parts.used_values is not None:
         header["reported_total_bytes"] = parts.used_values.total_bytes
     if parts.live_range is not None:
@@ -101,6 +108,9 @@ class _Names:
 
     def __init__(self, parts: Parts) -> None:
         columns = []
+        if parts.hlo is not None:
+            # First, so that numbers follow the text's order: computation by computation.
+            columns += [parts.hlo.instructions["instruction"], parts.hlo.operands["operand"]]
         if parts.live_range is not None:
             columns.append(parts.live_range.schedule["instruction"])
         if parts.used_values is not None:
@@ -233,13 +243,40 @@ def _instructions(parts: Parts, names: _Names) -> pa.Table:
         schedule = parts.live_range.schedule
         at = pc.index_in(names.unique, value_set=schedule["instruction"].combine_chunks())
         table = table.append_column("schedule_time", schedule["schedule_time"].take(at))
-    if parts.used_values is not None and len(parts.used_values.definitions):
-        defined = read_instructions(parts.used_values.definitions)
+    defined = _definitions(parts)
+    if defined is not None:
         at = pc.index_in(names.unique, value_set=defined["instruction"].combine_chunks())
         for column in defined.column_names:
-            if column not in ("instruction", "rest"):
+            if column != "instruction":
                 table = table.append_column(column, defined[column].take(at))
     return table
+
+
+def _definitions(parts: Parts) -> pa.Table | None:
+    """The instructions' definitions: from HLO text, else as Used values repeats them."""
+    if parts.hlo is not None:
+        return parts.hlo.instructions
+    if parts.used_values is not None and len(parts.used_values.definitions):
+        return read_instructions(parts.used_values.definitions).drop_columns("rest")
+    return None
+
+
+def _hlo_tables(hlo: HloText, names: _Names) -> dict[str, pa.Table]:
+    """The tables that only HLO text fills."""
+    operands = names.numbered(hlo.operands)
+    operand_at = operands.schema.get_field_index("operand")
+    tables = {
+        "computations": hlo.computations,
+        "operands": operands.set_column(
+            operand_at, "operand_instruction_id", names.numbers(hlo.operands["operand"])
+        ),
+        "calls": names.numbered(hlo.calls),
+        "stack_frames": hlo.stack_frames,
+    }
+    signature = hlo.header["entry_signature"]
+    if signature is not None:
+        tables["entry_shapes"] = entry_shapes(str(signature))
+    return tables
 
 
 def _memory_spaces(parts: Parts) -> pa.Table:

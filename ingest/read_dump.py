@@ -3,16 +3,18 @@
 import hashlib
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from . import kinds, sections
 from .buffer_assignment import read_buffer_assignment
 from .discover import Dump
-from .lines import DumpError, Lines, excerpt, split_lines
+from .hlo_text import header_name, read_hlo_text
+from .lines import DumpError, excerpt, split_lines
 from .live_range import read_live_range
 from .module import Module, Parts, join_parts
 from .sections import split_sections
+from .settings import read_debug_options, read_flagfile, read_gpu_target, read_tpu_target
 from .usage_report import read_usage_report
 from .used_values import read_used_values
 
@@ -35,6 +37,21 @@ class FileOutcome:
 
 
 @dataclass
+class Settings:
+    """The compiler's settings beside a dump; `flags` is None if none were dumped."""
+
+    flags: dict[str, str] | None = None
+    device: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def flags_id(self) -> int | None:
+        """A signed 64-bit hash of the flags."""
+        if self.flags is None:
+            return None
+        return hash64(*(f"{flag}={value}" for flag, value in sorted(self.flags.items())))
+
+
+@dataclass
 class DumpOutcome:
     """What became of a dump. `module` is None if nothing was readable or it is known."""
 
@@ -43,6 +60,7 @@ class DumpOutcome:
     module_id: int | None
     module_name: str
     files: list[FileOutcome]
+    settings: Settings
     module: Module | None = None
 
 
@@ -52,15 +70,32 @@ def read_dump(dump: Dump, known_modules: Set[int]) -> DumpOutcome:
     Never raises DumpError: what is wrong with a file is in its outcome.
     """
     files, texts = _read_files(dump)
-    module_name = dump.name.module_name
-    module_id = _module_id(module_name, files)
-    if module_id in known_modules and texts:
-        return DumpOutcome(dump, OK, module_id, module_name, files)
     outcomes = {file.kind: file for file in files}
-    parts = _read_parts(texts, outcomes)
-    outcome = DumpOutcome(dump, OK, module_id, module_name, files)
-    _judge(outcome, parts, outcomes)
+    settings = _read_settings(texts, outcomes)
+    module_name = _module_name(dump, texts)
+    module_id = _module_id(module_name, outcomes)
+    outcome = DumpOutcome(dump, OK, module_id, module_name, files, settings)
+    if module_id not in known_modules:
+        _judge(outcome, _read_parts(texts, outcomes), outcomes)
+    elif any(file.status != OK for file in files):
+        outcome.status = PARTIAL
     return outcome
+
+
+def hash64(*texts: str) -> int:
+    """A signed 64-bit hash of texts: our ids of modules, dumps and flag sets."""
+    content = "\0".join(texts).encode(errors="surrogateescape")
+    return int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True)
+
+
+def _module_name(dump: Dump, texts: dict[str, bytes]) -> str:
+    """The name in the dump's file name; of a renamed file, that in its HLO text."""
+    if dump.name.module_number is None:
+        for kind in (kinds.HLO, kinds.OOM_HLO):
+            first_line = texts.get(kind, b"")[:1000].decode(errors="replace")
+            if name := header_name(first_line):
+                return name
+    return dump.name.module_name
 
 
 def _read_files(dump: Dump) -> tuple[list[FileOutcome], dict[str, bytes]]:
@@ -80,11 +115,31 @@ def _read_files(dump: Dump) -> tuple[list[FileOutcome], dict[str, bytes]]:
     return outcomes, texts
 
 
-def _module_id(module_name: str, files: list[FileOutcome]) -> int:
-    """A signed 64-bit hash of the name and the content of all files, wherever they lie."""
-    content = "\n".join([module_name, *(f"{file.kind} {file.sha256}" for file in files)])
-    digest = hashlib.sha256(content.encode(errors="surrogateescape")).digest()
-    return int.from_bytes(digest[:8], "big", signed=True)
+def _module_id(module_name: str, files: dict[str, FileOutcome]) -> int:
+    """The hash of the name and of what the files hold, wherever they lie."""
+    content = [kind for kind in kinds.CONTENT_KINDS if kind in files]
+    if kinds.HLO in content and kinds.OOM_HLO in content:
+        content.remove(kinds.OOM_HLO)
+    return hash64(module_name, *(f"{kind} {files[kind].sha256}" for kind in content))
+
+
+def _read_settings(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) -> Settings:
+    settings = Settings()
+    for kind, read_flags in (
+        (kinds.FLAGFILE, read_flagfile),
+        (kinds.DEBUG_OPTIONS, read_debug_options),
+    ):
+        if kind in texts:
+            with _recording(outcomes[kind]):
+                settings.flags = (settings.flags or {}) | read_flags(split_lines(texts[kind]))
+    for kind, read_target in (
+        (kinds.TPU_TARGET, read_tpu_target),
+        (kinds.GPU_TARGET, read_gpu_target),
+    ):
+        if kind in texts:
+            with _recording(outcomes[kind]):
+                settings.device |= read_target(split_lines(texts[kind]))
+    return settings
 
 
 # What each kind of file must hold; older dumps hold all three parts in the first.
@@ -98,6 +153,10 @@ _PART_OF_KIND = {
 def _read_parts(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) -> Parts:
     """Read each file as far as it can be read; what is wrong goes to its outcome."""
     parts = Parts()
+    hlo_kind = kinds.HLO if kinds.HLO in texts else kinds.OOM_HLO
+    if hlo_kind in texts:
+        with _recording(outcomes[hlo_kind]):
+            parts.hlo = read_hlo_text(split_lines(texts[hlo_kind]))
     for kind in kinds.ASSIGNMENT_KINDS:
         if kind in texts:
             with _recording(outcomes[kind]):
@@ -105,10 +164,6 @@ def _read_parts(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) -> Pa
     if kinds.USAGE_REPORT in texts:
         with _recording(outcomes[kinds.USAGE_REPORT]):
             parts.space_names = read_usage_report(split_lines(texts[kinds.USAGE_REPORT]))
-    for kind in (kinds.HLO, kinds.OOM_HLO):
-        if kind in texts:
-            with _recording(outcomes[kind]):
-                _check_hlo(split_lines(texts[kind]))
     return parts
 
 
@@ -136,7 +191,7 @@ def _read_assignment_file(kind: str, text: bytes, parts: Parts, outcome: FileOut
             if part == sections.BUFFER_ASSIGNMENT:
                 parts.buffer_assignment = read_buffer_assignment(section)
             elif part == sections.USED_VALUES:
-                parts.used_values = read_used_values(section, definitions=True)
+                parts.used_values = read_used_values(section, definitions=parts.hlo is None)
             elif part == sections.LIVE_RANGE:
                 parts.live_range = read_live_range(section)
         except DumpError as error:
@@ -144,11 +199,6 @@ def _read_assignment_file(kind: str, text: bytes, parts: Parts, outcome: FileOut
     if errors:
         outcome.status = FAILED if len(errors) == len(found) else PARTIAL
         outcome.line, outcome.message = errors[0].line, str(errors[0])
-
-
-def _check_hlo(lines: Lines) -> None:
-    if not lines.first().startswith("HloModule "):
-        raise DumpError(f"not HLO text: it starts with {excerpt(lines.first())}", line=1)
 
 
 def _judge(outcome: DumpOutcome, parts: Parts, files: dict[str, FileOutcome]) -> None:

@@ -1,6 +1,5 @@
 """Ingests one path as one run: find, read in parallel, write as it comes in."""
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -13,7 +12,7 @@ import sqlalchemy as sa
 
 from ..schema.tables import dumps, modules
 from .discover import Dump, find_dumps, is_wanted
-from .read_dump import OK, DumpOutcome, FileOutcome, read_dump
+from .read_dump import OK, DumpOutcome, FileOutcome, hash64, read_dump
 from .sources import open_source, source_name
 from .write import write_dumps, write_run
 
@@ -183,10 +182,9 @@ def _read_known(dump: Dump) -> DumpOutcome:
 
 def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:
     dump, name = outcome.dump, outcome.dump.name
-    key = "\0".join([run_id, dump.workload, dump.stem])
-    digest = hashlib.sha256(key.encode(errors="surrogateescape")).digest()
+    device = outcome.settings.device
     return {
-        "dump_id": int.from_bytes(digest[:8], "big", signed=True),
+        "dump_id": hash64(run_id, dump.workload, dump.stem),
         "run_id": run_id,
         "workload": dump.workload,
         "module_name": outcome.module_name,
@@ -196,7 +194,10 @@ def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:
         "target": dump.target,
         "compiler": name.compiler,
         "module_id": outcome.module_id,
-        "flags_id": None,
+        "flags_id": outcome.settings.flags_id,
+        "device_kind": device.get("device_kind"),
+        "device_memory_bytes": device.get("device_memory_bytes"),
+        "topology": device.get("topology"),
         "status": outcome.status,
         "oom": dump.oom,
     }

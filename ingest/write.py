@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import sqlalchemy as sa
 
-from ..schema.tables import dump_files, dumps, metadata, modules, run_labels, runs
+from ..schema.tables import compiler_flags, dump_files, dumps, metadata, modules, run_labels, runs
 from ..schema.warehouse import driver
 from .read_dump import DumpOutcome
 
@@ -57,6 +57,7 @@ def write_dumps(
     ]
     _insert(connection, "dumps", _table(dumps, [row for row, _ in rows]))
     _insert(connection, "dump_files", _table(dump_files, files))
+    _write_flags(connection, [outcome for _, outcome in rows])
     by_table: dict[str, list[pa.Table]] = {}
     for outcome in new_modules:
         assert outcome.module is not None
@@ -71,6 +72,21 @@ def write_dumps(
     for name in metadata.tables:
         if name in by_table:
             _insert(connection, name, pa.concat_tables(by_table[name], promote_options="default"))
+
+
+def _write_flags(connection: sa.Connection, outcomes: list[DumpOutcome]) -> None:
+    sets = {o.settings.flags_id: o.settings.flags for o in outcomes if o.settings.flags}
+    known = connection.scalars(
+        sa.select(compiler_flags.c.flags_id).distinct().where(compiler_flags.c.flags_id.in_(sets))
+    ).all()
+    flags: list[dict[str, object]] = [
+        {"flags_id": flags_id, "flag": flag, "value": value}
+        for flags_id, values in sets.items()
+        if flags_id not in known
+        for flag, value in sorted((values or {}).items())
+    ]
+    if flags:
+        _insert(connection, "compiler_flags", _table(compiler_flags, flags))
 
 
 _ARROW_TYPES = {

@@ -42,6 +42,15 @@ def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
     return Column(name, type_, comment=comment)
 
 
+def _long_text(name: str, comment: str) -> Column[Any]:
+    """Text that may run to tens of kilobytes.
+
+    One such text in a column keeps DuckDB from its dictionary compression: tuple shapes of
+    30 KB made `shape` half of the warehouse (`large`).
+    """
+    return Column(name, Text, comment=comment, info={"compression": "zstd"})
+
+
 def _module_id() -> Column[Any]:
     return _required("module_id", BigInteger, "the module, see `modules`")
 
@@ -79,7 +88,10 @@ dumps = Table(
     _optional("target", Text, "the target in the file's name, for example sm_9.0a_gpu"),
     _optional("compiler", Text, "libtpu's changelist in the file's name, for example 933746096"),
     _optional("module_id", BigInteger, "its content, see `modules`; null if nothing was readable"),
-    _optional("flags_id", BigInteger, "its compiler flags; null if none were dumped"),
+    _optional("flags_id", BigInteger, "its flags, see `compiler_flags`; null if none were dumped"),
+    _optional("device_kind", Text, "the device compiled for, as its settings name it"),
+    _optional("device_memory_bytes", BigInteger, "that device's memory, where it is said"),
+    _optional("topology", Text, "how many TPU chips and hosts it was compiled for"),
     _required("status", Text, "ok; partial: a part is missing or unreadable; failed: nothing read"),
     _required("oom", Boolean, "XLA ran out of memory compiling it"),
     comment="A module as dumped in a run. Many dumps may share one module.",
@@ -113,10 +125,26 @@ modules = Table(
         "XLA's own peak: logical sizes without padding, all memory spaces added together",
     ),
     _optional("entry_signature", Text, "parameter and result shapes: entry_computation_layout"),
+    _optional("input_output_alias", Text, "which results reuse which arguments, as XLA prints it"),
     _optional("is_scheduled", Boolean, "the HLO text's order is XLA's schedule"),
     _optional("num_partitions", Integer, "SPMD partitions the module was compiled for"),
     _optional("replica_count", Integer, "replicas the module was compiled for"),
     comment="A module's content, stored once however many nights dumped it.",
+)
+
+entry_shapes = Table(
+    "entry_shapes",
+    metadata,
+    _module_id(),
+    _required("is_output", Boolean, "part of the result; else of an argument"),
+    _optional("parameter_number", Integer, "which argument; null for the result"),
+    _required("shape_index", Text, "which part of the argument or result, `{}` for all of it"),
+    _required("shape", Text, "its shape with layout"),
+    _optional("element_type", Text, "for example bf16"),
+    _optional("logical_bytes", BigInteger, "elements x element size; null if unbounded"),
+    _optional("padded_bytes", BigInteger, "with the padding of its tiles; null if unbounded"),
+    comment="An array of the entry computation's arguments and result. "
+    "Key: module_id, is_output, parameter_number, shape_index.",
 )
 
 memory_spaces = Table(
@@ -161,7 +189,7 @@ values = Table(
     _optional("offset_bytes", BigInteger, "where in the allocation it starts"),
     _optional("size_bytes", BigInteger, "what it occupies, tiled and padded"),
     _optional("logical_bytes", BigInteger, "elements x element size; a tuple's index table"),
-    _optional("shape", Text, "its shape with layout"),
+    _long_text("shape", "its shape with layout"),
     _optional("element_type", Text, "for example bf16; null for a tuple"),
     comment="An HLO value: one tensor, from definition to last use. Key: module_id, value_id.",
 )
@@ -209,7 +237,7 @@ instructions = Table(
     _optional("computation", Text, "the computation it is in; null without HLO text"),
     _optional("schedule_time", Integer, "its time in the flattened schedule; null if not in it"),
     _optional("opcode", Text, "for example fusion or copy-start"),
-    _optional("shape", Text, "its output's shape with layout; null for a tuple with HLO text"),
+    _long_text("shape", "its output's shape with layout"),
     _optional("op_name", Text, "the framework's name of the operation, a scope path"),
     _optional("source_file", Text, "the file of the line that made it"),
     _optional("source_line", Integer, "the line that made it"),
@@ -217,6 +245,60 @@ instructions = Table(
     _optional("custom_call_target", Text, "the kernel a custom-call calls"),
     _optional("scoped_bytes", BigInteger, "memory its kernel reserves for itself, all spaces"),
     comment="An instruction named anywhere in the module. Key: module_id, instruction_id.",
+)
+
+operands = Table(
+    "operands",
+    metadata,
+    _module_id(),
+    _required("instruction_id", Integer, "the instruction, see `instructions`"),
+    _required("operand_number", Integer, "from 0"),
+    _required("operand_instruction_id", Integer, "the instruction that computes the operand"),
+    comment="An operand of an instruction, from HLO text. "
+    "Key: module_id, instruction_id, operand_number.",
+)
+
+computations = Table(
+    "computations",
+    metadata,
+    _module_id(),
+    _required("computation", Text, "its name, without %"),
+    _required("is_entry", Boolean, "the program starts here"),
+    comment="An HLO computation, from HLO text. Key: module_id, computation.",
+)
+
+calls = Table(
+    "calls",
+    metadata,
+    _module_id(),
+    _required("instruction_id", Integer, "the calling instruction"),
+    _required("attribute", Text, "as what it calls: calls, to_apply, body, condition and so on"),
+    _required("computation", Text, "the called computation, see `computations`"),
+    comment="A computation that an instruction calls, from HLO text.",
+)
+
+stack_frames = Table(
+    "stack_frames",
+    metadata,
+    _module_id(),
+    _required("stack_frame_id", Integer, "XLA's number of the frame"),
+    _optional("parent_frame_id", Integer, "the frame that called it; null at the root"),
+    _optional("file", Text, "the Python file"),
+    _optional("function", Text, "the Python function"),
+    _optional("line", Integer, "the line, from 1"),
+    _optional("end_line", Integer, "the line where the call ends"),
+    _optional("column_start", Integer, "the column, from 1"),
+    _optional("column_end", Integer, "the column where the call ends"),
+    comment="A Python frame, from HLO text. Key: module_id, stack_frame_id.",
+)
+
+compiler_flags = Table(
+    "compiler_flags",
+    metadata,
+    _required("flags_id", BigInteger, "64-bit hash of the flag set, see `dumps`"),
+    _required("flag", Text, "the flag's name; xla_dump_* are left out, they change no program"),
+    _required("value", Text, "its value"),
+    comment="A flag of a set of compiler flags. Key: flags_id, flag.",
 )
 
 reported_peak = Table(

@@ -1,0 +1,71 @@
+"""The entry computation's arguments and result, array by array, from its signature."""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from .lines import DumpError
+from .shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
+
+_SCHEMA = pa.schema(
+    [
+        ("is_output", pa.bool_()),
+        ("parameter_number", pa.int32()),
+        ("shape_index", pa.string()),
+        ("shape", pa.string()),
+        ("element_type", pa.string()),
+        ("logical_bytes", pa.int64()),
+        ("padded_bytes", pa.int64()),
+    ]
+)
+
+
+def entry_shapes(signature: str) -> pa.Table:
+    """Rows of the warehouse's `entry_shapes` for an entry_computation_layout.
+
+    Raises DumpError.
+    """
+    arguments, arrow, result = signature.partition(")->")
+    try:
+        if not arrow:
+            raise ValueError("there is no '->'")
+        parameters = parse_shape(arguments + ")")
+        if not isinstance(parameters, TupleShape):
+            raise ValueError("the arguments are not in parentheses")
+        rows = [
+            row for number, shape in enumerate(parameters.elements) for row in _rows(shape, number)
+        ]
+        rows += _rows(parse_shape(result), None)
+    except ValueError as error:
+        raise DumpError(f"the entry computation's signature is wrong: {error}", 1) from None
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+
+
+def _rows(shape: Shape, parameter_number: int | None) -> Iterator[dict[str, object]]:
+    for index, leaf in _leaves(shape, ()):
+        logical, padded = _sizes(leaf)
+        yield {
+            "is_output": parameter_number is None,
+            "parameter_number": parameter_number,
+            "shape_index": "{" + ",".join(map(str, index)) + "}",
+            "shape": str(leaf),
+            "element_type": getattr(leaf, "element_type", None),
+            "logical_bytes": logical,
+            "padded_bytes": padded,
+        }
+
+
+def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    if not isinstance(shape, TupleShape):
+        yield index, shape
+        return
+    for number, element in enumerate(shape.elements):
+        yield from _leaves(element, (*index, number))
+
+
+def _sizes(shape: Shape) -> tuple[int | None, int | None]:
+    """Logical and padded bytes; None for a shape of unbounded size."""
+    try:
+        return logical_bytes(shape), padded_bytes(shape)
+    except ValueError:
+        return None, None

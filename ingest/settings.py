@@ -1,0 +1,89 @@
+"""Readers of what stands beside a dump: compiler flags, and the device compiled for."""
+
+import re
+
+from .lines import DumpError, Lines, excerpt
+
+# Where and what to dump differs every night and changes nothing of the program.
+_IGNORED = ("xla_dump_",)
+_FLAG = re.compile(r"^--([^=\s]+)(?:=(.*))?$")
+_FIELD = re.compile(r"^([\w.]+): (.*)$")
+_MESSAGE = re.compile(r"^([\w.]+) \{$")
+
+
+def read_flagfile(lines: Lines) -> dict[str, str]:
+    """`--flag=value` lines; a flag without a value is true. Raises DumpError."""
+    flags = {}
+    for text, number in zip(lines.text.to_pylist(), lines.numbers.tolist(), strict=True):
+        if not text:
+            continue
+        match = _FLAG.match(text)
+        if match is None:
+            raise DumpError(f"expected --flag=value, found {excerpt(text)}", number)
+        flags[match[1]] = "true" if match[2] is None else match[2]
+    return _of_program(flags)
+
+
+def read_debug_options(lines: Lines) -> dict[str, str]:
+    """A DebugOptions message in text form; a repeated flag's values are joined by commas."""
+    flags: dict[str, str] = {}
+    for path, value in read_text_proto(lines):
+        flags[path] = f"{flags[path]},{value}" if path in flags else value
+    return _of_program(flags)
+
+
+def _of_program(flags: dict[str, str]) -> dict[str, str]:
+    return {flag: value for flag, value in flags.items() if not flag.startswith(_IGNORED)}
+
+
+def read_gpu_target(lines: Lines) -> dict[str, object]:
+    """The GPU compiled for: device_kind and device_memory_bytes, None if not said."""
+    fields = dict(read_text_proto(lines))
+    kind = fields.get("gpu_device_info.name") or fields.get("device_description_str")
+    memory = fields.get("gpu_device_info.device_memory_size", "")
+    return {
+        "device_kind": kind,
+        "device_memory_bytes": int(memory) if memory.isdigit() else None,
+    }
+
+
+def read_tpu_target(lines: Lines) -> dict[str, object]:
+    """The TPU compiled for: device_kind and topology, None if not said.
+
+    The version is a code name, and in some releases a random one; the memory is not said.
+    """
+    fields = dict(read_text_proto(lines))
+    version = fields.get("tpu_topology_args.version", "").removeprefix("TPU_VERSION_")
+    kind = " ".join(filter(None, [version, fields.get("tpu_topology_args.variant")]))
+    chips = _bounds(fields, "tpu_topology_args.chips_per_host_bounds")
+    hosts = _bounds(fields, "tpu_topology_args.host_bounds")
+    return {
+        "device_kind": kind or None,
+        "topology": f"{chips} chips a host, {hosts} hosts" if chips and hosts else None,
+    }
+
+
+def _bounds(fields: dict[str, str], path: str) -> str:
+    return "x".join(fields[f"{path}.{axis}"] for axis in "xyz" if f"{path}.{axis}" in fields)
+
+
+def read_text_proto(lines: Lines) -> list[tuple[str, str]]:
+    """The scalar fields of a protocol buffer in text form: dotted path and unquoted value.
+
+    Raises DumpError for a line that is no field and for braces that do not match.
+    """
+    fields = []
+    path: list[str] = []
+    for text, number in zip(lines.text.to_pylist(), lines.numbers.tolist(), strict=True):
+        stripped = text.strip()
+        if match := _FIELD.match(stripped):
+            fields.append((".".join([*path, match[1]]), match[2].strip('"')))
+        elif match := _MESSAGE.match(stripped):
+            path.append(match[1])
+        elif stripped == "}" and path:
+            path.pop()
+        elif stripped:
+            raise DumpError(f"expected 'field: value', found {excerpt(stripped)}", number)
+    if path:
+        raise DumpError("the file ends within a message: it is cut short", int(lines.numbers[-1]))
+    return fields

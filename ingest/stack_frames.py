@@ -1,0 +1,94 @@
+"""Reader of the four tables of Python frames that newer HLO text has after its header."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .lines import DumpError, Lines
+
+FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+
+_NAME = r'^(?P<id>\d+) "(?P<name>.*)"$'
+_LOCATION = (
+    r"^(?P<id>\d+) \{file_name_id=(?P<file>\d+) function_name_id=(?P<function>\d+)"
+    r" line=(?P<line>\d+)(?: end_line=(?P<end_line>\d+))?"
+    r"(?: column=(?P<column_start>\d+))?(?: end_column=(?P<column_end>\d+))?\}$"
+)
+_FRAME = (
+    r"^(?P<id>\d+) \{file_location_id=(?P<location>\d+)(?: parent_frame_id=(?P<parent>\d+))?\}$"
+)
+
+
+def read_stack_frames(lines: Lines) -> pa.Table:
+    """The frames as in the warehouse's table, in order of their ids.
+
+    `lines` are the four headings and the rows under them; without any, no rows.
+    Raises DumpError.
+    """
+    tables = _tables(lines)
+    files = _named(tables["FileNames"])
+    functions = _named(tables["FunctionNames"])
+    locations = _locations(tables["FileLocations"])
+    frames = tables["StackFrames"]
+    found = frames.extract(_FRAME, "a stack frame")
+    ids = frames.integers(found["id"])
+    at = pc.index_in(frames.integers(found["location"]), value_set=locations["id"])
+    if at.null_count:
+        frames.refuse(pc.is_null(at).to_numpy(zero_copy_only=False), "no such file location")
+    location = {name: column.take(at) for name, column in locations.items()}
+
+    def name_of(names: dict[str, pa.Array], numbers: pa.Array) -> pa.Array:
+        return names["name"].take(pc.index_in(numbers, value_set=names["id"]))
+
+    return pa.table(
+        {
+            "stack_frame_id": ids,
+            "parent_frame_id": _parents(frames.integers(found["parent"]), ids),
+            "file": name_of(files, location["file"]),
+            "function": name_of(functions, location["function"]),
+            "line": location["line"],
+            "end_line": location["end_line"],
+            "column_start": location["column_start"],
+            "column_end": location["column_end"],
+        }
+    )
+
+
+def _tables(lines: Lines) -> dict[str, Lines]:
+    """The rows under each heading."""
+    at = {name: lines.equal(name).nonzero()[0] for name in FRAME_TABLES}
+    if not len(lines):
+        return dict.fromkeys(FRAME_TABLES, lines)
+    missing = [name for name in FRAME_TABLES if len(at[name]) != 1]
+    if missing:
+        raise DumpError(
+            f"the table {missing[0]} of the stack frames does not stand once", int(lines.numbers[0])
+        )
+    starts = sorted((int(found[0]), name) for name, found in at.items())
+    stops = [start for start, _ in starts[1:]] + [len(lines)]
+    return {
+        name: lines.between(start + 1, stop)
+        for (start, name), stop in zip(starts, stops, strict=True)
+    }
+
+
+def _named(lines: Lines) -> dict[str, pa.Array]:
+    found = lines.extract(_NAME, "a number and a quoted name")
+    return {"id": lines.integers(found["id"]), "name": found["name"]}
+
+
+def _locations(lines: Lines) -> dict[str, pa.Array]:
+    found = lines.extract(_LOCATION, "a file location")
+    return {name: lines.integers(texts) for name, texts in found.items()}
+
+
+def _parents(parents: pa.Int32Array, ids: pa.Int32Array) -> pa.Int32Array:
+    """Parent ids, null at a root, whichever way this version of XLA prints them.
+
+    Some print them one too high, so that 1 is "none" and frame 1 seems its own parent
+    (`tpu/llama-v5e`); others as they are, 0 for none. Frame 1 tells which.
+    """
+    first = parents.filter(pc.equal(ids, 1))
+    if len(first) and first[0].as_py() == 1:
+        parents = pc.subtract(parents, pa.scalar(1, pa.int32()))
+    null = pa.scalar(None, pa.int32())
+    return pc.if_else(pc.equal(parents, 0), null, parents)
