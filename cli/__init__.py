@@ -6,6 +6,7 @@ import sys
 def main() -> None:
     """The entry point: run the command; an expected failure is one line and a status."""
     import duckdb
+    from sqlalchemy.exc import DBAPIError
 
     from ..schema.warehouse import WarehouseError
     from .app import app
@@ -15,6 +16,9 @@ def main() -> None:
         app()
     except (WarehouseError, duckdb.Error) as error:
         print_error(str(error).strip())
+        sys.exit(1)
+    except DBAPIError as error:
+        print_error(str(error.orig).strip())
         sys.exit(1)
     except KeyboardInterrupt:
         print_error("interrupted")

@@ -53,7 +53,8 @@ def read_instructions(lines: Lines) -> pa.Table:
 
 def _quoted(rest: pa.LargeStringArray, attribute: str) -> pa.LargeStringArray:
     """An attribute's text without the quotes and the backslashes of C escapes."""
-    text = pc.extract_regex(rest, pattern=rf"\b{attribute}{_QUOTED}").field("text")
+    # struct_field, not .field(): only the former keeps what does not match null.
+    text = pc.struct_field(pc.extract_regex(rest, pattern=rf"\b{attribute}{_QUOTED}"), "text")
     if not pc.any(pc.match_substring(text, pattern="\\")).as_py():
         return text
     return pc.replace_substring_regex(text, pattern=r"\\(.)", replacement=r"\1")

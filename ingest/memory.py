@@ -18,7 +18,7 @@ def memory_tables(
     *,
     complete: bool,
 ) -> dict[str, pa.Table]:
-    """`occupancy` and `module_memory` of a module's allocations, values and live ranges.
+    """`allocations`, `occupancy` and `module_memory` of what a module's readers found.
 
     Without live ranges and schedule there is no peak: its figures are null and occupancy
     has no rows. If the parts are not `complete`, all figures are null.
@@ -37,7 +37,12 @@ def memory_tables(
             steps.append(step)
             row |= _peak_figures(row, step, within, lives, schedule)
         rows.append(row)
-    tables = {"module_memory": pa.Table.from_pylist(rows, schema=_MODULE_MEMORY)}
+    if lives is not None and schedule is not None:
+        allocations = _temp_peaks(allocations, lives, len(schedule))
+    tables = {
+        "allocations": allocations,
+        "module_memory": pa.Table.from_pylist(rows, schema=_MODULE_MEMORY),
+    }
     if steps:
         tables["occupancy"] = pa.concat_tables(steps)
     return tables
@@ -87,28 +92,31 @@ def _allocation_figures(allocations: pa.Table) -> dict[str, object]:
 
 
 def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Columns:
-    """The values that have a live range, with their allocation's space and kind."""
-    ids = values["value_id"].combine_chunks()
+    """The values outside thread-local memory: where they stand and when they are live.
+
+    Some constants have no live range (`tpu/decode-v5e`, constant.200): they get an empty
+    one, which adds nothing at any time.
+    """
     numbers = ["value_id", "allocation_index", "offset_bytes", "size_bytes", "logical_bytes"]
-    value = values.select(numbers).take(
-        pc.index_in(live_ranges["value_id"], value_set=ids).combine_chunks()
+    shared = allocations.filter(pc.invert(allocations["is_thread_local"]))
+    index = shared["allocation_index"].combine_chunks()
+    value = values.select(numbers)
+    at = pc.index_in(value["allocation_index"], value_set=index).combine_chunks()
+    value, at = value.filter(pc.is_valid(at)), at.drop_null()
+    allocation = shared.select(["memory_space", "is_temp"]).take(at)
+    life = live_ranges.take(
+        pc.index_in(value["value_id"], value_set=live_ranges["value_id"].combine_chunks())
     )
-    at = pc.index_in(
-        value["allocation_index"],
-        value_set=allocations["allocation_index"].combine_chunks(),
-    ).combine_chunks()
-    allocation = allocations.select(["memory_space", "is_temp"]).take(at)
     offset = value["offset_bytes"].to_numpy()
-    size = value["size_bytes"].to_numpy()
     return {
         "space": allocation["memory_space"].to_numpy(),
         "is_temp": allocation["is_temp"].to_numpy(),
         "allocation": value["allocation_index"].to_numpy().astype(np.int64),
         "low": offset,
-        "high": offset + size,
+        "high": offset + value["size_bytes"].to_numpy(),
         "logical": value["logical_bytes"].to_numpy(),
-        "start": live_ranges["start_time"].to_numpy().astype(np.int64),
-        "end": live_ranges["end_time"].to_numpy().astype(np.int64),
+        "start": pc.fill_null(life["start_time"], 0).to_numpy().astype(np.int64),
+        "end": pc.fill_null(life["end_time"], -1).to_numpy().astype(np.int64),
         "value_id": value["value_id"].to_numpy(),
     }
 
@@ -118,9 +126,7 @@ def _occupancy(space: int, allocations: pa.Table, lives: Columns, length: int) -
     here = lives["space"] == space
     size = lives["high"] - lives["low"]
     live_times, live = changes(lives["start"][here], lives["end"][here], size[here])
-    temp = here & lives["is_temp"].astype(bool)
-    names = ("allocation", "low", "high", "start", "end")
-    union_times, union = occupied_changes(Extents(*(lives[name][temp] for name in names)))
+    union_times, union = _union(lives, here & lives["is_temp"].astype(bool))
     times = np.unique(np.concatenate([[0], live_times, union_times]))
     times = times[times < length]
     occupied = _held(union_times, union, times) + _always_occupied(allocations)
@@ -136,6 +142,28 @@ def _occupancy(space: int, allocations: pa.Table, lives: Columns, length: int) -
             "occupied_bytes": pa.array(occupied[changed]),
         }
     )
+
+
+def _union(lives: Columns, chosen: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    names = ("allocation", "low", "high", "start", "end")
+    return occupied_changes(Extents(*(lives[name][chosen] for name in names)))
+
+
+def _temp_peaks(allocations: pa.Table, lives: Columns, length: int) -> pa.Table:
+    """The allocations with peak_bytes and peak_time of each temp one."""
+    peaks: dict[int, tuple[int, int]] = {}
+    for index in allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist():
+        times, union = _union(lives, lives["allocation"] == index)
+        union = union[times < length]
+        if len(union):
+            peak = int(np.argmax(union))
+            peaks[index] = (int(union[peak]), int(times[peak]))
+    found = [
+        peaks.get(index, (None, None)) for index in allocations["allocation_index"].to_pylist()
+    ]
+    return allocations.append_column(
+        "peak_bytes", pa.array([bytes_ for bytes_, _ in found], pa.int64())
+    ).append_column("peak_time", pa.array([time for _, time in found], pa.int32()))
 
 
 def _held(times: Ints, sums: Ints, at: Ints) -> Ints:

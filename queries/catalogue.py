@@ -1,7 +1,7 @@
 """The canned views: a `.sql` file each, whose header says what it answers.
 
-A header is the file's leading comment: a line that says what the view answers, then how
-to read it, then a line `column: meaning` for each column, in order.
+A header is the file's leading comment, in paragraphs: a line that says what the view
+answers; how to read it; and last a line `column: meaning` for each column, in order.
 """
 
 import hashlib
@@ -15,7 +15,19 @@ import sqlalchemy as sa
 from ..schema.tables import view_set
 
 # Views in the order in which they are created: each uses only tables and views before it.
-_ORDER = ("peaks", "runs_summary")
+_ORDER = (
+    "peaks",
+    "peak_buffers",
+    "timeline",
+    "fragmentation",
+    "padding",
+    "memory_by_op",
+    "memory_by_source",
+    "memory_by_scope",
+    "long_lived",
+    "missed_donations",
+    "runs_summary",
+)
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
 
 
@@ -45,17 +57,16 @@ def command_query(name: str) -> str:
 def _parse(name: str, text: str) -> View:
     lines = text.splitlines()
     count = next(i for i, line in enumerate(lines) if not line.startswith("--"))
-    header = [line.removeprefix("--").strip() for line in lines[:count]]
+    header = "\n".join(line.removeprefix("--").strip() for line in lines[:count])
+    answers, *description, meanings = header.split("\n\n")
     columns: dict[str, str] = {}
-    prose = []
-    for line in header[1:]:
+    for line in meanings.splitlines():
         if match := _COLUMN.match(line):
             columns[match["name"]] = match["meaning"]
-        elif columns and line:
+        else:
             columns[list(columns)[-1]] += " " + line
-        elif line:
-            prose.append(line)
-    return View(name, header[0], " ".join(prose), columns, "\n".join(lines[count:]).strip())
+    prose = " ".join(" ".join(description).split())
+    return View(name, answers, prose, columns, "\n".join(lines[count:]).strip())
 
 
 def use_views(connection: sa.Connection, *, read_only: bool) -> None:

@@ -172,6 +172,8 @@ allocations = Table(
     _required("maybe_live_out", Boolean, "it may hold a result after the program has ended"),
     _required("is_temp", Boolean, "it is the preallocated temp, shared by values over time"),
     _optional("shape", Text, "shape of the argument or result in it, without layout"),
+    _optional("peak_bytes", BigInteger, "of a temp: the most of it occupied at one time"),
+    _optional("peak_time", Integer, "of a temp: the first time it is fullest"),
     _optional("address", BigInteger, "its address in the compiler's process (some old dumps)"),
     comment="A buffer allocation. Key: module_id, allocation_index.",
 )
