@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import ingest, show, sql, verify
+from . import ingest, module, show, sql, verify
 
 app = typer.Typer(
     name="memhouse",
@@ -37,6 +37,10 @@ app.command("ingest")(ingest.ingest)
 app.command("runs")(show.runs)
 app.command("modules")(show.modules)
 app.command("peaks")(show.peaks)
+app.command("buffers")(module.buffers)
+app.command("owners")(module.owners)
+app.command("timeline")(module.timeline)
+app.command("fragmentation")(show.fragmentation)
 app.command("tables")(show.tables)
 app.command("views")(show.views)
 app.command("sql")(sql.sql)

@@ -12,8 +12,9 @@ from typing import Annotated
 import typer
 
 from .. import __version__
+from .human import human_bytes
 from .options import DEFAULT_DB, Db
-from .output import human_bytes, print_error, print_note
+from .output import print_error, print_note
 
 
 def ingest(

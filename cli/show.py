@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..queries.catalogue import command_query
+from ..queries.catalogue import command_query, public_views
 from .options import DEFAULT_DB, AsFormat, Db, Format
 from .output import print_rows
 from .warehouse import fetch, reading
@@ -47,6 +47,21 @@ def peaks(
     print_rows(rows, output, empty="there are no such peaks")
 
 
+def fragmentation(
+    db: Db = DEFAULT_DB,
+    run: Run = None,
+    workload: Workload = None,
+    output: AsFormat = Format.table,
+) -> None:
+    """Show what packing wastes of each temp allocation, the most first.
+
+    Without --run, the latest of each series of runs.
+    """
+    with reading(db) as connection:
+        rows = fetch(connection, command_query("fragmentation"), [run, workload])
+    print_rows(rows, output, empty="there are no temp allocations")
+
+
 def tables(
     name: Annotated[str | None, typer.Argument(help="Show this table's columns.")] = None,
     db: Db = DEFAULT_DB,
@@ -70,15 +85,14 @@ def views(
     """List the canned views and what they answer, or one view's columns and SQL."""
     import pyarrow as pa
 
-    from ..queries.catalogue import views as canned
-
+    canned = public_views()
     if name is None:
-        rows = [{"view": view.name, "answers": view.answers} for view in canned().values()]
+        rows = [{"view": view.name, "answers": view.answers} for view in canned.values()]
         print_rows(pa.Table.from_pylist(rows), output)
         return
-    if name not in canned():
+    if name not in canned:
         raise typer.BadParameter(f"there is no view {name}: see `memhouse views`")
-    view = canned()[name]
+    view = canned[name]
     columns = [{"column": column, "meaning": text} for column, text in view.columns.items()]
     if output is not Format.table:
         print_rows(pa.Table.from_pylist(columns), output)

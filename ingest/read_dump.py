@@ -45,7 +45,7 @@ class Settings:
 
     @property
     def flags_id(self) -> int | None:
-        """A signed 64-bit hash of the flags."""
+        """A hash of the flags."""
         if self.flags is None:
             return None
         return hash64(*(f"{flag}={value}" for flag, value in sorted(self.flags.items())))
@@ -83,9 +83,12 @@ def read_dump(dump: Dump, known_modules: Set[int]) -> DumpOutcome:
 
 
 def hash64(*texts: str) -> int:
-    """A signed 64-bit hash of texts: our ids of modules, dumps and flag sets."""
+    """A hash of texts: our ids of modules, dumps and flag sets.
+
+    63 bits: not negative in a BIGINT, so that an id on a command line is no option.
+    """
     content = "\0".join(texts).encode(errors="surrogateescape")
-    return int.from_bytes(hashlib.sha256(content).digest()[:8], "big", signed=True)
+    return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1
 
 
 def _module_name(dump: Dump, texts: dict[str, bytes]) -> str:

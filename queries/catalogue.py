@@ -15,8 +15,10 @@ import sqlalchemy as sa
 from ..schema.tables import view_set
 
 # Views in the order in which they are created: each uses only tables and views before it.
+# One whose name starts with an underscore is a helper of others, and not listed.
 _ORDER = (
     "peaks",
+    "_buffers",
     "peak_buffers",
     "timeline",
     "fragmentation",
@@ -47,6 +49,11 @@ def views() -> dict[str, View]:
     """All canned views by name, in an order in which they can be created."""
     folder = resources.files(__package__)
     return {name: _parse(name, (folder / f"{name}.sql").read_text()) for name in _ORDER}
+
+
+def public_views() -> dict[str, View]:
+    """The canned views that are listed: all but the helpers."""
+    return {name: view for name, view in views().items() if not name.startswith("_")}
 
 
 def command_query(name: str) -> str:

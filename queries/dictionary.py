@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sqlalchemy import Column
 
 from ..schema.tables import metadata
-from .catalogue import views
+from .catalogue import public_views
 
 _INTRODUCTION = """\
 # Data dictionary
@@ -30,7 +30,7 @@ def data_dictionary() -> str:
             columns = [(f"`{c.name}`", _type_name(c), c.comment or "") for c in table.columns]
             parts.append(_rows(("column", "type", "meaning"), columns))
     parts.append("## Views\n")
-    for view in views().values():
+    for view in public_views().values():
         parts.append(f"### {view.name}\n\n{view.answers}\n\n{view.description}\n")
         meanings = [(f"`{name}`", meaning) for name, meaning in view.columns.items()]
         parts.append(_rows(("column", "meaning"), meanings))

@@ -1,7 +1,7 @@
 -- Which lines of Python own the peak.
 --
--- A row per module, memory space, file and line; they add up to the peak. Arguments and what
--- XLA makes by itself have no line: theirs is null.
+-- A row per module, memory space, file and line; they add up to the peak. Arguments, and copies
+-- that XLA makes by itself, have no line: there is a row for each category of these.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
@@ -21,4 +21,9 @@ SELECT
     SUM(share) AS share,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories
 FROM peak_buffers
-GROUP BY module_id, memory_space, source_file, source_line
+GROUP BY
+    module_id,
+    memory_space,
+    source_file,
+    source_line,
+    CASE WHEN source_file IS NULL THEN category END

@@ -1,16 +1,17 @@
--- The rows of `memhouse modules`: a run and a workload, both optional, choose.
+-- The rows of `memhouse modules`: a run $1 and a workload $2 choose, where they are given.
 SELECT
-    dumps.run_id,
+    dumps.run_id AS run,
     dumps.workload,
-    dumps.module_name,
-    dumps.occurrence,
-    dumps.platform,
-    dumps.status,
-    dumps.oom,
-    modules.schedule_length AS instructions,
-    modules.reported_total_bytes AS total_bytes,
+    dumps.module_name AS module,
+    CASE WHEN dumps.oom THEN dumps.status || ', oom' ELSE dumps.status END AS status,
     module_memory.peak_bytes,
-    dumps.module_id
+    modules.reported_total_bytes AS total_bytes,
+    dumps.module_id,
+    modules.schedule_length AS instructions,
+    dumps.platform,
+    COALESCE(dumps.device_kind, dumps.target) AS device,
+    dumps.compiler,
+    dumps.occurrence
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id

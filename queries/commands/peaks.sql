@@ -11,15 +11,17 @@ WITH ranked AS (
     WHERE run_id = COALESCE($1, run_id) AND workload = COALESCE($2, workload)
 )
 SELECT
-    run_id AS run,
     workload,
     module_name AS module,
-    COALESCE(space_name, CASE WHEN memory_space = 0 THEN 'default' ELSE 'space ' || memory_space END)
-        AS space,
+    COALESCE(
+        space_name, CASE WHEN memory_space = 0 THEN 'default' ELSE 'space ' || memory_space END
+    ) AS space,
     peak_bytes,
     total_bytes,
+    run_id AS run,
     padding_bytes,
-    peak_instruction
+    peak_instruction,
+    memory_space
 FROM ranked
 WHERE age = 1 OR $1 IS NOT NULL
 ORDER BY memory_space, peak_bytes DESC NULLS LAST, run_at, workload, module_name

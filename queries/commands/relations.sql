@@ -5,5 +5,5 @@ WHERE table_name NOT IN ('schema_version', 'view_set')
 UNION ALL
 SELECT view_name, 'view', comment
 FROM duckdb_views()
-WHERE NOT internal
+WHERE NOT internal AND view_name NOT LIKE '\_%' ESCAPE '\'
 ORDER BY "kind", "name"

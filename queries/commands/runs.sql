@@ -1,2 +1,15 @@
 -- The rows of `memhouse runs`.
-SELECT * FROM runs_summary ORDER BY run_at, run_id
+SELECT
+    run_id AS run,
+    run_at,
+    dumps,
+    new_modules,
+    incomplete,
+    oom,
+    largest_peak_bytes,
+    workloads,
+    modules,
+    source,
+    ingested_at
+FROM runs_summary
+ORDER BY run_at, run_id

@@ -1,0 +1,46 @@
+"""Values as a person reads them: sizes with units, shares as percentages, no seconds."""
+
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+# Columns with a part of a whole, from 0 to 1.
+_SHARES = {"share", "wasted", "fragmentation"}
+
+
+def human_bytes(size: int | float) -> str:
+    """A size as a person reads it: 306.98 MiB."""
+    amount, unit = float(size), 0
+    while abs(amount) >= 1024 and unit < len(_UNITS) - 1:
+        amount, unit = amount / 1024, unit + 1
+    return f"{amount:.0f} B" if unit == 0 else f"{amount:.2f} {_UNITS[unit]}"
+
+
+def heading(column: str) -> str:
+    """A column's name; the unit is in the cells."""
+    return column.removesuffix("_bytes").replace("_", " ")
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether a column holds numbers."""
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    )
+
+
+def human(column: str, value: Any) -> str:
+    """A value of a column; the column's name tells its unit."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if column.endswith("_bytes") and not isinstance(value, str):
+        return human_bytes(value)
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M")
+    if isinstance(value, float):
+        return f"{value:.1%}" if column in _SHARES else f"{value:.4g}"
+    # A control character in a name must not reach the terminal.
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))

@@ -1,0 +1,77 @@
+"""Rows as a table on the terminal, fitted to its width: a line a row, numbers whole."""
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from .human import heading, human, is_number
+
+# Of a text that does not fit the end is cut, but of a path the beginning: its end tells more.
+_PATHS = {"op_name", "scope", "source", "source_file"}
+_LEAST_TEXT = 10
+_GAP = 2
+
+
+def print_table(rows: pa.Table) -> None:
+    """Print rows; on a terminal too narrow for all columns the last ones are left out."""
+    columns = [_Column(rows, i) for i in range(rows.num_columns)]
+    console = Console()
+    left_out: list[_Column] = []
+    if console.is_terminal:
+        while not _fit(columns, console.width) and len(columns) > 1:
+            left_out.insert(0, columns.pop())
+    # A pipe has no width: what is cut to fit a screen is of no use to the next program.
+    console.width = max(console.width, sum(c.width + _GAP for c in columns))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
+    for column in columns:
+        table.add_column(
+            escape(column.shown(column.heading)),
+            justify="right" if column.is_number else "left",
+            no_wrap=True,
+            width=column.width,
+        )
+    for cells in zip(*(map(column.shown, column.cells) for column in columns), strict=True):
+        table.add_row(*map(escape, cells))
+    console.print(table, highlight=False)
+    if left_out:
+        names = ", ".join(column.heading for column in left_out)
+        Console(stderr=True).print(
+            f"no room for: {escape(names)} (--format csv has all)", style="dim", highlight=False
+        )
+
+
+class _Column:
+    """A column's texts and the width it is shown with."""
+
+    def __init__(self, rows: pa.Table, index: int) -> None:
+        field = rows.schema.field(index)
+        self.heading = heading(field.name)
+        self.is_number = is_number(field.type)
+        self.keeps_end = field.name in _PATHS
+        self.cells = [human(field.name, value) for value in rows.column(index).to_pylist()]
+        self.width = max(len(text) for text in (self.heading, *self.cells))
+        self.least = self.width if self.is_number else min(self.width, _LEAST_TEXT)
+
+    def shown(self, text: str) -> str:
+        """The text cut to the column's width."""
+        if len(text) <= self.width:
+            return text
+        if self.keeps_end and text != self.heading:
+            return "…" + text[len(text) - self.width + 1 :]
+        return text[: self.width - 1] + "…"
+
+
+def _fit(columns: list[_Column], available: int) -> bool:
+    """Narrow the widest texts until all columns fit; whether they do."""
+    over = sum(column.width + _GAP for column in columns) - _GAP - available
+    if sum(column.width - column.least for column in columns) < over:
+        return False
+    while over > 0:
+        widest = max(
+            (column for column in columns if column.width > column.least),
+            key=lambda column: column.width,
+        )
+        widest.width -= 1
+        over -= 1
+    return True

@@ -1,0 +1,33 @@
+-- The rows of `memhouse fragmentation`: of a run $1 and a workload $2 where they are given;
+-- without a run the latest of each series.
+WITH ranked AS (
+    SELECT
+        dumps.run_id,
+        dumps.workload,
+        dumps.module_name,
+        fragmentation.*,
+        ROW_NUMBER() OVER (
+            PARTITION BY
+                dumps.workload, dumps.module_name, dumps.platform, dumps.occurrence,
+                fragmentation.memory_space, fragmentation.allocation_index
+            ORDER BY runs.run_at DESC, runs.run_id DESC
+        ) AS age
+    FROM fragmentation
+    INNER JOIN dumps ON dumps.module_id = fragmentation.module_id
+    INNER JOIN runs ON runs.run_id = dumps.run_id
+    WHERE dumps.run_id = COALESCE($1, dumps.run_id)
+        AND dumps.workload = COALESCE($2, dumps.workload)
+)
+SELECT
+    workload,
+    module_name AS module,
+    memory_space AS space,
+    wasted_bytes,
+    wasted,
+    size_bytes,
+    most_occupied_bytes,
+    instruction AS fullest_at,
+    run_id AS run
+FROM ranked
+WHERE age = 1
+ORDER BY wasted_bytes DESC, workload, module_name, memory_space

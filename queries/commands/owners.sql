@@ -1,0 +1,11 @@
+-- The rows of `memhouse owners MODULE`: module $1, memory space $2, by Python line.
+SELECT
+    counted_bytes,
+    share,
+    buffers,
+    COALESCE(source_file || ':' || source_line, '(no line: ' || categories || ')') AS source,
+    categories
+FROM memory_by_source
+WHERE module_id = $1 AND memory_space = $2
+ORDER BY counted_bytes DESC
+LIMIT $3
