@@ -9,6 +9,8 @@ from .human import heading, human, is_number
 
 # Of a text that does not fit the end is cut, but of a path the beginning: its end tells more.
 _PATHS = {"op_name", "scope", "source", "source_file"}
+# Prose wraps instead of being cut.
+_PROSE = {"answers", "holds", "meaning", "breach", "why"}
 _LEAST_TEXT = 10
 _GAP = 2
 
@@ -28,7 +30,7 @@ def print_table(rows: pa.Table) -> None:
         table.add_column(
             escape(column.shown(column.heading)),
             justify="right" if column.is_number else "left",
-            no_wrap=True,
+            no_wrap=not column.is_prose,
             width=column.width,
         )
     for cells in zip(*(map(column.shown, column.cells) for column in columns), strict=True):
@@ -49,13 +51,14 @@ class _Column:
         self.heading = heading(field.name)
         self.is_number = is_number(field.type)
         self.keeps_end = field.name in _PATHS
+        self.is_prose = field.name in _PROSE
         self.cells = [human(field.name, value) for value in rows.column(index).to_pylist()]
         self.width = max(len(text) for text in (self.heading, *self.cells))
         self.least = self.width if self.is_number else min(self.width, _LEAST_TEXT)
 
     def shown(self, text: str) -> str:
         """The text cut to the column's width."""
-        if len(text) <= self.width:
+        if len(text) <= self.width or self.is_prose:
             return text
         if self.keeps_end and text != self.heading:
             return "…" + text[len(text) - self.width + 1 :]
