@@ -27,7 +27,7 @@ lint: $(BIN)/memhouse
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
-		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema
+		-m memhouse -p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema
 
 # The generated parts of docs/, from the comments in schema/ and queries/.
 docs: $(BIN)/memhouse

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import ingest, module, show, sql, verify
+from . import check, diff, export, ingest, module, prune, show, sql, trends, verify
 
 app = typer.Typer(
     name="memhouse",
@@ -41,6 +41,11 @@ app.command("buffers")(module.buffers)
 app.command("owners")(module.owners)
 app.command("timeline")(module.timeline)
 app.command("fragmentation")(show.fragmentation)
+app.command("trends")(trends.trends)
+app.command("diff")(diff.diff)
+app.command("check")(check.check)
+app.command("export")(export.export)
+app.command("prune")(prune.prune)
 app.command("tables")(show.tables)
 app.command("views")(show.views)
 app.command("sql")(sql.sql)

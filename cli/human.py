@@ -20,7 +20,7 @@ def human_bytes(size: int | float) -> str:
 
 def heading(column: str) -> str:
     """A column's name; the unit is in the cells."""
-    return column.removesuffix("_bytes").replace("_", " ")
+    return column.removesuffix("_bytes").removesuffix("_pct").replace("_", " ")
 
 
 def is_number(type_: pa.DataType) -> bool:
@@ -37,10 +37,13 @@ def human(column: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     if column.endswith("_bytes") and not isinstance(value, str):
-        return human_bytes(value)
+        size = human_bytes(value)
+        return f"+{size}" if value > 0 and column.endswith("change_bytes") else size
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M")
     if isinstance(value, float):
-        return f"{value:.1%}" if column in _SHARES else f"{value:.4g}"
+        if column in _SHARES:
+            return f"{value:.1%}"
+        return f"{value:+.1f} %" if column.endswith("_pct") else f"{value:.4g}"
     # A control character in a name must not reach the terminal.
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))

@@ -4,7 +4,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated
@@ -13,7 +12,7 @@ import typer
 
 from .. import __version__
 from .human import human_bytes
-from .options import DEFAULT_DB, Db
+from .options import DEFAULT_DB, Db, parse_time
 from .output import print_error, print_note
 
 
@@ -50,7 +49,7 @@ def ingest(
     sub-folders are its workloads. Ingesting the same path again changes nothing.
     """
     names = _run_names(paths, run)
-    run_at = _parse_time(at)
+    run_at = parse_time(at, "--at")
     labels = _parse_labels(label or [])
     from ..ingest.run import ingest as ingest_path
     from .warehouse import writing
@@ -99,18 +98,6 @@ def _run_names(paths: list[Path], run: str | None) -> list[str]:
                 f"two of these paths would both be the run {name!r}: ingest one with --run NAME"
             )
     return names
-
-
-def _parse_time(at: str | None) -> datetime | None:
-    if at is None:
-        return None
-    try:
-        time = datetime.fromisoformat(at)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{at!r} is no ISO time such as 2026-10-01 or 2026-10-01T03:00", param_hint="--at"
-        ) from None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
 
 
 def _parse_labels(labels: list[str]) -> dict[str, str]:

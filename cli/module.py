@@ -1,16 +1,17 @@
 """Commands about one module: its buffers, who owns them, its timeline."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import duckdb
 import sqlalchemy as sa
 import typer
 
 from ..queries.catalogue import command_query
+from ..schema.warehouse import fetch
 from .options import DEFAULT_DB, AsFormat, Db, Format
 from .output import print_note, print_rows
-from .warehouse import fetch, reading
+from .warehouse import reading
 
 Module = Annotated[
     str,
@@ -82,8 +83,21 @@ def find_module(connection: sa.Connection, name: str, run: str | None) -> int:
 
     Raises typer.BadParameter if none or several fit.
     """
+    row = _find(connection, name, run)
+    print_note(f"{row['workload']}/{row['module_name']} of run {row['run_id']}")
+    return int(row["module_id"])
+
+
+def find_dump(connection: sa.Connection, name: str) -> int:
+    """The id of the latest dump of the one module that the user means."""
+    return int(_find(connection, name, None)["dump_id"])
+
+
+def _find(connection: sa.Connection, name: str, run: str | None) -> dict[str, Any]:
     try:
-        found = fetch(connection, command_query("find_module"), [name, run]).to_pylist()
+        found: list[dict[str, Any]] = fetch(
+            connection, command_query("find_module"), [name, run]
+        ).to_pylist()
     except duckdb.Error as error:
         raise typer.BadParameter(str(error)) from None
     most = max((row["exactness"] for row in found), default=0)
@@ -100,9 +114,7 @@ def find_module(connection: sa.Connection, name: str, run: str | None) -> int:
         shown = "\n".join(f"  {name}" for name in names[:_LISTED])
         more = f"\n  … and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         raise typer.BadParameter(f"several modules fit {name!r}:\n{shown}{more}")
-    row = fitting[0]
-    print_note(f"{row['workload']}/{row['module_name']} of run {row['run_id']}")
-    return int(row["module_id"])
+    return fitting[0]
 
 
 _LISTED = 20

@@ -1,5 +1,6 @@
 """Options that several commands take."""
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -27,4 +28,20 @@ Db = Annotated[
 AsFormat = Annotated[
     Format, typer.Option("--format", "-f", help="How to print the rows.", show_choices=True)
 ]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only runs since this date or time, in UTC.")
+]
 DEFAULT_DB = "memhouse.duckdb"
+
+
+def parse_time(text: str | None, option: str) -> datetime | None:
+    """An option's ISO date or time; in UTC unless it says otherwise."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no ISO time such as 2026-10-01 or 2026-10-01T03:00", param_hint=option
+        ) from None
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -28,6 +28,12 @@ def print_note(message: str) -> None:
     Console(stderr=True, soft_wrap=True).print(escape(message), highlight=False)
 
 
+def print_text(text: str) -> None:
+    """A line of a result, on stdout."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def print_rows(rows: pa.Table, output: Format, *, empty: str = "no rows") -> None:
     """Print rows in the format asked for; of none, a table says `empty` on stderr."""
     match output:

@@ -5,9 +5,10 @@ from typing import Annotated
 import typer
 
 from ..queries.catalogue import command_query, public_views
+from ..schema.warehouse import fetch
 from .options import DEFAULT_DB, AsFormat, Db, Format
 from .output import print_rows
-from .warehouse import fetch, reading
+from .warehouse import reading
 
 Run = Annotated[str | None, typer.Option(help="Only this run.")]
 Workload = Annotated[str | None, typer.Option(help="Only this workload.")]

@@ -6,9 +6,10 @@ from typing import Annotated
 import duckdb
 import typer
 
+from ..schema.warehouse import fetch
 from .options import DEFAULT_DB, AsFormat, Db, Format
 from .output import print_error, print_rows
-from .warehouse import fetch, reading
+from .warehouse import reading
 
 
 def sql(

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import pyarrow as pa
 import sqlalchemy as sa
 
 from ..queries.catalogue import use_views
-from ..schema.warehouse import driver, open_warehouse
+from ..schema.warehouse import open_warehouse
 
 
 @contextmanager
@@ -32,14 +31,3 @@ def writing(db: str) -> Iterator[sa.Engine]:
         yield engine
     finally:
         engine.dispose()
-
-
-def fetch(
-    connection: sa.Connection, query: str, parameters: list[object] | None = None
-) -> pa.Table:
-    """The rows of a query; `$1` and so on in it are the parameters.
-
-    Of a statement that has no rows, such as SET, an empty table.
-    """
-    relation = driver(connection).sql(query, params=parameters or [])
-    return pa.table({}) if relation is None else relation.to_arrow_table()

@@ -13,6 +13,8 @@ import zstandard
 
 from .lines import DumpError
 
+# `zstd --long` asks for as much memory to unpack; more is refused.
+_MAX_WINDOW_BYTES = 1 << 27
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 
 
@@ -33,7 +35,9 @@ class SourceFile:
                     with gzip.open(raw) as stream:
                         return stream.read(-1 if limit is None else limit)
                 if self.path.suffix == ".zst":
-                    with zstandard.ZstdDecompressor().stream_reader(raw) as stream:
+                    with zstandard.ZstdDecompressor(
+                        max_window_size=_MAX_WINDOW_BYTES
+                    ).stream_reader(raw) as stream:
                         return stream.read(-1 if limit is None else limit)
                 return raw.read(-1 if limit is None else limit)
         except (OSError, EOFError, zstandard.ZstdError) as error:
@@ -117,7 +121,9 @@ def _unpacked(
     try:
         with archive.open("rb") as raw, ExitStack() as stack:
             if archive.name.endswith((".zst", ".tzst")):
-                stream = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(raw))
+                stream = stack.enter_context(
+                    zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).stream_reader(raw)
+                )
                 tar = stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))
             else:
                 tar = stack.enter_context(tarfile.open(fileobj=raw, mode="r|*"))

@@ -28,6 +28,8 @@ _ORDER = (
     "memory_by_scope",
     "long_lived",
     "missed_donations",
+    "trends",
+    "regressions",
     "runs_summary",
 )
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")

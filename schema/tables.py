@@ -356,6 +356,22 @@ module_memory = Table(
     comment="A module's memory in one space: what trends read. Key: module_id, memory_space.",
 )
 
+accepted_changes = Table(
+    "accepted_changes",
+    metadata,
+    _required("run_id", Text, "the run whose figure was accepted, see `runs`"),
+    _required("workload", Text, "the series' workload"),
+    _required("module_name", Text, "its module's name"),
+    _optional("platform", Text, "its platform"),
+    _required("occurrence", Integer, "its occurrence"),
+    _required("memory_space", Integer, "its memory space"),
+    _required("figure", Text, "the figure, for example peak_bytes"),
+    _required("accepted_bytes", BigInteger, "the value that was accepted"),
+    _required("reason", Text, "why"),
+    _required("accepted_at", DateTime(timezone=True), "when it was accepted (UTC)"),
+    comment="A growth that `memhouse check --accept` let pass: from then on the new normal.",
+)
+
 view_set = Table(
     "view_set",
     metadata,

@@ -1,9 +1,11 @@
 """Opening, creating and upgrading a warehouse."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.compiler import compiles
@@ -49,6 +51,15 @@ def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) ->
         engine.dispose()
         raise
     return engine
+
+
+def fetch(connection: sa.Connection, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+    """The rows of a query; `$1` and so on in it are the parameters.
+
+    Of a statement that has no rows, such as SET, an empty table. Raises duckdb.Error.
+    """
+    relation = driver(connection).sql(query, params=list(parameters))
+    return pa.table({}) if relation is None else relation.to_arrow_table()
 
 
 def driver(connection: sa.Connection) -> duckdb.DuckDBPyConnection:

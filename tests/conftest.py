@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from memhouse.cli.warehouse import reading, writing
@@ -89,6 +88,16 @@ def rows(db: Path, query: str) -> list[tuple[Any, ...]]:
         return driver(connection).sql(query).fetchall()
 
 
+def everything(db: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, sorted."""
+    with reading(str(db)) as connection:
+        duck = driver(connection)
+        names = duck.sql("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
+        return {
+            name: duck.sql(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall() for (name,) in names
+        }
+
+
 @pytest.fixture(scope="session")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A warehouse of all sample dumps: the file. Copy it to change it."""
@@ -99,8 +108,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def warehouse(filled: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The same, open for reading."""
+def warehouse(filled: Path) -> Iterator[Any]:
+    """The same, open for reading: DuckDB's connection."""
     with reading(str(filled)) as connection:
         yield driver(connection)
 

@@ -26,7 +26,7 @@ fitting AS (
     WHERE CONTAINS(run_id || '/' || name, $1) OR CAST(module_id AS VARCHAR) = $1
 )
 
-SELECT module_id, run_id, workload, module_name, occurrence, exactness
+SELECT dump_id, module_id, run_id, workload, module_name, occurrence, exactness
 FROM fitting
 WHERE age = 1
 ORDER BY workload, module_name, occurrence

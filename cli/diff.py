@@ -1,0 +1,140 @@
+"""`memhouse diff`: what differs between two runs or modules, and why."""
+
+import json
+from typing import Annotated, Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+import typer
+
+from ..queries.catalogue import command_query
+from ..queries.diff import ModuleDiff, diff_dumps, diff_runs
+from ..schema.warehouse import fetch
+from .human import human_bytes
+from .module import find_dump
+from .options import DEFAULT_DB, AsFormat, Db, Format
+from .output import print_rows, print_text
+from .warehouse import reading
+
+_RUN_OR_MODULE = "A run, or a module as RUN/WORKLOAD/NAME or a unique part of it."
+# What a person wants to see of a buffer, in order.
+_BUFFER_COLUMNS = ("change_bytes", "what", "category", "value", "source", "op_name", "shape")
+
+
+def diff(
+    a: Annotated[str, typer.Argument(help=_RUN_OR_MODULE, show_default=False)],
+    b: Annotated[str, typer.Argument(help=_RUN_OR_MODULE, show_default=False)],
+    db: Db = DEFAULT_DB,
+    workload: Annotated[str | None, typer.Option(help="Of two runs: only this workload.")] = None,
+    space: Annotated[int, typer.Option(help="Show the buffers of this memory space.")] = 0,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="At most so many buffers a module.")
+    ] = 12,
+    output: AsFormat = Format.table,
+) -> None:
+    """Show what grew or shrank from A to B, buffer by buffer, and what else changed.
+
+    The buffers' changes add up to the change of the peak. csv and json have all of them.
+    """
+    with reading(db) as connection:
+        diffs = _diffs(connection, a, b, workload)
+    match output:
+        case Format.json:
+            print_text(json.dumps([_plain(d) for d in diffs], indent=1, default=str))
+        case Format.csv:
+            print_rows(_all_buffers(diffs), output)
+        case _:
+            for module in diffs:
+                _print_module(module, a, b, space, limit, output)
+
+
+def _diffs(connection: sa.Connection, a: str, b: str, workload: str | None) -> list[ModuleDiff]:
+    runs = set(fetch(connection, command_query("run_names"))["run_id"].to_pylist())
+    if {a, b} <= runs:
+        return diff_runs(connection, a, b, workload)
+    if workload is not None:
+        raise typer.BadParameter("it goes with two runs", param_hint="--workload")
+    for name in (a, b):
+        if name in runs:
+            raise typer.BadParameter(f"{name} is a run: give two runs, or two modules")
+    return [diff_dumps(connection, find_dump(connection, a), find_dump(connection, b))]
+
+
+def _print_module(
+    module: ModuleDiff, a: str, b: str, space: int, limit: int, output: Format
+) -> None:
+    heading = "## " if output is Format.markdown else ""
+    if module.is_same:
+        print_text(f"{heading}{module.name}: the same")
+        return
+    print_text(f"{heading}{module.name}: {'; '.join(module.causes)}")
+    for flag in module.flags:
+        print_text(f"- {flag['flag']}: {flag['a_value']} → {flag['b_value']}")
+    if module.figures:
+        print_text("")
+        print_rows(_figures(module, space), output)
+    buffers = module.buffers.get(space, [])
+    if buffers:
+        change = sum(row["change_bytes"] for row in buffers)
+        print_text(f"\nThe peak changes by {human_bytes(change)}:\n")
+        rows = [{name: row[name] for name in _BUFFER_COLUMNS} for row in buffers[:limit]]
+        rest = buffers[limit:]
+        if rest:
+            rest_bytes = sum(row["change_bytes"] for row in rest)
+            rows.append(
+                dict.fromkeys(_BUFFER_COLUMNS)
+                | {"change_bytes": rest_bytes, "what": f"{len(rest)} smaller"}
+            )
+        print_rows(pa.Table.from_pylist(rows), output)
+    print_text("")
+
+
+def _figures(module: ModuleDiff, space: int) -> pa.Table:
+    """The figures of one memory space, A and B side by side."""
+    rows = [
+        {
+            "figure": row["figure"].removesuffix("_bytes"),
+            "A_bytes": row["a_bytes"],
+            "B_bytes": row["b_bytes"],
+            "change_bytes": row["change_bytes"],
+            "change_pct": 100 * row["change_bytes"] / row["a_bytes"] if row["a_bytes"] else None,
+        }
+        for row in module.figures
+        if row["memory_space"] == space
+    ]
+    schema = pa.schema(
+        [("figure", pa.string())]
+        + [(f"{name}_bytes", pa.int64()) for name in ("A", "B", "change")]
+        + [("change_pct", pa.float64())]
+    )
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _all_buffers(diffs: list[ModuleDiff]) -> pa.Table:
+    rows = [
+        {"module": module.name, "memory_space": space, **row}
+        for module in diffs
+        for space, buffers in module.buffers.items()
+        for row in buffers
+    ]
+    return pa.Table.from_pylist(rows)
+
+
+def _plain(module: ModuleDiff) -> dict[str, Any]:
+    def run(row: dict[str, Any] | None) -> str | None:
+        return None if row is None else str(row["run_id"])
+
+    return {
+        "module": module.name,
+        "a_run": run(module.a),
+        "b_run": run(module.b),
+        "same": module.is_same,
+        "causes": module.causes,
+        "flags": module.flags,
+        "figures": module.figures,
+        "buffers": [
+            {"memory_space": space, **row}
+            for space, buffers in module.buffers.items()
+            for row in buffers
+        ],
+    }

@@ -1,0 +1,107 @@
+"""`memhouse export`: a view or table as a file."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import duckdb
+import pyarrow as pa
+import sqlalchemy as sa
+import typer
+
+from ..schema.warehouse import driver, fetch
+from .options import DEFAULT_DB, Db, Since, parse_time
+from .output import print_error, print_note
+from .warehouse import reading
+
+# DuckDB writes these itself; Arrow's file format is pyarrow's.
+_COPY_OPTIONS = {
+    ".csv": "FORMAT csv, HEADER",
+    ".json": "FORMAT json, ARRAY true",
+    ".parquet": "FORMAT parquet, COMPRESSION zstd",
+}
+_ENDINGS = (*_COPY_OPTIONS, ".arrow")
+
+
+def export(
+    view: Annotated[str, typer.Argument(help="A view or table.", show_default=False)],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help=f"Its ending tells the format: {', '.join(_ENDINGS)}.", show_default=False
+        ),
+    ],
+    db: Db = DEFAULT_DB,
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Only rows for which this holds.")
+    ] = None,
+    since: Since = None,
+    workload: Annotated[str | None, typer.Option(help="Only this workload.")] = None,
+) -> None:
+    """Write a view or table to a csv, json, parquet or arrow file; sizes are plain bytes."""
+    if file.suffix not in _ENDINGS:
+        raise typer.BadParameter(f"{file.name} ends in none of {', '.join(_ENDINGS)}")
+    if not file.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {file.parent}")
+    with reading(db) as connection:
+        query = _query(connection, view, where, since, workload)
+        # A reader of the file never sees half of it, nor does a failure leave half behind.
+        partial = file.with_name(f".{file.name}.part")
+        try:
+            count = _write(connection, query, partial, file.suffix)
+            partial.replace(file)
+        except (duckdb.Error, OSError) as error:
+            print_error(f"cannot write {file}: {str(error).strip()}")
+            raise typer.Exit(1) from None
+        finally:
+            partial.unlink(missing_ok=True)
+    print_note(f"{file}: {count} rows of {view}")
+
+
+def _query(
+    connection: sa.Connection, view: str, where: str | None, since: str | None, workload: str | None
+) -> str:
+    """The rows asked for. A view of modules is narrowed by the dumps of these modules."""
+    columns = fetch(
+        connection,
+        "SELECT column_name FROM duckdb_columns() WHERE table_name = $1 AND NOT internal",
+        [view],
+    )["column_name"].to_pylist()
+    if not columns:
+        raise typer.BadParameter(f"there is no view or table {view}: see `memhouse views`")
+    conditions = [f"({where})"] if where else []
+    time = parse_time(since, "--since")
+    narrow = {
+        "run_at": f"run_at >= {_literal(time.isoformat())}::TIMESTAMPTZ" if time else None,
+        "workload": f"workload = {_literal(workload)}" if workload else None,
+    }
+    for column, condition in narrow.items():
+        if condition is None:
+            continue
+        if column in columns:
+            conditions.append(condition)
+        elif "module_id" in columns:
+            conditions.append(
+                "module_id IN (SELECT module_id FROM dumps "
+                f"INNER JOIN runs USING (run_id) WHERE {condition})"
+            )
+        else:
+            raise typer.BadParameter(f"{view} has neither {column} nor module_id to choose by")
+    clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f'SELECT * FROM "{view}"{clause}'
+
+
+def _write(connection: sa.Connection, query: str, file: Path, ending: str) -> int:
+    if ending == ".arrow":
+        rows = fetch(connection, query)
+        with pa.OSFile(os.fspath(file), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as out:
+            out.write_table(rows)
+        return int(rows.num_rows)
+    target = _literal(os.fspath(file))
+    copied = driver(connection).execute(f"COPY ({query}) TO {target} ({_COPY_OPTIONS[ending]})")
+    return int(copied.fetchall()[0][0])
+
+
+def _literal(text: str) -> str:
+    """A text as SQL: COPY takes no parameters."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,83 @@
+-- What `memhouse check` judges: each series of run $1 in memory space $2, with what its figure
+-- is held against: run $3 if it is given, else the run before, or the best so far if $4.
+-- A growth that was accepted in this run is the new normal for it; held against one run or the
+-- best, also one that was accepted before.
+WITH judged AS (
+    SELECT *, {figure} AS now_bytes, {figure}_previous AS before_bytes, {figure}_best AS best
+    FROM trends
+    WHERE run_id = $1 AND memory_space = $2
+),
+
+baseline AS (
+    SELECT workload, module_name, platform, occurrence, {figure} AS bytes
+    FROM trends
+    WHERE run_id = $3 AND memory_space = $2
+),
+
+accepted AS (
+    SELECT
+        accepted_changes.workload,
+        accepted_changes.module_name,
+        accepted_changes.platform,
+        accepted_changes.occurrence,
+        MAX(accepted_changes.accepted_bytes) AS bytes,
+        MAX_BY(accepted_changes.reason, accepted_changes.accepted_at) AS reason
+    FROM accepted_changes
+    INNER JOIN runs ON runs.run_id = accepted_changes.run_id
+    WHERE accepted_changes.memory_space = $2
+        AND accepted_changes.figure = '{figure}'
+        AND (
+            accepted_changes.run_id = $1
+            OR ($3 IS NOT NULL OR $4)
+            AND runs.run_at <= (SELECT run_at FROM runs WHERE run_id = $1)
+        )
+    GROUP BY ALL
+),
+
+held AS (
+    SELECT
+        judged.*,
+        CASE
+            WHEN $3 IS NOT NULL THEN baseline.bytes
+            WHEN $4 THEN judged.best
+            ELSE judged.before_bytes
+        END AS baseline_bytes,
+        accepted.bytes AS accepted_bytes,
+        accepted.reason,
+        dumps.device_memory_bytes
+    FROM judged
+    INNER JOIN dumps ON dumps.dump_id = judged.dump_id
+    LEFT JOIN baseline
+        ON baseline.workload = judged.workload
+        AND baseline.module_name = judged.module_name
+        AND COALESCE(baseline.platform, '') = COALESCE(judged.platform, '')
+        AND baseline.occurrence = judged.occurrence
+    LEFT JOIN accepted
+        ON accepted.workload = judged.workload
+        AND accepted.module_name = judged.module_name
+        AND COALESCE(accepted.platform, '') = COALESCE(judged.platform, '')
+        AND accepted.occurrence = judged.occurrence
+)
+
+SELECT
+    workload,
+    module_name,
+    platform,
+    occurrence,
+    memory_space,
+    dump_id,
+    status,
+    oom,
+    now_bytes,
+    CASE WHEN accepted_bytes > baseline_bytes THEN accepted_bytes ELSE baseline_bytes END
+        AS baseline_bytes,
+    CASE WHEN accepted_bytes > baseline_bytes THEN reason END AS accepted_reason,
+    CASE WHEN $4 THEN 'best so far' ELSE COALESCE($3, previous_run_id) END AS held_against,
+    COALESCE($3, previous_run_id) AS before_run_id,
+    device_memory_bytes,
+    signature_changed,
+    compiler_changed,
+    flags_changed,
+    content_changed
+FROM held
+ORDER BY workload, module_name, platform, occurrence
