@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from . import check, diff, export, ingest, module, prune, show, sql, trends, verify
+from . import history, ingest, module, show, store
 
 app = typer.Typer(
     name="memhouse",
@@ -33,21 +33,24 @@ def _options(
     pass
 
 
-app.command("ingest")(ingest.ingest)
-app.command("runs")(show.runs)
-app.command("modules")(show.modules)
-app.command("peaks")(show.peaks)
-app.command("buffers")(module.buffers)
-app.command("owners")(module.owners)
-app.command("timeline")(module.timeline)
-app.command("fragmentation")(show.fragmentation)
-app.command("trends")(trends.trends)
-app.command("diff")(diff.diff)
-app.command("check")(check.check)
-app.command("export")(export.export)
-app.command("prune")(prune.prune)
-app.command("tables")(show.tables)
-app.command("views")(show.views)
-app.command("sql")(sql.sql)
-app.command("shell")(sql.shell)
-app.command("verify")(verify.verify)
+for command in (
+    ingest.ingest,
+    show.runs,
+    show.modules,
+    show.peaks,
+    module.owners,
+    module.buffers,
+    module.timeline,
+    show.fragmentation,
+    history.trends,
+    history.diff,
+    history.check,
+    show.views,
+    show.tables,
+    show.sql,
+    show.shell,
+    store.export,
+    show.verify,
+    store.prune,
+):
+    app.command()(command)

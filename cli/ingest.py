@@ -11,9 +11,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from .human import human_bytes
 from .options import DEFAULT_DB, Db, parse_time
-from .output import print_error, print_note
 
 
 def ingest(
@@ -52,6 +50,8 @@ def ingest(
     run_at = parse_time(at, "--at")
     labels = _parse_labels(label or [])
     from ..ingest.run import ingest as ingest_path
+    from .human import human_bytes
+    from .output import print_error, print_note
     from .warehouse import writing
 
     unreadable = False

@@ -4,11 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..queries.catalogue import command_query, public_views
-from ..schema.warehouse import fetch
 from .options import DEFAULT_DB, AsFormat, Db, Format
-from .output import print_rows
-from .warehouse import reading
 
 Run = Annotated[str | None, typer.Option(help="Only this run.")]
 Workload = Annotated[str | None, typer.Option(help="Only this workload.")]
@@ -16,9 +12,9 @@ Workload = Annotated[str | None, typer.Option(help="Only this workload.")]
 
 def runs(db: Db = DEFAULT_DB, output: AsFormat = Format.table) -> None:
     """List the runs: when, how many dumps and modules, the largest peak."""
-    with reading(db) as connection:
-        rows = fetch(connection, command_query("runs"))
-    print_rows(rows, output, empty="there are no runs yet")
+    from .reports.rows import show_query
+
+    show_query(db, "runs", [], output, empty="there are no runs yet")
 
 
 def modules(
@@ -28,9 +24,9 @@ def modules(
     output: AsFormat = Format.table,
 ) -> None:
     """List the modules of each run."""
-    with reading(db) as connection:
-        rows = fetch(connection, command_query("modules"), [run, workload])
-    print_rows(rows, output, empty="there are no such modules")
+    from .reports.rows import show_query
+
+    show_query(db, "modules", [run, workload], output, empty="there are no such modules")
 
 
 def peaks(
@@ -43,9 +39,9 @@ def peaks(
 
     Without --run, the latest of each series of runs.
     """
-    with reading(db) as connection:
-        rows = fetch(connection, command_query("peaks"), [run, workload])
-    print_rows(rows, output, empty="there are no such peaks")
+    from .reports.rows import show_query
+
+    show_query(db, "peaks", [run, workload], output, empty="there are no such peaks")
 
 
 def fragmentation(
@@ -58,9 +54,9 @@ def fragmentation(
 
     Without --run, the latest of each series of runs.
     """
-    with reading(db) as connection:
-        rows = fetch(connection, command_query("fragmentation"), [run, workload])
-    print_rows(rows, output, empty="there are no temp allocations")
+    from .reports.rows import show_query
+
+    show_query(db, "fragmentation", [run, workload], output, empty="there are no temp allocations")
 
 
 def tables(
@@ -69,14 +65,9 @@ def tables(
     output: AsFormat = Format.table,
 ) -> None:
     """List the tables, their rows and what they are for, or one table's columns."""
-    from ..schema.tables import metadata
+    from .reports.rows import show_tables
 
-    if name is not None and name not in metadata.tables:
-        raise typer.BadParameter(f"there is no table {name}: see `memhouse tables`")
-    with reading(db) as connection:
-        query = command_query("tables" if name is None else "columns")
-        rows = fetch(connection, query, [] if name is None else [name])
-    print_rows(rows, output)
+    show_tables(db, name, output)
 
 
 def views(
@@ -84,20 +75,46 @@ def views(
     output: AsFormat = Format.table,
 ) -> None:
     """List the canned views and what they answer, or one view's columns and SQL."""
-    import pyarrow as pa
+    from .reports.rows import show_views
 
-    canned = public_views()
-    if name is None:
-        rows = [{"view": view.name, "answers": view.answers} for view in canned.values()]
-        print_rows(pa.Table.from_pylist(rows), output)
-        return
-    if name not in canned:
-        raise typer.BadParameter(f"there is no view {name}: see `memhouse views`")
-    view = canned[name]
-    columns = [{"column": column, "meaning": text} for column, text in view.columns.items()]
-    if output is not Format.table:
-        print_rows(pa.Table.from_pylist(columns), output)
-        return
-    typer.echo(f"{view.answers} {view.description}\n")
-    print_rows(pa.Table.from_pylist(columns), output)
-    typer.echo(f"\n{view.sql}")
+    show_views(name, output)
+
+
+def sql(
+    query: Annotated[
+        str,
+        typer.Argument(help="The query; - reads it from standard input.", show_default=False),
+    ],
+    db: Db = DEFAULT_DB,
+    output: AsFormat = Format.table,
+) -> None:
+    """Run a SQL query on the warehouse, which it can only read."""
+    from .reports.rows import show_sql
+
+    show_sql(db, query, output)
+
+
+def shell(db: Db = DEFAULT_DB, output: AsFormat = Format.table) -> None:
+    """Open a SQL prompt: history, several lines to a query, .help for more."""
+    from .reports.shell import open_shell
+
+    open_shell(db, output)
+
+
+def verify(
+    db: Db = DEFAULT_DB,
+    output: AsFormat = Format.table,
+    list_checks: Annotated[
+        bool, typer.Option("--list", help="Say what is checked, and check nothing.")
+    ] = False,
+) -> None:
+    """Hold every module against what its dump says of itself; name each breach.
+
+    Exit status 1 if there is one.
+    """
+    from .reports.verify import show_breaches, show_checks
+
+    if list_checks:
+        show_checks(output)
+    else:
+        show_breaches(db, output)

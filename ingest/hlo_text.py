@@ -55,8 +55,8 @@ def read_hlo_text(lines: Lines) -> HloText:
     body = lines.between(1, len(lines))
     is_instruction = body.starting("  ")
     is_close = body.starting("}")
-    is_open = as_numpy(pc.ends_with(body.text, pattern="{")) & ~is_instruction
-    is_frame_row = as_numpy(pc.match_substring_regex(body.text, pattern=r"^\d"))
+    is_open = body.ending("{") & ~is_instruction
+    is_frame_row = as_numpy(pc.match_substring_regex(body.raw, pattern=r"^\d"))
     is_frame_table = np.logical_or.reduce([body.equal(name) for name in FRAME_TABLES])
     other = ~(is_instruction | is_close | is_open | is_frame_row | is_frame_table | body.equal(""))
     if other.any():
@@ -193,11 +193,13 @@ def _operands(instructions: pa.Table) -> pa.Table:
 
 def _calls(instructions: pa.Table, computations: pa.LargeStringArray) -> pa.Table:
     """Which computations each instruction calls, and as what."""
+    any_call = "|".join((*_CALLS, *_CALL_LISTS))
+    callers = instructions.filter(
+        pc.match_substring_regex(instructions["rest"], pattern=f", (?:{any_call})=")
+    )
     tables = []
     for attribute in (*_CALLS, *_CALL_LISTS):
-        calling = instructions.filter(
-            pc.match_substring(instructions["rest"], pattern=f", {attribute}=")
-        )
+        calling = callers.filter(pc.match_substring(callers["rest"], pattern=f", {attribute}="))
         if not len(calling):
             continue
         value = r"\{(?P<names>[^}]*)\}" if attribute in _CALL_LISTS else r"(?P<names>[^ ,]+)"

@@ -16,6 +16,8 @@ _INSTRUCTION = (
     r"(?P<opcode>[a-z][a-z0-9\-]*)\((?P<rest>.*)$"
 )
 _QUOTED = r'="(?P<text>(?:[^"\\]|\\.)*)"'
+# Few instructions have a long backend_config, but these make up most of the text.
+_METADATA = r', metadata=\{(?P<text>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\}'
 # TPU kernels: what is set aside for them and, where XLA says so, what they used of it. Every
 # dump seen has an empty `used_`; the plain one is 64 MiB on collective fusions of `tpu/*`.
 _SCOPED = (
@@ -35,15 +37,16 @@ def read_instructions(lines: Lines) -> pa.Table:
     """
     found = lines.extract(_INSTRUCTION, "an instruction")
     rest = found["rest"]
+    metadata = pc.struct_field(pc.extract_regex(rest, pattern=_METADATA), "text")
     return pa.table(
         {
             "instruction": found["instruction"],
             "opcode": found["opcode"],
             "shape": found["shape"],
-            "op_name": _quoted(rest, "op_name"),
-            "source_file": _quoted(rest, "source_file"),
-            "source_line": _number(lines, rest, "source_line"),
-            "stack_frame_id": _number(lines, rest, "stack_frame_id"),
+            "op_name": _quoted(metadata, "op_name"),
+            "source_file": _quoted(metadata, "source_file"),
+            "source_line": _number(lines, metadata, "source_line"),
+            "stack_frame_id": _number(lines, metadata, "stack_frame_id"),
             "custom_call_target": _quoted(rest, "custom_call_target"),
             "scoped_bytes": _scoped_bytes(rest),
             "rest": rest,
@@ -51,17 +54,17 @@ def read_instructions(lines: Lines) -> pa.Table:
     )
 
 
-def _quoted(rest: pa.LargeStringArray, attribute: str) -> pa.LargeStringArray:
+def _quoted(text: pa.LargeStringArray, attribute: str) -> pa.LargeStringArray:
     """An attribute's text without the quotes and the backslashes of C escapes."""
     # struct_field, not .field(): only the former keeps what does not match null.
-    text = pc.struct_field(pc.extract_regex(rest, pattern=rf"\b{attribute}{_QUOTED}"), "text")
+    text = pc.struct_field(pc.extract_regex(text, pattern=rf"\b{attribute}{_QUOTED}"), "text")
     if not pc.any(pc.match_substring(text, pattern="\\")).as_py():
         return text
     return pc.replace_substring_regex(text, pattern=r"\\(.)", replacement=r"\1")
 
 
-def _number(lines: Lines, rest: pa.LargeStringArray, attribute: str) -> pa.Int64Array:
-    found = pc.extract_regex(rest, pattern=rf"\b{attribute}=(?P<number>\d+)").field("number")
+def _number(lines: Lines, text: pa.LargeStringArray, attribute: str) -> pa.Int64Array:
+    found = pc.extract_regex(text, pattern=rf"\b{attribute}=(?P<number>\d+)").field("number")
     return lines.integers(found)
 
 

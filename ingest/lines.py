@@ -5,6 +5,7 @@ kind apart at once, in Arrow's RE2, with no Python per line.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn
 
 import numpy as np
@@ -28,33 +29,46 @@ class DumpError(ValueError):
 
 @dataclass(frozen=True)
 class Lines:
-    """Some lines of a file: their text, without line ends, and their numbers from 1."""
+    """Some lines of a file and their numbers from 1.
 
-    text: pa.LargeStringArray
+    `raw` holds each with its line end: it is the file's own bytes, not copied, and most
+    lines of a dump are never looked into.
+    """
+
+    raw: pa.LargeBinaryArray
     numbers: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
-        return len(self.text)
+        return len(self.raw)
+
+    @cached_property
+    def text(self) -> pa.LargeStringArray:
+        """The lines without their ends."""
+        return pc.binary_slice(self.raw, 0, -1).cast(pa.large_string())
 
     def where(self, mask: npt.NDArray[np.bool_]) -> "Lines":
         """The lines for which `mask` holds."""
-        return Lines(self.text.filter(pa.array(mask)), self.numbers[mask])
+        return Lines(self.raw.filter(pa.array(mask)), self.numbers[mask])
 
     def between(self, start: int, stop: int) -> "Lines":
         """The lines from the start-th up to, not including, the stop-th."""
-        return Lines(self.text[start:stop], self.numbers[start:stop])
+        return Lines(self.raw[start:stop], self.numbers[start:stop])
 
     def starting(self, prefix: str) -> npt.NDArray[np.bool_]:
         """Which lines start with `prefix`."""
-        return as_numpy(pc.starts_with(self.text, pattern=prefix))
+        return as_numpy(pc.starts_with(self.raw, pattern=prefix.encode()))
+
+    def ending(self, suffix: str) -> npt.NDArray[np.bool_]:
+        """Which lines end with `suffix`."""
+        return as_numpy(pc.ends_with(self.raw, pattern=f"{suffix}\n".encode()))
 
     def equal(self, text: str) -> npt.NDArray[np.bool_]:
         """Which lines are `text`."""
-        return as_numpy(pc.equal(self.text, pa.scalar(text, self.text.type)))
+        return as_numpy(pc.equal(self.raw, pa.scalar(f"{text}\n".encode(), self.raw.type)))
 
     def first(self) -> str:
         """The first line's text; empty if there is none."""
-        return str(self.text[0]) if len(self) else ""
+        return str(self.between(0, 1).text[0]) if len(self) else ""
 
     def extract(self, pattern: str, what: str) -> dict[str, pa.LargeStringArray]:
         """The named groups of `pattern` in every line.
@@ -85,7 +99,8 @@ class Lines:
     def refuse(self, mask: npt.NDArray[np.bool_], why: str) -> NoReturn:
         """Raise DumpError at the first line for which `mask` holds."""
         index = int(np.argmax(mask))
-        raise DumpError(f"{why}, found {excerpt(str(self.text[index]))}", int(self.numbers[index]))
+        found = excerpt(self.between(index, index + 1).first())
+        raise DumpError(f"{why}, found {found}", int(self.numbers[index]))
 
 
 def split_lines(text: bytes) -> Lines:
@@ -97,14 +112,21 @@ def split_lines(text: bytes) -> Lines:
         raise DumpError("the file is empty: dump the program again")
     if b"\r\n" in text:
         text = text.replace(b"\r\n", b"\n")
-    try:
-        whole = pa.array([text.removesuffix(b"\n")], pa.large_binary()).cast(pa.large_string())
-    except pa.ArrowInvalid:
-        raise DumpError(
-            "the file is binary or damaged, not the text of a dump", _line_of_bad_utf8(text)
-        ) from None
-    lines = pc.split_pattern(whole, pattern="\n").values
-    return Lines(lines, np.arange(1, len(lines) + 1))
+    if not text.endswith(b"\n"):
+        text += b"\n"
+    _check_utf8(text)
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
+    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    raw = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(ends), buffers)
+    return Lines(raw, np.arange(1, len(ends) + 1))
+
+
+def lines_of(text: pa.LargeStringArray, numbers: npt.NDArray[np.int64]) -> Lines:
+    """Lines made of texts without line ends."""
+    end = pa.scalar("\n", text.type)
+    ended = pc.binary_join_element_wise(text, end, pa.scalar("", text.type))
+    return Lines(ended.cast(pa.large_binary()), numbers)
 
 
 def as_numpy(array: pa.Array) -> npt.NDArray[np.bool_]:
@@ -117,9 +139,11 @@ def excerpt(text: str, length: int = 60) -> str:
     return repr(text if len(text) <= length else text[: length - 1] + "…")
 
 
-def _line_of_bad_utf8(text: bytes) -> int:
+def _check_utf8(text: bytes) -> None:
+    if text.isascii():
+        return
     try:
         text.decode()
     except UnicodeDecodeError as error:
-        return text.count(b"\n", 0, error.start) + 1
-    return 1
+        line = text.count(b"\n", 0, error.start) + 1
+        raise DumpError("the file is binary or damaged, not the text of a dump", line) from None

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .buffer_assignment import VALUE_NAME, value_name_columns
-from .lines import LARGEST_SIZE, DumpError, Lines
+from .lines import LARGEST_SIZE, DumpError, Lines, lines_of
 
 _TOTAL = r"^Total bytes used: (?P<total_bytes>\d+)"
 _POSITION = r"^  (?P<instruction>[^ ,]+)(?: (?P<shape_index>\{[\d,]*\}))?$"
@@ -108,7 +108,7 @@ def _unglued(body: Lines) -> Lines:
     )
     parts = pc.split_pattern(cut, pattern="\n")
     counts = pc.list_value_length(parts).to_numpy()
-    return Lines(parts.flatten(), np.repeat(body.numbers, counts))
+    return lines_of(parts.flatten(), np.repeat(body.numbers, counts))
 
 
 def _check_order(body: Lines, *marks: npt.NDArray[np.bool_]) -> None:
@@ -180,4 +180,4 @@ def _definitions(body: Lines, mask: npt.NDArray[np.bool_], instruction: pa.Chunk
     kept[mask] = chosen
     lines = body.where(kept)
     text = pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(lines.text, len(_DEFINITION)))
-    return Lines(text, lines.numbers)
+    return lines_of(text, lines.numbers)

@@ -51,24 +51,24 @@ def becomes(pattern):
 CASES = {
     **{
         f"values-cut-{share}": (NEW, VALUES, cut(share), "partial", "failed", LAST, "", True, True)
-        for share in (0.01, 0.1, 0.33, 0.5, 0.77, 0.99)
+        for share in (0.01, 0.1, 0.3)
     },
-    **{
-        f"values-cut-after-a-line-{share}": (
-            NEW, VALUES, cut(share, b"\n"), "partial", "failed", LAST,
-            "cut short", True, True,
-        )
-        for share in (0.13, 0.51)
-    },
+    "values-cut-after-a-line": (
+        NEW, VALUES, cut(0.13, b"\n"), "partial", "failed", LAST, "cut short", True, True,
+    ),
     "values-cut-after-a-value": (
         NEW, VALUES, lambda text: text[: text.index(b"<90 ")], "partial", "contradicts", None,
+        "values of BufferAssignment are not in Used values", False, False,
+    ),
+    "values-cut-within-the-last-line-of-a-value": (
+        NEW, VALUES, lambda text: text[: text.index(b"<90 ") - 9], "partial", "contradicts", None,
         "values of BufferAssignment are not in Used values", False, False,
     ),
     **{
         f"assignment-cut-{share}": (
             NEW, ASSIGNMENT, cut(share), "partial", "failed", LAST, "expected", False, False,
         )
-        for share in (0.1, 0.32, 0.6, 0.95)
+        for share in (0.1, 0.32, 0.6, 0.9)
     },
     "assignment-cut-after-a-line": (
         NEW, ASSIGNMENT, cut(0.5, b"\n"), "partial", None, None, "", False, False,
@@ -84,10 +84,10 @@ CASES = {
         f"old-cut-{share}": (OLD, ASSIGNMENT, cut(share), "partial", status, LAST, "", total, False)
         for share, status, total in (
             (0.05, "failed", False),
-            (0.3, "partial", True),
+            (0.5, "partial", True),
             (0.6, "partial", True),
-            (0.75, "partial", True),
             (0.87, "partial", True),
+            (0.92, "partial", True),
         )
     },
     "hlo-cut": (NEW, "hlo", cut(0.5), "partial", "failed", LAST, "", True, True),
@@ -102,7 +102,7 @@ CASES = {
     ),
     "hlo-is-values": (
         NEW, "hlo", becomes("cpu/jax-0.10.2/module_0018*values.txt"), "partial",
-        "failed", 1, "HloModule", True, True,
+        "failed", 1, "not HLO text", True, True,
     ),
     "report-is-lives": (
         NEW, REPORT, becomes("cpu/jax-0.10.2/module_0018*live-range.txt"), "partial",
@@ -130,7 +130,7 @@ CASES = {
         "failed", 2, "a number is over", False, False,
     ),
     "time-out-of-range": (
-        NEW, LIVES, replace(b"x.5{}:0-47", b"x.5{}:0-4294967296"), "partial", "failed", 63,
+        NEW, LIVES, replace(b"x.5{}:0-47", b"x.5{}:0-4294967296"), "partial", "failed", 64,
         "a number is over", True, False,
     ),
     "id-out-of-range": (
@@ -143,10 +143,11 @@ CASES = {
         "the allocations add up to 148383 bytes, 'Total bytes used' says 148384", False, False,
     ),
     "lives-of-another": (
-        NEW, LIVES, replace(b"    x.5{}:", b"    y.5{}:"), "partial", None, None, "", False, False,
+        NEW, LIVES, replace(b"    x.5{}:", b"    y.5{}:"), "partial", "contradicts", None,
+        "1 live ranges have no value, the first is that of y.5{}", False, False,
     ),
     "value-beyond-its-allocation": (
-        NEW, ASSIGNMENT, replace(b"(size=16640,offset=", b"(size=16640,offset=9"), "partial",
+        NEW, ASSIGNMENT, replace(b"(size=33280,offset=", b"(size=9933280,offset="), "partial",
         None, None, "", False, False,
     ),
     "life-beyond-the-schedule": (
@@ -182,9 +183,11 @@ def test_all_are_named_and_none_stops_the_others(night):
     assert run.stdout == ""
     assert "Traceback" not in run.stderr
     assert rows(db, "SELECT COUNT(DISTINCT workload) FROM dumps") == [(len(CASES) + 2,)]
-    assert rows(
-        db, "SELECT workload, COUNT(*) FROM dumps WHERE status = 'ok' GROUP BY ALL ORDER BY 1"
-    ) == [("a-fine-one", 3), ("z-fine-one", 1)]
+    query = "SELECT workload, status, COUNT(*) FROM dumps WHERE ends_with(workload, 'fine-one')"
+    assert rows(db, f"{query} GROUP BY ALL ORDER BY 1") == [
+        ("a-fine-one", "ok", 3),
+        ("z-fine-one", "ok", 1),
+    ]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,53 +1,36 @@
-"""`memhouse check`: a gate for nightly jobs and pull requests."""
+"""Judges a run: the summary in Markdown that `memhouse check` prints."""
 
 from pathlib import Path
-from typing import Annotated
 
 import pyarrow as pa
 import typer
 
-from ..queries.catalogue import command_query
-from ..queries.check import Verdict, accept, check_run
-from ..queries.figures import FIGURES, what_changed
-from ..queries.thresholds import Limits, Policy, parse_growth, parse_policy
-from ..schema.warehouse import fetch
-from .human import human_bytes
-from .options import DEFAULT_DB, Db, Format
-from .output import print_note, print_rows, print_text
-from .warehouse import reading, writing
+from ...queries.catalogue import command_query
+from ...queries.check import Verdict, accept, check_run
+from ...queries.figures import FIGURES, what_changed
+from ...queries.thresholds import Limits, Policy, parse_growth, parse_policy
+from ...schema.warehouse import fetch
+from ..human import human_bytes
+from ..options import Format
+from ..output import print_note, print_rows, print_text
+from ..warehouse import reading, writing
 
 _DEFAULT_GROWTH = ["1%"]
 
 
-def check(
-    db: Db = DEFAULT_DB,
-    run: Annotated[str | None, typer.Option(help="The run to judge; else the latest.")] = None,
-    baseline: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Hold it against this run.")
-    ] = None,
-    best: Annotated[bool, typer.Option("--best", help="Hold it against the best so far.")] = False,
-    max_growth: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="2%|64MiB", help="How much a figure may grow; 1% unless given. Repeatable."
-        ),
-    ] = None,
-    limits: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="A TOML file with max_growth and max_bytes a workload."),
-    ] = None,
-    figure: Annotated[str, typer.Option(help="Which figure to judge.")] = "peak",
-    space: Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")] = 0,
-    accept_reason: Annotated[
-        str | None,
-        typer.Option("--accept", metavar="REASON", help="Let this run's growth pass, for good."),
-    ] = None,
+def show_check(
+    db: str,
+    *,
+    run: str | None,
+    baseline: str | None,
+    best: bool,
+    max_growth: list[str] | None,
+    limits: Path | None,
+    figure: str,
+    space: int,
+    accept_reason: str | None,
 ) -> None:
-    """Judge whether a run's memory is within its thresholds; exit status 1 if it is not.
-
-    Each series is held against the run before. Prints a summary in Markdown, fit for a
-    comment on a pull request.
-    """
+    """Judge a run, print the summary, and exit with status 1 if it fails."""
     column = f"{figure}_bytes"
     if column not in FIGURES:
         raise typer.BadParameter(f"there is no figure {figure!r}", param_hint="--figure")

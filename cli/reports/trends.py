@@ -1,38 +1,28 @@
-"""`memhouse trends`: how memory changed from run to run."""
+"""Shows how memory changed from run to run."""
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
 import typer
 
-from ..queries.catalogue import command_query
-from ..queries.figures import FIGURES, what_changed
-from ..schema.warehouse import fetch
-from .options import DEFAULT_DB, AsFormat, Db, Format, Since, parse_time
-from .output import print_rows, print_text
-from .warehouse import reading
+from ...queries.catalogue import command_query
+from ...queries.figures import FIGURES, what_changed
+from ...schema.warehouse import fetch
+from ..options import Format, parse_time
+from ..output import print_rows, print_text
+from ..warehouse import reading
 
 _SERIES = ("workload", "module_name", "platform", "occurrence", "memory_space")
 # So many of the latest runs fit a line beside the numbers.
 _SPARKS = 24
 
 
-def trends(
-    db: Db = DEFAULT_DB,
-    workload: Annotated[str | None, typer.Option(help="Only this workload.")] = None,
-    since: Since = None,
-    space: Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")] = 0,
-    figure: Annotated[
-        str, typer.Option(help="Which figure to show: peak, total, temp, argument and so on.")
-    ] = "peak",
-    output: AsFormat = Format.table,
+def show_trends(
+    db: str, workload: str | None, since: str | None, space: int, figure: str, output: Format
 ) -> None:
-    """Show how each module's memory changed from run to run, and what changed with it.
-
-    csv, json and markdown have a row per run and series with all figures.
-    """
+    """Show a sparkline for each series and every step at which its program changed."""
     column = f"{figure}_bytes"
     if column not in FIGURES:
         names = ", ".join(name.removesuffix("_bytes") for name in FIGURES)

@@ -1,36 +1,25 @@
-"""`memhouse verify`: is what the warehouse holds what the dumps say?"""
+"""Shows where the warehouse does not hold what the dumps say."""
 
-from typing import Annotated
-
+import pyarrow as pa
 import typer
 
-from .options import DEFAULT_DB, AsFormat, Db, Format
-from .output import print_note, print_rows
+from ...queries.verify import breaches, checks
+from ..options import Format
+from ..output import print_note, print_rows
+from ..warehouse import reading
 
 # A damaged dump can break a check a thousand times over.
 _SHOWN = 20
 
 
-def verify(
-    db: Db = DEFAULT_DB,
-    output: AsFormat = Format.table,
-    list_checks: Annotated[
-        bool, typer.Option("--list", help="Say what is checked, and check nothing.")
-    ] = False,
-) -> None:
-    """Hold every module against what its dump says of itself; name each breach.
+def show_checks(output: Format) -> None:
+    """Say what is checked."""
+    rows = [{"check": check.name, "holds": check.holds} for check in checks()]
+    print_rows(pa.Table.from_pylist(rows), output)
 
-    Exit status 1 if there is one.
-    """
-    import pyarrow as pa
 
-    from ..queries.verify import breaches, checks
-    from .warehouse import reading
-
-    if list_checks:
-        rows = [{"check": check.name, "holds": check.holds} for check in checks()]
-        print_rows(pa.Table.from_pylist(rows), output)
-        return
+def show_breaches(db: str, output: Format) -> None:
+    """Run all checks, show the breaches, and exit with status 1 if there are any."""
     with reading(db) as connection:
         found = [breach for check in checks() for breach in breaches(connection, check)]
         counted = connection.exec_driver_sql("SELECT COUNT(*) FROM modules").scalar_one()

@@ -8,10 +8,11 @@ import duckdb
 import sqlalchemy as sa
 import typer
 
-from ..queries.catalogue import command_query
-from ..schema.warehouse import fetch
-from .options import Format
-from .output import print_error, print_note, print_rows
+from ...queries.catalogue import command_query
+from ...schema.warehouse import fetch
+from ..options import Format
+from ..output import print_error, print_note, print_rows
+from ..warehouse import reading
 
 _HELP = """\
 .tables           list the tables and views
@@ -20,6 +21,12 @@ _HELP = """\
 .help             show this
 .quit             leave (also Ctrl-D)
 A query may span lines and ends with a semicolon."""
+
+
+def open_shell(db: str, output: Format) -> None:
+    """Open the prompt on the warehouse, which it can only read."""
+    with reading(db) as connection:
+        run_shell(connection, db, output)
 
 
 def run_shell(connection: sa.Connection, name: str, output: Format) -> None:

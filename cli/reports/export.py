@@ -1,18 +1,17 @@
-"""`memhouse export`: a view or table as a file."""
+"""Writes a view or table to a file."""
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 import duckdb
 import pyarrow as pa
 import sqlalchemy as sa
 import typer
 
-from ..schema.warehouse import driver, fetch
-from .options import DEFAULT_DB, Db, Since, parse_time
-from .output import print_error, print_note
-from .warehouse import reading
+from ...schema.warehouse import driver, fetch
+from ..options import parse_time
+from ..output import print_error, print_note
+from ..warehouse import reading
 
 # DuckDB writes these itself; Arrow's file format is pyarrow's.
 _COPY_OPTIONS = {
@@ -23,22 +22,16 @@ _COPY_OPTIONS = {
 _ENDINGS = (*_COPY_OPTIONS, ".arrow")
 
 
-def export(
-    view: Annotated[str, typer.Argument(help="A view or table.", show_default=False)],
-    file: Annotated[
-        Path,
-        typer.Argument(
-            help=f"Its ending tells the format: {', '.join(_ENDINGS)}.", show_default=False
-        ),
-    ],
-    db: Db = DEFAULT_DB,
-    where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Only rows for which this holds.")
-    ] = None,
-    since: Since = None,
-    workload: Annotated[str | None, typer.Option(help="Only this workload.")] = None,
+def export_view(
+    db: str,
+    view: str,
+    file: Path,
+    *,
+    where: str | None,
+    since: str | None,
+    workload: str | None,
 ) -> None:
-    """Write a view or table to a csv, json, parquet or arrow file; sizes are plain bytes."""
+    """Write the chosen rows of a view or table to a file, whole or not at all."""
     if file.suffix not in _ENDINGS:
         raise typer.BadParameter(f"{file.name} ends in none of {', '.join(_ENDINGS)}")
     if not file.parent.is_dir():

@@ -1,41 +1,29 @@
-"""`memhouse diff`: what differs between two runs or modules, and why."""
+"""Shows what differs between two runs or modules, and why."""
 
 import json
-from typing import Annotated, Any
+from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
 import typer
 
-from ..queries.catalogue import command_query
-from ..queries.diff import ModuleDiff, diff_dumps, diff_runs
-from ..schema.warehouse import fetch
-from .human import human_bytes
-from .module import find_dump
-from .options import DEFAULT_DB, AsFormat, Db, Format
-from .output import print_rows, print_text
-from .warehouse import reading
+from ...queries.catalogue import command_query
+from ...queries.diff import ModuleDiff, diff_dumps, diff_runs
+from ...schema.warehouse import fetch
+from ..human import human_bytes
+from ..options import Format
+from ..output import print_rows, print_text
+from ..warehouse import reading
+from .find import find_dump
 
-_RUN_OR_MODULE = "A run, or a module as RUN/WORKLOAD/NAME or a unique part of it."
 # What a person wants to see of a buffer, in order.
 _BUFFER_COLUMNS = ("change_bytes", "what", "category", "value", "source", "op_name", "shape")
 
 
-def diff(
-    a: Annotated[str, typer.Argument(help=_RUN_OR_MODULE, show_default=False)],
-    b: Annotated[str, typer.Argument(help=_RUN_OR_MODULE, show_default=False)],
-    db: Db = DEFAULT_DB,
-    workload: Annotated[str | None, typer.Option(help="Of two runs: only this workload.")] = None,
-    space: Annotated[int, typer.Option(help="Show the buffers of this memory space.")] = 0,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, help="At most so many buffers a module.")
-    ] = 12,
-    output: AsFormat = Format.table,
+def show_diff(
+    db: str, a: str, b: str, workload: str | None, space: int, limit: int, output: Format
 ) -> None:
-    """Show what grew or shrank from A to B, buffer by buffer, and what else changed.
-
-    The buffers' changes add up to the change of the peak. csv and json have all of them.
-    """
+    """Show what differs from A to B, two runs or two modules."""
     with reading(db) as connection:
         diffs = _diffs(connection, a, b, workload)
     match output:
