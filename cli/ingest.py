@@ -49,11 +49,13 @@ def ingest(
     names = _run_names(paths, run)
     run_at = parse_time(at, "--at")
     labels = _parse_labels(label or [])
+    from ..ingest.lines import use_quick_memory
     from ..ingest.run import ingest as ingest_path
     from .human import human_bytes
     from .output import print_error, print_note
     from .warehouse import writing
 
+    use_quick_memory()
     unreadable = False
     with writing(db) as engine:
         for path, name in zip(paths, names, strict=True):

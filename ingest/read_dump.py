@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Set
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -9,7 +10,7 @@ from pathlib import PurePosixPath
 from . import kinds, sections
 from .buffer_assignment import read_buffer_assignment
 from .discover import Dump
-from .hlo_text import header_name, read_hlo_text
+from .hlo_text import HloText, header_name, read_hlo_text
 from .lines import DumpError, excerpt, split_lines
 from .live_range import read_live_range
 from .module import Module, Parts, join_parts
@@ -155,19 +156,40 @@ _PART_OF_KIND = {
 
 def _read_parts(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) -> Parts:
     """Read each file as far as it can be read; what is wrong goes to its outcome."""
-    parts = Parts()
     hlo_kind = kinds.HLO if kinds.HLO in texts else kinds.OOM_HLO
-    if hlo_kind in texts:
-        with _recording(outcomes[hlo_kind]):
-            parts.hlo = read_hlo_text(split_lines(texts[hlo_kind]))
+    with ThreadPoolExecutor(1) as beside:
+        # HLO text is nearly half of the work, and Arrow works without Python's lock.
+        hlo = beside.submit(_read_hlo, hlo_kind, texts, outcomes)
+        # Used values repeat the definitions of HLO text: they are of use only without it.
+        parts = _read_assignment(texts, outcomes, definitions=hlo_kind not in texts)
+        if kinds.USAGE_REPORT in texts:
+            with _recording(outcomes[kinds.USAGE_REPORT]):
+                parts.space_names = read_usage_report(split_lines(texts[kinds.USAGE_REPORT]))
+    parts.hlo = hlo.result()
+    if parts.hlo is None and hlo_kind in texts:
+        again = _read_assignment(texts, outcomes, definitions=True)
+        parts.used_values = again.used_values
+    return parts
+
+
+def _read_assignment(
+    texts: dict[str, bytes], outcomes: dict[str, FileOutcome], *, definitions: bool
+) -> Parts:
+    parts = Parts()
     for kind in kinds.ASSIGNMENT_KINDS:
         if kind in texts:
             with _recording(outcomes[kind]):
-                _read_assignment_file(kind, texts[kind], parts, outcomes[kind])
-    if kinds.USAGE_REPORT in texts:
-        with _recording(outcomes[kinds.USAGE_REPORT]):
-            parts.space_names = read_usage_report(split_lines(texts[kinds.USAGE_REPORT]))
+                _read_assignment_file(kind, texts[kind], parts, outcomes[kind], definitions)
     return parts
+
+
+def _read_hlo(
+    kind: str, texts: dict[str, bytes], outcomes: dict[str, FileOutcome]
+) -> HloText | None:
+    if kind in texts:
+        with _recording(outcomes[kind]):
+            return read_hlo_text(split_lines(texts[kind]))
+    return None
 
 
 @contextmanager
@@ -179,7 +201,9 @@ def _recording(outcome: FileOutcome) -> Iterator[None]:
         outcome.status, outcome.line, outcome.message = FAILED, error.line, str(error)
 
 
-def _read_assignment_file(kind: str, text: bytes, parts: Parts, outcome: FileOutcome) -> None:
+def _read_assignment_file(
+    kind: str, text: bytes, parts: Parts, outcome: FileOutcome, definitions: bool
+) -> None:
     """Read every part that the file holds; a part is taken whole or not at all."""
     lines = split_lines(text)
     found = split_sections(lines)
@@ -194,7 +218,7 @@ def _read_assignment_file(kind: str, text: bytes, parts: Parts, outcome: FileOut
             if part == sections.BUFFER_ASSIGNMENT:
                 parts.buffer_assignment = read_buffer_assignment(section)
             elif part == sections.USED_VALUES:
-                parts.used_values = read_used_values(section, definitions=parts.hlo is None)
+                parts.used_values = read_used_values(section, definitions=definitions)
             elif part == sections.LIVE_RANGE:
                 parts.live_range = read_live_range(section)
         except DumpError as error:

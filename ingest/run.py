@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from ..schema.tables import dumps, modules
 from .discover import Dump, find_dumps, is_wanted
+from .lines import use_quick_memory
 from .read_dump import OK, DumpOutcome, FileOutcome, hash64, read_dump
 from .sources import open_source, source_name
 from .write import write_dumps, write_run
@@ -174,6 +175,7 @@ _known: set[int] = set()
 def _remember(known: set[int]) -> None:
     global _known
     _known = known
+    use_quick_memory()
 
 
 def _read_known(dump: Dump) -> DumpOutcome:

@@ -13,6 +13,7 @@ from importlib import resources
 import sqlalchemy as sa
 
 from ..schema.tables import view_set
+from ..schema.warehouse import driver
 
 # Views in the order in which they are created: each uses only tables and views before it.
 # One whose name starts with an underscore is a helper of others, and not listed.
@@ -87,20 +88,25 @@ def use_views(connection: sa.Connection, *, read_only: bool) -> None:
     digest = hashlib.sha256("\n".join(view.sql for view in views().values()).encode()).hexdigest()
     if digest in connection.scalars(sa.select(view_set.c.digest)).all():
         return
+    kind = "TEMPORARY VIEW" if read_only else "VIEW"
+    script = []
     for view in views().values():
-        kind = "TEMPORARY VIEW" if read_only else "VIEW"
-        connection.exec_driver_sql(f"CREATE OR REPLACE {kind} {view.name} AS\n{view.sql}")
-        if not read_only:
-            _store_comments(connection, view)
+        script.append(f"CREATE OR REPLACE {kind} {view.name} AS\n{view.sql}")
+        script += [] if read_only else _comments(view)
+    driver(connection).execute(";\n".join(script))
     if not read_only:
         connection.execute(view_set.delete())
         connection.execute(view_set.insert(), {"digest": digest})
 
 
-def _store_comments(connection: sa.Connection, view: View) -> None:
+def _comments(view: View) -> list[str]:
     def text(comment: str) -> str:
         return "'" + comment.replace("'", "''") + "'"
 
-    connection.exec_driver_sql(f"COMMENT ON VIEW {view.name} IS {text(view.answers)}")
-    for column, meaning in view.columns.items():
-        connection.exec_driver_sql(f"COMMENT ON COLUMN {view.name}.{column} IS {text(meaning)}")
+    return [
+        f"COMMENT ON VIEW {view.name} IS {text(view.answers)}",
+        *(
+            f"COMMENT ON COLUMN {view.name}.{column} IS {text(meaning)}"
+            for column, meaning in view.columns.items()
+        ),
+    ]
