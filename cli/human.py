@@ -19,8 +19,11 @@ def human_bytes(size: int | float) -> str:
 
 
 def heading(column: str) -> str:
-    """A column's name; the unit is in the cells."""
-    return column.removesuffix("_bytes").removesuffix("_pct").replace("_", " ")
+    """A column's name; the unit of sizes is in the cells."""
+    name = column.removesuffix("_bytes")
+    if name.endswith("_pct"):
+        name = f"{name.removesuffix('_pct')}_%"
+    return name.replace("_", " ")
 
 
 def is_number(type_: pa.DataType) -> bool:
@@ -44,6 +47,6 @@ def human(column: str, value: Any) -> str:
     if isinstance(value, float):
         if column in _SHARES:
             return f"{value:.1%}"
-        return f"{value:+.1f} %" if column.endswith("_pct") else f"{value:.4g}"
+        return f"{value:+.1f}" if column.endswith("_pct") else f"{value:.4g}"
     # A control character in a name must not reach the terminal.
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))

@@ -14,8 +14,6 @@
 -- previous_run_id: the run that it is compared with
 -- previous_bytes: the figure then
 -- now_bytes: the figure now
--- change_bytes: now_bytes - previous_bytes
--- change_pct: change_bytes in percent of previous_bytes; null if that is 0
 -- best_bytes: the lowest the figure has been
 -- oom: XLA ran out of memory compiling it
 -- signature_changed: the arguments or results have other shapes or layouts than before
@@ -23,55 +21,67 @@
 -- flags_changed: another set of compiler flags than before
 -- dump_id: the dump, see `dumps`
 -- module_id: its content, see `modules`
-SELECT *
+-- change_bytes: now_bytes - previous_bytes
+-- change_pct: change_bytes in percent of previous_bytes; null if that is 0
+SELECT
+    *,
+    now_bytes - previous_bytes AS change_bytes,
+    100.0 * (now_bytes - previous_bytes) / NULLIF(previous_bytes, 0) AS change_pct
 FROM (
     SELECT
-        run_id, run_at, workload, module_name, platform, occurrence, memory_space,
-        'peak_bytes' AS figure, previous_run_id, peak_bytes_previous AS previous_bytes, peak_bytes AS now_bytes,
-        peak_bytes_change AS change_bytes, peak_bytes_change_pct AS change_pct, peak_bytes_best AS best_bytes,
-        oom, signature_changed, compiler_changed, flags_changed, dump_id, module_id
+        trends.run_id,
+        trends.run_at,
+        trends.workload,
+        trends.module_name,
+        trends.platform,
+        trends.occurrence,
+        trends.memory_space,
+        figures.figure,
+        trends.previous_run_id,
+        CASE figures.figure
+            WHEN 'peak_bytes' THEN trends.peak_bytes_previous
+            WHEN 'total_bytes' THEN trends.total_bytes_previous
+            WHEN 'argument_bytes' THEN trends.argument_bytes_previous
+            WHEN 'output_bytes' THEN trends.output_bytes_previous
+            WHEN 'temp_bytes' THEN trends.temp_bytes_previous
+            WHEN 'fragmentation_bytes' THEN trends.fragmentation_bytes_previous
+            WHEN 'padding_bytes' THEN trends.padding_bytes_previous
+        END AS previous_bytes,
+        CASE figures.figure
+            WHEN 'peak_bytes' THEN trends.peak_bytes
+            WHEN 'total_bytes' THEN trends.total_bytes
+            WHEN 'argument_bytes' THEN trends.argument_bytes
+            WHEN 'output_bytes' THEN trends.output_bytes
+            WHEN 'temp_bytes' THEN trends.temp_bytes
+            WHEN 'fragmentation_bytes' THEN trends.fragmentation_bytes
+            WHEN 'padding_bytes' THEN trends.padding_bytes
+        END AS now_bytes,
+        CASE figures.figure
+            WHEN 'peak_bytes' THEN trends.peak_bytes_best
+            WHEN 'total_bytes' THEN trends.total_bytes_best
+            WHEN 'argument_bytes' THEN trends.argument_bytes_best
+            WHEN 'output_bytes' THEN trends.output_bytes_best
+            WHEN 'temp_bytes' THEN trends.temp_bytes_best
+            WHEN 'fragmentation_bytes' THEN trends.fragmentation_bytes_best
+            WHEN 'padding_bytes' THEN trends.padding_bytes_best
+        END AS best_bytes,
+        trends.oom,
+        trends.signature_changed,
+        trends.compiler_changed,
+        trends.flags_changed,
+        trends.dump_id,
+        trends.module_id
     FROM trends
-    UNION ALL
-    SELECT
-        run_id, run_at, workload, module_name, platform, occurrence, memory_space,
-        'total_bytes' AS figure, previous_run_id, total_bytes_previous AS previous_bytes, total_bytes AS now_bytes,
-        total_bytes_change AS change_bytes, total_bytes_change_pct AS change_pct, total_bytes_best AS best_bytes,
-        oom, signature_changed, compiler_changed, flags_changed, dump_id, module_id
-    FROM trends
-    UNION ALL
-    SELECT
-        run_id, run_at, workload, module_name, platform, occurrence, memory_space,
-        'argument_bytes' AS figure, previous_run_id, argument_bytes_previous AS previous_bytes, argument_bytes AS now_bytes,
-        argument_bytes_change AS change_bytes, argument_bytes_change_pct AS change_pct, argument_bytes_best AS best_bytes,
-        oom, signature_changed, compiler_changed, flags_changed, dump_id, module_id
-    FROM trends
-    UNION ALL
-    SELECT
-        run_id, run_at, workload, module_name, platform, occurrence, memory_space,
-        'output_bytes' AS figure, previous_run_id, output_bytes_previous AS previous_bytes, output_bytes AS now_bytes,
-        output_bytes_change AS change_bytes, output_bytes_change_pct AS change_pct, output_bytes_best AS best_bytes,
-        oom, signature_changed, compiler_changed, flags_changed, dump_id, module_id
-    FROM trends
-    UNION ALL
-    SELECT
-        run_id, run_at, workload, module_name, platform, occurrence, memory_space,
-        'temp_bytes' AS figure, previous_run_id, temp_bytes_previous AS previous_bytes, temp_bytes AS now_bytes,
-        temp_bytes_change AS change_bytes, temp_bytes_change_pct AS change_pct, temp_bytes_best AS best_bytes,
-        oom, signature_changed, compiler_changed, flags_changed, dump_id, module_id
-    FROM trends
-    UNION ALL
-    SELECT
-        run_id, run_at, workload, module_name, platform, occurrence, memory_space,
-        'fragmentation_bytes' AS figure, previous_run_id, fragmentation_bytes_previous AS previous_bytes, fragmentation_bytes AS now_bytes,
-        fragmentation_bytes_change AS change_bytes, fragmentation_bytes_change_pct AS change_pct, fragmentation_bytes_best AS best_bytes,
-        oom, signature_changed, compiler_changed, flags_changed, dump_id, module_id
-    FROM trends
-    UNION ALL
-    SELECT
-        run_id, run_at, workload, module_name, platform, occurrence, memory_space,
-        'padding_bytes' AS figure, previous_run_id, padding_bytes_previous AS previous_bytes, padding_bytes AS now_bytes,
-        padding_bytes_change AS change_bytes, padding_bytes_change_pct AS change_pct, padding_bytes_best AS best_bytes,
-        oom, signature_changed, compiler_changed, flags_changed, dump_id, module_id
-    FROM trends
+    CROSS JOIN (
+        SELECT 'peak_bytes' AS figure
+        UNION ALL SELECT 'total_bytes'
+        UNION ALL SELECT 'argument_bytes'
+        UNION ALL SELECT 'output_bytes'
+        UNION ALL SELECT 'temp_bytes'
+        UNION ALL SELECT 'fragmentation_bytes'
+        UNION ALL SELECT 'padding_bytes'
+    ) AS figures
+    -- A night on which nothing changed has no step.
+    WHERE trends.content_changed
 ) AS steps
-WHERE change_bytes > 0.01 * previous_bytes
+WHERE now_bytes - previous_bytes > 0.01 * previous_bytes

@@ -108,7 +108,9 @@ def test_a_root_may_print_no_parent():
 
 def test_every_parent_comes_before_its_child():
     frames = read_hlo_text(split_lines(content(LLAMA))).stack_frames
-    assert [child for child, parent in parents(frames).items() if parent is None] == [1]
+    # Printed `parent_frame_id=1`: `<module>`, and frames that XLA tore from their callers.
+    roots = [child for child, parent in parents(frames).items() if parent is None]
+    assert roots == [1, 22, 34, 41, 63]
     assert all(parent is None or parent < child for child, parent in parents(frames).items())
 
 
