@@ -2,12 +2,18 @@
 
 import csv
 import json
+import math
+import os
 import sys
-from collections.abc import Mapping
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -30,42 +36,90 @@ def print_note(message: str) -> None:
 
 def print_text(text: str) -> None:
     """A line of a result, on stdout."""
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+    with _results():
+        sys.stdout.write(text + "\n")
+
+
+def print_json(value: Any) -> None:
+    """A result as JSON, on stdout."""
+    with _results():
+        json.dump(_plain(value), sys.stdout, indent=1, allow_nan=False)
+        sys.stdout.write("\n")
 
 
 def print_rows(rows: pa.Table, output: Format, *, empty: str = "no rows") -> None:
     """Print rows in the format asked for; of none, a table says `empty` on stderr."""
-    match output:
-        case Format.csv:
-            writer = csv.writer(sys.stdout, lineterminator="\n")
-            writer.writerow(rows.column_names)
-            writer.writerows(map(_plain_values, rows.to_pylist()))
-        case Format.json:
-            json.dump(rows.to_pylist(), sys.stdout, default=_plain, indent=1, allow_nan=False)
-            sys.stdout.write("\n")
-        case Format.markdown:
-            _print_markdown(rows)
-        case Format.table if len(rows):
-            print_table(rows)
-        case _:
-            print_note(empty)
-    sys.stdout.flush()
+    with _results():
+        match output:
+            case Format.csv:
+                writer = csv.writer(sys.stdout, lineterminator="\n")
+                writer.writerow(rows.column_names)
+                writer.writerows(map(_plain, _records(rows)))
+            case Format.json:
+                names = _unique(rows.column_names)
+                objects = (dict(zip(names, record, strict=True)) for record in _records(rows))
+                print_json(list(objects))
+            case Format.markdown:
+                _print_markdown(rows)
+            case Format.table if len(rows):
+                print_table(rows)
+            case _:
+                print_note(empty)
+
+
+@contextmanager
+def _results() -> Iterator[None]:
+    """Write results out at once; a reader that has had enough, `head` for one, ends us well."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered must go somewhere, or Python complains at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(0) from None
 
 
 def _print_markdown(rows: pa.Table) -> None:
     def line(cells: list[str]) -> str:
         return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
-    sys.stdout.write(line([heading(name) for name in rows.column_names]))
+    names = rows.column_names
+    sys.stdout.write(line([heading(name) for name in names]))
     sys.stdout.write(line(["---:" if is_number(field.type) else "---" for field in rows.schema]))
-    for row in rows.to_pylist():
-        sys.stdout.write(line([human(name, value) for name, value in row.items()]))
+    for record in _records(rows):
+        sys.stdout.write(line(list(map(human, names, record))))
 
 
-def _plain_values(row: Mapping[str, Any]) -> list[Any]:
-    return [_plain(v) if isinstance(v, datetime) else v for v in row.values()]
+def _records(rows: pa.Table) -> Iterator[tuple[Any, ...]]:
+    """The rows' values in order: `to_pylist` would lose a column that shares its name."""
+    return zip(*(column.to_pylist() for column in rows.columns), strict=True)
 
 
-def _plain(value: Any) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
+def _unique(names: list[str]) -> list[str]:
+    """Names as the keys of an object: the second `a` is `a_2`."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for name in names:
+        seen[name] += 1
+        keys.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return keys
+
+
+def _plain(value: Any) -> Any:
+    """A value for csv and json: numbers plain, times in ISO form, what is no number null."""
+    match value:
+        case dict():
+            return {str(key): _plain(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item) for item in value]
+        case Decimal():
+            # DuckDB adds up integers to more than 64 bits: still an integer.
+            return int(value) if value == value.to_integral_value() else float(value)
+        case float():
+            return value if math.isfinite(value) else None
+        case datetime() | date() | time():
+            return value.isoformat()
+        case None | bool() | int() | str():
+            return value
+        case _:
+            return str(value)

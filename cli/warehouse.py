@@ -16,6 +16,8 @@ def reading(db: str) -> Iterator[sa.Connection]:
     try:
         with engine.connect() as connection:
             use_views(connection, read_only=True)
+            # A query that fails takes its transaction with it; the views are to stay.
+            connection.commit()
             yield connection
     finally:
         engine.dispose()

@@ -45,7 +45,8 @@ def find_dumps(files: Iterable[SourceFile], *, named_file: bool = False) -> list
     A file whose name says nothing is recognised by its first bytes; `named_file` says that
     the user gave this very file, so that whatever its name it is looked at.
     """
-    dumps: dict[tuple[str, str], Dump] = {}
+    dumps: dict[tuple[str, str, str | None], Dump] = {}
+    settings: dict[tuple[str, str], dict[str, SourceFile]] = defaultdict(dict)
     for file in files:
         known = kinds.kind_of(file.path.name)
         if known is None:
@@ -54,14 +55,20 @@ def find_dumps(files: Iterable[SourceFile], *, named_file: bool = False) -> list
             known = _recognised(file)
             if known is None:
                 continue
-        key = (file.path.parent.as_posix(), known.stem)
-        dump = dumps.setdefault(key, Dump(*key))
-        dump.target = dump.target or known.target
-        dump.files[known.kind] = file
+        workload = file.path.parent.as_posix()
+        if known.kind in kinds.SETTINGS_KINDS:
+            # Their names do not tell the target: they are of every dump of the name.
+            settings[workload, known.stem][known.kind] = file
+            continue
+        key = (workload, known.stem, known.target)
+        dumps.setdefault(key, Dump(*key)).files[known.kind] = file
     found = [dump for dump in dumps.values() if not dump.files.keys().isdisjoint(kinds.MAIN_KINDS)]
     for dump in found:
+        dump.files |= settings[dump.workload, dump.stem]
         dump.name = kinds.parse_stem(dump.stem, dump.target)
-    found.sort(key=lambda dump: (dump.workload, dump.name.module_number or 0, dump.stem))
+    found.sort(
+        key=lambda dump: (dump.workload, dump.name.module_number or 0, dump.stem, dump.target or "")
+    )
     _count_occurrences(found)
     return found
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .entry_shapes import entry_shapes
 from .instructions import read_instructions
 from .lines import DumpError, Lines, as_numpy, excerpt
 from .stack_frames import FRAME_TABLES, read_stack_frames
@@ -38,7 +39,7 @@ class HloText:
     header: columns of `modules`; computations: computation, is_entry; instructions: those
     of `read_instructions` but for `rest`, and computation; operands: instruction,
     operand_number, operand; calls: instruction, attribute, computation; stack_frames as in
-    the warehouse's table.
+    the warehouse's table; entry_shapes likewise, None if the text has no signature.
     """
 
     header: dict[str, object]
@@ -47,6 +48,7 @@ class HloText:
     operands: pa.Table
     calls: pa.Table
     stack_frames: pa.Table
+    entry_shapes: pa.Table | None
 
 
 def read_hlo_text(lines: Lines) -> HloText:
@@ -77,6 +79,7 @@ def read_hlo_text(lines: Lines) -> HloText:
         )
     instructions = read_instructions(body.where(is_instruction))
     owner = pa.array((np.cumsum(is_open) - 1)[is_instruction])
+    signature = header["entry_signature"]
     frames = read_stack_frames(body.where(is_frame_row | is_frame_table))
     return HloText(
         header=header,
@@ -87,6 +90,7 @@ def read_hlo_text(lines: Lines) -> HloText:
         operands=_operands(instructions),
         calls=_calls(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
+        entry_shapes=entry_shapes(str(signature)) if signature is not None else None,
     )
 
 

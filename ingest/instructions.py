@@ -3,6 +3,7 @@
 `[ROOT ][%]NAME = SHAPE opcode(operands), attributes`
 """
 
+import codecs
 import re
 
 import pyarrow as pa
@@ -60,7 +61,19 @@ def _quoted(text: pa.LargeStringArray, attribute: str) -> pa.LargeStringArray:
     text = pc.struct_field(pc.extract_regex(text, pattern=rf"\b{attribute}{_QUOTED}"), "text")
     if not pc.any(pc.match_substring(text, pattern="\\")).as_py():
         return text
+    if pc.any(pc.match_substring_regex(text, pattern=r"\\[0-7nrt]")).as_py():
+        # Bytes outside of ASCII, and seldom anything else; a name stands many times.
+        encoded = text.dictionary_encode()
+        return pa.array(list(map(_unescaped, encoded.dictionary.to_pylist())), text.type).take(
+            encoded.indices
+        )
     return pc.replace_substring_regex(text, pattern=r"\\(.)", replacement=r"\1")
+
+
+def _unescaped(text: str) -> str:
+    """C escapes undone: `gr\\303\\266\\303\\237e` is größe."""
+    plain: bytes = codecs.escape_decode(text.encode())[0]
+    return plain.decode(errors="replace")
 
 
 def _number(lines: Lines, text: pa.LargeStringArray, attribute: str) -> pa.Int64Array:

@@ -41,6 +41,7 @@ _SETTINGS = {
     ".target_arguments.txt": TPU_TARGET,
     ".gpu_target_config.pbtxt": GPU_TARGET,
 }
+SETTINGS_KINDS = tuple(_SETTINGS.values())
 _XLA_MODULE = re.compile(r"^module_(?P<number>\d+)\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$")
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
 # A file that a user has renamed may be anything of these; what it holds tells.

@@ -132,6 +132,20 @@ def split_lines(text: bytes) -> Lines:
     return Lines(raw, np.arange(1, len(ends) + 1))
 
 
+def whole_lines(text: bytes) -> Lines:
+    """As `split_lines`, and raises DumpError too if the file is cut short."""
+    lines = split_lines(text)
+    check_end(text)
+    return lines
+
+
+def check_end(text: bytes) -> None:
+    """Raise DumpError if the last line has no end: XLA ends every line of every dump seen."""
+    if not text.endswith(b"\n"):
+        why = "the last line has no end: the file is cut short, dump the program again"
+        raise DumpError(why, text.count(b"\n") + 1)
+
+
 def lines_of(text: pa.LargeStringArray, numbers: npt.NDArray[np.int64]) -> Lines:
     """Lines made of texts without line ends."""
     end = pa.scalar("\n", text.type)

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .buffer_assignment import BufferAssignment
-from .entry_shapes import entry_shapes
 from .hlo_text import HloText
 from .instructions import read_instructions
 from .live_range import LiveRange
@@ -273,9 +272,8 @@ def _hlo_tables(hlo: HloText, names: _Names) -> dict[str, pa.Table]:
         "calls": names.numbered(hlo.calls),
         "stack_frames": hlo.stack_frames,
     }
-    signature = hlo.header["entry_signature"]
-    if signature is not None:
-        tables["entry_shapes"] = entry_shapes(str(signature))
+    if hlo.entry_shapes is not None:
+        tables["entry_shapes"] = hlo.entry_shapes
     return tables
 
 

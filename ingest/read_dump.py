@@ -11,7 +11,7 @@ from . import kinds, sections
 from .buffer_assignment import read_buffer_assignment
 from .discover import Dump
 from .hlo_text import HloText, header_name, read_hlo_text
-from .lines import DumpError, excerpt, split_lines
+from .lines import DumpError, check_end, excerpt, split_lines, whole_lines
 from .live_range import read_live_range
 from .module import Module, Parts, join_parts
 from .sections import split_sections
@@ -135,14 +135,14 @@ def _read_settings(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) ->
     ):
         if kind in texts:
             with _recording(outcomes[kind]):
-                settings.flags = (settings.flags or {}) | read_flags(split_lines(texts[kind]))
+                settings.flags = (settings.flags or {}) | read_flags(whole_lines(texts[kind]))
     for kind, read_target in (
         (kinds.TPU_TARGET, read_tpu_target),
         (kinds.GPU_TARGET, read_gpu_target),
     ):
         if kind in texts:
             with _recording(outcomes[kind]):
-                settings.device |= read_target(split_lines(texts[kind]))
+                settings.device |= read_target(whole_lines(texts[kind]))
     return settings
 
 
@@ -164,7 +164,7 @@ def _read_parts(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) -> Pa
         parts = _read_assignment(texts, outcomes, definitions=hlo_kind not in texts)
         if kinds.USAGE_REPORT in texts:
             with _recording(outcomes[kinds.USAGE_REPORT]):
-                parts.space_names = read_usage_report(split_lines(texts[kinds.USAGE_REPORT]))
+                parts.space_names = read_usage_report(whole_lines(texts[kinds.USAGE_REPORT]))
     parts.hlo = hlo.result()
     if parts.hlo is None and hlo_kind in texts:
         again = _read_assignment(texts, outcomes, definitions=True)
@@ -188,7 +188,7 @@ def _read_hlo(
 ) -> HloText | None:
     if kind in texts:
         with _recording(outcomes[kind]):
-            return read_hlo_text(split_lines(texts[kind]))
+            return read_hlo_text(whole_lines(texts[kind]))
     return None
 
 
@@ -215,6 +215,8 @@ def _read_assignment_file(
     errors = []
     for part, section in found.items():
         try:
+            if section.numbers[-1] == lines.numbers[-1]:
+                check_end(text)
             if part == sections.BUFFER_ASSIGNMENT:
                 parts.buffer_assignment = read_buffer_assignment(section)
             elif part == sections.USED_VALUES:

@@ -3,13 +3,14 @@
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 import sqlalchemy as sa
 
+from ..schema.delete import delete_modules
 from ..schema.tables import dumps, modules
 from .discover import Dump, find_dumps, is_wanted
 from .lines import use_quick_memory
@@ -20,7 +21,7 @@ from .write import write_dumps, write_run
 # Rows wait in memory until so many bytes have come together: a transaction for each small
 # module would cost more than reading it.
 _BATCH_BYTES = 64 << 20
-_ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T_ ]\d{2}:?\d{2}(?::?\d{2})?)?")
+_ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?(?!\d)")
 
 
 @dataclass
@@ -81,7 +82,7 @@ def ingest(
                 tool_version=tool_version,
                 labels=labels or {},
             )
-        _read_and_write(engine, summary, found, jobs, progress)
+        _read_and_write(engine, summary, path, found, jobs, progress)
     return summary
 
 
@@ -96,18 +97,18 @@ def _nothing_found(path: Path) -> str:
 
 def _date_in(name: str) -> datetime | None:
     """The ISO date, with or without a time, in a name; in UTC."""
-    match = _ISO_DATE.search(name)
-    if match is None:
-        return None
-    try:
-        return datetime.fromisoformat(match[0].replace("_", "T")).replace(tzinfo=UTC)
-    except ValueError:
-        return None
+    for match in _ISO_DATE.finditer(name):
+        # What follows a date need be no time: 2026-10-01_8192.
+        for text in (f"{match[1]}T{match[2]}", match[1]):
+            with suppress(ValueError):
+                return datetime.fromisoformat(text).replace(tzinfo=UTC)
+    return None
 
 
 def _read_and_write(
     engine: sa.Engine,
     summary: Summary,
+    path: Path,
     found: list[Dump],
     jobs: int,
     progress: Callable[[int, int], None],
@@ -128,20 +129,25 @@ def _read_and_write(
 
     def write() -> None:
         with engine.begin() as connection:
+            delete_modules(connection, sorted(stored.intersection(waiting)))
             write_dumps(connection, batch, waiting.values())
+        summary.new_modules += len(waiting.keys() - stored)
         stored.update(waiting)
-        summary.new_modules += len(waiting)
         batch.clear()
         waiting.clear()
 
     for outcome, size in zip(_outcomes(found, complete, jobs), sizes, strict=True):
         row = _dump_row(summary.run_id, outcome)
-        _count(summary, outcome)
+        _count(summary, path, outcome)
         if there.get(row["dump_id"]) == row and outcome.status == OK:
             summary.unchanged += 1
         else:
             batch.append((row, outcome))
-            if outcome.module is not None and outcome.module_id not in stored:
+            if outcome.module is not None and (
+                outcome.module_id not in stored
+                # This version reads what the one that stored it could not.
+                or (outcome.status == OK and outcome.module_id not in complete)
+            ):
                 assert outcome.module_id is not None
                 waiting[outcome.module_id] = outcome
         done += size
@@ -186,7 +192,7 @@ def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:
     dump, name = outcome.dump, outcome.dump.name
     device = outcome.settings.device
     return {
-        "dump_id": hash64(run_id, dump.workload, dump.stem),
+        "dump_id": hash64(run_id, dump.workload, dump.stem, dump.target or ""),
         "run_id": run_id,
         "workload": dump.workload,
         "module_name": outcome.module_name,
@@ -205,14 +211,14 @@ def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:
     }
 
 
-def _count(summary: Summary, outcome: DumpOutcome) -> None:
+def _count(summary: Summary, path: Path, outcome: DumpOutcome) -> None:
     summary.dumps += 1
     summary.read_bytes += sum(file.bytes or 0 for file in outcome.files)
     summary.failed += outcome.status == "failed"
     summary.partial += outcome.status == "partial"
-    summary.problems += [_problem(file) for file in outcome.files if file.status != OK]
+    summary.problems += [_problem(path, file) for file in outcome.files if file.status != OK]
 
 
-def _problem(file: FileOutcome) -> str:
-    where = file.path if file.line is None else f"{file.path}:{file.line}"
-    return f"{where}: {file.message}"
+def _problem(path: Path, file: FileOutcome) -> str:
+    where = str(path / file.path if path.is_dir() else path)
+    return f"{where if file.line is None else f'{where}:{file.line}'}: {file.message}"

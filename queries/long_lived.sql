@@ -22,12 +22,17 @@
 -- source_file: the Python file of the line that made it
 -- source_line: that line
 WITH touched AS (
+    -- Some uses stand in a loop's body before the value's life begins.
     SELECT uses.module_id, uses.value_id, instructions.schedule_time
     FROM uses
     INNER JOIN instructions
         ON instructions.module_id = uses.module_id
         AND instructions.instruction_id = uses.instruction_id
-    WHERE instructions.schedule_time IS NOT NULL
+    INNER JOIN live_ranges
+        ON live_ranges.module_id = uses.module_id
+        AND live_ranges.value_id = uses.value_id
+        AND live_ranges.start_time <= instructions.schedule_time
+        AND live_ranges.end_time >= instructions.schedule_time
     UNION ALL
     SELECT module_id, value_id, start_time FROM live_ranges
     UNION ALL

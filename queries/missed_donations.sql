@@ -25,13 +25,19 @@ WITH largest AS (
         "values".instruction_id,
         ROW_NUMBER() OVER (
             PARTITION BY allocations.module_id, allocations.allocation_index
-            ORDER BY "values".size_bytes DESC, "values".value_id DESC
+            ORDER BY "values".size_bytes DESC, "values".value_id
         ) AS size_rank
     FROM allocations
+    INNER JOIN modules ON modules.module_id = allocations.module_id
     INNER JOIN "values"
         ON "values".module_id = allocations.module_id
         AND "values".allocation_index = allocations.allocation_index
+    INNER JOIN live_ranges
+        ON live_ranges.module_id = "values".module_id
+        AND live_ranges.value_id = "values".value_id
     WHERE allocations.is_parameter <> allocations.maybe_live_out
+        -- An output's allocation also holds other values before it: the output lives out.
+        AND (allocations.is_parameter OR live_ranges.end_time = modules.schedule_length)
         AND NOT allocations.is_thread_local
         AND "values".element_type IS NOT NULL
 ),

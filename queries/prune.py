@@ -5,12 +5,12 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from ..schema.delete import delete_modules
 from ..schema.tables import (
     accepted_changes,
     compiler_flags,
     dump_files,
     dumps,
-    metadata,
     modules,
     run_labels,
     runs,
@@ -43,9 +43,7 @@ def prune(connection: sa.Connection, run_ids: Sequence[str]) -> dict[str, int]:
             sa.select(modules.c.module_id).where(modules.c.module_id.not_in(kept))
         ).all()
     )
-    for table in metadata.tables.values():
-        if "module_id" in table.c and table is not dumps:
-            connection.execute(table.delete().where(table.c.module_id.in_(orphans)))
+    delete_modules(connection, orphans)
     flags = sa.select(dumps.c.flags_id).where(dumps.c.flags_id.is_not(None))
     connection.execute(compiler_flags.delete().where(compiler_flags.c.flags_id.not_in(flags)))
     return {**counts, "modules": len(orphans)}

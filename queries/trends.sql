@@ -122,7 +122,7 @@ compared AS (
         LAG(entry_signature) OVER series AS previous_signature,
         LAG(compiler) OVER series AS previous_compiler,
         LAG(flags_id) OVER series AS previous_flags_id,
-        LEAD(run_id) OVER series IS NULL AS is_last,
+        LEAD(run_id) OVER nights IS NULL AS is_last,
         LAG(peak_bytes) OVER series AS peak_bytes_previous,
         MIN(peak_bytes) OVER series AS peak_bytes_best,
         LAG(total_bytes) OVER series AS total_bytes_previous,
@@ -144,11 +144,16 @@ compared AS (
         LAG(padding_bytes) OVER series AS padding_bytes_previous,
         MIN(padding_bytes) OVER series AS padding_bytes_best
     FROM dumped
-    WINDOW series AS (
-        PARTITION BY
-            workload, module_name, platform, occurrence, memory_space, has_figures
-        ORDER BY run_number
-    )
+    WINDOW
+        nights AS (
+            PARTITION BY workload, module_name, platform, occurrence, memory_space
+            ORDER BY run_number
+        ),
+        series AS (
+            PARTITION BY
+                workload, module_name, platform, occurrence, memory_space, has_figures
+            ORDER BY run_number
+        )
 )
 
 SELECT

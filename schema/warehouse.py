@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateColumn
 
@@ -40,17 +40,35 @@ def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) ->
         )
     if path is not None and not path.parent.is_dir():
         raise WarehouseError(f"cannot make {path}: there is no folder {path.parent}")
-    config = {"default_block_size": str(_BLOCK_BYTES)}
-    engine = sa.create_engine(url, connect_args={"read_only": read_only, "config": config})
+    engine = sa.create_engine(url, connect_args={"read_only": read_only})
+    sa.event.listen(engine, "connect", _use_utc)
     try:
+        if path is not None and not path.exists():
+            _create_file(path)
         _prepare(engine, name=str(path or db), create=create, read_only=read_only)
-    except DBAPIError as error:
+    except (DBAPIError, duckdb.Error) as error:
         engine.dispose()
         raise WarehouseError(_reason(error, str(path or db))) from error
-    except WarehouseError:
+    except BaseException:
         engine.dispose()
         raise
     return engine
+
+
+def _create_file(path: Path) -> None:
+    """An empty database of small blocks.
+
+    Not by a setting of the connection: DuckDB refuses a second connection to a file, from
+    the user's notebook for one, whose settings differ.
+    """
+    with duckdb.connect() as connection:
+        name = str(path).replace("'", "''")
+        connection.execute(f"ATTACH '{name}' AS fresh (BLOCK_SIZE {_BLOCK_BYTES})")
+
+
+def _use_utc(connection: Any, _record: object) -> None:
+    """Show all times in UTC, whatever the machine's time zone."""
+    connection.execute("SET TimeZone = 'UTC'")
 
 
 def fetch(connection: sa.Connection, query: str, parameters: Sequence[object] = ()) -> pa.Table:
@@ -77,7 +95,12 @@ def _column_with_compression(element: CreateColumn, compiler: Any, **options: An
 
 
 def _url(db: str) -> sa.URL:
-    url = sa.make_url(db) if "://" in db else sa.URL.create("duckdb", database=db)
+    try:
+        url = sa.make_url(db) if "://" in db else sa.URL.create("duckdb", database=db)
+    except ArgumentError:
+        raise WarehouseError(
+            f"{db} is no SQLAlchemy URL: give a file's path or a duckdb:///PATH URL"
+        ) from None
     if url.get_backend_name() != "duckdb":
         raise WarehouseError(
             f"{url.get_backend_name()} is no store of memhouse: give a file's path "
@@ -152,9 +175,9 @@ def _store_version(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{SCHEMA_VERSION:04}')")
 
 
-def _reason(error: DBAPIError, name: str) -> str:
+def _reason(error: DBAPIError | duckdb.Error, name: str) -> str:
     """One line for a user, from what DuckDB says."""
-    said = str(error.orig).splitlines()[0]
+    said = str(error.orig if isinstance(error, DBAPIError) else error).splitlines()[0]
     if "Could not set lock" in said or "Conflicting lock" in said:
         return f"{name} is being written by another process: try again when it has finished"
     if "not a valid DuckDB database file" in said or "magic bytes" in said:

@@ -4,6 +4,7 @@ Use `nights` and `history` in a session fixture of your own: they are made once 
 """
 
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +12,9 @@ from typing import Any
 
 import pytest
 import zstandard
+from typer.testing import CliRunner
+
+from memhouse.cli.app import app
 
 from .conftest import DATA, fill, rows
 
@@ -62,3 +66,11 @@ def dicts(db: Path, columns: str, rest: str = "") -> list[dict[str, Any]]:
     """Rows of a query as dicts: `SELECT columns rest`."""
     names = [name.strip().split(" ")[-1] for name in columns.split(",")]
     return [dict(zip(names, row, strict=True)) for row in rows(db, f"SELECT {columns} {rest}")]
+
+
+def memhouse(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    """The command, as `run_memhouse`, but in this process: without the time to start one."""
+    done = CliRunner().invoke(app, [*map(str, args)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)

@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import pytest
+from typer.testing import CliRunner
 
 from memhouse import __version__
 from memhouse.cli.app import app
@@ -37,10 +38,10 @@ def refused(status, *args, **options):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command):
-    run = run_memhouse(command, "--help")
-    assert (run.returncode, run.stderr) == (0, "")
-    assert f"memhouse {command}" in run.stdout
-    assert "\x1b" not in run.stdout
+    shown = CliRunner().invoke(app, [command, "--help"])
+    assert shown.exit_code == 0
+    assert f"{command} [OPTIONS]" in shown.output
+    assert "\x1b" not in shown.output
 
 
 def test_help_names_every_command_and_where_to_start():
@@ -194,32 +195,36 @@ def test_sums_of_bytes_are_plain_integers_in_json(filled):
     assert ask(filled, "sql", query, "-f", "csv") == f"total_bytes\n{found['total_bytes']}\n"
 
 
-@pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
-@pytest.mark.parametrize(
-    "value",
-    [
+VALUES = {
+    "of_every_kind": [
         "NULL",
+        "true",
         "1.5",
-        "CAST('nan' AS DOUBLE)",
-        "CAST('-infinity' AS DOUBLE)",
         "DATE '2026-10-01'",
+        "TIMESTAMPTZ '2026-10-01 03:00:00+00'",
         "INTERVAL 1 DAY",
         "[1, 2]",
         "{'a': 1}",
         "'x'::BLOB",
-        "'a|b' || chr(10) || chr(27) || '[31m'",
-        "TIMESTAMPTZ '2026-10-01 03:00:00+00'",
+        "uuid()",
     ],
-)
-def test_every_value_can_be_printed(filled, output, value):
-    found = ask(filled, "sql", f"SELECT {value} AS v, 7 AS seven", "-f", output)
-    assert "seven" in found
-    assert "7" in found
+    "that_are_no_numbers": ["CAST('nan' AS DOUBLE)", "CAST('-infinity' AS DOUBLE)"],
+    "with_control_characters": ["'a|b' || chr(10) || chr(13) || chr(27) || '[31m'"],
+}
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
+@pytest.mark.parametrize("values", VALUES)
+def test_values_can_be_printed(filled, output, values):
+    found = ask(filled, "sql", f"SELECT {', '.join(VALUES[values])}, 7 AS seven", "-f", output)
     if output == "json":
         assert json.loads(found, parse_constant=pytest.fail)[0]["seven"] == 7
-    elif output != "csv":
+    elif output == "csv":
+        heading, row = csv.reader(found.splitlines(keepends=True))
+        assert len(heading) == len(row) == len(VALUES[values]) + 1
+    else:
         assert "\x1b" not in found
-        assert len(found.splitlines()) == (2 if output == "table" else 3)
+        assert len(found.split("\n")) == {"table": 3, "markdown": 4}[output]
 
 
 @pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
@@ -233,6 +238,13 @@ def test_columns_of_one_name_are_all_printed(filled, output):
 def test_names_are_no_markup(filled):
     found = ask(filled, "sql", "SELECT '[bold]x[/bold]' AS \"[red]\"")
     assert found.split() == ["[red]", "[bold]x[/bold]"]
+
+
+def test_names_are_no_emoji(filled):
+    found = ask(filled, "sql", "SELECT 'file.txt:100: wrong' AS \":smile:\"")
+    assert found.split() == [":smile:", "file.txt:100:", "wrong"]
+    said = refused(2, "sql", "SELECT ':100:' FROM gone", "--db", filled)
+    assert "':100:'" in said
 
 
 @pytest.mark.parametrize("output", ["csv", "json", "markdown"])
@@ -342,11 +354,9 @@ def test_wrong_usage_of_ingest(tmp_path, args, said):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
+@pytest.mark.parametrize("output", ["table", "csv", "json"])
 def test_a_closed_pipe_is_no_failure(filled, output):
-    query = (
-        "SELECT a.*, b.instruction FROM instructions AS a, range(5), instructions AS b LIMIT 20000"
-    )
+    query = "SELECT repeat(instruction, 99) FROM instructions LIMIT 2000"
     command = f"{MEMHOUSE} sql --db {filled} -f {output} '{query}' | head -c 10"
     run = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60

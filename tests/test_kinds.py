@@ -8,7 +8,7 @@ from memhouse.ingest.discover import find_dumps, is_wanted
 from memhouse.ingest.kinds import DumpName, FileKind, kind_of, may_be_renamed, parse_stem
 from memhouse.ingest.sources import SourceFile
 
-from .conftest import DUMPS, copy_dump, fill
+from .conftest import DUMPS, copy_dump, fill, rows
 
 
 @pytest.mark.parametrize(
@@ -186,4 +186,17 @@ def test_files_of_one_module_make_one_dump(tmp_path):
         "hlo",
         "live-range",
         "memory-usage-report",
+    ]
+
+
+def test_two_targets_of_one_name_are_two_dumps(tmp_path, db):
+    # The same script, run on CPU and then on GPU, into one folder.
+    folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night")
+    for path in copy_dump("gpu/decode-h100/module_*after_opt*", tmp_path / "gpu").iterdir():
+        path.rename(folder / path.name.replace("module_0001.jit_generate", "module_0018.jit_mixed"))
+    (summary,) = fill(db, folder)
+    assert (summary.dumps, summary.problems) == (2, [])
+    assert sorted(rows(db, "SELECT platform, peak_bytes FROM peaks")) == [
+        ("cpu", 148052),
+        ("gpu", 104861852),
     ]

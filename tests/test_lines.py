@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.lines import LARGEST_ID, LARGEST_SIZE, DumpError, split_lines
+from memhouse.ingest.lines import LARGEST_ID, LARGEST_SIZE, DumpError, split_lines, whole_lines
 
 
 @pytest.mark.parametrize(
@@ -14,6 +14,14 @@ def test_a_last_line_end_makes_no_further_line(text):
     found = split_lines(text)
     assert found.text.to_pylist() == ["one", "two"]
     assert found.numbers.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("text", [b"one\ntwo", b"one\r\ntwo"])
+def test_a_last_line_without_its_end_is_a_file_cut_short(text):
+    with pytest.raises(DumpError, match="the file is cut short") as error:
+        whole_lines(text)
+    assert error.value.line == 2
+    assert whole_lines(text + b"\n").text.to_pylist() == ["one", "two"]
 
 
 def test_blank_lines_count():
@@ -57,7 +65,7 @@ def test_a_line_that_does_not_match_is_refused_with_its_number():
 
 
 def test_a_long_line_is_shown_in_part():
-    found = split_lines(b"x" * 50_000)
+    found = split_lines(b"x" * 50_000 + b"\n")
     with pytest.raises(DumpError) as error:
         found.extract("^(?P<y>y)$", "a y")
     assert len(str(error.value)) < 100

@@ -81,11 +81,11 @@ def test_temp_values_are_live_at_the_peak(db):
 def test_every_temp_value_that_is_live_at_the_peak_is_there(db):
     live = rows(
         db,
-        'SELECT module_id, value_id FROM "values" INNER JOIN live_ranges USING (module_id, '
+        'SELECT "values".module_id, value_id FROM "values" INNER JOIN live_ranges USING (module_id, '
         "value_id) INNER JOIN allocations USING (module_id, allocation_index) "
         'INNER JOIN module_memory ON module_memory.module_id = "values".module_id '
         'AND module_memory.memory_space = "values".memory_space '
-        "WHERE is_temp AND peak_time BETWEEN start_time AND end_time ORDER BY ALL",
+        "WHERE is_temp AND module_memory.peak_time BETWEEN start_time AND end_time ORDER BY ALL",
     )
     shown = rows(
         db, "SELECT module_id, value_id FROM peak_buffers WHERE category = 'temp' ORDER BY ALL"
@@ -151,7 +151,9 @@ def test_no_peak_is_over_its_total(db):
 
 
 def test_no_buffer_counts_for_more_than_it_takes(db):
-    assert not rows(db, "SELECT * FROM peak_buffers WHERE counted_bytes NOT BETWEEN 0 AND size_bytes")
+    assert not rows(
+        db, "SELECT * FROM peak_buffers WHERE counted_bytes NOT BETWEEN 0 AND size_bytes"
+    )
     assert not rows(
         db, "SELECT * FROM peak_buffers WHERE padding_bytes NOT BETWEEN 0 AND counted_bytes"
     )

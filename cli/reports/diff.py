@@ -1,6 +1,5 @@
 """Shows what differs between two runs or modules, and why."""
 
-import json
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from ...queries.diff import ModuleDiff, diff_dumps, diff_runs
 from ...schema.warehouse import fetch
 from ..human import human_bytes
 from ..options import Format
-from ..output import print_rows, print_text
+from ..output import print_json, print_rows, print_text
 from ..warehouse import reading
 from .find import find_dump
 
@@ -28,7 +27,7 @@ def show_diff(
         diffs = _diffs(connection, a, b, workload)
     match output:
         case Format.json:
-            print_text(json.dumps([_plain(d) for d in diffs], indent=1, default=str))
+            print_json([_plain(d) for d in diffs])
         case Format.csv:
             print_rows(_all_buffers(diffs), output)
         case _:

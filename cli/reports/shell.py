@@ -52,6 +52,7 @@ def _run_query(connection: sa.Connection, query: str, output: Format) -> bool:
     try:
         print_rows(fetch(connection, query), output)
     except duckdb.Error as error:
+        connection.rollback()
         print_error(str(error).strip())
         return False
     return True

@@ -47,7 +47,8 @@ def _lines(rows: list[dict[str, Any]], column: str, runs: list[str]) -> Iterator
     from sparklines import sparklines
 
     shown = {row["run_id"] for row in rows}
-    latest = [run for run in runs if run in shown][-_SPARKS:]
+    first = next(number for number, run in enumerate(runs) if run in shown)
+    latest = runs[first:][-_SPARKS:]
     for _, group in groupby(rows, key=lambda row: [row[name] for name in _SERIES]):
         series = list(group)
         by_run = {row["run_id"]: row[column] for row in series}

@@ -25,5 +25,5 @@ FROM first_reached
 INNER JOIN module_memory
     ON module_memory.module_id = first_reached.module_id
     AND module_memory.memory_space = first_reached.memory_space
-WHERE module_memory.peak_bytes <> first_reached.peak_bytes
-    OR module_memory.peak_time <> first_reached.peak_time
+WHERE module_memory.peak_bytes IS DISTINCT FROM first_reached.peak_bytes
+    OR module_memory.peak_time IS DISTINCT FROM first_reached.peak_time
