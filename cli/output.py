@@ -24,14 +24,14 @@ from .table import print_table
 
 def print_error(message: str) -> None:
     """An error, on one line of stderr."""
-    Console(stderr=True, soft_wrap=True).print(
+    Console(stderr=True, soft_wrap=True, emoji=False).print(
         f"[bold red]error:[/] {escape(message)}", highlight=False
     )
 
 
 def print_note(message: str) -> None:
     """Something the user should know, on stderr."""
-    Console(stderr=True, soft_wrap=True).print(escape(message), highlight=False)
+    Console(stderr=True, soft_wrap=True, emoji=False).print(escape(message), highlight=False)
 
 
 def print_text(text: str) -> None:

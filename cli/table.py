@@ -18,7 +18,8 @@ _GAP = 2
 def print_table(rows: pa.Table) -> None:
     """Print rows; on a terminal too narrow for all columns the last ones are left out."""
     columns = [_Column(rows, i) for i in range(rows.num_columns)]
-    console = Console()
+    # Without emoji: `:100:` is a line number.
+    console = Console(emoji=False)
     left_out: list[_Column] = []
     if console.is_terminal:
         while not _fit(columns, console.width) and len(columns) > 1:
@@ -38,7 +39,7 @@ def print_table(rows: pa.Table) -> None:
     console.print(table, highlight=False)
     if left_out:
         names = ", ".join(column.heading for column in left_out)
-        Console(stderr=True).print(
+        Console(stderr=True, emoji=False).print(
             f"no room for: {escape(names)} (--format csv has all)", style="dim", highlight=False
         )
 

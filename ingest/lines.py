@@ -122,9 +122,9 @@ def split_lines(text: bytes) -> Lines:
         raise DumpError("the file is empty: dump the program again")
     if b"\r\n" in text:
         text = text.replace(b"\r\n", b"\n")
+    text = _whole_characters(text)
     if not text.endswith(b"\n"):
         text += b"\n"
-    _check_utf8(text)
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1
     offsets = np.concatenate([[0], ends]).astype(np.int64)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
@@ -163,11 +163,15 @@ def excerpt(text: str, length: int = 60) -> str:
     return repr(text if len(text) <= length else text[: length - 1] + "…")
 
 
-def _check_utf8(text: bytes) -> None:
+def _whole_characters(text: bytes) -> bytes:
+    """The text without a character that is cut off at its end; what is no UTF-8 is refused."""
     if text.isascii():
-        return
+        return text
     try:
         text.decode()
     except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data":
+            return text[: error.start]
         line = text.count(b"\n", 0, error.start) + 1
         raise DumpError("the file is binary or damaged, not the text of a dump", line) from None
+    return text

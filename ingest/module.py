@@ -1,6 +1,7 @@
 """Joins what the readers found in a module's files into the rows of the warehouse's tables."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ from .hlo_text import HloText
 from .instructions import read_instructions
 from .live_range import LiveRange
 from .memory import memory_tables
+from .sections import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES
 from .used_values import UsedValues
 
 
@@ -25,6 +27,13 @@ class Parts:
     hlo: HloText | None = None
 
 
+class Contradiction(NamedTuple):
+    """What one part of a dump, by its name in `sections`, says against the others."""
+
+    part: str
+    message: str
+
+
 @dataclass
 class Module:
     """A module's rows by table, without their module_id, and what contradicts what.
@@ -34,7 +43,7 @@ class Module:
 
     header: dict[str, object]
     tables: dict[str, pa.Table]
-    contradictions: list[str] = field(default_factory=list)
+    contradictions: list[Contradiction] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
@@ -67,8 +76,10 @@ def join_parts(parts: Parts) -> Module:
         tables["allocations"] = parts.buffer_assignment.allocations
         contradictions = [
             *_allocation_contradictions(parts),
+            *_misplaced(parts.buffer_assignment),
             *lost,
             *_lifeless(parts.buffer_assignment, ranges),
+            *_beyond_schedule(parts.live_range),
         ]
         complete = not contradictions
         schedule = names.numbered(parts.live_range.schedule) if parts.live_range else None
@@ -151,7 +162,7 @@ def _values(parts: Parts, names: _Names) -> pa.Table:
 
 def _live_ranges(
     live_range: LiveRange | None, values: pa.Table, names: _Names
-) -> tuple[pa.Table | None, list[str]]:
+) -> tuple[pa.Table | None, list[Contradiction]]:
     """The ranges by value_id, and a word about those that find no value.
 
     XLA prints no value numbers here: (instruction, shape index) finds the value.
@@ -183,13 +194,12 @@ def _live_ranges(
     if at.null_count:
         row = int(np.argmax(pc.is_null(at).to_numpy(zero_copy_only=False)))
         name = f"{ranges['instruction'][row]}{ranges['shape_index'][row]}"
-        return found.drop_null().sort_by("value_id"), [
-            f"{at.null_count} live ranges have no value, the first is that of {name}"
-        ]
+        why = f"{at.null_count} live ranges have no value, the first is that of {name}"
+        return found.drop_null().sort_by("value_id"), [Contradiction(LIVE_RANGE, why)]
     return found.sort_by("value_id"), []
 
 
-def _allocation_contradictions(parts: Parts) -> list[str]:
+def _allocation_contradictions(parts: Parts) -> list[Contradiction]:
     """What Used values says against BufferAssignment."""
     assignment, used = parts.buffer_assignment, parts.used_values
     if assignment is None or used is None:
@@ -207,10 +217,10 @@ def _allocation_contradictions(parts: Parts) -> list[str]:
         found.append(f"{missing} values of BufferAssignment are not in Used values")
     if extra:
         found.append(f"{extra} values of Used values are not in BufferAssignment")
-    return found
+    return [Contradiction(USED_VALUES, why) for why in found]
 
 
-def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[str]:
+def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[Contradiction]:
     """A word about values that share memory over time and have no live range.
 
     Thread-local values have none, nor have some constants (`tpu/decode-v5e`, constant.200).
@@ -227,7 +237,37 @@ def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[str
     if not len(lifeless):
         return []
     first = f"{lifeless['instruction'][0]}{lifeless['shape_index'][0]}"
-    return [f"{len(lifeless)} values have no live range, the first is {first}"]
+    why = f"{len(lifeless)} values have no live range, the first is {first}"
+    return [Contradiction(LIVE_RANGE, why)]
+
+
+def _misplaced(assignment: BufferAssignment) -> list[Contradiction]:
+    """A word about values that do not lie within their allocation."""
+    values, allocations = assignment.values, assignment.allocations
+    at = pc.index_in(
+        values["allocation_index"], value_set=allocations["allocation_index"].combine_chunks()
+    )
+    end = pc.add(values["offset_bytes"], values["size_bytes"])
+    beyond = values.filter(pc.greater(end, allocations["size_bytes"].take(at)))
+    if not len(beyond):
+        return []
+    first = f"{beyond['instruction'][0]}{beyond['shape_index'][0]}"
+    why = f"{len(beyond)} values reach beyond their allocation, the first is {first}"
+    return [Contradiction(BUFFER_ASSIGNMENT, why)]
+
+
+def _beyond_schedule(live_range: LiveRange | None) -> list[Contradiction]:
+    """A word about lives that end after the program does."""
+    if live_range is None:
+        return []
+    beyond = live_range.ranges.filter(
+        pc.greater(live_range.ranges["end_time"], live_range.schedule_length)
+    )
+    if not len(beyond):
+        return []
+    first = f"{beyond['instruction'][0]}{beyond['shape_index'][0]}"
+    why = f"{len(beyond)} live ranges end after the schedule, the first is that of {first}"
+    return [Contradiction(LIVE_RANGE, why)]
 
 
 def _instructions(parts: Parts, names: _Names) -> pa.Table:

@@ -237,18 +237,20 @@ def _judge(outcome: DumpOutcome, parts: Parts, files: dict[str, FileOutcome]) ->
         outcome.status, outcome.module_id = FAILED, None
         return
     outcome.module = join_parts(parts)
-    if outcome.module.contradictions:
-        blamed = files.get(kinds.USED_VALUES) or files[kinds.BUFFER_ASSIGNMENT]
+    for holds, message in outcome.module.contradictions:
+        # Older dumps hold all parts in the first file.
+        kind = next(kind for kind, part in _PART_OF_KIND.items() if part == holds)
+        blamed = files.get(kind) or files[kinds.BUFFER_ASSIGNMENT]
         blamed.status = CONTRADICTS
-        blamed.message = "; ".join(outcome.module.contradictions)
+        blamed.message = message if blamed.message is None else f"{blamed.message}; {message}"
     present = {
         kinds.BUFFER_ASSIGNMENT: parts.buffer_assignment,
         kinds.USED_VALUES: parts.used_values,
         kinds.LIVE_RANGE: parts.live_range,
     }
     if not files.keys().isdisjoint(kinds.ASSIGNMENT_KINDS):
-        for kind, part in present.items():
-            if part is None and kind not in files:
+        for kind, found in present.items():
+            if found is None and kind not in files:
                 outcome.files.append(_missing(outcome.dump, kind))
     if any(file.status != OK for file in outcome.files):
         outcome.status = PARTIAL

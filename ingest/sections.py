@@ -39,16 +39,18 @@ def sniff(beginning: bytes) -> str | None:
 def split_sections(lines: Lines) -> dict[str, Lines]:
     """The parts of a buffer assignment document in the order in which they stand.
 
-    Lines before the first opening, if any, are under the empty name.
+    Raises DumpError for lines before the first opening that are not blank, if there is one.
     """
     openings = sorted(
         (int(index), part)
         for opening, part in _OPENINGS.items()
         for index in lines.starting(opening).nonzero()[0][:1]
     )
-    starts = [(0, ""), *openings, (len(lines), "")]
+    if openings:
+        before = lines.between(0, openings[0][0])
+        if not before.equal("").all():
+            before.refuse(~before.equal(""), f"expected {openings[0][1]}")
     return {
         part: lines.between(start, stop)
-        for (start, part), (stop, _) in pairwise(starts)
-        if stop > start
+        for (start, part), (stop, _) in pairwise([*openings, (len(lines), "")])
     }

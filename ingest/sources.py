@@ -69,16 +69,26 @@ def open_source(
         return
     if path.is_dir():
         for found in _walk(path):
-            relative = PurePosixPath(found.relative_to(path).as_posix())
-            if _is_archive(found.name):
+            relative = _readable(PurePosixPath(found.relative_to(path).as_posix()))
+            if not (_is_archive(found.name) or wanted(found.name)):
+                continue
+            if not found.is_file():
+                # A pipe would be waited for; a link may lead nowhere.
+                refuse(f"{path / relative}: this is no file that can be read")
+            elif _is_archive(found.name):
                 folder = relative.parent / _stem(found.name)
                 yield from _unpacked(found, folder, wanted, cleanup, refuse)
-            elif wanted(found.name):
+            else:
                 yield _plain(relative, found)
     elif _is_archive(path.name):
         yield from _unpacked(path, PurePosixPath(), wanted, cleanup, refuse)
     else:
-        yield _plain(PurePosixPath(path.name), path)
+        yield _plain(_readable(PurePosixPath(path.name)), path)
+
+
+def _readable(path: PurePosixPath) -> PurePosixPath:
+    """The path as text: a file's name need be no UTF-8."""
+    return PurePosixPath(os.fsencode(path).decode(errors="replace"))
 
 
 def _plain(path: PurePosixPath, location: Path) -> SourceFile:

@@ -86,7 +86,11 @@ def _causes(diff: ModuleDiff, a: Row, b: Row) -> list[str]:
             causes.append(f"in {row['run_id']} XLA ran out of memory")
         if row["status"] != "ok":
             causes.append(f"the dump of {row['run_id']} is {row['status']}: see `dump_files`")
-    if a["entry_signature"] != b["entry_signature"]:
+    # A dump that failed has no signature to differ.
+    if (
+        None not in (a["module_id"], b["module_id"])
+        and a["entry_signature"] != b["entry_signature"]
+    ):
         causes.append("the shapes of arguments or results differ")
     causes += _donation(diff)
     if a["compiler"] != b["compiler"]:

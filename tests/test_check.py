@@ -273,9 +273,7 @@ def test_the_file_goes_before_the_option(history, tmp_path):
 )
 def test_a_part_of_the_device(history, tmp_path, part, status):
     limits = tmp_path / "limits.toml"
-    limits.write_text(
-        f'max_growth = []\n[workload.resnet-h100]\nmax_bytes = "{part} of device"\n'
-    )
+    limits.write_text(f'max_growth = []\n[workload.resnet-h100]\nmax_bytes = "{part} of device"\n')
     found, out = check(history, "--run", "2026-10-08", "--limits", str(limits))
     assert found == status
     if status:

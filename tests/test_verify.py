@@ -219,7 +219,7 @@ def test_a_breach_is_status_1_and_named(copied):
 
 
 def test_of_many_breaches_a_table_shows_some_and_csv_all(copied):
-    damage(copied, "UPDATE live_ranges SET end_time = 1000000")
+    damage(copied, f"UPDATE live_ranges SET end_time = 1000000 {OF}")
     table = run_memhouse("verify", "--db", copied)
     assert table.returncode == 1
     assert len(table.stdout.splitlines()) == 21
@@ -227,7 +227,7 @@ def test_of_many_breaches_a_table_shows_some_and_csv_all(copied):
     found = list(
         csv.DictReader(run_memhouse("verify", "--db", copied, "-f", "csv").stdout.splitlines())
     )
-    assert len(found) > 3000
+    assert len(found) >= 40
 
 
 def test_the_checks_can_be_listed(tmp_path):

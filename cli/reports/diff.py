@@ -25,11 +25,12 @@ def show_diff(
     """Show what differs from A to B, two runs or two modules."""
     with reading(db) as connection:
         diffs = _diffs(connection, a, b, workload)
+        no_buffers = fetch(connection, command_query("diff_buffers"), [-1, -1, space])
     match output:
         case Format.json:
             print_json([_plain(d) for d in diffs])
         case Format.csv:
-            print_rows(_all_buffers(diffs), output)
+            print_rows(_all_buffers(diffs, no_buffers.schema), output)
         case _:
             for module in diffs:
                 _print_module(module, a, b, space, limit, output)
@@ -41,9 +42,11 @@ def _diffs(connection: sa.Connection, a: str, b: str, workload: str | None) -> l
         return diff_runs(connection, a, b, workload)
     if workload is not None:
         raise typer.BadParameter("it goes with two runs", param_hint="--workload")
-    for name in (a, b):
+    for name, other in ((a, b), (b, a)):
         if name in runs:
-            raise typer.BadParameter(f"{name} is a run: give two runs, or two modules")
+            raise typer.BadParameter(
+                f"{name} is a run and {other} is none: give two runs, or two modules"
+            )
     return [diff_dumps(connection, find_dump(connection, a), find_dump(connection, b))]
 
 
@@ -97,14 +100,16 @@ def _figures(module: ModuleDiff, space: int) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _all_buffers(diffs: list[ModuleDiff]) -> pa.Table:
+def _all_buffers(diffs: list[ModuleDiff], columns: pa.Schema) -> pa.Table:
+    """The buffers of all modules and memory spaces, a row each."""
     rows = [
         {"module": module.name, "memory_space": space, **row}
         for module in diffs
         for space, buffers in module.buffers.items()
         for row in buffers
     ]
-    return pa.Table.from_pylist(rows)
+    named = [pa.field("module", pa.string()), pa.field("memory_space", pa.int32())]
+    return pa.Table.from_pylist(rows, schema=pa.schema([*named, *columns]))
 
 
 def _plain(module: ModuleDiff) -> dict[str, Any]:
