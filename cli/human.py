@@ -48,5 +48,9 @@ def human(column: str, value: Any) -> str:
         if column in _SHARES:
             return f"{value:.1%}"
         return f"{value:+.1f}" if column.endswith("_pct") else f"{value:.4g}"
-    # A control character in a name must not reach the terminal.
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(value))
+    return printable(str(value), but="")
+
+
+def printable(text: str, *, but: str = "\n") -> str:
+    """A text whose control characters do not reach the terminal, those in `but` apart."""
+    return "".join(c if c.isprintable() or c in but else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -55,6 +55,11 @@ def ingest(
     from .output import print_error, print_note
     from .warehouse import writing
 
+    if not any(path.exists() for path in paths):
+        # A mistyped path must not leave an empty warehouse behind.
+        for path in paths:
+            print_error(f"{path}: there is no such file or folder")
+        raise typer.Exit(1)
     use_quick_memory()
     unreadable = False
     with writing(db) as engine:

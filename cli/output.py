@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from .human import heading, human, is_number
+from .human import heading, human, is_number, printable
 from .options import Format
 from .table import print_table
 
@@ -25,13 +25,15 @@ from .table import print_table
 def print_error(message: str) -> None:
     """An error, on one line of stderr."""
     Console(stderr=True, soft_wrap=True, emoji=False).print(
-        f"[bold red]error:[/] {escape(message)}", highlight=False
+        f"[bold red]error:[/] {escape(printable(message))}", highlight=False
     )
 
 
 def print_note(message: str) -> None:
     """Something the user should know, on stderr."""
-    Console(stderr=True, soft_wrap=True, emoji=False).print(escape(message), highlight=False)
+    Console(stderr=True, soft_wrap=True, emoji=False).print(
+        escape(printable(message)), highlight=False
+    )
 
 
 def print_text(text: str) -> None:

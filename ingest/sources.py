@@ -97,7 +97,14 @@ def _plain(path: PurePosixPath, location: Path) -> SourceFile:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for parent, folders, names in os.walk(folder):
+    """All files below, by path; links to folders are followed, but each folder only once."""
+    seen: set[tuple[int, int]] = set()
+    for parent, folders, names in os.walk(folder, followlinks=True):
+        stat = Path(parent).stat()
+        if (stat.st_dev, stat.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((stat.st_dev, stat.st_ino))
         folders.sort()
         for name in sorted(names):
             yield Path(parent, name)
@@ -145,7 +152,8 @@ def _unpacked(
                 assert content is not None, "a regular file has content"
                 location = target / str(len(files))
                 location.write_bytes(content.read())
-                inner = name.relative_to(top) if name.parts[0] == top else name
+                is_top = len(name.parts) > 1 and name.parts[0] == top
+                inner = name.relative_to(top) if is_top else name
                 files.append(SourceFile(folder / inner, location, member.mtime, member.size))
     except (OSError, EOFError, tarfile.TarError, zstandard.ZstdError) as error:
         refuse(f"{archive}: the archive cannot be read, nothing was taken from it: {error}")

@@ -28,6 +28,11 @@ class Verdict:
         return f"{self.row['workload']}/{self.row['module_name']}"
 
     @property
+    def is_acceptable(self) -> bool:
+        """There is a value to accept: not of a program that found no room, or failed."""
+        return self.row["now_bytes"] is not None and not self.row["oom"]
+
+    @property
     def change_bytes(self) -> int | None:
         """How much the figure grew over its baseline."""
         now, baseline = self.row["now_bytes"], self.row["baseline_bytes"]
@@ -64,7 +69,8 @@ def _breaches(row: dict[str, Any], limits: Limits) -> list[str]:
             for threshold in limits.max_growth
             if now - baseline > threshold.of(baseline)
         ]
-    if limits.max_bytes is not None:
+    accepted = row["accepted_bytes"]
+    if limits.max_bytes is not None and (accepted is None or now > accepted):
         device = row["device_memory_bytes"]
         if limits.max_bytes.is_percent and device is None:
             found.append("the dump does not say how much memory the device has")
@@ -76,7 +82,7 @@ def _breaches(row: dict[str, Any], limits: Limits) -> list[str]:
 def accept(
     connection: sa.Connection, run_id: str, figure: str, verdicts: list[Verdict], reason: str
 ) -> None:
-    """Record the values of these series as accepted."""
+    """Record the values of these series as accepted; each has one, and fitted."""
     names = ("workload", "module_name", "platform", "occurrence", "memory_space")
     rows = [
         {name: verdict.row[name] for name in names}

@@ -85,6 +85,8 @@ def _parse_limits(table: dict[str, Any], default: Limits) -> Limits:
     if "max_bytes" in table:
         text = str(table["max_bytes"])
         match = _OF_DEVICE.match(text)
+        if match is None and _PERCENT.match(text):
+            raise ValueError(f"{text!r} of what? write '{text} of device', or a size such as 15GiB")
         size = Threshold(float(match[1]), True, text) if match else _parse_size(text)
     return Limits(growth, size)
 

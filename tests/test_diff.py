@@ -303,8 +303,8 @@ def test_markdown_has_a_heading_a_module(history):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["2026-10-07", "llama-v5e"], "2026-10-07 is a run: give two runs, or two modules"),
-        (["llama-v5e", "2026-10-07"], "2026-10-07 is a run: give two runs, or two modules"),
+        (["2026-10-07", "llama-v5e"], "llama-v5e is none: give two runs, or two modules"),
+        (["llama-v5e", "2026-10-07"], "llama-v5e is none: give two runs, or two modules"),
         (["llama-v5e", "no-such"], "no module fits 'no-such'"),
         (["llama-v5e", "jit_train_step"], "several modules fit 'jit_train_step'"),
         (["llama-v5e", "llama-cpu", "--workload", "llama-v5e"], "it goes with two runs"),

@@ -120,5 +120,5 @@ def test_a_wrong_signature_stops_nothing_else(tmp_path, db):
     (summary,) = fill(db, folder)
     assert (summary.dumps, summary.new_modules) == (2, 2)
     (problem,) = summary.problems
-    assert problem.startswith(f"{text.name}:1: the entry computation's signature is wrong")
+    assert problem.startswith(f"{text}:1: the entry computation's signature is wrong")
     assert rows(db, "SELECT COUNT(peak_bytes) FROM peaks") == [(2,)]

@@ -185,7 +185,8 @@ def test_the_same_flags_are_one_set_wherever_the_dump_went(history):
     # `xla_dump_to` is "/train/cfg/rn-b48" in one night and "/train/cfg/rn-b64" in the next.
     found = rows(
         history,
-        "SELECT COUNT(DISTINCT flags_id), COUNT(flags_id) FROM dumps WHERE workload = 'resnet-h100'",
+        "SELECT COUNT(DISTINCT flags_id), COUNT(flags_id) FROM dumps "
+        "WHERE workload = 'resnet-h100'",
     )
     assert found == [(1, len(NIGHTS))]
 
@@ -210,7 +211,7 @@ def test_settings_that_cannot_be_read_leave_the_rest(tmp_path, db, warehouse):
     options.write_text("xla_gpu_autotune_level = 0\n")
     (summary,) = fill(db, folder)
     assert summary.problems == [
-        f"{options.name}:1: expected 'field: value', found 'xla_gpu_autotune_level = 0'"
+        f"{options}:1: expected 'field: value', found 'xla_gpu_autotune_level = 0'"
     ]
     (found,) = rows(db, "SELECT status, flags_id, device_kind FROM dumps")
     assert found == ("partial", None, "NVIDIA H100 80GB HBM3")

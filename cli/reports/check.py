@@ -67,9 +67,10 @@ def show_check(
         [f"{row['workload']}/{row['module_name']}" for row in missing],
     )
     if breaches and accept_reason is not None:
-        accepted = [verdict for verdict in breaches if verdict.row["now_bytes"] is not None]
-        with writing(db) as engine, engine.begin() as connection:
-            accept(connection, judged, column, accepted, accept_reason)
+        accepted = [verdict for verdict in breaches if verdict.is_acceptable]
+        if accepted:
+            with writing(db) as engine, engine.begin() as connection:
+                accept(connection, judged, column, accepted, accept_reason)
         print_note(f"accepted {len(accepted)} of {len(breaches)}: {accept_reason}")
         breaches = [verdict for verdict in breaches if verdict not in accepted]
     if breaches:

@@ -43,6 +43,8 @@ def export_view(
         try:
             count = _write(connection, query, partial, file.suffix)
             partial.replace(file)
+        except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
+            raise typer.BadParameter(str(error).strip(), param_hint="--where") from None
         except (duckdb.Error, OSError) as error:
             print_error(f"cannot write {file}: {str(error).strip()}")
             raise typer.Exit(1) from None
@@ -71,15 +73,15 @@ def _query(
     for column, condition in narrow.items():
         if condition is None:
             continue
+        # What does not say it itself is chosen by the dumps or the run it belongs to.
+        key = next((name for name in ("dump_id", "run_id", "module_id") if name in columns), None)
         if column in columns:
             conditions.append(condition)
-        elif "module_id" in columns:
-            conditions.append(
-                "module_id IN (SELECT module_id FROM dumps "
-                f"INNER JOIN runs USING (run_id) WHERE {condition})"
-            )
+        elif key is None:
+            raise typer.BadParameter(f"{view} tells no {column}, run or module to choose by")
         else:
-            raise typer.BadParameter(f"{view} has neither {column} nor module_id to choose by")
+            chosen = f"SELECT {key} FROM dumps INNER JOIN runs USING (run_id) WHERE {condition}"
+            conditions.append(f"{key} IN ({chosen})")
     clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     return f'SELECT * FROM "{view}"{clause}'
 

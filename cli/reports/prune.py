@@ -42,4 +42,7 @@ def _parse_age(text: str) -> timedelta:
     match = _AGE.match(text)
     if match is None:
         raise typer.BadParameter(f"{text!r} is no age such as 90d, 12w or 1y", param_hint="--keep")
-    return timedelta(days=int(match[1]) * _DAYS[match[2]])
+    try:
+        return timedelta(days=int(match[1]) * _DAYS[match[2]])
+    except OverflowError:
+        raise typer.BadParameter(f"{text} is too long ago", param_hint="--keep") from None

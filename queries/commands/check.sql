@@ -9,9 +9,20 @@ WITH judged AS (
 ),
 
 baseline AS (
-    SELECT workload, module_name, platform, occurrence, {figure} AS bytes
+    SELECT
+        trends.workload,
+        trends.module_name,
+        trends.platform,
+        trends.occurrence,
+        trends.module_id,
+        trends.{figure} AS bytes,
+        dumps.compiler,
+        dumps.flags_id,
+        modules.entry_signature
     FROM trends
-    WHERE run_id = $3 AND memory_space = $2
+    INNER JOIN dumps ON dumps.dump_id = trends.dump_id
+    LEFT JOIN modules ON modules.module_id = trends.module_id
+    WHERE trends.run_id = $3 AND trends.memory_space = $2
 ),
 
 accepted AS (
@@ -30,6 +41,7 @@ accepted AS (
             accepted_changes.run_id = $1
             OR ($3 IS NOT NULL OR $4)
             AND runs.run_at <= (SELECT run_at FROM runs WHERE run_id = $1)
+            AND ($3 IS NULL OR runs.run_at > (SELECT run_at FROM runs WHERE run_id = $3))
         )
     GROUP BY ALL
 ),
@@ -44,9 +56,20 @@ held AS (
         END AS baseline_bytes,
         accepted.bytes AS accepted_bytes,
         accepted.reason,
-        dumps.device_memory_bytes
+        dumps.device_memory_bytes,
+        CASE WHEN $3 IS NULL THEN content_changed ELSE judged.module_id <> baseline.module_id END
+            AS other_content,
+        CASE
+            WHEN $3 IS NULL THEN signature_changed
+            ELSE modules.entry_signature <> baseline.entry_signature
+        END AS other_signature,
+        CASE WHEN $3 IS NULL THEN compiler_changed ELSE dumps.compiler <> baseline.compiler END
+            AS other_compiler,
+        CASE WHEN $3 IS NULL THEN flags_changed ELSE dumps.flags_id <> baseline.flags_id END
+            AS other_flags
     FROM judged
     INNER JOIN dumps ON dumps.dump_id = judged.dump_id
+    LEFT JOIN modules ON modules.module_id = judged.module_id
     LEFT JOIN baseline
         ON baseline.workload = judged.workload
         AND baseline.module_name = judged.module_name
@@ -72,12 +95,13 @@ SELECT
     CASE WHEN accepted_bytes > baseline_bytes THEN accepted_bytes ELSE baseline_bytes END
         AS baseline_bytes,
     CASE WHEN accepted_bytes > baseline_bytes THEN reason END AS accepted_reason,
+    accepted_bytes,
     CASE WHEN $4 THEN 'best so far' ELSE COALESCE($3, previous_run_id) END AS held_against,
     COALESCE($3, previous_run_id) AS before_run_id,
     device_memory_bytes,
-    signature_changed,
-    compiler_changed,
-    flags_changed,
-    content_changed
+    other_signature AS signature_changed,
+    other_compiler AS compiler_changed,
+    other_flags AS flags_changed,
+    other_content AS content_changed
 FROM held
 ORDER BY workload, module_name, platform, occurrence
