@@ -39,7 +39,7 @@ def print_note(message: str) -> None:
 def print_text(text: str) -> None:
     """A line of a result, on stdout."""
     with _results():
-        sys.stdout.write(text + "\n")
+        sys.stdout.write(printable(text) + "\n")
 
 
 def print_json(value: Any) -> None:

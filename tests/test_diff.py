@@ -3,11 +3,12 @@
 import csv
 import io
 import json
+from functools import cache
 from itertools import pairwise
 
 import pytest
 
-from .conftest import copy_dump, fill, rows, run_memhouse
+from .conftest import copy_dump, driver, fill, reading, rows, run_memhouse
 from .history import NIGHTS, SERIES, copy_night, ingest_nights, memhouse
 from .history import history as history_of
 from .history import nights as nights_of
@@ -27,8 +28,16 @@ def history(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def diffs(history):
-    """The json of every two nights that follow each other."""
-    return {(a, b): json.loads(diff(history, a, b, "--format", "json")) for a, b in PAIRS}
+    """The json of two nights, made when it is first asked for."""
+    return cache(lambda a, b: json.loads(diff(history, a, b, "--format", "json")))
+
+
+@pytest.fixture(scope="session")
+def peaks(history):
+    """The figures by night, workload and memory space."""
+    with reading(str(history)) as connection:
+        found = driver(connection).sql("SELECT * FROM peaks").to_arrow_table().to_pylist()
+    return {(row["run_id"], row["workload"], row["memory_space"]): row for row in found}
 
 
 def diff(db, *args: str) -> str:
@@ -62,7 +71,7 @@ def test_arguments_that_are_no_longer_donated(history):
 
 
 def test_arguments_that_are_donated_again(diffs):
-    module = of_module(diffs["2026-10-08", "2026-10-09"], "llama-v5e")
+    module = of_module(diffs("2026-10-08", "2026-10-09"), "llama-v5e")
     assert module["causes"] == ["the arguments are now donated"]
 
 
@@ -79,11 +88,11 @@ def test_arguments_that_are_donated_again(diffs):
     ],
 )
 def test_the_likeliest_cause_comes_first(diffs, pair, workload, cause):
-    assert of_module(diffs[pair], workload)["causes"][0] == cause
+    assert of_module(diffs(*pair), workload)["causes"][0] == cause
 
 
 def test_a_larger_batch_is_told_by_the_shapes(diffs):
-    module = of_module(diffs["2026-10-07", "2026-10-08"], "resnet-h100")
+    module = of_module(diffs("2026-10-07", "2026-10-08"), "resnet-h100")
     first = module["buffers"][0]
     assert (first["what"], first["category"], first["change_bytes"]) == ("grew", "temp", 12845056)
     assert (first["a_bytes"], first["b_bytes"]) == (38535168, 51380224)
@@ -91,7 +100,7 @@ def test_a_larger_batch_is_told_by_the_shapes(diffs):
 
 
 def test_rematerialisation_switched_off_shows_what_is_kept(diffs):
-    module = of_module(diffs["2026-10-09", "2026-10-10"], "llama-v5e")
+    module = of_module(diffs("2026-10-09", "2026-10-10"), "llama-v5e")
     came = [row for row in module["buffers"] if row["what"] == "came" and row["change_bytes"] > 0]
     assert came[0]["change_bytes"] == 576 << 20
     assert came[0]["shape"] == "f32[3,12,4,1024,1024]"
@@ -102,19 +111,15 @@ def test_rematerialisation_switched_off_shows_what_is_kept(diffs):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1])
-def test_the_buffers_add_up_to_the_change_of_the_peak(diffs, history, pair):
-    peaks = {
-        row[:3]: row[3]
-        for row in rows(history, "SELECT run_id, workload, memory_space, peak_bytes FROM peaks")
-    }
+def test_the_buffers_add_up_to_the_change_of_the_peak(diffs, peaks, pair):
     checked = 0
-    for module in diffs[pair]:
+    for module in diffs(*pair):
         workload = module["module"].split("/")[0]
         if module["a_run"] is None or module["b_run"] is None:
             assert module["buffers"] == []
             continue
         for space in {key[2] for key in peaks if key[0] in pair and key[1] == workload}:
-            a, b = (peaks[night, workload, space] for night in pair)
+            a, b = (peaks[night, workload, space]["peak_bytes"] for night in pair)
             changes = [
                 row["change_bytes"] for row in module["buffers"] if row["memory_space"] == space
             ]
@@ -125,20 +130,17 @@ def test_the_buffers_add_up_to_the_change_of_the_peak(diffs, history, pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1])
-def test_the_figures_are_those_of_the_view(diffs, history, pair):
-    for module in diffs[pair]:
+def test_the_figures_are_those_of_the_view(diffs, peaks, pair):
+    for module in diffs(*pair):
+        workload = module["module"].split("/")[0]
         for row in module["figures"]:
             assert row["change_bytes"] == row["b_bytes"] - row["a_bytes"] != 0
-            workload = module["module"].split("/")[0]
-            figure = row["figure"]
-            if figure == "peak_live_bytes":
-                continue  # Not in `peaks`.
-            found = rows(
-                history,
-                f"SELECT {figure} FROM peaks WHERE workload = '{workload}' AND memory_space = "
-                f"{row['memory_space']} AND run_id IN {pair} ORDER BY run_at",
-            )
-            assert found == [(row["a_bytes"],), (row["b_bytes"],)]
+            found = [peaks[night, workload, row["memory_space"]] for night in pair]
+            if row["figure"] in found[0]:
+                assert [figures[row["figure"]] for figures in found] == [
+                    row["a_bytes"],
+                    row["b_bytes"],
+                ]
 
 
 def test_csv_has_every_buffer(diffs, history):
@@ -146,7 +148,7 @@ def test_csv_has_every_buffer(diffs, history):
     found = list(csv.DictReader(io.StringIO(out)))
     expected = [
         (module["module"], row)
-        for module in diffs["2026-10-07", "2026-10-08"]
+        for module in diffs("2026-10-07", "2026-10-08")
         for row in module["buffers"]
     ]
     assert len(found) == len(expected) > 100
@@ -186,7 +188,7 @@ def test_unchanged_modules_are_the_same(history, diffs):
     assert diff(history, "2026-10-01", "2026-10-02").splitlines() == [
         f"{workload}/{module}: the same" for workload, module in SERIES.items()
     ]
-    for module in diffs["2026-10-01", "2026-10-02"]:
+    for module in diffs("2026-10-01", "2026-10-02"):
         assert module["same"] is True
         assert module["causes"] == module["flags"] == module["figures"] == module["buffers"] == []
 
@@ -206,7 +208,7 @@ def test_a_run_is_the_same_as_itself(history):
 def test_a_module_that_only_one_run_has(history, diffs, a, b, only):
     out = diff(history, a, b, "--workload", "llama-cpu")
     assert out.strip() == f"llama-cpu/jit_train_step: only in {only}"
-    module = of_module(diffs[a, b], "llama-cpu")
+    module = of_module(diffs(a, b), "llama-cpu")
     assert [module["a_run"], module["b_run"]].count(None) == 1
     assert module["same"] is False
 
@@ -255,7 +257,7 @@ def test_flags_that_differ_are_listed(tmp_path, db):
 def test_two_modules_by_name(history, diffs):
     a, b = (f"{night}/llama-v5e/jit_train_step" for night in ("2026-10-07", "2026-10-08"))
     (module,) = json.loads(diff(history, a, b, "--format", "json"))
-    assert module == of_module(diffs["2026-10-07", "2026-10-08"], "llama-v5e")
+    assert module == of_module(diffs("2026-10-07", "2026-10-08"), "llama-v5e")
 
 
 def test_two_modules_of_one_run(filled):
@@ -270,19 +272,17 @@ def test_two_modules_of_one_run(filled):
 
 def test_modules_of_different_devices(filled):
     (module,) = json.loads(diff(filled, "decode8-v5e", "decode-h100", "-f", "json"))
-    for space in (0, 1, 2):
-        (a,) = rows(
-            filled,
-            f"SELECT peak_bytes FROM peaks WHERE workload = 'decode8-v5e' "
-            f"AND memory_space = {space}",
-        )
-        b = rows(
-            filled,
-            f"SELECT peak_bytes FROM peaks WHERE workload = 'decode-h100' "
-            f"AND memory_space = {space}",
-        )
-        changes = [r["change_bytes"] for r in module["buffers"] if r["memory_space"] == space]
-        assert sum(changes) == sum(size for (size,) in b) - a[0]
+    changes: dict[int, int] = {}
+    for row in module["buffers"]:
+        space = row["memory_space"]
+        changes[space] = changes.get(space, 0) + row["change_bytes"]
+    found = rows(
+        filled,
+        "SELECT memory_space, SUM(CASE workload WHEN 'decode-h100' THEN peak_bytes "
+        "ELSE -peak_bytes END) FROM peaks WHERE workload IN ('decode-h100', 'decode8-v5e') "
+        "GROUP BY memory_space",
+    )
+    assert changes == dict(found)
 
 
 # --- markdown and wrong usage ---------------------------------------------------------------

@@ -211,6 +211,12 @@ def test_since_a_date_also_where_only_modules_are_known(history, tmp_path):
     assert {(row["module_id"],) for row in found} == set(latest)
 
 
+def test_the_runs_that_have_a_workload(history, tmp_path):
+    found = export(history, "runs", tmp_path / "rows.json", "--workload", "llama-cpu")
+    assert len(found) == 9
+    assert "2026-10-07" not in {row["run_id"] for row in found}
+
+
 def test_a_quote_in_a_name_is_no_sql(history, tmp_path):
     assert export(history, "trends", tmp_path / "it's.csv", "--workload", "l'lama") == []
 
@@ -226,7 +232,7 @@ def test_a_quote_in_a_name_is_no_sql(history, tmp_path):
         (["nope", "x.csv"], "there is no view or table nope: see `memhouse views`"),
         (["trends", "no/folder/x.csv"], "there is no folder"),
         (["trends", "x.csv", "--since", "soon"], "'soon' is no ISO time"),
-        (["runs", "x.csv", "--workload", "a"], "runs has neither workload nor module_id"),
+        (["compiler_flags", "x.csv", "--workload", "a"], "compiler_flags tells no workload"),
         (["trends"], "Missing argument"),
     ],
 )

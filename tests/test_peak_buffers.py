@@ -82,7 +82,8 @@ def test_every_temp_value_that_is_live_at_the_peak_is_there(db):
     live = rows(
         db,
         'SELECT "values".module_id, value_id FROM "values" '
-        "INNER JOIN live_ranges USING (module_id, value_id) INNER JOIN allocations USING (module_id, allocation_index) "
+        "INNER JOIN live_ranges USING (module_id, value_id) "
+        "INNER JOIN allocations USING (module_id, allocation_index) "
         'INNER JOIN module_memory ON module_memory.module_id = "values".module_id '
         'AND module_memory.memory_space = "values".memory_space '
         "WHERE is_temp AND module_memory.peak_time BETWEEN start_time AND end_time ORDER BY ALL",

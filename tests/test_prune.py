@@ -198,7 +198,8 @@ def test_the_oldest_come_first(history):
         (["--keep", "90"], "'90' is no age such as 90d, 12w or 1y"),
         (["--keep", "3m"], "'3m' is no age"),
         (["--keep", "-1d"], "'-1d' is no age"),
-        (["--keep", "99999999y"], "99999999y"),
+        (["--keep", "9999y"], "9999y is too long ago"),
+        (["--keep", "99999999y"], "99999999y is too long ago"),
     ],
 )
 def test_wrong_usage_drops_nothing(own, args, message):
