@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # mypy names modules after their folders: this link gives the packages their own name.
 TYPED := $(VENV)/typed
 
-.PHONY: demo test lint docs clean
+.PHONY: demo test lint docs bench clean
 
 $(BIN)/memhouse: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,12 @@ lint: $(BIN)/memhouse
 # The generated parts of docs/, from the comments in schema/ and queries/.
 docs: $(BIN)/memhouse
 	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
+
+# What benchmarks/README.md lists, on the dumps of your choice.
+DUMPS ?= tests/data/dumps
+bench: $(BIN)/memhouse
+	$(BIN)/python benchmarks/views.py $(DUMPS)
+	$(BIN)/python benchmarks/history.py
 
 clean:
 	rm -rf $(VENV) demo.duckdb

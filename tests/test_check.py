@@ -247,6 +247,16 @@ def test_accepting_a_breach_of_a_limit_holds_or_is_refused(own, tmp_path):
     assert first == again
 
 
+def test_an_accepted_breach_of_a_limit_passes_from_then_on(own, tmp_path):
+    """`accepted_changes` is the new normal: nothing changed from the 3rd to the 4th."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text('max_growth = []\n[workload.llama-v5e]\nmax_bytes = "400MiB"\n')
+    args = ("--limits", str(limits), "--run")
+    assert check(own, *args, "2026-10-03", "--accept", "we know")[0] == 0
+    assert check(own, *args, "2026-10-04")[0] == 0
+    assert check(own, *args, "2026-10-10")[0] == 1
+
+
 # --- limits in a file -----------------------------------------------------------------------
 
 
