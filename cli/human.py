@@ -1,11 +1,13 @@
 """Values as a person reads them: sizes with units, shares as percentages, no seconds."""
 
+import re
 from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
 # Columns with a part of a whole, from 0 to 1.
 _SHARES = {"share", "wasted", "fragmentation"}
 
@@ -13,7 +15,8 @@ _SHARES = {"share", "wasted", "fragmentation"}
 def human_bytes(size: int | float) -> str:
     """A size as a person reads it: 306.98 MiB."""
     amount, unit = float(size), 0
-    while abs(amount) >= 1024 and unit < len(_UNITS) - 1:
+    # Rounded to two digits, 1023.999 KiB would read 1024.00 KiB.
+    while abs(amount) >= 1023.995 and unit < len(_UNITS) - 1:
         amount, unit = amount / 1024, unit + 1
     return f"{amount:.0f} B" if unit == 0 else f"{amount:.2f} {_UNITS[unit]}"
 
@@ -39,9 +42,9 @@ def human(column: str, value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "yes" if value else ""
-    if column.endswith("_bytes") and not isinstance(value, str):
+    if _SIZE.search(column) and not isinstance(value, str):
         size = human_bytes(value)
-        return f"+{size}" if value > 0 and column.endswith("change_bytes") else size
+        return f"+{size}" if value > 0 and "change" in column else size
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M")
     if isinstance(value, float):

@@ -5,7 +5,7 @@ import re
 from .lines import DumpError, Lines, excerpt
 
 # Where and what to dump differs every night and changes nothing of the program.
-_IGNORED = ("xla_dump_",)
+_IGNORED = re.compile(r"^xla_dump_|_dump_(?:to|dir|path)$")
 _FLAG = re.compile(r"^--([^=\s]+)(?:=(.*))?$")
 _FIELD = re.compile(r"^([\w.]+): (.*)$")
 _MESSAGE = re.compile(r"^([\w.]+) \{$")
@@ -33,7 +33,7 @@ def read_debug_options(lines: Lines) -> dict[str, str]:
 
 
 def _of_program(flags: dict[str, str]) -> dict[str, str]:
-    return {flag: value for flag, value in flags.items() if not flag.startswith(_IGNORED)}
+    return {flag: value for flag, value in flags.items() if not _IGNORED.search(flag)}
 
 
 def read_gpu_target(lines: Lines) -> dict[str, object]:

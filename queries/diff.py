@@ -54,7 +54,8 @@ def diff_dumps(
     a, b = _dump(connection, a_dump_id), _dump(connection, b_dump_id)
     there = b or a
     assert there is not None, "one of the two is there"
-    diff = ModuleDiff(f"{there['workload']}/{there['module_name']}", a, b)
+    names = dict.fromkeys(_name(row) for row in (a, b) if row is not None)
+    diff = ModuleDiff(" → ".join(names), a, b)
     if a is None or b is None:
         diff.causes.append(f"only in {there['run_id']}")
         return diff
@@ -76,6 +77,11 @@ def _dump(connection: sa.Connection, dump_id: int | None) -> Row | None:
         return None
     row: Row = fetch(connection, command_query("diff_dump"), [dump_id]).to_pylist()[0]
     return row
+
+
+def _name(row: Row) -> str:
+    number = f" #{row['occurrence']}" if row["occurrence"] > 1 else ""
+    return f"{row['workload']}/{row['module_name']}{number}"
 
 
 def _causes(diff: ModuleDiff, a: Row, b: Row) -> list[str]:

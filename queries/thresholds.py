@@ -14,8 +14,8 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import Any
 
-_UNITS = {"": 1, "B": 1, **{f"{unit}iB": 1024**i for i, unit in enumerate("KMGTP", 1)}}
-_SIZE = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP]?i?B?)$")
+_UNITS = {"B": 1, **{f"{unit}iB": 1024**i for i, unit in enumerate("KMGTP", 1)}}
+_SIZE = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP]?i?B)$")
 _PERCENT = re.compile(r"^(\d+(?:\.\d+)?) ?%$")
 _OF_DEVICE = re.compile(r"^(\d+(?:\.\d+)?) ?% of device$")
 

@@ -298,7 +298,9 @@ compiler_flags = Table(
     "compiler_flags",
     metadata,
     _required("flags_id", BigInteger, "64-bit hash of the flag set, see `dumps`"),
-    _required("flag", Text, "the flag's name; xla_dump_* are left out, they change no program"),
+    _required(
+        "flag", Text, "the flag's name; what and where to dump is left out, it changes no program"
+    ),
     _required("value", Text, "its value"),
     comment="A flag of a set of compiler flags. Key: flags_id, flag.",
 )

@@ -129,9 +129,9 @@ def test_a_breach_names_each_threshold(history):
 
 
 def test_the_threshold_itself_is_within(history):
-    change = "110428160"
+    change = "110428160B"
     assert check(history, "--run", "2026-10-08", "--max-growth", change)[0] == 0
-    assert check(history, "--run", "2026-10-08", "--max-growth", "110428159")[0] == 1
+    assert check(history, "--run", "2026-10-08", "--max-growth", "110428159B")[0] == 1
 
 
 def test_another_figure(history):

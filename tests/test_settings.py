@@ -32,7 +32,7 @@ def text_lines(text: str):
 
 def test_a_flagfile_has_a_flag_a_line():
     flags = read_flagfile(lines(f"{LLAMA}.flagfile.gz"))
-    assert len(flags) == 1355
+    assert len(flags) == 1353
     assert flags["xla_all_gather_combiner_threshold_count"] == "256"
     assert flags["xla_all_gather_latency_bound_threshold_in_bytes"] == "-1"
     assert flags["xla_enable_async_all_reduce"] == "'false'"
@@ -85,8 +85,8 @@ def test_what_is_dumped_and_where_is_left_out():
     assert b"--xla_dump_hlo_memory_schedule_info=auto\n" in flagfile
     assert b'xla_dump_to: "/train/dumps/z-llama"\n' in options
     flags = read_flagfile(split_lines(flagfile)) | read_debug_options(split_lines(options))
-    assert not [flag for flag in flags if flag.startswith("xla_dump_")]
-    assert len(flags) == 1361
+    assert not [flag for flag in flags if flag.startswith("xla_dump_") or flag.endswith("_dump_to")]
+    assert len(flags) == 1359
 
 
 @pytest.mark.parametrize(
@@ -167,12 +167,12 @@ def test_flags_of_both_files_are_one_set(warehouse):
     ).fetchall()
     assert dict(found) == {
         "decode-h100": 4,
-        "decode8-v5e": 1361,
-        "flash-v5e": 1361,
-        "llama-v5e": 1361,
-        "llama-v5e-jax0.7.0": 1198,
-        "llama7b-oom-v5e": 1361,
-        "resnet-v5e": 1361,
+        "decode8-v5e": 1359,
+        "flash-v5e": 1359,
+        "llama-v5e": 1359,
+        "llama-v5e-jax0.7.0": 1196,
+        "llama7b-oom-v5e": 1359,
+        "resnet-v5e": 1359,
     }
 
 

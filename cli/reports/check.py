@@ -58,6 +58,8 @@ def show_check(
             policy=policy,
         )
         missing = fetch(connection, command_query("missing_series"), [judged]).to_pylist()
+    for workload in policy.workloads.keys() - {verdict.row["workload"] for verdict in verdicts}:
+        print_note(f"{limits}: run {judged} has no workload {workload!r}")
     breaches = [verdict for verdict in verdicts if verdict.breaches]
     _print_summary(
         judged,
@@ -121,5 +123,5 @@ def _print_summary(
         print_text(f"\nMissing since the run before: {', '.join(missing)}")
     if breaches:
         before = breaches[0].row["before_run_id"]
-        if before is not None:
+        if before is not None and before == breaches[0].row["held_against"]:
             print_text(f"\nWhat grew: `memhouse diff {before} {run}`")

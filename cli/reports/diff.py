@@ -58,8 +58,10 @@ def _print_module(
         print_text(f"{heading}{module.name}: the same")
         return
     print_text(f"{heading}{module.name}: {'; '.join(module.causes)}")
-    for flag in module.flags:
+    for flag in module.flags[:limit]:
         print_text(f"- {flag['flag']}: {flag['a_value']} → {flag['b_value']}")
+    if len(module.flags) > limit:
+        print_text(f"- … and {len(module.flags) - limit} more flags")
     if module.figures:
         print_text("")
         print_rows(_figures(module, space), output)

@@ -83,7 +83,8 @@ def _query(
             chosen = f"SELECT {key} FROM dumps INNER JOIN runs USING (run_id) WHERE {condition}"
             conditions.append(f"{key} IN ({chosen})")
     clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f'SELECT * FROM "{view}"{clause}'
+    # In the same order every night, so that two exports can be compared line by line.
+    return f'SELECT * FROM "{view}"{clause} ORDER BY ALL'
 
 
 def _write(connection: sa.Connection, query: str, file: Path, ending: str) -> int:

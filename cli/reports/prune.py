@@ -21,7 +21,7 @@ def drop_runs(db: str, runs: list[str], keep: str | None) -> None:
     try:
         with engine.begin() as connection:
             if keep is not None:
-                names = runs_before(connection, datetime.now(UTC) - _parse_age(keep))
+                names = runs_before(connection, _oldest_kept(keep))
             else:
                 names = runs
                 known = {
@@ -38,11 +38,12 @@ def drop_runs(db: str, runs: list[str], keep: str | None) -> None:
     print_note("dropped " + ", ".join(f"{count} {what}" for what, count in counts.items()))
 
 
-def _parse_age(text: str) -> timedelta:
+def _oldest_kept(text: str) -> datetime:
+    """The time before which runs are dropped."""
     match = _AGE.match(text)
     if match is None:
         raise typer.BadParameter(f"{text!r} is no age such as 90d, 12w or 1y", param_hint="--keep")
     try:
-        return timedelta(days=int(match[1]) * _DAYS[match[2]])
+        return datetime.now(UTC) - timedelta(days=int(match[1]) * _DAYS[match[2]])
     except OverflowError:
         raise typer.BadParameter(f"{text} is too long ago", param_hint="--keep") from None

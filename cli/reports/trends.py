@@ -36,7 +36,11 @@ def show_trends(
         return
     all_rows = rows.to_pylist()
     print_rows(pa.Table.from_pylist(list(_lines(all_rows, column, runs))), output)
-    changes = [_change(row, column) for row in all_rows if row["content_changed"]]
+    changes = [
+        _change(row, column)
+        for row in all_rows
+        if row["content_changed"] or row["status"] == "failed"
+    ]
     if changes:
         print_text("")
         print_rows(pa.Table.from_pylist(changes), output)
@@ -60,9 +64,14 @@ def _lines(rows: list[dict[str, Any]], column: str, runs: list[str]) -> Iterator
             "trend": sparklines([by_run.get(run) for run in latest])[0] if known else "",
             "now_bytes": last[column],
             "best_bytes": last[f"{column}_best"],
-            "last_run": last["run_id"],
-            "missing_runs": last["runs_since"] or None,
+            "last_run": last["run_id"] + _gone(series[-1]),
         }
+
+
+def _gone(last: dict[str, Any]) -> str:
+    """A word about a series that the latest runs do not have."""
+    runs = last["runs_since"]
+    return f", missing in {runs} since" if runs else ""
 
 
 def _change(row: dict[str, Any], column: str) -> dict[str, Any]:
@@ -70,6 +79,8 @@ def _change(row: dict[str, Any], column: str) -> dict[str, Any]:
     causes = what_changed(row)
     if row["oom"]:
         causes.insert(0, "out of memory")
+    if row["status"] != "ok":
+        causes.insert(0, f"the dump is {row['status']}")
     return {
         "run": row["run_id"],
         "workload": row["workload"],

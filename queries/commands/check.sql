@@ -1,7 +1,7 @@
 -- What `memhouse check` judges: each series of run $1 in memory space $2, with what its figure
 -- is held against: run $3 if it is given, else the run before, or the best so far if $4.
--- A growth that was accepted in this run is the new normal for it; held against one run or the
--- best, also one that was accepted before.
+-- A growth that was accepted in this run is the new normal for it; held against an older run or
+-- the best, also one that was accepted since. What was ever accepted is within all limits.
 WITH judged AS (
     SELECT *, {figure} AS now_bytes, {figure}_previous AS before_bytes, {figure}_best AS best
     FROM trends
@@ -31,18 +31,18 @@ accepted AS (
         accepted_changes.module_name,
         accepted_changes.platform,
         accepted_changes.occurrence,
-        MAX(accepted_changes.accepted_bytes) AS bytes,
+        MAX(accepted_changes.accepted_bytes) AS ever_bytes,
+        MAX(accepted_changes.accepted_bytes) FILTER (
+            accepted_changes.run_id = $1
+            OR $4
+            OR runs.run_at > (SELECT run_at FROM runs WHERE run_id = $3)
+        ) AS bytes,
         MAX_BY(accepted_changes.reason, accepted_changes.accepted_at) AS reason
     FROM accepted_changes
     INNER JOIN runs ON runs.run_id = accepted_changes.run_id
     WHERE accepted_changes.memory_space = $2
         AND accepted_changes.figure = '{figure}'
-        AND (
-            accepted_changes.run_id = $1
-            OR ($3 IS NOT NULL OR $4)
-            AND runs.run_at <= (SELECT run_at FROM runs WHERE run_id = $1)
-            AND ($3 IS NULL OR runs.run_at > (SELECT run_at FROM runs WHERE run_id = $3))
-        )
+        AND runs.run_at <= (SELECT run_at FROM runs WHERE run_id = $1)
     GROUP BY ALL
 ),
 
@@ -55,6 +55,7 @@ held AS (
             ELSE judged.before_bytes
         END AS baseline_bytes,
         accepted.bytes AS accepted_bytes,
+        accepted.ever_bytes,
         accepted.reason,
         dumps.device_memory_bytes,
         CASE WHEN $3 IS NULL THEN content_changed ELSE judged.module_id <> baseline.module_id END
@@ -95,7 +96,7 @@ SELECT
     CASE WHEN accepted_bytes > baseline_bytes THEN accepted_bytes ELSE baseline_bytes END
         AS baseline_bytes,
     CASE WHEN accepted_bytes > baseline_bytes THEN reason END AS accepted_reason,
-    accepted_bytes,
+    ever_bytes AS accepted_bytes,
     CASE WHEN $4 THEN 'best so far' ELSE COALESCE($3, previous_run_id) END AS held_against,
     COALESCE($3, previous_run_id) AS before_run_id,
     device_memory_bytes,

@@ -23,7 +23,7 @@ SELECT
     module_name AS module,
     memory_space AS space,
     wasted_bytes,
-    wasted,
+    wasted AS share,
     size_bytes,
     most_occupied_bytes,
     instruction AS fullest_at,

@@ -5,7 +5,7 @@ SELECT
     dumps.module_name AS module,
     CASE WHEN dumps.oom THEN dumps.status || ', oom' ELSE dumps.status END AS status,
     module_memory.peak_bytes,
-    modules.reported_total_bytes AS total_bytes,
+    module_memory.total_bytes,
     dumps.module_id,
     modules.schedule_length AS instructions,
     dumps.platform,
