@@ -5,6 +5,7 @@ from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from . import kinds, sections
@@ -129,21 +130,26 @@ def _module_id(module_name: str, files: dict[str, FileOutcome]) -> int:
 
 def _read_settings(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) -> Settings:
     settings = Settings()
-    for kind, read_flags in (
-        (kinds.FLAGFILE, read_flagfile),
-        (kinds.DEBUG_OPTIONS, read_debug_options),
-    ):
-        if kind in texts:
-            with _recording(outcomes[kind]):
-                settings.flags = (settings.flags or {}) | read_flags(whole_lines(texts[kind]))
-    for kind, read_target in (
-        (kinds.TPU_TARGET, read_tpu_target),
-        (kinds.GPU_TARGET, read_gpu_target),
-    ):
+    for kind in _FLAG_READERS:
+        if kind not in texts:
+            continue
+        with _recording(outcomes[kind]):
+            settings.flags = (settings.flags or {}) | _read_flags(kind, texts[kind])
+    for kind, read_target in _TARGET_READERS.items():
         if kind in texts:
             with _recording(outcomes[kind]):
                 settings.device |= read_target(whole_lines(texts[kind]))
     return settings
+
+
+_FLAG_READERS = {kinds.FLAGFILE: read_flagfile, kinds.DEBUG_OPTIONS: read_debug_options}
+_TARGET_READERS = {kinds.TPU_TARGET: read_tpu_target, kinds.GPU_TARGET: read_gpu_target}
+
+
+@lru_cache(maxsize=16)
+def _read_flags(kind: str, text: bytes) -> dict[str, str]:
+    """A file's flags; libtpu writes the same 1,300 of them beside each module of a night."""
+    return _FLAG_READERS[kind](whole_lines(text))
 
 
 # What each kind of file must hold; older dumps hold all three parts in the first.

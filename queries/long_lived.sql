@@ -21,9 +21,16 @@
 -- op_name: the framework's name of the operation
 -- source_file: the Python file of the line that made it
 -- source_line: that line
-WITH touched AS (
+WITH used AS (
     -- Some uses stand in a loop's body before the value's life begins.
-    SELECT uses.module_id, uses.value_id, instructions.schedule_time
+    SELECT
+        uses.module_id,
+        uses.value_id,
+        live_ranges.start_time,
+        instructions.schedule_time,
+        LAG(instructions.schedule_time) OVER (
+            PARTITION BY uses.module_id, uses.value_id ORDER BY instructions.schedule_time
+        ) AS previous_time
     FROM uses
     INNER JOIN instructions
         ON instructions.module_id = uses.module_id
@@ -33,25 +40,31 @@ WITH touched AS (
         AND live_ranges.value_id = uses.value_id
         AND live_ranges.start_time <= instructions.schedule_time
         AND live_ranges.end_time >= instructions.schedule_time
-    UNION ALL
-    SELECT module_id, value_id, start_time FROM live_ranges
-    UNION ALL
-    SELECT module_id, value_id, end_time FROM live_ranges
 ),
 
 idle AS (
-    SELECT module_id, value_id, MAX(schedule_time - previous_time) AS idle_time
-    FROM (
-        SELECT
-            module_id,
-            value_id,
-            schedule_time,
-            LAG(schedule_time) OVER (
-                PARTITION BY module_id, value_id ORDER BY schedule_time
-            ) AS previous_time
-        FROM touched
-    ) AS gaps
+    SELECT
+        module_id,
+        value_id,
+        MAX(schedule_time - COALESCE(previous_time, start_time)) AS until_a_use,
+        MAX(schedule_time) AS last_time
+    FROM used
     GROUP BY module_id, value_id
+),
+
+lives AS (
+    SELECT
+        live_ranges.module_id,
+        live_ranges.value_id,
+        live_ranges.start_time,
+        live_ranges.end_time,
+        GREATEST(
+            COALESCE(idle.until_a_use, 0),
+            live_ranges.end_time - COALESCE(idle.last_time, live_ranges.start_time)
+        ) AS idle_time
+    FROM live_ranges
+    LEFT JOIN idle
+        ON idle.module_id = live_ranges.module_id AND idle.value_id = live_ranges.value_id
 )
 
 SELECT
@@ -63,14 +76,14 @@ SELECT
     instructions.opcode,
     "values".shape,
     "values".size_bytes,
-    live_ranges.start_time,
-    live_ranges.end_time,
-    live_ranges.end_time - live_ranges.start_time + 1 AS life,
-    "values".size_bytes * (live_ranges.end_time - live_ranges.start_time + 1) AS byte_steps,
-    idle.idle_time,
-    "values".size_bytes * idle.idle_time AS idle_byte_steps,
+    lives.start_time,
+    lives.end_time,
+    lives.end_time - lives.start_time + 1 AS life,
+    "values".size_bytes * (lives.end_time - lives.start_time + 1) AS byte_steps,
+    lives.idle_time,
+    "values".size_bytes * lives.idle_time AS idle_byte_steps,
     COALESCE(
-        module_memory.peak_time BETWEEN live_ranges.start_time AND live_ranges.end_time, FALSE
+        module_memory.peak_time BETWEEN lives.start_time AND lives.end_time, FALSE
     ) AS is_live_at_peak,
     instructions.op_name,
     instructions.source_file,
@@ -79,12 +92,9 @@ FROM "values"
 INNER JOIN allocations
     ON allocations.module_id = "values".module_id
     AND allocations.allocation_index = "values".allocation_index
-INNER JOIN live_ranges
-    ON live_ranges.module_id = "values".module_id
-    AND live_ranges.value_id = "values".value_id
-INNER JOIN idle
-    ON idle.module_id = "values".module_id
-    AND idle.value_id = "values".value_id
+INNER JOIN lives
+    ON lives.module_id = "values".module_id
+    AND lives.value_id = "values".value_id
 INNER JOIN instructions
     ON instructions.module_id = "values".module_id
     AND instructions.instruction_id = "values".instruction_id
