@@ -5,7 +5,7 @@ from collections.abc import Iterator, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 
 from . import kinds, sections
@@ -45,7 +45,7 @@ class Settings:
     flags: dict[str, str] | None = None
     device: dict[str, object] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def flags_id(self) -> int | None:
         """A hash of the flags."""
         if self.flags is None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from ..schema.delete import delete_modules
-from ..schema.tables import dumps, modules
+from ..schema.tables import compiler_flags, dumps, modules
 from .discover import Dump, find_dumps, is_wanted
 from .lines import use_quick_memory
 from .read_dump import OK, DumpOutcome, FileOutcome, hash64, read_dump
@@ -118,6 +118,7 @@ def _read_and_write(
             connection.scalars(sa.select(dumps.c.module_id).distinct().where(dumps.c.status == OK))
         )
         stored = set(connection.scalars(sa.select(modules.c.module_id)))
+        known_flags = set(connection.scalars(sa.select(compiler_flags.c.flags_id).distinct()))
         there = {
             row.dump_id: row._asdict()
             for row in connection.execute(sa.select(dumps).where(dumps.c.run_id == summary.run_id))
@@ -126,15 +127,17 @@ def _read_and_write(
     done = 0
     batch: list[tuple[dict[str, object], DumpOutcome]] = []
     waiting: dict[int, DumpOutcome] = {}
+    new_flags: dict[int, dict[str, str]] = {}
 
     def write() -> None:
         with engine.begin() as connection:
             delete_modules(connection, sorted(stored.intersection(waiting)))
-            write_dumps(connection, batch, waiting.values())
+            write_dumps(connection, batch, waiting.values(), new_flags)
         summary.new_modules += len(waiting.keys() - stored)
         stored.update(waiting)
-        batch.clear()
-        waiting.clear()
+        known_flags.update(new_flags)
+        for written in (batch, waiting, new_flags):
+            written.clear()
 
     for outcome, size in zip(_outcomes(found, complete, jobs), sizes, strict=True):
         row = _dump_row(summary.run_id, outcome)
@@ -143,6 +146,9 @@ def _read_and_write(
             summary.unchanged += 1
         else:
             batch.append((row, outcome))
+            flags_id = outcome.settings.flags_id
+            if flags_id is not None and flags_id not in known_flags:
+                new_flags[flags_id] = outcome.settings.flags or {}
             if outcome.module is not None and (
                 outcome.module_id not in stored
                 # This version reads what the one that stored it could not.

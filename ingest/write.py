@@ -1,6 +1,6 @@
 """Writes what was read into the warehouse, as Arrow, in one transaction a batch."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -44,8 +44,9 @@ def write_dumps(
     connection: sa.Connection,
     rows: list[tuple[dict[str, object], DumpOutcome]],
     new_modules: Iterable[DumpOutcome],
+    new_flags: Mapping[int, dict[str, str]],
 ) -> None:
-    """Write dumps (each as its row and its outcome), their files, and the new modules.
+    """Write dumps (each as its row and its outcome), their files, new modules and flag sets.
 
     A dump that is there already, with other content, is replaced.
     """
@@ -57,7 +58,13 @@ def write_dumps(
     ]
     _insert(connection, "dumps", _table(dumps, [row for row, _ in rows]))
     _insert(connection, "dump_files", _table(dump_files, files))
-    _write_flags(connection, [outcome for _, outcome in rows])
+    if new_flags:
+        flags: list[dict[str, object]] = [
+            {"flags_id": flags_id, "flag": flag, "value": value}
+            for flags_id, flag_set in new_flags.items()
+            for flag, value in sorted(flag_set.items())
+        ]
+        _insert(connection, "compiler_flags", _table(compiler_flags, flags))
     by_table: dict[str, list[pa.Table]] = {}
     for outcome in new_modules:
         assert outcome.module is not None
@@ -72,21 +79,6 @@ def write_dumps(
     for name in metadata.tables:
         if name in by_table:
             _insert(connection, name, pa.concat_tables(by_table[name], promote_options="default"))
-
-
-def _write_flags(connection: sa.Connection, outcomes: list[DumpOutcome]) -> None:
-    sets = {o.settings.flags_id: o.settings.flags for o in outcomes if o.settings.flags}
-    known = connection.scalars(
-        sa.select(compiler_flags.c.flags_id).distinct().where(compiler_flags.c.flags_id.in_(sets))
-    ).all()
-    flags: list[dict[str, object]] = [
-        {"flags_id": flags_id, "flag": flag, "value": value}
-        for flags_id, values in sets.items()
-        if flags_id not in known
-        for flag, value in sorted((values or {}).items())
-    ]
-    if flags:
-        _insert(connection, "compiler_flags", _table(compiler_flags, flags))
 
 
 _ARROW_TYPES = {
