@@ -1,6 +1,7 @@
 """Reader of `Total bytes used` and `Used values:`: where values stand and are used."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -72,21 +73,32 @@ def read_used_values(section: Lines, *, definitions: bool) -> UsedValues:
 
     # An item's index counts from the ` positions:` or ` uses:` line above it.
     line = np.arange(len(body))
-    mark = np.maximum.accumulate(
-        np.where(is_value | is_positions | is_uses | is_definition, line, 0)
-    )
+    marks = is_value | is_positions | is_uses | is_definition
+    mark = np.maximum.accumulate(np.where(marks, line, 0))
     owner = np.cumsum(is_value) - 1
-    item = {"owner": owner, "index": line - mark - 1}
-    is_position, is_use = is_item & is_positions[mark], is_item & is_uses[mark]
+
+    def items(below: npt.NDArray[np.bool_]) -> _Items:
+        mask = is_item & below[mark]
+        value_id = value_columns["value_id"].take(pa.array(owner[mask]))
+        return _Items(body.where(mask), value_id, (line - mark - 1)[mask])
+
     return UsedValues(
         total_bytes=total,
         values=value_columns,
-        positions=_positions(body, is_position, value_columns["value_id"], item),
-        uses=_uses(body, is_use, value_columns["value_id"], item),
+        positions=_positions(items(is_positions)),
+        uses=_uses(items(is_uses)),
         definitions=_definitions(body, is_definition, value_columns["instruction"])
         if definitions
         else body.between(0, 0),
     )
+
+
+class _Items(NamedTuple):
+    """The lines under ` positions:` or ` uses:`, each with its value and its number there."""
+
+    lines: Lines
+    value_id: pa.ChunkedArray
+    number: npt.NDArray[np.int64]
 
 
 def _heading(section: Lines) -> tuple[int, Lines]:
@@ -128,38 +140,26 @@ def _check_order(body: Lines, *marks: npt.NDArray[np.bool_]) -> None:
         )
 
 
-def _positions(
-    body: Lines,
-    mask: npt.NDArray[np.bool_],
-    value_id: pa.ChunkedArray,
-    item: dict[str, npt.NDArray[np.int64]],
-) -> pa.Table:
-    lines = body.where(mask)
-    found = lines.extract(_POSITION, "a position")
+def _positions(items: _Items) -> pa.Table:
+    found = items.lines.extract(_POSITION, "a position")
     return pa.table(
         {
-            "value_id": value_id.take(pa.array(item["owner"][mask])),
-            "position_index": item["index"][mask],
+            "value_id": items.value_id,
+            "position_index": items.number,
             "instruction": found["instruction"],
             "shape_index": _index(found["shape_index"]),
         }
     )
 
 
-def _uses(
-    body: Lines,
-    mask: npt.NDArray[np.bool_],
-    value_id: pa.ChunkedArray,
-    item: dict[str, npt.NDArray[np.int64]],
-) -> pa.Table:
-    lines = body.where(mask)
-    found = lines.extract(_USE, "a use")
+def _uses(items: _Items) -> pa.Table:
+    found = items.lines.extract(_USE, "a use")
     return pa.table(
         {
-            "value_id": value_id.take(pa.array(item["owner"][mask])),
-            "use_index": item["index"][mask],
+            "value_id": items.value_id,
+            "use_index": items.number,
             "instruction": found["instruction"],
-            "operand_number": lines.integers(found["operand_number"]),
+            "operand_number": items.lines.integers(found["operand_number"]),
             "operand_shape_index": _index(found["operand_shape_index"]),
         }
     )
