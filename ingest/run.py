@@ -132,7 +132,8 @@ def _read_and_write(
     def write() -> None:
         with engine.begin() as connection:
             delete_modules(connection, sorted(stored.intersection(waiting)))
-            write_dumps(connection, batch, waiting.values(), new_flags)
+            replaced = sorted(there.keys() & {row["dump_id"] for row, _ in batch})
+            write_dumps(connection, batch, waiting.values(), new_flags, replaced)
         summary.new_modules += len(waiting.keys() - stored)
         stored.update(waiting)
         known_flags.update(new_flags)

@@ -1,6 +1,6 @@
 """Writes what was read into the warehouse, as Arrow, in one transaction a batch."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -45,14 +45,15 @@ def write_dumps(
     rows: list[tuple[dict[str, object], DumpOutcome]],
     new_modules: Iterable[DumpOutcome],
     new_flags: Mapping[int, dict[str, str]],
+    replaced: Sequence[int],
 ) -> None:
     """Write dumps (each as its row and its outcome), their files, new modules and flag sets.
 
-    A dump that is there already, with other content, is replaced.
+    The dumps whose ids are `replaced` are there already, with other content.
     """
-    ids = [row["dump_id"] for row, _ in rows]
-    for table in (dump_files, dumps):
-        connection.execute(table.delete().where(table.c.dump_id.in_(ids)))
+    if replaced:
+        for table in (dump_files, dumps):
+            connection.execute(table.delete().where(table.c.dump_id.in_(replaced)))
     files = [
         {"dump_id": row["dump_id"], **vars(file)} for row, outcome in rows for file in outcome.files
     ]
