@@ -124,7 +124,7 @@ def _read_and_write(
             for row in connection.execute(sa.select(dumps).where(dumps.c.run_id == summary.run_id))
         }
     sizes = [sum(file.size for file in dump.files.values()) for dump in found]
-    done = 0
+    done, total = 0, sum(sizes)
     batch: list[tuple[dict[str, object], DumpOutcome]] = []
     waiting: dict[int, DumpOutcome] = {}
     new_flags: dict[int, dict[str, str]] = {}
@@ -158,7 +158,7 @@ def _read_and_write(
                 assert outcome.module_id is not None
                 waiting[outcome.module_id] = outcome
         done += size
-        progress(done, sum(sizes))
+        progress(done, total)
         if sum(o.module.nbytes for o in waiting.values() if o.module) > _BATCH_BYTES:
             write()
     if batch:

@@ -124,3 +124,25 @@ def db(tmp_path: Path) -> Path:
 def copied(filled: Path, db: Path) -> Path:
     """A copy of the warehouse of all sample dumps."""
     return Path(shutil.copy(filled, db))
+
+
+@pytest.fixture(scope="session")
+def nights(tmp_path_factory):
+    """The folder of the ten nights, one in each. Only read it."""
+    from .history import nights as unpacked
+
+    return unpacked(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def history(tmp_path_factory):
+    """The ten nights' warehouse. Only read it."""
+    from .history import history as filled_with_nights
+
+    return filled_with_nights(tmp_path_factory)
+
+
+@pytest.fixture
+def own(history, db):
+    """A copy of the ten nights' warehouse, to write to."""
+    return shutil.copy(history, db)

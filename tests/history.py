@@ -1,6 +1,6 @@
 """Ten nights of four workloads (`data/nightly.tar.zst`), and a warehouse of them.
 
-Use `nights` and `history` in a session fixture of your own: they are made once a process.
+`conftest.py` has them as fixtures; they are made once a process.
 """
 
 import shutil

@@ -1,29 +1,9 @@
 """`memhouse check`: the gate says pass, fail or wrong usage, and why."""
 
-import shutil
-
 import pytest
 
 from .conftest import fill, rows, run_memhouse
 from .history import copy_night, ingest_nights, memhouse
-from .history import history as history_of
-from .history import nights as nights_of
-
-
-@pytest.fixture(scope="session")
-def nights(tmp_path_factory):
-    return nights_of(tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
-
-
-@pytest.fixture
-def own(history, db):
-    """A copy of the ten nights' warehouse."""
-    return shutil.copy(history, db)
 
 
 def check(db, *args: str) -> tuple[int, str]:

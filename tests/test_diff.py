@@ -10,20 +10,8 @@ import pytest
 
 from .conftest import copy_dump, driver, fill, reading, rows, run_memhouse
 from .history import NIGHTS, SERIES, copy_night, ingest_nights, memhouse
-from .history import history as history_of
-from .history import nights as nights_of
 
 PAIRS = list(pairwise(NIGHTS))
-
-
-@pytest.fixture(scope="session")
-def nights(tmp_path_factory):
-    return nights_of(tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

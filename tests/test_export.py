@@ -12,23 +12,16 @@ from memhouse.queries.catalogue import public_views
 
 from .conftest import fill, rows, run_memhouse
 from .history import copy_night, memhouse
-from .history import history as history_of
-from .history import nights as nights_of
 
 ENDINGS = ["csv", "json", "parquet", "arrow"]
 
 
 @pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def small(tmp_path_factory):
+def small(nights, tmp_path_factory):
     """Two nights of one workload: every view has a row."""
     folder = tmp_path_factory.mktemp("small")
     for night in ("2026-10-06", "2026-10-07"):
-        workload = nights_of(tmp_path_factory) / night / "decode-v5e"
+        workload = nights / night / "decode-v5e"
         copy_night(workload, folder / night / "decode-v5e")
         fill(folder / "small.duckdb", folder / night)
     return folder / "small.duckdb"

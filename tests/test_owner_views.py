@@ -3,22 +3,16 @@
 import pytest
 
 from .conftest import rows
-from .history import history as history_of
 
 LLAMA = "(SELECT module_id FROM dumps WHERE workload = 'llama-v5e') AND memory_space = 0"
 
 
-@pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
-
-
 @pytest.fixture(scope="session", params=["dumps", "nightly"])
-def db(request, tmp_path_factory):
+def db(request):
     """A warehouse of all sample dumps, and one of the ten nights."""
     if request.param == "dumps":
         return request.getfixturevalue("filled")
-    return history_of(tmp_path_factory)
+    return request.getfixturevalue("history")
 
 
 # --- owners -----------------------------------------------------------------------------

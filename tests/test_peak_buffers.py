@@ -3,7 +3,6 @@
 import pytest
 
 from .conftest import rows
-from .history import history as history_of
 
 JOINED = """
 FROM peak_buffers
@@ -14,11 +13,11 @@ INNER JOIN module_memory
 
 
 @pytest.fixture(scope="session", params=["dumps", "nightly"])
-def db(request, tmp_path_factory):
+def db(request):
     """A warehouse of all sample dumps, and one of the ten nights."""
     if request.param == "dumps":
         return request.getfixturevalue("filled")
-    return history_of(tmp_path_factory)
+    return request.getfixturevalue("history")
 
 
 def test_there_is_something_to_add_up(db):

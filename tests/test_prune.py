@@ -1,6 +1,5 @@
 """`memhouse prune`: a run goes with all that only it has, and nothing else goes."""
 
-import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,24 +9,6 @@ from memhouse.schema.tables import metadata
 
 from .conftest import everything, fill, reading, rows, run_memhouse
 from .history import NIGHTS, ingest_nights, memhouse
-from .history import history as history_of
-from .history import nights as nights_of
-
-
-@pytest.fixture(scope="session")
-def nights(tmp_path_factory):
-    return nights_of(tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
-
-
-@pytest.fixture
-def own(history, db):
-    """A copy of the ten nights' warehouse."""
-    return shutil.copy(history, db)
 
 
 def prune(db, *args: str) -> str:

@@ -13,14 +13,8 @@ from memhouse.ingest.settings import (
 
 from .conftest import content, copy_dump, fill, lines, rows
 from .history import NIGHTS
-from .history import history as history_of
 
 LLAMA = "tpu/llama-v5e/*"
-
-
-@pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
 
 
 def text_lines(text: str):

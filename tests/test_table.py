@@ -19,15 +19,9 @@ from memhouse.cli.options import Format
 from memhouse.cli.output import print_rows
 
 from .conftest import MEMHOUSE, copy_dump, fill, rows, run_memhouse
-from .history import history as history_of
 from .history import memhouse
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
-
-
-@pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
 
 
 def on_terminal(*args: object, columns: int = 80) -> tuple[str, str]:

@@ -11,8 +11,6 @@ from memhouse.queries.figures import FIGURES
 
 from .conftest import fill, rows, run_memhouse
 from .history import NIGHTS, SERIES, copy_night, dicts, ingest_nights, memhouse
-from .history import history as history_of
-from .history import nights as nights_of
 
 CHANGES = {
     "decode-v5e": ["2026-10-04", "2026-10-07"],
@@ -26,16 +24,6 @@ GROWTHS = {
     "llama-v5e": ["2026-10-03", "2026-10-06", "2026-10-07", "2026-10-08", "2026-10-10"],
     "resnet-h100": ["2026-10-05", "2026-10-08"],
 }
-
-
-@pytest.fixture(scope="session")
-def nights(tmp_path_factory):
-    return nights_of(tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def history(tmp_path_factory):
-    return history_of(tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
