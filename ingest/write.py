@@ -6,7 +6,16 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import sqlalchemy as sa
 
-from ..schema.tables import compiler_flags, dump_files, dumps, metadata, modules, run_labels, runs
+from ..schema.tables import (
+    SHORT_TEXT_BYTES,
+    compiler_flags,
+    dump_files,
+    dumps,
+    metadata,
+    modules,
+    run_labels,
+    runs,
+)
 from ..schema.warehouse import driver
 from .read_dump import DumpOutcome
 
@@ -97,7 +106,12 @@ def _table(table: sa.Table, rows: list[dict[str, object]]) -> pa.Table:
 
 
 def _insert(connection: sa.Connection, name: str, rows: pa.Table) -> None:
+    columns = "*"
+    if "_long_shape" in metadata.tables[name].c:
+        columns = f"""* EXCLUDE shape,
+            CASE WHEN strlen(shape) <= {SHORT_TEXT_BYTES} THEN shape END AS _short_shape,
+            CASE WHEN strlen(shape) > {SHORT_TEXT_BYTES} THEN [shape] END AS _long_shape"""
     duck = driver(connection)
     duck.register("incoming", rows)
-    connection.exec_driver_sql(f'INSERT INTO "{name}" BY NAME SELECT * FROM incoming')
+    connection.exec_driver_sql(f'INSERT INTO "{name}" BY NAME SELECT {columns} FROM incoming')
     duck.unregister("incoming")

@@ -12,9 +12,11 @@ comment and held by `memhouse verify`.
 from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
     BigInteger,
     Boolean,
     Column,
+    Computed,
     DateTime,
     Double,
     Integer,
@@ -42,13 +44,21 @@ def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
     return Column(name, type_, comment=comment)
 
 
-def _long_text(name: str, comment: str) -> Column[Any]:
-    """Text that may run to tens of kilobytes.
+# DuckDB's dictionary takes no text longer than this.
+SHORT_TEXT_BYTES = 4096
 
-    One such text in a column keeps DuckDB from its dictionary compression: tuple shapes of
-    30 KB made `shape` half of the warehouse (`large`).
+
+def _shape(comment: str) -> list[Column[Any]]:
+    """A shape: the column to read, and the two that store it.
+
+    A few hundred shapes stand in a hundred thousand rows, and one tuple of 30 KB (`large`)
+    is enough to keep all of them from DuckDB's dictionary: long ones are stored apart.
     """
-    return Column(name, Text, comment=comment, info={"compression": "zstd"})
+    return [
+        Column("shape", Text, Computed("coalesce(_short_shape, _long_shape[1])"), comment=comment),
+        _optional("_short_shape", Text, f"`shape` where it is up to {SHORT_TEXT_BYTES} bytes"),
+        _optional("_long_shape", ARRAY(Text), "`shape` where it is longer, as a list of one"),
+    ]
 
 
 def _module_id() -> Column[Any]:
@@ -191,7 +201,7 @@ values = Table(
     _optional("offset_bytes", BigInteger, "where in the allocation it starts"),
     _optional("size_bytes", BigInteger, "what it occupies, tiled and padded"),
     _optional("logical_bytes", BigInteger, "elements x element size; a tuple's index table"),
-    _long_text("shape", "its shape with layout"),
+    *_shape("its shape with layout"),
     _optional("element_type", Text, "for example bf16; null for a tuple"),
     comment="An HLO value: one tensor, from definition to last use. Key: module_id, value_id.",
 )
@@ -239,7 +249,7 @@ instructions = Table(
     _optional("computation", Text, "the computation it is in; null without HLO text"),
     _optional("schedule_time", Integer, "its time in the flattened schedule; null if not in it"),
     _optional("opcode", Text, "for example fusion or copy-start"),
-    _long_text("shape", "its output's shape with layout"),
+    *_shape("its output's shape with layout"),
     _optional("op_name", Text, "the framework's name of the operation, a scope path"),
     _optional("source_file", Text, "the file of the line that made it"),
     _optional("source_line", Integer, "the line that made it"),
