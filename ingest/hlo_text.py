@@ -4,13 +4,12 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .entry_shapes import entry_shapes
-from .instructions import read_instructions
-from .lines import DumpError, Lines, as_numpy, excerpt
+from .instructions import InstructionLines, read_instructions, split_instructions
+from .lines import DumpError, Lines, Mask, Positions, excerpt, slices
 from .stack_frames import FRAME_TABLES, read_stack_frames
 
 _COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ ]+) (?:\(.*\) -> .* )?\{$"
@@ -37,7 +36,7 @@ class HloText:
     """A module's HLO text as columns, in the text's order.
 
     header: columns of `modules`; computations: computation, is_entry; instructions: those
-    of `read_instructions` but for `rest`, and computation; operands: instruction,
+    of `read_instructions`, and computation; operands: instruction,
     operand_number, operand; calls: instruction, attribute, computation; stack_frames as in
     the warehouse's table; entry_shapes likewise, None if the text has no signature.
     """
@@ -58,7 +57,7 @@ def read_hlo_text(lines: Lines) -> HloText:
     is_instruction = body.starting("  ")
     is_close = body.starting("}")
     is_open = body.ending("{") & ~is_instruction
-    is_frame_row = as_numpy(pc.match_substring_regex(body.raw, pattern=r"^\d"))
+    is_frame_row = np.logical_or.reduce([body.starting(digit) for digit in "123456789"])
     is_frame_table = np.logical_or.reduce([body.equal(name) for name in FRAME_TABLES])
     other = ~(is_instruction | is_close | is_open | is_frame_row | is_frame_table | body.equal(""))
     if other.any():
@@ -77,16 +76,16 @@ def read_hlo_text(lines: Lines) -> HloText:
             "the text has no entry computation: it is cut short, dump it again",
             int(lines.numbers[-1]),
         )
-    instructions = read_instructions(body.where(is_instruction))
+    instructions = split_instructions(body.where(is_instruction))
     owner = pa.array((np.cumsum(is_open) - 1)[is_instruction])
     signature = header["entry_signature"]
     frames = read_stack_frames(body.where(is_frame_row | is_frame_table))
     return HloText(
         header=header,
         computations=computations,
-        instructions=_with_sources(instructions, frames)
-        .drop_columns("rest")
-        .append_column("computation", computations["computation"].take(owner)),
+        instructions=_with_sources(read_instructions(instructions), frames).append_column(
+            "computation", computations["computation"].take(owner)
+        ),
         operands=_operands(instructions),
         calls=_calls(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
@@ -134,7 +133,7 @@ def _count(text: str, attribute: str) -> int:
     return int(found[1]) if found else 1
 
 
-def _check_braces(body: Lines, *marks: npt.NDArray[np.bool_]) -> None:
+def _check_braces(body: Lines, *marks: Mask) -> None:
     """Raise DumpError unless every computation closes and holds all instructions."""
     is_open, is_close, is_instruction = marks
     depth = np.cumsum(is_open.astype(np.int64) - is_close)
@@ -160,75 +159,69 @@ def _with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
     return instructions
 
 
-def _operands(instructions: pa.Table) -> pa.Table:
+def _operands(instructions: InstructionLines) -> pa.Table:
     """Each operand by name, whether XLA printed the operands' types and `%` or not."""
-    has_some = pc.invert(
-        pc.or_(
-            pc.is_in(instructions["opcode"], value_set=pa.array(_NO_OPERANDS, pa.large_string())),
-            pc.starts_with(instructions["rest"], pattern=")"),
-        )
-    )
-    chosen = instructions.filter(has_some)
-    # Ordinary operands are names and end at the first parenthesis: only types hold others.
-    text = pc.extract_regex(chosen["rest"], pattern=r"^(?P<operands>[^()]*)\)").combine_chunks()
-    typed = pc.is_null(text)
-    text = text.field("operands")
-    if pc.any(typed).as_py():
-        whole = pc.extract_regex(chosen["rest"].filter(typed), pattern=_OPERANDS)
-        text = pc.replace_with_mask(text, typed, whole.combine_chunks().field("operands"))
-    has_percent = pc.fill_null(pc.match_substring(text, pattern="%"), False)
-    # `f32[2]{0} %a, /*index=5*/f32[2]{0} %b` and `%a, %b` become `a, b`.
-    bare = pc.replace_substring_regex(text, pattern=r"[^%]*%([^ ,)%]+)[^%]*", replacement=r"\1, ")
-    plain = pc.replace_substring_regex(text, pattern=r"/\*index=\d+\*/", replacement="")
-    names = pc.split_pattern(
-        pc.utf8_rtrim(pc.if_else(has_percent, bare, plain), ", "), pattern=", "
-    )
-    count = pc.fill_null(pc.list_value_length(names), 0).to_numpy(zero_copy_only=False)
-    owner = np.repeat(np.arange(len(count)), count)
-    number = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
+    lines = instructions.lines
+    has_some = ~instructions.has_opcode(_NO_OPERANDS)
+    has_some &= lines.content[instructions.operands] != ord(")")
+    rows = np.flatnonzero(has_some)
+    names = pc.split_pattern(_operand_names(instructions, rows), pattern=", ")
+    count = pc.list_value_length(names).to_numpy()
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     return pa.table(
         {
-            "instruction": chosen["instruction"].take(pa.array(owner)),
+            "instruction": instructions.names.take(pa.array(np.repeat(rows, count))),
             "operand_number": pa.array(number, pa.int32()),
             "operand": names.flatten(),
         }
     )
 
 
-def _calls(instructions: pa.Table, computations: pa.LargeStringArray) -> pa.Table:
+def _operand_names(instructions: InstructionLines, rows: Positions) -> pa.LargeStringArray:
+    """The operands of the chosen instructions as `a, b`."""
+    lines = instructions.lines
+    starts, ends = instructions.operands[rows], lines.ends[rows]
+    rest = slices(lines.content, starts, ends)
+    close = pc.find_substring(rest, ")").to_numpy()
+    text = slices(lines.content, starts, np.where(close < 0, ends, starts + close))
+    # Names hold no parentheses, types may: then the first to close is not the operands'.
+    nested = pc.or_(pa.array(close < 0), pc.match_substring(text, "("))
+    if pc.any(nested).as_py():
+        whole = pc.struct_field(pc.extract_regex(rest.filter(nested), _OPERANDS), "operands")
+        text = pc.replace_with_mask(text, nested, pc.fill_null(whole, ""))
+    typed = pc.match_substring(text, "[")
+    if pc.any(typed).as_py():
+        # `f32[2]{0} %a, /*index=5*/f32[2]{0} %b` becomes `a, b`.
+        bare = pc.replace_substring_regex(
+            text.filter(typed), pattern=r"[^%]*%([^ ,)%]+)[^%]*", replacement=r"\1, "
+        )
+        text = pc.replace_with_mask(text, typed, pc.utf8_rtrim(bare, ", "))
+    if pc.any(pc.match_substring(text, "/*")).as_py():
+        text = pc.replace_substring_regex(text, pattern=r"/\*index=\d+\*/", replacement="")
+    return pc.replace_substring(text, pattern="%", replacement="")
+
+
+def _calls(instructions: InstructionLines, computations: pa.LargeStringArray) -> pa.Table:
     """Which computations each instruction calls, and as what."""
-    any_call = "|".join((*_CALLS, *_CALL_LISTS))
-    callers = instructions.filter(
-        pc.match_substring_regex(instructions["rest"], pattern=f", (?:{any_call})=")
-    )
+    lines = instructions.lines
     tables = []
     for attribute in (*_CALLS, *_CALL_LISTS):
-        calling = callers.filter(pc.match_substring(callers["rest"], pattern=f", {attribute}="))
-        if not len(calling):
-            continue
-        value = r"\{(?P<names>[^}]*)\}" if attribute in _CALL_LISTS else r"(?P<names>[^ ,]+)"
-        found = pc.extract_regex(calling["rest"], pattern=f", {attribute}={value}")
-        names = pc.replace_substring(pc.struct_field(found, "names"), pattern="%", replacement="")
-        lists = pc.split_pattern(pc.fill_null(names, ""), pattern=", ").combine_chunks()
-        count = pc.list_value_length(lists).to_numpy()
+        rows, starts = instructions.attribute(attribute)
+        value = slices(lines.content, starts, lines.ends[rows])
+        pattern = r"^\{(?P<names>[^}]*)\}" if attribute in _CALL_LISTS else r"^(?P<names>[^ ,]+)"
+        found = pc.struct_field(pc.extract_regex(value, pattern=pattern), "names")
+        names = pc.replace_substring(pc.fill_null(found, ""), pattern="%", replacement="")
+        lists = pc.split_pattern(names, pattern=", ")
+        owner = np.repeat(rows, pc.list_value_length(lists).to_numpy())
         tables.append(
             pa.table(
                 {
-                    "instruction": calling["instruction"].take(
-                        pa.array(np.repeat(np.arange(len(count)), count))
-                    ),
-                    "attribute": pa.repeat(pa.scalar(attribute), int(count.sum())),
+                    "instruction": instructions.names.take(pa.array(owner)),
+                    "attribute": pa.repeat(pa.scalar(attribute, pa.large_string()), len(owner)),
                     "computation": lists.flatten(),
                 }
             )
         )
-    if not tables:
-        return pa.table(
-            {
-                name: pa.array([], pa.large_string())
-                for name in ("instruction", "attribute", "computation")
-            }
-        )
     calls = pa.concat_tables(tables)
-    # An op_name may hold the like of `select=`: only what names a computation is a call.
+    # An op_name may hold the like of `, select=`: only what names a computation is a call.
     return calls.filter(pc.is_in(calls["computation"], value_set=computations))

@@ -1,24 +1,29 @@
 """Reader of instruction lines, as HLO text and Used values print them.
 
 `[ROOT ][%]NAME = SHAPE opcode(operands), attributes`
+
+Half of a dump is such lines, and most of a line is never needed: one pass finds the spaces,
+and between them the parts of all lines at once.
 """
 
 import codecs
 import re
+from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .lines import Lines, as_numpy
+from .lines import Lines, Mask, Positions, as_numpy, positions_of, slices
 
-# A tuple's shape holds spaces, an array's does not; the first `) word(` ends a tuple's.
-_INSTRUCTION = (
-    r"^ *(?:ROOT )?%?(?P<instruction>[^ ]+) = (?P<shape>\(.*?\)|[^ (][^ ]*) "
-    r"(?P<opcode>[a-z][a-z0-9\-]*)\((?P<rest>.*)$"
-)
-_QUOTED = r'="(?P<text>(?:[^"\\]|\\.)*)"'
+_PREFIXES = ("", "  ", "ROOT ", "  ROOT ")
+_OPCODE = r"^[a-z][a-z0-9\-]*$"
+# Longer than any of XLA's; bounds how far to look for the parenthesis after it.
+_LONGEST_OPCODE = 64
+_QUOTED = r'"(?P<text>(?:[^"\\]|\\.)*)"'
 # Few instructions have a long backend_config, but these make up most of the text.
-_METADATA = r', metadata=\{(?P<text>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\}'
+_METADATA = r'^\{(?P<text>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\}'
 # TPU kernels: what is set aside for them and, where XLA says so, what they used of it. Every
 # dump seen has an empty `used_`; the plain one is 64 MiB on collective fusions of `tpu/*`.
 _SCOPED = (
@@ -28,37 +33,152 @@ _SCOPED = (
 _SIZE = re.compile(r'"size":"(\d+)"')
 
 
-def read_instructions(lines: Lines) -> pa.Table:
-    """Take instruction lines apart, a row each.
+@dataclass(frozen=True)
+class InstructionLines:
+    """Instruction lines taken apart, not yet read.
+
+    `names`, `shapes` and `opcodes` are texts, a row a line; `operands` is where in the
+    file's bytes each one's operands start, behind their parenthesis.
+    """
+
+    lines: Lines
+    names: pa.LargeStringArray
+    shapes: pa.LargeStringArray
+    opcodes: pa.DictionaryArray
+    operands: Positions
+    spaces: Positions
+
+    def has_opcode(self, opcodes: list[str]) -> Mask:
+        """Which lines have one of these opcodes."""
+        chosen = pc.is_in(self.opcodes.dictionary, value_set=pa.array(opcodes, pa.large_string()))
+        return as_numpy(chosen)[self.opcodes.indices.to_numpy()]
+
+    def attribute(self, name: str) -> tuple[Positions, Positions]:
+        """The lines with `, NAME=`, by their index, and where in the bytes its value starts."""
+        wanted = f"{name}=".encode()
+        found = self._commas[self._commas < len(self.lines.content) - len(wanted)]
+        for offset, byte in enumerate(wanted, start=1):
+            found = found[self.lines.content[found + offset] == byte]
+        owner = np.searchsorted(self.lines.starts, found, side="right") - 1
+        rows, first = np.unique(owner, return_index=True)
+        return rows, found[first] + len(name) + 2
+
+    @cached_property
+    def _commas(self) -> Positions:
+        """The spaces behind a comma that follows the operands' parenthesis."""
+        found = self.spaces[self.lines.content[self.spaces - 1] == ord(",")]
+        owner = np.searchsorted(self.lines.starts, found, side="right") - 1
+        return found[(found > self.operands[owner]) & (found < self.lines.ends[owner])]
+
+
+def split_instructions(lines: Lines) -> InstructionLines:
+    """Find the parts of instruction lines. Raises DumpError at the first that is none."""
+    content, starts, ends = lines.content, lines.starts, lines.ends
+    extent = slice(starts[0], ends[-1]) if len(lines) else slice(0, 0)
+    spaces = positions_of(" ", content[extent]) + (extent.start or 0)
+    beyond = len(content)
+
+    def first_from(candidates: Positions, at: Positions) -> Positions:
+        """The first of the candidates at or behind each position."""
+        return np.append(candidates, beyond)[np.searchsorted(candidates, at)]
+
+    # NAME = SHAPE: the first ` = ` of the line.
+    followed = spaces[spaces < beyond - 2]
+    equals = followed[(content[followed + 1] == ord("=")) & (content[followed + 2] == ord(" "))]
+    name_end = first_from(equals, starts)
+    shape_start = name_end + 3
+    _check(lines, shape_start < ends)
+    name_start = np.append(-1, spaces)[np.searchsorted(spaces, name_end)] + 1
+    name_start = np.maximum(name_start, starts)
+    prefixes = slices(content, starts, name_start)
+    _check(lines, as_numpy(pc.is_in(prefixes, value_set=pa.array(_PREFIXES, prefixes.type))))
+    name_start = name_start + (content[name_start] == ord("%"))
+    _check(lines, name_start < name_end)
+    # An array's shape holds no space, a tuple's does; the first `) ` ends a tuple's.
+    is_tuple = content[shape_start] == ord("(")
+    closing = spaces[content[spaces - 1] == ord(")")]
+    shape_end = first_from(spaces, shape_start)
+    shape_end[is_tuple] = first_from(closing, shape_start[is_tuple])
+    _check(lines, (shape_start < shape_end) & (shape_end < ends))
+    opcode_start = shape_end + 1
+    room = slices(content, opcode_start, np.minimum(opcode_start + _LONGEST_OPCODE, ends))
+    opcode_end = opcode_start + pc.find_substring(room, "(").to_numpy()
+    _check(lines, opcode_start < opcode_end)
+    opcodes = slices(content, opcode_start, opcode_end).dictionary_encode()
+    valid = as_numpy(pc.match_substring_regex(opcodes.dictionary, _OPCODE))
+    _check(lines, valid[opcodes.indices.to_numpy()])
+    return InstructionLines(
+        lines,
+        names=slices(content, name_start, name_end),
+        shapes=slices(content, shape_start, shape_end),
+        opcodes=opcodes,
+        operands=opcode_end + 1,
+        spaces=spaces,
+    )
+
+
+def _check(lines: Lines, right: Mask) -> None:
+    if not right.all():
+        lines.refuse(~right, "expected an instruction")
+
+
+def read_instructions(instructions: InstructionLines) -> pa.Table:
+    """What instruction lines say, a row each.
 
     Columns: instruction, opcode, shape, op_name, source_file, source_line, stack_frame_id,
-    custom_call_target, scoped_bytes as in the warehouse's table; `rest` is the text after
-    the operands' opening parenthesis. What an instruction does not say is null.
-    Raises DumpError.
+    custom_call_target, scoped_bytes as in the warehouse's table. What an instruction does
+    not say is null. Raises DumpError.
     """
-    found = lines.extract(_INSTRUCTION, "an instruction")
-    rest = found["rest"]
-    metadata = pc.struct_field(pc.extract_regex(rest, pattern=_METADATA), "text")
+    lines = instructions.lines
+    rows, starts = instructions.attribute("metadata")
+    # Thousands of instructions share one: each is read once, where it first stands.
+    metadata = _metadata(slices(lines.content, starts, lines.ends[rows])).dictionary_encode()
+    distinct = metadata.dictionary
+    _, first = np.unique(metadata.indices.to_numpy(), return_index=True)
+    stands = np.zeros(len(lines), bool)
+    stands[rows[first]] = True
+    at = _placed(metadata.indices, rows, len(lines))
+
+    def number(attribute: str) -> pa.Array:
+        found = pc.extract_regex(distinct, pattern=rf"\b{attribute}=(?P<number>\d+)")
+        return lines.where(stands).integers(found.field("number")).take(at)
+
     return pa.table(
         {
-            "instruction": found["instruction"],
-            "opcode": found["opcode"],
-            "shape": found["shape"],
-            "op_name": _quoted(metadata, "op_name"),
-            "source_file": _quoted(metadata, "source_file"),
-            "source_line": _number(lines, metadata, "source_line"),
-            "stack_frame_id": _number(lines, metadata, "stack_frame_id"),
-            "custom_call_target": _quoted(rest, "custom_call_target"),
-            "scoped_bytes": _scoped_bytes(rest),
-            "rest": rest,
+            "instruction": instructions.names,
+            "opcode": instructions.opcodes.cast(pa.large_string()),
+            "shape": instructions.shapes,
+            "op_name": _quoted(distinct, r"\bop_name=").take(at),
+            "source_file": _quoted(distinct, r"\bsource_file=").take(at),
+            "source_line": number("source_line"),
+            "stack_frame_id": number("stack_frame_id"),
+            "custom_call_target": _custom_call_targets(instructions),
+            "scoped_bytes": _scoped_bytes(instructions),
         }
     )
 
 
-def _quoted(text: pa.LargeStringArray, attribute: str) -> pa.LargeStringArray:
-    """An attribute's text without the quotes and the backslashes of C escapes."""
+def _metadata(rest: pa.LargeStringArray) -> pa.LargeStringArray:
+    """What stands between the braces at the start of each text."""
+    end = pc.find_substring(rest, "}").to_numpy()
+    _, offsets, content = rest.buffers()
+    starts = np.frombuffer(offsets, np.int64)[: len(rest)]
+    found = slices(np.frombuffer(content or b"", np.uint8), starts, starts + np.maximum(end, 0))
+    # A brace within quotes is not the end.
+    cut = pc.or_(
+        pc.not_equal(pc.bit_wise_and(pc.count_substring(found, '"'), 1), 0),
+        pc.match_substring(found, "\\"),
+    )
+    if not pc.any(cut).as_py():
+        return found
+    whole = pc.struct_field(pc.extract_regex(rest.filter(cut), pattern=_METADATA), "text")
+    return pc.replace_with_mask(found, cut, pc.fill_null(whole, ""))
+
+
+def _quoted(text: pa.LargeStringArray, before: str) -> pa.LargeStringArray:
+    """The quoted text behind `before`, without the backslashes of C escapes; null if none."""
     # struct_field, not .field(): only the former keeps what does not match null.
-    text = pc.struct_field(pc.extract_regex(text, pattern=rf"\b{attribute}{_QUOTED}"), "text")
+    text = pc.struct_field(pc.extract_regex(text, pattern=before + _QUOTED), "text")
     if not pc.any(pc.match_substring(text, pattern="\\")).as_py():
         return text
     if pc.any(pc.match_substring_regex(text, pattern=r"\\[0-7nrt]")).as_py():
@@ -76,25 +196,32 @@ def _unescaped(text: str) -> str:
     return plain.decode(errors="replace")
 
 
-def _number(lines: Lines, text: pa.LargeStringArray, attribute: str) -> pa.Int64Array:
-    found = pc.extract_regex(text, pattern=rf"\b{attribute}=(?P<number>\d+)").field("number")
-    return lines.integers(found)
+def _custom_call_targets(instructions: InstructionLines) -> pa.LargeStringArray:
+    lines = instructions.lines
+    rows, starts = instructions.attribute("custom_call_target")
+    return _placed(_quoted(slices(lines.content, starts, lines.ends[rows]), "^"), rows, len(lines))
 
 
-def _scoped_bytes(rest: pa.LargeStringArray) -> pa.Int64Array:
+def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
     """What a kernel reserves, added up over the memory spaces; null if it says nothing."""
-    reserving = pc.match_substring(rest, pattern='scoped_memory_configs":[{')
-    if not pc.any(reserving).as_py():
-        return pa.nulls(len(rest), pa.int64())
-    found = pc.extract_regex(rest.filter(reserving), pattern=_SCOPED)
+    lines = instructions.lines
+    rows, starts = instructions.attribute("backend_config")
+    configs = slices(lines.content, starts, lines.ends[rows])
+    reserving = pc.match_substring(configs, pattern='scoped_memory_configs":[{')
+    found = pc.extract_regex(configs.filter(reserving), pattern=_SCOPED)
     reserved, used = found.field("reserved"), found.field("used")
-    configs = pc.if_else(pc.equal(pc.fill_null(used, ""), ""), reserved, used)
+    scoped = pc.if_else(pc.equal(used, ""), reserved, used)
     # A handful of distinct texts however many kernels, so a Python loop over these is enough.
-    encoded = configs.dictionary_encode()
+    encoded = scoped.dictionary_encode()
     sums = pa.array([_sum_of_sizes(text) for text in encoded.dictionary.to_pylist()], pa.int64())
-    return pc.replace_with_mask(
-        pa.nulls(len(rest), pa.int64()), pa.array(as_numpy(reserving)), sums.take(encoded.indices)
-    )
+    return _placed(sums.take(encoded.indices), rows[as_numpy(reserving)], len(lines))
+
+
+def _placed(found: pa.Array, rows: Positions, count: int) -> pa.Array:
+    """A column of `count` rows that holds what was found in the given ones; null elsewhere."""
+    at = np.full(count, -1)
+    at[rows] = np.arange(len(rows))
+    return found.take(pa.array(at, mask=at < 0))
 
 
 def _sum_of_sizes(configs: str) -> int:

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from .buffer_assignment import BufferAssignment
 from .hlo_text import HloText
-from .instructions import read_instructions
+from .instructions import read_instructions, split_instructions
 from .live_range import LiveRange
 from .memory import memory_tables
 from .sections import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES
@@ -296,7 +296,7 @@ def _definitions(parts: Parts) -> pa.Table | None:
     if parts.hlo is not None:
         return parts.hlo.instructions
     if parts.used_values is not None and len(parts.used_values.definitions):
-        return read_instructions(parts.used_values.definitions).drop_columns("rest")
+        return read_instructions(split_instructions(parts.used_values.definitions))
     return None
 
 
