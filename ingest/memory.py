@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .occupancy import Extents, Ints, changes, occupied_changes
+from .occupancy import Extents, Ints, accumulated, changes, occupied_changes
 
 Columns = dict[str, npt.NDArray[np.int64]]
 
@@ -27,18 +27,19 @@ def memory_tables(
     rows: list[dict[str, object]] = []
     steps = []
     lives = _lives(allocations, values, live_ranges) if live_ranges is not None else None
+    unions = _temp_unions(allocations, lives) if lives is not None else {}
     for space in spaces.tolist():
         within = allocations.filter(pc.equal(allocations["memory_space"], space))
         row: dict[str, object] = {"memory_space": space}
         if complete:
             row |= _allocation_figures(within)
         if lives is not None and schedule is not None and len(schedule):
-            step = _occupancy(space, within, lives, len(schedule))
+            step = _occupancy(space, within, lives, unions, len(schedule))
             steps.append(step)
             row |= _peak_figures(row, step, within, lives, schedule)
         rows.append(row)
     if lives is not None and schedule is not None:
-        allocations = _temp_peaks(allocations, lives, len(schedule))
+        allocations = _temp_peaks(allocations, unions, len(schedule))
     tables = {
         "allocations": allocations,
         "module_memory": pa.Table.from_pylist(rows, schema=_MODULE_MEMORY),
@@ -121,12 +122,34 @@ def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Co
     }
 
 
-def _occupancy(space: int, allocations: pa.Table, lives: Columns, length: int) -> pa.Table:
+def _temp_unions(allocations: pa.Table, lives: Columns) -> dict[int, tuple[Ints, Ints]]:
+    """By temp allocation: when the bytes occupied in it change, and what they are from then on."""
+    names = ("allocation", "low", "high", "start", "end")
+    unions = {}
+    for index in allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist():
+        chosen = lives["allocation"] == index
+        unions[index] = occupied_changes(Extents(*(lives[name][chosen] for name in names)))
+    return unions
+
+
+def _occupancy(
+    space: int,
+    allocations: pa.Table,
+    lives: Columns,
+    unions: dict[int, tuple[Ints, Ints]],
+    length: int,
+) -> pa.Table:
     """The space's rows of `occupancy`: from each change at a time of the schedule."""
     here = lives["space"] == space
     size = lives["high"] - lives["low"]
     live_times, live = changes(lives["start"][here], lives["end"][here], size[here])
-    union_times, union = _union(lives, here & lives["is_temp"].astype(bool))
+    temps = allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist()
+    steps = [unions[index] for index in temps]
+    none = np.array([], np.int64)
+    union_times, union = accumulated(
+        np.concatenate([none, *(times for times, _ in steps)]),
+        np.concatenate([none, *(np.diff(sums, prepend=0) for _, sums in steps)]),
+    )
     times = np.unique(np.concatenate([[0], live_times, union_times]))
     times = times[times < length]
     occupied = _held(union_times, union, times) + _always_occupied(allocations)
@@ -144,16 +167,12 @@ def _occupancy(space: int, allocations: pa.Table, lives: Columns, length: int) -
     )
 
 
-def _union(lives: Columns, chosen: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    names = ("allocation", "low", "high", "start", "end")
-    return occupied_changes(Extents(*(lives[name][chosen] for name in names)))
-
-
-def _temp_peaks(allocations: pa.Table, lives: Columns, length: int) -> pa.Table:
+def _temp_peaks(
+    allocations: pa.Table, unions: dict[int, tuple[Ints, Ints]], length: int
+) -> pa.Table:
     """The allocations with peak_bytes and peak_time of each temp one."""
     peaks: dict[int, tuple[int, int]] = {}
-    for index in allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist():
-        times, union = _union(lives, lives["allocation"] == index)
+    for index, (times, union) in unions.items():
         union = union[times < length]
         if len(union):
             peak = int(np.argmax(union))

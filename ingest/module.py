@@ -64,8 +64,8 @@ def join_parts(parts: Parts) -> Module:
     if len(values):
         tables["values"] = values
     if parts.used_values is not None:
-        tables["positions"] = names.numbered(parts.used_values.positions)
-        tables["uses"] = names.numbered(parts.used_values.uses)
+        tables["positions"] = names.numbered(parts.used_values.positions, "positions")
+        tables["uses"] = names.numbered(parts.used_values.uses, "uses")
     if parts.live_range is not None:
         tables["live_ranges"] = ranges
         tables["reported_peak"] = parts.live_range.peak
@@ -82,7 +82,9 @@ def join_parts(parts: Parts) -> Module:
             *_beyond_schedule(parts.live_range),
         ]
         complete = not contradictions
-        schedule = names.numbered(parts.live_range.schedule) if parts.live_range else None
+        schedule = (
+            names.numbered(parts.live_range.schedule, "schedule") if parts.live_range else None
+        )
         tables |= memory_tables(
             tables["allocations"],
             values,
@@ -117,40 +119,54 @@ class _Names:
     """
 
     def __init__(self, parts: Parts) -> None:
-        columns = []
-        if parts.hlo is not None:
-            # First, so that numbers follow the text's order: computation by computation.
-            columns += [parts.hlo.instructions["instruction"], parts.hlo.operands["operand"]]
-        if parts.live_range is not None:
-            columns.append(parts.live_range.schedule["instruction"])
-        if parts.used_values is not None:
-            used = parts.used_values
-            columns += [t["instruction"] for t in (used.values, used.positions, used.uses)]
-        if parts.buffer_assignment is not None:
-            columns.append(parts.buffer_assignment.values["instruction"])
-        if parts.live_range is not None:
-            columns.append(parts.live_range.ranges["instruction"])
-        chunks = [chunk for column in columns for chunk in column.chunks]
-        self.unique = pc.unique(pa.chunked_array(chunks, pa.large_string()))
+        columns = _name_columns(parts)
+        chunks = [chunk for column in columns.values() for chunk in column.chunks]
+        # All columns at once: each name is looked up once.
+        encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
+        self.unique = encoded.dictionary
+        ends = np.cumsum([len(column) for column in columns.values()])
+        self.numbers = {
+            name: encoded.indices[end - len(column) : end]
+            for (name, column), end in zip(columns.items(), ends.tolist(), strict=True)
+        }
 
-    def numbers(self, names: pa.ChunkedArray) -> pa.Array:
-        """Each name's number; all names given to __init__ have one."""
-        return pc.index_in(names, value_set=self.unique).combine_chunks()
-
-    def numbered(self, table: pa.Table) -> pa.Table:
+    def numbered(self, table: pa.Table, column: str) -> pa.Table:
         """The table with instruction_id in the place of the instruction's name."""
         at = table.schema.get_field_index("instruction")
-        return table.set_column(at, "instruction_id", self.numbers(table["instruction"]))
+        return table.set_column(at, "instruction_id", self.numbers[column])
+
+
+def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
+    """Every column of instruction names."""
+    hlo, used, assignment = parts.hlo, parts.used_values, parts.buffer_assignment
+    columns = {}
+    if hlo is not None:
+        # First, so that numbers follow the text's order: computation by computation.
+        columns["definitions"] = hlo.instructions["instruction"]
+        columns["operand"] = hlo.operands["operand"]
+        columns["operands"] = hlo.operands["instruction"]
+        columns["calls"] = hlo.calls["instruction"]
+    if parts.live_range is not None:
+        columns["schedule"] = parts.live_range.schedule["instruction"]
+    if used is not None:
+        columns["used_values"] = used.values["instruction"]
+        columns["positions"] = used.positions["instruction"]
+        columns["uses"] = used.uses["instruction"]
+    if assignment is not None:
+        columns["values"] = assignment.values["instruction"]
+    if parts.live_range is not None:
+        columns["ranges"] = parts.live_range.ranges["instruction"]
+    return columns
 
 
 def _values(parts: Parts, names: _Names) -> pa.Table:
     """All values, in order of their ids; sizes are null without BufferAssignment."""
     tables = []
     if parts.buffer_assignment is not None:
-        assigned = names.numbered(parts.buffer_assignment.values)
+        assigned = names.numbered(parts.buffer_assignment.values, "values")
         tables.append(assigned)
     if parts.used_values is not None:
-        used = names.numbered(parts.used_values.values)
+        used = names.numbered(parts.used_values.values, "used_values")
         if tables:
             known = pc.is_in(used["value_id"], value_set=tables[0]["value_id"].combine_chunks())
             used = used.filter(pc.invert(known))
@@ -181,7 +197,7 @@ def _live_ranges(
         )
 
     at = pc.index_in(
-        key(names.numbers(ranges["instruction"]), ranges["shape_index"]),
+        key(names.numbers["ranges"], ranges["shape_index"]),
         value_set=key(values["instruction_id"].combine_chunks(), values["shape_index"]),
     )
     found = pa.table(
@@ -279,37 +295,42 @@ def _instructions(parts: Parts, names: _Names) -> pa.Table:
         }
     )
     if parts.live_range is not None:
-        schedule = parts.live_range.schedule
-        at = pc.index_in(names.unique, value_set=schedule["instruction"].combine_chunks())
-        table = table.append_column("schedule_time", schedule["schedule_time"].take(at))
-    defined = _definitions(parts)
-    if defined is not None:
+        times = _first_rows(names.numbers["schedule"], len(table))
+        table = table.append_column(
+            "schedule_time", parts.live_range.schedule["schedule_time"].take(times)
+        )
+    if parts.hlo is not None:
+        defined = parts.hlo.instructions
+        at = _first_rows(names.numbers["definitions"], len(table))
+    elif parts.used_values is not None and len(parts.used_values.definitions):
+        # Used values repeat the definitions of HLO text.
+        defined = read_instructions(split_instructions(parts.used_values.definitions))
         at = pc.index_in(names.unique, value_set=defined["instruction"].combine_chunks())
-        for column in defined.column_names:
-            if column != "instruction":
-                table = table.append_column(column, defined[column].take(at))
+    else:
+        return table
+    for column in defined.column_names:
+        if column != "instruction":
+            table = table.append_column(column, defined[column].take(at))
     return table
 
 
-def _definitions(parts: Parts) -> pa.Table | None:
-    """The instructions' definitions: from HLO text, else as Used values repeats them."""
-    if parts.hlo is not None:
-        return parts.hlo.instructions
-    if parts.used_values is not None and len(parts.used_values.definitions):
-        return read_instructions(split_instructions(parts.used_values.definitions))
-    return None
+def _first_rows(numbers: pa.Int32Array, count: int) -> pa.Int64Array:
+    """Of each number up to `count`, the first row that has it; null if none has."""
+    rows = np.full(count, -1)
+    rows[numbers.to_numpy()[::-1]] = np.arange(len(numbers))[::-1]
+    return pa.array(rows, mask=rows < 0)
 
 
 def _hlo_tables(hlo: HloText, names: _Names) -> dict[str, pa.Table]:
     """The tables that only HLO text fills."""
-    operands = names.numbered(hlo.operands)
+    operands = names.numbered(hlo.operands, "operands")
     operand_at = operands.schema.get_field_index("operand")
     tables = {
         "computations": hlo.computations,
         "operands": operands.set_column(
-            operand_at, "operand_instruction_id", names.numbers(hlo.operands["operand"])
+            operand_at, "operand_instruction_id", names.numbers["operand"]
         ),
-        "calls": names.numbered(hlo.calls),
+        "calls": names.numbered(hlo.calls, "calls"),
         "stack_frames": hlo.stack_frames,
     }
     if hlo.entry_shapes is not None:

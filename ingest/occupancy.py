@@ -47,12 +47,15 @@ def changes(start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints]:
 
     Both ends of a life are inclusive: it is gone at `end` + 1.
     """
-    times = np.concatenate([start, end + 1])
-    deltas = np.concatenate([size, -size])
-    distinct, inverse = np.unique(times, return_inverse=True)
-    sums = np.zeros(len(distinct), np.int64)
-    np.add.at(sums, inverse, deltas)
-    return distinct, np.cumsum(sums)
+    return accumulated(np.concatenate([start, end + 1]), np.concatenate([size, -size]))
+
+
+def accumulated(times: Ints, deltas: Ints) -> tuple[Ints, Ints]:
+    """The distinct times in order, and the sum of all deltas up to each."""
+    order = np.argsort(times, kind="stable")
+    times, sums = times[order], np.cumsum(deltas[order])
+    last = np.append(times[1:] != times[:-1], True)[: len(times)]
+    return times[last], sums[last]
 
 
 def occupied_changes(extents: Extents) -> tuple[Ints, Ints]:
