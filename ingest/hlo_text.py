@@ -1,6 +1,7 @@
 """Reader of HLO text: the header, the computations, every instruction, the stack frames."""
 
 import re
+import string
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +58,7 @@ def read_hlo_text(lines: Lines) -> HloText:
     is_instruction = body.starting("  ")
     is_close = body.starting("}")
     is_open = body.ending("{") & ~is_instruction
-    is_frame_row = np.logical_or.reduce([body.starting(digit) for digit in "123456789"])
+    is_frame_row = np.logical_or.reduce([body.starting(digit) for digit in string.digits])
     is_frame_table = np.logical_or.reduce([body.equal(name) for name in FRAME_TABLES])
     other = ~(is_instruction | is_close | is_open | is_frame_row | is_frame_table | body.equal(""))
     if other.any():

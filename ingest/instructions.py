@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .lines import Lines, Mask, Positions, as_numpy, positions_of, slices
+from .lines import Bytes, Lines, Mask, Positions, as_numpy, positions_of, slices
 
 _PREFIXES = ("", "  ", "ROOT ", "  ROOT ")
 _OPCODE = r"^[a-z][a-z0-9\-]*$"
@@ -56,8 +56,9 @@ class InstructionLines:
     def attribute(self, name: str) -> tuple[Positions, Positions]:
         """The lines with `, NAME=`, by their index, and where in the bytes its value starts."""
         wanted = f"{name}=".encode()
-        found = self._commas[self._commas < len(self.lines.content) - len(wanted)]
-        for offset, byte in enumerate(wanted, start=1):
+        found = self._commas[self._after_commas == wanted[0]]
+        found = found[found < len(self.lines.content) - len(wanted)]
+        for offset, byte in enumerate(wanted[1:], start=2):
             found = found[self.lines.content[found + offset] == byte]
         owner = np.searchsorted(self.lines.starts, found, side="right") - 1
         rows, first = np.unique(owner, return_index=True)
@@ -69,6 +70,10 @@ class InstructionLines:
         found = self.spaces[self.lines.content[self.spaces - 1] == ord(",")]
         owner = np.searchsorted(self.lines.starts, found, side="right") - 1
         return found[(found > self.operands[owner]) & (found < self.lines.ends[owner])]
+
+    @cached_property
+    def _after_commas(self) -> Bytes:
+        return self.lines.content[self._commas + 1]
 
 
 def split_instructions(lines: Lines) -> InstructionLines:

@@ -65,25 +65,32 @@ class Lines:
 
     def starting(self, prefix: str) -> Mask:
         """Which lines start with `prefix`."""
-        return self._holding(prefix, self.starts)
-
-    def ending(self, suffix: str) -> Mask:
-        """Which lines end with `suffix`."""
-        return self._holding(suffix, self.ends - len(suffix.encode()))
-
-    def equal(self, text: str) -> Mask:
-        """Which lines are `text`."""
-        return self.starting(text) & (self.ends - self.starts == len(text.encode()))
-
-    def _holding(self, text: str, at: Positions) -> Mask:
-        """Which lines are as long as `text` and hold it at their position of `at`."""
-        wanted = text.encode()
-        found = np.flatnonzero(self.ends - self.starts >= len(wanted))
-        for offset, byte in enumerate(wanted):
-            found = found[self.content[at[found] + offset] == byte]
+        wanted = prefix.encode()
+        found = np.flatnonzero(self._first_bytes == wanted[0])
+        found = found[self._lengths[found] >= len(wanted)]
+        for offset, byte in enumerate(wanted[1:], start=1):
+            found = found[self.content[self.starts[found] + offset] == byte]
         mask = np.zeros(len(self), bool)
         mask[found] = True
         return mask
+
+    def ending(self, character: str) -> Mask:
+        """Which lines end with an ASCII character."""
+        return (self._lengths > 0) & (self.content[self.ends - 1] == ord(character))
+
+    def equal(self, text: str) -> Mask:
+        """Which lines are `text`."""
+        same_length = self._lengths == len(text.encode())
+        return same_length & self.starting(text) if text else same_length
+
+    @cached_property
+    def _lengths(self) -> Positions:
+        return self.ends - self.starts
+
+    @cached_property
+    def _first_bytes(self) -> Bytes:
+        """The first byte of each line; of an empty one that of its end."""
+        return self.content[np.minimum(self.starts, len(self.content) - 1)]
 
     def first(self) -> str:
         """The first line's text; empty if there is none."""
