@@ -7,6 +7,7 @@ from memory import memory
 from reingest import reingest
 from size import size
 from startup import startup
+from year import year
 
 if __name__ == "__main__":
-    measure([startup, large, jobs, reingest, size, memory])
+    measure([startup, large, jobs, reingest, size, memory, year])

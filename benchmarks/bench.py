@@ -34,6 +34,7 @@ class Bench:
     folder: Path
     dumps: Dumps
     rounds: int
+    modules: int
     nights: int
     workloads: int
     xprof: bool
@@ -69,12 +70,13 @@ def measure(benchmarks: Sequence[Callable[[Bench], list[Row]]]) -> None:
             Path(folder),
             lay_out(options.dumps, Path(folder, "dumps")),
             options.rounds,
+            options.modules,
             options.nights,
             options.workloads,
             options.xprof,
         )
         for benchmark in benchmarks:
-            print_note(f"{benchmark.__module__} …")
+            print_note(f"{benchmark.__name__} …")
             rows += benchmark(bench)
     print_rows(pa.Table.from_pylist([vars(row) for row in rows]), Format.markdown)
 
@@ -85,6 +87,7 @@ def _options() -> argparse.Namespace:
         "dumps", metavar="DUMPS", nargs="?", type=Path, default=_SAMPLES, help="see README.md"
     )
     parser.add_argument("--rounds", type=int, default=5, help="runs of each process")
+    parser.add_argument("--modules", type=int, default=10, help="modules of a folder of several")
     parser.add_argument("--nights", type=int, default=365, help="runs of the year")
     parser.add_argument("--workloads", type=int, default=100, help="workloads of the year")
     parser.add_argument(

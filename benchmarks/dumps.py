@@ -28,13 +28,14 @@ class Dumps:
     """What was laid out.
 
     `runs` are folders to ingest as a run each; `large` is that of the large module alone, by
-    default the largest of all; `warehouse` has them all.
+    default the largest of all. `warehouse` has everything, `large_warehouse` that one module.
     """
 
     runs: list[Path]
     large: Path
     modules: list[Module]
     warehouse: Path
+    large_warehouse: Path
 
 
 def lay_out(source: Path, target: Path) -> Dumps:
@@ -58,7 +59,9 @@ def lay_out(source: Path, target: Path) -> Dumps:
     if not large.exists():
         large.mkdir()
         link(modules[0], large)
-    return Dumps(runs, large, modules, warehouse)
+    large_warehouse = target / "large.duckdb"
+    memhouse("ingest", "--db", large_warehouse, large)
+    return Dumps(runs, large, modules, warehouse, large_warehouse)
 
 
 def link(module: Module, folder: Path, name: str | None = None) -> None:

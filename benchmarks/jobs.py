@@ -4,13 +4,12 @@ from bench import Bench, Row, measure, ratio_row, seconds
 from dumps import link
 from process import Finished, in_turn, memhouse
 
-_MODULES = 10
 _LIMIT = 0.6
 
 
 def jobs(bench: Bench) -> list[Row]:
     """Time the ingest of the largest modules besides the large one, with one job and two."""
-    chosen = bench.dumps.modules[1 : 1 + _MODULES]
+    chosen = bench.dumps.modules[1 : 1 + bench.modules]
     folder = bench.new_path("ten")
     for number, module in enumerate(chosen):
         workload = folder / f"{number:02}"

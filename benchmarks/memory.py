@@ -20,7 +20,7 @@ def memory(bench: Bench) -> list[Row]:
         bench.rounds,
         lambda: memhouse("ingest", "--db", bench.new_path("memory.duckdb"), bench.dumps.large),
     )
-    largest, *others = bench.dumps.modules[:11]
+    largest, *others = bench.dumps.modules[: 1 + bench.modules]
     peak = median(run.peak_bytes for run in alone)
     return [
         Row(

@@ -5,7 +5,6 @@ from pathlib import Path
 import zstandard
 from bench import Bench, Row, measure, verdict
 from dumps import read_files
-from process import memhouse
 
 _LIMIT = 1.0
 
@@ -13,9 +12,7 @@ _LIMIT = 1.0
 def size(bench: Bench) -> list[Row]:
     """Measure the warehouse of the large module, and that of everything."""
     dumps = bench.dumps
-    large = bench.new_path("large.duckdb")
-    memhouse("ingest", "--db", large, dumps.large)
-    everything = [*dumps.runs, dumps.large]
+    large, everything = dumps.large_warehouse, [*dumps.runs, dumps.large]
     return [
         *_rows("the large module", large, read_files(large, [dumps.large])),
         *_rows("everything", dumps.warehouse, read_files(dumps.warehouse, everything)),
