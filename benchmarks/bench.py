@@ -35,6 +35,7 @@ class Bench:
     dumps: Dumps
     rounds: int
     modules: int
+    copies: int
     nights: int
     workloads: int
     xprof: bool
@@ -71,6 +72,7 @@ def measure(benchmarks: Sequence[Callable[[Bench], list[Row]]]) -> None:
             lay_out(options.dumps, Path(folder, "dumps")),
             options.rounds,
             options.modules,
+            options.copies,
             options.nights,
             options.workloads,
             options.xprof,
@@ -88,6 +90,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=5, help="runs of each process")
     parser.add_argument("--modules", type=int, default=10, help="modules of a folder of several")
+    # Two at least: one module is read by one process, several by as many as there are.
+    parser.add_argument("--copies", type=int, default=2, help="copies of modules, for memory")
     parser.add_argument("--nights", type=int, default=365, help="runs of the year")
     parser.add_argument("--workloads", type=int, default=100, help="workloads of the year")
     parser.add_argument(

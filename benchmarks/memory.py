@@ -8,8 +8,7 @@ from dumps import Module, link
 from process import Finished, in_turn, memhouse
 
 _LIMIT_BYTES = 600e6
-# Two copies at least: a single module is read by one process, several by as many as there are.
-_FEW, _MANY = 2, 8
+_TIMES = 4
 # Not everything is the same from run to run: DuckDB's threads and Python's arenas.
 _GROWTH = 1.1
 
@@ -35,15 +34,16 @@ def memory(bench: Bench) -> list[Row]:
 
 def _growth(bench: Bench, modules: list[Module], name: str) -> Row:
     """The memory of all processes together, for a few copies of each module and for many."""
-    once, copied = (_copies(bench, modules, count) for count in (_FEW, _MANY))
+    few_copies, many_copies = bench.copies, _TIMES * bench.copies
+    first, second = (_copies(bench, modules, count) for count in (few_copies, many_copies))
     few, many = in_turn(
         max(1, bench.rounds // 2),
-        lambda: _ingest(bench, once),
-        lambda: _ingest(bench, copied),
+        lambda: _ingest(bench, first),
+        lambda: _ingest(bench, second),
     )
     before, after = (median(run.together_bytes for run in runs) for runs in (few, many))
     return Row(
-        f"memory of {_MANY} / {_FEW} copies of {name}, all processes together",
+        f"memory of {many_copies} / {few_copies} copies of {name}, all processes together",
         f"{after / before:.2f} ({after / 1e6:.0f} MB / {before / 1e6:.0f} MB)",
         verdict(after / before, _GROWTH, f"{_GROWTH:g}"),
     )
