@@ -33,11 +33,10 @@ lint: $(BIN)/memhouse
 docs: $(BIN)/memhouse
 	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
 
-# What benchmarks/README.md lists, on the dumps of your choice.
+# What benchmarks/README.md lists, on the dumps of your choice, as one table.
 DUMPS ?= tests/data/dumps
 bench: $(BIN)/memhouse
-	$(BIN)/python benchmarks/views.py $(DUMPS)
-	$(BIN)/python benchmarks/history.py
+	$(BIN)/python benchmarks/all.py $(DUMPS)
 
 clean:
 	rm -rf $(VENV) demo.duckdb

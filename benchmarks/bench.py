@@ -1,0 +1,100 @@
+"""What all benchmarks share: what they measure on, their options, and rows of the result."""
+
+import argparse
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+from dumps import Dumps, lay_out
+from process import Finished
+
+from memhouse.cli.options import Format
+from memhouse.cli.output import print_note, print_rows
+
+_SAMPLES = Path(__file__).parent.parent / "tests" / "data" / "dumps"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the result: what was measured, what came out, what should."""
+
+    what: str
+    measured: str
+    target: str = ""
+
+
+@dataclass
+class Bench:
+    """What a benchmark measures on and how: a temporary folder, the dumps, the options."""
+
+    folder: Path
+    dumps: Dumps
+    rounds: int
+    modules: int
+    copies: int
+    nights: int
+    workloads: int
+    xprof: bool
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def new_path(self, name: str) -> Path:
+        """A path in the temporary folder where nothing is yet."""
+        return self.folder / f"{next(self._numbers)}-{name}"
+
+
+def seconds(runs: Sequence[Finished]) -> float:
+    """The median of what the runs took."""
+    return median(run.seconds for run in runs)
+
+
+def verdict(value: float, limit: float, shown: str) -> str:
+    """A target, and whether the value meets it."""
+    return f"<= {shown}: {'met' if value <= limit else 'missed'}"
+
+
+def ratio_row(what: str, ratios: Sequence[float], limit: float, parts: str) -> Row:
+    """A row for the median of the rounds' ratios; `parts` says of what."""
+    ratio = median(ratios)
+    return Row(what, f"{ratio:.2f} ({parts})", verdict(ratio, limit, f"{limit:g}"))
+
+
+def measure(benchmarks: Sequence[Callable[[Bench], list[Row]]]) -> None:
+    """Run the benchmarks on what the command line says, and print their rows as one table."""
+    options = _options()
+    rows = []
+    with TemporaryDirectory(prefix="memhouse-bench-") as folder:
+        bench = Bench(
+            Path(folder),
+            lay_out(options.dumps, Path(folder, "dumps")),
+            options.rounds,
+            options.modules,
+            options.copies,
+            options.nights,
+            options.workloads,
+            options.xprof,
+        )
+        for benchmark in benchmarks:
+            print_note(f"{benchmark.__name__} …")
+            rows += benchmark(bench)
+    print_rows(pa.Table.from_pylist([vars(row) for row in rows]), Format.markdown)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "dumps", metavar="DUMPS", nargs="?", type=Path, default=_SAMPLES, help="see README.md"
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each process")
+    parser.add_argument("--modules", type=int, default=10, help="modules of a folder of several")
+    # Two at least: one module is read by one process, several by as many as there are.
+    parser.add_argument("--copies", type=int, default=2, help="copies of modules, for memory")
+    parser.add_argument("--nights", type=int, default=365, help="runs of the year")
+    parser.add_argument("--workloads", type=int, default=100, help="workloads of the year")
+    parser.add_argument(
+        "--no-xprof", dest="xprof", action="store_false", help="do not install or run XProf"
+    )
+    return parser.parse_args()

@@ -1,0 +1,127 @@
+"""Lays out the dumps to measure on, as XLA leaves them: folders of plain files."""
+
+import gzip
+import shutil
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import zstandard
+from process import memhouse
+
+import memhouse as library
+
+_ARCHIVE = ".tar.zst"
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module's files, and how many bytes memhouse reads of it."""
+
+    module_name: str
+    files: tuple[Path, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Dumps:
+    """What was laid out.
+
+    `runs` are folders to ingest as a run each; `large` is that of the large module alone, by
+    default the largest of all. `warehouse` has everything, `large_warehouse` that one module.
+    """
+
+    runs: list[Path]
+    large: Path
+    modules: list[Module]
+    warehouse: Path
+    large_warehouse: Path
+
+
+def lay_out(source: Path, target: Path) -> Dumps:
+    """Copy the runs of `source` to `target`, unpacked, and ingest them all.
+
+    Each folder in `source` is a run; of `nightly`, each folder in it. What lies in `large`,
+    an archive perhaps, is the large module.
+    """
+    runs = []
+    for folder in sorted(path for path in source.iterdir() if path.is_dir()):
+        copy = target / folder.name
+        _copy(folder, copy)
+        if folder.name == "nightly":
+            runs += sorted(copy.iterdir())
+        elif folder.name != "large":
+            runs.append(copy)
+    warehouse = target / "all.duckdb"
+    large = target / "large"
+    memhouse("ingest", "--db", warehouse, *runs, *([large] if large.exists() else []))
+    modules = _modules(warehouse)
+    if not large.exists():
+        large.mkdir()
+        link(modules[0], large)
+    large_warehouse = target / "large.duckdb"
+    memhouse("ingest", "--db", large_warehouse, large)
+    return Dumps(runs, large, modules, warehouse, large_warehouse)
+
+
+def link(module: Module, folder: Path, name: str | None = None) -> None:
+    """Give a folder the module's files, as links; under another `name` it is another module."""
+    for file in module.files:
+        called = file.name
+        if name is not None:
+            called = called.replace(f".{module.module_name}.", f".{name}.", 1)
+        (folder / called).symlink_to(file)
+
+
+def read_files(warehouse: Path, runs: list[Path]) -> list[Path]:
+    """The files that memhouse read of these runs."""
+    with library.open(warehouse, read_only=True) as opened:
+        found = opened.sql(_FILES).arrow().to_pylist()
+    sources = set(map(str, runs))
+    return [Path(row["source"], row["path"]) for row in found if row["source"] in sources]
+
+
+_FILES = """
+SELECT runs.source, dump_files.path, dump_files.bytes, dumps.dump_id, dumps.module_name,
+    dumps.module_id
+FROM dump_files
+INNER JOIN dumps ON dumps.dump_id = dump_files.dump_id
+INNER JOIN runs ON runs.run_id = dumps.run_id
+WHERE dump_files.bytes IS NOT NULL
+ORDER BY runs.run_at, dumps.dump_id, dump_files.path
+"""
+
+
+def _modules(warehouse: Path) -> list[Module]:
+    """Each different module once, the largest first."""
+    with library.open(warehouse, read_only=True) as opened:
+        rows = opened.sql(_FILES).arrow().to_pylist()
+    dumps: dict[int, list[dict[str, object]]] = {}
+    for row in rows:
+        dumps.setdefault(row["dump_id"], []).append(row)
+    once = {files[0]["module_id"]: files for files in dumps.values()}
+    modules = [
+        Module(
+            files[0]["module_name"],
+            tuple(Path(file["source"], file["path"]) for file in files),
+            sum(file["bytes"] for file in files),
+        )
+        for files in once.values()
+    ]
+    return sorted(modules, key=lambda module: module.bytes, reverse=True)
+
+
+def _copy(folder: Path, target: Path) -> None:
+    """Copy a folder, its archives and compressed files unpacked."""
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        copy = target / file.relative_to(folder)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.name.endswith(_ARCHIVE):
+            with file.open("rb") as raw:
+                stream = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(raw)
+                with tarfile.open(fileobj=stream, mode="r|") as tar:
+                    tar.extractall(copy.parent, filter="data")
+        elif file.suffix == ".gz":
+            copy.with_suffix("").write_bytes(gzip.decompress(file.read_bytes()))
+        else:
+            shutil.copyfile(file, copy)

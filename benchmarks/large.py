@@ -1,0 +1,47 @@
+"""Ingest of the large module beside XProf's memory viewer on the same module."""
+
+import shutil
+from pathlib import Path
+
+from bench import Bench, Row, measure, ratio_row, seconds
+from process import Finished, in_turn, memhouse, run
+from xprof_python import NotMeasuredError, xprof_python
+
+_LIMIT = 1.0
+_VIEWER = Path(__file__).parent / "viewer.py"
+
+
+def large(bench: Bench) -> list[Row]:
+    """Time `memhouse ingest` into a new warehouse, and XProf if it is there."""
+    what = "ingest of the large module / XProf's memory viewer"
+
+    def ours() -> Finished:
+        return memhouse("ingest", "--db", bench.new_path("large.duckdb"), bench.dumps.large)
+
+    try:
+        python = xprof_python(bench)
+        folder, module = _for_xprof(bench)
+        run(python, "-P", _VIEWER, folder, module, "check")
+    except NotMeasuredError as error:
+        (alone,) = in_turn(bench.rounds, ours)
+        return [Row(what, f"not measured: {error} (ingest alone: {seconds(alone):.2f} s)")]
+    mine, theirs = in_turn(bench.rounds, ours, lambda: run(python, "-P", _VIEWER, folder, module))
+    ratios = [a.seconds / b.seconds for a, b in zip(mine, theirs, strict=True)]
+    return [ratio_row(what, ratios, _LIMIT, f"{seconds(mine):.2f} s / {seconds(theirs):.2f} s")]
+
+
+def _for_xprof(bench: Bench) -> tuple[Path, str]:
+    """A folder as XProf wants it, an empty profile beside the module, and the module's name."""
+    found = sorted(bench.dumps.large.rglob("*.after_optimizations.hlo.pb"))
+    if not found:
+        raise NotMeasuredError("the large module has no .hlo.pb")
+    module = found[0].name.split(".")[1]
+    folder = bench.new_path("xprof")
+    folder.mkdir()
+    (folder / "host.xplane.pb").touch()
+    shutil.copyfile(found[0], folder / f"{module}.hlo_proto.pb")
+    return folder, module
+
+
+if __name__ == "__main__":
+    measure([large])

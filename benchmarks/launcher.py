@@ -1,0 +1,55 @@
+"""Runs one command and writes what it took to a file, as JSON.
+
+    python launcher.py FIGURES SAMPLE COMMAND...
+
+A process of its own, and a small one: Linux counts the memory of the process that starts a
+command into the command's own maximum.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter, sleep
+
+_SAMPLED_EVERY = 0.02
+
+
+def main(figures: str, sample: str, *command: str) -> None:
+    """Start the command, wait for it, and write its figures."""
+    start = perf_counter()
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
+    together = 0
+    if sample == "sample":
+        while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            together = max(together, _memory_of_session(child.pid))
+            sleep(_SAMPLED_EVERY)
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = perf_counter() - start
+    # ru_maxrss counts KiB, of the largest process among the command and its children.
+    result = {
+        "status": os.waitstatus_to_exitcode(status),
+        "seconds": seconds,
+        "peak_bytes": usage.ru_maxrss * 1024,
+        "together_bytes": together,
+    }
+    Path(figures).write_text(json.dumps(result))
+
+
+def _memory_of_session(session: int) -> int:
+    """What the command and all its children hold now; what they share counts once."""
+    total = 0
+    for folder in Path("/proc").iterdir():
+        # A process may end while we look at it.
+        with suppress(OSError, ValueError, IndexError):
+            stat = (folder / "stat").read_text().rpartition(")")[2].split()
+            if folder.name.isdigit() and int(stat[3]) == session:
+                rollup = (folder / "smaps_rollup").read_text()
+                total += 1024 * int(rollup.partition("\nPss:")[2].split()[0])
+    return total
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,73 @@
+"""Measures whole processes: what a user waits for, imports and all."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+_LAUNCHER = Path(__file__).parent / "launcher.py"
+MEMHOUSE = Path(sys.executable).parent / "memhouse"
+
+
+class ProcessError(Exception):
+    """A measured command that failed: its figures would say nothing."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a process took.
+
+    `peak_bytes` is of the largest process among it and its children; `together_bytes` of all
+    of them at one time, if they were sampled.
+    """
+
+    seconds: float
+    peak_bytes: int
+    together_bytes: int
+    output: str
+
+
+def run(*command: str | Path, sample: bool = False) -> Finished:
+    """Run a command to its end, `sample` its memory meanwhile. Raises ProcessError."""
+    environment = {key: value for key, value in os.environ.items() if key != "MEMHOUSE_DB"}
+    with TemporaryDirectory() as folder:
+        figures = Path(folder, "figures.json")
+        done = subprocess.run(
+            [
+                *(sys.executable, "-I", "-S", _LAUNCHER),
+                *(figures, "sample" if sample else "-", *command),
+            ],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        if not figures.exists():
+            raise ProcessError(f"{command[0]} did not start: {done.stderr}")
+        result = json.loads(figures.read_text())
+    if status := result.pop("status"):
+        words = " ".join(map(str, command[:3]))
+        raise ProcessError(f"{words}: exit status {status}: {done.stderr[-2000:]}{done.stdout}")
+    return Finished(**result, output=done.stdout)
+
+
+def memhouse(*arguments: str | Path, sample: bool = False) -> Finished:
+    """Run the `memhouse` command of this Python."""
+    return run(MEMHOUSE, *arguments, sample=sample)
+
+
+def in_turn(rounds: int, *works: Callable[[], Finished]) -> list[list[Finished]]:
+    """Run each of the works once a round; for each, what its runs took.
+
+    What is compared runs within the same seconds, and each goes first every other round: a
+    machine has slow minutes.
+    """
+    results: list[list[Finished]] = [[] for _ in works]
+    for number in range(rounds):
+        numbered = list(zip(works, results, strict=True))
+        for work, result in numbered if number % 2 == 0 else reversed(numbered):
+            result.append(work())
+    return results

@@ -1,0 +1,125 @@
+"""A year of nights: the history views over all of it, and the other views for one module."""
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import duckdb
+from bench import Bench, Row, measure, verdict
+from process import memhouse
+
+import memhouse as library
+from memhouse.queries.catalogue import public_views
+
+_HISTORY = ("trends", "regressions", "runs_summary")
+_HISTORY_MS = 100.0
+_MODULE_MS = 50.0
+# So many of the real programs, the largest ones; a folder of dumps has dozens of tiny ones.
+_FAMILIES = 25
+_HERE = Path(__file__).parent
+
+
+def year(bench: Bench) -> list[Row]:
+    """Make the year, let `memhouse verify` check it, and time the views."""
+    path = bench.new_path("year.duckdb")
+    _make(bench, path)
+    verified = memhouse("verify", "--db", path)
+    with library.open(path, read_only=True) as warehouse:
+        described = warehouse.sql(_DESCRIBED).arrow().to_pylist()[0]
+        rows = [
+            Row(
+                "the year: {runs} runs, {dumps:,} dumps, {modules} modules, {series} series "
+                "in {spaces} memory spaces".format(**described),
+                f"{path.stat().st_size / 1e6:.0f} MB, verified in {verified.seconds:.0f} s",
+            ),
+            *(
+                _row(bench, warehouse, view, f"`{view}` of the year", "", _HISTORY_MS)
+                for view in _HISTORY
+            ),
+        ]
+        for name, module_id in warehouse.sql(_CHOSEN).arrow().to_pylist()[0].items():
+            where = f"WHERE module_id = {module_id}"
+            rows += [
+                _row(
+                    bench, warehouse, view.name, f"`{view.name}`, {name} module", where, _MODULE_MS
+                )
+                for view in public_views().values()
+                if "module_id" in view.columns
+            ]
+    return rows
+
+
+def _make(bench: Bench, path: Path) -> None:
+    library.open(path).close()
+    with duckdb.connect(path) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, value in (
+            ("nights", bench.nights),
+            ("workloads", bench.workloads),
+            ("families", _FAMILIES),
+        ):
+            connection.execute(f"SET VARIABLE {name} = {value}")
+        connection.execute(f"ATTACH '{bench.dumps.warehouse}' AS real (READ_ONLY)")
+        connection.execute((_HERE / "year.sql").read_text())
+        template = (_HERE / "copy_module.sql").read_text()
+        for table, sizes in connection.execute(_OWNED).fetchall():
+            scaled = "".join(f", owned.{size} * factor AS {size}" for size in sizes or ())
+            connection.execute(template.format(table=table, scaled=scaled))
+
+
+def _row(
+    bench: Bench, warehouse: library.Warehouse, view: str, what: str, where: str, limit: float
+) -> Row:
+    query = f"SELECT * FROM {view} {where}"
+    count = len(warehouse.sql(query))
+    took = _milliseconds(bench.rounds, lambda: warehouse.sql(query))
+    return Row(what, f"{took:.1f} ms, {count:,} rows", verdict(took, limit, f"{limit:g} ms"))
+
+
+def _milliseconds(rounds: int, work: Callable[[], object]) -> float:
+    """The median time of several runs of `work`."""
+    times = []
+    for _ in range(rounds):
+        start = perf_counter()
+        work()
+        times.append(1000 * (perf_counter() - start))
+    return median(times)
+
+
+# The tables whose rows belong to a module, with the columns that are sizes or offsets.
+_OWNED = """
+SELECT table_name, LIST(column_name) FILTER (column_name LIKE '%\\_bytes' ESCAPE '\\')
+FROM duckdb_columns()
+WHERE database_name = 'real' AND NOT internal AND table_name <> 'dumps'
+    AND table_name IN (SELECT table_name FROM duckdb_tables() WHERE database_name = 'real')
+GROUP BY table_name
+HAVING BOOL_OR(column_name = 'module_id')
+"""
+_DESCRIBED = """
+SELECT
+    (SELECT COUNT(*) FROM runs) AS runs,
+    COUNT(*) AS dumps,
+    COUNT(DISTINCT module_id) AS modules,
+    COUNT(DISTINCT workload) AS series,
+    (
+        SELECT COUNT(DISTINCT (workload, memory_space))
+        FROM dumps INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
+    ) AS spaces
+FROM dumps
+"""
+_CHOSEN = """
+WITH sized AS (
+    SELECT module_id, ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, module_id) AS rank
+    FROM "values"
+    GROUP BY module_id
+)
+SELECT
+    ANY_VALUE(module_id) FILTER (rank = 1) AS largest,
+    ANY_VALUE(module_id) FILTER (rank = (SELECT (COUNT(*) + 1) // 2 FROM sized)) AS median
+FROM sized
+"""
+
+
+if __name__ == "__main__":
+    measure([year])
