@@ -37,7 +37,7 @@ class Bench:
     modules: int
     copies: int
     nights: int
-    workloads: int
+    series: int
     xprof: bool
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -74,7 +74,7 @@ def measure(benchmarks: Sequence[Callable[[Bench], list[Row]]]) -> None:
             options.modules,
             options.copies,
             options.nights,
-            options.workloads,
+            options.series,
             options.xprof,
         )
         for benchmark in benchmarks:
@@ -93,7 +93,7 @@ def _options() -> argparse.Namespace:
     # Two at least: one module is read by one process, several by as many as there are.
     parser.add_argument("--copies", type=int, default=2, help="copies of modules, for memory")
     parser.add_argument("--nights", type=int, default=365, help="runs of the year")
-    parser.add_argument("--workloads", type=int, default=100, help="workloads of the year")
+    parser.add_argument("--series", type=int, default=100, help="series of the year")
     parser.add_argument(
         "--no-xprof", dest="xprof", action="store_false", help="do not install or run XProf"
     )

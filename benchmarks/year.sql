@@ -1,6 +1,6 @@
 -- A year of runs made of real modules: what was dumped on which night, and with which module.
 --
--- Variables: nights, workloads, families. `real` is a warehouse of real modules, the current
+-- Variables: nights, series, families. `real` is a warehouse of real modules, the current
 -- one is new and gets the rows. `copied_module` is left for `copy_module.sql`. What varies
 -- comes from hashes, so that every year made is the same.
 
@@ -37,9 +37,16 @@ FROM largest
 QUALIFY family < getvariable('families');
 
 -- Some workloads come late, some vanish. Each changes its module three to six times.
+-- A workload has a series for each of its memory spaces: there are as many as make up `series`.
 CREATE TEMP TABLE planned AS
-WITH counted AS (
-    SELECT MAX(family) + 1 AS families FROM member
+WITH spaced AS (
+    SELECT member.family, COUNT(DISTINCT module_memory.memory_space) AS spaces
+    FROM member
+    INNER JOIN real.module_memory ON module_memory.module_id = member.module_id
+    GROUP BY member.family
+),
+counted AS (
+    SELECT COUNT(*) AS families FROM spaced
 )
 SELECT
     number,
@@ -49,8 +56,10 @@ SELECT
     CASE
         WHEN number % 10 = 7 THEN getvariable('nights') * 2 // 3 ELSE getvariable('nights')
     END AS end_night
-FROM range(getvariable('workloads')) AS workloads (number)
-CROSS JOIN counted;
+FROM range(getvariable('series')) AS workloads (number)
+CROSS JOIN counted
+INNER JOIN spaced ON spaced.family = number % families
+QUALIFY SUM(spaces) OVER (ORDER BY number) <= getvariable('series');
 
 -- A version's module is a member of the family with all sizes times a factor; a fourth version
 -- goes back to the one before the last, as a change that is taken back does.

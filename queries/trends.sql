@@ -79,151 +79,202 @@ WITH ordered_runs AS (
     FROM runs
 ),
 
+-- Windows carry numbers only: signatures of 60 KB made a year of 100 series take seconds.
+signatures AS (
+    SELECT
+        module_id,
+        CASE
+            WHEN entry_signature IS NOT NULL
+                THEN MIN(module_id) OVER (PARTITION BY entry_signature)
+        END AS signature_id
+    FROM modules
+),
+
 dumped AS (
     SELECT
-        dumps.run_id,
-        ordered_runs.run_at,
-        ordered_runs.run_number,
+        dumps.dump_id,
         dumps.workload,
         dumps.module_name,
         dumps.platform,
         dumps.occurrence,
         COALESCE(module_memory.memory_space, 0) AS memory_space,
-        dumps.status,
-        dumps.oom,
-        dumps.dump_id,
         dumps.module_id,
-        dumps.compiler,
-        dumps.flags_id,
-        modules.entry_signature,
-        module_memory.peak_bytes IS NOT NULL AS has_figures,
-        module_memory.peak_bytes,
-        module_memory.total_bytes,
-        module_memory.argument_bytes,
-        module_memory.output_bytes,
-        module_memory.alias_bytes,
-        module_memory.constant_bytes,
-        module_memory.thread_local_bytes,
-        module_memory.temp_bytes,
-        module_memory.fragmentation_bytes,
-        module_memory.padding_bytes
+        ordered_runs.run_number,
+        module_memory.peak_bytes IS NOT NULL AS has_figures
     FROM dumps
     INNER JOIN ordered_runs ON ordered_runs.run_id = dumps.run_id
-    LEFT JOIN modules ON modules.module_id = dumps.module_id
     LEFT JOIN module_memory ON module_memory.module_id = dumps.module_id
+),
+
+series AS (
+    SELECT
+        workload,
+        module_name,
+        platform,
+        occurrence,
+        memory_space,
+        MAX(run_number) AS last_run_number,
+        ROW_NUMBER() OVER (
+            ORDER BY workload, module_name, platform, occurrence, memory_space
+        ) AS series_id
+    FROM dumped
+    GROUP BY workload, module_name, platform, occurrence, memory_space
+),
+
+nights AS (
+    SELECT
+        series.series_id,
+        series.last_run_number,
+        dumped.memory_space,
+        dumped.dump_id,
+        dumped.module_id,
+        dumped.run_number,
+        dumped.has_figures,
+        LAG(dumped.dump_id) OVER (
+            PARTITION BY series.series_id, dumped.has_figures ORDER BY dumped.run_number
+        ) AS previous_dump_id,
+        LAG(dumped.module_id) OVER (
+            PARTITION BY series.series_id, dumped.has_figures ORDER BY dumped.run_number
+        ) AS previous_module_id
+    FROM dumped
+    INNER JOIN series
+        ON series.workload = dumped.workload
+        AND series.module_name = dumped.module_name
+        AND series.platform IS NOT DISTINCT FROM dumped.platform
+        AND series.occurrence = dumped.occurrence
+        AND series.memory_space = dumped.memory_space
+),
+
+-- Only a night with another module than the one before can be the best so far.
+steps AS (
+    SELECT
+        nights.series_id,
+        nights.run_number,
+        MIN(module_memory.peak_bytes) OVER so_far AS peak_bytes_best,
+        MIN(module_memory.total_bytes) OVER so_far AS total_bytes_best,
+        MIN(module_memory.argument_bytes) OVER so_far AS argument_bytes_best,
+        MIN(module_memory.output_bytes) OVER so_far AS output_bytes_best,
+        MIN(module_memory.alias_bytes) OVER so_far AS alias_bytes_best,
+        MIN(module_memory.constant_bytes) OVER so_far AS constant_bytes_best,
+        MIN(module_memory.thread_local_bytes) OVER so_far AS thread_local_bytes_best,
+        MIN(module_memory.temp_bytes) OVER so_far AS temp_bytes_best,
+        MIN(module_memory.fragmentation_bytes) OVER so_far AS fragmentation_bytes_best,
+        MIN(module_memory.padding_bytes) OVER so_far AS padding_bytes_best
+    FROM nights
+    INNER JOIN module_memory
+        ON module_memory.module_id = nights.module_id
+        AND module_memory.memory_space = nights.memory_space
+    WHERE
+        nights.has_figures
+        AND (nights.previous_module_id IS NULL OR nights.previous_module_id <> nights.module_id)
+    WINDOW so_far AS (PARTITION BY nights.series_id ORDER BY nights.run_number)
 ),
 
 compared AS (
     SELECT
         *,
-        LAG(run_id) OVER series AS previous_run_id,
-        LAG(run_number) OVER series AS previous_run_number,
-        LAG(module_id) OVER series AS previous_module_id,
-        LAG(entry_signature) OVER series AS previous_signature,
-        LAG(compiler) OVER series AS previous_compiler,
-        LAG(flags_id) OVER series AS previous_flags_id,
-        LEAD(run_id) OVER nights IS NULL AS is_last,
-        LAG(peak_bytes) OVER series AS peak_bytes_previous,
-        MIN(peak_bytes) OVER series AS peak_bytes_best,
-        LAG(total_bytes) OVER series AS total_bytes_previous,
-        MIN(total_bytes) OVER series AS total_bytes_best,
-        LAG(argument_bytes) OVER series AS argument_bytes_previous,
-        MIN(argument_bytes) OVER series AS argument_bytes_best,
-        LAG(output_bytes) OVER series AS output_bytes_previous,
-        MIN(output_bytes) OVER series AS output_bytes_best,
-        LAG(alias_bytes) OVER series AS alias_bytes_previous,
-        MIN(alias_bytes) OVER series AS alias_bytes_best,
-        LAG(constant_bytes) OVER series AS constant_bytes_previous,
-        MIN(constant_bytes) OVER series AS constant_bytes_best,
-        LAG(thread_local_bytes) OVER series AS thread_local_bytes_previous,
-        MIN(thread_local_bytes) OVER series AS thread_local_bytes_best,
-        LAG(temp_bytes) OVER series AS temp_bytes_previous,
-        MIN(temp_bytes) OVER series AS temp_bytes_best,
-        LAG(fragmentation_bytes) OVER series AS fragmentation_bytes_previous,
-        MIN(fragmentation_bytes) OVER series AS fragmentation_bytes_best,
-        LAG(padding_bytes) OVER series AS padding_bytes_previous,
-        MIN(padding_bytes) OVER series AS padding_bytes_best
-    FROM dumped
-    WINDOW
-        nights AS (
-            PARTITION BY workload, module_name, platform, occurrence, memory_space
+        MAX(
+            CASE
+                WHEN previous_module_id IS NULL OR previous_module_id <> module_id
+                    THEN run_number
+            END
+        ) OVER (
+            PARTITION BY series_id, has_figures
             ORDER BY run_number
-        ),
-        series AS (
-            PARTITION BY
-                workload, module_name, platform, occurrence, memory_space, has_figures
-            ORDER BY run_number
-        )
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS step_run_number
+    FROM nights
 )
 
 SELECT
-    run_id,
-    run_at,
-    workload,
-    module_name,
-    platform,
-    occurrence,
-    memory_space,
-    status,
-    oom,
-    CASE WHEN has_figures THEN previous_run_id END AS previous_run_id,
-    CASE WHEN has_figures THEN run_number - previous_run_number - 1 END AS missed_runs,
-    is_last,
-    CASE WHEN is_last THEN (SELECT COUNT(*) FROM runs) - run_number END AS runs_since,
-    module_id <> previous_module_id AS content_changed,
-    entry_signature <> previous_signature AS signature_changed,
-    compiler <> previous_compiler AS compiler_changed,
-    flags_id <> previous_flags_id AS flags_changed,
-    dump_id,
-    module_id,
-    peak_bytes,
-    peak_bytes_previous,
-    peak_bytes - peak_bytes_previous AS peak_bytes_change,
-    100.0 * (peak_bytes - peak_bytes_previous) / NULLIF(peak_bytes_previous, 0) AS peak_bytes_change_pct,
-    peak_bytes_best,
-    total_bytes,
-    total_bytes_previous,
-    total_bytes - total_bytes_previous AS total_bytes_change,
-    100.0 * (total_bytes - total_bytes_previous) / NULLIF(total_bytes_previous, 0) AS total_bytes_change_pct,
-    total_bytes_best,
-    argument_bytes,
-    argument_bytes_previous,
-    argument_bytes - argument_bytes_previous AS argument_bytes_change,
-    100.0 * (argument_bytes - argument_bytes_previous) / NULLIF(argument_bytes_previous, 0) AS argument_bytes_change_pct,
-    argument_bytes_best,
-    output_bytes,
-    output_bytes_previous,
-    output_bytes - output_bytes_previous AS output_bytes_change,
-    100.0 * (output_bytes - output_bytes_previous) / NULLIF(output_bytes_previous, 0) AS output_bytes_change_pct,
-    output_bytes_best,
-    alias_bytes,
-    alias_bytes_previous,
-    alias_bytes - alias_bytes_previous AS alias_bytes_change,
-    100.0 * (alias_bytes - alias_bytes_previous) / NULLIF(alias_bytes_previous, 0) AS alias_bytes_change_pct,
-    alias_bytes_best,
-    constant_bytes,
-    constant_bytes_previous,
-    constant_bytes - constant_bytes_previous AS constant_bytes_change,
-    100.0 * (constant_bytes - constant_bytes_previous) / NULLIF(constant_bytes_previous, 0) AS constant_bytes_change_pct,
-    constant_bytes_best,
-    thread_local_bytes,
-    thread_local_bytes_previous,
-    thread_local_bytes - thread_local_bytes_previous AS thread_local_bytes_change,
-    100.0 * (thread_local_bytes - thread_local_bytes_previous) / NULLIF(thread_local_bytes_previous, 0) AS thread_local_bytes_change_pct,
-    thread_local_bytes_best,
-    temp_bytes,
-    temp_bytes_previous,
-    temp_bytes - temp_bytes_previous AS temp_bytes_change,
-    100.0 * (temp_bytes - temp_bytes_previous) / NULLIF(temp_bytes_previous, 0) AS temp_bytes_change_pct,
-    temp_bytes_best,
-    fragmentation_bytes,
-    fragmentation_bytes_previous,
-    fragmentation_bytes - fragmentation_bytes_previous AS fragmentation_bytes_change,
-    100.0 * (fragmentation_bytes - fragmentation_bytes_previous) / NULLIF(fragmentation_bytes_previous, 0) AS fragmentation_bytes_change_pct,
-    fragmentation_bytes_best,
-    padding_bytes,
-    padding_bytes_previous,
-    padding_bytes - padding_bytes_previous AS padding_bytes_change,
-    100.0 * (padding_bytes - padding_bytes_previous) / NULLIF(padding_bytes_previous, 0) AS padding_bytes_change_pct,
-    padding_bytes_best
+    dumps.run_id,
+    ordered_runs.run_at,
+    dumps.workload,
+    dumps.module_name,
+    dumps.platform,
+    dumps.occurrence,
+    compared.memory_space,
+    dumps.status,
+    dumps.oom,
+    CASE WHEN compared.has_figures THEN previous_dump.run_id END AS previous_run_id,
+    CASE
+        WHEN compared.has_figures THEN compared.run_number - previous_run.run_number - 1
+    END AS missed_runs,
+    compared.run_number = compared.last_run_number AS is_last,
+    CASE
+        WHEN compared.run_number = compared.last_run_number
+            THEN (SELECT COUNT(*) FROM runs) - compared.run_number
+    END AS runs_since,
+    dumps.module_id <> previous_dump.module_id AS content_changed,
+    signatures.signature_id <> previous_signature.signature_id AS signature_changed,
+    dumps.compiler <> previous_dump.compiler AS compiler_changed,
+    dumps.flags_id <> previous_dump.flags_id AS flags_changed,
+    dumps.dump_id,
+    dumps.module_id,
+    now.peak_bytes,
+    previous.peak_bytes AS peak_bytes_previous,
+    now.peak_bytes - previous.peak_bytes AS peak_bytes_change,
+    100.0 * (now.peak_bytes - previous.peak_bytes) / NULLIF(previous.peak_bytes, 0) AS peak_bytes_change_pct,
+    best.peak_bytes_best,
+    now.total_bytes,
+    previous.total_bytes AS total_bytes_previous,
+    now.total_bytes - previous.total_bytes AS total_bytes_change,
+    100.0 * (now.total_bytes - previous.total_bytes) / NULLIF(previous.total_bytes, 0) AS total_bytes_change_pct,
+    best.total_bytes_best,
+    now.argument_bytes,
+    previous.argument_bytes AS argument_bytes_previous,
+    now.argument_bytes - previous.argument_bytes AS argument_bytes_change,
+    100.0 * (now.argument_bytes - previous.argument_bytes) / NULLIF(previous.argument_bytes, 0) AS argument_bytes_change_pct,
+    best.argument_bytes_best,
+    now.output_bytes,
+    previous.output_bytes AS output_bytes_previous,
+    now.output_bytes - previous.output_bytes AS output_bytes_change,
+    100.0 * (now.output_bytes - previous.output_bytes) / NULLIF(previous.output_bytes, 0) AS output_bytes_change_pct,
+    best.output_bytes_best,
+    now.alias_bytes,
+    previous.alias_bytes AS alias_bytes_previous,
+    now.alias_bytes - previous.alias_bytes AS alias_bytes_change,
+    100.0 * (now.alias_bytes - previous.alias_bytes) / NULLIF(previous.alias_bytes, 0) AS alias_bytes_change_pct,
+    best.alias_bytes_best,
+    now.constant_bytes,
+    previous.constant_bytes AS constant_bytes_previous,
+    now.constant_bytes - previous.constant_bytes AS constant_bytes_change,
+    100.0 * (now.constant_bytes - previous.constant_bytes) / NULLIF(previous.constant_bytes, 0) AS constant_bytes_change_pct,
+    best.constant_bytes_best,
+    now.thread_local_bytes,
+    previous.thread_local_bytes AS thread_local_bytes_previous,
+    now.thread_local_bytes - previous.thread_local_bytes AS thread_local_bytes_change,
+    100.0 * (now.thread_local_bytes - previous.thread_local_bytes) / NULLIF(previous.thread_local_bytes, 0) AS thread_local_bytes_change_pct,
+    best.thread_local_bytes_best,
+    now.temp_bytes,
+    previous.temp_bytes AS temp_bytes_previous,
+    now.temp_bytes - previous.temp_bytes AS temp_bytes_change,
+    100.0 * (now.temp_bytes - previous.temp_bytes) / NULLIF(previous.temp_bytes, 0) AS temp_bytes_change_pct,
+    best.temp_bytes_best,
+    now.fragmentation_bytes,
+    previous.fragmentation_bytes AS fragmentation_bytes_previous,
+    now.fragmentation_bytes - previous.fragmentation_bytes AS fragmentation_bytes_change,
+    100.0 * (now.fragmentation_bytes - previous.fragmentation_bytes) / NULLIF(previous.fragmentation_bytes, 0) AS fragmentation_bytes_change_pct,
+    best.fragmentation_bytes_best,
+    now.padding_bytes,
+    previous.padding_bytes AS padding_bytes_previous,
+    now.padding_bytes - previous.padding_bytes AS padding_bytes_change,
+    100.0 * (now.padding_bytes - previous.padding_bytes) / NULLIF(previous.padding_bytes, 0) AS padding_bytes_change_pct,
+    best.padding_bytes_best
 FROM compared
+INNER JOIN dumps ON dumps.dump_id = compared.dump_id
+INNER JOIN ordered_runs ON ordered_runs.run_number = compared.run_number
+LEFT JOIN signatures ON signatures.module_id = compared.module_id
+LEFT JOIN module_memory AS now
+    ON now.module_id = compared.module_id AND now.memory_space = compared.memory_space
+LEFT JOIN dumps AS previous_dump ON previous_dump.dump_id = compared.previous_dump_id
+LEFT JOIN ordered_runs AS previous_run ON previous_run.run_id = previous_dump.run_id
+LEFT JOIN signatures AS previous_signature
+    ON previous_signature.module_id = compared.previous_module_id
+LEFT JOIN module_memory AS previous
+    ON previous.module_id = compared.previous_module_id
+    AND previous.memory_space = compared.memory_space
+LEFT JOIN steps AS best
+    ON best.series_id = compared.series_id
+    AND best.run_number = compared.step_run_number
+    AND compared.has_figures

@@ -36,7 +36,7 @@ def table():
         "--modules=2",
         "--copies=1",
         "--nights=10",
-        "--workloads=5",
+        "--series=5",
         "--no-xprof",
     ]
     done = subprocess.run(
