@@ -102,17 +102,19 @@ class Warehouse:
         `at` with no time zone is UTC. What is wrong with single files is in the summary's
         problems, and in `dump_files`.
         """
+        from .ingest.parallel import Readers
         from .ingest.run import ingest
 
-        return ingest(
-            self._engine,
-            Path(path),
-            tool_version=__version__,
-            run_id=run,
-            run_at=at,
-            labels=dict(labels or {}),
-            jobs=jobs,
-        )
+        with Readers(jobs) as readers:
+            return ingest(
+                self._engine,
+                Path(path),
+                tool_version=__version__,
+                readers=readers,
+                run_id=run,
+                run_at=at,
+                labels=dict(labels or {}),
+            )
 
     def close(self) -> None:
         """Let go of the database file."""

@@ -38,7 +38,7 @@ def ingest(
         typer.Option(metavar="KEY=VALUE", help="Label the run, for example branch=main."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Read with so many processes.")
+        int, typer.Option("--jobs", "-j", min=1, help="Read with so many processors.")
     ] = os.cpu_count() or 1,
 ) -> None:
     """Ingest XLA's memory dumps, each PATH as one run.
@@ -50,6 +50,7 @@ def ingest(
     run_at = parse_time(at, "--at")
     labels = _parse_labels(label or [])
     from ..ingest.lines import use_quick_memory
+    from ..ingest.parallel import Readers
     from ..ingest.run import ingest as ingest_path
     from .human import human_bytes
     from .output import print_error, print_note
@@ -62,7 +63,7 @@ def ingest(
         raise typer.Exit(1)
     use_quick_memory()
     unreadable = False
-    with writing(db) as engine:
+    with writing(db) as engine, Readers(jobs) as readers:
         for path, name in zip(paths, names, strict=True):
             start = perf_counter()
             with _progress(name) as progress:
@@ -70,10 +71,10 @@ def ingest(
                     engine,
                     path,
                     tool_version=__version__,
+                    readers=readers,
                     run_id=name,
                     run_at=run_at,
                     labels=labels,
-                    jobs=jobs,
                     progress=progress,
                 )
             for problem in summary.problems:

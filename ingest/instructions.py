@@ -51,7 +51,8 @@ class InstructionLines:
     def has_opcode(self, opcodes: list[str]) -> Mask:
         """Which lines have one of these opcodes."""
         chosen = pc.is_in(self.opcodes.dictionary, value_set=pa.array(opcodes, pa.large_string()))
-        return as_numpy(chosen)[self.opcodes.indices.to_numpy()]
+        has: Mask = as_numpy(chosen)[self.opcodes.indices.to_numpy()]
+        return has
 
     def attribute(self, name: str) -> tuple[Positions, Positions]:
         """The lines with `, NAME=`, by their index, and where in the bytes its value starts."""
@@ -69,7 +70,9 @@ class InstructionLines:
         """The spaces behind a comma that follows the operands' parenthesis."""
         found = self.spaces[self.lines.content[self.spaces - 1] == ord(",")]
         owner = np.searchsorted(self.lines.starts, found, side="right") - 1
-        return found[(found > self.operands[owner]) & (found < self.lines.ends[owner])]
+        behind = (found > self.operands[owner]) & (found < self.lines.ends[owner])
+        commas: Positions = found[behind]
+        return commas
 
     @cached_property
     def _after_commas(self) -> Bytes:

@@ -76,11 +76,12 @@ class Lines:
 
     def ending(self, character: str) -> Mask:
         """Which lines end with an ASCII character."""
-        return (self._lengths > 0) & (self.content[self.ends - 1] == ord(character))
+        ends: Mask = self.content[self.ends - 1] == ord(character)
+        return ends & (self._lengths > 0)
 
     def equal(self, text: str) -> Mask:
         """Which lines are `text`."""
-        same_length = self._lengths == len(text.encode())
+        same_length: Mask = self._lengths == len(text.encode())
         return same_length & self.starting(text) if text else same_length
 
     @cached_property

@@ -66,9 +66,10 @@ class DumpOutcome:
     module: Module | None = None
 
 
-def read_dump(dump: Dump, known_modules: Set[int]) -> DumpOutcome:
+def read_dump(dump: Dump, known_modules: Set[int], *, beside: bool = False) -> DumpOutcome:
     """Read a dump; a module whose id is in `known_modules` is hashed and no more.
 
+    With `beside`, HLO text is read in a thread beside the other files.
     Never raises DumpError: what is wrong with a file is in its outcome.
     """
     files, texts = _read_files(dump)
@@ -78,7 +79,7 @@ def read_dump(dump: Dump, known_modules: Set[int]) -> DumpOutcome:
     module_id = _module_id(module_name, outcomes)
     outcome = DumpOutcome(dump, OK, module_id, module_name, files, settings)
     if module_id not in known_modules:
-        _judge(outcome, _read_parts(texts, outcomes), outcomes)
+        _judge(outcome, _read_parts(texts, outcomes, beside), outcomes)
     elif any(file.status != OK for file in files):
         outcome.status = PARTIAL
     return outcome
@@ -160,18 +161,18 @@ _PART_OF_KIND = {
 }
 
 
-def _read_parts(texts: dict[str, bytes], outcomes: dict[str, FileOutcome]) -> Parts:
+def _read_parts(texts: dict[str, bytes], outcomes: dict[str, FileOutcome], beside: bool) -> Parts:
     """Read each file as far as it can be read; what is wrong goes to its outcome."""
     hlo_kind = kinds.HLO if kinds.HLO in texts else kinds.OOM_HLO
-    with ThreadPoolExecutor(1) as beside:
-        # HLO text is nearly half of the work, and Arrow works without Python's lock.
-        hlo = beside.submit(_read_hlo, hlo_kind, texts, outcomes)
+    with ThreadPoolExecutor(1) as thread:
+        # HLO text is half of the work, and Arrow and numpy work without Python's lock.
+        hlo = thread.submit(_read_hlo, hlo_kind, texts, outcomes) if beside else None
         # Used values repeat the definitions of HLO text: they are of use only without it.
         parts = _read_assignment(texts, outcomes, definitions=hlo_kind not in texts)
         if kinds.USAGE_REPORT in texts:
             with _recording(outcomes[kinds.USAGE_REPORT]):
                 parts.space_names = read_usage_report(whole_lines(texts[kinds.USAGE_REPORT]))
-    parts.hlo = hlo.result()
+        parts.hlo = hlo.result() if hlo else _read_hlo(hlo_kind, texts, outcomes)
     if parts.hlo is None and hlo_kind in texts:
         again = _read_assignment(texts, outcomes, definitions=True)
         parts.used_values = again.used_values

@@ -1,8 +1,7 @@
-"""Ingests one path as one run: find, read in parallel, write as it comes in."""
+"""Ingests one path as one run: find, read, write as it comes in."""
 
 import re
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,14 +12,14 @@ import sqlalchemy as sa
 from ..schema.delete import delete_modules
 from ..schema.tables import compiler_flags, dumps, modules
 from .discover import Dump, find_dumps, is_wanted
-from .lines import use_quick_memory
-from .read_dump import OK, DumpOutcome, FileOutcome, hash64, read_dump
+from .parallel import Readers
+from .read_dump import OK, DumpOutcome, FileOutcome, hash64
 from .sources import open_source, source_name
 from .write import write_dumps, write_run
 
 # Rows wait in memory until so many bytes have come together: a transaction for each small
 # module would cost more than reading it.
-_BATCH_BYTES = 64 << 20
+_BATCH_BYTES = 32 << 20
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?(?!\d)")
 
 
@@ -48,10 +47,10 @@ def ingest(
     path: Path,
     *,
     tool_version: str,
+    readers: Readers,
     run_id: str | None = None,
     run_at: datetime | None = None,
     labels: dict[str, str] | None = None,
-    jobs: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Ingest the dumps under `path` (a folder, file or archive) as one run.
@@ -82,7 +81,7 @@ def ingest(
                 tool_version=tool_version,
                 labels=labels or {},
             )
-        _read_and_write(engine, summary, path, found, jobs, progress)
+        _read_and_write(engine, summary, path, found, readers, progress)
     return summary
 
 
@@ -110,7 +109,7 @@ def _read_and_write(
     summary: Summary,
     path: Path,
     found: list[Dump],
-    jobs: int,
+    readers: Readers,
     progress: Callable[[int, int], None],
 ) -> None:
     with engine.connect() as connection:
@@ -140,7 +139,7 @@ def _read_and_write(
         for written in (batch, waiting, new_flags):
             written.clear()
 
-    for outcome, size in zip(_outcomes(found, complete, jobs), sizes, strict=True):
+    for outcome, size in zip(readers.read(found, complete), sizes, strict=True):
         row = _dump_row(summary.run_id, outcome)
         _count(summary, path, outcome)
         if there.get(row["dump_id"]) == row and outcome.status == OK:
@@ -163,36 +162,6 @@ def _read_and_write(
             write()
     if batch:
         write()
-
-
-def _outcomes(found: list[Dump], known: set[int], jobs: int) -> Iterator[DumpOutcome]:
-    """Each dump read, in order; with several jobs, by that many processes."""
-    if min(jobs, len(found)) < 2:
-        for dump in found:
-            yield read_dump(dump, known)
-        return
-    with ProcessPoolExecutor(jobs, initializer=_remember, initargs=(known,)) as pool:
-        # Only so many ahead: what is read but not yet written is held in memory.
-        ahead: list[Future[DumpOutcome]] = []
-        for dump in found:
-            ahead.append(pool.submit(_read_known, dump))
-            if len(ahead) > 2 * jobs:
-                yield ahead.pop(0).result()
-        for future in ahead:
-            yield future.result()
-
-
-_known: set[int] = set()
-
-
-def _remember(known: set[int]) -> None:
-    global _known
-    _known = known
-    use_quick_memory()
-
-
-def _read_known(dump: Dump) -> DumpOutcome:
-    return read_dump(dump, _known)
 
 
 def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:

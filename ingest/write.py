@@ -107,7 +107,7 @@ def _table(table: sa.Table, rows: list[dict[str, object]]) -> pa.Table:
 
 def _insert(connection: sa.Connection, name: str, rows: pa.Table) -> None:
     columns = "*"
-    if "_long_shape" in metadata.tables[name].c:
+    if "shape" in rows.column_names and "_long_shape" in metadata.tables[name].c:
         columns = f"""* EXCLUDE shape,
             CASE WHEN strlen(shape) <= {SHORT_TEXT_BYTES} THEN shape END AS _short_shape,
             CASE WHEN strlen(shape) > {SHORT_TEXT_BYTES} THEN [shape] END AS _long_shape"""

@@ -13,6 +13,7 @@ import pytest
 
 from memhouse.cli.warehouse import reading, writing
 from memhouse.ingest.lines import Lines, split_lines
+from memhouse.ingest.parallel import Readers
 from memhouse.ingest.run import Summary, ingest
 from memhouse.ingest.sections import split_sections
 from memhouse.schema.warehouse import driver
@@ -76,10 +77,12 @@ def run_memhouse(
     )
 
 
-def fill(db: Path, *paths: Path, **options: Any) -> list[Summary]:
+def fill(db: Path, *paths: Path, jobs: int = 1, **options: Any) -> list[Summary]:
     """Ingest the paths into a warehouse; what became of each."""
-    with writing(str(db)) as engine:
-        return [ingest(engine, path, tool_version="test", **options) for path in paths]
+    with writing(str(db)) as engine, Readers(jobs) as readers:
+        return [
+            ingest(engine, path, tool_version="test", readers=readers, **options) for path in paths
+        ]
 
 
 def rows(db: Path, query: str) -> list[tuple[Any, ...]]:
