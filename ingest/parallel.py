@@ -4,12 +4,12 @@ import multiprocessing
 import os
 import threading
 from collections import deque
-from collections.abc import Iterator, Set
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Set
+from concurrent.futures import ProcessPoolExecutor
 
 from .discover import Dump
 from .lines import use_quick_memory
-from .read_dump import DumpOutcome, read_dump
+from .read_dump import DumpOutcome, read_dump, recognise
 
 
 class Readers:
@@ -37,13 +37,23 @@ class Readers:
                 yield read_dump(dump, known, beside=self._jobs > 1)
             return
         # Only so many ahead: what is read but not yet written is held in memory.
-        ahead: deque[Future[DumpOutcome]] = deque()
+        ahead: deque[Callable[[], DumpOutcome]] = deque()
         for dump in found:
-            ahead.append(self._pool.submit(read_dump, dump, known))
+            ahead.append(self._begin(dump, known))
             if len(ahead) > self._jobs + 1:
-                yield ahead.popleft().result()
+                yield ahead.popleft()()
         while ahead:
-            yield ahead.popleft().result()
+            yield ahead.popleft()()
+
+    def _begin(self, dump: Dump, known: Set[int]) -> Callable[[], DumpOutcome]:
+        """Begin to read a dump; what is returned waits for the outcome."""
+        assert self._pool is not None
+        # To hash a dump takes less than to send it to another process, and most of a night's
+        # are known.
+        outcome = recognise(dump, known) if known else None
+        if outcome is not None:
+            return lambda: outcome
+        return self._pool.submit(read_dump, dump, frozenset()).result
 
 
 def _prepare() -> None:

@@ -72,17 +72,34 @@ def read_dump(dump: Dump, known_modules: Set[int], *, beside: bool = False) -> D
     With `beside`, HLO text is read in a thread beside the other files.
     Never raises DumpError: what is wrong with a file is in its outcome.
     """
+    outcome, texts = _identified(dump)
+    if outcome.module_id in known_modules:
+        return _recognised(outcome)
+    files = {file.kind: file for file in outcome.files}
+    _judge(outcome, _read_parts(texts, files, beside), files)
+    return outcome
+
+
+def recognise(dump: Dump, known_modules: Set[int]) -> DumpOutcome | None:
+    """What `read_dump` says of a dump whose module is known; None if it is to be read."""
+    outcome, _ = _identified(dump)
+    return _recognised(outcome) if outcome.module_id in known_modules else None
+
+
+def _recognised(outcome: DumpOutcome) -> DumpOutcome:
+    if any(file.status != OK for file in outcome.files):
+        outcome.status = PARTIAL
+    return outcome
+
+
+def _identified(dump: Dump) -> tuple[DumpOutcome, dict[str, bytes]]:
+    """A dump with its files hashed and its settings read, and the files' bytes by kind."""
     files, texts = _read_files(dump)
     outcomes = {file.kind: file for file in files}
     settings = _read_settings(texts, outcomes)
     module_name = _module_name(dump, texts)
     module_id = _module_id(module_name, outcomes)
-    outcome = DumpOutcome(dump, OK, module_id, module_name, files, settings)
-    if module_id not in known_modules:
-        _judge(outcome, _read_parts(texts, outcomes, beside), outcomes)
-    elif any(file.status != OK for file in files):
-        outcome.status = PARTIAL
-    return outcome
+    return DumpOutcome(dump, OK, module_id, module_name, files, settings), texts
 
 
 def hash64(*texts: str) -> int:
