@@ -1,6 +1,9 @@
 """Ingests one path as one run: find, read in parallel, write as it comes in."""
 
+import multiprocessing
+import os
 import re
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack, suppress
@@ -63,7 +66,11 @@ def ingest(
     """
     summary = Summary(run_id or run_name(path))
     with ExitStack() as cleanup:
-        files = list(open_source(path, is_wanted, cleanup, summary.problems.append))
+        files = [
+            file
+            for file in open_source(path, is_wanted, cleanup, summary.problems.append)
+            if not _is_warehouse(engine, file.location)
+        ]
         found = find_dumps(files, named_file=path.is_file())
         if not found:
             if not summary.problems:
@@ -84,6 +91,12 @@ def ingest(
             )
         _read_and_write(engine, summary, path, found, jobs, progress)
     return summary
+
+
+def _is_warehouse(engine: sa.Engine, file: Path) -> bool:
+    """Whether this is the warehouse itself: to open and close it would let go of its lock."""
+    database = Path(engine.url.database or ":memory:")
+    return database.exists() and file.samefile(database)
 
 
 def _nothing_found(path: Path) -> str:
@@ -189,6 +202,15 @@ def _remember(known: set[int]) -> None:
     global _known
     _known = known
     use_quick_memory()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """A killed parent tells its processes nothing: they would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only a pool's process comes here"
+    parent.join()
+    os._exit(1)
 
 
 def _read_known(dump: Dump) -> DumpOutcome:
