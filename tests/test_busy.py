@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -140,8 +141,10 @@ def test_readers_do_not_keep_readers_out(seeds):
 def test_a_real_ingest_is_named_by_its_command(tmp_path, nights):
     db = tmp_path / "memhouse.duckdb"
     writer = start("ingest", "--db", db, "--jobs", "1", *sorted(nights.iterdir()))
-    writer.stderr.readline()  # One night is in, the others come.
+    writer.stderr.readline()
+    writer.send_signal(signal.SIGSTOP)  # One night is in, the others can wait.
     run = run_memhouse("peaks", "--db", db)
+    writer.send_signal(signal.SIGCONT)
     assert run.returncode == 1
     assert re.search(rf"in use by process {writer.pid} \(.*memhouse ingest --db .*\)", run.stderr)
     finish(writer)
