@@ -1,10 +1,12 @@
 """The `memhouse` command. The commands only parse and call; `reports/` does and shows."""
 
+import os
 import sys
 
 
 def main() -> None:
     """The entry point: run the command; an expected failure is one line and a status."""
+    _open_standard_streams()
     from .app import app
 
     try:
@@ -19,19 +21,44 @@ def main() -> None:
         message = _expected(error)
         if message is None:
             raise
-        from .output import print_error
+        from .output import drop_output, print_error
 
         print_error(message)
+        drop_output()
         sys.exit(1)
+
+
+def _open_standard_streams() -> None:
+    """Where a standard stream is closed, open /dev/null in its place.
+
+    Its number would go to the next file opened, and a message meant for stderr to the warehouse.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def _expected(error: Exception) -> str | None:
     """What to tell the user of a failure that is not our bug; None if it is."""
+    from concurrent.futures.process import BrokenProcessPool
+
     import duckdb
     from sqlalchemy.exc import DBAPIError
 
-    from ..schema.warehouse import WarehouseError
+    from ..schema.errors import WarehouseError, duckdb_says, with_remedy
 
-    if isinstance(error, DBAPIError):
-        return str(error.orig).strip()
-    return str(error).strip() if isinstance(error, WarehouseError | duckdb.Error) else None
+    match error:
+        case WarehouseError():
+            return str(error)
+        case DBAPIError() | duckdb.Error():
+            return with_remedy(duckdb_says(error))
+        case OSError(strerror=str(reason)):
+            return with_remedy(f"{error.filename or 'cannot write the output'}: {reason}")
+        case BrokenProcessPool():
+            return (
+                "a process that read dumps was killed, for lack of memory perhaps: "
+                "give the same command again, with fewer --jobs"
+            )
+    return None

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_DB, AsFormat, Db, Format, Since
+from .options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Since, Wait
 
 Workload = Annotated[str | None, typer.Option(help="Only this workload.")]
 Space = Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")]
@@ -73,6 +73,7 @@ def check(
     accept: Annotated[
         str | None, typer.Option(metavar="REASON", help="Let this run's growth pass, for good.")
     ] = None,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Judge whether a run's memory is within its thresholds; exit status 1 if it is not.
 
@@ -91,4 +92,5 @@ def check(
         figure=figure,
         space=space,
         accept_reason=accept,
+        wait=wait,
     )

@@ -51,9 +51,14 @@ def human(column: str, value: Any) -> str:
         if column in _SHARES:
             return f"{value:.1%}"
         return f"{value:+.1f}" if column.endswith("_pct") else f"{value:.4g}"
-    return printable(str(value), but="")
+    return one_line(str(value))
 
 
-def printable(text: str, *, but: str = "\n") -> str:
-    """A text whose control characters do not reach the terminal, those in `but` apart."""
-    return "".join(c if c.isprintable() or c in but else "\N{REPLACEMENT CHARACTER}" for c in text)
+def printable(text: str) -> str:
+    """A text whose control characters do not reach the terminal; its lines stay lines."""
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def one_line(text: str) -> str:
+    """A text, a name say, whose control characters do not reach the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from .options import DEFAULT_DB, Db, parse_time
+from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_time
 
 
 def ingest(
@@ -40,11 +40,13 @@ def ingest(
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Read with so many processors.")
     ] = os.cpu_count() or 1,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Ingest XLA's memory dumps, each PATH as one run.
 
     Make dumps with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text". A folder's
-    sub-folders are its workloads. Ingesting the same path again changes nothing.
+    sub-folders are its workloads. Ingesting the same path again changes nothing; after an
+    ingest that was cut short it goes on from there.
     """
     names = _run_names(paths, run)
     run_at = parse_time(at, "--at")
@@ -52,7 +54,7 @@ def ingest(
     from ..ingest.lines import use_quick_memory
     from ..ingest.parallel import Readers
     from ..ingest.run import ingest as ingest_path
-    from .human import human_bytes
+    from .human import human_bytes, one_line
     from .output import print_error, print_note
     from .warehouse import writing
 
@@ -63,7 +65,7 @@ def ingest(
         raise typer.Exit(1)
     use_quick_memory()
     unreadable = False
-    with writing(db) as engine, Readers(jobs) as readers:
+    with writing(db, wait=wait) as engine, Readers(jobs) as readers:
         for path, name in zip(paths, names, strict=True):
             start = perf_counter()
             with _progress(name) as progress:
@@ -82,7 +84,7 @@ def ingest(
             unreadable |= bool(summary.problems)
             if summary.dumps:
                 print_note(
-                    f"{name}: {_count(summary.dumps, 'dump')}, "
+                    f"{one_line(name)}: {_count(summary.dumps, 'dump')}, "
                     f"{_count(summary.new_modules, 'new module')}"
                     f"{_counted(summary.unchanged, 'unchanged')}"
                     f"{_counted(summary.partial, 'partial')}{_counted(summary.failed, 'failed')}, "
@@ -119,7 +121,7 @@ def _parse_labels(labels: list[str]) -> dict[str, str]:
 @contextmanager
 def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
     """A progress bar over the bytes, on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total: None
         return
     from rich.console import Console

@@ -31,7 +31,17 @@ AsFormat = Annotated[
 Since = Annotated[
     str | None, typer.Option(metavar="TIME", help="Only runs since this date or time, in UTC.")
 ]
+Wait = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="To write, wait at most so long while another process uses the warehouse.",
+    ),
+]
 DEFAULT_DB = "memhouse.duckdb"
+# A night's ingest is over by then; a prompt that someone left open may not be.
+DEFAULT_WAIT = 600
 
 
 def parse_time(text: str | None, option: str) -> datetime | None:

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from .human import heading, human, is_number, printable
+from .human import heading, human, is_number, one_line, printable
 from .options import Format
 from .table import print_table
 
@@ -25,7 +25,7 @@ from .table import print_table
 def print_error(message: str) -> None:
     """An error, on one line of stderr."""
     Console(stderr=True, soft_wrap=True, emoji=False).print(
-        f"[bold red]error:[/] {escape(printable(message))}", highlight=False
+        f"[bold red]error:[/] {escape(one_line(message))}", highlight=False
     )
 
 
@@ -54,7 +54,7 @@ def print_rows(rows: pa.Table, output: Format, *, empty: str = "no rows") -> Non
     with _results():
         match output:
             case Format.csv:
-                writer = csv.writer(sys.stdout, lineterminator="\n")
+                writer = csv.writer(_Csv())
                 writer.writerow(rows.column_names)
                 writer.writerows(map(_plain, _records(rows)))
             case Format.json:
@@ -72,24 +72,49 @@ def print_rows(rows: pa.Table, output: Format, *, empty: str = "no rows") -> Non
 @contextmanager
 def _results() -> Iterator[None]:
     """Write results out at once; a reader that has had enough, `head` for one, ends us well."""
+    if sys.stdout is None:
+        print_error("cannot write the results: standard output is closed")
+        raise typer.Exit(1)
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is still buffered must go somewhere, or Python complains at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         raise typer.Exit(0) from None
+
+
+def drop_output() -> None:
+    """What is still buffered must go somewhere, or Python complains at its end."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+class _Csv:
+    """Standard output for a csv writer, which quotes only the line ends that it writes itself.
+
+    Rows end in a line feed, but a carriage return within a field must be quoted too.
+    """
+
+    def write(self, row: str) -> None:
+        sys.stdout.write(row.removesuffix("\r\n") + "\n")
 
 
 def _print_markdown(rows: pa.Table) -> None:
     def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+        return "| " + " | ".join(map(_markdown, cells)) + " |\n"
 
     names = rows.column_names
     sys.stdout.write(line([heading(name) for name in names]))
     sys.stdout.write(line(["---:" if is_number(field.type) else "---" for field in rows.schema]))
     for record in _records(rows):
         sys.stdout.write(line(list(map(human, names, record))))
+
+
+def _markdown(cell: str) -> str:
+    """A cell's text as text: no end of the cell, and no HTML."""
+    for special in ("\\", "|", "<"):
+        cell = cell.replace(special, f"\\{special}")
+    return cell
 
 
 def _records(rows: pa.Table) -> Iterator[tuple[Any, ...]]:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_DB, AsFormat, Db, Format
+from .options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 
 Run = Annotated[str | None, typer.Option(help="Only this run.")]
 Workload = Annotated[str | None, typer.Option(help="Only this workload.")]
@@ -87,11 +87,15 @@ def sql(
     ],
     db: Db = DEFAULT_DB,
     output: AsFormat = Format.table,
+    write: Annotated[
+        bool, typer.Option("--write", help="Let it change the warehouse: all of it or nothing.")
+    ] = False,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Run a SQL query on the warehouse, which it can only read."""
-    from .reports.rows import show_sql
+    """Run a SQL query on the warehouse, which it can only read unless you say --write."""
+    from .reports.sql import show_sql
 
-    show_sql(db, query, output)
+    show_sql(db, query, output, write=write, wait=wait)
 
 
 def shell(db: Db = DEFAULT_DB, output: AsFormat = Format.table) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .options import DEFAULT_DB, Db, Since
+from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Since, Wait
 
 
 def export(
@@ -39,8 +39,9 @@ def prune(
     keep: Annotated[
         str | None, typer.Option(metavar="90d", help="Drop all runs older than so long (d, w, y).")
     ] = None,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Drop runs, and the modules that no other run points to; nothing else."""
     from .reports.prune import drop_runs
 
-    drop_runs(db, runs or [], keep)
+    drop_runs(db, runs or [], keep, wait)

@@ -19,7 +19,7 @@ def print_table(rows: pa.Table) -> None:
     """Print rows; on a terminal too narrow for all columns the last ones are left out."""
     columns = [_Column(rows, i) for i in range(rows.num_columns)]
     # Without emoji: `:100:` is a line number.
-    console = Console(emoji=False)
+    console = _Console(emoji=False)
     left_out: list[_Column] = []
     if console.is_terminal:
         while not _fit(columns, console.width) and len(columns) > 1:
@@ -42,6 +42,12 @@ def print_table(rows: pa.Table) -> None:
         Console(stderr=True, emoji=False).print(
             f"no room for: {escape(names)} (--format csv has all)", style="dim", highlight=False
         )
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would end the command as failed: leave that to whoever prints."""
+        raise
 
 
 class _Column:

@@ -62,7 +62,11 @@ def ingest(
     """
     summary = Summary(run_id or run_name(path))
     with ExitStack() as cleanup:
-        files = list(open_source(path, is_wanted, cleanup, summary.problems.append))
+        files = [
+            file
+            for file in open_source(path, is_wanted, cleanup, summary.problems.append)
+            if not _is_warehouse(engine, file.location)
+        ]
         found = find_dumps(files, named_file=path.is_file())
         if not found:
             if not summary.problems:
@@ -83,6 +87,12 @@ def ingest(
             )
         _read_and_write(engine, summary, path, found, readers, progress)
     return summary
+
+
+def _is_warehouse(engine: sa.Engine, file: Path) -> bool:
+    """Whether this is the warehouse itself: to open and close it would let go of its lock."""
+    database = Path(engine.url.database or ":memory:")
+    return database.exists() and file.samefile(database)
 
 
 def _nothing_found(path: Path) -> str:

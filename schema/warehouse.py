@@ -1,5 +1,7 @@
 """Opening, creating and upgrading a warehouse."""
 
+import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from sqlalchemy import Computed
 from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.ext.compiler import compiles
 
+from .errors import WarehouseError as WarehouseError
+from .errors import opening_error, with_remedy
 from .tables import metadata
 
 SCHEMA_VERSION = 1
@@ -21,17 +25,16 @@ VERSION_TABLE = "schema_version"
 _BLOCK_BYTES = 32768
 
 
-class WarehouseError(Exception):
-    """A warehouse that cannot be opened; the message says why and what to do."""
-
-
 def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) -> sa.Engine:
     """Open the warehouse at `db`, a file's path or a SQLAlchemy URL of DuckDB.
 
     With `create`, an absent or empty database becomes a new warehouse. A warehouse of an
     older schema version is upgraded in one transaction, unless `read_only`.
-    Raises WarehouseError.
+    Raises WarehouseError, and of a warehouse that another process has open its subclass
+    WarehouseBusyError.
     """
+    if not db:
+        raise WarehouseError("--db or MEMHOUSE_DB is empty: name the warehouse")
     url = _url(db)
     path = None if url.database in (None, "", ":memory:") else Path(str(url.database))
     if path is not None and not path.exists() and not create:
@@ -49,7 +52,11 @@ def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) ->
         _prepare(engine, name=str(path or db), create=create, read_only=read_only)
     except (DBAPIError, duckdb.Error) as error:
         engine.dispose()
-        raise WarehouseError(_reason(error, str(path or db))) from error
+        raise opening_error(error, str(path or db)) from error
+    except OSError as error:
+        engine.dispose()
+        reason = with_remedy(error.strerror or str(error))
+        raise WarehouseError(f"cannot make {path}: {reason}") from error
     except BaseException:
         engine.dispose()
         raise
@@ -57,14 +64,28 @@ def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) ->
 
 
 def _create_file(path: Path) -> None:
-    """An empty database of small blocks.
+    """An empty database of small blocks, there wholly or not at all.
 
     Not by a setting of the connection: DuckDB refuses a second connection to a file, from
     the user's notebook for one, whose settings differ.
     """
-    with duckdb.connect() as connection:
-        name = str(path).replace("'", "''")
-        connection.execute(f"ATTACH '{name}' AS fresh (BLOCK_SIZE {_BLOCK_BYTES})")
+    target = path.resolve()
+    with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
+        fresh = Path(folder, "fresh")
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH {_literal(fresh)} AS fresh (BLOCK_SIZE {_BLOCK_BYTES})")
+        try:
+            # A rename would replace the file of another process that was quicker.
+            os.link(fresh, target)
+        except FileExistsError:
+            return
+        except OSError:  # A file system without links.
+            fresh.rename(target)
+
+
+def _literal(path: Path) -> str:
+    """A path as SQL: ATTACH takes no parameters."""
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _use_utc(connection: Any, _record: object) -> None:
@@ -172,13 +193,3 @@ def _store_version(connection: sa.Connection) -> None:
     )
     connection.exec_driver_sql(f"COMMENT ON TABLE {VERSION_TABLE} IS 'The schema version.'")
     connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{SCHEMA_VERSION:04}')")
-
-
-def _reason(error: DBAPIError | duckdb.Error, name: str) -> str:
-    """One line for a user, from what DuckDB says."""
-    said = str(error.orig if isinstance(error, DBAPIError) else error).splitlines()[0]
-    if "Could not set lock" in said or "Conflicting lock" in said:
-        return f"{name} is being written by another process: try again when it has finished"
-    if "not a valid DuckDB database file" in said or "magic bytes" in said:
-        return f"{name} is not a DuckDB database: name another file"
-    return f"cannot open {name}: {said}"

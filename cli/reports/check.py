@@ -10,7 +10,7 @@ from ...queries.check import Verdict, accept, check_run
 from ...queries.figures import FIGURES, what_changed
 from ...queries.thresholds import Limits, Policy, parse_growth, parse_policy
 from ...schema.warehouse import fetch
-from ..human import human_bytes
+from ..human import human_bytes, one_line
 from ..options import Format
 from ..output import print_note, print_rows, print_text
 from ..warehouse import reading, writing
@@ -29,6 +29,7 @@ def show_check(
     figure: str,
     space: int,
     accept_reason: str | None,
+    wait: float,
 ) -> None:
     """Judge a run, print the summary, and exit with status 1 if it fails."""
     column = f"{figure}_bytes"
@@ -40,7 +41,7 @@ def show_check(
             param_hint="--baseline / --best",
         )
     policy = _policy(max_growth, limits)
-    with reading(db) as connection:
+    with reading(db, wait=wait) as connection:
         runs = fetch(connection, command_query("run_names"))["run_id"].to_pylist()
         for name in (run, baseline):
             if name is not None and name not in runs:
@@ -71,7 +72,10 @@ def show_check(
     if breaches and accept_reason is not None:
         accepted = [verdict for verdict in breaches if verdict.is_acceptable]
         if accepted:
-            with writing(db) as engine, engine.begin() as connection:
+            with (
+                writing(db, wait=wait, create=False) as engine,
+                engine.begin() as connection,
+            ):
                 accept(connection, judged, column, accepted, accept_reason)
         print_note(f"accepted {len(accepted)} of {len(breaches)}: {accept_reason}")
         breaches = [verdict for verdict in breaches if verdict not in accepted]
@@ -97,6 +101,7 @@ def _print_summary(
     run: str, figure: str, verdicts: list[Verdict], breaches: list[Verdict], missing: list[str]
 ) -> None:
     result = f"{len(breaches)} of {len(verdicts)} fail" if breaches else f"all {len(verdicts)} pass"
+    run = one_line(run)
     print_text(f"### memhouse: {figure} memory of `{run}`: {result}\n")
     shown = [v for v in verdicts if v.breaches or v.change_bytes]
     rows = [
@@ -115,13 +120,12 @@ def _print_summary(
         print_rows(pa.Table.from_pylist(rows), Format.markdown)
     for verdict in verdicts:
         if verdict.row["accepted_reason"]:
-            print_text(
-                f"\n{verdict.name}: {human_bytes(verdict.row['baseline_bytes'])} was "
-                f"accepted: {verdict.row['accepted_reason']}"
-            )
+            accepted = human_bytes(verdict.row["baseline_bytes"])
+            why = one_line(verdict.row["accepted_reason"])
+            print_text(f"\n{one_line(verdict.name)}: {accepted} was accepted: {why}")
     if missing:
-        print_text(f"\nMissing since the run before: {', '.join(missing)}")
+        print_text(f"\nMissing since the run before: {', '.join(map(one_line, missing))}")
     if breaches:
         before = breaches[0].row["before_run_id"]
         if before is not None and before == breaches[0].row["held_against"]:
-            print_text(f"\nWhat grew: `memhouse diff {before} {run}`")
+            print_text(f"\nWhat grew: `memhouse diff {one_line(before)} {run}`")

@@ -9,7 +9,7 @@ import typer
 from ...queries.catalogue import command_query
 from ...queries.diff import ModuleDiff, diff_dumps, diff_runs
 from ...schema.warehouse import fetch
-from ..human import human_bytes
+from ..human import human_bytes, one_line
 from ..options import Format
 from ..output import print_json, print_rows, print_text
 from ..warehouse import reading
@@ -55,11 +55,11 @@ def _print_module(
 ) -> None:
     heading = "## " if output is Format.markdown else ""
     if module.is_same:
-        print_text(f"{heading}{module.name}: the same")
+        print_text(one_line(f"{heading}{module.name}: the same"))
         return
-    print_text(f"{heading}{module.name}: {'; '.join(module.causes)}")
+    print_text(one_line(f"{heading}{module.name}: {'; '.join(module.causes)}"))
     for flag in module.flags[:limit]:
-        print_text(f"- {flag['flag']}: {flag['a_value']} → {flag['b_value']}")
+        print_text(one_line(f"- {flag['flag']}: {flag['a_value']} → {flag['b_value']}"))
     if len(module.flags) > limit:
         print_text(f"- … and {len(module.flags) - limit} more flags")
     if module.figures:

@@ -1,6 +1,7 @@
 """Writes a view or table to a file."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -8,6 +9,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 import typer
 
+from ...schema.errors import duckdb_says, with_remedy
 from ...schema.warehouse import driver, fetch
 from ..options import parse_time
 from ..output import print_error, print_note
@@ -44,12 +46,15 @@ def export_view(
             count = _write(connection, query, partial, file.suffix)
             partial.replace(file)
         except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
-            raise typer.BadParameter(str(error).strip(), param_hint="--where") from None
+            raise typer.BadParameter(duckdb_says(error), param_hint="--where") from None
         except (duckdb.Error, OSError) as error:
-            print_error(f"cannot write {file}: {str(error).strip()}")
+            reason = duckdb_says(error) if isinstance(error, duckdb.Error) else error.strerror
+            print_error(with_remedy(f"cannot write {file}: {reason}"))
             raise typer.Exit(1) from None
         finally:
-            partial.unlink(missing_ok=True)
+            # It may not be there: on a disk that can only be read, not even that can be told.
+            with suppress(OSError):
+                partial.unlink()
     print_note(f"{file}: {count} rows of {view}")
 
 
@@ -84,7 +89,8 @@ def _query(
             conditions.append(f"{key} IN ({chosen})")
     clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     # In the same order every night, so that two exports can be compared line by line.
-    return f'SELECT * FROM "{view}"{clause} ORDER BY ALL'
+    quoted = view.replace('"', '""')
+    return f'SELECT * FROM "{quoted}"{clause} ORDER BY ALL'
 
 
 def _write(connection: sa.Connection, query: str, file: Path, ending: str) -> int:

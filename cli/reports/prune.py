@@ -6,19 +6,18 @@ from datetime import UTC, datetime, timedelta
 import typer
 
 from ...queries.prune import prune, runs_before
-from ...schema.warehouse import open_warehouse
 from ..output import print_note
+from ..warehouse import writing
 
 _AGE = re.compile(r"^(\d+) ?(d|w|y)$")
 _DAYS = {"d": 1, "w": 7, "y": 365}
 
 
-def drop_runs(db: str, runs: list[str], keep: str | None) -> None:
+def drop_runs(db: str, runs: list[str], keep: str | None, wait: float) -> None:
     """Drop the named runs, or those older than `keep`, and say what went."""
     if (keep is None) == (not runs):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
-    engine = open_warehouse(db)
-    try:
+    with writing(db, wait=wait, create=False) as engine:
         with engine.begin() as connection:
             if keep is not None:
                 names = runs_before(connection, _oldest_kept(keep))
@@ -33,8 +32,6 @@ def drop_runs(db: str, runs: list[str], keep: str | None) -> None:
             counts = prune(connection, names)
         with engine.connect() as connection:
             connection.exec_driver_sql("CHECKPOINT").all()
-    finally:
-        engine.dispose()
     print_note("dropped " + ", ".join(f"{count} {what}" for what, count in counts.items()))
 
 

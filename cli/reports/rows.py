@@ -1,8 +1,5 @@
 """Commands that show the rows of one query."""
 
-import sys
-
-import duckdb
 import pyarrow as pa
 import typer
 
@@ -10,7 +7,7 @@ from ...queries.catalogue import command_query, public_views
 from ...schema.tables import metadata
 from ...schema.warehouse import fetch
 from ..options import Format
-from ..output import print_error, print_rows
+from ..output import print_rows, print_text
 from ..warehouse import reading
 
 
@@ -19,18 +16,6 @@ def show_query(db: str, name: str, parameters: list[object], output: Format, *, 
     with reading(db) as connection:
         rows = fetch(connection, command_query(name), parameters)
     print_rows(rows, output, empty=empty)
-
-
-def show_sql(db: str, query: str, output: Format) -> None:
-    """Show the rows of the user's own query; `-` is standard input."""
-    text = sys.stdin.read() if query == "-" else query
-    with reading(db) as connection:
-        try:
-            rows = fetch(connection, text)
-        except duckdb.Error as error:
-            print_error(str(error).strip())
-            raise typer.Exit(2) from None
-    print_rows(rows, output)
 
 
 def show_tables(db: str, name: str | None, output: Format) -> None:
@@ -57,6 +42,6 @@ def show_views(name: str | None, output: Format) -> None:
     if output is not Format.table:
         print_rows(pa.Table.from_pylist(columns), output)
         return
-    typer.echo(f"{view.answers} {view.description}\n")
+    print_text(f"{view.answers} {view.description}\n")
     print_rows(pa.Table.from_pylist(columns), output)
-    typer.echo(f"\n{view.sql}")
+    print_text(f"\n{view.sql}")

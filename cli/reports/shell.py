@@ -13,6 +13,7 @@ from ...schema.warehouse import fetch
 from ..options import Format
 from ..output import print_error, print_note, print_rows
 from ..warehouse import reading
+from .sql import sql_error
 
 _HELP = """\
 .tables           list the tables and views
@@ -53,7 +54,7 @@ def _run_query(connection: sa.Connection, query: str, output: Format) -> bool:
         print_rows(fetch(connection, query), output)
     except duckdb.Error as error:
         connection.rollback()
-        print_error(str(error).strip())
+        print_error(sql_error(error))
         return False
     return True
 
