@@ -175,7 +175,7 @@ def test_two_may_make_the_same_warehouse(db, round_):
     assert rows(db, "SELECT run_id FROM runs ORDER BY 1") == [("a",), ("b",)]
     assert rows(db, "SELECT COUNT(*) FROM modules") == [(5,)]
     # Made with small blocks, whoever did it.
-    assert rows(db, "SELECT block_size FROM pragma_database_size()") == [(16384,)]
+    assert rows(db, "SELECT block_size FROM pragma_database_size()") == [(32768,)]
 
 
 def test_where_there_are_no_links_a_warehouse_is_made_too(db, monkeypatch):
