@@ -61,6 +61,10 @@ def find_dumps(files: Iterable[SourceFile], *, named_file: bool = False) -> list
             settings[workload, known.stem][known.kind] = file
             continue
         key = (workload, known.stem, known.target)
+        there = dumps.setdefault(key, Dump(*key)).files.get(known.kind)
+        if there is not None and _plain_name(there) != _plain_name(file):
+            # `a.txt` and `a.log` may both be HLO text: neither may hide the other.
+            key = (workload, _plain_name(file), known.target)
         dumps.setdefault(key, Dump(*key)).files[known.kind] = file
     found = [dump for dump in dumps.values() if not dump.files.keys().isdisjoint(kinds.MAIN_KINDS)]
     for dump in found:
@@ -71,6 +75,11 @@ def find_dumps(files: Iterable[SourceFile], *, named_file: bool = False) -> list
     )
     _count_occurrences(found)
     return found
+
+
+def _plain_name(file: SourceFile) -> str:
+    """A file's name, compressed or not."""
+    return file.path.name.removesuffix(".gz").removesuffix(".zst")
 
 
 def _recognised(file: SourceFile) -> kinds.FileKind | None:

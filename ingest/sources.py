@@ -1,21 +1,20 @@
 """The files under a path: a folder, a single file, an archive, compressed or not."""
 
-import gzip
 import os
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-import zstandard
-
+from .archives import unpack
 from .lines import DumpError
+from .names import readable
+from .unpacking import DAMAGED, MAX_TEXT_BYTES, PIECE, allowance, pieces
 
-# `zstd --long` asks for as much memory to unpack; more is refused.
-_MAX_WINDOW_BYTES = 1 << 27
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
+# A time stamp beyond the year 9999 is none.
+_LAST_TIME = 253402300799.0
 
 
 @dataclass(frozen=True)
@@ -29,27 +28,33 @@ class SourceFile:
 
     def read(self, limit: int | None = None) -> bytes:
         """Its bytes, uncompressed; the first `limit` if one is given. Raises DumpError."""
+        packed = self.path.suffix in (".gz", ".zst")
+        most = min(MAX_TEXT_BYTES, allowance(self.size)) if packed else MAX_TEXT_BYTES
+        # Before reading: what lies there may be a hole of many gigabytes.
+        length = self.size if limit is None and self.size > most else 0
+        found: list[bytes] = []
         try:
             with self.location.open("rb") as raw:
-                if self.path.suffix == ".gz":
-                    with gzip.open(raw) as stream:
-                        return stream.read(-1 if limit is None else limit)
-                if self.path.suffix == ".zst":
-                    with zstandard.ZstdDecompressor(
-                        max_window_size=_MAX_WINDOW_BYTES
-                    ).stream_reader(raw) as stream:
-                        return stream.read(-1 if limit is None else limit)
-                return raw.read(-1 if limit is None else limit)
-        except (OSError, EOFError, zstandard.ZstdError) as error:
+                for piece in pieces(raw, self.path.name, limit or PIECE):
+                    length += len(piece)
+                    if limit is None and length > most:
+                        raise DumpError(
+                            f"the file holds more than {most} bytes: no dump's text is so long"
+                        )
+                    found.append(piece)
+                    if limit is not None and length >= limit:
+                        break
+        except DumpError:
+            raise
+        except DAMAGED as error:
             raise DumpError(f"the file cannot be read: {error}") from None
+        return b"".join(found)[:limit]
 
 
 def source_name(path: Path) -> str:
     """What a path is called: a folder's name, a file's without its endings."""
-    name = path.resolve().name
-    if path.is_dir():
-        return name
-    return _stem(name)
+    name = readable(PurePosixPath(os.path.realpath(path))).name
+    return name if os.path.isdir(path) else _stem(name)  # noqa: PTH112
 
 
 def open_source(
@@ -64,50 +69,75 @@ def open_source(
     temporary folder that `cleanup` removes: only wanted files, under names of our own.
     Of an archive that cannot be read nothing is taken, and `refuse` is told why.
     """
-    if not path.exists():
+    # Unlike Path's own, os.path's take whatever is wrong with a path for a no.
+    if not os.path.exists(path):  # noqa: PTH110
         refuse(f"{path}: there is no such file or folder")
-        return
-    if path.is_dir():
-        for found in _walk(path):
-            relative = _readable(PurePosixPath(found.relative_to(path).as_posix()))
-            if not (_is_archive(found.name) or wanted(found.name)):
-                continue
-            if not found.is_file():
-                # A pipe would be waited for; a link may lead nowhere.
-                refuse(f"{path / relative}: this is no file that can be read")
-            elif _is_archive(found.name):
-                folder = relative.parent / _stem(found.name)
-                yield from _unpacked(found, folder, wanted, cleanup, refuse)
-            else:
-                yield _plain(relative, found)
-    elif _is_archive(path.name):
-        yield from _unpacked(path, PurePosixPath(), wanted, cleanup, refuse)
+    elif os.path.isdir(path):  # noqa: PTH112
+        for found in _walk(path, refuse):
+            relative = readable(PurePosixPath(found.relative_to(path)))
+            if _is_archive(relative.name) or wanted(relative.name):
+                folder = relative.parent / _stem(relative.name)
+                yield from _opened(found, relative, folder, wanted, cleanup, refuse)
     else:
-        yield _plain(_readable(PurePosixPath(path.name)), path)
+        name = readable(PurePosixPath(path.name))
+        yield from _opened(path, name, PurePosixPath(), wanted, cleanup, refuse)
 
 
-def _readable(path: PurePosixPath) -> PurePosixPath:
-    """The path as text: a file's name need be no UTF-8."""
-    return PurePosixPath(os.fsencode(path).decode(errors="replace"))
-
-
-def _plain(path: PurePosixPath, location: Path) -> SourceFile:
-    stat = location.stat()
-    return SourceFile(path, location, stat.st_mtime, stat.st_size)
-
-
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk(folder: Path, refuse: Callable[[str], None]) -> Iterator[Path]:
     """All files below, by path; links to folders are followed, but each folder only once."""
     seen: set[tuple[int, int]] = set()
-    for parent, folders, names in os.walk(folder, followlinks=True):
-        stat = Path(parent).stat()
+    waiting = [folder]
+    while waiting:
+        parent = waiting.pop()
+        try:
+            stat = parent.stat()
+            with os.scandir(parent) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            refuse(f"{parent}: the folder cannot be read: {error.strerror}")
+            continue
         if (stat.st_dev, stat.st_ino) in seen:
-            folders.clear()
             continue
         seen.add((stat.st_dev, stat.st_ino))
-        folders.sort()
-        for name in sorted(names):
-            yield Path(parent, name)
+        folders = {entry.name for entry in entries if _is_folder(entry)}
+        waiting += [parent / name for name in sorted(folders, reverse=True)]
+        yield from (parent / entry.name for entry in entries if entry.name not in folders)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder or a link to one; a link in a circle is neither."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _opened(
+    location: Path,
+    path: PurePosixPath,
+    folder: PurePosixPath,
+    wanted: Callable[[str], bool],
+    cleanup: ExitStack,
+    refuse: Callable[[str], None],
+) -> Iterator[SourceFile]:
+    """A file as `path`, or an archive's files as if it were the `folder`."""
+    # A pipe would be waited for; a link may lead nowhere, and a file be gone by now.
+    if not os.path.isfile(location):  # noqa: PTH113
+        refuse(f"{readable(PurePosixPath(location))}: this is no file that can be read")
+    elif _is_archive(location.name):
+        yield from _unpacked(location, folder, wanted, cleanup, refuse)
+    else:
+        try:
+            stat = location.stat()
+        except OSError as error:
+            refuse(f"{location}: the file cannot be read: {error.strerror}")
+            return
+        yield SourceFile(path, location, _time(stat.st_mtime), stat.st_size)
+
+
+def _time(modified: float) -> float:
+    """The time stamp, or the nearest that is one: an archive may claim anything."""
+    return min(max(modified, 0.0), _LAST_TIME) if modified == modified else 0.0
 
 
 def _is_archive(name: str) -> bool:
@@ -132,30 +162,18 @@ def _unpacked(
     An archive's only top folder is the archive itself if it has its name, as in
     `llama7b-32layers-v5e-4x4.tar.zst`.
     """
-    target = Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="memhouse-")))
     top = _stem(archive.name)
     files: list[SourceFile] = []
-    try:
-        with archive.open("rb") as raw, ExitStack() as stack:
-            if archive.name.endswith((".zst", ".tzst")):
-                stream = stack.enter_context(
-                    zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES).stream_reader(raw)
-                )
-                tar = stack.enter_context(tarfile.open(fileobj=stream, mode="r|"))
-            else:
-                tar = stack.enter_context(tarfile.open(fileobj=raw, mode="r|*"))
-            for member in tar:
-                name = PurePosixPath(member.name.lstrip("/"))
-                if not member.isfile() or ".." in name.parts or not wanted(name.name):
-                    continue
-                content = tar.extractfile(member)
-                assert content is not None, "a regular file has content"
-                location = target / str(len(files))
-                location.write_bytes(content.read())
+    with ExitStack() as undo:
+        try:
+            target = undo.enter_context(tempfile.TemporaryDirectory(prefix="memhouse-"))
+            for name, member, location in unpack(archive, Path(target), wanted, refuse):
                 is_top = len(name.parts) > 1 and name.parts[0] == top
                 inner = name.relative_to(top) if is_top else name
-                files.append(SourceFile(folder / inner, location, member.mtime, member.size))
-    except (OSError, EOFError, tarfile.TarError, zstandard.ZstdError) as error:
-        refuse(f"{archive}: the archive cannot be read, nothing was taken from it: {error}")
-        return
+                files.append(SourceFile(folder / inner, location, _time(member.mtime), member.size))
+        except DAMAGED as error:
+            refuse(f"{archive}: the archive cannot be read, nothing was taken from it: {error}")
+            return
+        # All is well: the files are needed until the caller's own cleanup.
+        cleanup.push(undo.pop_all())
     yield from sorted(files, key=lambda file: file.path)

@@ -153,6 +153,104 @@ DAMAGES = [
         f'UPDATE "values" SET allocation_index = 999 {VALUE}',
         "value 127 is at 0 to 16384 in allocation 999",
     ),
+    (
+        "uses_are_operands",
+        f"UPDATE uses SET operand_number = operand_number + 7 {VALUE}",
+        "value 127 does not stand in operand 7 of its use 0",
+    ),
+    ("uses_are_operands", f"DELETE FROM uses {VALUE}", "value 127 stands in operand 0 of"),
+    (
+        "values_stand_alone",
+        f"UPDATE positions SET shape_index = '{{9}}' {VALUE} AND position_index = 0",
+        "value 127 does not stand first where it is defined",
+    ),
+    (
+        "values_stand_alone",
+        "INSERT INTO positions SELECT module_id, 9999, position_index, instruction_id, "
+        f"shape_index FROM positions {VALUE} AND position_index = 0",
+        "values 127 and 9999 stand in one place",
+    ),
+    (
+        "allocations_reach_their_values",
+        f"UPDATE allocations SET size_bytes = size_bytes + 1 {OF} AND allocation_index = 1",
+        "allocation 1 has 16385 bytes, its values reach 16384",
+    ),
+    (
+        "sizes_follow_shapes",
+        f"UPDATE \"values\" SET shape = 'f32[7]' {OF} AND shape_index = '{{}}'",
+        " is f32[7], its instruction",
+    ),
+    (
+        "sizes_follow_shapes",
+        f'UPDATE "values" SET size_bytes = logical_bytes - 1 {VALUE}',
+        "value 127 takes 16383 bytes, its elements 16384",
+    ),
+    (
+        "sizes_follow_shapes",
+        'UPDATE "values" SET size_bytes = size_bytes + 1 '
+        f"{OF} AND value_id = (SELECT MIN(value_id) FROM \"values\" {OF} AND shape = 'f32[]')",
+        "values of f32[] take 4 and 5 bytes",
+    ),
+    (
+        "lives_start_at_definitions",
+        f"UPDATE live_ranges SET start_time = start_time + 1 {VALUE}",
+        "value 127 lives from 22",
+    ),
+    (
+        "live_at_peak_is_reported",
+        f"DELETE FROM reported_peak {OF} AND rank = 0",
+        "fft.0{} is live at 10 and not reported",
+    ),
+    (
+        "live_at_peak_is_reported",
+        f"UPDATE reported_peak SET size_bytes = size_bytes + 1 {OF} AND rank = 0",
+        "fft.0{} is reported with 33281 bytes, its elements take 33280",
+    ),
+    (
+        "arguments_match_signature",
+        f"UPDATE allocations SET parameter_number = 7 {OF} AND parameter_number = 0",
+        "its allocation is not there",
+    ),
+    (
+        "arguments_match_signature",
+        f"UPDATE allocations SET parameter_shape_index = '{{5}}' {OF} AND parameter_number = 0",
+        "is not in the signature",
+    ),
+    (
+        "arguments_match_signature",
+        f"INSERT INTO allocations SELECT * FROM allocations {OF} AND parameter_number = 0",
+        "argument 0{} has two allocations",
+    ),
+    (
+        "frames_are_there",
+        f"UPDATE instructions SET stack_frame_id = 999 {OF} AND stack_frame_id = 2",
+        "stack frame 999 is not there",
+    ),
+    (
+        "frames_are_there",
+        f"UPDATE stack_frames SET parent_frame_id = 999 {OF} AND stack_frame_id = 2",
+        "stack frame 2 was called by 999, which is not there",
+    ),
+    (
+        "frames_are_there",
+        f"UPDATE stack_frames SET function = NULL {OF} AND stack_frame_id = 2",
+        "stack frame 2 has no file or no function",
+    ),
+    (
+        "computations_are_called",
+        f"DELETE FROM calls {OF} AND attribute = 'body'",
+        "is called by nothing",
+    ),
+    (
+        "spaces_are_named",
+        f"UPDATE memory_spaces SET memory_space = 7 {OF}",
+        "memory space 7 has a name and no allocations",
+    ),
+    (
+        "spaces_are_named",
+        f"INSERT INTO memory_spaces SELECT module_id, 7, 'x' FROM memory_spaces {OF}",
+        "memory space 7 has a name and no allocations",
+    ),
 ]
 
 
