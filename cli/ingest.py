@@ -54,11 +54,12 @@ def ingest(
     from ..ingest.lines import use_quick_memory
     from ..ingest.parallel import Readers
     from ..ingest.run import ingest as ingest_path
+    from ..ingest.sources import exists
     from .human import human_bytes, one_line
     from .output import print_error, print_note
     from .warehouse import writing
 
-    if not any(path.exists() for path in paths):
+    if not any(map(exists, paths)):
         # A mistyped path must not leave an empty warehouse behind.
         for path in paths:
             print_error(f"{path}: there is no such file or folder")

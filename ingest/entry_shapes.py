@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from .lines import DumpError
+from .lines import LARGEST_SIZE, DumpError, excerpt
 from .shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
 
 _SCHEMA = pa.schema(
@@ -64,8 +64,11 @@ def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, .
 
 
 def _sizes(shape: Shape) -> tuple[int | None, int | None]:
-    """Logical and padded bytes; None for a shape of unbounded size."""
+    """Logical and padded bytes; None for a shape of unbounded size. Raises ValueError."""
     try:
-        return logical_bytes(shape), padded_bytes(shape)
+        logical, padded = logical_bytes(shape), padded_bytes(shape)
     except ValueError:
         return None, None
+    if padded > LARGEST_SIZE:
+        raise ValueError(f"{excerpt(str(shape))} takes over {LARGEST_SIZE} bytes")
+    return logical, padded

@@ -130,8 +130,12 @@ def _braced(text: str, attribute: str) -> str | None:
 
 def _count(text: str, attribute: str) -> int:
     """XLA prints partitions and replicas only if there is more than one."""
-    found = re.search(rf", {attribute}=(\d{{1,9}})\b", text)
-    return int(found[1]) if found else 1
+    found = re.search(rf", {attribute}=([0-9]+)\b", text)
+    if found is None:
+        return 1
+    if len(found[1]) > 9:
+        raise DumpError(f"{attribute} is over 32 bits: {excerpt(found[1])}", 1)
+    return int(found[1])
 
 
 def _check_braces(body: Lines, *marks: Mask) -> None:

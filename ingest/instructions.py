@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .lines import Bytes, Lines, Mask, Positions, as_numpy, positions_of, slices
+from .lines import LARGEST_SIZE, Bytes, Lines, Mask, Positions, as_numpy, positions_of, slices
 
 _PREFIXES = ("", "  ", "ROOT ", "  ROOT ")
 _OPCODE = r"^[a-z][a-z0-9\-]*$"
@@ -147,17 +147,19 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
     stands[rows[first]] = True
     at = _placed(metadata.indices, rows, len(lines))
 
+    firsts = lines.where(stands)
+
     def number(attribute: str) -> pa.Array:
         found = pc.extract_regex(distinct, pattern=rf"\b{attribute}=(?P<number>\d+)")
-        return lines.where(stands).integers(found.field("number")).take(at)
+        return firsts.integers(found.field("number")).take(at)
 
     return pa.table(
         {
             "instruction": instructions.names,
             "opcode": instructions.opcodes.cast(pa.large_string()),
             "shape": instructions.shapes,
-            "op_name": _quoted(distinct, r"\bop_name=").take(at),
-            "source_file": _quoted(distinct, r"\bsource_file=").take(at),
+            "op_name": _quoted(firsts, distinct, r"\bop_name=").take(at),
+            "source_file": _quoted(firsts, distinct, r"\bsource_file=").take(at),
             "source_line": number("source_line"),
             "stack_frame_id": number("stack_frame_id"),
             "custom_call_target": _custom_call_targets(instructions),
@@ -183,31 +185,44 @@ def _metadata(rest: pa.LargeStringArray) -> pa.LargeStringArray:
     return pc.replace_with_mask(found, cut, pc.fill_null(whole, ""))
 
 
-def _quoted(text: pa.LargeStringArray, before: str) -> pa.LargeStringArray:
-    """The quoted text behind `before`, without the backslashes of C escapes; null if none."""
+def _quoted(lines: Lines, text: pa.LargeStringArray, before: str) -> pa.LargeStringArray:
+    """The quoted text behind `before`, without the backslashes of C escapes; null if none.
+
+    The texts stand in these lines. Raises DumpError.
+    """
     # struct_field, not .field(): only the former keeps what does not match null.
     text = pc.struct_field(pc.extract_regex(text, pattern=before + _QUOTED), "text")
     if not pc.any(pc.match_substring(text, pattern="\\")).as_py():
         return text
     if pc.any(pc.match_substring_regex(text, pattern=r"\\[0-7nrt]")).as_py():
-        # Bytes outside of ASCII, and seldom anything else; a name stands many times.
-        encoded = text.dictionary_encode()
-        return pa.array(list(map(_unescaped, encoded.dictionary.to_pylist())), text.type).take(
-            encoded.indices
-        )
+        # Bytes outside of ASCII, and seldom anything else.
+        plain = pa.array(list(map(_unescaped, text.to_pylist())), text.type)
+        wrong = as_numpy(pc.and_(pc.is_valid(text), pc.is_null(plain)))
+        if wrong.any():
+            lines.refuse(wrong, "a backslash in quotes escapes nothing")
+        return plain
     return pc.replace_substring_regex(text, pattern=r"\\(.)", replacement=r"\1")
 
 
-def _unescaped(text: str) -> str:
-    """C escapes undone: `gr\\303\\266\\303\\237e` is größe."""
-    plain: bytes = codecs.escape_decode(text.encode())[0]
+def _unescaped(text: str | None) -> str | None:
+    """C escapes undone: `gr\\303\\266\\303\\237e` is größe. None if they are none."""
+    if text is None:
+        return None
+    try:
+        plain: bytes = codecs.escape_decode(text.encode())[0]
+    except ValueError:
+        return None
     return plain.decode(errors="replace")
 
 
 def _custom_call_targets(instructions: InstructionLines) -> pa.LargeStringArray:
     lines = instructions.lines
     rows, starts = instructions.attribute("custom_call_target")
-    return _placed(_quoted(slices(lines.content, starts, lines.ends[rows]), "^"), rows, len(lines))
+    return _placed(
+        _quoted(lines.where(rows), slices(lines.content, starts, lines.ends[rows]), "^"),
+        rows,
+        len(lines),
+    )
 
 
 def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
@@ -221,8 +236,12 @@ def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
     scoped = pc.if_else(pc.equal(used, ""), reserved, used)
     # A handful of distinct texts however many kernels, so a Python loop over these is enough.
     encoded = scoped.dictionary_encode()
-    sums = pa.array([_sum_of_sizes(text) for text in encoded.dictionary.to_pylist()], pa.int64())
-    return _placed(sums.take(encoded.indices), rows[as_numpy(reserving)], len(lines))
+    sums = [_sum_of_sizes(text) for text in encoded.dictionary.to_pylist()]
+    rows = rows[as_numpy(reserving)]
+    wrong = np.array([size > LARGEST_SIZE for size in sums], bool)[encoded.indices.to_numpy()]
+    if wrong.any():
+        lines.where(rows).refuse(wrong, f"a number is over {LARGEST_SIZE}")
+    return _placed(pa.array(sums, pa.int64()).take(encoded.indices), rows, len(lines))
 
 
 def _placed(found: pa.Array, rows: Positions, count: int) -> pa.Array:
@@ -233,4 +252,6 @@ def _placed(found: pa.Array, rows: Positions, count: int) -> pa.Array:
 
 
 def _sum_of_sizes(configs: str) -> int:
-    return sum(int(size) for size in _SIZE.findall(configs))
+    # Python itself refuses to read some thousand digits.
+    sizes = _SIZE.findall(configs)
+    return sum(int(size) if len(size) <= 18 else LARGEST_SIZE + 1 for size in sizes)

@@ -42,7 +42,9 @@ _SETTINGS = {
     ".gpu_target_config.pbtxt": GPU_TARGET,
 }
 SETTINGS_KINDS = tuple(_SETTINGS.values())
-_XLA_MODULE = re.compile(r"^module_(?P<number>\d+)\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$")
+_XLA_MODULE = re.compile(
+    r"^module_(?P<number>[0-9]{1,9})\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$"
+)
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
 # A file that a user has renamed may be anything of these; what it holds tells.
 _MAYBE_TEXT = re.compile(r"^(?!module_\d+\.)[^.](?:[^.]*|.*\.(?:txt|hlo|log))$")

@@ -54,9 +54,9 @@ class Lines:
         """The lines without their ends."""
         return slices(self.content, self.starts, self.ends)
 
-    def where(self, mask: Mask) -> "Lines":
-        """The lines for which `mask` holds."""
-        return Lines(self.content, self.starts[mask], self.ends[mask], self.numbers[mask])
+    def where(self, chosen: Mask | Positions) -> "Lines":
+        """The lines for which a mask holds, or those of these indices."""
+        return Lines(self.content, self.starts[chosen], self.ends[chosen], self.numbers[chosen])
 
     def between(self, start: int, stop: int) -> "Lines":
         """The lines from the start-th up to, not including, the stop-th."""

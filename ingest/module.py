@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from .buffer_assignment import BufferAssignment
 from .hlo_text import HloText
-from .instructions import read_instructions, split_instructions
 from .live_range import LiveRange
 from .memory import memory_tables
 from .sections import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES
@@ -18,13 +17,17 @@ from .used_values import UsedValues
 
 @dataclass
 class Parts:
-    """What was read of one module; a part that is missing or unreadable is None."""
+    """What was read of one module; a part that is missing or unreadable is None.
+
+    `sections` names the parts of buffer assignment that its files hold: one may stand in two.
+    """
 
     buffer_assignment: BufferAssignment | None = None
     used_values: UsedValues | None = None
     live_range: LiveRange | None = None
     space_names: pa.Table | None = None
     hlo: HloText | None = None
+    sections: list[str] = field(default_factory=list)
 
 
 class Contradiction(NamedTuple):
@@ -66,16 +69,17 @@ def join_parts(parts: Parts) -> Module:
     if parts.used_values is not None:
         tables["positions"] = names.numbered(parts.used_values.positions, "positions")
         tables["uses"] = names.numbered(parts.used_values.uses, "uses")
-    if parts.live_range is not None:
+    if ranges is not None:
         tables["live_ranges"] = ranges
+    if parts.live_range is not None:
         tables["reported_peak"] = parts.live_range.peak
     if parts.hlo is not None:
         tables |= _hlo_tables(parts.hlo, names)
-    contradictions = []
+    contradictions = _doubled(parts.sections)
     if parts.buffer_assignment is not None:
         tables["allocations"] = parts.buffer_assignment.allocations
-        contradictions = [
-            *_allocation_contradictions(parts),
+        contradictions += [
+            *_allocation_contradictions(parts, names),
             *_misplaced(parts.buffer_assignment),
             *lost,
             *_lifeless(parts.buffer_assignment, ranges),
@@ -215,7 +219,16 @@ def _live_ranges(
     return found.sort_by("value_id"), []
 
 
-def _allocation_contradictions(parts: Parts) -> list[Contradiction]:
+def _doubled(sections: list[str]) -> list[Contradiction]:
+    """A word about each part that stands in two files: they may be of two dumps."""
+    return [
+        Contradiction(part, f"{part} stands in two files: keep only this dump's")
+        for part in sorted(set(sections))
+        if sections.count(part) > 1
+    ]
+
+
+def _allocation_contradictions(parts: Parts, names: _Names) -> list[Contradiction]:
     """What Used values says against BufferAssignment."""
     assignment, used = parts.buffer_assignment, parts.used_values
     if assignment is None or used is None:
@@ -233,7 +246,23 @@ def _allocation_contradictions(parts: Parts) -> list[Contradiction]:
         found.append(f"{missing} values of BufferAssignment are not in Used values")
     if extra:
         found.append(f"{extra} values of Used values are not in BufferAssignment")
+    other = _otherwise_named(parts, names)
+    if other:
+        found.append(f"{other} values have another name or space than in BufferAssignment")
     return [Contradiction(USED_VALUES, why) for why in found]
+
+
+def _otherwise_named(parts: Parts, names: _Names) -> int:
+    """How many values both parts list under one number, but not as the same value."""
+    assert parts.buffer_assignment is not None
+    assert parts.used_values is not None
+    assigned = names.numbered(parts.buffer_assignment.values, "values")
+    used = names.numbered(parts.used_values.values, "used_values")
+    at = pc.index_in(assigned["value_id"], value_set=used["value_id"].combine_chunks())
+    differs = pa.scalar(False)
+    for column in ("instruction_id", "shape_index", "memory_space"):
+        differs = pc.or_(differs, pc.not_equal(assigned[column], used[column].take(at)))
+    return pc.sum(differs).as_py() or 0
 
 
 def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[Contradiction]:
@@ -302,9 +331,9 @@ def _instructions(parts: Parts, names: _Names) -> pa.Table:
     if parts.hlo is not None:
         defined = parts.hlo.instructions
         at = _first_rows(names.numbers["definitions"], len(table))
-    elif parts.used_values is not None and len(parts.used_values.definitions):
+    elif parts.used_values is not None and parts.used_values.definitions is not None:
         # Used values repeat the definitions of HLO text.
-        defined = read_instructions(split_instructions(parts.used_values.definitions))
+        defined = parts.used_values.definitions
         at = pc.index_in(names.unique, value_set=defined["instruction"].combine_chunks())
     else:
         return table

@@ -238,6 +238,7 @@ def _read_assignment_file(
         )
     errors = []
     for part, section in found.items():
+        parts.sections.append(part)
         try:
             if section.numbers[-1] == lines.numbers[-1]:
                 check_end(text)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import sqlalchemy as sa
 
@@ -14,7 +14,8 @@ from ..schema.tables import compiler_flags, dumps, modules
 from .discover import Dump, find_dumps, is_wanted
 from .parallel import Readers
 from .read_dump import OK, DumpOutcome, FileOutcome, hash64
-from .sources import open_source, source_name
+from .names import readable
+from .sources import is_file, is_folder, open_source, source_name
 from .write import write_dumps, write_run
 
 # Rows wait in memory until so many bytes have come together: a transaction for each small
@@ -67,7 +68,7 @@ def ingest(
             for file in open_source(path, is_wanted, cleanup, summary.problems.append)
             if not _is_warehouse(engine, file.location)
         ]
-        found = find_dumps(files, named_file=path.is_file())
+        found = find_dumps(files, named_file=is_file(path))
         if not found:
             if not summary.problems:
                 summary.problems.append(_nothing_found(path))
@@ -81,7 +82,7 @@ def ingest(
                 fallback_at=_date_in(summary.run_id)
                 or _date_in(path.name)
                 or datetime.fromtimestamp(newest, UTC),
-                source=str(path),
+                source=str(readable(PurePosixPath(path))),
                 tool_version=tool_version,
                 labels=labels or {},
             )
@@ -96,7 +97,7 @@ def _is_warehouse(engine: sa.Engine, file: Path) -> bool:
 
 
 def _nothing_found(path: Path) -> str:
-    if path.is_file():
+    if is_file(path):
         return f"{path}: this is no memory dump of XLA: give a dump folder, archive or dump file"
     return (
         f"{path}: there are no memory dumps of XLA here: make some with "
@@ -206,5 +207,5 @@ def _count(summary: Summary, path: Path, outcome: DumpOutcome) -> None:
 
 
 def _problem(path: Path, file: FileOutcome) -> str:
-    where = str(path / file.path if path.is_dir() else path)
+    where = str(path / file.path if is_folder(path) else path)
     return f"{where if file.line is None else f'{where}:{file.line}'}: {file.message}"

@@ -8,6 +8,8 @@ from .lines import DumpError, Lines, excerpt
 _IGNORED = re.compile(r"^xla_dump_|_dump_(?:to|dir|path)$")
 _FLAG = re.compile(r"^--([^=\s]+)(?:=(.*))?$")
 _FIELD = re.compile(r"^([\w.]+): (.*)$")
+# More digits are over 64 bits.
+_SIZE = re.compile(r"[0-9]{1,18}")
 _MESSAGE = re.compile(r"^([\w.]+) \{$")
 
 
@@ -40,10 +42,12 @@ def read_gpu_target(lines: Lines) -> dict[str, object]:
     """The GPU compiled for: device_kind and device_memory_bytes, None if not said."""
     fields = dict(read_text_proto(lines))
     kind = fields.get("gpu_device_info.name") or fields.get("device_description_str")
-    memory = fields.get("gpu_device_info.device_memory_size", "")
+    memory = fields.get("gpu_device_info.device_memory_size")
+    if memory is not None and not _SIZE.fullmatch(memory):
+        raise DumpError(f"device_memory_size is no size in bytes: {excerpt(memory)}")
     return {
         "device_kind": kind,
-        "device_memory_bytes": int(memory) if memory.isdigit() else None,
+        "device_memory_bytes": None if memory is None else int(memory),
     }
 
 

@@ -35,7 +35,9 @@ class SourceFile:
         found: list[bytes] = []
         try:
             with self.location.open("rb") as raw:
-                for piece in pieces(raw, self.path.name, limit or PIECE):
+                # A plain file in one go: its pieces would be copied once more to join them.
+                size = PIECE if packed or self.size > most else self.size + 1
+                for piece in pieces(raw, self.path.name, limit or size):
                     length += len(piece)
                     if limit is None and length > most:
                         raise DumpError(
@@ -54,7 +56,23 @@ class SourceFile:
 def source_name(path: Path) -> str:
     """What a path is called: a folder's name, a file's without its endings."""
     name = readable(PurePosixPath(os.path.realpath(path))).name
-    return name if os.path.isdir(path) else _stem(name)  # noqa: PTH112
+    return name if is_folder(path) else _stem(name)
+
+
+# Unlike Path's own, os.path's functions take whatever is wrong with a path for a no.
+def exists(path: Path) -> bool:
+    """Whether there is anything."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file."""
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def open_source(
@@ -69,10 +87,9 @@ def open_source(
     temporary folder that `cleanup` removes: only wanted files, under names of our own.
     Of an archive that cannot be read nothing is taken, and `refuse` is told why.
     """
-    # Unlike Path's own, os.path's take whatever is wrong with a path for a no.
-    if not os.path.exists(path):  # noqa: PTH110
+    if not exists(path):
         refuse(f"{path}: there is no such file or folder")
-    elif os.path.isdir(path):  # noqa: PTH112
+    elif is_folder(path):
         for found in _walk(path, refuse):
             relative = readable(PurePosixPath(found.relative_to(path)))
             if _is_archive(relative.name) or wanted(relative.name):
@@ -122,7 +139,7 @@ def _opened(
 ) -> Iterator[SourceFile]:
     """A file as `path`, or an archive's files as if it were the `folder`."""
     # A pipe would be waited for; a link may lead nowhere, and a file be gone by now.
-    if not os.path.isfile(location):  # noqa: PTH113
+    if not is_file(location):
         refuse(f"{readable(PurePosixPath(location))}: this is no file that can be read")
     elif _is_archive(location.name):
         yield from _unpacked(location, folder, wanted, cleanup, refuse)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .buffer_assignment import VALUE_NAME, value_name_columns
+from .instructions import read_instructions, split_instructions
 from .lines import LARGEST_SIZE, DumpError, Lines, lines_of
 
 _TOTAL = r"^Total bytes used: (?P<total_bytes>\d+)"
@@ -29,14 +30,15 @@ class UsedValues:
     values: value_id, instruction, shape_index, is_phi, memory_space;
     positions: value_id, position_index, instruction, shape_index;
     uses: value_id, use_index, instruction, operand_number, operand_shape_index;
-    definitions: the text of each defining instruction once, as HLO prints it.
+    definitions: what `read_instructions` says of each defining instruction, once; None if not
+    asked for.
     """
 
     total_bytes: int
     values: pa.Table
     positions: pa.Table
     uses: pa.Table
-    definitions: Lines
+    definitions: pa.Table | None
 
 
 def read_used_values(section: Lines, *, definitions: bool) -> UsedValues:
@@ -89,7 +91,7 @@ def read_used_values(section: Lines, *, definitions: bool) -> UsedValues:
         uses=_uses(items(is_uses)),
         definitions=_definitions(body, is_definition, value_columns["instruction"])
         if definitions
-        else body.between(0, 0),
+        else None,
     )
 
 
@@ -170,7 +172,9 @@ def _index(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     return pc.if_else(pc.equal(texts, ""), pa.scalar("{}", texts.type), texts)
 
 
-def _definitions(body: Lines, mask: npt.NDArray[np.bool_], instruction: pa.ChunkedArray) -> Lines:
+def _definitions(
+    body: Lines, mask: npt.NDArray[np.bool_], instruction: pa.ChunkedArray
+) -> pa.Table:
     """Each defining instruction once: a tuple's line stands with each of its elements."""
     codes = instruction.combine_chunks().dictionary_encode().indices.to_numpy()
     _, first = np.unique(codes, return_index=True)
@@ -180,4 +184,4 @@ def _definitions(body: Lines, mask: npt.NDArray[np.bool_], instruction: pa.Chunk
     kept[mask] = chosen
     lines = body.where(kept)
     text = pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(lines.text, len(_DEFINITION)))
-    return lines_of(text, lines.numbers)
+    return read_instructions(split_instructions(lines_of(text, lines.numbers)))

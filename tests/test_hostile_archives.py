@@ -276,14 +276,7 @@ def test_an_archive_cut_anywhere_is_named(folder, db, ending):
     assert rows(db, "SELECT workload, status FROM dumps") == [(".", "ok")]
 
 
-NO_HLO = pytest.mark.xfail(
-    strict=True, reason="join_parts crashes on damaged definitions and on live ranges alone"
-)
-
-
-@pytest.mark.parametrize(
-    "seed_number", [0, *(pytest.param(number, marks=NO_HLO) for number in (1, 2, 3))]
-)
+@pytest.mark.parametrize("seed_number", range(4))
 def test_damage_in_an_archive_is_named_or_does_none(folder, db, seed_number):
     chance = random.Random(seed_number)
     good = seed()
