@@ -275,7 +275,8 @@ def _judge(outcome: DumpOutcome, parts: Parts, files: dict[str, FileOutcome]) ->
     }
     if not files.keys().isdisjoint(kinds.ASSIGNMENT_KINDS):
         for kind, found in present.items():
-            if found is None and kind not in files:
+            # An older dump holds all parts in one file: what it holds damaged is not missing.
+            if found is None and kind not in files and _PART_OF_KIND[kind] not in parts.sections:
                 outcome.files.append(_missing(outcome.dump, kind))
     if any(file.status != OK for file in outcome.files):
         outcome.status = PARTIAL

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from ..schema.delete import delete_modules
 from ..schema.tables import compiler_flags, dumps, modules
 from .discover import Dump, find_dumps, is_wanted
+from .names import readable
 from .parallel import Readers
 from .read_dump import OK, DumpOutcome, FileOutcome, hash64
-from .names import readable
 from .sources import is_file, is_folder, open_source, source_name
 from .write import write_dumps, write_run
 

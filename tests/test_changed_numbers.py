@@ -91,7 +91,8 @@ def columns(night):
             key = next((key for key in ("dump_id", "module_id", "flags_id") if key in has), None)
             if key is None:
                 continue
-            chosen = [column for column in has if column not in HASHES]
+            # What starts with `_` stores another column.
+            chosen = [column for column in has if column not in HASHES and column[0] != "_"]
             table = duck.sql(
                 f'SELECT d.workload AS w, {", ".join(f"t.{c}" for c in chosen)} FROM "{name}" t '
                 f"JOIN {owners} d ON d.{key} = t.{key} ORDER BY ALL"
