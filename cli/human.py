@@ -62,3 +62,8 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """A text, a name say, whose control characters do not reach the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something: `1 dump`, `2 dumps`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -55,7 +55,7 @@ def ingest(
     from ..ingest.parallel import Readers
     from ..ingest.run import ingest as ingest_path
     from ..ingest.sources import exists
-    from .human import human_bytes, one_line
+    from .human import counted, human_bytes, one_line
     from .output import print_error, print_note
     from .warehouse import writing
 
@@ -85,8 +85,8 @@ def ingest(
             unreadable |= bool(summary.problems)
             if summary.dumps:
                 print_note(
-                    f"{one_line(name)}: {_count(summary.dumps, 'dump')}, "
-                    f"{_count(summary.new_modules, 'new module')}"
+                    f"{one_line(name)}: {counted(summary.dumps, 'dump')}, "
+                    f"{counted(summary.new_modules, 'new module')}"
                     f"{_counted(summary.unchanged, 'unchanged')}"
                     f"{_counted(summary.partial, 'partial')}{_counted(summary.failed, 'failed')}, "
                     f"{human_bytes(summary.read_bytes)} in {perf_counter() - start:.1f} s"
@@ -132,10 +132,6 @@ def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _counted(number: int, what: str) -> str:

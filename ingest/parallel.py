@@ -40,7 +40,7 @@ class Readers:
         ahead: deque[Callable[[], DumpOutcome]] = deque()
         for dump in found:
             ahead.append(self._begin(dump, known))
-            if len(ahead) > self._jobs + 1:
+            if len(ahead) > self._jobs:
                 yield ahead.popleft()()
         while ahead:
             yield ahead.popleft()()

@@ -414,7 +414,7 @@ def test_a_pipe_in_the_folder_is_not_waited_for(tmp_path, db, name):
     folder = copy_dump("seeds/002*", tmp_path / "night")
     os.mkfifo(folder / name)
     command = [MEMHOUSE, "ingest", "--db", db, "--jobs", "1", folder]
-    subprocess.run(command, timeout=5, capture_output=True)
+    subprocess.run(command, timeout=60, capture_output=True)
     assert rows(db, "SELECT status FROM dumps WHERE starts_with(module_name, '002')") == [("ok",)]
 
 

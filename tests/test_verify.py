@@ -177,7 +177,7 @@ DAMAGES = [
     ),
     (
         "sizes_follow_shapes",
-        f"UPDATE \"values\" SET shape = 'f32[7]' {OF} AND shape_index = '{{}}'",
+        f"UPDATE \"values\" SET _short_shape = 'f32[7]' {OF} AND shape_index = '{{}}'",
         " is f32[7], its instruction",
     ),
     (
@@ -289,7 +289,9 @@ def test_each_check_finds_its_damage(copied, check, statement, said):
 
 @pytest.mark.parametrize("table", KEYED)
 def test_a_row_that_stands_twice_is_found(copied, table):
-    damage(copied, f'INSERT INTO "{table}" SELECT * FROM "{table}" LIMIT 1')
+    # Their shape is worked out when it is read.
+    stored = "* EXCLUDE shape" if table in ("values", "instructions") else "*"
+    damage(copied, f'INSERT INTO "{table}" BY NAME SELECT {stored} FROM "{table}" LIMIT 1')
     (chosen,) = [found for found in checks() if found.name == "keys_are_unique"]
     with reading(str(copied)) as connection:
         assert len(breaches(connection, chosen)) >= 1

@@ -4,6 +4,7 @@ import pyarrow as pa
 import typer
 
 from ...queries.verify import breaches, checks
+from ..human import counted
 from ..options import Format
 from ..output import print_note, print_rows
 from ..warehouse import reading
@@ -22,7 +23,7 @@ def show_breaches(db: str, output: Format) -> None:
     """Run all checks, show the breaches, and exit with status 1 if there are any."""
     with reading(db) as connection:
         found = [breach for check in checks() for breach in breaches(connection, check)]
-        counted = connection.exec_driver_sql("SELECT COUNT(*) FROM modules").scalar_one()
+        modules = connection.exec_driver_sql("SELECT COUNT(*) FROM modules").scalar_one()
     schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])
     rows_found = pa.Table.from_pylist([vars(breach) for breach in found], schema=schema)
     if output is Format.table and len(found) > _SHOWN:
@@ -30,6 +31,7 @@ def show_breaches(db: str, output: Format) -> None:
         print_note(f"… and {len(found) - _SHOWN} more: --format csv shows all")
     elif found or output is not Format.table:
         print_rows(rows_found, output)
-    print_note(f"{len(checks())} checks of {counted} modules: {len(found) or 'no'} breaches")
+    breached = "1 breach" if len(found) == 1 else f"{len(found) or 'no'} breaches"
+    print_note(f"{len(checks())} checks of {counted(modules, 'module')}: {breached}")
     if found:
         raise typer.Exit(1)

@@ -1,4 +1,6 @@
 -- Every value of BufferAssignment is in Used values, and the other way round.
+--
+-- Where a dump has but one of the two, `dumps_are_complete` says so.
 SELECT
     values_.module_id,
     'value ' || values_.value_id || CASE
@@ -10,4 +12,6 @@ LEFT JOIN positions
     ON positions.module_id = values_.module_id
     AND positions.value_id = values_.value_id
     AND positions.position_index = 0
-WHERE values_.allocation_index IS NULL OR positions.value_id IS NULL
+WHERE (values_.allocation_index IS NULL OR positions.value_id IS NULL)
+    AND values_.module_id IN (SELECT module_id FROM allocations)
+    AND values_.module_id IN (SELECT module_id FROM positions)
