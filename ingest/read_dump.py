@@ -236,6 +236,13 @@ def _read_assignment_file(
         raise DumpError(
             f"not a dump of {expected}: it starts with {excerpt(lines.first())}", line=1
         )
+    for part, section in found.items():
+        # The first file of older dumps holds all parts; the others hold no more than their own.
+        if part != expected and kind != kinds.BUFFER_ASSIGNMENT:
+            raise DumpError(
+                f"expected {expected} alone, found {part}: it is another dump's file",
+                int(section.numbers[0]),
+            )
     errors = []
     for part, section in found.items():
         parts.sections.append(part)
