@@ -54,27 +54,29 @@ def test_seed_000_has_glued_lines():
 
 
 def test_of_glued_lines_the_definition_stays_whole():
-    definitions = read("seeds/000*").definitions
-    assert definitions.first() == (
-        '%Arg_1.2 = f32[4,1,5120]{2,1,0:T(1,128)} parameter(1), metadata={op_name="args[1]"}'
+    first, *_ = read("seeds/000*").definitions.to_pylist()
+    assert (first["instruction"], first["opcode"], first["op_name"]) == (
+        "Arg_1.2",
+        "parameter",
+        "args[1]",
     )
-    assert all(text.startswith("%") for text in definitions.text.to_pylist())
-    assert not any(text.endswith(">") for text in definitions.text.to_pylist())
+    assert first["shape"] == "f32[4,1,5120]{2,1,0:T(1,128)}"
 
 
 def test_a_tuple_is_defined_once():
-    names = [text.split(" = ")[0] for text in read("seeds/000*").definitions.text.to_pylist()]
-    assert names.count("%copy-start") == 1
+    names = read("seeds/000*").definitions["instruction"].to_pylist()
+    assert names.count("copy-start") == 1
     assert len(names) == len(set(names)) == 14
 
 
 def test_definitions_are_kept_only_if_asked_for():
-    assert len(read("seeds/000*", definitions=False).definitions) == 0
+    assert read("seeds/000*", definitions=False).definitions is None
 
 
 def test_a_definition_needs_no_space():
     # 2020: `from instruction:%x`.
-    assert read("seeds/004*").definitions.first() == "%parameter.51 = f32[] parameter(0)"
+    first, *_ = read("seeds/004*").definitions.to_pylist()
+    assert (first["instruction"], first["shape"]) == ("parameter.51", "f32[]")
 
 
 def test_positions_and_uses_keep_their_order():
@@ -129,7 +131,7 @@ def test_glued_phi_values():
     )
     used = read_used_values(split_lines(text.encode()), definitions=True)
     assert used.values["is_phi"].to_pylist() == [False, True]
-    assert used.definitions.first() == "%x = f32[] parameter(0)"
+    assert used.definitions["instruction"][0].as_py() == "x"
 
 
 @pytest.mark.parametrize(
