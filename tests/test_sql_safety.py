@@ -87,8 +87,11 @@ COMMANDS = {
     "timeline": ["timeline", "=1+1"],
     "verify": ["verify"],
     "tables": ["tables"],
-    "sql": ["sql", "SELECT * FROM dumps INNER JOIN run_labels USING (run_id)"],
-    "op_names": ["sql", "SELECT DISTINCT op_name, instruction, source_file FROM instructions"],
+    "sql": ["sql", "SELECT * FROM dumps INNER JOIN run_labels USING (run_id) ORDER BY ALL"],
+    "op_names": [
+        "sql",
+        "SELECT DISTINCT op_name, instruction, source_file FROM instructions ORDER BY ALL",
+    ],
 }
 
 
