@@ -107,7 +107,7 @@ class Warehouse:
 
         with Readers(jobs) as readers:
             return ingest(
-                self._engine,
+                lambda: self._engine,
                 Path(path),
                 tool_version=__version__,
                 readers=readers,

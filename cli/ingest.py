@@ -3,15 +3,19 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .. import __version__
 from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_time
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 
 def ingest(
@@ -57,7 +61,6 @@ def ingest(
     from ..ingest.sources import exists
     from .human import counted, human_bytes, one_line
     from .output import print_error, print_note
-    from .warehouse import writing
 
     if not any(map(exists, paths)):
         # A mistyped path must not leave an empty warehouse behind.
@@ -66,15 +69,23 @@ def ingest(
         raise typer.Exit(1)
     use_quick_memory()
     unreadable = False
-    with writing(db, wait=wait) as engine, Readers(jobs) as readers:
+    with Readers(jobs) as readers, ExitStack() as opened:
+
+        @cache
+        def warehouse() -> "sa.Engine":
+            from .warehouse import writing
+
+            return opened.enter_context(writing(db, wait=wait))
+
         for path, name in zip(paths, names, strict=True):
             start = perf_counter()
             with _progress(name) as progress:
                 summary = ingest_path(
-                    engine,
+                    warehouse,
                     path,
                     tool_version=__version__,
                     readers=readers,
+                    is_new=not exists(Path(db)) and "://" not in db,
                     run_id=name,
                     run_at=run_at,
                     labels=labels,

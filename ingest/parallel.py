@@ -5,7 +5,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Set
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 
 from .discover import Dump
 from .lines import use_quick_memory
@@ -16,34 +16,44 @@ class Readers:
     """So many processors for reading dumps; a context manager.
 
     One processor is this process alone. Several are as many processes, which start with the
-    first folder of several dumps; a single dump is read here, with a thread beside.
+    first folder of several dumps; a single dump is read here, in threads.
     """
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._pool = ProcessPoolExecutor(jobs, initializer=_prepare) if jobs > 1 else None
+        self._thread = ThreadPoolExecutor(1)
 
     def __enter__(self) -> "Readers":
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._thread.shutdown(cancel_futures=True)
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
     def read(self, found: list[Dump], known: Set[int]) -> Iterator[DumpOutcome]:
-        """Each dump read, in order; see `read_dump` for `known`."""
-        if self._pool is None or len(found) < 2:
-            for dump in found:
-                yield read_dump(dump, known, beside=self._jobs > 1)
-            return
+        """Each dump read, in order; see `read_dump` for `known`.
+
+        With several processors reading begins at once, not when the first is asked for.
+        """
+        if self._pool is None:
+            return (read_dump(dump, known) for dump in found)
+        if len(found) == 1:
+            begun = self._thread.submit(read_dump, found[0], known, beside=True)
+            return self._results(deque([begun.result]), [], known)
         # Only so many ahead: what is read but not yet written is held in memory.
-        ahead: deque[Callable[[], DumpOutcome]] = deque()
-        for dump in found:
-            ahead.append(self._begin(dump, known))
-            if len(ahead) > self._jobs:
-                yield ahead.popleft()()
-        while ahead:
-            yield ahead.popleft()()
+        first, rest = found[: self._jobs + 1], found[self._jobs + 1 :]
+        return self._results(deque(self._begin(dump, known) for dump in first), rest, known)
+
+    def _results(
+        self, begun: deque[Callable[[], DumpOutcome]], rest: list[Dump], known: Set[int]
+    ) -> Iterator[DumpOutcome]:
+        for dump in rest:
+            yield begun.popleft()()
+            begun.append(self._begin(dump, known))
+        while begun:
+            yield begun.popleft()()
 
     def _begin(self, dump: Dump, known: Set[int]) -> Callable[[], DumpOutcome]:
         """Begin to read a dump; what is returned waits for the outcome."""

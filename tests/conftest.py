@@ -81,7 +81,8 @@ def fill(db: Path, *paths: Path, jobs: int = 1, **options: Any) -> list[Summary]
     """Ingest the paths into a warehouse; what became of each."""
     with writing(str(db)) as engine, Readers(jobs) as readers:
         return [
-            ingest(engine, path, tool_version="test", readers=readers, **options) for path in paths
+            ingest(lambda: engine, path, tool_version="test", readers=readers, **options)
+            for path in paths
         ]
 
 

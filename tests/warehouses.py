@@ -28,7 +28,7 @@ def write_sample(db: Path) -> None:
     with writing(str(db)) as engine, Readers(1) as readers:
         for sample in SAMPLES:
             ingest(
-                engine,
+                lambda: engine,
                 DATA / "dumps" / sample,
                 tool_version="sample",
                 readers=readers,
