@@ -3,6 +3,9 @@
 import os
 import sys
 
+# What DuckDB makes of Ctrl-C while it works.
+_INTERRUPTED = "Query interrupted"
+
 
 def main() -> None:
     """The entry point: run the command; an expected failure is one line and a status."""
@@ -18,6 +21,8 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except Exception as error:
+        if str(error).endswith(_INTERRUPTED):
+            sys.exit(130)
         message = _expected(error)
         if message is None:
             raise

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,20 @@ def fetch(connection: sa.Connection, query: str, parameters: Sequence[object] = 
 
     Of a statement that has no rows, such as SET, an empty table. Raises duckdb.Error.
     """
-    relation = driver(connection).sql(query, params=list(parameters))
-    return pa.table({}) if relation is None else relation.to_arrow_table()
+    duck = driver(connection)
+
+    def run() -> pa.Table:
+        relation = duck.sql(query, params=list(parameters))
+        return pa.table({}) if relation is None else relation.to_arrow_table()
+
+    # DuckDB hears nothing of Ctrl-C while it fetches: another thread must wait for that.
+    with ThreadPoolExecutor(1) as thread:
+        rows = thread.submit(run)
+        try:
+            return rows.result()
+        except KeyboardInterrupt:
+            duck.interrupt()
+            raise
 
 
 def driver(connection: sa.Connection) -> duckdb.DuckDBPyConnection:

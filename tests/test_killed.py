@@ -208,3 +208,16 @@ def test_what_a_kill_leaves_is_read_without_writing(tmp_path):
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     assert len(everything(db)["runs"]) >= len(told)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
+
+
+def test_ctrl_c_ends_a_query_without_a_word(filled):
+    endless = "SELECT SUM(a * b) FROM range(1000000) t(a), range(1000000) u(b)"
+    query = subprocess.Popen(
+        [MEMHOUSE, "sql", endless, "--db", filled], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    # By then it computes: a second of processor time is more than any start takes.
+    stat = Path(f"/proc/{query.pid}/stat")
+    wait_until(lambda: sum(map(int, stat.read_text().rpartition(")")[2].split()[11:13])) > 150)
+    query.send_signal(signal.SIGINT)
+    assert query.communicate(timeout=60) == (b"", b"")
+    assert query.returncode == 130
