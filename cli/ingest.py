@@ -18,16 +18,26 @@ if TYPE_CHECKING:
     import sqlalchemy as sa
 
 
+def _given(path: str) -> Path:
+    # A script's variable that is not set: Path("") would be the current folder.
+    if not path:
+        raise typer.BadParameter("it is empty: name a folder, an archive or a file")
+    return Path(path)
+
+
 def ingest(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            metavar="PATH", help="Dump folders, archives (.tar, .tar.gz, .tar.zst) or files."
+            metavar="PATH",
+            parser=_given,
+            help="Dump folders, archives (.tar, .tar.gz, .tar.zst) or files.",
         ),
     ],
     db: Db = DEFAULT_DB,
     run: Annotated[
-        str | None, typer.Option(help="Name the run; else it is named after the path.")
+        str | None,
+        typer.Option(metavar="NAME", help="Name the run; else it is named after the path."),
     ] = None,
     at: Annotated[
         str | None,
@@ -110,6 +120,8 @@ def _run_names(paths: list[Path], run: str | None) -> list[str]:
     from ..ingest.run import run_name
 
     if run is not None:
+        if not run:
+            raise typer.BadParameter("it is empty: name the run", param_hint="--run")
         if len(paths) > 1:
             raise typer.BadParameter("it names one run: give one PATH with it", param_hint="--run")
         return [run]

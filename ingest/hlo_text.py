@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
-from .lines import DumpError, Lines, Mask, Positions, excerpt, slices
+from .lines import DumpError, Lines, Mask, Positions, as_numpy, excerpt, slices
 from .stack_frames import FRAME_TABLES, read_stack_frames
 
 _COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ ]+) (?:\(.*\) -> .* )?\{$"
@@ -28,7 +28,10 @@ _CALLS = (
 )
 _CALL_LISTS = ("branch_computations", "called_computations")
 # Typed operands hold parentheses of tiles and of tuple shapes: `(f32[4]{0:T(128)}, u32[]) %x`.
-_OPERANDS = r"^(?P<operands>(?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)"
+_WITHIN = r"[^()]*"
+for _ in range(8):
+    _WITHIN = rf"(?:[^()]|\({_WITHIN}\))*"
+_OPERANDS = rf"^(?P<operands>{_WITHIN})\)"
 _NO_OPERANDS = ["parameter", "constant"]
 
 
@@ -193,7 +196,10 @@ def _operand_names(instructions: InstructionLines, rows: Positions) -> pa.LargeS
     nested = pc.or_(pa.array(close < 0), pc.match_substring(text, "("))
     if pc.any(nested).as_py():
         whole = pc.struct_field(pc.extract_regex(rest.filter(nested), _OPERANDS), "operands")
-        text = pc.replace_with_mask(text, nested, pc.fill_null(whole, ""))
+        if whole.null_count:
+            owner = rows[np.flatnonzero(nested.to_numpy(zero_copy_only=False))]
+            lines.where(owner).refuse(as_numpy(pc.is_null(whole)), "the operands do not close")
+        text = pc.replace_with_mask(text, nested, whole)
     typed = pc.match_substring(text, "[")
     if pc.any(typed).as_py():
         # `f32[2]{0} %a, /*index=5*/f32[2]{0} %b` becomes `a, b`.

@@ -38,7 +38,8 @@ class InstructionLines:
     """Instruction lines taken apart, not yet read.
 
     `names`, `shapes` and `opcodes` are texts, a row a line; `operands` is where in the
-    file's bytes each one's operands start, behind their parenthesis.
+    file's bytes each one's operands start, behind their parenthesis, and `spaces` where all
+    spaces of the lines stand.
     """
 
     lines: Lines
@@ -56,12 +57,18 @@ class InstructionLines:
 
     def attribute(self, name: str) -> tuple[Positions, Positions]:
         """The lines with `, NAME=`, by their index, and where in the bytes its value starts."""
+        content = self.lines.content
         wanted = f"{name}=".encode()
         found = self._commas[self._after_commas == wanted[0]]
-        found = found[found < len(self.lines.content) - len(wanted)]
+        found = found[found < len(content) - len(wanted)]
+        # A line's end is in no name, so that none is found across two lines.
         for offset, byte in enumerate(wanted[1:], start=2):
-            found = found[self.lines.content[found + offset] == byte]
+            found = found[content[found + offset] == byte]
         owner = np.searchsorted(self.lines.starts, found, side="right") - 1
+        # What stands in quotes, in frontend_attributes for one, is no attribute.
+        quotes = np.searchsorted(self._quotes, found)
+        quotes -= np.searchsorted(self._quotes, self.operands[owner])
+        found, owner = found[quotes % 2 == 0], owner[quotes % 2 == 0]
         rows, first = np.unique(owner, return_index=True)
         return rows, found[first] + len(name) + 2
 
@@ -73,6 +80,12 @@ class InstructionLines:
         behind = (found > self.operands[owner]) & (found < self.lines.ends[owner])
         commas: Positions = found[behind]
         return commas
+
+    @cached_property
+    def _quotes(self) -> Positions:
+        """The quotes that no backslash escapes."""
+        found = positions_of('"', self.lines.content)
+        return found[self.lines.content[found - 1] != ord("\\")]
 
     @cached_property
     def _after_commas(self) -> Bytes:

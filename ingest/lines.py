@@ -174,9 +174,14 @@ def check_end(text: bytes) -> None:
 
 def lines_of(text: pa.LargeStringArray, numbers: Positions) -> Lines:
     """Lines made of texts without line ends."""
-    _, offsets, content = text.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[text.offset :][: len(text) + 1]
-    return Lines(np.frombuffer(content or b"", np.uint8), bounds[:-1], bounds[1:], numbers)
+    if not len(text):
+        return Lines(np.zeros(1, np.uint8), numbers[:0], numbers[:0], numbers[:0])
+    end, nothing = pa.scalar("\n", text.type), pa.scalar("", text.type)
+    # With their ends: what looks ahead in one line must not come into the next.
+    ended = pc.binary_join_element_wise(text, end, nothing)
+    _, offsets, content = ended.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[: len(text) + 1]
+    return Lines(np.frombuffer(content, np.uint8), bounds[:-1], bounds[1:] - 1, numbers)
 
 
 def positions_of(character: str, content: Bytes) -> Positions:
@@ -191,11 +196,12 @@ def positions_of(character: str, content: Bytes) -> Positions:
 
 
 def slices(content: Bytes, starts: Positions, ends: Positions) -> pa.LargeStringArray:
-    """Pieces of a file as texts; none may start before the one before it has ended."""
+    """Pieces of a file as texts; none ends before it starts, or starts before the last ended."""
     if not len(starts):
         return pa.array([], pa.large_string())
     # Every other piece between these cuts is wanted: Arrow copies them in one go.
     cuts = np.stack([starts, ends], axis=1).ravel()
+    assert (cuts[1:] >= cuts[:-1]).all(), "Arrow would read what is not ours"
     pieces = pa.LargeStringArray.from_buffers(
         len(cuts) - 1, pa.py_buffer(cuts), pa.py_buffer(content)
     )

@@ -1,4 +1,4 @@
-"""Reads one dump's files into a module's rows. Runs in worker processes."""
+"""Reads one dump's files into a module's rows, in whatever process."""
 
 import hashlib
 from collections.abc import Iterator, Set

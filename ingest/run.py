@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .discover import find_dumps, is_wanted
 from .names import readable
 from .parallel import Readers
-from .read_dump import OK, DumpOutcome, FileOutcome
+from .read_dump import FAILED, OK, PARTIAL, DumpOutcome, FileOutcome
 from .sources import is_file, is_folder, open_source, source_name
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ def _date_in(name: str) -> datetime | None:
 def _count(summary: Summary, path: Path, outcome: DumpOutcome) -> None:
     summary.dumps += 1
     summary.read_bytes += sum(file.bytes or 0 for file in outcome.files)
-    summary.failed += outcome.status == "failed"
-    summary.partial += outcome.status == "partial"
+    summary.failed += outcome.status == FAILED
+    summary.partial += outcome.status == PARTIAL
     summary.problems += [_problem(path, file) for file in outcome.files if file.status != OK]
 
 

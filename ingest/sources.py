@@ -36,7 +36,7 @@ class SourceFile:
         try:
             with self.location.open("rb") as raw:
                 # A plain file in one go: its pieces would be copied once more to join them.
-                size = PIECE if packed or self.size > most else self.size + 1
+                size = PIECE if packed or self.size > most else max(PIECE, self.size + 1)
                 for piece in pieces(raw, self.path.name, limit or size):
                     length += len(piece)
                     if limit is None and length > most:
@@ -49,7 +49,9 @@ class SourceFile:
         except DumpError:
             raise
         except DAMAGED as error:
-            raise DumpError(f"the file cannot be read: {error}") from None
+            # The path stands before it already.
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise DumpError(f"the file cannot be read: {why}") from None
         return b"".join(found)[:limit]
 
 

@@ -3,7 +3,7 @@
 -- A row per run and series: a workload's module of one name, platform and occurrence, in one
 -- memory space. Runs are in order of run_at, whenever they were ingested. A row is compared
 -- with the series' previous one that has figures, also across runs without it; on the first
--- night there is none, and the changes are null.
+-- night, and on one without a peak, there is none, and the changes are null.
 --
 -- run_id: the run
 -- run_at: when the run's programs were compiled (UTC)
@@ -130,12 +130,16 @@ nights AS (
         dumped.module_id,
         dumped.run_number,
         dumped.has_figures,
-        LAG(dumped.dump_id) OVER (
-            PARTITION BY series.series_id, dumped.has_figures ORDER BY dumped.run_number
-        ) AS previous_dump_id,
-        LAG(dumped.module_id) OVER (
-            PARTITION BY series.series_id, dumped.has_figures ORDER BY dumped.run_number
-        ) AS previous_module_id
+        CASE
+            WHEN dumped.has_figures THEN LAG(dumped.dump_id) OVER (
+                PARTITION BY series.series_id, dumped.has_figures ORDER BY dumped.run_number
+            )
+        END AS previous_dump_id,
+        CASE
+            WHEN dumped.has_figures THEN LAG(dumped.module_id) OVER (
+                PARTITION BY series.series_id, dumped.has_figures ORDER BY dumped.run_number
+            )
+        END AS previous_module_id
     FROM dumped
     INNER JOIN series
         ON series.workload = dumped.workload
@@ -196,10 +200,8 @@ SELECT
     compared.memory_space,
     dumps.status,
     dumps.oom,
-    CASE WHEN compared.has_figures THEN previous_dump.run_id END AS previous_run_id,
-    CASE
-        WHEN compared.has_figures THEN compared.run_number - previous_run.run_number - 1
-    END AS missed_runs,
+    previous_dump.run_id AS previous_run_id,
+    compared.run_number - previous_run.run_number - 1 AS missed_runs,
     compared.run_number = compared.last_run_number AS is_last,
     CASE
         WHEN compared.run_number = compared.last_run_number

@@ -115,9 +115,14 @@ dump_files = Table(
     _required("kind", Text, "what the file holds, for example live-range"),
     _optional("bytes", BigInteger, "its size, uncompressed; null if it could not be read"),
     _optional("sha256", Text, "its SHA-256, uncompressed, in hex"),
-    _required("status", Text, "ok, or failed: nothing was taken from it"),
-    _optional("line", Integer, "the line at which reading failed, from 1"),
-    _optional("message", Text, "why reading failed, and what to do"),
+    _required(
+        "status",
+        Text,
+        "ok; failed: nothing was taken from it; partial: a part of it; "
+        "contradicts: at odds with another file; missing: not there although it should be",
+    ),
+    _optional("line", Integer, "the line that is wrong, from 1"),
+    _optional("message", Text, "what is wrong, and what to do"),
     comment="A file of a dump, with what became of it. Key: dump_id, path.",
 )
 

@@ -457,3 +457,11 @@ def test_a_file_compressed_in_parts_is_read_whole(tmp_path, db, ending, compress
     (summary,) = fill(db, folder)
     assert summary.problems == []
     assert rows(db, "SELECT status, peak_bytes FROM peaks") == [("ok", 41943072)]
+
+
+@pytest.mark.parametrize("arguments", [[""], [DUMPS / "seeds", "--run", ""]])
+def test_a_variable_that_is_not_set_names_nothing(db, arguments):
+    run = run_memhouse("ingest", *arguments, "--db", db)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "it is empty" in run.stderr
+    assert not db.exists()

@@ -179,6 +179,15 @@ CRASHES = {
         b", metadata={",
         b', backend_config={"scoped_memory_configs":[{"size":"' + HUGE + b'"}]}, metadata={',
     ),
+    "an attribute across two definitions": lambda: changed(
+        V,
+        b" from instruction: %",
+        b" from instruction: a0 = f32[] add(b), metadata\n\n<9 b @0>\n positions:\n  b\n uses:\n"
+        b' from instruction:={x} = f32[] add(c), metadata={op_name="mine"}\n\n'
+        b"<8 c @0>\n positions:\n  c\n uses:\n from instruction: %",
+        H,
+    ),
+    "operands that do not close": lambda: changed(H, b" add(", b" add(((("),
     "an escape that is none": lambda: changed(H, b'op_name="', b'op_name="\\n\\xzz'),
 }
 

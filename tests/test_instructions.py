@@ -3,13 +3,14 @@
 import re
 from contextlib import suppress
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memhouse.ingest.instructions import read_instructions, split_instructions
-from memhouse.ingest.lines import DumpError, split_lines
+from memhouse.ingest.lines import DumpError, lines_of, split_lines
 
 from .conftest import DUMPS, lines
 
@@ -76,6 +77,21 @@ def test_metadata_that_lines_share_is_read_for_each():
     found = read("".join(text.format(i, i % 3) for i in range(9)) + "  z = f32[] copy(b)\n")
     assert [row["source_line"] for row in found] == [0, 1, 2] * 3 + [None]
     assert [row["op_name"] for row in found] == ["f"] * 9 + [None]
+
+
+def test_what_looks_like_an_attribute_in_quotes_is_none():
+    (row,) = read(
+        '  a = f32[] add(b), frontend_attributes={k="v \\", metadata={source_line=6}"}, '
+        'metadata={op_name="real" source_line=7}\n'
+    )
+    assert (row["op_name"], row["source_line"]) == ("real", 7)
+
+
+def test_lines_made_of_texts_stay_apart():
+    texts = pa.array(["a = f32[] add(b), metadata", '={x} = f32[] c(), metadata={op_name="m"}'])
+    made = lines_of(texts.cast(pa.large_string()), np.array([3, 5]))
+    found = read_instructions(split_instructions(made)).to_pylist()
+    assert [row["op_name"] for row in found] == [None, "m"]
 
 
 def test_a_number_out_of_range_is_refused_where_it_first_stands():

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import random
+import shutil
 
 import pytest
 
@@ -388,3 +389,24 @@ def test_no_history_is_no_failure(history):
     done = memhouse("trends", "--db", history, "--workload", "nope")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "there is no such history\n"
+
+
+def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
+    for night in ("2026-10-06", "2026-10-07", "2026-10-08"):
+        shutil.copytree(nights / night / "llama-v5e", tmp_path / night / "llama-v5e")
+        if night > "2026-10-06":
+            for path in (tmp_path / night / "llama-v5e").glob("*-live-range.txt*"):
+                path.unlink()
+        fill(db, tmp_path / night)
+    found = rows(
+        db,
+        """SELECT run_id[-2:], status, previous_run_id, total_bytes > 0, total_bytes_change,
+            total_bytes_best > 0, content_changed, signature_changed
+        FROM trends WHERE memory_space = 0 ORDER BY run_at""",
+    )
+    assert found == [
+        ("06", "ok", None, True, None, True, None, None),
+        ("07", "partial", None, True, None, None, None, None),
+        ("08", "partial", None, True, None, None, None, None),
+    ]
+    assert rows(db, "SELECT * FROM regressions") == []
