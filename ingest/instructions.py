@@ -85,7 +85,8 @@ class InstructionLines:
     def _quotes(self) -> Positions:
         """The quotes that no backslash escapes."""
         found = positions_of('"', self.lines.content)
-        return found[self.lines.content[found - 1] != ord("\\")]
+        plain: Positions = found[self.lines.content[found - 1] != ord("\\")]
+        return plain
 
     @cached_property
     def _after_commas(self) -> Bytes:

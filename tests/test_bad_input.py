@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from .conftest import MEMHOUSE, copy_dump, fill, one_file, rows, run_memhouse
+from .conftest import DUMPS, MEMHOUSE, copy_dump, fill, one_file, rows, run_memhouse
 
 # A dump in files of its own for each part, and one of before, with all parts in one file.
 NEW, OLD = "cpu/jax-0.10.2/module_0018*", "cpu/jax-0.9.0/module_0019*"
