@@ -154,7 +154,8 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
     lines = instructions.lines
     rows, starts = instructions.attribute("metadata")
     # Thousands of instructions share one: each is read once, where it first stands.
-    metadata = _metadata(slices(lines.content, starts, lines.ends[rows])).dictionary_encode()
+    rest = slices(lines.content, starts, lines.ends[rows])
+    metadata = _metadata(lines.where(rows), rest).dictionary_encode()
     distinct = metadata.dictionary
     _, first = np.unique(metadata.indices.to_numpy(), return_index=True)
     stands = np.zeros(len(lines), bool)
@@ -182,12 +183,17 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
     )
 
 
-def _metadata(rest: pa.LargeStringArray) -> pa.LargeStringArray:
-    """What stands between the braces at the start of each text."""
+def _metadata(lines: Lines, rest: pa.LargeStringArray) -> pa.LargeStringArray:
+    """What stands between the braces at the start of each text, which stand in these lines.
+
+    Raises DumpError.
+    """
     end = pc.find_substring(rest, "}").to_numpy()
+    if (end < 0).any():
+        lines.refuse(end < 0, "the metadata does not close")
     _, offsets, content = rest.buffers()
     starts = np.frombuffer(offsets, np.int64)[: len(rest)]
-    found = slices(np.frombuffer(content or b"", np.uint8), starts, starts + np.maximum(end, 0))
+    found = slices(np.frombuffer(content or b"", np.uint8), starts, starts + end)
     # A brace within quotes is not the end.
     cut = pc.or_(
         pc.not_equal(pc.bit_wise_and(pc.count_substring(found, '"'), 1), 0),

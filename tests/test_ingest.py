@@ -105,7 +105,8 @@ def test_an_archive_within_a_folder_is_a_workload(tmp_path, db):
 def test_an_archive_cannot_write_elsewhere(tmp_path, db):
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
-        for name in ("../escaped-live-range.txt", "/tmp/escaped-live-range.txt", "002.txt"):
+        elsewhere = str(tmp_path / "escaped-live-range.txt")
+        for name in ("../escaped-live-range.txt", elsewhere, "002.txt"):
             archive.add(one_file("seeds/002*"), arcname=name)
     (tmp_path / "in").mkdir()
     (tmp_path / "in/night.tar").write_bytes(data.getvalue())

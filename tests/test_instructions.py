@@ -72,6 +72,12 @@ def test_a_brace_within_quotes_does_not_end_the_metadata():
     assert (row["op_name"], row["source_line"]) == ("einsum{}/x", 7)
 
 
+def test_metadata_that_does_not_close_is_refused():
+    with pytest.raises(DumpError, match="the metadata does not close") as refused:
+        read('  a = f32[] copy(b)\n  c = f32[] copy(b), metadata={op_name="x\n')
+    assert refused.value.line == 2
+
+
 def test_metadata_that_lines_share_is_read_for_each():
     text = '  a{} = f32[] add(b), metadata={{op_name="f" source_line={}}}\n'
     found = read("".join(text.format(i, i % 3) for i in range(9)) + "  z = f32[] copy(b)\n")
