@@ -13,6 +13,7 @@ _HOLDER = re.compile(r"\(PID (\d+)\)")
 _LINE = re.compile(r"\s*\bLINE (\d+):.*", re.DOTALL)
 # What DuckDB's background writers say comes wrapped in JSON.
 _WRAPPED = re.compile(r'\{"exception_type":.*\}', re.DOTALL)
+_PYTHON = re.compile(r"python[\d.]*")
 _LONGEST_COMMAND = 80
 _NO_ROOM = "make room, then give the same command again"
 # What to do, by what the system says.
@@ -70,10 +71,16 @@ def _holder(said: str) -> str:
     if found is None:
         return "another process"
     try:
-        command = Path(f"/proc/{found[1]}/cmdline").read_text(errors="replace")
+        command = _short(Path(f"/proc/{found[1]}/cmdline").read_text(errors="replace"))
     except OSError:
         return f"process {found[1]}"
-    command = " ".join(command.replace("\0", " ").split())
-    if len(command) > _LONGEST_COMMAND:
-        command = command[: _LONGEST_COMMAND - 1] + "…"
     return f"process {found[1]} ({command})" if command else f"process {found[1]}"
+
+
+def _short(cmdline: str) -> str:
+    """A command as it was typed: no folders of the program, nor the Python that runs it."""
+    command, *arguments = cmdline.rstrip("\0").split("\0")
+    if _PYTHON.fullmatch(Path(command).name) and arguments and not arguments[0].startswith("-"):
+        command, *arguments = arguments
+    typed = " ".join(" ".join([Path(command).name, *arguments]).split())
+    return typed if len(typed) <= _LONGEST_COMMAND else typed[: _LONGEST_COMMAND - 1] + "…"

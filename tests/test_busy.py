@@ -1,13 +1,13 @@
 """Several processes at one warehouse: who writes is waited for, by name, and nothing is lost."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -89,7 +89,9 @@ def test_a_writer_waits_and_says_for_whom(seeds, limits, command, read_only):
     with held(seeds, read_only) as holder:
         process = start(*WRITERS[command], "--db", seeds)
         line = process.stderr.readline()
-        assert line.startswith(f"{seeds} is in use by process {holder.pid} ({sys.executable} ")
+        assert line.startswith(
+            f"{seeds} is in use by process {holder.pid} ({Path(sys.executable).name} "
+        )
         assert line.endswith("): waiting up to 600 s for it\n")
         let_go(holder)
         finish(process)
@@ -146,7 +148,8 @@ def test_a_real_ingest_is_named_by_its_command(tmp_path, nights):
     run = run_memhouse("peaks", "--db", db)
     writer.send_signal(signal.SIGCONT)
     assert run.returncode == 1
-    assert re.search(rf"in use by process {writer.pid} \(.*memhouse ingest --db .*\)", run.stderr)
+    # Wherever memhouse is installed, and however long the paths of its arguments are.
+    assert f"in use by process {writer.pid} (memhouse ingest --db " in run.stderr
     finish(writer)
 
 
