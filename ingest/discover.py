@@ -33,6 +33,11 @@ class Dump:
         """XLA leaves this file only where it gave up after buffer assignment."""
         return kinds.OOM_HLO in self.files
 
+    @property
+    def size_bytes(self) -> int:
+        """What its files take as they lie there, packed or not."""
+        return sum(file.size for file in self.files.values())
+
 
 def is_wanted(name: str) -> bool:
     """Whether a file of this name may be part of a dump."""

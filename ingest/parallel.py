@@ -11,6 +11,10 @@ from .discover import Dump
 from .lines import use_quick_memory
 from .read_dump import DumpOutcome, read_dump, recognise
 
+# What is read and not yet written is held in memory: so much text, which keeps the processes
+# busy while a new warehouse is made, but a dump for each process and one more in any case.
+_AHEAD_BYTES = 32 << 20
+
 
 class Readers:
     """So many processors for reading dumps; a context manager.
@@ -41,19 +45,27 @@ class Readers:
             return (read_dump(dump, known) for dump in found)
         if len(found) == 1:
             begun = self._thread.submit(read_dump, found[0], known, beside=True)
-            return self._results(deque([begun.result]), [], known)
-        # Only so many ahead: what is read but not yet written is held in memory.
-        first, rest = found[: self._jobs + 1], found[self._jobs + 1 :]
-        return self._results(deque(self._begin(dump, known) for dump in first), rest, known)
+            return (future.result() for future in [begun])
+        begun: _Begun = deque()
+        rest = deque(found)
+        self._begin_ahead(begun, rest, known)
+        return self._results(begun, rest, known)
 
     def _results(
-        self, begun: deque[Callable[[], DumpOutcome]], rest: list[Dump], known: Set[int]
+        self, begun: "_Begun", rest: deque[Dump], known: Set[int]
     ) -> Iterator[DumpOutcome]:
-        for dump in rest:
-            yield begun.popleft()()
-            begun.append(self._begin(dump, known))
         while begun:
-            yield begun.popleft()()
+            _, outcome = begun.popleft()
+            yield outcome()
+            self._begin_ahead(begun, rest, known)
+
+    def _begin_ahead(self, begun: "_Begun", rest: deque[Dump], known: Set[int]) -> None:
+        """Begin to read dumps until enough are ahead, and no process is out of work."""
+        ahead_bytes = sum(size for size, _ in begun)
+        while rest and (len(begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
+            dump = rest.popleft()
+            begun.append((dump.size_bytes, self._begin(dump, known)))
+            ahead_bytes += dump.size_bytes
 
     def _begin(self, dump: Dump, known: Set[int]) -> Callable[[], DumpOutcome]:
         """Begin to read a dump; what is returned waits for the outcome."""
@@ -64,6 +76,10 @@ class Readers:
         if outcome is not None:
             return lambda: outcome
         return self._pool.submit(read_dump, dump, frozenset()).result
+
+
+# The dumps being read, in order: each one's size, and what waits for its outcome.
+_Begun = deque[tuple[int, Callable[[], DumpOutcome]]]
 
 
 def _prepare() -> None:

@@ -88,15 +88,12 @@ def ingest(
                 labels=labels or {},
             )
         batches = Batches(engine, summary.run_id)
-        sizes = [sum(file.size for file in dump.files.values()) for dump in found]
-        done, total = 0, sum(sizes)
-        for outcome, size in zip(
-            outcomes or readers.read(found, batches.complete), sizes, strict=True
-        ):
+        done, total = 0, sum(dump.size_bytes for dump in found)
+        for outcome in outcomes or readers.read(found, batches.complete):
             _count(summary, path, outcome)
             if not batches.add(outcome):
                 summary.unchanged += 1
-            done += size
+            done += outcome.dump.size_bytes
             progress(done, total)
         batches.write()
         summary.new_modules = batches.new_modules
