@@ -3,7 +3,6 @@
 import csv
 import json
 import math
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -79,14 +78,7 @@ def _results() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        drop_output()
         raise typer.Exit(0) from None
-
-
-def drop_output() -> None:
-    """What is still buffered must go somewhere, or Python complains at its end."""
-    if sys.stdout is not None:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Csv:

@@ -44,8 +44,8 @@ class Readers:
         if self._pool is None:
             return (read_dump(dump, known) for dump in found)
         if len(found) == 1:
-            begun = self._thread.submit(read_dump, found[0], known, beside=True)
-            return (future.result() for future in [begun])
+            outcome = self._thread.submit(read_dump, found[0], known, beside=True)
+            return (future.result() for future in [outcome])
         begun: _Begun = deque()
         rest = deque(found)
         self._begin_ahead(begun, rest, known)
