@@ -1,6 +1,7 @@
 """The entry computation's arguments and result, array by array, from its signature."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import pyarrow as pa
 
@@ -43,16 +44,24 @@ def entry_shapes(signature: str) -> pa.Table:
 
 def _rows(shape: Shape, parameter_number: int | None) -> Iterator[dict[str, object]]:
     for index, leaf in _leaves(shape, ()):
-        logical, padded = _sizes(leaf)
         yield {
             "is_output": parameter_number is None,
             "parameter_number": parameter_number,
             "shape_index": "{" + ",".join(map(str, index)) + "}",
-            "shape": str(leaf),
-            "element_type": getattr(leaf, "element_type", None),
-            "logical_bytes": logical,
-            "padded_bytes": padded,
+            **_described(leaf),
         }
+
+
+# A model's layers have the same shapes.
+@lru_cache(maxsize=1000)
+def _described(shape: Shape) -> dict[str, object]:
+    logical, padded = _sizes(shape)
+    return {
+        "shape": str(shape),
+        "element_type": getattr(shape, "element_type", None),
+        "logical_bytes": logical,
+        "padded_bytes": padded,
+    }
 
 
 def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Shape]]:
