@@ -4,6 +4,7 @@ import sqlalchemy as sa
 
 from ..schema.delete import delete_modules
 from ..schema.tables import compiler_flags, dumps, modules
+from ..schema.warehouse import forget_blocks
 from .read_dump import OK, DumpOutcome, hash64
 from .write import write_dumps
 
@@ -73,6 +74,7 @@ class Batches:
         self._known_flags.update(self._flags)
         for written in (self._rows, self._modules, self._flags):
             written.clear()
+        forget_blocks(self._engine)
 
 
 def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:

@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ VERSION_TABLE = "schema_version"
 # Of a new warehouse. Each table rounds up to whole blocks: DuckDB's own of 256 KiB make a
 # night of small modules 15 MB, these 5. In smaller ones DuckDB does not pack integers.
 _BLOCK_BYTES = 32768
+_FEW_BLOCKS = "8MB"
 
 
 def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) -> sa.Engine:
@@ -84,14 +86,30 @@ def _create_file(path: Path) -> None:
             fresh.rename(target)
 
 
-def _literal(path: Path) -> str:
-    """A path as SQL: ATTACH takes no parameters."""
-    return "'" + str(path).replace("'", "''") + "'"
+def _literal(text: object) -> str:
+    """A path or setting as SQL: ATTACH and SET take no parameters."""
+    return "'" + str(text).replace("'", "''") + "'"
 
 
 def _use_utc(connection: Any, _record: object) -> None:
     """Show all times in UTC, whatever the machine's time zone."""
     connection.execute("SET TimeZone = 'UTC'")
+
+
+def forget_blocks(engine: sa.Engine) -> None:
+    """Give back the memory of the blocks that were read and written.
+
+    DuckDB keeps them until they take most of the machine's memory, and then the next reader's
+    dump has no room.
+    """
+    limit = engine.url.query.get("memory_limit")
+    with engine.connect() as connection:
+        # A lower limit is the way to make it let go; of what is in use it lets go later.
+        with suppress(DBAPIError):
+            connection.exec_driver_sql(f"SET memory_limit = '{_FEW_BLOCKS}'")
+        connection.exec_driver_sql(
+            "RESET memory_limit" if limit is None else f"SET memory_limit = {_literal(limit)}"
+        )
 
 
 def fetch(connection: sa.Connection, query: str, parameters: Sequence[object] = ()) -> pa.Table:

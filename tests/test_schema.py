@@ -11,7 +11,13 @@ import pytest
 
 from memhouse.schema import migrations, warehouse
 from memhouse.schema.tables import metadata
-from memhouse.schema.warehouse import SCHEMA_VERSION, WarehouseError, driver, open_warehouse
+from memhouse.schema.warehouse import (
+    SCHEMA_VERSION,
+    WarehouseError,
+    driver,
+    forget_blocks,
+    open_warehouse,
+)
 
 from .conftest import RUNS, everything, fill, one_file, rows, run_memhouse
 
@@ -250,3 +256,23 @@ def test_every_command_says_it_in_one_line(tmp_path, command):
     assert run.stdout == ""
     assert run.stderr.startswith("error: memhouse.duckdb is not a DuckDB database")
     assert len(run.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("limit", [None, "1GB"])
+def test_blocks_that_were_read_are_forgotten_and_the_users_limit_stays(copied, monkeypatch, limit):
+    monkeypatch.setattr(warehouse, "_FEW_BLOCKS", "100KB")
+    engine = open_warehouse(f"duckdb:///{copied}" + (f"?memory_limit={limit}" if limit else ""))
+
+    def ask(query):
+        with engine.connect() as connection:
+            return connection.exec_driver_sql(query).scalar()
+
+    held = "SELECT SUM(memory_usage_bytes) FROM duckdb_memory() WHERE tag = 'BASE_TABLE'"
+    before = ask("SELECT current_setting('memory_limit')")
+    ask("SELECT COUNT(_short_shape || instruction) FROM instructions")
+    assert ask(held) > 1 << 18
+    forget_blocks(engine)
+    assert ask(held) < 100_000
+    assert ask("SELECT current_setting('memory_limit')") == before
+    assert limit is None or before == "953.6 MiB"
+    engine.dispose()
