@@ -22,23 +22,24 @@ class Batches:
 
     def __init__(self, engine: sa.Engine, run_id: str) -> None:
         self._engine, self._run_id = engine, run_id
-        is_complete = dumps.c.status == OK
+        stored = (
+            sa.select(modules.c.module_id, sa.func.bool_or(dumps.c.status == OK).label("complete"))
+            .join(dumps, dumps.c.module_id == modules.c.module_id, isouter=True)
+            .group_by(modules.c.module_id)
+        )
         with engine.connect() as connection:
-            self.complete = frozenset(
-                connection.scalars(sa.select(dumps.c.module_id).distinct().where(is_complete))
-            )
-            self._stored = set(connection.scalars(sa.select(modules.c.module_id)))
-            self._known_flags = set(
-                connection.scalars(sa.select(compiler_flags.c.flags_id).distinct())
-            )
+            is_complete = {row.module_id: row.complete for row in connection.execute(stored)}
             self._there = {
                 row.dump_id: row._asdict()
                 for row in connection.execute(sa.select(dumps).where(dumps.c.run_id == run_id))
             }
+        self.complete = frozenset(module_id for module_id, is_ok in is_complete.items() if is_ok)
+        self._stored = set(is_complete)
         self.new_modules = 0
         self._rows: list[tuple[dict[str, object], DumpOutcome]] = []
         self._modules: dict[int, DumpOutcome] = {}
         self._flags: dict[int, dict[str, str]] = {}
+        self._waiting_bytes = 0
 
     def add(self, outcome: DumpOutcome) -> bool:
         """Take a dump; False if it is there unchanged."""
@@ -47,7 +48,7 @@ class Batches:
             return False
         self._rows.append((row, outcome))
         flags_id = outcome.settings.flags_id
-        if flags_id is not None and flags_id not in self._known_flags:
+        if flags_id is not None:
             self._flags[flags_id] = outcome.settings.flags or {}
         if outcome.module is not None and (
             outcome.module_id not in self._stored
@@ -56,8 +57,8 @@ class Batches:
         ):
             assert outcome.module_id is not None
             self._modules[outcome.module_id] = outcome
-        waiting = (other.module for other in self._modules.values())
-        if sum(module.nbytes for module in waiting if module) > _BATCH_BYTES:
+            self._waiting_bytes += outcome.module.nbytes
+        if self._waiting_bytes > _BATCH_BYTES:
             self.write()
         return True
 
@@ -67,13 +68,18 @@ class Batches:
             return
         with self._engine.begin() as connection:
             delete_modules(connection, sorted(self._stored.intersection(self._modules)))
+            flags_id = compiler_flags.c.flags_id
+            known_flags = set(
+                connection.scalars(sa.select(flags_id).distinct().where(flags_id.in_(self._flags)))
+            )
+            new_flags = {key: flags for key, flags in self._flags.items() if key not in known_flags}
             replaced = sorted(self._there.keys() & {row["dump_id"] for row, _ in self._rows})
-            write_dumps(connection, self._rows, self._modules.values(), self._flags, replaced)
+            write_dumps(connection, self._rows, self._modules.values(), new_flags, replaced)
         self.new_modules += len(self._modules.keys() - self._stored)
         self._stored.update(self._modules)
-        self._known_flags.update(self._flags)
         for written in (self._rows, self._modules, self._flags):
             written.clear()
+        self._waiting_bytes = 0
         forget_blocks(self._engine)
 
 

@@ -6,6 +6,7 @@ dots. A folder holds thousands of other files: they are told apart without openi
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 BUFFER_ASSIGNMENT = "buffer-assignment"
@@ -68,6 +69,8 @@ class DumpName:
     platform: str | None
 
 
+# Every night's files have the same names.
+@lru_cache(maxsize=10_000)
 def kind_of(name: str) -> FileKind | None:
     """What a file is by its name (the last part of its path), None if it is not ours."""
     name = _COMPRESSED.sub("", name)
