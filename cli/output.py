@@ -3,7 +3,9 @@
 import csv
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,6 +41,12 @@ def print_text(text: str) -> None:
     """A line of a result, on stdout."""
     with _results():
         sys.stdout.write(printable(text) + "\n")
+
+
+def print_prose(text: str) -> None:
+    """A paragraph of a result, on stdout; a terminal's lines break between words."""
+    on_terminal = sys.stdout is not None and sys.stdout.isatty()
+    print_text(textwrap.fill(text, shutil.get_terminal_size().columns) if on_terminal else text)
 
 
 def print_json(value: Any) -> None:

@@ -7,8 +7,9 @@ from rich.table import Table
 
 from .human import heading, human, is_number
 
-# Of a text that does not fit the end is cut, but of a path the beginning: its end tells more.
-_PATHS = {"op_name", "scope", "source", "source_file"}
+# Of a text that does not fit the end is cut, but of a path or a sparkline the beginning: its
+# end tells more.
+_ENDS_TELL = {"op_name", "scope", "source", "source_file", "trend"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 _LEAST_TEXT = 10
@@ -57,7 +58,7 @@ class _Column:
         field = rows.schema.field(index)
         self.heading = heading(field.name)
         self.is_number = is_number(field.type)
-        self.keeps_end = field.name in _PATHS
+        self.keeps_end = field.name in _ENDS_TELL
         self.is_prose = field.name in _PROSE
         self.cells = [human(field.name, value) for value in rows.column(index).to_pylist()]
         self.width = max(len(text) for text in (self.heading, *self.cells))

@@ -1,7 +1,7 @@
 """Finds the dumps among a path's files: which files belong to one module."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from . import kinds, sections
@@ -44,11 +44,17 @@ def is_wanted(name: str) -> bool:
     return kinds.kind_of(name) is not None or kinds.may_be_renamed(name)
 
 
-def find_dumps(files: Iterable[SourceFile], *, named_file: bool = False) -> list[Dump]:
+def find_dumps(
+    files: Iterable[SourceFile],
+    refuse: Callable[[SourceFile, DumpError], None],
+    *,
+    named_file: bool = False,
+) -> list[Dump]:
     """Group files to dumps, in the order of workload and module number.
 
     A file whose name says nothing is recognised by its first bytes; `named_file` says that
-    the user gave this very file, so that whatever its name it is looked at.
+    the user gave this very file, so that whatever its name it is looked at. What cannot be
+    looked at `refuse` is told.
     """
     dumps: dict[tuple[str, str, str | None], Dump] = {}
     settings: dict[tuple[str, str], dict[str, SourceFile]] = defaultdict(dict)
@@ -57,20 +63,25 @@ def find_dumps(files: Iterable[SourceFile], *, named_file: bool = False) -> list
         if known is None:
             if not named_file and not kinds.may_be_renamed(file.path.name):
                 continue
-            known = _recognised(file)
+            try:
+                known = _recognised(file)
+            except DumpError as error:
+                refuse(file, error)
+                continue
             if known is None:
                 continue
         workload = file.path.parent.as_posix()
         if known.kind in kinds.SETTINGS_KINDS:
             # Their names do not tell the target: they are of every dump of the name.
-            settings[workload, known.stem][known.kind] = file
+            settings[workload, known.stem].setdefault(known.kind, file)
             continue
         key = (workload, known.stem, known.target)
         there = dumps.setdefault(key, Dump(*key)).files.get(known.kind)
         if there is not None and _plain_name(there) != _plain_name(file):
             # `a.txt` and `a.log` may both be HLO text: neither may hide the other.
             key = (workload, _plain_name(file), known.target)
-        dumps.setdefault(key, Dump(*key)).files[known.kind] = file
+        # Of a file that lies there plain and packed the plain one comes first.
+        dumps.setdefault(key, Dump(*key)).files.setdefault(known.kind, file)
     found = [dump for dump in dumps.values() if not dump.files.keys().isdisjoint(kinds.MAIN_KINDS)]
     for dump in found:
         dump.files |= settings[dump.workload, dump.stem]
@@ -88,10 +99,8 @@ def _plain_name(file: SourceFile) -> str:
 
 
 def _recognised(file: SourceFile) -> kinds.FileKind | None:
-    try:
-        part = sections.sniff(file.read(sections.SNIFFED_BYTES))
-    except DumpError:
-        return None
+    """What a file is by its first bytes. Raises DumpError."""
+    part = sections.sniff(file.read(sections.SNIFFED_BYTES))
     if part is None:
         return None
     stem = file.path.name

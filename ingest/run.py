@@ -63,7 +63,11 @@ def ingest(
         files = list(open_source(path, is_wanted, cleanup, summary.problems.append))
         if not is_new:
             files = [file for file in files if not _is_warehouse(warehouse(), file.location)]
-        found = find_dumps(files, named_file=is_file(path))
+        found = find_dumps(
+            files,
+            lambda file, why: summary.problems.append(f"{_shown(path, str(file.path))}: {why}"),
+            named_file=is_file(path),
+        )
         if not found:
             if not summary.problems:
                 summary.problems.append(_nothing_found(path))
@@ -134,5 +138,10 @@ def _count(summary: Summary, path: Path, outcome: DumpOutcome) -> None:
 
 
 def _problem(path: Path, file: FileOutcome) -> str:
-    where = str(path / file.path if is_folder(path) else path)
+    where = _shown(path, file.path)
     return f"{where if file.line is None else f'{where}:{file.line}'}: {file.message}"
+
+
+def _shown(path: Path, file: str) -> str:
+    """Where a file lies that was found under a path, a folder or the file itself."""
+    return str(path / file if is_folder(path) else path)

@@ -1,5 +1,6 @@
 """The files under a path: a folder, a single file, an archive, compressed or not."""
 
+import errno
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -191,7 +192,13 @@ def _unpacked(
                 inner = name.relative_to(top) if is_top else name
                 files.append(SourceFile(folder / inner, location, _time(member.mtime), member.size))
         except DAMAGED as error:
-            refuse(f"{archive}: the archive cannot be read, nothing was taken from it: {error}")
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                refuse(
+                    f"{archive}: there is no room to unpack it in {tempfile.gettempdir()}: "
+                    "make room there, or name another folder by TMPDIR"
+                )
+            else:
+                refuse(f"{archive}: the archive cannot be read, nothing was taken from it: {error}")
             return
         # All is well: the files are needed until the caller's own cleanup.
         cleanup.push(undo.pop_all())

@@ -465,3 +465,22 @@ def test_a_variable_that_is_not_set_names_nothing(db, arguments):
     assert (run.returncode, run.stdout) == (2, "")
     assert "it is empty" in run.stderr
     assert not db.exists()
+
+
+def test_a_renamed_text_that_cannot_be_looked_at_is_told(tmp_path, db):
+    night = copy_dump(NEW, tmp_path / "night")
+    (night / "jit_f.txt.gz").write_bytes(gzip.compress(b"BufferAssignment:\n" * 99)[:-30])
+    (night / "notes.txt").write_text("What we tried today.\n")
+    (summary,) = fill(db, night)
+    (problem,) = summary.problems
+    assert problem.startswith(f"{night / 'jit_f.txt.gz'}: the file cannot be read: ")
+    assert rows(db, "SELECT status FROM dumps") == [("ok",)]
+
+
+def test_of_a_file_that_is_there_plain_and_packed_the_plain_one_is_read(tmp_path, db):
+    night = copy_dump(NEW, tmp_path / "night")
+    for file in list(night.iterdir()):
+        night.joinpath(f"{file.name}.gz").write_bytes(b"damaged")
+    (summary,) = fill(db, night)
+    assert (summary.problems, summary.dumps) == ([], 1)
+    assert rows(db, "SELECT COUNT(*) FROM dump_files WHERE path LIKE '%.gz'") == [(0,)]

@@ -178,7 +178,7 @@ def test_files_of_one_module_make_one_dump(tmp_path):
         SourceFile(path.relative_to(folder), path, 0.0, path.stat().st_size)
         for path in folder.iterdir()
     ]
-    (dump,) = find_dumps(files)
+    (dump,) = find_dumps(files, pytest.fail)
     assert (dump.workload, dump.stem) == (".", "module_0002.jit_broadcast_in_dim")
     assert sorted(dump.files) == [
         "buffer-assignment",

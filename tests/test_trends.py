@@ -194,6 +194,11 @@ def test_a_vanished_series_says_for_how_long(tmp_path, nights):
     row = of_night(found, "llama-cpu", "2026-10-05")
     assert (row["is_last"], row["runs_since"]) == (False, None)
     assert of_night(found, "llama-v5e", "2026-10-07")["runs_since"] == 0
+    header, *lines = memhouse("trends", "--db", db).stdout.split("\n\n")[0].splitlines()
+    assert header.endswith("last run    runs since")
+    assert {line.split()[0]: line.endswith("2026-10-06           1") for line in lines} == {
+        workload: workload == "llama-cpu" for workload in SERIES
+    }
 
 
 def test_a_run_added_later_in_between_is_placed_right(tmp_path, nights):

@@ -7,7 +7,7 @@ from ...queries.catalogue import command_query, public_views
 from ...schema.tables import metadata
 from ...schema.warehouse import fetch
 from ..options import Format
-from ..output import print_rows, print_text
+from ..output import print_prose, print_rows, print_text
 from ..warehouse import reading
 
 
@@ -42,6 +42,7 @@ def show_views(name: str | None, output: Format) -> None:
     if output is not Format.table:
         print_rows(pa.Table.from_pylist(columns), output)
         return
-    print_text(f"{view.answers} {view.description}\n")
+    print_prose(f"{view.answers} {view.description}")
+    print_text("")
     print_rows(pa.Table.from_pylist(columns), output)
     print_text(f"\n{view.sql}")

@@ -35,7 +35,10 @@ def show_trends(
         print_rows(rows, output, empty="there is no such history")
         return
     all_rows = rows.to_pylist()
-    print_rows(pa.Table.from_pylist(list(_lines(all_rows, column, runs))), output)
+    lines = pa.Table.from_pylist(list(_lines(all_rows, column, runs)))
+    if lines["runs_since"].null_count == len(lines):
+        lines = lines.drop_columns("runs_since")
+    print_rows(lines, output)
     changes = [
         _change(row, column)
         for row in all_rows
@@ -64,14 +67,10 @@ def _lines(rows: list[dict[str, Any]], column: str, runs: list[str]) -> Iterator
             "trend": sparklines([by_run.get(run) for run in latest])[0] if known else "",
             "now_bytes": last[column],
             "best_bytes": last[f"{column}_best"],
-            "last_run": last["run_id"] + _gone(series[-1]),
+            "last_run": last["run_id"],
+            # Of a series that the latest runs do not have.
+            "runs_since": series[-1]["runs_since"] or None,
         }
-
-
-def _gone(last: dict[str, Any]) -> str:
-    """A word about a series that the latest runs do not have."""
-    runs = last["runs_since"]
-    return f", missing in {runs} since" if runs else ""
 
 
 def _change(row: dict[str, Any], column: str) -> dict[str, Any]:

@@ -25,9 +25,9 @@ SELECT
     wasted_bytes,
     wasted AS share,
     size_bytes,
-    most_occupied_bytes,
+    run_id AS run,
     instruction AS fullest_at,
-    run_id AS run
+    most_occupied_bytes
 FROM ranked
 WHERE age = 1
 ORDER BY wasted_bytes DESC, workload, module_name, memory_space
