@@ -2,10 +2,11 @@
 
 import gc
 import os
+import re
 import sys
 
-# What DuckDB makes of Ctrl-C while it works.
-_INTERRUPTED = "Query interrupted"
+# What DuckDB makes of Ctrl-C while it works, and while it asks Arrow for rows.
+_INTERRUPTED = re.compile(r"Query interrupted|: KeyboardInterrupt:")
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
@@ -25,7 +26,7 @@ def main() -> None:
         # The reader of our output, `head` for one, has had enough: that is no failure.
         status = 0
     except Exception as error:
-        if str(error).endswith(_INTERRUPTED):
+        if _INTERRUPTED.search(str(error)):
             status = 130
         elif message := _expected(error):
             from .output import print_error
@@ -44,7 +45,7 @@ def _run() -> int:
     try:
         app()
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     return 0
 
 
@@ -58,6 +59,8 @@ def _open_standard_streams() -> None:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, closefd=False)
 
 
 def _expected(error: Exception) -> str | None:

@@ -8,9 +8,10 @@ from ..schema.warehouse import forget_blocks
 from .read_dump import OK, DumpOutcome, hash64
 from .write import write_dumps
 
-# Rows wait in memory until so many bytes have come together: a transaction for each small
-# module would cost more than reading it.
+# Rows wait in memory until so many bytes or dumps have come together: a transaction for each
+# small module would cost more than reading it. A tiny one's tables take ten times their rows.
 _BATCH_BYTES = 32 << 20
+_BATCH_DUMPS = 500
 
 
 class Batches:
@@ -58,7 +59,7 @@ class Batches:
             assert outcome.module_id is not None
             self._modules[outcome.module_id] = outcome
             self._waiting_bytes += outcome.module.nbytes
-        if self._waiting_bytes > _BATCH_BYTES:
+        if self._waiting_bytes > _BATCH_BYTES or len(self._rows) >= _BATCH_DUMPS:
             self.write()
         return True
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Set
@@ -11,8 +12,9 @@ from .discover import Dump
 from .lines import use_quick_memory
 from .read_dump import DumpOutcome, read_dump, recognise
 
-# What is read and not yet written is held in memory: so much text, which keeps the processes
-# busy while a new warehouse is made, but a dump for each process and one more in any case.
+# What is read and not yet written is held in memory: of so many bytes of files, which keeps
+# the processes busy while a new warehouse is made, but of a dump for each process and one more
+# in any case.
 _AHEAD_BYTES = 32 << 20
 
 
@@ -84,6 +86,8 @@ _Begun = deque[tuple[int, Callable[[], DumpOutcome]]]
 
 def _prepare() -> None:
     """Make a process ready: memory for the readers, and an end with the parent's."""
+    # A terminal sends Ctrl-C to all. One that ends on its own may hold the queue's lock.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_quick_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

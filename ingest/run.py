@@ -12,7 +12,7 @@ from .discover import find_dumps, is_wanted
 from .names import readable
 from .parallel import Readers
 from .read_dump import FAILED, OK, PARTIAL, DumpOutcome, FileOutcome
-from .sources import is_file, is_folder, open_source, source_name
+from .sources import is_file, open_source, source_name
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -143,5 +143,5 @@ def _problem(path: Path, file: FileOutcome) -> str:
 
 
 def _shown(path: Path, file: str) -> str:
-    """Where a file lies that was found under a path, a folder or the file itself."""
-    return str(path / file if is_folder(path) else path)
+    """Where a file lies that was found under a path, in a folder or archive, or is the path."""
+    return str(path if file == readable(PurePosixPath(path.name)).as_posix() else path / file)

@@ -1,6 +1,7 @@
 """Opening, creating and upgrading a warehouse."""
 
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ VERSION_TABLE = "schema_version"
 # night of small modules 15 MB, these 5. In smaller ones DuckDB does not pack integers.
 _BLOCK_BYTES = 32768
 _FEW_BLOCKS = "8MB"
+_ONE_DIGIT = re.compile(r"\.\d")
 
 
 def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) -> sa.Engine:
@@ -86,9 +88,9 @@ def _create_file(path: Path) -> None:
             fresh.rename(target)
 
 
-def _literal(text: object) -> str:
-    """A path or setting as SQL: ATTACH and SET take no parameters."""
-    return "'" + str(text).replace("'", "''") + "'"
+def _literal(path: Path) -> str:
+    """A path as SQL: ATTACH takes no parameters."""
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _use_utc(connection: Any, _record: object) -> None:
@@ -102,14 +104,18 @@ def forget_blocks(engine: sa.Engine) -> None:
     DuckDB keeps them until they take most of the machine's memory, and then the next reader's
     dump has no room.
     """
-    limit = engine.url.query.get("memory_limit")
+    if engine.url.database in (None, "", ":memory:"):
+        return
     with engine.connect() as connection:
-        # A lower limit is the way to make it let go; of what is in use it lets go later.
-        with suppress(DBAPIError):
-            connection.exec_driver_sql(f"SET memory_limit = '{_FEW_BLOCKS}'")
-        connection.exec_driver_sql(
-            "RESET memory_limit" if limit is None else f"SET memory_limit = {_literal(limit)}"
-        )
+        limit = str(connection.exec_driver_sql("SELECT current_setting('memory_limit')").scalar())
+        try:
+            # A lower limit is the way to make it let go; what is in use stays.
+            with suppress(DBAPIError):
+                connection.exec_driver_sql(f"SET memory_limit = '{_FEW_BLOCKS}'")
+        finally:
+            # It says 18.8 GiB of 18.87, and 18.7 GiB once it has been given those 18.8.
+            exact = _ONE_DIGIT.sub(r"\g<0>5", limit)
+            connection.exec_driver_sql(f"SET memory_limit = '{exact}'")
 
 
 def fetch(connection: sa.Connection, query: str, parameters: Sequence[object] = ()) -> pa.Table:

@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from memhouse.ingest import batches
+
 from .conftest import DUMPS, MEMHOUSE, copy_dump, fill, one_file, rows, run_memhouse
 
 # A dump in files of its own for each part, and one of before, with all parts in one file.
@@ -484,3 +486,29 @@ def test_of_a_file_that_is_there_plain_and_packed_the_plain_one_is_read(tmp_path
     (summary,) = fill(db, night)
     assert (summary.problems, summary.dumps) == ([], 1)
     assert rows(db, "SELECT COUNT(*) FROM dump_files WHERE path LIKE '%.gz'") == [(0,)]
+
+
+def test_a_file_in_an_archive_is_named_with_the_archive(tmp_path, db):
+    night = copy_dump(NEW, tmp_path / "night")
+    (lives,) = night.glob(f"*{LIVES}.txt")
+    lives.write_bytes(b"no dump\n")
+    (night / "jit_f.txt.gz").write_bytes(gzip.compress(b"BufferAssignment:\n" * 99)[:-30])
+    archive = tmp_path / "night.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(night, "night")
+    (summary,) = fill(db, archive)
+    assert [problem.split(": ")[0] for problem in summary.problems] == [
+        f"{archive}/jit_f.txt.gz",
+        f"{archive}/{lives.name}:1",
+    ]
+
+
+def test_many_tiny_dumps_are_written_some_at_a_time(tmp_path, db, monkeypatch):
+    monkeypatch.setattr(batches, "_BATCH_DUMPS", 3)
+    written = []
+    monkeypatch.setattr(batches, "forget_blocks", written.append)
+    for number in range(8):
+        copy_dump(NEW, tmp_path / "night" / str(number))
+    (summary,) = fill(db, tmp_path / "night")
+    assert (summary.dumps, summary.new_modules, len(written)) == (8, 1, 3)
+    assert rows(db, "SELECT COUNT(*) FROM dumps") == [(8,)]

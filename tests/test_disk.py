@@ -255,6 +255,18 @@ def test_a_reader_that_has_had_enough(filled, command):
     assert (run.returncode, run.stderr) == (0, b"")
 
 
+@pytest.mark.parametrize("command", [["sql", "-"], ["shell"]], ids=" ".join)
+def test_a_closed_input_is_an_empty_one(filled, command):
+    run = subprocess.run(
+        [MEMHOUSE, *command, "--db", filled],
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: os.close(0),
+    )
+    assert "Traceback" not in run.stderr
+    assert len(run.stderr.splitlines()) <= 1
+
+
 def test_closed_standard_streams_do_not_reach_the_warehouse(db):
     # The next file to be opened gets the lowest free number: it must not be the warehouse's.
     script = (

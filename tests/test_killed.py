@@ -221,3 +221,20 @@ def test_ctrl_c_ends_a_query_without_a_word(filled):
     query.send_signal(signal.SIGINT)
     assert query.communicate(timeout=60) == (b"", b"")
     assert query.returncode == 130
+
+
+@pytest.mark.parametrize("round_", range(6))
+def test_ctrl_c_ends_an_ingest_with_all_its_processes(tmp_path, alone, round_):
+    """A terminal sends it to all of them."""
+    expected, seconds = alone
+    db = tmp_path / "memhouse.duckdb"
+    process = start(db, SAMPLES, jobs=2)
+    wait_for_a_file(tmp_path)
+    time.sleep(random.Random(round_).uniform(0, 2 * seconds))
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    # What was done is told, and nothing else.
+    assert [line for line in said.splitlines() if " new module" not in line] == []
+    assert process.returncode == (0 if len(said.splitlines()) == len(SAMPLES) else 130)
+    assert memhouse("ingest", "--db", db, *SAMPLES).returncode == 0
+    assert content(db) == expected

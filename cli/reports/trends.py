@@ -10,6 +10,7 @@ import typer
 from ...queries.catalogue import command_query
 from ...queries.figures import FIGURES, what_changed
 from ...schema.warehouse import fetch
+from ..human import counted
 from ..options import Format, parse_time
 from ..output import print_rows, print_text
 from ..warehouse import reading
@@ -36,8 +37,8 @@ def show_trends(
         return
     all_rows = rows.to_pylist()
     lines = pa.Table.from_pylist(list(_lines(all_rows, column, runs)))
-    if lines["runs_since"].null_count == len(lines):
-        lines = lines.drop_columns("runs_since")
+    if lines["gone_for"].null_count == len(lines):
+        lines = lines.drop_columns("gone_for")
     print_rows(lines, output)
     changes = [
         _change(row, column)
@@ -69,7 +70,7 @@ def _lines(rows: list[dict[str, Any]], column: str, runs: list[str]) -> Iterator
             "best_bytes": last[f"{column}_best"],
             "last_run": last["run_id"],
             # Of a series that the latest runs do not have.
-            "runs_since": series[-1]["runs_since"] or None,
+            "gone_for": counted(missing, "run") if (missing := series[-1]["runs_since"]) else None,
         }
 
 
