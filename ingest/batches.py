@@ -1,5 +1,7 @@
 """Writes what was read of a run's dumps, some at a time."""
 
+from functools import cached_property
+
 import sqlalchemy as sa
 
 from ..schema.delete import delete_modules
@@ -23,24 +25,26 @@ class Batches:
 
     def __init__(self, engine: sa.Engine, run_id: str) -> None:
         self._engine, self._run_id = engine, run_id
-        stored = (
-            sa.select(modules.c.module_id, sa.func.bool_or(dumps.c.status == OK).label("complete"))
-            .join(dumps, dumps.c.module_id == modules.c.module_id, isouter=True)
-            .group_by(modules.c.module_id)
-        )
+        is_complete = dumps.c.status == OK
         with engine.connect() as connection:
-            is_complete = {row.module_id: row.complete for row in connection.execute(stored)}
+            self.complete = frozenset(
+                connection.scalars(sa.select(dumps.c.module_id).distinct().where(is_complete))
+            )
             self._there = {
                 row.dump_id: row._asdict()
                 for row in connection.execute(sa.select(dumps).where(dumps.c.run_id == run_id))
             }
-        self.complete = frozenset(module_id for module_id, is_ok in is_complete.items() if is_ok)
-        self._stored = set(is_complete)
         self.new_modules = 0
         self._rows: list[tuple[dict[str, object], DumpOutcome]] = []
         self._modules: dict[int, DumpOutcome] = {}
         self._flags: dict[int, dict[str, str]] = {}
         self._waiting_bytes = 0
+
+    @cached_property
+    def _stored(self) -> set[int]:
+        """The modules that are there; most nights have nothing that makes us ask."""
+        with self._engine.connect() as connection:
+            return set(connection.scalars(sa.select(modules.c.module_id)))
 
     def add(self, outcome: DumpOutcome) -> bool:
         """Take a dump; False if it is there unchanged."""

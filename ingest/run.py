@@ -1,7 +1,8 @@
 """Ingests one path as one run: find, read, write as it comes in."""
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from .discover import find_dumps, is_wanted
 from .names import readable
 from .parallel import Readers
 from .read_dump import FAILED, OK, PARTIAL, DumpOutcome, FileOutcome
-from .sources import is_file, open_source, source_name
+from .sources import SourceFile, is_file, open_source, source_name
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -62,7 +63,7 @@ def ingest(
     with ExitStack() as cleanup:
         files = list(open_source(path, is_wanted, cleanup, summary.problems.append))
         if not is_new:
-            files = [file for file in files if not _is_warehouse(warehouse(), file.location)]
+            files = list(_but_warehouse(files, warehouse()))
         found = find_dumps(
             files,
             lambda file, why: summary.problems.append(f"{_shown(path, str(file.path))}: {why}"),
@@ -104,10 +105,13 @@ def ingest(
     return summary
 
 
-def _is_warehouse(engine: "sa.Engine", file: Path) -> bool:
-    """Whether this is the warehouse itself: to open and close it would let go of its lock."""
+def _but_warehouse(files: list[SourceFile], engine: "sa.Engine") -> Iterator[SourceFile]:
+    """All files but the warehouse itself: to open and close it would let go of its lock."""
     database = Path(engine.url.database or ":memory:")
-    return database.exists() and file.samefile(database)
+    own = database.stat() if database.exists() else None
+    for file in files:
+        if own is None or not os.path.samestat(file.location.stat(), own):
+            yield file
 
 
 def _nothing_found(path: Path) -> str:
