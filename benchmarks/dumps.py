@@ -73,6 +73,16 @@ def link(module: Module, folder: Path, name: str | None = None) -> None:
         (folder / called).symlink_to(file)
 
 
+def lay_copies(folder: Path, modules: list[Module], copies: int) -> Path:
+    """A folder with the modules, each under so many names: a module's id holds its name."""
+    for number, module in enumerate(modules):
+        for copy in range(copies):
+            workload = folder / f"{copy}-{number}"
+            workload.mkdir(parents=True)
+            link(module, workload, f"{module.module_name}_{copy}")
+    return folder
+
+
 def read_files(warehouse: Path, runs: list[Path]) -> list[Path]:
     """The files that memhouse read of these runs."""
     with library.open(warehouse, read_only=True) as opened:

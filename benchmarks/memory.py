@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import median
 
 from bench import Bench, Row, measure, verdict
-from dumps import Module, link
+from dumps import Module, lay_copies
 from process import Finished, in_turn, memhouse
 
 _LIMIT_BYTES = 600e6
@@ -35,7 +35,9 @@ def memory(bench: Bench) -> list[Row]:
 def _growth(bench: Bench, modules: list[Module], name: str) -> Row:
     """The memory of all processes together, for a few copies of each module and for many."""
     few_copies, many_copies = bench.copies, _TIMES * bench.copies
-    first, second = (_copies(bench, modules, count) for count in (few_copies, many_copies))
+    first, second = (
+        lay_copies(bench.new_path("copies"), modules, count) for count in (few_copies, many_copies)
+    )
     few, many = in_turn(
         max(1, bench.rounds // 2),
         lambda: _ingest(bench, first),
@@ -51,17 +53,6 @@ def _growth(bench: Bench, modules: list[Module], name: str) -> Row:
 
 def _ingest(bench: Bench, folder: Path) -> Finished:
     return memhouse("ingest", "--db", bench.new_path("memory.duckdb"), folder, sample=True)
-
-
-def _copies(bench: Bench, modules: list[Module], copies: int) -> Path:
-    """A folder with the modules, each under so many names: a module's id holds its name."""
-    folder = bench.new_path("copies")
-    for number, module in enumerate(modules):
-        for copy in range(copies):
-            workload = folder / f"{copy}-{number}"
-            workload.mkdir(parents=True)
-            link(module, workload, f"{module.module_name}_{copy}")
-    return folder
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ ROWS = (
     "`memhouse sql` of one line",
     "ingest of the large module / XProf's memory viewer",
     "ingest of 2 modules: --jobs 2 / --jobs 1",
+    "ingest of 2 copies of the large module: --jobs 2 / --jobs 1",
     "re-ingest of all runs, less start-up / sha256sum",
     "re-ingest of the large module, less start-up / sha256sum",
     "warehouse of the large module / zstd -3 of each text",
