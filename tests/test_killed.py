@@ -235,6 +235,7 @@ def test_ctrl_c_ends_an_ingest_with_all_its_processes(tmp_path, alone, round_):
     _, said = process.communicate(timeout=60)
     # What was done is told, and nothing else.
     assert [line for line in said.splitlines() if " new module" not in line] == []
-    assert process.returncode == (0 if len(said.splitlines()) == len(SAMPLES) else 130)
+    done = len(said.splitlines()) == len(SAMPLES)
+    assert process.returncode == 130 or (done and process.returncode == 0)
     assert memhouse("ingest", "--db", db, *SAMPLES).returncode == 0
     assert content(db) == expected
