@@ -71,8 +71,10 @@ class Batches:
         """Write what waits."""
         if not self._rows:
             return
+        # Asked before the transaction: a warehouse in memory has but one connection.
+        replaced_modules = sorted(self._stored.intersection(self._modules))
         with self._engine.begin() as connection:
-            delete_modules(connection, sorted(self._stored.intersection(self._modules)))
+            delete_modules(connection, replaced_modules)
             flags_id = compiler_flags.c.flags_id
             known_flags = set(
                 connection.scalars(sa.select(flags_id).distinct().where(flags_id.in_(self._flags)))

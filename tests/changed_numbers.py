@@ -76,7 +76,12 @@ KINDS = (
     _kind("parameter's number", ASSIGNMENT, r"^allocation .*, parameter (\d+)"),
     _kind("parameter's index", ASSIGNMENT, r"^allocation .* at ShapeIndex \{(\d+)"),
     _kind("parameter's shape", ASSIGNMENT, r"^allocation .*, shape \|\w+\[(\d+)"),
-    _kind("output's shape", ASSIGNMENT, r"^allocation .*output shape is \|\w+\[(\d+)"),
+    _kind(
+        "output's shape",
+        ASSIGNMENT,
+        r"^allocation .*output shape is \|\w+\[(\d+)",
+        "allocations.shape",
+    ),
     _kind("value's id", ASSIGNMENT, r"^ value: <(\d+) "),
     _kind("value's instruction", ASSIGNMENT, r"^ value: <\d+ [^ {>]*?(\d+)[ {]"),
     _kind("value's index", ASSIGNMENT, r"^ value: <\d+ [^ {>]+\{(\d+)"),
@@ -118,7 +123,8 @@ KINDS = (
     _kind(
         "life's end", LIVES, r"^    [^ {]+\{[\d,]*\}:\d+-(\d+)$", "live_ranges.end_time", *OCCUPANCY
     ),
-    _kind("peak's time", LIVES, r"^  Live ranges at (\d+) "),
+    # Noticed unless the same is live at the other time.
+    _kind("peak's time", LIVES, r"^  Live ranges at (\d+) ", "modules.reported_peak_time"),
     _kind("peak's instruction", LIVES, r"^    [^ {:]*?(\d+)\{[\d,]*\}: \d+ bytes"),
     _kind(
         "peak's bytes",

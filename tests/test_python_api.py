@@ -232,3 +232,14 @@ def test_importing_it_is_light():
     script = "import sys, memhouse; print([m for m in ('duckdb', 'pyarrow') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_night_of_failed_dumps_into_memory(tmp_path):
+    """A warehouse in memory has one connection: nothing may be asked in the midst of a write."""
+    night = tmp_path / "night"
+    night.mkdir()
+    (night / "module_0001.jit_f.cl_1.after_optimizations-live-range.txt").write_text("rubbish\n")
+    with memhouse.open("duckdb:///:memory:") as warehouse:
+        assert warehouse.ingest(night).failed == 1
+        found = warehouse.sql("SELECT run_id, status FROM dumps").arrow().to_pylist()
+    assert found == [{"run_id": "night", "status": "failed"}]
