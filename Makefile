@@ -35,7 +35,7 @@ docs: $(BIN)/memhouse
 
 # The warehouse that later versions must be able to upgrade: once for each schema version.
 warehouse-sample: $(BIN)/memhouse
-	$(BIN)/python tests/warehouses.py
+	$(BIN)/python -m tests.support.upgrade_samples
 
 # What benchmarks/README.md lists, on the dumps of your choice, as one table.
 DUMPS ?= tests/data/dumps

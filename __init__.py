@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow
     import sqlalchemy
 
-    from .ingest.run import Summary
+    from .ingest.pipeline import Summary
 
 __version__ = "0.1.0"
 __all__ = ["Rows", "Warehouse", "__version__", "open"]
@@ -40,7 +40,7 @@ def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = Fa
     memhouse.schema.warehouse.WarehouseError.
     """
     from .queries.catalogue import use_views
-    from .schema.warehouse import open_warehouse
+    from .schema.stores.duckdb import open_warehouse
 
     engine = open_warehouse(os.fspath(db), create=not read_only, read_only=read_only)
     connection = engine.connect()
@@ -84,7 +84,7 @@ class Warehouse:
 
     def sql(self, query: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a query; `$1` and so on in it are the parameters. Raises duckdb.Error."""
-        from .schema.warehouse import fetch
+        from .schema.stores.duckdb import fetch
 
         return Rows(fetch(self._connection, query, parameters))
 
@@ -102,8 +102,8 @@ class Warehouse:
         `at` with no time zone is UTC. What is wrong with single files is in the summary's
         problems, and in `dump_files`.
         """
-        from .ingest.parallel import Readers
-        from .ingest.run import ingest
+        from .ingest.pipeline import ingest
+        from .ingest.workers import Readers
 
         with Readers(jobs) as readers:
             return ingest(

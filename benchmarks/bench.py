@@ -13,7 +13,7 @@ from dumps import Dumps, lay_out
 from process import Finished
 
 from memhouse.cli.options import Format
-from memhouse.cli.output import print_note, print_rows
+from memhouse.cli.render.output import print_note, print_rows
 
 _SAMPLES = Path(__file__).parent.parent / "tests" / "data" / "dumps"
 

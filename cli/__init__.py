@@ -29,7 +29,7 @@ def main() -> None:
         if _INTERRUPTED.search(str(error)):
             status = 130
         elif message := _expected(error):
-            from .output import print_error
+            from .render.output import print_error
 
             print_error(message)
             status = 1

@@ -65,12 +65,12 @@ def ingest(
     names = _run_names(paths, run)
     run_at = parse_time(at, "--at")
     labels = _parse_labels(label or [])
-    from ..ingest.lines import use_quick_memory
-    from ..ingest.parallel import Readers
-    from ..ingest.run import ingest as ingest_path
-    from ..ingest.sources import exists
-    from .human import counted, human_bytes, one_line
-    from .output import print_error, print_note
+    from ..ingest.pipeline import ingest as ingest_path
+    from ..ingest.readers.lines import use_quick_memory
+    from ..ingest.sources.files import exists
+    from ..ingest.workers import Readers
+    from .render.human import counted, human_bytes, one_line
+    from .render.output import print_error, print_note
 
     if not any(map(exists, paths)):
         # A mistyped path must not leave an empty warehouse behind.
@@ -117,7 +117,7 @@ def ingest(
 
 
 def _run_names(paths: list[Path], run: str | None) -> list[str]:
-    from ..ingest.run import run_name
+    from ..ingest.pipeline import run_name
 
     if run is not None:
         if not run:

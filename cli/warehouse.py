@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from ..queries.catalogue import use_views
 from ..schema.errors import WarehouseBusyError
-from ..schema.warehouse import open_warehouse
-from .output import print_note
+from ..schema.stores.duckdb import open_warehouse
+from .render.output import print_note
 
 _ASK_AGAIN_SECONDS = 0.2
 

@@ -5,8 +5,8 @@ from functools import cached_property
 import sqlalchemy as sa
 
 from ..schema.delete import delete_modules
+from ..schema.stores.duckdb import forget_blocks
 from ..schema.tables import compiler_flags, dumps, modules
-from ..schema.warehouse import forget_blocks
 from .read_dump import OK, DumpOutcome, hash64
 from .write import write_dumps
 

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
 
-from . import kinds, sections
-from .buffer_assignment import read_buffer_assignment
-from .discover import Dump
-from .hlo_text import HloText, header_name, read_hlo_text
-from .lines import DumpError, check_end, excerpt, split_lines, whole_lines
-from .live_range import read_live_range
-from .module import Module, Parts, join_parts
-from .sections import split_sections
-from .settings import read_debug_options, read_flagfile, read_gpu_target, read_tpu_target
-from .usage_report import read_usage_report
-from .used_values import read_used_values
+from . import formats as kinds
+from .model.join import Module, Parts, join_parts
+from .readers import sections
+from .readers.buffer_assignment import read_buffer_assignment
+from .readers.hlo_text import HloText, header_name, read_hlo_text
+from .readers.lines import DumpError, check_end, excerpt, split_lines, whole_lines
+from .readers.live_range import read_live_range
+from .readers.sections import split_sections
+from .readers.settings import read_debug_options, read_flagfile, read_gpu_target, read_tpu_target
+from .readers.usage_report import read_usage_report
+from .readers.used_values import read_used_values
+from .sources.dump_folder import Dump
 
 OK, PARTIAL, FAILED = "ok", "partial", "failed"
 # Of a file only: read, but at odds with another part; not there although its dump needs it.

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import sqlalchemy as sa
 
+from ..schema.stores.duckdb import driver
 from ..schema.tables import (
     SHORT_TEXT_BYTES,
     compiler_flags,
@@ -16,7 +17,6 @@ from ..schema.tables import (
     run_labels,
     runs,
 )
-from ..schema.warehouse import driver
 from .read_dump import DumpOutcome
 
 

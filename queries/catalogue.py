@@ -12,8 +12,8 @@ from importlib import resources
 
 import sqlalchemy as sa
 
+from ..schema.stores.duckdb import driver
 from ..schema.tables import view_set
-from ..schema.warehouse import driver
 
 # Views in the order in which they are created: each uses only tables and views before it.
 # One whose name starts with an underscore is a helper of others, and not listed.
@@ -50,7 +50,7 @@ class View:
 @cache
 def views() -> dict[str, View]:
     """All canned views by name, in an order in which they can be created."""
-    folder = resources.files(__package__)
+    folder = resources.files(__package__) / "views"
     return {name: _parse(name, (folder / f"{name}.sql").read_text()) for name in _ORDER}
 
 
@@ -60,8 +60,8 @@ def public_views() -> dict[str, View]:
 
 
 def command_query(name: str) -> str:
-    """The query behind a command, a file in `commands/`."""
-    return (resources.files(__package__) / "commands" / f"{name}.sql").read_text()
+    """The query behind a command, a file in `statements/`."""
+    return (resources.files(__package__) / "statements" / f"{name}.sql").read_text()
 
 
 def _parse(name: str, text: str) -> View:

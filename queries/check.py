@@ -6,8 +6,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ..schema.stores.duckdb import fetch
 from ..schema.tables import accepted_changes
-from ..schema.warehouse import fetch
 from .catalogue import command_query
 from .thresholds import Limits, Policy
 

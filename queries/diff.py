@@ -5,7 +5,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..schema.warehouse import fetch
+from ..schema.stores.duckdb import fetch
 from .catalogue import command_query
 
 Row = dict[str, Any]

@@ -45,6 +45,6 @@ def checks() -> tuple[Check, ...]:
 
 def breaches(connection: sa.Connection, check: Check) -> list[Breach]:
     """Where `check` does not hold; the module is named by one of its dumps."""
-    named = (resources.files(__package__) / "named_breaches.sql").read_text()
+    named = (resources.files(__package__) / "statements" / "named_breaches.sql").read_text()
     rows = connection.exec_driver_sql(named.replace("{check}", check.query))
     return [Breach(check.name, row.module, row.breach) for row in rows]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import DUMPS
+from .support.dumps import DUMPS
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 ROWS = (

@@ -6,7 +6,7 @@ import numpy as np
 import plotext
 import pyarrow as pa
 
-from ..human import human_bytes
+from ..render.human import human_bytes
 
 _HEIGHT = 18
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))

@@ -9,10 +9,10 @@ from ...queries.catalogue import command_query
 from ...queries.check import Verdict, accept, check_run
 from ...queries.figures import FIGURES, what_changed
 from ...queries.thresholds import Limits, Policy, parse_growth, parse_policy
-from ...schema.warehouse import fetch
-from ..human import human_bytes, one_line
+from ...schema.stores.duckdb import fetch
 from ..options import Format
-from ..output import print_note, print_rows, print_text
+from ..render.human import human_bytes, one_line
+from ..render.output import print_note, print_rows, print_text
 from ..warehouse import reading, writing
 
 _DEFAULT_GROWTH = ["1%"]

@@ -8,10 +8,10 @@ import typer
 
 from ...queries.catalogue import command_query
 from ...queries.diff import ModuleDiff, diff_dumps, diff_runs
-from ...schema.warehouse import fetch
-from ..human import human_bytes, one_line
+from ...schema.stores.duckdb import fetch
 from ..options import Format
-from ..output import print_json, print_rows, print_text
+from ..render.human import human_bytes, one_line
+from ..render.output import print_json, print_rows, print_text
 from ..warehouse import reading
 from .find import find_dump
 

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 import typer
 
 from ...schema.errors import duckdb_says, with_remedy
-from ...schema.warehouse import driver, fetch
+from ...schema.stores.duckdb import driver, fetch
 from ..options import parse_time
-from ..output import print_error, print_note
+from ..render.output import print_error, print_note
 from ..warehouse import reading
 
 # DuckDB writes these itself; Arrow's file format is pyarrow's.

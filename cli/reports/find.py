@@ -6,8 +6,8 @@ import sqlalchemy as sa
 import typer
 
 from ...queries.catalogue import command_query
-from ...schema.warehouse import fetch
-from ..output import print_note
+from ...schema.stores.duckdb import fetch
+from ..render.output import print_note
 
 _LISTED = 20
 

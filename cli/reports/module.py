@@ -3,9 +3,9 @@
 import sys
 
 from ...queries.catalogue import command_query
-from ...schema.warehouse import fetch
+from ...schema.stores.duckdb import fetch
 from ..options import Format
-from ..output import print_rows
+from ..render.output import print_rows
 from ..warehouse import reading
 from .find import find_module
 
@@ -20,7 +20,7 @@ def show_module(
     *,
     empty: str,
 ) -> None:
-    """Show the rows of a query of `queries/commands/` whose first parameter is the module."""
+    """Show the rows of a query of `queries/statements/` whose first parameter is the module."""
     with reading(db) as connection:
         module_id = find_module(connection, module, run)
         rows = fetch(connection, command_query(query), [module_id, *parameters])

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import typer
 
 from ...queries.prune import prune, runs_before
-from ..output import print_note
+from ..render.output import print_note
 from ..warehouse import writing
 
 _AGE = re.compile(r"^(\d+) ?(d|w|y)$")

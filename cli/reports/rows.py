@@ -4,15 +4,15 @@ import pyarrow as pa
 import typer
 
 from ...queries.catalogue import command_query, public_views
+from ...schema.stores.duckdb import fetch
 from ...schema.tables import metadata
-from ...schema.warehouse import fetch
 from ..options import Format
-from ..output import print_prose, print_rows, print_text
+from ..render.output import print_prose, print_rows, print_text
 from ..warehouse import reading
 
 
 def show_query(db: str, name: str, parameters: list[object], output: Format, *, empty: str) -> None:
-    """Show the rows of a query of `queries/commands/`."""
+    """Show the rows of a query of `queries/statements/`."""
     with reading(db) as connection:
         rows = fetch(connection, command_query(name), parameters)
     print_rows(rows, output, empty=empty)

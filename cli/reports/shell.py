@@ -9,9 +9,9 @@ import sqlalchemy as sa
 import typer
 
 from ...queries.catalogue import command_query
-from ...schema.warehouse import fetch
+from ...schema.stores.duckdb import fetch
 from ..options import Format
-from ..output import print_error, print_note, print_rows
+from ..render.output import print_error, print_note, print_rows
 from ..warehouse import reading
 from .sql import sql_error
 

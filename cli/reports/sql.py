@@ -8,9 +8,9 @@ import sqlalchemy as sa
 import typer
 
 from ...schema.errors import duckdb_says
-from ...schema.warehouse import fetch
+from ...schema.stores.duckdb import fetch
 from ..options import Format
-from ..output import print_error, print_rows
+from ..render.output import print_error, print_rows
 from ..warehouse import reading, writing
 
 _TO_WRITE = "use `memhouse sql --write` to change the warehouse"

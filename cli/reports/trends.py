@@ -9,10 +9,10 @@ import typer
 
 from ...queries.catalogue import command_query
 from ...queries.figures import FIGURES, what_changed
-from ...schema.warehouse import fetch
-from ..human import counted
+from ...schema.stores.duckdb import fetch
 from ..options import Format, parse_time
-from ..output import print_rows, print_text
+from ..render.human import counted
+from ..render.output import print_rows, print_text
 from ..warehouse import reading
 
 _SERIES = ("workload", "module_name", "platform", "occurrence", "memory_space")

@@ -4,9 +4,9 @@ import pyarrow as pa
 import typer
 
 from ...queries.verify import breaches, checks
-from ..human import counted
 from ..options import Format
-from ..output import print_note, print_rows
+from ..render.human import counted
+from ..render.output import print_note, print_rows
 from ..warehouse import reading
 
 # A damaged dump can break a check a thousand times over.

@@ -1,0 +1,1 @@
+"""How results look: as a table, a chart, csv, json or Markdown."""

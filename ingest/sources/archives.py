@@ -1,0 +1,90 @@
+"""Unpacks the wanted files of an archive, whatever else it holds or claims."""
+
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+from ..readers.lines import DumpError
+from .compression import (
+    MAX_ARCHIVE_BYTES,
+    MAX_ARCHIVE_FILES,
+    MAX_TEXT_BYTES,
+    PIECE,
+    allowance,
+    pieces,
+)
+from .names import readable
+
+
+def unpack(
+    archive: Path,
+    target: Path,
+    wanted: Callable[[str], bool],
+    refuse: Callable[[str], None],
+) -> Iterator[tuple[PurePosixPath, tarfile.TarInfo, Path]]:
+    """Unpack an archive's wanted files: each one's name, what the archive says, where it is."""
+    allowed = allowance(archive.stat().st_size)
+    count = taken = 0
+    with archive.open("rb") as raw:
+        # `tar czf night.tar` is no rare slip.
+        packing = ".gz" if raw.peek(2).startswith(b"\x1f\x8b") else ".tar"
+        if archive.name.endswith((".zst", ".tzst")):
+            packing = ".zst"
+        stream = _Stream(pieces(raw, packing, PIECE), allowed)
+        with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+            while (member := tar.next()) is not None:
+                # tarfile would remember all of them.
+                tar.members.clear()
+                name = readable(PurePosixPath(member.name.lstrip("/")))
+                if member.isdir() or not wanted(name.name):
+                    continue
+                if not member.isfile() or ".." in name.parts:
+                    refuse(f"{archive}: {name}: no file within the archive, it was left out")
+                    continue
+                # A sparse file's size is not bounded by the archive's.
+                count, taken = count + 1, taken + member.size
+                if member.size > MAX_TEXT_BYTES:
+                    raise DumpError(f"{name} has more than {MAX_TEXT_BYTES} bytes")
+                if count > MAX_ARCHIVE_FILES or taken > min(MAX_ARCHIVE_BYTES, allowed):
+                    raise DumpError("it holds too much")
+                content = tar.extractfile(member)
+                assert content is not None, "a regular file has content"
+                location = target / str(count)
+                with location.open("wb") as copy:
+                    shutil.copyfileobj(content, copy, PIECE)
+                yield name, member, location
+            # tarfile takes whatever is no header for the end.
+            if not stream.is_zero_at(tar.offset):
+                raise EOFError("it is cut short or damaged")
+
+
+class _Stream:
+    """Pieces as the stream that tarfile reads; refuses to be longer than `most` bytes."""
+
+    def __init__(self, pieces: Iterator[bytes], most: int) -> None:
+        self._pieces = pieces
+        self._most = most
+        self._ahead = bytearray()
+        self._behind = b""
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer at the end. Raises DumpError."""
+        while len(self._ahead) < size and (piece := next(self._pieces, None)) is not None:
+            self._ahead += piece
+        found = bytes(self._ahead[:size])
+        del self._ahead[:size]
+        self._position += len(found)
+        if self._position > self._most:
+            raise DumpError(f"it unpacks to more than {self._most} bytes")
+        # tarfile looks at a header that is at most two reads back.
+        self._behind = (self._behind + found)[-2 * size :]
+        return found
+
+    def is_zero_at(self, position: int) -> bool:
+        """Whether at a position that was just read there is a block of zeros."""
+        start = position - self._position + len(self._behind)
+        return start >= 0 and self._behind[start : start + tarfile.BLOCKSIZE] == bytes(
+            tarfile.BLOCKSIZE
+        )

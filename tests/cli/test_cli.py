@@ -1,0 +1,424 @@
+"""The command: formats, statuses, and what goes to which stream."""
+
+import csv
+import json
+import os
+import pty
+import re
+import subprocess
+
+import pytest
+from typer.testing import CliRunner
+
+from memhouse import __version__
+from memhouse.cli.app import app
+from memhouse.schema.tables import metadata
+
+from ..support.command import MEMHOUSE, run_memhouse
+from ..support.dumps import one_file
+from ..support.warehouse import rows
+
+COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+SELECT = "SELECT run_id, source FROM runs ORDER BY run_id"
+
+
+def ask(db, *args, **options):
+    """What a command that goes well prints."""
+    run = run_memhouse(*args, "--db", db, **options)
+    assert (run.returncode, run.stderr) == (0, "")
+    return run.stdout
+
+
+def refused(status, *args, **options):
+    """What a command that fails says; its last line."""
+    run = run_memhouse(*args, **options)
+    assert run.returncode == status
+    assert run.stdout == ""
+    assert "Traceback" not in run.stderr
+    return run.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command):
+    shown = CliRunner().invoke(app, [command, "--help"])
+    assert shown.exit_code == 0
+    assert f"{command} [OPTIONS]" in shown.output
+    assert "\x1b" not in shown.output
+
+
+def test_help_names_every_command_and_where_to_start():
+    said = run_memhouse("--help").stdout
+    assert all(f"│ {command} " in said for command in COMMANDS)
+    assert "memhouse ingest DUMP_FOLDER" in said
+    assert run_memhouse("-h").stdout == said
+
+
+def test_the_version():
+    assert run_memhouse("--version").stdout == f"memhouse {__version__}\n"
+
+
+def resnet(found):
+    """The row of its main memory."""
+    (row,) = [row for row in found if (row["workload"], row["space"]) == ("resnet-v5e", "default")]
+    return row
+
+
+def test_peaks_as_a_table(filled):
+    first, *rest = ask(filled, "peaks").splitlines()
+    assert {"run", "workload", "module", "space", "peak", "total"} <= set(first.split())
+    (line,) = [line for line in rest if "resnet-v5e" in line and "default" in line]
+    assert line.split()[:7] == [
+        "resnet-v5e", "jit_train", "default", "145.31", "MiB", "153.83", "MiB",
+    ]  # fmt: skip
+
+
+def test_peaks_as_csv(filled):
+    found = list(csv.DictReader(ask(filled, "peaks", "--format", "csv").splitlines()))
+    assert resnet(found)["peak_bytes"] == "152370176"
+    assert resnet(found)["run"] == "tpu"
+
+
+def test_peaks_as_json(filled):
+    found = json.loads(ask(filled, "peaks", "-f", "json"))
+    sizes = [row[name] for row in found for name in row if name.endswith("_bytes")]
+    assert len(sizes) > 90
+    assert {type(size) for size in sizes} == {int}
+    assert resnet(found)["peak_bytes"] == 152370176
+
+
+def test_peaks_as_markdown(filled):
+    heading, ruler, *found = ask(filled, "peaks", "--format", "markdown").splitlines()
+    assert "| space | peak |" in heading
+    assert set(ruler) == set("| -:")
+    assert any("| resnet-v5e | jit_train | default | 145.31 MiB |" in line for line in found)
+    assert {line.count(" | ") for line in found} == {heading.count(" | ")}
+
+
+def test_peaks_of_a_run_and_workload(filled):
+    found = json.loads(ask(filled, "peaks", "--run", "tpu", "--workload", "flash-v5e", "-fjson"))
+    assert {row["workload"] for row in found} == {"flash-v5e"}
+    assert len(found) == 2
+
+
+def test_the_largest_peak_comes_first(filled):
+    found = json.loads(ask(filled, "peaks", "-f", "json"))
+    main = [row["peak_bytes"] for row in found if row["space"] == "default"]
+    assert main == sorted(main, reverse=True)
+
+
+def test_runs_in_every_format(filled):
+    found = json.loads(ask(filled, "runs", "-f", "json"))
+    assert sorted(row["run"] for row in found) == ["cpu", "gpu", "seeds", "tpu"]
+    assert {type(row["largest_peak_bytes"]) for row in found} == {int}
+    assert len(ask(filled, "runs", "-f", "csv").splitlines()) == 5
+    assert len(ask(filled, "runs").splitlines()) == 5
+    assert len(ask(filled, "runs", "-f", "markdown").splitlines()) == 6
+
+
+def test_times_are_utc_wherever_one_is(filled):
+    here = ask(filled, "runs", env={"TZ": "UTC"})
+    assert ask(filled, "runs", env={"TZ": "Asia/Tokyo"}) == here
+
+
+def test_modules_of_a_run(filled):
+    found = json.loads(ask(filled, "modules", "--run", "cpu", "-f", "json"))
+    assert len(found) == 11
+
+
+def test_commands_about_a_module(filled):
+    for command in ("buffers", "owners", "timeline"):
+        run = run_memhouse(command, "resnet-v5e", "--db", filled, "-f", "json")
+        assert run.returncode == 0
+        assert run.stderr == "resnet-v5e/jit_train of run tpu\n"
+        assert json.loads(run.stdout)
+
+
+def test_a_module_that_is_not_there_or_not_the_only_one(filled):
+    assert "no module fits 'gone'" in refused(2, "buffers", "gone", "--db", filled)
+    assert "several modules fit" in refused(2, "buffers", "jit_mixed", "--db", filled)
+
+
+def test_tables_and_views_are_listed(filled):
+    found = json.loads(ask(filled, "tables", "-f", "json"))
+    counted = {row["table"]: row["rows"] for row in found}
+    assert set(counted) <= set(metadata.tables)
+    assert counted["dumps"] == 23
+    assert json.loads(ask(filled, "tables", "dumps", "-f", "json"))[0]["column"] == "dump_id"
+    listed = json.loads(run_memhouse("views", "-f", "json").stdout)
+    assert "peaks" in [row["view"] for row in listed]
+    said = run_memhouse("views", "peaks").stdout
+    assert "SELECT" in said
+    assert "peak_bytes" in said
+
+
+def test_unknown_names_are_wrong_usage(filled):
+    assert "there is no table gone" in refused(2, "tables", "gone", "--db", filled)
+    assert "there is no view gone" in refused(2, "views", "gone")
+    assert "No such command" in refused(2, "gone")
+    assert "gone" in refused(2, "peaks", "--format", "gone", "--db", filled)
+
+
+def test_sql(filled):
+    found = ask(filled, "sql", "SELECT COUNT(*) AS dumps FROM dumps", "--format", "csv")
+    assert found == "dumps\n23\n"
+
+
+def test_sql_from_standard_input(filled):
+    found = ask(filled, "sql", "-", "-f", "csv", stdin="SELECT 1\n  AS one;\n")
+    assert found == "one\n1\n"
+
+
+@pytest.mark.parametrize(
+    "query", ["DROP TABLE runs", "DELETE FROM runs", "CREATE TABLE mine AS SELECT 1"]
+)
+def test_sql_only_reads(filled, query):
+    before = filled.read_bytes()
+    assert "read-only" in refused(2, "sql", query, "--db", filled)
+    assert filled.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELEC 1", "syntax error"),
+        ("SELECT * FROM gone", "gone"),
+        ("SELECT CAST('x' AS INTEGER)", "Could not convert"),
+    ],
+)
+def test_bad_sql_is_wrong_usage(filled, query, said):
+    assert said in refused(2, "sql", query, "--db", filled)
+
+
+def test_sums_of_bytes_are_plain_integers_in_json(filled):
+    query = "SELECT SUM(size_bytes) AS total_bytes FROM allocations"
+    (found,) = json.loads(ask(filled, "sql", query, "-f", "json"))
+    assert type(found["total_bytes"]) is int
+    assert ask(filled, "sql", query, "-f", "csv") == f"total_bytes\n{found['total_bytes']}\n"
+
+
+VALUES = {
+    "of_every_kind": [
+        "NULL",
+        "true",
+        "1.5",
+        "DATE '2026-10-01'",
+        "TIMESTAMPTZ '2026-10-01 03:00:00+00'",
+        "INTERVAL 1 DAY",
+        "[1, 2]",
+        "{'a': 1}",
+        "'x'::BLOB",
+        "uuid()",
+    ],
+    "that_are_no_numbers": ["CAST('nan' AS DOUBLE)", "CAST('-infinity' AS DOUBLE)"],
+    "with_control_characters": ["'a|b' || chr(10) || chr(13) || chr(27) || '[31m'"],
+}
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
+@pytest.mark.parametrize("values", VALUES)
+def test_values_can_be_printed(filled, output, values):
+    found = ask(filled, "sql", f"SELECT {', '.join(VALUES[values])}, 7 AS seven", "-f", output)
+    if output == "json":
+        assert json.loads(found, parse_constant=pytest.fail)[0]["seven"] == 7
+    elif output == "csv":
+        heading, row = csv.reader(found.splitlines(keepends=True))
+        assert len(heading) == len(row) == len(VALUES[values]) + 1
+    else:
+        assert "\x1b" not in found
+        assert len(found.split("\n")) == {"table": 3, "markdown": 4}[output]
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
+def test_columns_of_one_name_are_all_printed(filled, output):
+    found = ask(filled, "sql", "SELECT 11 AS a, 22 AS a, 33 AS b", "-f", output)
+    assert "11" in found
+    assert "22" in found
+    assert "33" in found
+
+
+def test_names_are_no_markup(filled):
+    found = ask(filled, "sql", "SELECT '[bold]x[/bold]' AS \"[red]\"")
+    assert found.split() == ["[red]", "[bold]x[/bold]"]
+
+
+def test_names_are_no_emoji(filled):
+    found = ask(filled, "sql", "SELECT 'file.txt:100: wrong' AS \":smile:\"")
+    assert found.split() == [":smile:", "file.txt:100:", "wrong"]
+    said = refused(2, "sql", "SELECT ':100:'::INTEGER", "--db", filled)
+    assert "':100:'" in said
+
+
+@pytest.mark.parametrize("output", ["csv", "json", "markdown"])
+def test_no_rows_are_still_a_table(filled, output):
+    found = ask(filled, "sql", "SELECT run_id FROM runs WHERE false", "-f", output)
+    expected = {"csv": "run_id\n", "json": "[]\n", "markdown": "| run id |\n| --- |\n"}
+    assert found == expected[output]
+
+
+def test_of_no_rows_a_table_says_so_on_stderr(filled):
+    run = run_memhouse("sql", "SELECT 1 WHERE false", "--db", filled)
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "no rows\n")
+
+
+def test_the_shell_from_a_pipe(filled):
+    script = """.format csv
+SELECT run_id
+FROM runs
+ORDER BY run_id;
+.format json
+SELECT ';' AS semicolon;
+"""
+    assert ask(filled, "shell", stdin=script) == (
+        'run_id\ncpu\ngpu\nseeds\ntpu\n[\n {\n  "semicolon": ";"\n }\n]\n'
+    )
+
+
+def test_the_shell_takes_a_last_query_without_a_semicolon(filled):
+    assert ask(filled, "shell", "-f", "csv", stdin="SELECT 1 AS one") == "one\n1\n"
+
+
+def test_the_shell_goes_on_after_an_error_and_ends_with_status_1(filled):
+    script = "SELEC 1;\nDROP TABLE runs;\n.what\nSELECT 1 AS one;\n"
+    run = run_memhouse("shell", "--db", filled, "-f", "csv", stdin=script)
+    assert (run.returncode, run.stdout) == (1, "one\n1\n")
+    assert run.stderr.count("error: ") == 3
+
+
+def test_the_shell_lists_and_describes(filled):
+    run = run_memhouse(
+        "shell", "--db", filled, "-f", "csv", stdin=".tables\n.schema dumps\n.help\n"
+    )
+    assert run.returncode == 0
+    assert "peaks,view," in run.stdout
+    assert "dump_id,BIGINT," in run.stdout
+    assert ".schema NAME" in run.stderr
+
+
+def test_the_shell_quits(filled):
+    script = "SELECT 1 AS one;\n.quit\nSELECT 2 AS two;\n"
+    assert ask(filled, "shell", "-f", "csv", stdin=script) == "one\n1\n"
+
+
+def test_the_warehouse_is_named_by_option_variable_or_habit(filled, tmp_path):
+    found = ask(filled, "sql", SELECT, "-f", "csv")
+    by_variable = run_memhouse("sql", SELECT, "-f", "csv", env={"MEMHOUSE_DB": str(filled)})
+    assert by_variable.stdout == found
+    by_url = run_memhouse("sql", SELECT, "-f", "csv", "--db", f"duckdb:///{filled}")
+    assert by_url.stdout == found
+    (tmp_path / "memhouse.duckdb").symlink_to(filled)
+    assert run_memhouse("sql", SELECT, "-f", "csv", cwd=tmp_path).stdout == found
+    assert ask(filled, "sql", SELECT, "-f", "csv", env={"MEMHOUSE_DB": "gone"}) == found
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["peaks"], ["tables"], ["sql", "SELECT 1"], ["shell"], ["verify"]],
+    ids=" ".join,
+)
+def test_without_a_warehouse_there_is_a_hint(tmp_path, command):
+    said = refused(1, *command, cwd=tmp_path)
+    assert said.startswith("error: there is no warehouse at memhouse.duckdb: ")
+    assert "memhouse ingest" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("url", ["postgresql://host/base", "sqlite:///x", "://"])
+def test_another_store_is_a_clear_message(url):
+    said = refused(1, "peaks", "--db", url)
+    assert said.startswith("error: ")
+    assert len(said.splitlines()) == 1
+
+
+def test_ingest_speaks_on_stderr_only(tmp_path):
+    run = run_memhouse("ingest", one_file("seeds/002*"), cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (0, "")
+    assert "1 dump, 1 new module" in run.stderr
+    assert "\x1b" not in run.stderr
+    again = run_memhouse("ingest", one_file("seeds/002*"), cwd=tmp_path)
+    assert "1 dump, 0 new modules, 1 unchanged" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ([], "PATH"),
+        (["a", "b", "--run", "one"], "--run"),
+        (["x/night", "y/night"], "night"),
+        (["a", "--at", "yesterday"], "yesterday"),
+        (["a", "--label", "novalue"], "KEY=VALUE"),
+        (["a", "--label", "=x"], "KEY=VALUE"),
+        (["a", "--jobs", "0"], "--jobs"),
+    ],
+)
+def test_wrong_usage_of_ingest(tmp_path, args, said):
+    assert said in refused(2, "ingest", *args, cwd=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("output", ["table", "csv", "json"])
+def test_a_closed_pipe_is_no_failure(filled, output):
+    query = "SELECT repeat(instruction, 99) FROM instructions LIMIT 2000"
+    command = f"{MEMHOUSE} sql --db {filled} -f {output} '{query}' | head -c 10"
+    run = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, timeout=60
+    )
+    assert run.stderr == ""
+    assert run.returncode == 0
+
+
+def terminal(*args, env, status=0):
+    """What a command shows on a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [MEMHOUSE, *map(str, args)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "120"} | env,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        # At its end the terminal is gone: an error on Linux.
+        while True:
+            try:
+                part = os.read(ours, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            shown += part
+    os.close(ours)
+    assert process.returncode == status
+    return shown.decode()
+
+
+def test_a_terminal_shows_color_unless_told_not_to(tmp_path):
+    args = ("peaks", "--db", tmp_path / "gone")
+    assert "\x1b[1;31merror:" in terminal(*args, env={}, status=1)
+    plain = terminal(*args, env={"NO_COLOR": "1"}, status=1)
+    assert "error:" in plain
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
+
+
+def test_a_terminal_shows_a_timeline_as_a_chart(filled):
+    args = ("timeline", "resnet-v5e", "--db", filled)
+    shown = terminal(*args, env={"NO_COLOR": "1"})
+    assert "145.31 MiB" in shown
+    assert len(shown.splitlines()) < 60
+    assert len(run_memhouse(*args).stdout.splitlines()) > 100
+
+
+def test_a_pipe_has_no_width(filled):
+    query = "SELECT repeat('x', 500) AS a, repeat('y', 500) AS b"
+    found = ask(filled, "sql", query, env={"COLUMNS": "40"}).splitlines()
+    assert len(found) == 2
+    assert "x" * 500 in found[1]
+    assert "y" * 500 in found[1]
+
+
+def test_nothing_but_reading_leaves_the_file_as_it_is(filled):
+    before = filled.read_bytes()
+    for command in (["peaks"], ["verify"]):
+        assert run_memhouse(*command, "--db", filled).returncode == 0
+    assert filled.read_bytes() == before
+    assert rows(filled, "SELECT COUNT(*) FROM runs") == [(4,)]

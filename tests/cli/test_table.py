@@ -1,0 +1,293 @@
+"""Tables for people: fitted to the terminal, whole in a pipe; numbers and sizes as they read."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pytest
+from rich.cells import cell_len
+
+from memhouse.cli.options import Format
+from memhouse.cli.render.human import heading, human, human_bytes, is_number
+from memhouse.cli.render.output import print_rows
+
+from ..support.command import MEMHOUSE, run_memhouse
+from ..support.dumps import copy_dump
+from ..support.history import memhouse
+from ..support.warehouse import fill, rows
+
+STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def on_terminal(*args: object, columns: int = 80) -> tuple[str, str]:
+    """The command on a terminal of so many columns: what it shows, what it says on stderr."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    inherited = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "MEMHOUSE_DB")}
+    process = subprocess.Popen(
+        [MEMHOUSE, *map(str, args)],
+        stdin=follower,
+        stdout=follower,
+        stderr=subprocess.PIPE,
+        env=inherited | {"TERM": "xterm-256color"},
+        text=False,
+    )
+    os.close(follower)
+    shown = b""
+    with suppress(OSError):  # How the end of a terminal shows.
+        while chunk := os.read(leader, 65536):
+            shown += chunk
+    os.close(leader)
+    said = process.stderr.read().decode()
+    process.stderr.close()
+    assert process.wait(timeout=60) in (0, 1)
+    return shown.decode().replace("\r\n", "\n"), said
+
+
+def plain(text: str) -> str:
+    return STYLE.sub("", text)
+
+
+# --- sizes and other values -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (1023, "1023 B"),
+        (1024, "1.00 KiB"),
+        (1536, "1.50 KiB"),
+        (321896448, "306.98 MiB"),
+        (80 * 2**30, "80.00 GiB"),
+        (3 * 2**40, "3.00 TiB"),
+        (5 * 2**50, "5.00 PiB"),
+        (2**63 - 1, "8192.00 PiB"),
+        (-138307584, "-131.90 MiB"),
+    ],
+)
+def test_a_size_has_a_unit(size, text):
+    assert human_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text"),
+    [
+        ("peak_bytes", 1536, "1.50 KiB"),
+        ("peak_bytes", None, ""),
+        ("change_bytes", 1536, "+1.50 KiB"),
+        ("change_bytes", -1536, "-1.50 KiB"),
+        ("change_bytes", 0, "0 B"),
+        ("change_pct", 12.345, "+12.3"),
+        ("change_pct", -0.01, "-0.0"),
+        ("share", 0.2085, "20.8%"),
+        ("wasted", 1.0, "100.0%"),
+        ("times_logical", 10.66666, "10.67"),
+        ("oom", True, "yes"),
+        ("oom", False, ""),
+        ("run_at", datetime(2026, 10, 1, 3, 4, 5, tzinfo=UTC), "2026-10-01 03:04"),
+        ("dumps", 1234567, "1234567"),
+        ("workload", "größe/模型", "größe/模型"),
+        ("workload", "a\x1b[31mb\tc\nd\x07", "a�[31mb�c�d�"),
+        ("workload", "a\u202eb\u200bc", "a�b�c"),
+    ],
+)
+def test_a_value_reads_as_its_column_says(column, value, text):
+    assert human(column, value) == text
+
+
+def test_a_heading_leaves_the_unit_to_the_cells():
+    assert heading("peak_bytes") == "peak"
+    assert heading("change_pct") == "change %"
+    assert heading("fullest_at") == "fullest at"
+
+
+def test_numbers_are_told_by_their_type():
+    types = [pa.int32(), pa.int64(), pa.float64(), pa.decimal128(38)]
+    assert all(is_number(type_) for type_ in types)
+    assert not any(is_number(type_) for type_ in (pa.string(), pa.bool_(), pa.timestamp("us")))
+
+
+# --- on a terminal --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["modules", "runs", "trends", "buffers llama-v5e", "tables"],
+)
+def test_no_line_is_longer_than_the_terminal(filled, command):
+    shown, _ = on_terminal(*command.split(), "--db", filled)
+    lines = plain(shown).splitlines()
+    assert len(lines) > 4
+    assert [line for line in lines if len(line) > 80] == []
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_whatever_its_width(filled, columns):
+    shown, _ = on_terminal("peaks", "--db", filled, columns=columns)
+    assert max(len(line) for line in plain(shown).splitlines()) <= columns
+
+
+def test_numbers_are_whole(filled):
+    shown, _ = on_terminal("peaks", "--db", filled)
+    lines = plain(shown).splitlines()
+    found = rows(
+        filled,
+        "SELECT peak_bytes, total_bytes, padding_bytes FROM peaks "
+        "ORDER BY memory_space, peak_bytes DESC NULLS LAST, run_at, workload, module_name",
+    )
+    assert len(lines) == len(found) + 1
+    for line, sizes in zip(lines[1:], found, strict=True):
+        for size in sizes:
+            assert human_bytes(size) in line
+
+
+def test_what_has_no_room_is_said(filled):
+    _, said = on_terminal("peaks", "--db", filled)
+    assert plain(said) == "no room for: peak instruction, memory space (--format csv has all)\n"
+    _, said = on_terminal("peaks", "--db", filled, columns=200)
+    assert said == ""
+
+
+def test_long_names_are_cut_where_they_tell_least(filled):
+    shown, _ = on_terminal("buffers", "llama-v5e", "--db", filled)
+    first = plain(shown).splitlines()[1]
+    assert "…dot_general" in first  # Of a path the beginning.
+    assert "all-gather.…" in first  # Of a name the end.
+
+
+def test_columns_line_up(filled):
+    shown, _ = on_terminal("owners", "llama-v5e", "--db", filled)
+    lines = plain(shown).splitlines()
+    ends = {line.index("%") for line in lines[1:]}
+    assert len(ends) == 1
+
+
+def test_prose_wraps(filled):
+    shown, _ = on_terminal("tables", "allocations", "--db", filled)
+    text = plain(shown)
+    assert "…" not in text
+    assert "it belongs to a computation within one instruction" in " ".join(text.split())
+
+
+def test_wide_characters_count_for_two_columns(db, tmp_path):
+    copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "夜" / ("模型训练" * 5))
+    fill(db, tmp_path / "夜")
+    shown, _ = on_terminal("peaks", "--db", db)
+    lines = plain(shown).splitlines()
+    assert max(cell_len(line) for line in lines) <= 80
+    assert len(lines) == 2
+
+
+# --- in a pipe ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [None, "20"])
+def test_in_a_pipe_nothing_is_cut(filled, columns):
+    env = {"COLUMNS": columns} if columns else {}
+    done = run_memhouse("buffers", "llama-v5e", "--db", filled, "-n", "500", env=env)
+    assert "…" not in done.stdout
+    lines = done.stdout.splitlines()
+    assert len(lines) > 100
+    scope = "jit(train_step)/transpose(jvp())/while/body/closed_call/checkpoint/dot_general"
+    assert scope in lines[2]
+    assert "no room" not in done.stderr
+
+
+def test_in_a_pipe_a_row_is_a_line(filled):
+    done = memhouse("peaks", "--db", filled)
+    assert len(done.stdout.splitlines()) == 1 + len(memhouse_csv("peaks", filled))
+    assert "\x1b" not in done.stdout
+
+
+def memhouse_csv(command: str, db) -> list[str]:
+    return memhouse(command, "--db", db, "--format", "csv").stdout.splitlines()[1:]
+
+
+def test_a_text_that_looks_like_markup_is_shown_as_it_is(capsys):
+    print_rows(pa.table({"name": ["[bold]x[/bold]", "[/]", ":smile:"]}), Format.table)
+    assert capsys.readouterr().out.split() == ["name", "[bold]x[/bold]", "[/]", ":smile:"]
+
+
+def test_columns_of_one_name_are_all_shown(filled):
+    done = memhouse("sql", "SELECT 1 AS a, 2 AS a, 3 AS b", "--db", filled)
+    assert done.stdout.split() == ["a", "a", "b", "1", "2", "3"]
+
+
+# --- control characters ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory):
+    """A warehouse whose run, workload and module have control characters in their names."""
+    folder = tmp_path_factory.mktemp("hostile")
+    for run, pattern in (
+        ("one\x1b[2J", "cpu/jax-0.4.35/module_0019*"),
+        ("two\x1b[2J", "cpu/jax-0.10.2/module_0018*"),
+    ):
+        workload = copy_dump(pattern, folder / run / "work\x1b[31m\x07load")
+        for file in workload.iterdir():
+            _, rest = file.name.split(".jit_mixed.")
+            file.rename(workload / f"module_0001.jit_\x1b]0;title\x07.{rest}")
+        fill(folder / "hostile.duckdb", folder / run)
+    return folder / "hostile.duckdb"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["runs"],
+        ["peaks"],
+        ["buffers", "jit_"],
+        ["trends"],
+        ["diff", "one\x1b[2J", "two\x1b[2J"],
+        ["check"],
+        ["modules", "--format", "markdown"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_control_characters_do_not_reach_the_terminal(hostile, command):
+    shown, said = on_terminal(*command, "--db", hostile)
+    assert len(plain(shown)) > 40
+    for text in (plain(shown), plain(said)):
+        assert not [c for c in text if not c.isprintable() and c != "\n"]
+
+
+def test_control_characters_of_a_damaged_file_do_not_reach_the_terminal(tmp_path, db):
+    folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night" / "\x1b[2Jred")
+    (text,) = folder.glob("*after_optimizations.txt")
+    text.write_text("HloModule m\n\x1b]0;title\x07\n")
+    shown, said = on_terminal("ingest", tmp_path / "night", "--db", db)
+    assert "after_optimizations.txt:2: " in plain(said)
+    for output in (plain(shown), plain(said)):
+        assert not [c for c in output if not c.isprintable() and c != "\n"]
+
+
+def test_csv_and_json_keep_names_as_they_are(hostile):
+    found = rows(hostile, "SELECT DISTINCT workload FROM dumps")
+    assert found == [("work\x1b[31m\x07load",)]
+    assert "work\x1b[31m\x07load" in memhouse("peaks", "--db", hostile, "--format", "csv").stdout
+    assert r"work\u001b[31m\u0007load" in memhouse("peaks", "--db", hostile, "-f", "json").stdout
+
+
+# --- the timeline's chart -------------------------------------------------------------------
+
+
+def test_the_chart_fits_the_terminal(filled):
+    shown, _ = on_terminal("timeline", "llama-v5e", "--db", filled)
+    lines = plain(shown).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[-1] == "peak 306.98 MiB at time 438, all-reduce.77"
+
+
+def test_in_a_pipe_a_timeline_is_a_table(filled):
+    done = memhouse("timeline", "llama-v5e", "--db", filled)
+    assert done.stdout.split()[:4] == ["start", "time", "end", "time"]

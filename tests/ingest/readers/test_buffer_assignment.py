@@ -1,0 +1,165 @@
+"""BufferAssignment: allocations and values, against figures read off the dumps by eye."""
+
+import pytest
+
+from memhouse.ingest.readers.buffer_assignment import read_buffer_assignment
+from memhouse.ingest.readers.lines import DumpError, split_lines
+from memhouse.ingest.readers.sections import BUFFER_ASSIGNMENT
+
+from ...support.dumps import section
+
+HEADER = "BufferAssignment:\n"
+ALLOCATION = "allocation 0: size 8, preallocated-temp:\n"
+VALUE = " value: <1 add @0> (size=4,offset=0): f32[]\n"
+
+
+def read(pattern):
+    return read_buffer_assignment(section(pattern, BUFFER_ASSIGNMENT))
+
+
+def read_text(text):
+    return read_buffer_assignment(split_lines(text.encode()))
+
+
+def row(table, **where):
+    """The table's only row that has these values."""
+    (found,) = [r for r in table.to_pylist() if where.items() <= r.items()]
+    return found
+
+
+def test_seed_000_allocations():
+    allocations = read("seeds/000*").allocations
+    assert allocations["allocation_index"].to_pylist() == list(range(8))
+    assert allocations["size_bytes"].to_pylist() == [
+        512, 335790080, 335544320, 81920, 66560, 148480, 677019648, 8,
+    ]  # fmt: skip
+    assert allocations["memory_space"].to_pylist() == [0, 0, 0, 0, 0, 1, 0, 2]
+    assert allocations["is_constant"].to_pylist() == [1, 0, 0, 0, 1, 0, 0, 0]
+    assert allocations["is_temp"].to_pylist() == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert allocations["maybe_live_out"].to_pylist() == [0, 1, 0, 0, 0, 0, 0, 0]
+    assert allocations["parameter_number"].to_pylist() == [None, None, 0, 1, *[None] * 4]
+    assert not any(allocations["is_thread_local"].to_pylist())
+    assert set(allocations["address"].to_pylist()) == {None}
+
+
+def test_an_output_says_its_shape():
+    output = row(read("seeds/000*").allocations, is_output=True)
+    assert output["shape"] == "f32[4,4099,5120]"
+    assert output["parameter_shape_index"] is None
+
+
+def test_an_argument_that_is_an_output_too():
+    both = row(read("seeds/004*").allocations, parameter_number=1)
+    assert both["maybe_live_out"]
+    assert both["is_parameter"]
+    assert not both["is_output"]
+    assert (both["shape"], both["parameter_shape_index"]) == ("f32[32,32]", "{}")
+
+
+def test_addresses_of_2020():
+    allocations = read("seeds/004*").allocations
+    assert allocations["address"][0].as_py() == 0x15C664B0
+    assert None not in allocations["address"].to_pylist()
+    assert sum(allocations["is_thread_local"].to_pylist()) == 6
+
+
+def test_a_value_of_an_array():
+    assert row(read("seeds/000*").values, value_id=43) == {
+        "value_id": 43,
+        "instruction": "copy.4",
+        "shape_index": "{}",
+        "is_phi": False,
+        "memory_space": 0,
+        "allocation_index": 1,
+        "offset_bytes": 0,
+        "size_bytes": 335790080,
+        "logical_bytes": 4 * 4099 * 5120 * 4,
+        "shape": "f32[4,4099,5120]{2,0,1:T(4,128)}",
+        "element_type": "f32",
+    }
+
+
+def test_a_value_of_a_tuple_and_its_elements():
+    values = read("seeds/000*").values
+    whole = row(values, instruction="copy-start.1", shape_index="{}")
+    assert whole["element_type"] is None
+    assert (whole["size_bytes"], whole["logical_bytes"]) == (32, 32)
+    assert whole["shape"].startswith("(pred[32,513]{0,1:T(8,128)(4,1)S(1)}, pred[32,513]")
+    first = row(values, instruction="copy-start.1", shape_index="{0}")
+    assert (first["allocation_index"], first["memory_space"]) == (5, 1)
+    assert (first["offset_bytes"], first["size_bytes"]) == (81920, 66560)
+    assert first["logical_bytes"] == 32 * 513
+
+
+def test_values_stand_in_the_allocation_above_them():
+    values = read("cpu/jax-0.10.2/module_0018*-buffer-assignment.txt").values
+    owners = [r["allocation_index"] for r in values.to_pylist()]
+    assert owners[:5] == [0, 1, 1, 1, 2]
+    assert owners == sorted(owners)
+
+
+def test_phi_values():
+    values = read("tpu/llama-v5e/*-buffer-assignment.txt*").values
+    phi = row(values, value_id=3007)
+    assert (phi["instruction"], phi["shape_index"]) == ("wide.param.3", "{5}")
+    assert phi["is_phi"]
+    assert sum(values["is_phi"].to_pylist()) == 54
+    assert not any(read("seeds/003*").values["is_phi"].to_pylist())
+
+
+def test_spaces_of_a_tpu():
+    allocations = read("tpu/llama-v5e/*-buffer-assignment.txt*").allocations
+    temps = [r for r in allocations.to_pylist() if r["is_temp"]]
+    assert [(r["memory_space"], r["size_bytes"]) for r in temps] == [
+        (0, 241271296),
+        (2, 76),
+        (6, 5632),
+        (1, 117440512),
+    ]
+
+
+def test_a_parameter_within_a_tuple():
+    found = read_text(
+        HEADER + "allocation 3: size 16, color 1, parameter 2, shape |(f32[4], s32[])| "
+        "at ShapeIndex {1,0}, maybe-live-out:\n"
+    ).allocations.to_pylist()[0]
+    assert (found["memory_space"], found["parameter_number"]) == (1, 2)
+    assert (found["parameter_shape_index"], found["shape"]) == ("{1,0}", "(f32[4], s32[])")
+
+
+def test_an_allocation_without_values():
+    assert len(read_text(HEADER + ALLOCATION).values) == 0
+
+
+def test_values_listed_again_for_another_space_are_left_out():
+    found = read_text(
+        HEADER
+        + ALLOCATION
+        + VALUE
+        + " reused by buffers of a different color:\n"
+        + "  value: <2 copy @1> (size=4,offset=4): f32[]\n"
+    )
+    assert found.values["value_id"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("Used values:\n", 1, "not a buffer assignment"),
+        (HEADER, 1, "the file ends before its first allocation"),
+        (HEADER + VALUE + ALLOCATION, 2, "expected an allocation before the first value"),
+        (HEADER + ALLOCATION + VALUE[:-9] + "\n", 3, "expected a value"),
+        (HEADER + ALLOCATION + VALUE + ALLOCATION[:20] + "\n", 4, "expected an allocation"),
+        (HEADER + ALLOCATION + "\nallocate 1\n", 4, "expected an allocation or a value"),
+        (HEADER + ALLOCATION + VALUE.replace("f32[]", "f32[4"), 3, "f32"),
+        (HEADER + ALLOCATION + VALUE.replace("f32[]", "f33[4]"), 3, "f33"),
+        (HEADER + ALLOCATION.replace("8", "9" * 30), 2, "a number is over"),
+        (HEADER + ALLOCATION + VALUE.replace("<1", "<4294967296"), 3, "a number is over"),
+        (HEADER + ALLOCATION.replace("0:", "0: 0x" + "f" * 16 + ","), 2, "address is too long"),
+        (HEADER + ALLOCATION.replace("size 8", "size -8"), 2, "expected an allocation"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(text, line, message):
+    with pytest.raises(DumpError, match=message) as error:
+        read_text(text)
+    assert error.value.line == line

@@ -1,0 +1,125 @@
+"""The entry computation's arguments and results, array by array."""
+
+import pytest
+
+from memhouse.ingest.readers.entry_shapes import entry_shapes
+from memhouse.ingest.readers.lines import DumpError
+
+from ...support.dumps import copy_dump
+from ...support.warehouse import fill, rows
+
+MIXED = "cpu/jax-0.10.2/module_0018"
+
+
+def test_the_arguments_and_the_output_of_seed_001(warehouse):
+    found = warehouse.sql(
+        "SELECT is_output, parameter_number, entry_shapes.shape_index, entry_shapes.shape, "
+        "element_type, logical_bytes, padded_bytes "
+        "FROM entry_shapes INNER JOIN dumps USING (module_id) "
+        "WHERE run_id = 'seeds' AND module_name = 'jit_conv_general_dilated' ORDER BY 1, 2"
+    ).fetchall()
+    # 4*4096*5120 floats, 4*4099*5120 floats, 4*5120 floats: their tiles divide them all.
+    x, kernel, result = 4 * 4096 * 5120 * 4, 4 * 4099 * 5120 * 4, 4 * 5120 * 4
+    assert found == [
+        (False, 0, "{}", "f32[4,4096,5120]{2,1,0:T(8,128)}", "f32", x, x),
+        (False, 1, "{}", "f32[4,4099,5120]{2,0,1:T(4,128)}", "f32", kernel, kernel),
+        (True, None, "{}", "f32[4,1,5120]{2,1,0:T(1,128)}", "f32", result, result),
+    ]
+
+
+def test_only_a_module_with_hlo_text_has_them(warehouse):
+    found = warehouse.sql(
+        "SELECT module_name FROM dumps WHERE run_id = 'seeds' AND EXISTS "
+        "(SELECT 1 FROM entry_shapes WHERE entry_shapes.module_id = dumps.module_id)"
+    ).fetchall()
+    assert found == [("jit_conv_general_dilated",)]
+
+
+def test_tiles_pad():
+    (argument, _) = entry_shapes("(bf16[3,3,64,64]{3,2,1,0:T(8,128)(2,1)})->f32[]").to_pylist()
+    assert argument["logical_bytes"] == 3 * 3 * 64 * 64 * 2
+    # 64 to 64 by 8, 64 to 128.
+    assert argument["padded_bytes"] == 3 * 3 * 64 * 128 * 2
+
+
+def test_results_of_a_tuple_are_numbered():
+    found = entry_shapes("()->(f32[2]{0}, (s8[3]{0}, pred[]), /*index=2*/bf16[4,4]{1,0})")
+    assert [(row["shape_index"], row["shape"]) for row in found.to_pylist()] == [
+        ("{0}", "f32[2]{0}"),
+        ("{1,0}", "s8[3]{0}"),
+        ("{1,1}", "pred[]"),
+        ("{2}", "bf16[4,4]{1,0}"),
+    ]
+    assert found["logical_bytes"].to_pylist() == [8, 3, 1, 32]
+    assert set(found["is_output"].to_pylist()) == {True}
+
+
+def test_an_argument_may_be_a_tuple():
+    found = entry_shapes("((f32[2]{0}, s32[]), f32[3]{0})->f32[]").to_pylist()
+    assert [(row["parameter_number"], row["shape_index"]) for row in found] == [
+        (0, "{0}"),
+        (0, "{1}"),
+        (1, "{}"),
+        (None, "{}"),
+    ]
+
+
+def test_no_arguments():
+    (result,) = entry_shapes("()->f32[2]{0}").to_pylist()
+    assert (result["is_output"], result["logical_bytes"]) == (True, 8)
+
+
+def test_what_has_no_size_has_none():
+    found = entry_shapes("(f32[?,4]{1,0}, token[])->s32[<=7]{0}").to_pylist()
+    assert found[0]["logical_bytes"] is None
+    assert found[0]["padded_bytes"] is None
+    assert (found[1]["shape"], found[1]["logical_bytes"]) == ("token[]", 0)
+    assert found[2]["logical_bytes"] == 28
+
+
+def test_a_train_step_has_all_its_arguments(warehouse):
+    (found,) = warehouse.sql(
+        "SELECT COUNT(*), COUNT(DISTINCT parameter_number), SUM(padded_bytes - logical_bytes) "
+        "FROM entry_shapes INNER JOIN dumps USING (module_id) "
+        "WHERE workload = 'llama-v5e' AND NOT is_output"
+    ).fetchall()
+    assert found[:2] == (38, 38)
+    assert found[2] == 0
+
+
+def test_padded_arguments_are_the_parameter_allocations(warehouse):
+    """What the signature's layouts need is what XLA set aside for each argument."""
+    found = warehouse.sql(
+        "SELECT COUNT(*), COUNT(*) FILTER (WHERE padded_bytes <> size_bytes) "
+        "FROM entry_shapes INNER JOIN allocations "
+        "ON allocations.module_id = entry_shapes.module_id AND allocations.is_parameter "
+        "AND allocations.parameter_number = entry_shapes.parameter_number "
+        "AND parameter_shape_index = shape_index"
+    ).fetchall()
+    assert found[0][0] > 200
+    assert found[0][1] == 0
+
+
+@pytest.mark.parametrize(
+    ("signature", "message"),
+    [
+        ("(f32[2]{0})", "there is no '->'"),
+        ("f32[2]{0}, f32[])->f32[]", "signature is wrong"),
+        ("(f32[2]{0})->", "signature is wrong"),
+        ("(float[2]{0})->f32[]", "signature is wrong"),
+    ],
+)
+def test_a_wrong_signature_is_refused(signature, message):
+    with pytest.raises(DumpError, match=message):
+        entry_shapes(signature)
+
+
+def test_a_wrong_signature_stops_nothing_else(tmp_path, db):
+    folder = copy_dump("cpu/jax-0.10.2/module_0000*", copy_dump(f"{MIXED}*", tmp_path / "a"))
+    (text,) = folder.glob("module_0018*optimizations.txt")
+    text.write_text(text.read_text().replace("layout={(f32[", "layout={(float[", 1))
+    (summary,) = fill(db, folder)
+    assert (summary.dumps, summary.new_modules) == (2, 2)
+    (problem,) = summary.problems
+    assert problem.startswith(f"{text}:1: the entry computation's signature is wrong")
+    assert rows(db, "SELECT COUNT(peak_bytes) FROM peaks") == [(2,)]

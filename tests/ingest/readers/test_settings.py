@@ -1,0 +1,214 @@
+"""What stands beside a dump: compiler flags, and the device compiled for."""
+
+import pytest
+
+from memhouse.ingest.readers.lines import DumpError, split_lines
+from memhouse.ingest.readers.settings import (
+    read_debug_options,
+    read_flagfile,
+    read_gpu_target,
+    read_text_proto,
+    read_tpu_target,
+)
+
+from ...support.dumps import content, copy_dump, lines
+from ...support.history import NIGHTS
+from ...support.warehouse import fill, rows
+
+LLAMA = "tpu/llama-v5e/*"
+
+
+def text_lines(text: str):
+    return split_lines(text.encode())
+
+
+# --- flags ------------------------------------------------------------------------------
+
+
+def test_a_flagfile_has_a_flag_a_line():
+    flags = read_flagfile(lines(f"{LLAMA}.flagfile.gz"))
+    assert len(flags) == 1353
+    assert flags["xla_all_gather_combiner_threshold_count"] == "256"
+    assert flags["xla_all_gather_latency_bound_threshold_in_bytes"] == "-1"
+    assert flags["xla_enable_async_all_reduce"] == "'false'"
+    assert flags["xla_jf_llvm_flags"] == ""
+
+
+def test_a_flag_without_a_value_is_true():
+    assert read_flagfile(text_lines("--xla_a\n\n--xla_b=\n--xla_c=x=y z\n")) == {
+        "xla_a": "true",
+        "xla_b": "",
+        "xla_c": "x=y z",
+    }
+
+
+def test_the_last_of_equal_flags_holds():
+    assert read_flagfile(text_lines("--xla_a=1\n--xla_a=2\n")) == {"xla_a": "2"}
+
+
+def test_debug_options_have_a_field_a_line():
+    assert read_debug_options(lines("gpu/decode-h100/*.debug_options")) == {
+        "xla_cpu_enable_fast_min_max": "false",
+        "xla_gpu_autotune_level": "0",
+        "xla_gpu_cuda_data_dir": "/train/vg/lib/python3.11/site-packages/nvidia/cuda_nvcc",
+        "xla_pjrt_allow_auto_layout_in_hlo": "true",
+    }
+
+
+def test_the_values_of_a_repeated_field_are_joined():
+    text = (
+        'xla_disable_hlo_passes: "fusion"\n'
+        "xla_gpu_enable_command_buffer: FUSION\n"
+        'xla_disable_hlo_passes: "rematerialization"\n'
+    )
+    assert read_debug_options(text_lines(text)) == {
+        "xla_disable_hlo_passes": "fusion,rematerialization",
+        "xla_gpu_enable_command_buffer": "FUSION",
+    }
+
+
+def test_options_of_a_backend_are_a_message():
+    text = 'xla_backend_extra_options {\n  key: "xla_a"\n  value: "1"\n}\n'
+    assert read_debug_options(text_lines(text)) == {
+        "xla_backend_extra_options.key": "xla_a",
+        "xla_backend_extra_options.value": "1",
+    }
+
+
+def test_what_is_dumped_and_where_is_left_out():
+    flagfile, options = (content(f"{LLAMA}.{name}") for name in ("flagfile.gz", "debug_options"))
+    assert b"--xla_dump_hlo_memory_schedule_info=auto\n" in flagfile
+    assert b'xla_dump_to: "/train/dumps/z-llama"\n' in options
+    flags = read_flagfile(split_lines(flagfile)) | read_debug_options(split_lines(options))
+    assert not [flag for flag in flags if flag.startswith("xla_dump_") or flag.endswith("_dump_to")]
+    assert len(flags) == 1359
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "line", "message"),
+    [
+        (read_flagfile, "--xla_a=1\nxla_b=2\n", 2, "expected --flag=value, found 'xla_b=2'"),
+        (read_flagfile, "--=2\n", 1, "expected --flag=value"),
+        (read_debug_options, "xla_a: 1\nxla_b 2\n", 2, "expected 'field: value', found 'xla_b 2'"),
+        (read_debug_options, "a: 1\n}\n", 2, "expected 'field: value', found '}'"),
+        (read_gpu_target, "gpu_device_info {\n  name: 1\n", 2, "ends within a message: it is cut"),
+        (read_tpu_target, "--xla_a=1\n", 1, "expected 'field: value'"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(read, text, line, message):
+    with pytest.raises(DumpError, match=message) as error:
+        read(text_lines(text))
+    assert error.value.line == line
+
+
+# --- devices ----------------------------------------------------------------------------
+
+
+def test_a_gpu_says_its_name_and_its_memory():
+    assert read_gpu_target(lines("gpu/decode-h100/*.gpu_target_config.pbtxt")) == {
+        "device_kind": "NVIDIA H100 80GB HBM3",
+        "device_memory_bytes": 84942979072,
+    }
+
+
+def test_a_gpu_may_say_its_name_elsewhere_and_no_memory():
+    found = read_gpu_target(text_lines('device_description_str: "A100"\n'))
+    assert found == {"device_kind": "A100", "device_memory_bytes": None}
+
+
+@pytest.mark.parametrize(
+    ("workload", "kind"),
+    [("llama-v5e", "VIPERFISH lite"), ("llama-v5e-jax0.7.0", "2093c6a02 lite")],
+)
+def test_a_tpu_says_its_kind_and_how_many_there_are(workload, kind):
+    assert read_tpu_target(lines(f"tpu/{workload}/*.target_arguments.txt")) == {
+        "device_kind": kind,
+        "topology": "2x2x1 chips a host, 1x1x1 hosts",
+    }
+
+
+def test_what_a_target_does_not_say_is_none():
+    assert read_tpu_target(text_lines("replica_count: 1\n")) == {
+        "device_kind": None,
+        "topology": None,
+    }
+
+
+def test_messages_within_messages():
+    text = 'a {\n  b {\n    c: "x"\n  }\n  d: 1\n}\ne: 2\n'
+    assert read_text_proto(text_lines(text)) == [("a.b.c", "x"), ("a.d", "1"), ("e", "2")]
+
+
+# --- in the warehouse -------------------------------------------------------------------
+
+
+def test_dumps_know_their_device(warehouse):
+    found = warehouse.sql(
+        "SELECT DISTINCT platform, device_kind, device_memory_bytes, topology FROM dumps "
+        "WHERE device_kind IS NOT NULL ORDER BY ALL"
+    ).fetchall()
+    chips = "2x2x1 chips a host, 1x1x1 hosts"
+    assert found == [
+        ("gpu", "NVIDIA H100 80GB HBM3", 84942979072, None),
+        ("tpu", "2093c6a02 lite", None, chips),
+        ("tpu", "VIPERFISH lite", None, chips),
+    ]
+
+
+def test_flags_of_both_files_are_one_set(warehouse):
+    found = warehouse.sql(
+        "SELECT workload, COUNT(flag) FROM dumps LEFT JOIN compiler_flags USING (flags_id) "
+        "WHERE run_id IN ('tpu', 'gpu') GROUP BY workload ORDER BY 1"
+    ).fetchall()
+    assert dict(found) == {
+        "decode-h100": 4,
+        "decode8-v5e": 1359,
+        "flash-v5e": 1359,
+        "llama-v5e": 1359,
+        "llama-v5e-jax0.7.0": 1196,
+        "llama7b-oom-v5e": 1359,
+        "resnet-v5e": 1359,
+    }
+
+
+def test_no_flags_are_no_set(warehouse):
+    found = warehouse.sql("SELECT COUNT(*), COUNT(flags_id) FROM dumps WHERE run_id = 'seeds'")
+    assert found.fetchall() == [(5, 0)]
+
+
+def test_the_same_flags_are_one_set_wherever_the_dump_went(history):
+    # `xla_dump_to` is "/train/cfg/rn-b48" in one night and "/train/cfg/rn-b64" in the next.
+    found = rows(
+        history,
+        "SELECT COUNT(DISTINCT flags_id), COUNT(flags_id) FROM dumps "
+        "WHERE workload = 'resnet-h100'",
+    )
+    assert found == [(1, len(NIGHTS))]
+
+
+def test_another_flag_is_another_set(tmp_path, db):
+    for run, level in (("a", "0"), ("b", "4"), ("c", "0")):
+        folder = copy_dump("gpu/decode-h100/module*", tmp_path / run)
+        (options,) = folder.glob("*.debug_options")
+        text = options.read_text().replace("autotune_level: 0", f"autotune_level: {level}")
+        options.write_text(text.replace("zg-decode", f"zg-decode-{run}"))
+        fill(db, folder)
+    found = rows(db, "SELECT run_id, flags_id FROM dumps ORDER BY run_id")
+    sets = dict(found)
+    assert sets["a"] == sets["c"] != sets["b"]
+    assert rows(db, "SELECT COUNT(*), COUNT(DISTINCT flags_id) FROM compiler_flags") == [(8, 2)]
+    assert rows(db, "SELECT COUNT(DISTINCT module_id) FROM dumps") == [(1,)]
+
+
+def test_settings_that_cannot_be_read_leave_the_rest(tmp_path, db, warehouse):
+    folder = copy_dump("gpu/decode-h100/module*", tmp_path / "a")
+    (options,) = folder.glob("*.debug_options")
+    options.write_text("xla_gpu_autotune_level = 0\n")
+    (summary,) = fill(db, folder)
+    assert summary.problems == [
+        f"{options}:1: expected 'field: value', found 'xla_gpu_autotune_level = 0'"
+    ]
+    (found,) = rows(db, "SELECT status, flags_id, device_kind FROM dumps")
+    assert found == ("partial", None, "NVIDIA H100 80GB HBM3")
+    whole = warehouse.sql("SELECT peak_bytes FROM peaks WHERE run_id = 'gpu'").fetchall()
+    assert rows(db, "SELECT peak_bytes FROM peaks") == whole

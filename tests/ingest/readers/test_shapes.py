@@ -1,0 +1,297 @@
+"""Shapes: their text, their sizes, and what real dumps say of both."""
+
+import gzip
+import re
+from collections.abc import Callable, Iterator
+from math import prod
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memhouse.ingest.readers.shapes import (
+    COMBINE,
+    UNBOUNDED,
+    ArrayShape,
+    Shape,
+    TupleShape,
+    logical_bytes,
+    padded_bytes,
+    parse_shape,
+    shape_columns,
+)
+
+DATA = Path(__file__).parents[3] / "tests" / "data"
+
+# From dumps of real programs: the shape, its elements' bytes, and the dump's `size`.
+REAL = [
+    ("f32[]", 4, 4),
+    ("u32[]{:S(2)}", 4, 4),
+    ("f32[]{:T(128)}", 4, 512),
+    ("u8[0]{0}", 0, 0),
+    ("s32[8]{0:T(128)}", 32, 512),
+    ("f32[64,64]{1,0}", 16384, 16384),
+    ("pred[32,513]{0,1:T(8,128)(4,1)}", 16416, 66560),
+    ("f32[16,1]{1,0:T(8,128)}", 64, 8192),
+    ("bf16[1,512,1408]{2,1,0:T(8,128)(2,1)S(1)}", 1441792, 1441792),
+    ("c64[37,75]{1,0:T(8,128)}", 22200, 40960),
+    # Packed elements.
+    ("s4[37,75]{1,0:E(4)}", 1388, 1388),
+    ("u2[5]{0:E(2)}", 2, 2),
+    ("u4[2775]{0:T(1024)(128)(8,1)E(4)}", 1388, 1536),
+    ("f4e2m1fn[37,75]{1,0:T(8,128)(8,1)E(4)S(1)}", 1388, 2560),
+    ("f8e4m3b11fnuz[5]{0:T(512)(128)(4,1)}", 5, 512),
+]
+
+# What XLA prints but the dumps at hand do not hold, and the same two sizes by its rules.
+RARE = [
+    ("token[]", 0, 0),
+    ("opaque[]", 0, 0),
+    ("f32[]{}", 4, 4),
+    ("f32[8,128]", 4096, 4096),
+    ("s4[3]{0}", 3, 3),
+    ("bf16[4,8,<=513]{2,1,0:T(8,128)(2,1)S(1)}", 32832, 40960),
+    ("f32[2,3]{1,0:L(1024)}", 24, 4096),
+    ("f32[3,5,7]{2,1,0:T(*,8,128)}", 420, 8192),
+    ("f32[2,2]{1,0:D(C,D+~)#(u32)*(s32)S(3)}", 16, 16),
+    ("f32[2]{0:SC(0:1)(1:2,3)P((s32[4]{0:T(8)}, f32[]))M(8)}", 8, 8),
+    ("b(f32[4]{0:T(128)})", 16, 512),
+    ("()", 0, 0),
+    ("((f32[2]{0}, ()), token[])", 8, 8),
+    ("(s8[1], s8[1], s8[1], s8[1], s8[1], /*index=5*/s8[1])", 6, 6),
+]
+
+
+@pytest.mark.parametrize(("text", "logical", "padded"), REAL + RARE)
+def test_sizes_and_round_trip(text: str, logical: int, padded: int) -> None:
+    shape = parse_shape(text)
+    assert str(shape) == text
+    assert logical_bytes(shape) == logical
+    assert padded_bytes(shape) == padded
+
+
+def test_parts_of_an_array() -> None:
+    assert parse_shape("bf16[4,<=513,?]{2,0,1:T(*,128)(2,1)L(4)E(16)S(1)M(8)}") == ArrayShape(
+        "bf16",
+        (4, 513, UNBOUNDED),
+        dynamic=(1,),
+        minor_to_major=(2, 0, 1),
+        tiles=((COMBINE, 128), (2, 1)),
+        tail_padding=4,
+        element_bits=16,
+        memory_space=1,
+        rest="M(8)",
+    )
+
+
+def test_a_layout_may_be_absent_or_empty() -> None:
+    assert parse_shape("f32[]") == ArrayShape("f32")
+    assert parse_shape("f32[]{}") == ArrayShape("f32", minor_to_major=())
+
+
+def test_tuple_comments_are_optional() -> None:
+    plain = "(s8[], s8[], s8[], s8[], s8[], s8[])"
+    numbered = "(s8[], s8[], s8[], s8[], s8[], /*index=5*/s8[])"
+    assert parse_shape(plain) == parse_shape(numbered) == TupleShape((ArrayShape("s8"),) * 6)
+
+
+@pytest.mark.parametrize("measure", [logical_bytes, padded_bytes])
+def test_unbounded_has_no_size(measure: Callable[[Shape], int]) -> None:
+    with pytest.raises(ValueError, match=r"'f32\[\?,2\]\{1,0\}' is unbounded"):
+        measure(parse_shape("f32[?,2]{1,0}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a shape such as .* at position 0, found the end"),
+        ("parameter(0)", "a shape such as .* at position 0, found 'parameter"),
+        ("f33[2]", "an element type of XLA at position 0, found 'f33"),
+        ("f32[2]{0:T(0)}", r"a layout such as .* at position 6, found '\{0:T\(0"),
+        ("f32[2]{0:T(8,*)}", "a layout such as .* at position 6"),
+        ("f32[2,3]{1,1}", "each of 2 dimensions once at position 9, found '1,1}'"),
+        ("f32[2]{0} copy(", "the end of the shape at position 9, found ' copy"),
+        ("(f32[2]; f32[])", "',' or '\\)' in a tuple at position 7, found '; f32"),
+        ("(f32[2], ", "a shape such as .* at position 9, found the end"),
+        ("b(f32[2]", "a shape such as .* at position 0"),
+        ("f32[" + "9" * 5000 + "]", "^.{,200}$"),
+        ("(" * 10_000, "at most 100 nested tuples at position 100"),
+        ("(" * 10_000 + ")" * 10_000, "at most 100 nested tuples"),
+        ("f32[2]{0:P(" + "(" * 50_000, "a layout such as"),
+        ("f32[" + "1," * 25_000, "a shape such as"),
+    ],
+)
+def test_bad_text_says_what_and_where(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_shape(text)
+
+
+ELEMENT_BYTES = {
+    **{f"{sign}{bits}": max(1, bits // 8) for sign in "su" for bits in (1, 2, 4, 8, 16, 32, 64)},
+    **{"pred": 1, "f16": 2, "bf16": 2, "f32": 4, "f64": 8, "c64": 8, "c128": 16},
+    **dict.fromkeys(("f8e3m4", "f8e4m3", "f8e4m3fn", "f8e4m3fnuz", "f8e4m3b11fnuz"), 1),
+    **dict.fromkeys(("f8e5m2", "f8e5m2fnuz", "f8e8m0fnu", "f4e2m1fn"), 1),
+    **dict.fromkeys(("token", "opaque"), 0),
+}
+
+
+@pytest.mark.parametrize(("element_type", "expected"), ELEMENT_BYTES.items())
+def test_element_types(element_type: str, expected: int) -> None:
+    assert logical_bytes(parse_shape(f"{element_type}[]")) == expected
+
+
+tiles = st.builds(
+    lambda outer, last: (*outer, last),
+    st.lists(st.integers(1, 300) | st.just(COMBINE), max_size=3),
+    st.integers(1, 300),
+)
+
+
+@st.composite
+def arrays(draw: st.DrawFn) -> ArrayShape:
+    element_type = draw(st.sampled_from(sorted(ELEMENT_BYTES)))
+    dimensions = tuple(draw(st.lists(st.integers(0, 5000), max_size=5)))
+    positions = range(len(dimensions))
+    dynamic = tuple(sorted(draw(st.sets(st.sampled_from(positions))))) if positions else ()
+    is_buffer = draw(st.booleans())
+    if draw(st.booleans()):
+        return ArrayShape(element_type, dimensions, dynamic, is_buffer=is_buffer)
+    return ArrayShape(
+        element_type,
+        dimensions,
+        dynamic,
+        tuple(draw(st.permutations(positions))),
+        draw(st.sampled_from(["", "D(D,C+~)"])),
+        tuple(draw(st.lists(tiles, max_size=3))),
+        draw(st.sampled_from([1, 8, 1024])),
+        draw(st.sampled_from(["", "#(u32)", "*(u8)", "#(invalid)*(s64)"])),
+        draw(st.sampled_from([0, 2, 4, 32])),
+        draw(st.integers(0, 7)),
+        draw(st.sampled_from(["", "SC(0:4,5)", "P(f32[2]{0})M(8)", "SC(0:1)(1:2)M(16)"])),
+        is_buffer,
+    )
+
+
+shapes = st.recursive(
+    arrays(),
+    lambda element: st.lists(element, max_size=7).map(lambda e: TupleShape(tuple(e))),
+    max_leaves=8,
+)
+
+
+@given(shapes)
+def test_what_is_printed_parses_back(shape: Shape) -> None:
+    assert parse_shape(str(shape)) == shape
+
+
+@given(arrays())
+def test_padding_only_adds(shape: ArrayShape) -> None:
+    assert padded_bytes(shape) >= logical_bytes(shape) >= 0
+
+
+@given(st.lists(st.integers(0, 99), max_size=5), st.integers(0, 99), st.integers(0, 99))
+def test_whole_tiles_need_no_padding(outer: list[int], rows: int, columns: int) -> None:
+    dimensions = (*outer, 8 * rows, 128 * columns)
+    order = tuple(reversed(range(len(dimensions))))
+    shape = ArrayShape("s8", dimensions, (), order, tiles=((8, 128), (4, 1)))
+    assert padded_bytes(shape) == logical_bytes(shape)
+
+
+@given(st.text() | st.text("(){}[],<=?:*#/ bf32s4TSECPLM018", max_size=60))
+def test_any_text_is_a_shape_or_a_value_error(text: str) -> None:
+    parses_or_refuses(text)
+
+
+@given(st.data())
+def test_a_damaged_shape_is_a_shape_or_a_value_error(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([text for text, _, _ in REAL + RARE]))
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    parses_or_refuses(text[:start] + data.draw(st.text("(){}[],:*08fT", max_size=3)) + text[end:])
+
+
+def parses_or_refuses(text: str) -> None:
+    try:
+        shape = parse_shape(text)
+    except ValueError:
+        return
+    assert parse_shape(str(shape)) == shape
+
+
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string()])
+def test_columns(type_: pa.DataType) -> None:
+    texts = [
+        "f32[]{:T(128)}",
+        "(f32[2], never read",
+        None,
+        "bf16[8]{0}",
+        "f32[]{:T(128)}",
+        "s8[?]",
+        "token[]",
+    ]
+    expected = {
+        "element_type": ["f32", None, None, "bf16", "f32", "s8", "token"],
+        "logical_bytes": [4, None, None, 16, 4, None, 0],
+        "padded_bytes": [512, None, None, 16, 512, None, 0],
+    }
+    whole = pa.array(texts, type_)
+    for column in (whole, pa.chunked_array([whole[:3], whole[3:]])):
+        table = shape_columns(column)
+        assert table.to_pydict() == expected
+        assert table.schema.types == [pa.string(), pa.int64(), pa.int64()]
+
+
+@pytest.mark.parametrize("empty", [pa.array([], pa.string()), pa.chunked_array([], pa.string())])
+def test_columns_of_no_rows(empty: pa.Array) -> None:
+    assert shape_columns(empty).num_rows == 0
+    assert shape_columns(empty).column_names == ["element_type", "logical_bytes", "padded_bytes"]
+
+
+@pytest.mark.parametrize("bad", ["f32[", "f64[9999999999,9999999999]", "x" * 10_000])
+def test_columns_name_the_bad_text(bad: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(bad[:20])) as raised:
+        shape_columns(pa.array(["f32[]", bad]))
+    assert len(str(raised.value)) < 250
+
+
+VALUE = re.compile(r"^ value: <.* @([0-9]+)> \(size=([0-9]+),offset=[0-9]+\): (.*?) *$", re.M)
+
+
+def real_values() -> Iterator[tuple[str, int, int, bool]]:
+    """Yield each value's shape, size and memory space, and whether a TPU's program has it."""
+    for path in [*DATA.glob("dumps/**/*buffer-assignment.txt*"), *DATA.glob("dumps/seeds/*.txt")]:
+        packed = path.read_bytes()
+        text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode()
+        on_tpu = ":T(" in text  # only TPU programs have tiles
+        for space, size, shape in VALUE.findall(text):
+            yield shape, int(size), int(space), on_tpu
+
+
+def test_real_values_print_and_measure_as_in_their_dumps() -> None:
+    values = set(real_values())
+    assert len(values) > 500
+    wrong = []
+    for text, size, space, on_tpu in values:
+        shape = parse_shape(text)
+        assert str(shape) == text
+        # A tuple's value is its index table, whose size its shape does not tell.
+        if isinstance(shape, ArrayShape) and expected_size(shape, space, on_tpu) != size:
+            wrong.append((text, size, space))
+    assert wrong == []
+
+
+def expected_size(shape: ArrayShape, space: int, on_tpu: bool) -> int:
+    """Return padded_bytes, but for a TPU's arrays without tiles.
+
+    The TPU rounds them up to 1024 elements, which is one vector register of 8 x 128.
+    Memory space 2, which holds scalars and semaphores, is exempt. Only arrays of one or two
+    elements have been seen without tiles: scalars of called computations (thread-local) and
+    constants, some scalars in space 6, and `s32[2]{0:S(4)}` of asynchronous collectives.
+    """
+    if not on_tpu or shape.tiles or space == 2:
+        return padded_bytes(shape)
+    elements = prod(shape.dimensions)
+    assert elements in (1, 2)
+    return 1024 * padded_bytes(shape) // elements

@@ -1,0 +1,230 @@
+"""Stack frames: both ways to print a parent, and the Python line behind a buffer."""
+
+import re
+
+import pytest
+
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import DumpError, Lines, split_lines
+from memhouse.ingest.readers.stack_frames import read_stack_frames
+
+from ...support.dumps import content
+
+LLAMA = "tpu/llama-v5e/*optimizations.txt.gz"
+LLAMA_OLD = "tpu/llama-v5e-jax0.7.0/*optimizations.txt.gz"
+FRAMES = """\
+FileNames
+1 "/train/zoo.py"
+2 "/train/lib.py"
+FunctionNames
+1 "<module>"
+2 "loss.<locals>.<lambda>"
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=9 end_line=9 column=0 end_column=45}
+2 {file_name_id=2 function_name_id=2 line=3}
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+"""
+
+
+def read(text: str):
+    return read_stack_frames(split_lines(text.encode()))
+
+
+def parents(table) -> dict[int, int | None]:
+    return dict(
+        zip(table["stack_frame_id"].to_pylist(), table["parent_frame_id"].to_pylist(), strict=True)
+    )
+
+
+def test_a_frame_is_a_place_in_a_file():
+    assert read(FRAMES).to_pylist() == [
+        {
+            "stack_frame_id": 1,
+            "parent_frame_id": None,
+            "file": "/train/zoo.py",
+            "function": "<module>",
+            "line": 9,
+            "end_line": 9,
+            "column_start": 0,
+            "column_end": 45,
+        },
+        {
+            "stack_frame_id": 2,
+            "parent_frame_id": 1,
+            "file": "/train/lib.py",
+            "function": "loss.<locals>.<lambda>",
+            "line": 3,
+            "end_line": None,
+            "column_start": None,
+            "column_end": None,
+        },
+    ]
+
+
+def test_no_tables_are_no_frames():
+    assert len(read_stack_frames(split_lines(b"x").between(0, 0))) == 0
+    assert len(read_hlo_text(split_lines(content(LLAMA_OLD))).stack_frames) == 0
+
+
+def test_all_frames_of_a_train_step():
+    frames = read_hlo_text(split_lines(content(LLAMA))).stack_frames
+    assert frames["stack_frame_id"].to_pylist() == list(range(1, 111))
+    assert set(frames["file"].to_pylist()) == {"/train/zoo/zoo.py"}
+    # 88 {file_location_id=31 parent_frame_id=59}, of which 59 is one too high.
+    assert frames.to_pylist()[87] == {
+        "stack_frame_id": 88,
+        "parent_frame_id": 58,
+        "file": "/train/zoo/zoo.py",
+        "function": "layer",
+        "line": 35,
+        "end_line": 35,
+        "column_start": 35,
+        "column_end": 35,
+    }
+
+
+def test_both_printings_of_a_parent_are_read_alike():
+    one_too_high = content(LLAMA).decode()
+    assert "\n1 {file_location_id=1 parent_frame_id=1}\n" in one_too_high
+
+    def lowered(match: re.Match[str]) -> str:
+        return f"parent_frame_id={int(match[1]) - 1}"
+
+    as_it_is = re.sub(r"parent_frame_id=(\d+)", lowered, one_too_high)
+    assert "\n1 {file_location_id=1 parent_frame_id=0}\n" in as_it_is
+    assert (
+        read_hlo_text(split_lines(as_it_is.encode())).stack_frames
+        == read_hlo_text(split_lines(one_too_high.encode())).stack_frames
+    )
+
+
+def test_a_root_may_print_no_parent():
+    # A protocol buffer in text form leaves out what is 0.
+    text = FRAMES.replace(" parent_frame_id=1}", "}").replace("parent_frame_id=2", "X")
+    assert parents(read(text.replace("X", "parent_frame_id=1"))) == {1: None, 2: 1}
+
+
+def test_every_parent_comes_before_its_child():
+    frames = read_hlo_text(split_lines(content(LLAMA))).stack_frames
+    # Printed `parent_frame_id=1`: `<module>`, and frames that XLA tore from their callers.
+    roots = [child for child, parent in parents(frames).items() if parent is None]
+    assert roots == [1, 22, 34, 41, 63]
+    assert all(parent is None or parent < child for child, parent in parents(frames).items())
+
+
+# --- the Python line behind a buffer ------------------------------------------------------
+
+CHAIN = """
+WITH RECURSIVE chain AS (
+    SELECT module_id, stack_frame_id AS frame, 0 AS depth
+    FROM peak_buffers
+    WHERE module_id = (SELECT module_id FROM dumps WHERE workload = 'llama-v5e')
+        AND memory_space = 0 AND instruction = $1
+    UNION ALL
+    SELECT chain.module_id, stack_frames.parent_frame_id, depth + 1
+    FROM chain
+    INNER JOIN stack_frames
+        ON stack_frames.module_id = chain.module_id AND stack_frames.stack_frame_id = frame
+    WHERE stack_frames.parent_frame_id IS NOT NULL
+)
+SELECT function || ':' || line
+FROM chain
+INNER JOIN stack_frames
+    ON stack_frames.module_id = chain.module_id AND stack_frames.stack_frame_id = frame
+ORDER BY depth
+"""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "chain"),
+    [
+        # Frames 50, 7, 1.
+        ("all-gather.19", ["loss:43", "train_step:46", "<module>:52"]),
+        # Frames 88, 58, 17, 16, 13, 12, 11, 7, 1: XLA strings together the frames of the
+        # call and of what is called, once for each of its three nested calls.
+        (
+            "fusion.509",
+            [
+                "layer:35",
+                "loss.<locals>.<lambda>:40",
+                "loss:40",
+                "train_step:46",
+                "loss:40",
+                "train_step:46",
+                "loss:40",
+                "train_step:46",
+                "<module>:52",
+            ],
+        ),
+    ],
+)
+def test_the_whole_stack_behind_a_buffer_of_the_peak(warehouse, instruction, chain):
+    found = warehouse.sql(CHAIN, params=[instruction]).fetchall()
+    assert [frame for (frame,) in found] == chain
+
+
+@pytest.mark.parametrize(
+    ("workload", "lines"),
+    [
+        (
+            "llama-v5e",
+            {
+                "all-gather.19": 43,
+                "fusion.509": 35,
+                "fusion.513": 35,
+                "fusion.514": 35,
+                "while.47": 40,
+            },
+        ),
+        # No frames: the innermost line was not told beyond the scan.
+        (
+            "llama-v5e-jax0.7.0",
+            {
+                "all-gather.20": 43,
+                "fusion.512": 40,
+                "fusion.516": 40,
+                "fusion.517": 40,
+                "while.11": 40,
+            },
+        ),
+    ],
+)
+def test_the_lines_that_own_the_peak(warehouse, workload, lines):
+    found = warehouse.sql(
+        "SELECT instruction, source_file, source_line FROM peak_buffers "
+        "INNER JOIN dumps USING (module_id) "
+        "WHERE workload = $1 AND memory_space = 0 AND category = 'temp' ORDER BY rank LIMIT 5",
+        params=[workload],
+    ).fetchall()
+    assert {name: line for name, _, line in found} == lines
+    assert {file for _, file, _ in found} == {"/train/zoo/zoo.py"}
+
+
+# --- refusals -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "message"),
+    [
+        ("FunctionNames\n", "", 1, "the table FunctionNames of the stack frames does not stand"),
+        ("StackFrames\n", "StackFrames\nStackFrames\n", 1, "the table StackFrames"),
+        ('2 "/train/lib.py"', "2 /train/lib.py", 3, "expected a number and a quoted name"),
+        ("line=3}", "line=three}", 9, "expected a file location"),
+        ("2 {file_location_id=2", "2 {file_location=2", 12, "expected a stack frame"),
+        ("2 {file_location_id=2", "2 {file_location_id=7", 12, "no such file location"),
+        ("line=9 end", "line=4294967296 end", 8, "a number is over"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_its_line(old, new, line, message):
+    assert old in FRAMES
+    with pytest.raises(DumpError, match=message) as error:
+        read(FRAMES.replace(old, new, 1))
+    assert error.value.line == line
+
+
+def test_headings_and_rows_may_be_some_lines_of_a_text():
+    lines = split_lines(f"HloModule m\n\n{FRAMES}".encode()).between(2, 14)
+    assert isinstance(lines, Lines)
+    assert read_stack_frames(lines) == read(FRAMES)

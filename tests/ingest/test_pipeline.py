@@ -1,0 +1,337 @@
+"""Ingesting: what a path becomes, and what doing it again changes."""
+
+import gzip
+import io
+import os
+import shutil
+import tarfile
+from datetime import UTC, datetime
+
+import pytest
+import zstandard
+
+from memhouse.ingest import read_dump
+from memhouse.ingest.readers.lines import DumpError
+
+from ..support.command import run_memhouse
+from ..support.dumps import DUMPS, RUNS, copy_dump, one_file
+from ..support.warehouse import everything, fill, rows
+
+# Tables about runs and what they dumped; all others are about modules and flags.
+OF_RUNS = {"runs", "run_labels", "dumps", "dump_files"}
+SMALL = DUMPS / "cpu"
+
+
+def tar(folder, compress=lambda data: data):
+    """The folder as an archive whose top folder it is."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        archive.add(folder, arcname=folder.name)
+    return compress(data.getvalue())
+
+
+def module_ids(db):
+    return sorted(rows(db, "SELECT workload, module_name, module_id, status FROM dumps"))
+
+
+def test_ingesting_again_changes_nothing(filled, copied):
+    before = everything(filled)
+    for summary in fill(copied, *RUNS):
+        assert summary.dumps == summary.unchanged > 0
+        assert summary.new_modules == 0
+    assert everything(copied) == before
+
+
+def test_ingesting_again_what_is_incomplete_changes_nothing(tmp_path, db):
+    folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night")
+    text = one_file("cpu/jax-0.10.2/module_0018*-values.txt").read_bytes()
+    (folder / one_file("cpu/jax-0.10.2/module_0018*-values.txt").name).write_bytes(text[:5000])
+    fill(db, folder)
+    before = everything(db)
+    fill(db, folder)
+    assert everything(db) == before
+
+
+def test_a_new_run_of_the_same_modules_stores_no_module_again(copied):
+    before = everything(copied)
+    fill(copied, DUMPS / "tpu", run_id="tpu-again")
+    after = everything(copied)
+    assert set(before) == set(after)
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"runs", "dumps", "dump_files"}
+    assert len(after["runs"]) == len(before["runs"]) + 1
+    assert len(after["dumps"]) == len(before["dumps"]) + len(list((DUMPS / "tpu").iterdir()))
+    for name in changed:
+        assert set(before[name]) < set(after[name])
+
+
+def test_two_jobs_give_the_same_rows_as_one(filled, db):
+    fill(db, *RUNS, jobs=2)
+    found, expected = everything(db), everything(filled)
+    for table in expected:
+        if table != "runs":
+            assert found[table] == expected[table], table
+    query = "SELECT run_id, run_at, source FROM runs ORDER BY 1"
+    assert rows(db, query) == rows(filled, query)
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress"),
+    [
+        (".tar", bytes),
+        (".tar.gz", gzip.compress),
+        (".tgz", gzip.compress),
+        (".tar.zst", zstandard.compress),
+    ],
+)
+def test_an_archive_is_its_folder(filled, tmp_path, db, ending, compress):
+    archive = tmp_path / f"cpu{ending}"
+    archive.write_bytes(tar(SMALL, compress))
+    (summary,) = fill(db, archive)
+    assert (summary.run_id, summary.problems) == ("cpu", [])
+    found, expected = everything(db), everything(filled)
+    of_cpu = rows(filled, "SELECT * FROM dumps WHERE run_id = 'cpu' ORDER BY ALL")
+    assert found["dumps"] == of_cpu
+    assert set(found["modules"]) < set(expected["modules"])
+    assert set(found["dump_files"]) < set(expected["dump_files"])
+
+
+def test_an_archive_within_a_folder_is_a_workload(tmp_path, db):
+    night = tmp_path / "night"
+    night.mkdir()
+    (night / "jax-0.9.0.tar.gz").write_bytes(tar(SMALL / "jax-0.9.0", gzip.compress))
+    fill(db, night)
+    assert rows(db, "SELECT DISTINCT workload FROM dumps") == [("jax-0.9.0",)]
+
+
+def test_an_archive_cannot_write_elsewhere(tmp_path, db):
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        elsewhere = str(tmp_path / "escaped-live-range.txt")
+        for name in ("../escaped-live-range.txt", elsewhere, "002.txt"):
+            archive.add(one_file("seeds/002*"), arcname=name)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/night.tar").write_bytes(data.getvalue())
+    fill(db, tmp_path / "in/night.tar")
+    assert ("002",) in rows(db, "SELECT module_name FROM dumps")
+    assert not list(tmp_path.rglob("escaped*"))
+
+
+@pytest.mark.parametrize(
+    ("ending", "compress"),
+    [("", bytes), (".gz", gzip.compress), (".zst", zstandard.compress)],
+)
+def test_a_single_file_is_a_module(filled, tmp_path, db, ending, compress):
+    seed = one_file("seeds/002*")
+    path = tmp_path / f"{seed.name}{ending}"
+    path.write_bytes(compress(seed.read_bytes()))
+    (summary,) = fill(db, path)
+    assert (summary.run_id, summary.problems) == (seed.stem, [])
+    assert module_ids(db) == rows(
+        filled,
+        "SELECT workload, module_name, module_id, status FROM dumps "
+        f"WHERE module_name = '{seed.stem}'",
+    )
+
+
+def test_compressed_files_are_the_same_module(filled, tmp_path, db):
+    folder = tmp_path / "llama-v5e"
+    copy_dump("tpu/llama-v5e/*", folder)
+    fill(db, folder)
+    (found,) = rows(db, "SELECT module_id, flags_id, status FROM dumps")
+    query = "SELECT module_id, flags_id, status FROM dumps WHERE workload = 'llama-v5e'"
+    assert [found] == rows(filled, query)
+
+
+def test_a_file_of_any_name_is_taken_if_it_is_given(tmp_path, db):
+    path = tmp_path / "what.ever"
+    shutil.copy(one_file("seeds/002*"), path)
+    (summary,) = fill(db, path)
+    assert (summary.dumps, summary.problems) == (1, [])
+
+
+def test_a_run_is_named_after_its_folder_or_file(filled):
+    assert rows(filled, "SELECT run_id FROM runs ORDER BY 1") == [
+        (path.name,) for path in sorted(RUNS)
+    ]
+
+
+def test_a_run_is_named_by_its_folder_wherever_one_stands(tmp_path, db):
+    copy_dump("seeds/002*", tmp_path / "night")
+    run = run_memhouse("ingest", "--db", db, ".", cwd=tmp_path / "night")
+    assert run.returncode == 0
+    assert rows(db, "SELECT run_id, source FROM runs") == [("night", ".")]
+
+
+@pytest.mark.parametrize(
+    ("name", "run_at"),
+    [
+        ("2026-10-01", datetime(2026, 10, 1, tzinfo=UTC)),
+        ("night-2026-10-01-v5e", datetime(2026, 10, 1, tzinfo=UTC)),
+        ("2026-10-01T03:30", datetime(2026, 10, 1, 3, 30, tzinfo=UTC)),
+        ("2026-10-01_0330", datetime(2026, 10, 1, 3, 30, tzinfo=UTC)),
+        ("2026-10-01_llama", datetime(2026, 10, 1, tzinfo=UTC)),
+        ("2026-10-01_8192", datetime(2026, 10, 1, tzinfo=UTC)),
+        ("2026-13-01", datetime(2024, 2, 29, 12, tzinfo=UTC)),
+        ("night", datetime(2024, 2, 29, 12, tzinfo=UTC)),
+    ],
+)
+def test_a_run_is_as_old_as_its_name_says_or_its_newest_file(tmp_path, db, name, run_at):
+    folder = copy_dump("seeds/00[12]*", tmp_path / name)
+    newest = datetime(2024, 2, 29, 12, tzinfo=UTC).timestamp()
+    for age, path in enumerate(folder.iterdir()):
+        os.utime(path, (newest - age, newest - age))
+    fill(db, folder)
+    assert rows(db, "SELECT run_at FROM runs") == [(run_at,)]
+
+
+def test_at_run_and_labels_are_taken_as_given(db):
+    args = ["--run", "nightly", "--at", "2026-10-01T03:00+02:00", "--label", "branch=main"]
+    run = run_memhouse("ingest", "--db", db, SMALL / "jax-0.9.0", *args, "--label", "jax=a=b")
+    assert run.returncode == 0
+    assert rows(db, "SELECT run_id, run_at, source FROM runs") == [
+        ("nightly", datetime(2026, 10, 1, 1, tzinfo=UTC), str(SMALL / "jax-0.9.0"))
+    ]
+    assert rows(db, "SELECT * FROM run_labels ORDER BY key") == [
+        ("nightly", "branch", "main"),
+        ("nightly", "jax", "a=b"),
+    ]
+
+
+def test_labels_and_time_can_be_changed_later(db):
+    at = datetime(2026, 10, 1, tzinfo=UTC)
+    fill(db, SMALL / "jax-0.9.0", labels={"branch": "main", "jax": "0.9.0"})
+    fill(db, SMALL / "jax-0.9.0", labels={"branch": "dev"}, run_at=at)
+    assert rows(db, "SELECT key, value FROM run_labels ORDER BY key") == [
+        ("branch", "dev"),
+        ("jax", "0.9.0"),
+    ]
+    assert rows(db, "SELECT run_at FROM runs") == [(at,)]
+
+
+def test_a_workload_is_the_folder_within_the_path(tmp_path, db):
+    for workload in ("", "a", "a/b"):
+        copy_dump("seeds/002*", tmp_path / "night" / workload)
+    (summary,) = fill(db, tmp_path / "night")
+    assert (summary.dumps, summary.new_modules) == (3, 1)
+    assert rows(db, "SELECT workload FROM dumps ORDER BY 1") == [(".",), ("a",), ("a/b",)]
+
+
+def test_modules_of_one_name_are_counted_in_dump_order(filled):
+    query = """SELECT workload, module_name, occurrence, module_number FROM dumps
+        WHERE module_name = 'jit_convert_element_type' ORDER BY ALL"""
+    assert rows(filled, query) == [
+        ("jax-0.10.2", "jit_convert_element_type", 1, 0),
+        ("jax-0.4.23", "jit_convert_element_type", 1, 0),
+        ("jax-0.4.23", "jit_convert_element_type", 2, 5),
+        ("jax-0.4.35", "jit_convert_element_type", 1, 1),
+        ("jax-0.4.35", "jit_convert_element_type", 2, 11),
+    ]
+
+
+def test_dump_order_is_that_of_numbers(tmp_path, db):
+    seed = one_file("seeds/002*")
+    (tmp_path / "night").mkdir()
+    for number in ("9", "10", "0001"):
+        shutil.copy(
+            seed, tmp_path / f"night/module_{number}.f.after_optimizations-buffer-assignment.txt"
+        )
+    fill(db, tmp_path / "night")
+    assert rows(db, "SELECT module_number, occurrence FROM dumps ORDER BY 2") == [
+        (1, 1),
+        (9, 2),
+        (10, 3),
+    ]
+
+
+def test_what_names_and_settings_say(filled):
+    query = """SELECT workload, platform, target, compiler, device_kind, topology FROM dumps
+        WHERE workload IN ('jax-0.9.0', 'decode-h100', 'llama-v5e') AND module_number < 20
+        ORDER BY 1"""
+    assert rows(filled, query) == [
+        ("decode-h100", "gpu", "sm_9.0a_gpu", None, "NVIDIA H100 80GB HBM3", None),
+        ("jax-0.9.0", "cpu", "cpu", None, None, None),
+        (
+            "llama-v5e",
+            "tpu",
+            None,
+            "933746096",
+            "VIPERFISH lite",
+            "2x2x1 chips a host, 1x1x1 hosts",
+        ),
+    ]
+
+
+def test_hlo_text_alone_is_a_whole_dump(filled):
+    # Seed 001; its own text names the module, since its file's name does not.
+    ((module_id, *found),) = rows(
+        filled,
+        "SELECT module_id, status, platform, starts_with(entry_signature, '(f32[4,4096,5120]'), "
+        "is_scheduled, schedule_length FROM dumps INNER JOIN modules USING (module_id) "
+        "WHERE dumps.module_name = 'jit_conv_general_dilated'",
+    )
+    assert found == ["ok", None, True, True, None]
+    assert not rows(filled, f"SELECT 1 FROM module_memory WHERE module_id = {module_id}")
+    assert rows(filled, f"SELECT 1 FROM instructions WHERE module_id = {module_id}")
+
+
+def test_a_program_that_ran_out_of_memory_says_so(filled):
+    assert rows(filled, "SELECT workload, status FROM dumps WHERE oom") == [
+        ("llama7b-oom-v5e", "ok")
+    ]
+
+
+def test_every_sample_is_read_whole(filled):
+    assert rows(filled, "SELECT * FROM dumps WHERE status <> 'ok'") == []
+    assert rows(filled, "SELECT * FROM dump_files WHERE status <> 'ok'") == []
+    (files,) = rows(filled, "SELECT COUNT(*), COUNT(bytes), COUNT(sha256) FROM dump_files")
+    assert len(set(files)) == 1
+
+
+def test_a_dump_with_new_content_replaces_the_old(tmp_path, db):
+    folder = copy_dump("seeds/002*", tmp_path / "night")
+    path = next(folder.iterdir())
+    fill(db, folder)
+    path.write_bytes(one_file("seeds/000*").read_bytes())
+    (summary,) = fill(db, folder)
+    assert (summary.new_modules, summary.unchanged) == (1, 0)
+    assert rows(db, "SELECT COUNT(*) FROM dumps") == [(1,)]
+    assert rows(db, "SELECT COUNT(*) FROM dump_files") == [(1,)]
+    (found,) = rows(db, "SELECT peak_bytes FROM peaks WHERE memory_space = 0")
+    assert found[0] > 2**30
+
+
+def test_a_repaired_dump_is_whole(filled, tmp_path, db):
+    folder = copy_dump("cpu/jax-0.9.0/module_0019*", tmp_path / "night")
+    broken = next(folder.glob("*-buffer-assignment.txt"))
+    text = broken.read_bytes()
+    broken.write_bytes(text[: len(text) // 2])
+    fill(db, folder)
+    assert rows(db, "SELECT status FROM dumps") == [("partial",)]
+    broken.write_bytes(text)
+    fill(db, folder)
+    assert rows(db, "SELECT status, module_id FROM dumps") == rows(
+        filled,
+        "SELECT status, module_id FROM dumps WHERE workload = 'jax-0.9.0' AND module_number = 19",
+    )
+
+
+def test_what_a_later_version_can_read_is_added(tmp_path, db, monkeypatch):
+    def cannot_read(section):
+        raise DumpError("this version cannot read it", 1)
+
+    folder = copy_dump("seeds/002*", tmp_path / "night")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(read_dump, "read_live_range", cannot_read)
+        fill(db, folder)
+    assert rows(db, "SELECT status FROM dumps") == [("partial",)]
+    fill(db, folder)
+    assert rows(db, "SELECT status FROM dumps") == [("ok",)]
+    assert rows(db, "SELECT COUNT(*) FROM live_ranges") == [(6,)]
+
+
+def test_progress_ends_at_the_whole(db):
+    seen = []
+    fill(db, SMALL, progress=lambda done, total: seen.append((done, total)))
+    assert seen == sorted(seen)
+    assert seen[-1][0] == seen[-1][1] > 0

@@ -1,0 +1,166 @@
+"""A number that is changed in a dump is noticed, or changes what depends on it and no more."""
+
+import random
+import re
+from collections import defaultdict
+
+import pytest
+
+from memhouse.cli.warehouse import reading
+from memhouse.queries.verify import breaches, checks
+from memhouse.schema.stores.duckdb import driver
+
+from ..support.changed_numbers import KINDS
+from ..support.dumps import copy_dump
+from ..support.warehouse import fill, rows
+
+# One with loops for each platform, one of before stack frames, and one that is all output.
+SAMPLES = {
+    "cpu": "cpu/jax-0.10.2/module_0018*",
+    "cpu before": "cpu/jax-0.4.35/module_0019*",
+    "cpu output": "cpu/jax-0.10.2/module_0002*",
+    "gpu": "gpu/decode-h100/module*",
+    "tpu": "tpu/decode8-v5e/module*",
+}
+# Kinds that stand in no sample, so that nothing is known of them.
+UNTRIED = {"parameter's index", "replicas"}
+# Hashes of a dump's content and name: they change with it.
+HASHES = {"module_id", "dump_id", "flags_id", "sha256", "bytes", "path", "workload"}
+
+
+def numbers(text, kind, chance):
+    """A few places where a number of this kind stands."""
+    found = list(re.finditer(kind.pattern, text, re.MULTILINE))
+    return chance.sample(found, min(len(found), 2))
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory):
+    """Dumps with one number changed, beside the ones they are made of; what is in which."""
+    folder = tmp_path_factory.mktemp("changed")
+    chance = random.Random(1)
+    changed = {}
+    for platform, pattern in SAMPLES.items():
+        base = copy_dump(pattern, folder / "night" / platform)
+        for kind in KINDS:
+            for path in base.glob(f"*{kind.file}"):
+                text = path.read_text()
+                for i, place in enumerate(numbers(text, kind, chance)):
+                    workload = f"{platform}, {kind.name}, {i}"
+                    number = int(place[1]) + chance.choice((1, 1, 2, 1000))
+                    other = folder / "night" / workload
+                    other.mkdir()
+                    for beside in base.iterdir():
+                        (other / beside.name).symlink_to(beside)
+                    (other / path.name).unlink()
+                    start, end = place.span(1)
+                    (other / path.name).write_text(f"{text[:start]}{number}{text[end:]}")
+                    line = text.count("\n", 0, start) + 1
+                    changed[workload] = (
+                        platform,
+                        kind,
+                        f"{path.name}:{line}: {place[1]} -> {number}",
+                    )
+    db = folder / "db"
+    fill(db, folder / "night")
+    return db, changed
+
+
+@pytest.fixture(scope="module")
+def noticed(night):
+    """Who noticed: by workload, the problems of its files and the breaches of its module."""
+    db, _ = night
+    found = defaultdict(list)
+    query = """SELECT workload, message FROM dump_files JOIN dumps USING (dump_id)
+        WHERE dump_files.status <> 'ok'"""
+    for workload, message in rows(db, query):
+        found[workload].append(message)
+    with reading(str(db)) as connection:
+        for check in checks():
+            for breach in breaches(connection, check):
+                found[breach.module.split("/")[1]].append(f"{check.name}: {breach.breach}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def columns(night):
+    """Every table by workload: its columns, each with its values in order."""
+    db, _ = night
+    with reading(str(db)) as connection:
+        duck = driver(connection)
+        names = [name for (name,) in duck.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
+        found = defaultdict(dict)
+        owners = "(SELECT workload, dump_id, module_id, flags_id FROM dumps)"
+        for name in names:
+            has = [row[0] for row in duck.sql(f'DESCRIBE "{name}"').fetchall()]
+            key = next((key for key in ("dump_id", "module_id", "flags_id") if key in has), None)
+            if key is None:
+                continue
+            # What starts with `_` stores another column.
+            chosen = [column for column in has if column not in HASHES and column[0] != "_"]
+            table = duck.sql(
+                f'SELECT d.workload AS w, {", ".join(f"t.{c}" for c in chosen)} FROM "{name}" t '
+                f"JOIN {owners} d ON d.{key} = t.{key} ORDER BY ALL"
+            ).fetchall()
+            for workload, *row in table:
+                found[workload].setdefault(name, []).append(row)
+            found[None][name] = chosen
+        return found
+
+
+def difference(columns, base, other):
+    """The columns that differ, as `table.column`."""
+    found = set()
+    for table, names in columns[None].items():
+        a, b = columns[base].get(table, []), columns[other].get(table, [])
+        if a == b:
+            continue
+        both = {tuple(map(repr, row)) for row in a} ^ {tuple(map(repr, row)) for row in b}
+        ours = [row for row in a if tuple(map(repr, row)) in both]
+        theirs = [row for row in b if tuple(map(repr, row)) in both]
+        if len(ours) != len(theirs):
+            found.add(f"{table} rows")
+            continue
+        for i, name in enumerate(names):
+            if any(x[i] != y[i] for x, y in zip(ours, theirs, strict=True)):
+                found.add(f"{table}.{name}")
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[kind.name for kind in KINDS])
+def test_a_changed_number_is_noticed_or_changes_what_depends_on_it(night, noticed, columns, kind):
+    _, changed = night
+    tried = [
+        (workload, platform, what)
+        for workload, (platform, of, what) in changed.items()
+        if of == kind
+    ]
+    assert (kind.name in UNTRIED) == (not tried)
+    for workload, platform, what in tried:
+        if noticed[workload]:
+            continue
+        found = difference(columns, platform, workload)
+        assert found <= kind.changes, what
+        assert found or kind.unread, f"{what}: this changes nothing, and nobody notices"
+
+
+@pytest.mark.parametrize("platform", SAMPLES)
+def test_an_unchanged_dump_is_clean(noticed, platform):
+    assert noticed[platform] == []
+
+
+OTHERWISE = {
+    "another name of a value": ("cpu", "-values.txt", "<122 cholesky.0{0}", "<122 cholesky.0{1}"),
+    "another space of a value": ("cpu", "-values.txt", "{0} @0>", "{0} @1>"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERWISE)
+def test_a_value_of_another_name_is_noticed(tmp_path, db, name):
+    platform, ending, old, new = OTHERWISE[name]
+    folder = copy_dump(SAMPLES[platform], tmp_path / "night")
+    (path,) = folder.glob(f"*{ending}")
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    (summary,) = fill(db, folder)
+    assert len(summary.problems) == 1

@@ -1,0 +1,229 @@
+"""Thousands of damaged dumps: named, recorded, bounded, and in nobody's way.
+
+MEMHOUSE_FUZZ_INPUTS says how many; a seed in a message makes its dump again:
+`damaged_dump(seed, folder)`.
+"""
+
+import os
+import time
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from memhouse.cli.warehouse import reading
+from memhouse.ingest import formats as kinds
+from memhouse.ingest.read_dump import OK, read_dump
+from memhouse.ingest.sources.dump_folder import Dump
+from memhouse.ingest.sources.files import SourceFile
+from memhouse.queries.verify import breaches, checks
+from memhouse.schema.stores.duckdb import driver
+
+from ..support.dumps import content, copy_dump
+from ..support.mutations import damaged_dump, texts
+from ..support.warehouse import fill, rows
+
+INPUTS = int(os.environ.get("MEMHOUSE_FUZZ_INPUTS", "300"))
+BATCH = 50
+GOOD = "cpu/jax-0.10.2/module_0018*"
+ANY = "module_0000.jit_f.cpu_after_optimizations"
+ENDINGS = {
+    kinds.BUFFER_ASSIGNMENT: "-buffer-assignment.txt",
+    kinds.USED_VALUES: "-buffer-assignment-values.txt",
+    kinds.LIVE_RANGE: "-live-range.txt",
+    kinds.USAGE_REPORT: "-memory-usage-report.txt",
+    kinds.HLO: ".txt",
+}
+
+
+def module_rows(db, workload):
+    """Every row of the workload's module, by table."""
+    with reading(str(db)) as connection:
+        duck = driver(connection)
+        tables = duck.sql(
+            "SELECT table_name FROM duckdb_columns() WHERE column_name = 'module_id' "
+            "AND table_name IN (SELECT table_name FROM duckdb_tables()) AND table_name <> 'dumps'"
+        ).fetchall()
+        return {
+            table: duck.execute(
+                f'SELECT * FROM "{table}" WHERE module_id = '
+                "(SELECT module_id FROM dumps WHERE workload = $1) ORDER BY ALL",
+                [workload],
+            ).fetchall()
+            for (table,) in sorted(tables)
+        }
+
+
+@pytest.fixture(scope="module")
+def clean(tmp_path_factory):
+    """The good dump's rows, ingested alone."""
+    folder = tmp_path_factory.mktemp("clean")
+    copy_dump(GOOD, folder / "night" / "good")
+    fill(folder / "db", folder / "night")
+    return module_rows(folder / "db", "good")
+
+
+@pytest.mark.parametrize("batch", range(-(-INPUTS // BATCH)))
+def test_damage_is_named_and_stops_nothing(tmp_path, db, clean, batch):
+    night = tmp_path / "night"
+    done = {}
+    for seed in range(batch * BATCH, min((batch + 1) * BATCH, INPUTS)):
+        done[str(seed)] = damaged_dump(seed, night / str(seed))
+    copy_dump(GOOD, night / "good")
+    started = time.monotonic()
+    (summary,) = fill(db, night)
+    assert time.monotonic() - started < 120, done
+    assert module_rows(db, "good") == clean, done
+    assert_recorded(db, summary, done)
+    assert_figures_are_sound(db, done)
+    with reading(str(db)) as connection:
+        for check in checks():
+            for breach in breaches(connection, check):
+                assert "night/good" not in breach.module, done
+
+
+def assert_recorded(db, summary, done):
+    """Whatever is not ok has a reason, and the reason is told in one line."""
+    bad = rows(db, "SELECT path, status, line, message FROM dump_files WHERE status <> 'ok'")
+    assert all("\n" not in problem for problem in summary.problems)
+    for path, status, line, message in bad:
+        assert status in ("failed", "partial", "contradicts", "missing"), (path, status)
+        assert message, (path, status)
+        assert line is None or line >= 1
+        where = path if line is None else f"{path}:{line}"
+        told = any(f"/{where}: {message}" in problem for problem in summary.problems)
+        assert told, (where, message, done)
+    wrong = rows(
+        db,
+        """SELECT workload FROM dumps WHERE (status = 'ok') = EXISTS
+        (SELECT 1 FROM dump_files f WHERE f.dump_id = dumps.dump_id AND f.status <> 'ok')""",
+    )
+    assert wrong == [], done
+
+
+IMPOSSIBLE = """SELECT workload FROM module_memory INNER JOIN dumps USING (module_id)
+    WHERE peak_bytes > total_bytes OR peak_bytes < 0 OR fragmentation_bytes < 0
+        OR total_bytes < 0 OR (total_bytes IS NULL AND peak_bytes IS NOT NULL)"""
+UNSUPPORTED = """SELECT workload, kind FROM module_memory INNER JOIN dumps USING (module_id)
+    INNER JOIN dump_files USING (dump_id)
+    WHERE peak_bytes IS NOT NULL AND kind IN ('live-range', 'buffer-assignment')
+        AND dump_files.status IN ('failed', 'missing', 'contradicts')"""
+
+
+def assert_figures_are_sound(db, done):
+    """A figure is null or within what holds it; there is none that no part supports."""
+    assert rows(db, IMPOSSIBLE) == [], done
+    assert rows(db, UNSUPPORTED) == [], done
+
+
+def dump_of(folder, files):
+    """A dump of these texts by kind."""
+    dump = Dump("w", "module_0000.jit_f", "cpu")
+    dump.name = kinds.parse_stem(dump.stem, dump.target)
+    for kind, text in files.items():
+        path = Path(folder) / (ANY + ENDINGS[kind])
+        path.write_bytes(text)
+        dump.files[kind] = SourceFile(PurePosixPath(path.name), path, 0.0, len(text))
+    return dump
+
+
+@pytest.mark.parametrize("kind", ENDINGS)
+@settings(
+    max_examples=max(50, INPUTS // 20),
+    derandomize=True,
+    deadline=10_000,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(text=st.one_of(texts, st.binary(max_size=200)))
+@example(text=b"{" * 1_000_000)
+@example(text=b"HloModule m, entry_computation_layout={" + b"(" * 100_000 + b"}\n\nENTRY e {\n}\n")
+@example(text=b"BufferAssignment:\nallocation 0: size 0:\n value: <0 a @0> (size=0,offset=0): "
+         + b"(" * 100_000 + b"\n")  # fmt: skip
+def test_any_text_is_read_or_refused(tmp_path, kind, text):
+    outcome = read_dump(dump_of(tmp_path, {kind: text}), set())
+    (found,) = (file for file in outcome.files if file.status != "missing")
+    assert found.status == OK or found.message
+    assert found.line is None or 1 <= found.line <= text.count(b"\n") + 1
+
+
+def parts():
+    """The good dump's texts by kind."""
+    names = {kind: f"{GOOD}after_optimizations{ending}" for kind, ending in ENDINGS.items()}
+    return {kind: content(pattern) for kind, pattern in names.items()}
+
+
+def without(*gone):
+    return {kind: text for kind, text in parts().items() if kind not in gone}
+
+
+def changed(kind, old, new, *gone):
+    files = without(*gone)
+    assert old in files[kind]
+    files[kind] = files[kind].replace(old, new, 1)
+    return files
+
+
+A, V, H = kinds.BUFFER_ASSIGNMENT, kinds.USED_VALUES, kinds.HLO
+HUGE = b"9" * 30
+CRASHES = {
+    "live ranges alone": lambda: without(A, V, H),
+    "live ranges and HLO text": lambda: without(A, V),
+    "a damaged definition without HLO text": lambda: changed(
+        V, b" from instruction: %", b" from instruction: !? %", H
+    ),
+    "an entry shape over 64 bits": lambda: changed(
+        H, b"layout={(", b"layout={(f32[999999999999999999,999]{1,0}, "
+    ),
+    "a reserved size over 64 bits": lambda: changed(
+        H,
+        b", metadata={",
+        b', backend_config={"scoped_memory_configs":[{"size":"' + HUGE + b'"}]}, metadata={',
+    ),
+    "an attribute across two definitions": lambda: changed(
+        V,
+        b" from instruction: %",
+        b" from instruction: a0 = f32[] add(b), metadata\n\n<9 b @0>\n positions:\n  b\n uses:\n"
+        b' from instruction:={x} = f32[] add(c), metadata={op_name="mine"}\n\n'
+        b"<8 c @0>\n positions:\n  c\n uses:\n from instruction: %",
+        H,
+    ),
+    "operands that do not close": lambda: changed(H, b" add(", b" add(((("),
+    "an escape that is none": lambda: changed(H, b'op_name="', b'op_name="\\n\\xzz'),
+}
+
+
+@pytest.mark.parametrize("name", CRASHES)
+def test_a_crash_that_was_found_is_an_outcome(tmp_path, name):
+    outcome = read_dump(dump_of(tmp_path, CRASHES[name]()), set())
+    assert outcome.status == "partial"
+
+
+@pytest.mark.parametrize("size", ["9" * 40, "9" * 5000, "²"])
+def test_a_device_of_any_memory_is_read(tmp_path, db, size):
+    folder = copy_dump("gpu/decode-h100/*", tmp_path / "night")
+    target = folder / "module_0001.jit_generate.gpu_target_config.pbtxt"
+    target.write_text(f"gpu_device_info {{\n  device_memory_size: {size}\n}}\n")
+    (summary,) = fill(db, folder)
+    assert [problem.count(target.name) for problem in summary.problems] == [1]
+
+
+def test_partitions_over_32_bits_are_not_one(tmp_path):
+    files = changed(
+        H, b"HloModule jit_mixed, ", b"HloModule jit_mixed, num_partitions=9999999999, "
+    )
+    assert read_dump(dump_of(tmp_path, files), set()).status == "partial"
+
+
+def test_a_part_in_two_files_is_not_silently_one(tmp_path):
+    files = parts() | {A: content("seeds/000*")}
+    (file,) = [f for f in read_dump(dump_of(tmp_path, files), set()).files if f.kind == V]
+    assert (file.status, file.message.count("stands in two files")) == ("contradicts", 1)
+
+
+def test_a_whole_document_under_the_name_of_a_part_is_another_dumps(tmp_path):
+    files = parts() | {V: content("seeds/000*")}
+    outcome = read_dump(dump_of(tmp_path, files), set())
+    (file,) = [f for f in outcome.files if f.kind == V]
+    assert (outcome.status, file.status) == ("partial", "failed")
+    assert file.message.startswith("expected Used values alone, found BufferAssignment")

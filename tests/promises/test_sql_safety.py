@@ -1,0 +1,230 @@
+"""Names from dumps are data: never SQL, never markup, never what moves a terminal's cursor."""
+
+import csv
+import io
+import json
+import re
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ..support.dumps import DUMPS, one_file
+from ..support.history import memhouse
+from ..support.warehouse import everything, fill, rows
+from ..cli.test_table import on_terminal
+
+# File names may hold anything but a slash and a zero byte.
+EVIL = [
+    "'; DROP TABLE modules; --",
+    '"; DELETE FROM runs; --',
+    "[red]x[/red] [/] [link=evil]",
+    "\x1b[31mred\x1b[0m\x1b]0;title\x07",
+    "two\nlines\r\tand a tab",
+    "back\\slash \\n \\' %s %d {x} $1 ?",
+    ":smile: `a` |b| <b>&amp;",
+    "=1+1",
+    "名前 ünï ‮reversed",
+]
+FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]")
+
+
+def module_name(name):
+    """What a file's name can say: XLA's have no line breaks."""
+    return name.replace("/", "").replace("\n", " ")
+
+
+def told_module_name(name):
+    """What is told of that: a return is no name's either."""
+    return module_name(name).replace("\r", "\\r")
+
+
+def workload_name(name):
+    """What a folder's name says: its line ends are told."""
+    return name.replace("/", "").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def evil_text(text, number):
+    """A seed's text whose module, instructions, scopes and files are called like that."""
+    name = EVIL[number].replace('"', "'").replace("\n", " ").replace("\\", "/")
+    return re.sub(r'op_name="[^"]*"', lambda _: f'op_name="jit(f)/{name}"', text)
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory):
+    """A run, its labels, workloads, modules and operations all called badly: warehouse, folder."""
+    folder = tmp_path_factory.mktemp("evil") / EVIL[0].replace("/", "")
+    flash = DUMPS / "tpu/flash-v5e"
+    for number, name in enumerate(EVIL):
+        workload = folder / name.replace("/", "")
+        workload.mkdir(parents=True)
+        for path in flash.iterdir():
+            stem = path.name.replace("jit__lambda", module_name(name))
+            (workload / stem).write_text(evil_text(path.read_text(), number))
+    db = folder.parent / "memhouse.duckdb"
+    for run in EVIL:
+        (summary,) = fill(db, folder, run_id=run, labels={run: run})
+        assert summary.failed == 0
+    return db, folder
+
+
+def ask(night, *args):
+    """The command in this process; it ends as it should."""
+    done = memhouse(*args, "--db", night[0])
+    assert done.returncode in (0, 1), done.stderr
+    return done
+
+
+COMMANDS = {
+    "runs": ["runs"],
+    "modules": ["modules"],
+    "peaks": ["peaks"],
+    "fragmentation": ["fragmentation"],
+    "trends": ["trends"],
+    "diff": ["diff", EVIL[1], EVIL[2]],
+    "owners": ["owners", "=1+1"],
+    "buffers": ["buffers", "=1+1"],
+    "timeline": ["timeline", "=1+1"],
+    "verify": ["verify"],
+    "tables": ["tables"],
+    "sql": ["sql", "SELECT * FROM dumps INNER JOIN run_labels USING (run_id) ORDER BY ALL"],
+    "op_names": [
+        "sql",
+        "SELECT DISTINCT op_name, instruction, source_file FROM instructions ORDER BY ALL",
+    ],
+}
+
+
+@pytest.mark.parametrize("output", ["table", "markdown"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_is_shown_moves_no_cursor(night, command, output):
+    done = ask(night, *COMMANDS[command], "--format", output)
+    for shown in (done.stdout, done.stderr):
+        assert not FORBIDDEN.search(shown)
+
+
+@pytest.mark.parametrize("command", ["runs", "modules", "trends", "sql"])
+def test_names_are_no_markup(night, command):
+    shown = ask(night, *COMMANDS[command]).stdout
+    assert "[red]x[/red]" in shown or "[red]x[red]" in shown
+    assert ":smile:" in shown
+
+
+@pytest.mark.parametrize("command", ["runs", "peaks", "trends"])
+def test_a_terminal_is_safe_too(night, command):
+    shown, said = on_terminal(*COMMANDS[command], "--db", night[0], columns=200)
+    # Our own styles apart, all are shown as text.
+    assert not FORBIDDEN.search(re.sub(r"\x1b\[[012]?m", "", shown + said).replace("\r", ""))
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "verify"])
+def test_csv_and_json_are_exact(night, command):
+    found = ask(night, *COMMANDS[command], "--format", "csv").stdout
+    heading, *lines = csv.reader(io.StringIO(found, newline=""))
+    objects = json.loads(ask(night, *COMMANDS[command], "--format", "json").stdout)
+    if command == "diff":
+        assert {record["module"] for record in objects} == {
+            f"{workload_name(name)}/{told_module_name(name)}" for name in EVIL
+        }
+        return
+    assert len(lines) == len(objects) > 0
+    for line, record in zip(lines, objects, strict=True):
+        for name, cell in zip(heading, line, strict=True):
+            if isinstance(record[name], str):
+                assert cell == record[name]
+
+
+def test_all_names_come_back_as_they_were(night):
+    found = json.loads(ask(night, "runs", "-f", "json").stdout)
+    assert {row["run"] for row in found} == set(EVIL)
+    found = json.loads(ask(night, "modules", "--run", EVIL[3], "-f", "json").stdout)
+    assert {row["workload"] for row in found} == set(map(workload_name, EVIL))
+    assert {row["module"] for row in found} == set(map(told_module_name, EVIL))
+
+
+def test_markdown_is_a_table_of_text(night):
+    shown = ask(night, "runs", "-f", "markdown").stdout
+    assert r"\|b\| \<b>" in shown
+    cells = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in shown.splitlines()}
+    assert len(cells) == 1
+
+
+def read_arrow(file):
+    return pa.ipc.open_file(file).read_all()
+
+
+@pytest.mark.parametrize("ending", ["csv", "json", "parquet", "arrow"])
+def test_exports_are_exact(night, tmp_path, ending):
+    file = tmp_path / f"it's; [red] {EVIL[0][:8]}.{ending}"
+    for run in EVIL[:4]:
+        workload = workload_name(run)
+        ask(night, "export", "dumps", file, "--workload", workload)
+        if ending == "csv":
+            with file.open(newline="") as opened:
+                found = {(row["run_id"], row["workload"]) for row in csv.DictReader(opened)}
+        elif ending == "json":
+            found = {(r["run_id"], r["workload"]) for r in json.loads(file.read_text())}
+        else:
+            table = (
+                pq.read_table(file) if ending == "parquet" else pa.ipc.open_file(file).read_all()
+            )
+            found = {(r["run_id"], r["workload"]) for r in table.to_pylist()}
+        assert found == {(other, workload) for other in EVIL}
+
+
+@pytest.mark.parametrize("name", EVIL)
+def test_names_given_are_data(night, name):
+    db, _ = night
+    before = {table: len(found) for table, found in everything(db).items()}
+    workload = workload_name(name)
+    for command in (
+        ["modules", "--run", name],
+        ["peaks", "--run", name, "--workload", workload],
+        ["trends", "--workload", workload],
+        ["owners", workload, "--run", name],
+        ["diff", EVIL[0], name, "--workload", workload],
+        ["check", "--run", name, "--baseline", EVIL[0]],
+        ["tables", "dumps"],
+    ):
+        done = ask(night, *command)
+        assert done.stdout
+        assert not FORBIDDEN.search(done.stdout + done.stderr)
+    assert memhouse("tables", name, "--db", db).returncode == 2
+    assert memhouse("export", name, "x.csv", "--db", db).returncode == 2
+    assert {table: len(found) for table, found in everything(db).items()} == before
+
+
+def test_what_is_written_under_a_bad_name(night, tmp_path):
+    db = shutil.copy(night[0], tmp_path / "it's; DROP TABLE runs; --.duckdb")
+    limits = tmp_path / "limits.toml"
+    limits.write_text('max_bytes = "1KiB"\n')
+    accept = ["check", "--run", EVIL[0], "--limits", limits, "--accept", EVIL[1]]
+    assert memhouse(*accept, "--db", db).returncode == 0
+    found = rows(db, "SELECT DISTINCT run_id, reason FROM accepted_changes")
+    assert found == [(EVIL[0], EVIL[1])]
+    assert memhouse("prune", "--db", db, "--", EVIL[0]).returncode == 0
+    assert {run for (run,) in rows(db, "SELECT run_id FROM runs")} == set(EVIL[1:])
+    assert memhouse("verify", "--db", db).returncode == 0
+
+
+def test_a_warehouse_of_a_bad_name_can_be_made(tmp_path):
+    for name in EVIL:
+        # DuckDB takes a backslash for a slash.
+        db = tmp_path / f"{name.replace('/', '').replace(chr(92), '')}.duckdb"
+        fill(db, one_file("seeds/002*"))
+        assert rows(db, "SELECT COUNT(*) FROM modules") == [(1,)]
+
+
+def test_problems_with_badly_named_files_are_a_line_each(tmp_path):
+    folder = tmp_path / "night"
+    folder.mkdir()
+    for name in EVIL:
+        (folder / name.replace("/", "")).mkdir()
+        (folder / name.replace("/", "") / "f-live-range.txt").write_text("what?\n")
+    done = memhouse("ingest", folder, "--db", tmp_path / "memhouse.duckdb")
+    assert done.returncode == 1
+    *lines, _ = done.stderr.splitlines()
+    assert all(line.startswith("error: ") for line in lines)
+    assert len(lines) >= len(EVIL)
+    assert not FORBIDDEN.search(done.stderr)

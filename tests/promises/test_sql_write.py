@@ -1,0 +1,81 @@
+"""`memhouse sql` reads; with --write it changes the warehouse, wholly or not at all."""
+
+import pytest
+
+from ..support.command import run_memhouse
+from ..support.dumps import one_file
+from ..support.warehouse import everything, fill, rows
+
+
+@pytest.fixture
+def small(db):
+    fill(db, one_file("seeds/002*"), labels={"branch": "main"})
+    return db
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DROP TABLE modules",
+        "DELETE FROM runs",
+        "UPDATE runs SET source = 'x'",
+        "INSERT INTO run_labels VALUES ('a', 'b', 'c')",
+        "CREATE TABLE mine AS SELECT 1 AS one",
+        "ALTER TABLE runs ADD COLUMN mood TEXT",
+        "ATTACH 'memhouse.duckdb' AS again; DROP TABLE again.runs",
+    ],
+)
+@pytest.mark.parametrize("command", ["sql", "shell"])
+def test_a_slip_changes_nothing(small, query, command):
+    before = small.read_bytes()
+    if command == "sql":
+        run = run_memhouse("sql", query, "--db", small, cwd=small.parent)
+    else:
+        run = run_memhouse("shell", "--db", small, stdin=f"{query};\n", cwd=small.parent)
+    assert run.returncode == (2 if command == "sql" else 1)
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert line.endswith("read-only mode: use `memhouse sql --write` to change the warehouse")
+    assert small.read_bytes() == before
+
+
+def write(db, query, *options, stdin=None):
+    run = run_memhouse("sql", "--write", query, "--db", db, *options, stdin=stdin)
+    assert run.returncode == 0, run.stderr
+    return run.stdout, run.stderr
+
+
+def test_with_write_it_is_committed(small):
+    assert write(small, "UPDATE runs SET source = 'x'", "-f", "csv") == ("Count\n1\n", "")
+    assert write(small, "CREATE TABLE mine (a INTEGER)") == ("", "done\n")
+    assert (
+        write(small, "INSERT INTO mine VALUES (1), (2) RETURNING a", "-f", "csv")[0] == "a\n1\n2\n"
+    )
+    assert write(small, "-", stdin="DELETE FROM mine WHERE a = 1;\n")[1] == ""
+    assert rows(small, "SELECT source, a FROM runs, mine") == [("x", 2)]
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("DELETE FROM run_labels; SELEC 1", "syntax error"),
+        ("DELETE FROM run_labels; DELETE FROM gone", "Table with name gone does not exist"),
+        ("DELETE FROM run_labels; INSERT INTO runs SELECT * FROM runs", "Duplicate key"),
+        ("DELETE FROM run_labels;\nSELECT 'x'::INTEGER", "Could not convert"),
+    ],
+)
+def test_of_what_fails_nothing_is_done(small, query, said):
+    before = everything(small)
+    run = run_memhouse("sql", "--write", query, "--db", small)
+    assert (run.returncode, run.stdout) == (2, "")
+    (line,) = run.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert said in line
+    assert everything(small) == before
+
+
+def test_it_makes_no_warehouse(db):
+    run = run_memhouse("sql", "--write", "SELECT 1", "--db", db)
+    assert run.returncode == 1
+    assert "there is no warehouse at" in run.stderr
+    assert list(db.parent.iterdir()) == []

@@ -1,0 +1,353 @@
+"""`memhouse check`: the gate says pass, fail or wrong usage, and why."""
+
+import pytest
+
+from ..support.command import run_memhouse
+from ..support.history import copy_night, ingest_nights, memhouse
+from ..support.warehouse import fill, rows
+
+
+def check(db, *args: str) -> tuple[int, str]:
+    done = memhouse("check", "--db", db, *args)
+    return done.returncode, done.stdout
+
+
+def verdicts(out: str) -> dict[str, list[str]]:
+    """The table's rows by workload: before, now, change, held against, changed, verdict."""
+    found = [line.strip("| ").split(" | ") for line in out.splitlines() if "/jit_" in line[:40]]
+    return {cells[0].split("/")[0]: cells[1:] for cells in found if len(cells) == 7}
+
+
+# --- pass and fail ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("night", "failing"),
+    [
+        ("2026-10-01", []),
+        ("2026-10-02", []),
+        ("2026-10-03", ["llama-v5e"]),
+        ("2026-10-04", []),
+        ("2026-10-05", ["llama-cpu", "resnet-h100"]),
+        ("2026-10-06", ["llama-v5e"]),
+        ("2026-10-07", ["decode-v5e", "llama-v5e"]),
+        ("2026-10-08", ["llama-v5e", "resnet-h100"]),
+        ("2026-10-09", []),
+        ("2026-10-10", ["llama-v5e"]),
+    ],
+)
+def test_a_night_fails_if_something_grew(history, night, failing):
+    status, out = check(history, "--run", night)
+    assert status == (1 if failing else 0)
+    found = verdicts(out)
+    assert sorted(name for name, row in found.items() if row[-1] != "pass") == failing
+    assert all(row[-1] in ("pass", "grew by more than 1%") for row in found.values())
+
+
+def test_the_latest_night_is_judged(history):
+    done = run_memhouse("check", "--db", history)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout == (
+        "### memhouse: peak memory of `2026-10-10`: 1 of 4 fail\n"
+        "\n"
+        "| module | before | now | change | held against | changed | verdict |\n"
+        "| --- | ---: | ---: | ---: | --- | --- | --- |\n"
+        "| llama-v5e/jit_train_step | 569.65 MiB | 2.44 GiB | +1.88 GiB | 2026-10-09 | program "
+        "| grew by more than 1% |\n"
+        "| resnet-h100/jit_train | 429.21 MiB | 224.76 MiB | -204.45 MiB | 2026-10-09 "
+        "| signature, program | pass |\n"
+        "\n"
+        "What grew: `memhouse diff 2026-10-09 2026-10-10`\n"
+    )
+
+
+def test_nothing_to_say_is_said_in_a_line(history):
+    assert check(history, "--run", "2026-10-02") == (
+        0,
+        "### memhouse: peak memory of `2026-10-02`: all 4 pass\n\n",
+    )
+
+
+def test_a_series_is_held_against_its_last_night(history):
+    _, out = check(history, "--run", "2026-10-08")
+    assert verdicts(out)["llama-cpu"][3] == "2026-10-06"
+    assert verdicts(out)["llama-v5e"][3] == "2026-10-07"
+
+
+def test_a_missing_workload_is_mentioned(history):
+    _, out = check(history, "--run", "2026-10-07")
+    assert "Missing since the run before: llama-cpu/jit_train_step\n" in out
+    _, out = check(history, "--run", "2026-10-08")
+    assert "Missing" not in out
+
+
+# --- how much may grow ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("growths", "status"),
+    [
+        # llama-v5e grew by 105.31 MiB, 18.5 %; resnet-h100 by 103.71 MiB, 31.9 %.
+        (["20%"], 1),
+        (["32%"], 0),
+        (["104MiB"], 1),
+        (["106MiB"], 0),
+        (["32%", "104MiB"], 1),
+        (["32%", "106MiB"], 0),
+        (["0%"], 1),
+    ],
+)
+def test_growth_up_to_a_threshold_passes(history, growths, status):
+    args = [arg for growth in growths for arg in ("--max-growth", growth)]
+    assert check(history, "--run", "2026-10-08", *args)[0] == status
+
+
+def test_a_breach_names_each_threshold(history):
+    args = ("--max-growth", "20%", "--max-growth", "100MiB", "--max-growth", "1GiB")
+    _, out = check(history, "--run", "2026-10-08", *args)
+    assert verdicts(out)["resnet-h100"][-1] == "grew by more than 20%; grew by more than 100MiB"
+    assert verdicts(out)["llama-v5e"][-1] == "grew by more than 100MiB"
+
+
+def test_the_threshold_itself_is_within(history):
+    change = "110428160B"
+    assert check(history, "--run", "2026-10-08", "--max-growth", change)[0] == 0
+    assert check(history, "--run", "2026-10-08", "--max-growth", "110428159B")[0] == 1
+
+
+def test_another_figure(history):
+    status, out = check(history, "--run", "2026-10-08", "--figure", "argument")
+    assert status == 1
+    assert out.startswith("### memhouse: argument memory of `2026-10-08`: 1 of 4 fail")
+    assert verdicts(out)["resnet-h100"][:3] == ["21.12 MiB", "23.42 MiB", "+2.30 MiB"]
+
+
+def test_another_memory_space(history):
+    status, out = check(history, "--run", "2026-10-07", "--space", "1")
+    assert status == 1
+    assert list(verdicts(out)) == ["decode-v5e"]
+    assert "1 of 2 fail" in out
+
+
+# --- what it is held against ----------------------------------------------------------------
+
+
+def test_held_against_another_run(history):
+    status, out = check(history, "--run", "2026-10-08", "--baseline", "2026-10-06")
+    assert status == 1
+    found = verdicts(out)
+    assert found["decode-v5e"][:4] == ["67.04 MiB", "99.04 MiB", "+32.00 MiB", "2026-10-06"]
+    assert {row[3] for row in found.values()} == {"2026-10-06"}
+    assert "`memhouse diff 2026-10-06 2026-10-08`" in out
+
+
+def test_what_changed_is_since_the_run_it_is_held_against(history):
+    _, out = check(history, "--run", "2026-10-08", "--baseline", "2026-10-06")
+    # decode-v5e changed in the night between: its arguments have other shapes.
+    assert verdicts(out)["decode-v5e"][4] == "signature, program"
+
+
+def test_held_against_the_best(history):
+    status, out = check(history, "--run", "2026-10-09", "--best")
+    assert status == 1
+    found = verdicts(out)
+    assert found["decode-v5e"][:4] == ["67.04 MiB", "99.04 MiB", "+32.00 MiB", "best so far"]
+    assert found["llama-v5e"][:3] == ["306.98 MiB", "569.65 MiB", "+262.66 MiB"]
+    assert found["resnet-h100"][:3] == ["224.76 MiB", "429.21 MiB", "+204.45 MiB"]
+    assert "llama-cpu" not in found
+
+
+def test_a_series_that_the_baseline_lacks_passes(history):
+    status, out = check(history, "--run", "2026-10-08", "--baseline", "2026-10-07")
+    assert "llama-cpu" not in verdicts(out)
+    assert (status, "2 of 4 fail" in out) == (1, True)
+
+
+# --- accepting ------------------------------------------------------------------------------
+
+
+def test_what_was_accepted_passes_from_then_on(own):
+    status, out = check(own, "--run", "2026-10-08")
+    assert (status, "2 of 4 fail" in out) == (1, True)
+    done = memhouse("check", "--db", own, "--run", "2026-10-08", "--accept", "a larger batch")
+    assert done.returncode == 0
+    assert done.stderr == "accepted 2 of 2: a larger batch\n"
+    status, out = check(own, "--run", "2026-10-08")
+    assert (status, "all 4 pass" in out) == (0, True)
+    assert "llama-v5e/jit_train_step: 674.96 MiB was accepted: a larger batch\n" in out
+    assert "resnet-h100/jit_train: 429.21 MiB was accepted: a larger batch\n" in out
+
+
+def test_what_was_accepted_is_recorded(own):
+    check(own, "--run", "2026-10-08", "--accept", "a larger batch")
+    found = rows(
+        own,
+        "SELECT run_id, workload, module_name, platform, occurrence, memory_space, figure, "
+        "accepted_bytes, reason FROM accepted_changes ORDER BY workload",
+    )
+    night, why = "2026-10-08", "a larger batch"
+    assert found == [
+        (night, "llama-v5e", "jit_train_step", "tpu", 1, 0, "peak_bytes", 707748352, why),
+        (night, "resnet-h100", "jit_train", "gpu", 1, 0, "peak_bytes", 450058160, why),
+    ]
+
+
+def test_accepting_covers_one_run_and_one_figure(own):
+    check(own, "--run", "2026-10-08", "--accept", "a larger batch")
+    assert check(own, "--run", "2026-10-07")[0] == 1
+    assert check(own, "--run", "2026-10-10")[0] == 1
+    assert check(own, "--run", "2026-10-08", "--figure", "total")[0] == 1
+
+
+def test_later_runs_are_held_against_what_was_accepted(own):
+    args = ("--run", "2026-10-09", "--best", "--max-growth", "0%")
+    assert "resnet-h100" in verdicts(check(own, *args)[1])
+    check(own, "--run", "2026-10-08", "--accept", "a larger batch")
+    _, out = check(own, *args)
+    assert "resnet-h100/jit_train: 429.21 MiB was accepted: a larger batch" in out
+    assert "resnet-h100" not in verdicts(out)
+
+
+def test_a_baseline_after_the_accepted_run_is_what_it_is(own):
+    check(own, "--run", "2026-10-08", "--accept", "only this night")
+    _, out = check(own, "--run", "2026-10-10", "--baseline", "2026-10-09")
+    assert verdicts(out)["llama-v5e"][0] == "569.65 MiB"
+
+
+def test_nothing_to_accept_is_nothing_accepted(own):
+    assert check(own, "--run", "2026-10-02", "--accept", "in vain")[0] == 0
+    assert rows(own, "SELECT COUNT(*) FROM accepted_changes") == [(0,)]
+
+
+def test_accepting_a_breach_of_a_limit_holds_or_is_refused(own, tmp_path):
+    """It must not pass once, and fail in the next job."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text('max_growth = []\nmax_bytes = "2GiB"\n')
+    first, _ = check(own, "--limits", str(limits), "--accept", "we know")
+    again, _ = check(own, "--limits", str(limits))
+    assert first == again
+
+
+def test_an_accepted_breach_of_a_limit_passes_from_then_on(own, tmp_path):
+    """`accepted_changes` is the new normal: nothing changed from the 3rd to the 4th."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text('max_growth = []\n[workload.llama-v5e]\nmax_bytes = "400MiB"\n')
+    args = ("--limits", str(limits), "--run")
+    assert check(own, *args, "2026-10-03", "--accept", "we know")[0] == 0
+    assert check(own, *args, "2026-10-04")[0] == 0
+    assert check(own, *args, "2026-10-10")[0] == 1
+
+
+# --- limits in a file -----------------------------------------------------------------------
+
+
+def test_limits_for_one_workload(history, tmp_path):
+    limits = tmp_path / "limits.toml"
+    limits.write_text('[workload.llama-v5e]\nmax_growth = "20%"\n')
+    status, out = check(history, "--run", "2026-10-08", "--limits", str(limits))
+    assert status == 1
+    found = verdicts(out)
+    assert (found["llama-v5e"][-1], found["resnet-h100"][-1]) == ("pass", "grew by more than 1%")
+
+
+def test_the_file_goes_before_the_option(history, tmp_path):
+    limits = tmp_path / "limits.toml"
+    limits.write_text('[workload.llama-v5e]\nmax_growth = "20%"\n')
+    args = ("--run", "2026-10-08", "--limits", str(limits), "--max-growth", "50%")
+    assert check(history, *args)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("part", "status"),
+    # 450,058,160 of 84,942,979,072 bytes are 0.53 %.
+    [("95%", 0), ("0.6%", 0), ("0.5%", 1)],
+)
+def test_a_part_of_the_device(history, tmp_path, part, status):
+    limits = tmp_path / "limits.toml"
+    limits.write_text(f'max_growth = []\n[workload.resnet-h100]\nmax_bytes = "{part} of device"\n')
+    found, out = check(history, "--run", "2026-10-08", "--limits", str(limits))
+    assert found == status
+    if status:
+        assert verdicts(out)["resnet-h100"][-1] == f"is over {part} of device"
+
+
+def test_a_device_of_unknown_size_cannot_be_judged(history, tmp_path):
+    limits = tmp_path / "limits.toml"
+    limits.write_text('max_growth = []\nmax_bytes = "95% of device"\n')
+    status, out = check(history, "--run", "2026-10-08", "--limits", str(limits))
+    assert status == 1
+    found = verdicts(out)
+    assert found["llama-v5e"][-1] == "the dump does not say how much memory the device has"
+    assert found["resnet-h100"][-1] == "pass"
+
+
+# --- what fails whatever it needs -----------------------------------------------------------
+
+
+def test_out_of_memory_fails(filled):
+    status, out = check(filled, "--run", "tpu")
+    assert (status, "1 of 6 fail" in out) == (1, True)
+    assert verdicts(out)["llama7b-oom-v5e"][-1] == "XLA ran out of memory"
+
+
+def test_accepting_out_of_memory_holds_or_is_refused(copied):
+    """It must not pass once, and fail in the next job."""
+    first, _ = check(copied, "--run", "tpu", "--accept", "we know")
+    again, _ = check(copied, "--run", "tpu")
+    assert first == again
+
+
+def test_a_dump_that_failed_fails(tmp_path, nights):
+    db = ingest_nights(tmp_path / "failed.duckdb", nights, ["2026-10-01"])
+    broken = copy_night(nights / "2026-10-02", tmp_path / "2026-10-02")
+    for file in (broken / "llama-cpu").glob("*after_optimizations*"):
+        file.write_text("Segmentation fault\n")
+    fill(db, broken)
+    for args in ([], ["--accept", "we know"]):
+        status, out = check(db, *args)
+        assert (status, "1 of 4 fail" in out) == (1, True)
+        assert verdicts(out)["llama-cpu"][-1] == "the dump is failed"
+
+
+def test_hlo_text_alone_has_nothing_to_judge(filled):
+    status, out = check(filled, "--run", "seeds")
+    assert (status, out.splitlines()[0]) == (0, "### memhouse: peak memory of `seeds`: all 5 pass")
+
+
+# --- wrong usage ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--run", "2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
+        (["--baseline", "2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
+        (["--best", "--baseline", "2026-10-01"], "against a run or against the best, not both"),
+        (["--figure", "size"], "there is no figure 'size'"),
+        (["--max-growth", "lots"], "'lots' is neither a percentage such as 2% nor a size such as"),
+        (["--limits", "/no/such.toml"], "/no/such.toml"),
+        (["--limits", "/"], "Is a directory"),
+        (["--accept"], "requires an argument"),
+    ],
+)
+def test_wrong_usage(history, args, message):
+    done = memhouse("check", "--db", history, *args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in " ".join(done.stderr.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("max_growth = ", "limits.toml: Invalid value (at"),
+        ('growth = "1%"', "unknown setting 'growth': use max_growth or max_bytes"),
+        ('max_bytes = "a lot"', "'a lot' is neither"),
+    ],
+)
+def test_a_wrong_limits_file(history, tmp_path, toml, message):
+    limits = tmp_path / "limits.toml"
+    limits.write_text(toml)
+    done = memhouse("check", "--db", history, "--limits", limits)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert message.replace(" ", "") in said.replace(" ", "")

@@ -1,0 +1,200 @@
+"""`peak_buffers`: what fills a memory space at its peak adds up to that peak, byte by byte."""
+
+import pytest
+
+from ..support.warehouse import rows
+
+JOINED = """
+FROM peak_buffers
+INNER JOIN module_memory
+    ON module_memory.module_id = peak_buffers.module_id
+    AND module_memory.memory_space = peak_buffers.memory_space
+"""
+
+
+@pytest.fixture(scope="session", params=["dumps", "nightly"])
+def db(request):
+    """A warehouse of all sample dumps, and one of the ten nights."""
+    if request.param == "dumps":
+        return request.getfixturevalue("filled")
+    return request.getfixturevalue("history")
+
+
+def test_there_is_something_to_add_up(db):
+    ((spaces, modules),) = rows(
+        db, "SELECT COUNT(*), COUNT(DISTINCT module_id) FROM module_memory WHERE peak_bytes > 0"
+    )
+    assert modules >= 14
+    assert spaces > modules
+
+
+def test_counted_bytes_add_up_to_the_peak(db):
+    found = rows(
+        db,
+        f"SELECT ANY_VALUE(peak_bytes), SUM(counted_bytes) {JOINED} "
+        "GROUP BY peak_buffers.module_id, peak_buffers.memory_space",
+    )
+    assert [peak for peak, _ in found] == [counted for _, counted in found]
+    spaces = rows(db, "SELECT COUNT(*) FROM module_memory WHERE peak_bytes > 0")
+    assert [(len(found),)] == spaces
+
+
+@pytest.mark.parametrize(
+    ("category", "figure"),
+    [
+        ("argument", "argument_bytes"),
+        ("output", "output_bytes - alias_bytes"),
+        ("constant", "constant_bytes"),
+    ],
+)
+def test_a_category_adds_up_to_its_figure(db, category, figure):
+    found = rows(
+        db,
+        f"SELECT {figure}, COALESCE(SUM(counted_bytes), 0) FROM module_memory "
+        "LEFT JOIN peak_buffers ON module_memory.module_id = peak_buffers.module_id "
+        "AND module_memory.memory_space = peak_buffers.memory_space "
+        f"AND category = '{category}' GROUP BY module_memory.module_id, "
+        f"module_memory.memory_space, {figure}",
+    )
+    assert sum(figure > 0 for figure, _ in found) >= 6
+    assert [figure for figure, _ in found] == [counted for _, counted in found]
+
+
+def test_nothing_is_in_no_category(db):
+    categories = rows(db, "SELECT DISTINCT category FROM peak_buffers ORDER BY 1")
+    assert categories == [("argument",), ("constant",), ("output",), ("temp",)]
+
+
+def test_temp_values_are_live_at_the_peak(db):
+    ((temp, dead),) = rows(
+        db,
+        "SELECT COUNT(*), COUNT(*) FILTER (WHERE peak_time NOT BETWEEN live_ranges.start_time "
+        f"AND live_ranges.end_time OR live_ranges.start_time IS NULL) {JOINED} "
+        "LEFT JOIN live_ranges ON live_ranges.module_id = peak_buffers.module_id "
+        "AND live_ranges.value_id = peak_buffers.value_id WHERE category = 'temp'",
+    )
+    assert temp > 100
+    assert dead == 0
+
+
+def test_every_temp_value_that_is_live_at_the_peak_is_there(db):
+    live = rows(
+        db,
+        'SELECT "values".module_id, value_id FROM "values" '
+        "INNER JOIN live_ranges USING (module_id, value_id) "
+        "INNER JOIN allocations USING (module_id, allocation_index) "
+        'INNER JOIN module_memory ON module_memory.module_id = "values".module_id '
+        'AND module_memory.memory_space = "values".memory_space '
+        "WHERE is_temp AND module_memory.peak_time BETWEEN start_time AND end_time ORDER BY ALL",
+    )
+    shown = rows(
+        db, "SELECT module_id, value_id FROM peak_buffers WHERE category = 'temp' ORDER BY ALL"
+    )
+    assert live == shown
+
+
+def test_what_is_no_temp_is_there_throughout(db):
+    ((shown, other),) = rows(
+        db,
+        "SELECT COUNT(*), COUNT(*) FILTER (WHERE start_time <> 0 OR end_time <> schedule_length "
+        "OR counted_bytes <> size_bytes OR offset_bytes <> 0) FROM peak_buffers "
+        "INNER JOIN modules USING (module_id) WHERE category <> 'temp'",
+    )
+    assert (shown > 0, other) == (True, 0)
+
+
+def test_the_running_sum_ends_at_the_peak(db):
+    found = rows(
+        db,
+        "SELECT peak_bytes, MAX(running_bytes), MAX_BY(running_bytes, rank), "
+        f"MIN_BY(running_bytes, rank), MAX(counted_bytes) {JOINED} "
+        "GROUP BY peak_buffers.module_id, peak_buffers.memory_space, peak_bytes",
+    )
+    for peak, most, last, first, largest in found:
+        assert peak == most == last
+        assert first == largest
+
+
+def test_ranks_go_from_1_and_down_in_size(db):
+    found = rows(
+        db,
+        "SELECT COUNT(*), COUNT(DISTINCT rank), MIN(rank), MAX(rank) FROM peak_buffers "
+        "GROUP BY module_id, memory_space",
+    )
+    for count, different, first, last in found:
+        assert (count, 1, count) == (different, first, last)
+    assert not rows(
+        db,
+        "SELECT * FROM peak_buffers QUALIFY counted_bytes > LAG(counted_bytes) OVER "
+        "(PARTITION BY module_id, memory_space ORDER BY rank)",
+    )
+
+
+def test_shares_add_up_to_1(db):
+    found = rows(db, "SELECT SUM(share) FROM peak_buffers GROUP BY module_id, memory_space")
+    assert [share for (share,) in found] == pytest.approx([1] * len(found))
+
+
+def test_padding_adds_up_to_that_of_the_module(db):
+    found = rows(
+        db,
+        f"SELECT module_memory.padding_bytes, SUM(peak_buffers.padding_bytes) {JOINED} "
+        "GROUP BY peak_buffers.module_id, peak_buffers.memory_space, module_memory.padding_bytes",
+    )
+    assert sum(padding > 0 for padding, _ in found) >= 3
+    assert [padding for padding, _ in found] == [counted for _, counted in found]
+
+
+def test_no_peak_is_over_its_total(db):
+    found = rows(db, "SELECT peak_bytes, total_bytes, thread_local_bytes FROM module_memory")
+    assert [row for row in found if row[0] > row[1] - row[2]] == []
+
+
+def test_no_buffer_counts_for_more_than_it_takes(db):
+    assert not rows(
+        db, "SELECT * FROM peak_buffers WHERE counted_bytes NOT BETWEEN 0 AND size_bytes"
+    )
+    assert not rows(
+        db, "SELECT * FROM peak_buffers WHERE padding_bytes NOT BETWEEN 0 AND counted_bytes"
+    )
+
+
+def test_a_row_says_what_a_buffer_is(warehouse):
+    found = warehouse.sql(
+        "SELECT rank, counted_bytes, category, instruction, shape_index, opcode, shape, "
+        "op_name, start_time, end_time FROM peak_buffers INNER JOIN dumps USING (module_id) "
+        "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank IN (1, 5, 6) ORDER BY rank"
+    ).fetchall()
+    # bf16[8,1024,4096] is 64 MiB; the second of the while's results is its carry.
+    assert [row[:8] for row in found] == [
+        (
+            1,
+            67108864,
+            "temp",
+            "all-gather.19",
+            "{}",
+            "all-gather",
+            "bf16[8,1024,4096]{2,1,0:T(8,128)(2,1)}",
+            "jit(train_step)/transpose(jvp())/dot_general",
+        ),
+        (
+            5,
+            16777216,
+            "temp",
+            "while.47",
+            "{2}",
+            "while",
+            "bf16[2,8,1024,512]{3,2,1,0:T(8,128)(2,1)}",
+            "jit(train_step)/jvp()/while",
+        ),
+        (
+            6,
+            8388608,
+            "argument",
+            "param.5",
+            "{}",
+            "parameter",
+            "f32[4096,512]{1,0:T(8,128)}",
+            "m['emb']",
+        ),
+    ]

@@ -1,0 +1,418 @@
+"""`trends` and `regressions`: on which night which figure changed, however nights come in."""
+
+import csv
+import io
+import json
+import random
+import shutil
+
+import pytest
+
+from memhouse.queries.figures import FIGURES
+
+from ..support.command import run_memhouse
+from ..support.history import NIGHTS, SERIES, copy_night, dicts, ingest_nights, memhouse
+from ..support.warehouse import fill, rows
+
+CHANGES = {
+    "decode-v5e": ["2026-10-04", "2026-10-07"],
+    "llama-cpu": ["2026-10-05", "2026-10-08"],
+    "llama-v5e": [f"2026-10-{day:02}" for day in (3, 5, 6, 7, 8, 9, 10)],
+    "resnet-h100": ["2026-10-05", "2026-10-08", "2026-10-10"],
+}
+GROWTHS = {
+    "decode-v5e": ["2026-10-07"],
+    "llama-cpu": ["2026-10-05"],
+    "llama-v5e": ["2026-10-03", "2026-10-06", "2026-10-07", "2026-10-08", "2026-10-10"],
+    "resnet-h100": ["2026-10-05", "2026-10-08"],
+}
+
+
+@pytest.fixture(scope="session")
+def trends(history):
+    """Every row of the view, in order of series and time."""
+    return in_order(history)
+
+
+def in_order(db) -> list[dict]:
+    """The rows as `memhouse trends` prints them, of all spaces."""
+    columns = [name for (name,) in rows(db, "SELECT column_name FROM (DESCRIBE trends)")]
+    return dicts(db, ", ".join(columns), "FROM trends ORDER BY workload, memory_space, run_at")
+
+
+def hbm(found: list[dict], workload: str) -> list[dict]:
+    return [row for row in found if row["workload"] == workload and row["memory_space"] == 0]
+
+
+def of_night(found: list[dict], workload: str, night: str) -> dict:
+    (row,) = [row for row in hbm(found, workload) if row["run_id"] == night]
+    return row
+
+
+def changed(found: list[dict]) -> dict[str, list[str]]:
+    """The nights at which each workload's program changed."""
+    return {
+        workload: [row["run_id"] for row in hbm(found, workload) if row["content_changed"]]
+        for workload in SERIES
+    }
+
+
+# --- which night changed what -------------------------------------------------------------
+
+
+def test_a_row_per_night_and_series(trends):
+    for workload, module in SERIES.items():
+        series = hbm(trends, workload)
+        missing = ["2026-10-07"] if workload == "llama-cpu" else []
+        assert [row["run_id"] for row in series] == [n for n in NIGHTS if n not in missing]
+        assert {(row["module_name"], row["occurrence"], row["status"]) for row in series} == {
+            (module, 1, "ok")
+        }
+
+
+def test_exactly_the_nights_on_which_something_changed(trends):
+    assert changed(trends) == CHANGES
+
+
+@pytest.mark.parametrize("order", ["reversed", "shuffled"])
+def test_the_order_of_ingesting_does_not_matter(tmp_path, nights, trends, order):
+    names = NIGHTS[::-1] if order == "reversed" else random.Random(7).sample(NIGHTS, len(NIGHTS))
+    assert names != NIGHTS
+    found = in_order(ingest_nights(tmp_path / "other.duckdb", nights, names))
+    assert changed(found) == CHANGES
+    assert found == trends
+
+
+def test_a_step_has_the_size_that_the_dumps_say(trends):
+    # Donation switched off, then on again.
+    off = of_night(trends, "llama-v5e", "2026-10-08")
+    on = of_night(trends, "llama-v5e", "2026-10-09")
+    assert (off["alias_bytes"], off["alias_bytes_previous"]) == (0, 138307584)
+    assert (on["alias_bytes"], on["alias_bytes_previous"]) == (138307584, 0)
+    assert off["peak_bytes_change"] == -on["peak_bytes_change"] == 110428160
+    assert off["argument_bytes_change"] == 0
+    assert off["alias_bytes_change_pct"] == -100
+    assert on["alias_bytes_change_pct"] is None
+
+
+def test_what_else_changed(trends):
+    causes = {
+        (workload, night): [
+            column
+            for column in ("signature_changed", "compiler_changed", "flags_changed")
+            if of_night(trends, workload, night)[column]
+        ]
+        for workload, nights in CHANGES.items()
+        for night in nights
+    }
+    new_shapes = {key for key, found in causes.items() if found == ["signature_changed"]}
+    assert new_shapes == {
+        ("decode-v5e", "2026-10-04"),
+        ("decode-v5e", "2026-10-07"),
+        ("llama-v5e", "2026-10-06"),
+        ("llama-v5e", "2026-10-07"),
+        ("resnet-h100", "2026-10-05"),
+        ("resnet-h100", "2026-10-08"),
+        ("resnet-h100", "2026-10-10"),
+    }
+    assert all(found == [] for key, found in causes.items() if key not in new_shapes)
+
+
+# --- previous, change, change_pct, best ---------------------------------------------------
+
+
+def test_the_first_night_has_nothing_to_compare_with(trends):
+    first = [row for row in trends if row["run_id"] == NIGHTS[0]]
+    assert len(first) > len(SERIES)
+    for row in first:
+        for column, value in row.items():
+            if column.endswith(("_previous", "_change", "_pct", "_changed")):
+                assert value is None, column
+        assert row["previous_run_id"] is None
+        assert row["missed_runs"] is None
+
+
+def test_a_row_is_compared_with_the_one_before(trends):
+    previous: dict[tuple, dict] = {}
+    for row in trends:
+        key = (row["workload"], row["memory_space"])
+        before = previous.get(key)
+        previous[key] = row
+        if before is None:
+            continue
+        assert row["previous_run_id"] == before["run_id"]
+        assert row["content_changed"] == (row["module_id"] != before["module_id"])
+        for figure in FIGURES:
+            assert row[f"{figure}_previous"] == before[figure]
+            assert row[f"{figure}_change"] == row[figure] - before[figure]
+            if before[figure]:
+                percent = 100 * (row[figure] - before[figure]) / before[figure]
+                assert row[f"{figure}_change_pct"] == pytest.approx(percent)
+            else:
+                assert row[f"{figure}_change_pct"] is None
+
+
+def test_the_best_is_the_lowest_so_far(trends):
+    lowest: dict[tuple, int] = {}
+    for row in trends:
+        for figure in FIGURES:
+            key = (row["workload"], row["memory_space"], figure)
+            lowest[key] = min(row[figure], lowest.get(key, row[figure]))
+            assert row[f"{figure}_best"] == lowest[key]
+
+
+def test_a_night_without_change_has_none(trends):
+    for workload, nights in CHANGES.items():
+        for row in hbm(trends, workload)[1:]:
+            if row["run_id"] not in nights:
+                assert row["content_changed"] is False
+                assert {row[f"{figure}_change"] for figure in FIGURES} == {0}
+
+
+# --- missing nights -----------------------------------------------------------------------
+
+
+def test_after_a_missing_night_the_one_before_it_counts(trends):
+    row = of_night(trends, "llama-cpu", "2026-10-08")
+    assert (row["previous_run_id"], row["missed_runs"]) == ("2026-10-06", 1)
+    assert row["content_changed"] is True
+    others = [r["missed_runs"] for r in trends if r is not row and r["previous_run_id"]]
+    assert set(others) == {0}
+
+
+def test_only_the_last_row_of_a_series_is_its_last(trends):
+    last = {row["run_id"] for row in trends if row["is_last"]}
+    assert last == {"2026-10-10"}
+    assert {row["runs_since"] for row in trends if row["is_last"]} == {0}
+    assert {row["runs_since"] for row in trends if not row["is_last"]} == {None}
+
+
+def test_a_vanished_series_says_for_how_long(tmp_path, nights):
+    db = ingest_nights(tmp_path / "some.duckdb", nights, ["2026-10-05", "2026-10-06", "2026-10-07"])
+    found = in_order(db)
+    row = of_night(found, "llama-cpu", "2026-10-06")
+    assert (row["is_last"], row["runs_since"]) == (True, 1)
+    row = of_night(found, "llama-cpu", "2026-10-05")
+    assert (row["is_last"], row["runs_since"]) == (False, None)
+    assert of_night(found, "llama-v5e", "2026-10-07")["runs_since"] == 0
+    header, *lines = memhouse("trends", "--db", db).stdout.split("\n\n")[0].splitlines()
+    assert header.split()[-2:] == ["gone", "for"]
+    assert {line.split()[0]: line.rstrip().endswith("2026-10-06  1 run") for line in lines} == {
+        workload: workload == "llama-cpu" for workload in SERIES
+    }
+
+
+def test_a_run_added_later_in_between_is_placed_right(tmp_path, nights):
+    db = ingest_nights(tmp_path / "some.duckdb", nights, ["2026-10-04", "2026-10-06"])
+    row = of_night(in_order(db), "llama-cpu", "2026-10-06")
+    assert (row["previous_run_id"], row["content_changed"]) == ("2026-10-04", True)
+    ingest_nights(db, nights, ["2026-10-05"])
+    row = of_night(in_order(db), "llama-cpu", "2026-10-06")
+    assert (row["previous_run_id"], row["content_changed"]) == ("2026-10-05", False)
+    row = of_night(in_order(db), "llama-cpu", "2026-10-05")
+    assert (row["previous_run_id"], row["content_changed"]) == ("2026-10-04", True)
+
+
+# --- nights that failed ---------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def with_failure(tmp_path_factory, nights):
+    """Three nights, of which the second has an unreadable decode-v5e."""
+    folder = tmp_path_factory.mktemp("failed")
+    db = ingest_nights(folder / "failed.duckdb", nights, ["2026-10-06"])
+    broken = copy_night(nights / "2026-10-07", folder / "2026-10-07")
+    for file in (broken / "decode-v5e").glob("*after_optimizations*"):
+        file.write_text("Segmentation fault\n")
+    (summary,) = fill(db, broken)
+    assert (summary.dumps, summary.failed) == (3, 1)
+    return ingest_nights(db, nights, ["2026-10-08"])
+
+
+def test_a_failed_dump_has_a_row_without_figures(with_failure):
+    row = of_night(in_order(with_failure), "decode-v5e", "2026-10-07")
+    assert (row["status"], row["module_id"], row["previous_run_id"]) == ("failed", None, None)
+    assert {row[figure] for figure in FIGURES} == {None}
+    assert {row[f"{figure}_change"] for figure in FIGURES} == {None}
+    assert row["content_changed"] is None
+
+
+def test_the_next_good_night_is_compared_with_the_last_good_one(with_failure):
+    row = of_night(in_order(with_failure), "decode-v5e", "2026-10-08")
+    assert (row["previous_run_id"], row["missed_runs"]) == ("2026-10-06", 1)
+    assert row["content_changed"] is True
+    assert row["peak_bytes_change"] == 32 << 20
+
+
+def test_a_failed_night_is_not_the_end_of_a_series(with_failure):
+    found = in_order(with_failure)
+    row = of_night(found, "decode-v5e", "2026-10-07")
+    assert (row["is_last"], row["runs_since"]) == (False, None)
+    row = of_night(found, "decode-v5e", "2026-10-08")
+    assert (row["is_last"], row["runs_since"]) == (True, 0)
+
+
+def test_other_workloads_of_that_night_are_compared_as_ever(with_failure):
+    row = of_night(in_order(with_failure), "llama-v5e", "2026-10-07")
+    assert (row["previous_run_id"], row["content_changed"]) == ("2026-10-06", True)
+
+
+# --- regressions --------------------------------------------------------------------------
+
+
+def test_regressions_are_the_growths_of_the_peak(history):
+    found = rows(
+        history,
+        "SELECT workload, run_id FROM regressions "
+        "WHERE figure = 'peak_bytes' AND memory_space = 0 ORDER BY 1, 2",
+    )
+    assert found == [(workload, night) for workload, nights in GROWTHS.items() for night in nights]
+
+
+def test_regressions_are_exactly_the_steps_over_one_percent(history, trends):
+    figures = [
+        figure
+        for figure in FIGURES
+        if figure not in ("alias_bytes", "constant_bytes", "thread_local_bytes")
+    ]
+    steps = {
+        (row["run_id"], row["workload"], row["memory_space"], figure, row[f"{figure}_change"])
+        for row in trends
+        for figure in figures
+        if row["previous_run_id"] and row[f"{figure}_change"] > row[f"{figure}_previous"] / 100
+    }
+    found = rows(
+        history,
+        "SELECT run_id, workload, memory_space, figure, change_bytes FROM regressions",
+    )
+    assert len(found) == len(steps) > 20
+    assert set(found) == steps
+
+
+def test_a_regression_says_from_where_to_where(history):
+    (found,) = dicts(
+        history,
+        "previous_run_id, previous_bytes, now_bytes, change_bytes, change_pct, best_bytes, "
+        "signature_changed",
+        "FROM regressions WHERE workload = 'resnet-h100' AND run_id = '2026-10-08' "
+        "AND figure = 'peak_bytes'",
+    )
+    assert found == {
+        "previous_run_id": "2026-10-07",
+        "previous_bytes": 341311576,
+        "now_bytes": 450058160,
+        "change_bytes": 450058160 - 341311576,
+        "change_pct": pytest.approx(100 * (450058160 / 341311576 - 1)),
+        "best_bytes": 235678888,
+        "signature_changed": True,
+    }
+
+
+# --- memhouse trends ------------------------------------------------------------------------
+
+
+def test_json_has_a_row_per_night_with_all_figures(history, trends):
+    done = run_memhouse("trends", "--db", history, "--workload", "llama-v5e", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    expected = hbm(trends, "llama-v5e")
+    assert len(found) == len(expected) == 10
+    for row, want in zip(found, expected, strict=True):
+        assert list(row) == list(want)
+        assert row | {"run_at": None} == want | {"run_at": None}
+
+
+def test_csv_has_plain_numbers(history, trends):
+    done = memhouse("trends", "--db", history, "--workload", "llama-cpu", "--format", "csv")
+    found = list(csv.DictReader(io.StringIO(done.stdout)))
+    want = hbm(trends, "llama-cpu")
+    assert [row["run_id"] for row in found] == [row["run_id"] for row in want]
+    assert [int(row["peak_bytes"]) for row in found] == [row["peak_bytes"] for row in want]
+    assert found[0]["peak_bytes_change"] == ""
+    assert found[4]["peak_bytes_change"] == str(want[4]["peak_bytes_change"])
+
+
+def test_a_table_has_a_line_a_series_and_a_line_a_change(history):
+    done = memhouse("trends", "--db", history)
+    series, changes = done.stdout.split("\n\n")
+    lines = series.splitlines()
+    assert lines[0].split() == [*("workload", "module", "trend", "now", "best", "last", "run")]
+    assert [line.split()[0] for line in lines[1:]] == list(SERIES)
+    assert "2.44 GiB  306.98 MiB  2026-10-10" in lines[3]
+    told = [line.split()[:2] for line in changes.splitlines()[1:]]
+    assert told == [[night, workload] for workload in SERIES for night in CHANGES[workload]]
+    assert "+195.19 MiB" in changes
+    assert "signature, program" in changes
+
+
+def test_a_sparkline_is_blank_where_a_night_is_missing(history):
+    def trend(*options: str) -> str:
+        done = memhouse("trends", "--db", history, *options)
+        (line,) = [x for x in done.stdout.split("\n\n")[0].splitlines() if x[:9] == "llama-cpu"]
+        return line.removeprefix("llama-cpu").split("jit_train_step")[1][2:12]
+
+    assert trend() == "▁▁▁▁██ ▁▁▁"
+    assert trend("--workload", "llama-cpu") == "▁▁▁▁██ ▁▁▁"
+
+
+def test_since_leaves_out_older_nights(history):
+    done = memhouse("trends", "--db", history, "--since", "2026-10-09", "--format", "json")
+    assert {row["run_id"] for row in json.loads(done.stdout)} == {"2026-10-09", "2026-10-10"}
+
+
+def test_another_figure_and_another_space(history):
+    done = memhouse("trends", "--db", history, "--figure", "argument")
+    assert "▁▁▁▁▁▁████" in done.stdout.splitlines()[3]
+    done = memhouse("trends", "--db", history, "--space", "1")
+    assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == [
+        "decode-v5e",
+        "llama-v5e",
+    ]
+
+
+def test_markdown_is_a_table(history):
+    done = memhouse("trends", "--db", history, "--workload", "resnet-h100", "--format", "markdown")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 12
+    assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
+    assert len({line.count("|") for line in lines}) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--figure", "size"], "it is one of peak, total"),
+        (["--since", "yesterday"], "is no ISO time"),
+    ],
+)
+def test_wrong_usage(history, options, message):
+    done = memhouse("trends", "--db", history, *options)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_no_history_is_no_failure(history):
+    done = memhouse("trends", "--db", history, "--workload", "nope")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "there is no such history\n"
+
+
+def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
+    for night in ("2026-10-06", "2026-10-07", "2026-10-08"):
+        shutil.copytree(nights / night / "llama-v5e", tmp_path / night / "llama-v5e")
+        if night > "2026-10-06":
+            for path in (tmp_path / night / "llama-v5e").glob("*-live-range.txt*"):
+                path.unlink()
+        fill(db, tmp_path / night)
+    found = rows(
+        db,
+        """SELECT run_id[-2:], status, previous_run_id, total_bytes > 0, total_bytes_change,
+            total_bytes_best > 0, content_changed, signature_changed
+        FROM trends WHERE memory_space = 0 ORDER BY run_at""",
+    )
+    assert found == [
+        ("06", "ok", None, True, None, True, None, None),
+        ("07", "partial", None, True, None, None, None, None),
+        ("08", "partial", None, True, None, None, None, None),
+    ]
+    assert rows(db, "SELECT * FROM regressions") == []
