@@ -6,7 +6,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import duckdb
-from sqlalchemy.exc import DBAPIError
 
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 _HOLDER = re.compile(r"\(PID (\d+)\)")
@@ -29,8 +28,12 @@ _REMEDIES = {
 }
 
 
-class WarehouseError(Exception):
-    """A warehouse that cannot be opened; the message says why and what to do."""
+class MemhouseError(Exception):
+    """What memhouse raises; the message is one line that says what to do."""
+
+
+class WarehouseError(MemhouseError):
+    """A warehouse that cannot be opened or written to."""
 
 
 class WarehouseBusyError(WarehouseError):
@@ -41,7 +44,22 @@ class WarehouseBusyError(WarehouseError):
         self.in_use = f"{name} is in use by {holder}"
 
 
-def opening_error(error: DBAPIError | duckdb.Error, name: str) -> WarehouseError:
+class QueryError(MemhouseError):
+    """A query that is wrong; the message is DuckDB's, on one line."""
+
+
+class UsageError(MemhouseError):
+    """An argument that is wrong: a run that is not there, a module that is not the only one.
+
+    `argument` is its name in Python, None if no single one is to blame.
+    """
+
+    def __init__(self, message: str, argument: str | None = None) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+
+def opening_error(error: duckdb.Error, name: str) -> WarehouseError:
     """What to raise when DuckDB cannot open the file `name`."""
     said = duckdb_says(error)
     if _LOCKED.search(said):
@@ -51,9 +69,9 @@ def opening_error(error: DBAPIError | duckdb.Error, name: str) -> WarehouseError
     return WarehouseError(f"cannot open {name}: {with_remedy(said)}")
 
 
-def duckdb_says(error: DBAPIError | duckdb.Error) -> str:
+def duckdb_says(error: duckdb.Error) -> str:
     """DuckDB's message on one line: of the query it shows, the line's number."""
-    said = str(error.orig if isinstance(error, DBAPIError) else error)
+    said = str(error)
     if wrapped := _WRAPPED.search(said):
         with suppress(ValueError, KeyError):
             said = str(json.loads(wrapped[0])["exception_message"])

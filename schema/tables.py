@@ -5,8 +5,10 @@ Sizes and offsets are bytes (BIGINT); times are positions in the module's flatte
 schedule, and both ends of a live range are inclusive.
 
 Bulk tables have no PRIMARY KEY on purpose: DuckDB would keep an index over every row,
-and the writer inserts a module once or not at all. Their key is named in the table's
-comment and held by `memhouse verify`.
+and the writer inserts a module once or not at all. KEYS names the key of each, and
+`memhouse verify` holds it.
+
+The file is long because it is one list: whoever looks for a column finds it here.
 """
 
 from typing import Any
@@ -123,7 +125,7 @@ dump_files = Table(
     ),
     _optional("line", Integer, "the line that is wrong, from 1"),
     _optional("message", Text, "what is wrong, and what to do"),
-    comment="A file of a dump, with what became of it. Key: dump_id, path.",
+    comment="A file of a dump, with what became of it.",
 )
 
 modules = Table(
@@ -158,8 +160,7 @@ entry_shapes = Table(
     _optional("element_type", Text, "for example bf16"),
     _optional("logical_bytes", BigInteger, "elements x element size; null if unbounded"),
     _optional("padded_bytes", BigInteger, "with the padding of its tiles; null if unbounded"),
-    comment="An array of the entry computation's arguments and result. "
-    "Key: module_id, is_output, parameter_number, shape_index.",
+    comment="An array of the entry computation's arguments and result.",
 )
 
 memory_spaces = Table(
@@ -168,7 +169,7 @@ memory_spaces = Table(
     _module_id(),
     _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
     _optional("space_name", Text, "its name in the memory usage report; null if none names it"),
-    comment="A memory space of a module. Key: module_id, memory_space.",
+    comment="A memory space of a module.",
 )
 
 allocations = Table(
@@ -190,7 +191,7 @@ allocations = Table(
     _optional("peak_bytes", BigInteger, "of a temp: the most of it occupied at one time"),
     _optional("peak_time", Integer, "of a temp: the first time it is fullest"),
     _optional("address", BigInteger, "its address in the compiler's process (some old dumps)"),
-    comment="A buffer allocation. Key: module_id, allocation_index.",
+    comment="A buffer allocation.",
 )
 
 values = Table(
@@ -208,7 +209,7 @@ values = Table(
     _optional("logical_bytes", BigInteger, "elements x element size; a tuple's index table"),
     *_shape("its shape with layout"),
     _optional("element_type", Text, "for example bf16; null for a tuple"),
-    comment="An HLO value: one tensor, from definition to last use. Key: module_id, value_id.",
+    comment="An HLO value: one tensor, from definition to last use.",
 )
 
 positions = Table(
@@ -219,7 +220,7 @@ positions = Table(
     _required("position_index", Integer, "0 is where the value is defined"),
     _required("instruction_id", Integer, "the instruction at whose output it stands"),
     _required("shape_index", Text, "where in that output, `{}` for all of it"),
-    comment="A place where a value stands. Key: module_id, value_id, position_index.",
+    comment="A place where a value stands.",
 )
 
 uses = Table(
@@ -231,7 +232,7 @@ uses = Table(
     _required("instruction_id", Integer, "the instruction that uses it"),
     _required("operand_number", Integer, "as which operand, from 0"),
     _required("operand_shape_index", Text, "which part of the operand, `{}` for all of it"),
-    comment="A use of a value. Key: module_id, value_id, use_index.",
+    comment="A use of a value.",
 )
 
 live_ranges = Table(
@@ -241,8 +242,7 @@ live_ranges = Table(
     _required("value_id", Integer, "the value, see `values`"),
     _required("start_time", Integer, "first time it is live"),
     _required("end_time", Integer, "last time it is live; schedule_length if it lives out"),
-    comment="A value's life; thread-local values and some constants have none. "
-    "Key: module_id, value_id.",
+    comment="A value's life; thread-local values and some constants have none.",
 )
 
 instructions = Table(
@@ -261,7 +261,7 @@ instructions = Table(
     _optional("stack_frame_id", Integer, "its innermost Python frame"),
     _optional("custom_call_target", Text, "the kernel a custom-call calls"),
     _optional("scoped_bytes", BigInteger, "memory its kernel reserves for itself, all spaces"),
-    comment="An instruction named anywhere in the module. Key: module_id, instruction_id.",
+    comment="An instruction named anywhere in the module.",
 )
 
 operands = Table(
@@ -271,8 +271,7 @@ operands = Table(
     _required("instruction_id", Integer, "the instruction, see `instructions`"),
     _required("operand_number", Integer, "from 0"),
     _required("operand_instruction_id", Integer, "the instruction that computes the operand"),
-    comment="An operand of an instruction, from HLO text. "
-    "Key: module_id, instruction_id, operand_number.",
+    comment="An operand of an instruction, from HLO text.",
 )
 
 computations = Table(
@@ -281,7 +280,7 @@ computations = Table(
     _module_id(),
     _required("computation", Text, "its name, without %"),
     _required("is_entry", Boolean, "the program starts here"),
-    comment="An HLO computation, from HLO text. Key: module_id, computation.",
+    comment="An HLO computation, from HLO text.",
 )
 
 calls = Table(
@@ -306,7 +305,7 @@ stack_frames = Table(
     _optional("end_line", Integer, "the line where the call ends"),
     _optional("column_start", Integer, "the column, from 1"),
     _optional("column_end", Integer, "the column where the call ends"),
-    comment="A Python frame, from HLO text. Key: module_id, stack_frame_id.",
+    comment="A Python frame, from HLO text.",
 )
 
 compiler_flags = Table(
@@ -317,7 +316,7 @@ compiler_flags = Table(
         "flag", Text, "the flag's name; what and where to dump is left out, it changes no program"
     ),
     _required("value", Text, "its value"),
-    comment="A flag of a set of compiler flags. Key: flags_id, flag.",
+    comment="A flag of a set of compiler flags.",
 )
 
 reported_peak = Table(
@@ -328,7 +327,7 @@ reported_peak = Table(
     _required("instruction", Text, "the defining instruction's name"),
     _optional("shape_index", Text, "which part of its shape; null where XLA did not print it"),
     _required("size_bytes", BigInteger, "logical size, as XLA reports it"),
-    comment="A row of XLA's own list of what is live at its peak. Key: module_id, rank.",
+    comment="A row of XLA's own list of what is live at its peak.",
 )
 
 occupancy = Table(
@@ -339,8 +338,7 @@ occupancy = Table(
     _required("start_time", Integer, "the row holds from here to the next row's start_time"),
     _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
     _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
-    comment="How full a memory space is, from one change to the next. "
-    "Key: module_id, memory_space, start_time.",
+    comment="How full a memory space is, from one change to the next.",
 )
 
 module_memory = Table(
@@ -370,23 +368,43 @@ module_memory = Table(
         BigInteger,
         "size - logical size of what is live at the peak, an aliased extent counted once",
     ),
-    comment="A module's memory in one space: what trends read. Key: module_id, memory_space.",
+    comment="A module's memory in one space: what trends read.",
+)
+
+history = Table(
+    "history",
+    metadata,
+    _required("dump_id", BigInteger, "the dump, see `dumps`"),
+    _required("series_id", BigInteger, "the chain of dumps that it belongs to, one a run"),
+    _required("series_number", Integer, "1 for the first chain of its workload, name, platform"),
+    _required("chain_index", Integer, "the dump's place in its chain, from 1"),
+    _optional("previous_dump_id", BigInteger, "the dump before it in the chain"),
+    _optional("compared_dump_id", BigInteger, "the last dump before it that has figures"),
+    _optional("level_index", Integer, "chain_index of the first dump in a row of its content"),
+    _optional("matched_by", Text, "content, signature or order; null for a chain's first dump"),
+    _optional("missed_runs", Integer, "runs between it and previous_dump_id"),
+    _required("is_last", Boolean, "it is the chain's last dump"),
+    comment="Which dump follows which from run to run. Worked out after every change of runs.",
 )
 
 accepted_changes = Table(
     "accepted_changes",
     metadata,
     _required("run_id", Text, "the run whose figure was accepted, see `runs`"),
-    _required("workload", Text, "the series' workload"),
-    _required("module_name", Text, "its module's name"),
-    _optional("platform", Text, "its platform"),
-    _required("occurrence", Integer, "its occurrence"),
+    _required("series_id", BigInteger, "the series, see `history`"),
     _required("memory_space", Integer, "its memory space"),
-    _required("figure", Text, "the figure, for example peak_bytes"),
+    _required("metric", Text, "the metric, for example peak_bytes"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
     _required("reason", Text, "why"),
     _required("accepted_at", DateTime(timezone=True), "when it was accepted (UTC)"),
     comment="A growth that `memhouse check --accept` let pass: from then on the new normal.",
+)
+
+schema_version = Table(
+    "schema_version",
+    metadata,
+    _key("version", Integer, "the number of the newest upgrade that was applied"),
+    comment="The schema's version.",
 )
 
 view_set = Table(
@@ -395,3 +413,45 @@ view_set = Table(
     _key("digest", Text, "SHA-256 of the canned views' SQL"),
     comment="Which canned views are stored here; another memhouse version replaces them.",
 )
+
+
+# The figures of module_memory that have a history, in the order in which they are shown.
+METRICS = (
+    "peak_bytes",
+    "total_bytes",
+    "argument_bytes",
+    "output_bytes",
+    "alias_bytes",
+    "constant_bytes",
+    "thread_local_bytes",
+    "temp_bytes",
+    "fragmentation_bytes",
+    "padding_bytes",
+)
+
+# The columns that tell a row from all others, of tables without a PRIMARY KEY.
+KEYS = {
+    "dump_files": ("dump_id", "path"),
+    "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
+    "memory_spaces": ("module_id", "memory_space"),
+    "allocations": ("module_id", "allocation_index"),
+    "values": ("module_id", "value_id"),
+    "positions": ("module_id", "value_id", "position_index"),
+    "uses": ("module_id", "value_id", "use_index"),
+    "live_ranges": ("module_id", "value_id"),
+    "instructions": ("module_id", "instruction_id"),
+    "operands": ("module_id", "instruction_id", "operand_number"),
+    "computations": ("module_id", "computation"),
+    "stack_frames": ("module_id", "stack_frame_id"),
+    "compiler_flags": ("flags_id", "flag"),
+    "reported_peak": ("module_id", "rank"),
+    "occupancy": ("module_id", "memory_space", "start_time"),
+    "module_memory": ("module_id", "memory_space"),
+    "history": ("dump_id",),
+}
+
+# Tables that users do not ask for.
+INTERNAL = frozenset({"schema_version", "view_set"})
+
+for _name, _columns in KEYS.items():
+    metadata.tables[_name].comment = f"{metadata.tables[_name].comment} Key: {', '.join(_columns)}."

@@ -1,232 +1,246 @@
-"""Opening, creating and upgrading a warehouse."""
+"""The tables in a DuckDB file, the store that memhouse uses unless told otherwise."""
 
 import os
 import re
-import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
-import sqlalchemy as sa
-from sqlalchemy import Computed
-from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.ext.compiler import compiles
 
-from ..errors import WarehouseError as WarehouseError
-from ..errors import opening_error, with_remedy
-from ..tables import metadata
+from .. import history
+from ..errors import QueryError, duckdb_says
+from . import duckdb_file
+from .base import Batch, Deleted, Known
 
-SCHEMA_VERSION = 1
-VERSION_TABLE = "schema_version"
-
-# Of a new warehouse. Each table rounds up to whole blocks: DuckDB's own of 256 KiB make a
-# night of small modules 15 MB, these 5. In smaller ones DuckDB does not pack integers.
-_BLOCK_BYTES = 32768
 _FEW_BLOCKS = "8MB"
 _ONE_DIGIT = re.compile(r"\.\d")
 
 
-def open_warehouse(db: str, *, create: bool = False, read_only: bool = False) -> sa.Engine:
-    """Open the warehouse at `db`, a file's path or a SQLAlchemy URL of DuckDB.
+def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "DuckDBStore":
+    """Open the warehouse at `db`, a file's path or a duckdb:/// URL.
 
-    With `create`, an absent or empty database becomes a new warehouse. A warehouse of an
-    older schema version is upgraded in one transaction, unless `read_only`.
-    Raises WarehouseError, and of a warehouse that another process has open its subclass
-    WarehouseBusyError.
+    With `create`, an absent or empty database becomes a new warehouse. Raises WarehouseError,
+    and WarehouseBusyError if another process has the warehouse open.
     """
-    if not db:
-        raise WarehouseError("--db or MEMHOUSE_DB is empty: name the warehouse")
-    url = _url(db)
-    path = None if url.database in (None, "", ":memory:") else Path(str(url.database))
-    if path is not None and not path.exists() and not create:
-        raise WarehouseError(
-            f"there is no warehouse at {path}: make one with `memhouse ingest PATH`, "
-            "or name another with --db or MEMHOUSE_DB"
+    connection, name = duckdb_file.connect(db, create=create, read_only=read_only)
+    return DuckDBStore(connection, name, read_only=read_only)
+
+
+class DuckDBStore:
+    """The tables in a DuckDB file; see `base.Store` for what each method promises."""
+
+    def __init__(
+        self, connection: duckdb.DuckDBPyConnection, name: str, *, read_only: bool = False
+    ) -> None:
+        self.connection = connection
+        self.name = name
+        self.read_only = read_only
+
+    # -- Reading ---------------------------------------------------------------------------
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a query; `$1` and so on in it are the parameters.
+
+        A statement that has no rows, such as SET, gives an empty table. Raises QueryError.
+        """
+        duck = self.connection
+
+        def run() -> pa.Table:
+            relation = duck.sql(query, params=list(parameters))
+            return pa.table({}) if relation is None else relation.to_arrow_table()
+
+        # DuckDB does not hear Ctrl-C while it fetches: another thread must wait for that.
+        with ThreadPoolExecutor(1) as thread:
+            found = thread.submit(run)
+            try:
+                return found.result()
+            except KeyboardInterrupt:
+                duck.interrupt()
+                raise
+            except duckdb.Error as error:
+                raise QueryError(duckdb_says(error)) from error
+
+    def known(self, run_id: str) -> Known:
+        """What the store has of this run, and which modules and flag sets."""
+        run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
+        labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
+        dumps = self._dicts("SELECT * FROM dumps WHERE run_id = $1", run_id)
+        return Known(
+            run=run[0] if run else None,
+            labels={row["key"]: row["value"] for row in labels},
+            dumps={row["dump_id"]: row for row in dumps},
+            modules=self._ids("SELECT module_id FROM modules"),
+            complete=self._ids("SELECT DISTINCT module_id FROM dumps WHERE status = 'ok'"),
+            flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
         )
-    if path is not None and not path.parent.is_dir():
-        raise WarehouseError(f"cannot make {path}: there is no folder {path.parent}")
-    engine = sa.create_engine(url, connect_args={"read_only": read_only})
-    sa.event.listen(engine, "connect", _use_utc)
-    try:
-        if path is not None and not path.exists():
-            _create_file(path)
-        _prepare(engine, name=str(path or db), create=create, read_only=read_only)
-    except (DBAPIError, duckdb.Error) as error:
-        engine.dispose()
-        raise opening_error(error, str(path or db)) from error
-    except OSError as error:
-        engine.dispose()
-        reason = with_remedy(error.strerror or str(error))
-        raise WarehouseError(f"cannot make {path}: {reason}") from error
-    except BaseException:
-        engine.dispose()
-        raise
-    return engine
 
+    def runs_before(self, time: datetime) -> list[str]:
+        """The runs that were compiled before a time."""
+        query = "SELECT run_id FROM runs WHERE run_at < $1 ORDER BY run_at, run_id"
+        return [row[0] for row in self.connection.execute(query, [time]).fetchall()]
 
-def _create_file(path: Path) -> None:
-    """An empty database of small blocks, there wholly or not at all.
+    def worked_out_history(self) -> pa.Table:
+        """What the rows of `history` must be."""
+        return history.worked_out(self.connection)
 
-    Not by a setting of the connection: DuckDB refuses a second connection to a file, from
-    the user's notebook for one, whose settings differ.
-    """
-    target = path.resolve()
-    with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
-        fresh = Path(folder, "fresh")
-        with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {_literal(fresh)} AS fresh (BLOCK_SIZE {_BLOCK_BYTES})")
+    def owns(self, file_status: os.stat_result) -> bool:
+        """Whether a file, by its status, is the warehouse: to read it would drop its lock."""
         try:
-            # A rename would replace the file of another process that was quicker.
-            os.link(fresh, target)
-        except FileExistsError:
-            return
-        except OSError:  # A file system without links.
-            fresh.rename(target)
+            return os.path.samestat(file_status, os.stat(self.name))  # noqa: PTH116
+        except OSError:  # A database in memory.
+            return False
 
+    # -- Writing ---------------------------------------------------------------------------
 
-def _literal(path: Path) -> str:
-    """A path as SQL: ATTACH takes no parameters."""
-    return "'" + str(path).replace("'", "''") + "'"
+    def write(self, batch: Batch) -> None:
+        """Delete what the batch replaces and add its rows, all or nothing."""
+        with self._transaction():
+            self._delete("module_id", batch.modules, but=("dumps",))
+            self._delete("dump_id", batch.dumps, but=("history",))
+            self._delete("run_id", batch.runs, only=("runs", "run_labels"))
+            for name, table in batch.tables.items():
+                self._insert(name, table)
+            for run_id in self._changed_runs(batch.tables):
+                self._refresh_history(run_id)
+        self._forget_blocks()
 
+    def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
+        """Delete these runs, and the modules and flag sets that no other run points to."""
+        with self._transaction():
+            names = list(run_ids)
+            there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]
+            dumps = [row["dump_id"] for row in self._dicts(_AMONG.format("dumps"), names)]
+            self._delete("dump_id", dumps)
+            self._delete("run_id", names)
+            orphans = self._ids(
+                "SELECT module_id FROM modules WHERE module_id NOT IN "
+                "(SELECT module_id FROM dumps WHERE module_id IS NOT NULL)"
+            )
+            self._delete("module_id", sorted(orphans), but=("dumps",))
+            self.connection.execute(
+                "DELETE FROM compiler_flags WHERE flags_id NOT IN "
+                "(SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL)"
+            )
+            self._refresh_history(None)
+        self.connection.execute("CHECKPOINT")
+        return Deleted(len(there), len(dumps), len(orphans), there)
 
-def _use_utc(connection: Any, _record: object) -> None:
-    """Show all times in UTC, whatever the machine's time zone."""
-    connection.execute("SET TimeZone = 'UTC'")
+    def execute(self, script: str) -> None:
+        """Run SQL statements that have no rows, all or nothing."""
+        with self._transaction():
+            self.connection.execute(script)
 
+    def close(self) -> None:
+        """Let go of the file."""
+        self.connection.close()
 
-def forget_blocks(engine: sa.Engine) -> None:
-    """Give back the memory of the blocks that were read and written.
+    # -- Within ----------------------------------------------------------------------------
 
-    DuckDB keeps them until they take most of the machine's memory, and then the next reader's
-    dump has no room.
-    """
-    if engine.url.database in (None, "", ":memory:"):
-        return
-    with engine.connect() as connection:
-        limit = str(connection.exec_driver_sql("SELECT current_setting('memory_limit')").scalar())
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.connection.begin()
         try:
-            # A lower limit is the way to make it let go; what is in use stays.
-            with suppress(DBAPIError):
-                connection.exec_driver_sql(f"SET memory_limit = '{_FEW_BLOCKS}'")
-        finally:
-            # It says 18.8 GiB of 18.87, and 18.7 GiB once it has been given those 18.8.
-            exact = _ONE_DIGIT.sub(r"\g<0>5", limit)
-            connection.exec_driver_sql(f"SET memory_limit = '{exact}'")
-
-
-def fetch(connection: sa.Connection, query: str, parameters: Sequence[object] = ()) -> pa.Table:
-    """The rows of a query; `$1` and so on in it are the parameters.
-
-    Of a statement that has no rows, such as SET, an empty table. Raises duckdb.Error.
-    """
-    duck = driver(connection)
-
-    def run() -> pa.Table:
-        relation = duck.sql(query, params=list(parameters))
-        return pa.table({}) if relation is None else relation.to_arrow_table()
-
-    # DuckDB hears nothing of Ctrl-C while it fetches: another thread must wait for that.
-    with ThreadPoolExecutor(1) as thread:
-        rows = thread.submit(run)
-        try:
-            return rows.result()
-        except KeyboardInterrupt:
-            duck.interrupt()
+            yield
+            self.connection.commit()
+        except BaseException:
+            # A commit that fails has ended the transaction already.
+            with suppress(duckdb.Error):
+                self.connection.rollback()
             raise
 
-
-def driver(connection: sa.Connection) -> duckdb.DuckDBPyConnection:
-    """DuckDB's own connection under a SQLAlchemy one: the way for Arrow, in and out."""
-    wrapped: duckdb.DuckDBPyConnection = connection.connection.driver_connection  # type: ignore[assignment]
-    return wrapped
-
-
-@compiles(Computed, "duckdb")
-def _generated(element: Computed, compiler: Any, **options: Any) -> str:
-    """A generated column's DDL: DuckDB knows only those worked out when they are read."""
-    return f"GENERATED ALWAYS AS ({compiler.sql_compiler.process(element.sqltext)}) VIRTUAL"
-
-
-def _url(db: str) -> sa.URL:
-    try:
-        url = sa.make_url(db) if "://" in db else sa.URL.create("duckdb", database=db)
-    except ArgumentError:
-        raise WarehouseError(
-            f"{db} is no SQLAlchemy URL: give a file's path or a duckdb:///PATH URL"
-        ) from None
-    if url.get_backend_name() != "duckdb":
-        raise WarehouseError(
-            f"{url.get_backend_name()} is no store of memhouse: give a file's path "
-            "or a duckdb:///PATH URL"
-        )
-    return url
-
-
-def _prepare(engine: sa.Engine, *, name: str, create: bool, read_only: bool) -> None:
-    """Create or upgrade the tables as needed, all in one transaction."""
-    with engine.begin() as connection:
-        version = _stored_version(connection)
-        if version is None:
-            if _has_tables(connection):
-                raise WarehouseError(
-                    f"{name} is a DuckDB database, but no warehouse of memhouse: name another file"
+    def _delete(
+        self,
+        key: str,
+        ids: Sequence[int | str],
+        *,
+        only: Sequence[str] = (),
+        but: Sequence[str] = (),
+    ) -> None:
+        """Delete the rows of these ids from every table that has the key."""
+        if not ids:
+            return
+        for name in only or self._tables_with(key):
+            if name not in but:
+                self.connection.execute(
+                    f'DELETE FROM "{name}" WHERE {key} IN (SELECT UNNEST($1))', [list(ids)]
                 )
-            if not create or read_only:
-                raise WarehouseError(
-                    f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
-                )
-            _create_tables(connection)
-            _store_version(connection)
-        elif version > SCHEMA_VERSION:
-            raise WarehouseError(
-                f"{name} has schema version {version}, this memhouse knows up to "
-                f"{SCHEMA_VERSION}: upgrade memhouse"
-            )
-        elif version < SCHEMA_VERSION:
-            if read_only:
-                raise WarehouseError(
-                    f"{name} has the older schema version {version}: "
-                    "any `memhouse ingest` into it upgrades it"
-                )
-            from ..migrations import upgrade  # Alembic is slow to import and seldom needed
 
-            upgrade(connection)
+    def _tables_with(self, column: str) -> list[str]:
+        query = """SELECT table_name FROM duckdb_columns() INNER JOIN duckdb_tables()
+            USING (table_name) WHERE column_name = $1 ORDER BY table_name"""
+        return [row[0] for row in self.connection.execute(query, [column]).fetchall()]
+
+    def _insert(self, name: str, rows: pa.Table) -> None:
+        from ..tables import SHORT_TEXT_BYTES, metadata
+
+        columns = "*"
+        if "shape" in rows.column_names and "_long_shape" in metadata.tables[name].c:
+            columns = f"""* EXCLUDE shape,
+                CASE WHEN strlen(shape) <= {SHORT_TEXT_BYTES} THEN shape END AS _short_shape,
+                CASE WHEN strlen(shape) > {SHORT_TEXT_BYTES} THEN [shape] END AS _long_shape"""
+        self.connection.register("incoming", rows)
+        try:
+            self.connection.execute(f'INSERT INTO "{name}" BY NAME SELECT {columns} FROM incoming')
+        finally:
+            self.connection.unregister("incoming")
+
+    def _changed_runs(self, tables: Mapping[str, pa.Table]) -> Sequence[str | None]:
+        """The runs whose groups have other chains now; None stands for all groups.
+
+        A run that is not the latest changes what follows it in every group.
+        """
+        changed = [
+            run
+            for name in ("runs", "dumps")
+            if name in tables
+            for run in tables[name]["run_id"].unique().to_pylist()
+        ]
+        latest = self.connection.execute(
+            "SELECT run_id FROM runs ORDER BY run_at DESC, run_id DESC LIMIT 1"
+        ).fetchone()
+        if latest is None or not changed:
+            return ()
+        return sorted(set(changed)) if set(changed) == {latest[0]} else (None,)
+
+    def _refresh_history(self, run_id: str | None) -> None:
+        """Work out the chains anew: of the groups with a dump in a run, or all."""
+        links = history.worked_out(self.connection, run_id)
+        if run_id is None:
+            self.connection.execute("DELETE FROM history")
+        else:
+            self._delete("dump_id", links["dump_id"].to_pylist(), only=("history",))
+        self._insert("history", links)
+
+    def _dicts(self, query: str, parameter: object) -> list[dict[str, Any]]:
+        found = self.connection.sql(query, params=[parameter]).to_arrow_table()
+        return list(found.to_pylist())
+
+    def _ids(self, query: str) -> frozenset[int]:
+        column = self.connection.sql(query).to_arrow_table().column(0)
+        return frozenset(column.drop_null().to_pylist())
+
+    def _forget_blocks(self) -> None:
+        """Give back the memory of the blocks that were read and written.
+
+        DuckDB keeps them until they take most of the machine's memory, and then the next
+        reader's dump has no room.
+        """
+        if duckdb_file.database_path(self.name) is None:
+            return
+        setting = self.connection.execute("SELECT current_setting('memory_limit')").fetchone()
+        limit = str(setting[0] if setting else "")
+        try:
+            # A lower limit is the way to make DuckDB let go; what is in use stays.
+            with suppress(duckdb.Error):
+                self.connection.execute(f"SET memory_limit = '{_FEW_BLOCKS}'")
+        finally:
+            # DuckDB shows 18.8 GiB of 18.87, and 18.7 GiB once it has been given those 18.8.
+            exact = _ONE_DIGIT.sub(r"\g<0>5", limit)
+            self.connection.execute(f"SET memory_limit = '{exact}'")
 
 
-def _create_tables(connection: sa.Connection) -> None:
-    """Create all tables with their comments, as one script: 300 statements, one by one, take
-    longer than a small night's ingest."""
-    script: list[str] = []
-    collector = sa.create_mock_engine(
-        connection.engine.url,
-        lambda ddl, *_: script.append(str(ddl.compile(dialect=connection.dialect))),
-    )
-    metadata.create_all(collector, checkfirst=False)
-    driver(connection).execute(";\n".join(script))
-
-
-def _stored_version(connection: sa.Connection) -> int | None:
-    known = connection.exec_driver_sql(
-        f"SELECT 1 FROM duckdb_tables() WHERE table_name = '{VERSION_TABLE}'"
-    ).first()
-    if known is None:
-        return None
-    row = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").one()
-    return int(row[0])
-
-
-def _has_tables(connection: sa.Connection) -> bool:
-    return connection.exec_driver_sql("SELECT 1 FROM duckdb_tables() LIMIT 1").first() is not None
-
-
-def _store_version(connection: sa.Connection) -> None:
-    # The table is Alembic's, so that its later upgrades find what they left.
-    connection.exec_driver_sql(
-        f"CREATE TABLE {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
-    )
-    connection.exec_driver_sql(f"COMMENT ON TABLE {VERSION_TABLE} IS 'The schema version.'")
-    connection.exec_driver_sql(f"INSERT INTO {VERSION_TABLE} VALUES ('{SCHEMA_VERSION:04}')")
+_AMONG = "SELECT * FROM {} WHERE run_id IN (SELECT UNNEST($1))"

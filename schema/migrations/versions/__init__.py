@@ -1,1 +1,0 @@
-"""A revision for each schema version."""

@@ -1,0 +1,172 @@
+"""A DuckDB file that is a warehouse: opening, creating and upgrading it."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+
+from ..errors import WarehouseError, opening_error, with_remedy
+
+# DuckDB's own blocks of 256 KiB make a night of small modules 15 MB, because each table rounds
+# up to whole blocks; these make it 5 MB. In smaller blocks DuckDB does not pack integers.
+_BLOCK_BYTES = 32768
+
+
+def connect(
+    db: str, *, create: bool = False, read_only: bool = False
+) -> tuple[duckdb.DuckDBPyConnection, str]:
+    """A connection to the warehouse at `db`, a file's path or a duckdb:/// URL, and its name.
+
+    With `create`, an absent or empty database becomes a new warehouse. A warehouse of an
+    older schema version is upgraded in one transaction, unless `read_only`.
+    Raises WarehouseError, and WarehouseBusyError if another process has the warehouse open.
+    """
+    if not db:
+        raise WarehouseError("--db or MEMHOUSE_DB is empty: name the warehouse")
+    path = database_path(db)
+    if path is not None and not path.exists() and not create:
+        raise WarehouseError(
+            f"there is no warehouse at {path}: make one with `memhouse ingest PATH`, "
+            "or name another with --db or MEMHOUSE_DB"
+        )
+    if path is not None and not path.parent.is_dir():
+        raise WarehouseError(f"cannot make {path}: there is no folder {path.parent}")
+    name = str(path or db)
+    try:
+        if path is not None and not path.exists():
+            _create_file(path)
+        # A database in memory is empty, so it cannot be opened for reading alone.
+        connection = duckdb.connect(
+            str(path or ":memory:"), read_only=read_only and path is not None
+        )
+    except duckdb.Error as error:
+        raise opening_error(error, name) from error
+    except OSError as error:
+        raise WarehouseError(
+            f"cannot make {path}: {with_remedy(error.strerror or str(error))}"
+        ) from error
+    try:
+        # All times are shown in UTC, whatever the machine's time zone.
+        connection.execute("SET TimeZone = 'UTC'")
+        _prepare(connection, name=name, create=create, read_only=read_only)
+    except duckdb.Error as error:
+        connection.close()
+        raise opening_error(error, name) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection, name
+
+
+def schema_version() -> int:
+    """The schema version of this memhouse."""
+    return max(number for number, _ in _upgrades())
+
+
+def database_path(db: str) -> Path | None:
+    """The file that `db` names, None for a database in memory. Raises WarehouseError."""
+    if "://" not in db:
+        return None if db == ":memory:" else Path(db)
+    # SQLAlchemy takes as long to import as a query takes, and few name a warehouse by a URL.
+    import sqlalchemy as sa
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = sa.make_url(db)
+    except ArgumentError:
+        raise WarehouseError(
+            f"{db} is not a SQLAlchemy URL: give a file's path or a duckdb:///PATH URL"
+        ) from None
+    if url.get_backend_name() != "duckdb":
+        raise WarehouseError(
+            f"{url.get_backend_name()} is not a store of memhouse: give a file's path "
+            "or a duckdb:///PATH URL"
+        )
+    return None if url.database in (None, "", ":memory:") else Path(str(url.database))
+
+
+def _create_file(path: Path) -> None:
+    """Make an empty database of small blocks, wholly or not at all.
+
+    A setting of the connection would not do: DuckDB refuses a second connection to a file,
+    for example from the user's notebook, if the two connections' settings differ.
+    """
+    target = path.resolve()
+    with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
+        fresh = Path(folder, "fresh")
+        # ATTACH takes no parameters.
+        literal = "'" + str(fresh).replace("'", "''") + "'"
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH {literal} AS fresh (BLOCK_SIZE {_BLOCK_BYTES})")
+        try:
+            # A rename would replace the file of another process that was quicker.
+            os.link(fresh, target)
+        except FileExistsError:
+            return
+        except OSError:  # A file system without links.
+            fresh.rename(target)
+
+
+def _prepare(
+    connection: duckdb.DuckDBPyConnection, *, name: str, create: bool, read_only: bool
+) -> None:
+    """Create or upgrade the tables as needed, all in one transaction."""
+    newest = schema_version()
+    version = _stored_version(connection)
+    if version is None:
+        if connection.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchone() is not None:
+            raise WarehouseError(
+                f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
+            )
+        if not create or read_only:
+            raise WarehouseError(
+                f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
+            )
+    elif version > newest:
+        raise WarehouseError(
+            f"{name} has schema version {version}, this memhouse knows up to {newest}: "
+            "upgrade memhouse"
+        )
+    elif version < newest and read_only:
+        raise WarehouseError(
+            f"{name} has the older schema version {version}: "
+            "any `memhouse ingest` into it upgrades it"
+        )
+    if version == newest:
+        return
+    script = [text for number, text in _upgrades() if number > (version or 0)]
+    connection.begin()
+    try:
+        for upgrade in script:
+            connection.execute(upgrade)
+        connection.execute("DELETE FROM schema_version")
+        connection.execute("INSERT INTO schema_version VALUES ($1)", [newest])
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _upgrades() -> list[tuple[int, str]]:
+    """The scripts of `schema/upgrades/`: each one's number and text, in order.
+
+    The first makes the tables of version 1, each other one those of its number.
+    """
+    files: Iterable[Path] = Path(str(resources.files("memhouse.schema"))).glob(
+        "upgrades/[0-9]*.sql"
+    )
+    return [(int(file.name[:4]), file.read_text()) for file in sorted(files)]
+
+
+def _stored_version(connection: duckdb.DuckDBPyConnection) -> int | None:
+    """The schema version of an open database, None if it is not a warehouse."""
+    known = connection.execute(
+        "SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_version'"
+    ).fetchone()
+    if known is None:
+        return None
+    row = connection.execute("SELECT MAX(version) FROM schema_version").fetchone()
+    return int(row[0]) if row and row[0] is not None else 0
