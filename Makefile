@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # mypy names modules after their folders: this link gives the packages their own name.
 TYPED := $(VENV)/typed
 
-.PHONY: demo test lint docs bench warehouse-sample clean
+.PHONY: demo test lint docs schema bench warehouse-sample clean
 
 $(BIN)/memhouse: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -32,6 +32,10 @@ lint: $(BIN)/memhouse
 # The generated parts of docs/, from the comments in schema/ and queries/.
 docs: $(BIN)/memhouse
 	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
+
+# What is generated from schema/tables.py.
+schema: $(BIN)/memhouse
+	$(BIN)/python -m memhouse.schema.generate
 
 # The warehouse that later versions must be able to upgrade: once for each schema version.
 warehouse-sample: $(BIN)/memhouse

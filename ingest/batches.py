@@ -1,113 +1,130 @@
-"""Writes what was read of a run's dumps, some at a time."""
+"""Collects what was read of a run's programs, and writes some at a time."""
 
-from functools import cached_property
+from typing import Any
 
-import sqlalchemy as sa
+import pyarrow as pa
 
-from ..schema.delete import delete_modules
-from ..schema.stores.duckdb import forget_blocks
-from ..schema.tables import compiler_flags, dumps, modules
-from .read_dump import OK, DumpOutcome, hash64
-from .write import write_dumps
+from ..schema import arrow, ids
+from ..schema.stores.base import Batch, Known, Store
+from .outcomes import OK
+from .read_program import ProgramOutcome
 
 # Rows wait in memory until so many bytes or dumps have come together: a transaction for each
 # small module would cost more than reading it. A tiny one's tables take ten times their rows.
 _BATCH_BYTES = 32 << 20
 _BATCH_DUMPS = 500
 
+_Row = dict[str, Any]
+
 
 class Batches:
-    """A run's dumps on their way into the warehouse, each batch in one transaction.
+    """A run's dumps on their way into a store; `new_modules` counts the modules that came."""
 
-    `complete` are the modules that are stored and read as far as can be; `new_modules` counts
-    those that came to the stored ones.
-    """
-
-    def __init__(self, engine: sa.Engine, run_id: str) -> None:
-        self._engine, self._run_id = engine, run_id
-        is_complete = dumps.c.status == OK
-        with engine.connect() as connection:
-            self.complete = frozenset(
-                connection.scalars(sa.select(dumps.c.module_id).distinct().where(is_complete))
-            )
-            self._there = {
-                row.dump_id: row._asdict()
-                for row in connection.execute(sa.select(dumps).where(dumps.c.run_id == run_id))
-            }
+    def __init__(self, store: Store, run_id: str, known: Known) -> None:
+        self._store, self._run_id, self._known = store, run_id, known
+        self._stored = set(known.modules)
+        self._flag_sets = set(known.flag_sets)
         self.new_modules = 0
-        self._rows: list[tuple[dict[str, object], DumpOutcome]] = []
-        self._modules: dict[int, DumpOutcome] = {}
+        self._dumps: list[tuple[_Row, ProgramOutcome]] = []
+        self._modules: dict[int, ProgramOutcome] = {}
         self._flags: dict[int, dict[str, str]] = {}
         self._waiting_bytes = 0
 
-    @cached_property
-    def _stored(self) -> set[int]:
-        """The modules that are there; most nights have nothing that makes us ask."""
-        with self._engine.connect() as connection:
-            return set(connection.scalars(sa.select(modules.c.module_id)))
-
-    def add(self, outcome: DumpOutcome) -> bool:
-        """Take a dump; False if it is there unchanged."""
-        row = _dump_row(self._run_id, outcome)
-        if self._there.get(row["dump_id"]) == row and outcome.status == OK:
+    def add(self, outcome: ProgramOutcome, occurrence: int) -> bool:
+        """Take a program's outcome; False if it is there unchanged."""
+        row = _dump_row(self._run_id, outcome, occurrence)
+        if self._known.dumps.get(row["dump_id"]) == row and outcome.status == OK:
             return False
-        self._rows.append((row, outcome))
-        flags_id = outcome.settings.flags_id
-        if flags_id is not None:
+        self._dumps.append((row, outcome))
+        flags_id = row["flags_id"]
+        if flags_id is not None and flags_id not in self._flag_sets:
             self._flags[flags_id] = outcome.settings.flags or {}
-        if outcome.module is not None and (
-            outcome.module_id not in self._stored
-            # This version reads what the one that stored it could not.
-            or (outcome.status == OK and outcome.module_id not in self.complete)
-        ):
+        if outcome.module is not None and self._is_wanted(outcome):
             assert outcome.module_id is not None
             self._modules[outcome.module_id] = outcome
             self._waiting_bytes += outcome.module.nbytes
-        if self._waiting_bytes > _BATCH_BYTES or len(self._rows) >= _BATCH_DUMPS:
+        if self._waiting_bytes > _BATCH_BYTES or len(self._dumps) >= _BATCH_DUMPS:
             self.write()
         return True
 
+    def _is_wanted(self, outcome: ProgramOutcome) -> bool:
+        """A module that is not stored, or that this version reads better than it is stored."""
+        return outcome.module_id not in self._stored or (
+            outcome.status == OK and outcome.module_id not in self._known.complete
+        )
+
     def write(self) -> None:
-        """Write what waits."""
-        if not self._rows:
+        """Write what waits, in one transaction."""
+        if not self._dumps:
             return
-        # Asked before the transaction: a warehouse in memory has but one connection.
-        replaced_modules = sorted(self._stored.intersection(self._modules))
-        with self._engine.begin() as connection:
-            delete_modules(connection, replaced_modules)
-            flags_id = compiler_flags.c.flags_id
-            known_flags = set(
-                connection.scalars(sa.select(flags_id).distinct().where(flags_id.in_(self._flags)))
+        rows = [row for row, _ in self._dumps]
+        tables = {
+            "dumps": arrow.rows("dumps", rows),
+            "dump_files": arrow.rows(
+                "dump_files",
+                [
+                    {"dump_id": row["dump_id"], **file.row()}
+                    for row, outcome in self._dumps
+                    for file in outcome.files
+                ],
+            ),
+        }
+        if self._flags:
+            flags = [
+                {"flags_id": flags_id, "flag": flag, "value": value}
+                for flags_id, flag_set in self._flags.items()
+                for flag, value in sorted(flag_set.items())
+            ]
+            tables["compiler_flags"] = arrow.rows("compiler_flags", flags)
+        self._store.write(
+            Batch(
+                tables | _module_tables(self._modules),
+                modules=sorted(self._stored & self._modules.keys()),
+                dumps=sorted(self._known.dumps.keys() & {row["dump_id"] for row in rows}),
             )
-            new_flags = {key: flags for key, flags in self._flags.items() if key not in known_flags}
-            replaced = sorted(self._there.keys() & {row["dump_id"] for row, _ in self._rows})
-            write_dumps(connection, self._rows, self._modules.values(), new_flags, replaced)
+        )
         self.new_modules += len(self._modules.keys() - self._stored)
         self._stored.update(self._modules)
-        for written in (self._rows, self._modules, self._flags):
+        self._flag_sets.update(self._flags)
+        for written in (self._dumps, self._modules, self._flags):
             written.clear()
         self._waiting_bytes = 0
-        forget_blocks(self._engine)
 
 
-def _dump_row(run_id: str, outcome: DumpOutcome) -> dict[str, object]:
-    dump, name = outcome.dump, outcome.dump.name
-    device = outcome.settings.device
+def _dump_row(run_id: str, outcome: ProgramOutcome, occurrence: int) -> _Row:
+    key, settings = outcome.key, outcome.settings
     return {
-        "dump_id": hash64(run_id, dump.workload, dump.stem, dump.target or ""),
+        "dump_id": ids.dump_id(run_id, key.workload, key.name, key.target),
         "run_id": run_id,
-        "workload": dump.workload,
+        "workload": key.workload,
         "module_name": outcome.module_name,
-        "module_number": name.module_number,
-        "occurrence": dump.occurrence,
-        "platform": name.platform,
-        "target": dump.target,
-        "compiler": name.compiler,
+        "module_number": key.number,
+        "occurrence": occurrence,
+        "platform": key.platform,
+        "target": key.target,
+        "compiler": key.compiler,
         "module_id": outcome.module_id,
-        "flags_id": outcome.settings.flags_id,
-        "device_kind": device.get("device_kind"),
-        "device_memory_bytes": device.get("device_memory_bytes"),
-        "topology": device.get("topology"),
+        "flags_id": None if settings.flags is None else ids.flags_id(settings.flags),
+        "device_kind": settings.device.get("device_kind"),
+        "device_memory_bytes": settings.device.get("device_memory_bytes"),
+        "topology": settings.device.get("topology"),
         "status": outcome.status,
-        "oom": dump.oom,
+        "oom": outcome.oom,
     }
+
+
+def _module_tables(outcomes: dict[int, ProgramOutcome]) -> dict[str, pa.Table]:
+    """The rows of these modules, by table, each with its module's id."""
+    headers: list[_Row] = []
+    by_table: dict[str, list[pa.Table]] = {}
+    for module_id, outcome in outcomes.items():
+        assert outcome.module is not None
+        named = {"module_id": module_id, "module_name": outcome.module_name}
+        headers.append(named | outcome.module.header)
+        for name, table in outcome.module.tables.items():
+            owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(table))
+            by_table.setdefault(name, []).append(table.add_column(0, "module_id", owner))
+    tables = {
+        name: pa.concat_tables(found, promote_options="default") for name, found in by_table.items()
+    }
+    return {"modules": arrow.rows("modules", headers), **tables} if headers else {}

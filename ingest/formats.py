@@ -1,106 +1,235 @@
-"""What a file of a dump folder is, told by its name.
+"""The formats that memhouse reads: one registry.
 
+To add a format, add one entry here and one reader in `readers/`. The name of a dump's file is
 `module_NNNN.NAME[.cl_CHANGELIST].[TARGET_]after_optimizations<SUFFIX>`, where NAME may hold
-dots. A folder holds thousands of other files: they are told apart without opening them.
+dots. A folder holds thousands of other files: their names tell them apart, unopened.
+
+Up to about JAX 0.9 one `-buffer-assignment.txt` holds BufferAssignment, Used values and
+HloLiveRange (`cpu/jax-0.9.0`, the seeds). Since 0.10 each has a file of its own.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-BUFFER_ASSIGNMENT = "buffer-assignment"
-USED_VALUES = "buffer-assignment-values"
-LIVE_RANGE = "live-range"
-USAGE_REPORT = "memory-usage-report"
-HLO = "hlo"
-OOM_HLO = "oom-hlo"
-DEBUG_OPTIONS = "debug-options"
-FLAGFILE = "flagfile"
-TPU_TARGET = "target-arguments"
-GPU_TARGET = "gpu-target-config"
+from .model.parts import Parts
+from .readers.buffer_assignment import read_buffer_assignment
+from .readers.compiler_settings import (
+    read_debug_options,
+    read_flagfile,
+    read_gpu_target,
+    read_tpu_target,
+)
+from .readers.hlo_text import read_hlo_text
+from .readers.lines import Lines
+from .readers.live_range import read_live_range
+from .readers.sections import split_sections
+from .readers.usage_report import read_usage_report
+from .readers.used_values import read_used_values
 
-# The kinds that make a dump: any one of them is worth a module.
-MAIN_KINDS = (BUFFER_ASSIGNMENT, USED_VALUES, LIVE_RANGE, HLO, OOM_HLO)
-# What a module's id is the hash of. The OOM text is the same as the HLO text beside it, and
-# stands in for it where that is missing.
-CONTENT_KINDS = (*MAIN_KINDS, USAGE_REPORT)
-# Those that hold the buffer assignment; HLO text alone is no such dump, and complete.
-ASSIGNMENT_KINDS = (BUFFER_ASSIGNMENT, USED_VALUES, LIVE_RANGE)
+
+class Role(Enum):
+    """What a file is to its dump.
+
+    Any file of ASSIGNMENT or PROGRAM makes a dump. Those and a REPORT are what a module's id
+    is the hash of. FLAGS and DEVICE belong to the dump but are not its content.
+    """
+
+    ASSIGNMENT = 1
+    PROGRAM = 2
+    REPORT = 3
+    FLAGS = 4
+    DEVICE = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Format:
+    """A format of files.
+
+    name: what `dump_files` calls it; title: what messages call what it holds; pattern: of a
+    file's whole name, with the groups stem and target; opening: how its text begins, None if
+    only the name tells; part: the field of Parts, flags or device that the reader fills.
+    """
+
+    name: str
+    title: str
+    role: Role
+    ending: str
+    pattern: re.Pattern[str]
+    opening: str | None
+    part: str
+    read: Callable[[Lines], Any]
+
+    def __str__(self) -> str:
+        return self.title
+
+    def __reduce__(self) -> tuple[Callable[[str], "Format"], tuple[str]]:
+        # Another process has the same registry.
+        return _named, (self.name,)
+
 
 _TARGET = r"(?:(?P<target>cpu|gpu|sm_\d+(?:\.\d+)?[a-z]*_gpu|gfx\w+_gpu)_)?"
-_ASSIGNMENT = re.compile(
-    r"^(?P<stem>.*?)(?:\.?" + _TARGET + r"after_optimizations)?-(?P<kind>"
-    r"buffer-assignment|buffer-assignment-values|live-range|memory-usage-report)\.txt$"
-)
-_HLO = re.compile(r"^(?P<stem>.*?)\.?" + _TARGET + r"after_optimizations\.txt$")
-_OOM = re.compile(r"^(?P<stem>.*)\.oom_intermediate_module\.txt$")
-# The compiler's settings belong to the dump but are not its content.
-_SETTINGS = {
-    ".debug_options": DEBUG_OPTIONS,
-    ".flagfile": FLAGFILE,
-    ".target_arguments.txt": TPU_TARGET,
-    ".gpu_target_config.pbtxt": GPU_TARGET,
-}
-SETTINGS_KINDS = tuple(_SETTINGS.values())
-_XLA_MODULE = re.compile(
-    r"^module_(?P<number>[0-9]{1,9})\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$"
-)
+
+
+def _of_assignment(ending: str) -> re.Pattern[str]:
+    return re.compile(rf"^(?P<stem>.*?)(?:\.?{_TARGET}after_optimizations)?{re.escape(ending)}$")
+
+
+def _of_stem(ending: str, stem: str = "") -> re.Pattern[str]:
+    return re.compile(rf"^(?P<stem>{stem}.*)(?P<target>){re.escape(ending)}$")
+
+
+def _format(
+    name: str,
+    title: str,
+    role: Role,
+    ending: str,
+    part: str,
+    read: Callable[[Lines], Any],
+    *,
+    pattern: re.Pattern[str] | None = None,
+    opening: str | None = None,
+) -> Format:
+    found = pattern or _of_stem(ending, stem="module_")
+    return Format(name, title, role, ending, found, opening, part, read)
+
+
+# A module's id is a hash over the formats in this order.
+FORMATS = (
+    _format(
+        "buffer-assignment",
+        "BufferAssignment",
+        Role.ASSIGNMENT,
+        "-buffer-assignment.txt",
+        "buffer_assignment",
+        read_buffer_assignment,
+        pattern=_of_assignment("-buffer-assignment.txt"),
+        opening="BufferAssignment:",
+    ),
+    _format(
+        "buffer-assignment-values",
+        "Used values",
+        Role.ASSIGNMENT,
+        "-buffer-assignment-values.txt",
+        "used_values",
+        read_used_values,
+        pattern=_of_assignment("-buffer-assignment-values.txt"),
+        # This line precedes `Used values:` in every version.
+        opening="Total bytes used: ",
+    ),
+    _format(
+        "live-range",
+        "HloLiveRange",
+        Role.ASSIGNMENT,
+        "-live-range.txt",
+        "live_range",
+        read_live_range,
+        pattern=_of_assignment("-live-range.txt"),
+        opening="HloLiveRange (max ",
+    ),
+    _format(
+        "hlo",
+        "HloModule",
+        Role.PROGRAM,
+        "after_optimizations.txt",
+        "hlo",
+        read_hlo_text,
+        pattern=re.compile(rf"^(?P<stem>.*?)\.?{_TARGET}after_optimizations\.txt$"),
+        opening="HloModule ",
+    ),
+    # XLA leaves this text only where it ran out of memory after buffer assignment. The text is
+    # the same as the HLO text beside it, and stands in for it where that is missing.
+    _format(
+        "oom-hlo",
+        "HloModule",
+        Role.PROGRAM,
+        ".oom_intermediate_module.txt",
+        "hlo",
+        read_hlo_text,
+        pattern=_of_stem(".oom_intermediate_module.txt"),
+    ),
+    _format(
+        "memory-usage-report",
+        "memory usage report",
+        Role.REPORT,
+        "-memory-usage-report.txt",
+        "space_names",
+        read_usage_report,
+        pattern=_of_assignment("-memory-usage-report.txt"),
+        opening="Memory Space: ",
+    ),
+    _format("flagfile", "flags", Role.FLAGS, ".flagfile", "flags", read_flagfile),
+    _format("debug-options", "flags", Role.FLAGS, ".debug_options", "flags", read_debug_options),
+    _format(
+        "target-arguments", "target", Role.DEVICE, ".target_arguments.txt", "device",
+        read_tpu_target,
+    ),
+    _format(
+        "gpu-target-config", "target", Role.DEVICE, ".gpu_target_config.pbtxt", "device",
+        read_gpu_target,
+    ),
+)  # fmt: skip
+BY_NAME = {format_.name: format_ for format_ in FORMATS}
+
+
+def _named(name: str) -> Format:
+    return BY_NAME[name]
+
+
+OOM_HLO = BY_NAME["oom-hlo"]
+
+MAKES_A_DUMP = frozenset(f for f in FORMATS if f.role in (Role.ASSIGNMENT, Role.PROGRAM))
+IS_CONTENT = tuple(f for f in FORMATS if f.role not in (Role.FLAGS, Role.DEVICE))
+# Enough of a file to tell what it is.
+SNIFFED_BYTES = 64
+
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
-# A file that a user has renamed may be anything of these; what it holds tells.
+# A file that a user has renamed may be of any format; its first bytes tell.
 _MAYBE_TEXT = re.compile(r"^(?!module_\d+\.)[^.](?:[^.]*|.*\.(?:txt|hlo|log))$")
 
 
-class FileKind(NamedTuple):
-    """What a file's name says: the dump it belongs to, what it holds, for which target."""
+class NamedFile(NamedTuple):
+    """What a file's name says: the dump it belongs to, its format, for which target."""
 
     stem: str
-    kind: str
+    format: Format
     target: str | None
-
-
-@dataclass(frozen=True)
-class DumpName:
-    """What a dump's stem and target say."""
-
-    module_name: str
-    module_number: int | None
-    compiler: str | None
-    platform: str | None
 
 
 # Every night's files have the same names.
 @lru_cache(maxsize=10_000)
-def kind_of(name: str) -> FileKind | None:
-    """What a file is by its name (the last part of its path), None if it is not ours."""
+def by_name(name: str) -> NamedFile | None:
+    """What a file is by its name (the last part of its path), None if it is none of ours."""
     name = _COMPRESSED.sub("", name)
-    for pattern, known in ((_ASSIGNMENT, None), (_HLO, HLO), (_OOM, OOM_HLO)):
-        if match := pattern.match(name):
-            groups = match.groupdict()
-            return FileKind(groups["stem"], known or groups["kind"], groups.get("target"))
-    for ending, kind in _SETTINGS.items():
-        if name.endswith(ending) and name.startswith("module_"):
-            return FileKind(name.removesuffix(ending), kind, None)
+    for format_ in FORMATS:
+        if name.endswith(format_.ending) and (match := format_.pattern.match(name)):
+            return NamedFile(match["stem"], format_, match["target"] or None)
+    return None
+
+
+def by_content(beginning: bytes) -> Format | None:
+    """The format that a file's first bytes open, None if they open none."""
+    start = beginning.lstrip()
+    for format_ in FORMATS:
+        if format_.opening is not None and start.startswith(format_.opening.encode()):
+            return format_
     return None
 
 
 def may_be_renamed(name: str) -> bool:
-    """Whether a file that `kind_of` does not know is worth a look at its first bytes."""
+    """Whether a file that `by_name` does not know is worth a look at its first bytes."""
     return _MAYBE_TEXT.match(_COMPRESSED.sub("", name)) is not None
 
 
-def parse_stem(stem: str, target: str | None) -> DumpName:
-    """Take a dump's stem apart: `module_0000.jit_train_step.cl_933746096`."""
-    match = _XLA_MODULE.match(stem)
-    if match is None:
-        return DumpName(stem, None, None, _platform(target))
-    # XLA leaves the target out only for TPU.
-    return DumpName(
-        match["name"], int(match["number"]), match["compiler"], _platform(target) or "tpu"
-    )
+def sections(lines: Lines) -> dict[Format, Lines]:
+    """What a document of buffer assignment holds, in order. Raises DumpError."""
+    openings = {f: f.opening for f in FORMATS if f.opening is not None}
+    return split_sections(lines, openings)
 
 
-def _platform(target: str | None) -> str | None:
-    if target is None:
-        return None
-    return "cpu" if target == "cpu" else "gpu"
+def store_part(parts: Parts, format_: Format, part: Any) -> None:
+    """Put what the format's reader found to its place among the parts."""
+    setattr(parts, format_.part, part)

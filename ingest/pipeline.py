@@ -1,22 +1,23 @@
-"""Ingests one path as one run: find, read, write as it comes in."""
+"""Ingests one path as one run: find the programs, read them, write them as they come in."""
 
-import os
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
-from .read_dump import FAILED, OK, PARTIAL, DumpOutcome, FileOutcome
+from ..schema import arrow
+from ..schema.stores.base import Batch, Known, Store
+from .batches import Batches
+from .outcomes import FAILED, OK, PARTIAL
+from .read_program import ProgramOutcome
 from .sources.dump_folder import find_dumps, is_wanted
 from .sources.files import SourceFile, is_file, open_source, source_name
 from .sources.names import readable
-from .workers import Readers
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
+from .sources.program import Program
+from .workers import Workers
 
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?(?!\d)")
 
@@ -35,88 +36,147 @@ class Summary:
     problems: list[str] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Run:
+    """The run to ingest as.
+
+    run_at: when its programs were compiled, if the user says so; otherwise a date in the
+    name of the run or of the source, otherwise the time of the newest program.
+    """
+
+    run_id: str
+    source: str
+    tool_version: str
+    run_at: datetime | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
 def run_name(path: Path) -> str:
     """The run a path makes unless the user names it: its folder's or its file's name."""
     return source_name(path)
 
 
 def ingest(
-    warehouse: "Callable[[], sa.Engine]",
+    store: Store,
     path: Path,
     *,
     tool_version: str,
-    readers: Readers,
-    is_new: bool = False,
+    workers: Workers,
     run_id: str | None = None,
     run_at: datetime | None = None,
-    labels: dict[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Ingest the dumps under `path` (a folder, file or archive) as one run.
 
-    A dump whose content is in the warehouse already is pointed to, not stored again; one
-    that is there unchanged is left alone. Whatever is wrong with a file is recorded in
-    `dump_files` and in the summary's problems, and stops nothing else. `progress` is told
-    the bytes done and in all. A warehouse that `is_new` is opened while the dumps are read.
+    `progress` is told the bytes done and in all. What is wrong with a file is recorded in
+    `dump_files` and in the summary's problems, and stops nothing else. Raises WarehouseError.
     """
-    summary = Summary(run_id or run_name(path))
+    problems: list[str] = []
+    name = run_id or run_name(path)
     with ExitStack() as cleanup:
-        files = list(open_source(path, is_wanted, cleanup, summary.problems.append))
-        if not is_new:
-            files = list(_but_warehouse(files, warehouse()))
+        files = open_source(path, is_wanted, cleanup, problems.append)
         found = find_dumps(
-            files,
-            lambda file, why: summary.problems.append(f"{_shown(path, str(file.path))}: {why}"),
+            _but_warehouse(files, store),
+            lambda file, why: problems.append(f"{_shown(path, str(file.path))}: {why}"),
             named_file=is_file(path),
         )
         if not found:
-            if not summary.problems:
-                summary.problems.append(_nothing_found(path))
-            return summary
-        outcomes = readers.read(found, frozenset()) if is_new else None
-        # SQLAlchemy and DuckDB take as long to import as a large dump takes to read.
-        from .batches import Batches
-        from .write import write_run
+            return Summary(name, problems=problems or [_nothing_found(path)])
+        source = str(readable(PurePosixPath(path)))
+        run = Run(name, source, tool_version, run_at, labels or {})
+        summary = ingest_programs(
+            store, found, run, workers, progress, shown=lambda file: _shown(path, file)
+        )
+        summary.problems[:0] = problems
+        return summary
 
-        engine = warehouse()
-        newest = max(file.modified for dump in found for file in dump.files.values())
-        with engine.begin() as connection:
-            write_run(
-                connection,
-                summary.run_id,
-                run_at=run_at,
-                fallback_at=_date_in(summary.run_id)
-                or _date_in(path.name)
-                or datetime.fromtimestamp(newest, UTC),
-                source=str(readable(PurePosixPath(path))),
-                tool_version=tool_version,
-                labels=labels or {},
-            )
-        batches = Batches(engine, summary.run_id)
-        done, total = 0, sum(dump.size_bytes for dump in found)
-        for outcome in outcomes or readers.read(found, batches.complete):
-            _count(summary, path, outcome)
-            if not batches.add(outcome):
-                summary.unchanged += 1
-            done += outcome.dump.size_bytes
-            progress(done, total)
-        batches.write()
-        summary.new_modules = batches.new_modules
+
+def ingest_programs(
+    store: Store,
+    programs: Sequence[Program],
+    run: Run,
+    workers: Workers,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    shown: Callable[[str], str] = str,
+) -> Summary:
+    """Ingest programs, at least one, whatever their source, as one run.
+
+    A program whose module is stored already is pointed to, not stored again; one that is
+    there unchanged is left alone. `shown` says where a file of the source lies. Raises
+    WarehouseError.
+    """
+    summary = Summary(run.run_id)
+    if store.is_new:
+        # The store is made while the first programs are read.
+        outcomes = workers.read(programs, frozenset())
+        known = store.known(run.run_id)
+    else:
+        known = store.known(run.run_id)
+        outcomes = workers.read(programs, known.complete)
+    _write_run(store, run, known, max(program.modified for program in programs))
+    batches = Batches(store, run.run_id, known)
+    done, total = 0, sum(program.size_bytes for program in programs)
+    for outcome, occurrence in zip(outcomes, _occurrences(programs), strict=True):
+        _count(summary, outcome, shown)
+        summary.unchanged += not batches.add(outcome, occurrence)
+        done += outcome.size_bytes
+        progress(done, total)
+    batches.write()
+    summary.new_modules = batches.new_modules
     return summary
 
 
-def _but_warehouse(files: list[SourceFile], engine: "sa.Engine") -> Iterator[SourceFile]:
+def _write_run(store: Store, run: Run, known: Known, newest: float) -> None:
+    """Add the run, or, if it is there, set the `run_at` and labels that were given."""
+    row = dict(known.run) if known.run is not None else None
+    if row is None:
+        row = {
+            "run_id": run.run_id,
+            "run_at": run.run_at
+            or _date_in(run.run_id)
+            or _date_in(PurePosixPath(run.source).name)
+            or datetime.fromtimestamp(newest, UTC),
+            "ingested_at": datetime.now(UTC),
+            "source": run.source,
+            "tool_version": run.tool_version,
+        }
+    elif run.run_at is not None:
+        row["run_at"] = run.run_at
+    labels = {**known.labels, **run.labels}
+    if row == known.run and labels == known.labels:
+        return
+    label_rows = [
+        {"run_id": run.run_id, "key": key, "value": value} for key, value in labels.items()
+    ]
+    tables = {"runs": arrow.rows("runs", [row]), "run_labels": arrow.rows("run_labels", label_rows)}
+    store.write(Batch(tables, runs=[run.run_id] if known.run is not None else []))
+
+
+def _occurrences(programs: Sequence[Program]) -> Iterator[int]:
+    """Each program's number among those of its name and platform within its workload, from 1."""
+    seen: Counter[tuple[str, str, str | None]] = Counter()
+    for program in programs:
+        key = (program.key.workload, program.key.module_name, program.key.platform)
+        seen[key] += 1
+        yield seen[key]
+
+
+def _but_warehouse(files: Iterator[SourceFile], store: Store) -> Iterator[SourceFile]:
     """All files but the warehouse itself: to open and close it would let go of its lock."""
-    database = Path(engine.url.database or ":memory:")
-    own = database.stat() if database.exists() else None
     for file in files:
-        if own is None or not os.path.samestat(file.location.stat(), own):
+        try:
+            status = file.location.stat()
+        except OSError:  # The file is gone: reading it says so.
+            yield file
+            continue
+        if not store.owns(status):
             yield file
 
 
 def _nothing_found(path: Path) -> str:
     if is_file(path):
-        return f"{path}: this is no memory dump of XLA: give a dump folder, archive or dump file"
+        return f"{path}: this is not a memory dump of XLA: give a dump folder, archive or dump file"
     return (
         f"{path}: there are no memory dumps of XLA here: make some with "
         "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
@@ -126,24 +186,22 @@ def _nothing_found(path: Path) -> str:
 def _date_in(name: str) -> datetime | None:
     """The ISO date, with or without a time, in a name; in UTC."""
     for match in _ISO_DATE.finditer(name):
-        # What follows a date need be no time: 2026-10-01_8192.
+        # What follows a date need not be a time: 2026-10-01_8192.
         for text in (f"{match[1]}T{match[2]}", match[1]):
             with suppress(ValueError):
                 return datetime.fromisoformat(text).replace(tzinfo=UTC)
     return None
 
 
-def _count(summary: Summary, path: Path, outcome: DumpOutcome) -> None:
+def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str]) -> None:
     summary.dumps += 1
     summary.read_bytes += sum(file.bytes or 0 for file in outcome.files)
     summary.failed += outcome.status == FAILED
     summary.partial += outcome.status == PARTIAL
-    summary.problems += [_problem(path, file) for file in outcome.files if file.status != OK]
-
-
-def _problem(path: Path, file: FileOutcome) -> str:
-    where = _shown(path, file.path)
-    return f"{where if file.line is None else f'{where}:{file.line}'}: {file.message}"
+    for file in outcome.files:
+        if file.status != OK:
+            line = "" if file.line is None else f":{file.line}"
+            summary.problems.append(f"{shown(file.path)}{line}: {file.message}")
 
 
 def _shown(path: Path, file: str) -> str:

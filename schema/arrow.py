@@ -1,43 +1,49 @@
-"""The tables as Arrow knows them, derived from `tables.py`.
+"""The tables as Arrow knows them: readers, the model and the stores take their types from here.
 
-Readers, the model and the stores take their types from here.
+The columns come from `columns.json`, which is generated from `tables.py`: SQLAlchemy itself
+takes as long to import as a small night takes to read.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib import resources
 from typing import Any
 
 import pyarrow as pa
+
+# DuckDB's dictionary takes no text longer than this.
+SHORT_TEXT_BYTES = 4096
+
+_TYPES = {
+    "TEXT": pa.string(),
+    "BIGINT": pa.int64(),
+    "INTEGER": pa.int32(),
+    "BOOLEAN": pa.bool_(),
+    "DOUBLE": pa.float64(),
+    "DATETIME": pa.timestamp("us", tz="UTC"),
+    "ARRAY": pa.list_(pa.string()),
+}
+
+
+@cache
+def stored_columns() -> dict[str, dict[str, str]]:
+    """Each table's columns as they are stored, with their SQL types, in order."""
+    text = (resources.files(__package__) / "columns.json").read_text()
+    found: dict[str, dict[str, str]] = json.loads(text)
+    return found
 
 
 @cache
 def schema(table: str) -> pa.Schema:
     """The columns of a table as ingest fills them: `shape` is one text, however it is stored."""
-    # SQLAlchemy takes as long to import as a small night takes to read.
-    from sqlalchemy import BigInteger, Boolean, DateTime, Double, Integer, Text
-
-    from .tables import metadata
-
-    types = {
-        Text: pa.string(),
-        BigInteger: pa.int64(),
-        Integer: pa.int32(),
-        Boolean: pa.bool_(),
-        Double: pa.float64(),
-        DateTime: pa.timestamp("us", tz="UTC"),
-    }
-    return pa.schema(
-        [
-            (column.name, types[type(column.type)])
-            for column in metadata.tables[table].c
-            if not column.name.startswith("_")
-        ]
-    )
+    columns = stored_columns()[table].items()
+    return pa.schema([(name, _TYPES[type_]) for name, type_ in columns if name[0] != "_"])
 
 
 @cache
 def module_schema(table: str) -> pa.Schema:
-    """The columns of a table of modules without the module's id, which a store adds."""
+    """The columns of a table of modules without the module's id, which ingest adds last."""
     columns = schema(table)
     return columns.remove(columns.get_field_index("module_id"))
 

@@ -28,6 +28,6 @@ def series_id(workload: str, module_name: str, platform: str | None, number: int
 
 
 def _hash64(*texts: str) -> int:
-    """A hash of texts in 63 bits: not negative in a BIGINT, so never an option on a command line."""
+    """A hash of texts in 63 bits: a negative id would be an option on a command line."""
     content = "\0".join(texts).encode(errors="surrogateescape")
     return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1

@@ -28,6 +28,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from .arrow import SHORT_TEXT_BYTES
+
 metadata = MetaData()
 
 
@@ -44,10 +46,6 @@ def _required(name: str, type_: _Type, comment: str) -> Column[Any]:
 
 def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
     return Column(name, type_, comment=comment)
-
-
-# DuckDB's dictionary takes no text longer than this.
-SHORT_TEXT_BYTES = 4096
 
 
 def _shape(comment: str) -> list[Column[Any]]:

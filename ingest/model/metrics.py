@@ -5,6 +5,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.arrow import module_rows
 from .occupancy import Extents, Ints, accumulated, changes, occupied_changes
 
 Columns = dict[str, npt.NDArray[np.int64]]
@@ -42,37 +43,11 @@ def memory_tables(
         allocations = _temp_peaks(allocations, unions, len(schedule))
     tables = {
         "allocations": allocations,
-        "module_memory": pa.Table.from_pylist(rows, schema=_MODULE_MEMORY),
+        "module_memory": module_rows("module_memory", rows),
     }
     if steps:
         tables["occupancy"] = pa.concat_tables(steps)
     return tables
-
-
-_MODULE_MEMORY = pa.schema(
-    [
-        ("memory_space", pa.int32()),
-        *(
-            (f"{figure}_bytes", pa.int64())
-            for figure in (
-                "total",
-                "argument",
-                "output",
-                "alias",
-                "constant",
-                "thread_local",
-                "temp",
-                "peak",
-                "peak_live",
-                "fragmentation",
-                "padding",
-            )
-        ),
-        ("peak_time", pa.int32()),
-        ("peak_instruction_id", pa.int32()),
-        ("fragmentation", pa.float64()),
-    ]
-)
 
 
 def _allocation_figures(allocations: pa.Table) -> dict[str, object]:

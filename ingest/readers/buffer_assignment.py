@@ -1,12 +1,11 @@
 """Reader of `BufferAssignment:`: the allocations and the values in them."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..model.parts import BufferAssignment
 from .lines import LARGEST_SIZE, DumpError, Lines
 from .shapes import shape_columns
 
@@ -32,18 +31,6 @@ _VALUE = (
 )
 # Newest XLA lists values of another color a second time; they already stand above.
 _REUSED = (" reused by buffers of a different color:", "  value: ")
-
-
-@dataclass(frozen=True)
-class BufferAssignment:
-    """`allocations` as in the warehouse's table; `values` with the instruction's name.
-
-    values: value_id, instruction, shape_index, is_phi, memory_space, allocation_index,
-    offset_bytes, size_bytes, logical_bytes, shape, element_type; in the dump's order.
-    """
-
-    allocations: pa.Table
-    values: pa.Table
 
 
 def read_buffer_assignment(section: Lines) -> BufferAssignment:

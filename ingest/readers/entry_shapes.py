@@ -5,20 +5,9 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from ...schema.arrow import module_rows
 from .lines import LARGEST_SIZE, DumpError, excerpt
 from .shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
-
-_SCHEMA = pa.schema(
-    [
-        ("is_output", pa.bool_()),
-        ("parameter_number", pa.int32()),
-        ("shape_index", pa.string()),
-        ("shape", pa.string()),
-        ("element_type", pa.string()),
-        ("logical_bytes", pa.int64()),
-        ("padded_bytes", pa.int64()),
-    ]
-)
 
 
 def entry_shapes(signature: str) -> pa.Table:
@@ -39,7 +28,7 @@ def entry_shapes(signature: str) -> pa.Table:
         rows += _rows(parse_shape(result), None)
     except ValueError as error:
         raise DumpError(f"the entry computation's signature is wrong: {error}", 1) from None
-    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+    return module_rows("entry_shapes", rows)
 
 
 def _rows(shape: Shape, parameter_number: int | None) -> Iterator[dict[str, object]]:

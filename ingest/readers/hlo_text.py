@@ -2,12 +2,12 @@
 
 import re
 import string
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..model.parts import HloText
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
 from .lines import DumpError, Lines, Mask, Positions, as_numpy, excerpt, slices
@@ -33,25 +33,6 @@ for _ in range(8):
     _WITHIN = rf"(?:[^()]|\({_WITHIN}\))*"
 _OPERANDS = rf"^(?P<operands>{_WITHIN})\)"
 _NO_OPERANDS = ["parameter", "constant"]
-
-
-@dataclass(frozen=True)
-class HloText:
-    """A module's HLO text as columns, in the text's order.
-
-    header: columns of `modules`; computations: computation, is_entry; instructions: those
-    of `read_instructions`, and computation; operands: instruction,
-    operand_number, operand; calls: instruction, attribute, computation; stack_frames as in
-    the warehouse's table; entry_shapes likewise, None if the text has no signature.
-    """
-
-    header: dict[str, object]
-    computations: pa.Table
-    instructions: pa.Table
-    operands: pa.Table
-    calls: pa.Table
-    stack_frames: pa.Table
-    entry_shapes: pa.Table | None
 
 
 def read_hlo_text(lines: Lines) -> HloText:

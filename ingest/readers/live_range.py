@@ -1,11 +1,10 @@
 """Reader of `HloLiveRange`: the schedule, the life of each value, XLA's own peak."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..model.parts import LiveRange
 from .lines import LARGEST_SIZE, DumpError, Lines
 
 _HEADING = r"^HloLiveRange \(max (?P<schedule_length>\d+)\):$"
@@ -22,22 +21,6 @@ _PEAK = (
     r"(?: \(cumulative: \d+ bytes\))?$"
 )
 _UNBOUNDED = "  Peak memory could not be determined"
-
-
-@dataclass(frozen=True)
-class LiveRange:
-    """HloLiveRange as columns, instructions by name; all in the dump's order.
-
-    schedule: schedule_time, instruction; ranges: instruction, shape_index, start_time,
-    end_time; peak: rank, instruction, shape_index, size_bytes. `peak_time` is None where
-    XLA could not tell (unbounded dynamic shapes).
-    """
-
-    schedule_length: int
-    schedule: pa.Table
-    ranges: pa.Table
-    peak_time: int | None
-    peak: pa.Table
 
 
 def read_live_range(section: Lines) -> LiveRange:

@@ -1,6 +1,6 @@
 """Reader of `Total bytes used` and `Used values:`: where values stand and are used."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..model.parts import UsedValues
 from .buffer_assignment import VALUE_NAME, value_name_columns
 from .instructions import read_instructions, split_instructions
 from .lines import LARGEST_SIZE, DumpError, Lines, lines_of
@@ -23,29 +24,11 @@ _DEFINITION = " from instruction:"
 _GLUED = r"(<\d+ [^ >]+(?: \(phi\))? @\d+>)$"
 
 
-@dataclass(frozen=True)
-class UsedValues:
-    """`Used values` as columns, instructions by name; all in the dump's order.
-
-    values: value_id, instruction, shape_index, is_phi, memory_space;
-    positions: value_id, position_index, instruction, shape_index;
-    uses: value_id, use_index, instruction, operand_number, operand_shape_index;
-    definitions: what `read_instructions` says of each defining instruction, once; None if not
-    asked for.
-    """
-
-    total_bytes: int
-    values: pa.Table
-    positions: pa.Table
-    uses: pa.Table
-    definitions: pa.Table | None
-
-
-def read_used_values(section: Lines, *, definitions: bool) -> UsedValues:
+def read_used_values(section: Lines) -> UsedValues:
     """Read the part of a dump from `Total bytes used` through its used values.
 
-    The definitions make up nine tenths of the text and repeat the HLO text: they are kept
-    only if asked for. Raises DumpError.
+    The definitions make up nine tenths of the text and repeat the HLO text: `read_definitions`
+    reads them where that is missing. Raises DumpError.
     """
     total, body = _heading(section)
     is_value = body.starting("<")
@@ -89,10 +72,17 @@ def read_used_values(section: Lines, *, definitions: bool) -> UsedValues:
         values=value_columns,
         positions=_positions(items(is_positions)),
         uses=_uses(items(is_uses)),
-        definitions=_definitions(body, is_definition, value_columns["instruction"])
-        if definitions
-        else None,
     )
+
+
+def read_definitions(section: Lines, used: UsedValues) -> UsedValues:
+    """The same part with the definitions of its instructions. Raises DumpError."""
+    _, body = _heading(section)
+    if np.count_nonzero(body.starting("<")) != len(used.values):
+        body = _unglued(body)
+    is_definition = body.starting(_DEFINITION)
+    definitions = _definitions(body, is_definition, used.values["instruction"])
+    return replace(used, definitions=definitions)
 
 
 class _Items(NamedTuple):

@@ -1,48 +1,27 @@
-"""Finds the dumps among a path's files: which files belong to one module."""
+"""Dumps in a folder: which files belong to one program."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
-from .. import formats as kinds
-from ..readers import sections
+from .. import formats
+from ..formats import Format, NamedFile, Role
 from ..readers.lines import DumpError
+from .dumped_program import DumpedProgram
 from .files import SourceFile
+from .program import Key
 
-_KIND_OF_PART = {
-    sections.BUFFER_ASSIGNMENT: kinds.BUFFER_ASSIGNMENT,
-    sections.USED_VALUES: kinds.USED_VALUES,
-    sections.LIVE_RANGE: kinds.LIVE_RANGE,
-    sections.USAGE_REPORT: kinds.USAGE_REPORT,
-    sections.HLO: kinds.HLO,
-}
+_XLA_MODULE = re.compile(
+    r"^module_(?P<number>[0-9]{1,9})\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$"
+)
+_RENAMED_ENDINGS = (".gz", ".zst", ".txt", ".hlo", ".log")
 
-
-@dataclass
-class Dump:
-    """The files of one module as dumped: what its name says, and each file's kind."""
-
-    workload: str
-    stem: str
-    target: str | None = None
-    files: dict[str, SourceFile] = field(default_factory=dict)
-    name: kinds.DumpName = field(init=False)
-    occurrence: int = 1
-
-    @property
-    def oom(self) -> bool:
-        """XLA leaves this file only where it gave up after buffer assignment."""
-        return kinds.OOM_HLO in self.files
-
-    @property
-    def size_bytes(self) -> int:
-        """What its files take as they lie there, packed or not."""
-        return sum(file.size for file in self.files.values())
+_Files = dict[Format, SourceFile]
 
 
 def is_wanted(name: str) -> bool:
     """Whether a file of this name may be part of a dump."""
-    return kinds.kind_of(name) is not None or kinds.may_be_renamed(name)
+    return formats.by_name(name) is not None or formats.may_be_renamed(name)
 
 
 def find_dumps(
@@ -50,48 +29,67 @@ def find_dumps(
     refuse: Callable[[SourceFile, DumpError], None],
     *,
     named_file: bool = False,
-) -> list[Dump]:
-    """Group files to dumps, in the order of workload and module number.
+) -> list[DumpedProgram]:
+    """Group files to programs, in the order of workload and module number.
 
-    A file whose name says nothing is recognised by its first bytes; `named_file` says that
-    the user gave this very file, so that whatever its name it is looked at. What cannot be
-    looked at `refuse` is told.
+    A file whose name says nothing is recognised by its first bytes. `named_file` says that
+    the user gave this very file, which is looked at whatever its name. `refuse` is told what
+    cannot be looked at.
     """
-    dumps: dict[tuple[str, str, str | None], Dump] = {}
-    settings: dict[tuple[str, str], dict[str, SourceFile]] = defaultdict(dict)
+    dumps: dict[tuple[str, str, str | None], _Files] = defaultdict(dict)
+    settings: dict[tuple[str, str], _Files] = defaultdict(dict)
     for file in files:
-        known = kinds.kind_of(file.path.name)
+        try:
+            known = _format_of(file, named_file)
+        except DumpError as error:
+            refuse(file, error)
+            continue
         if known is None:
-            if not named_file and not kinds.may_be_renamed(file.path.name):
-                continue
-            try:
-                known = _recognised(file)
-            except DumpError as error:
-                refuse(file, error)
-                continue
-            if known is None:
-                continue
+            continue
         workload = file.path.parent.as_posix()
-        if known.kind in kinds.SETTINGS_KINDS:
-            # Their names do not tell the target: they are of every dump of the name.
-            settings[workload, known.stem].setdefault(known.kind, file)
+        if known.format.role in (Role.FLAGS, Role.DEVICE):
+            # Their names do not tell the target: they belong to every dump of the name.
+            settings[workload, known.stem].setdefault(known.format, file)
             continue
         key = (workload, known.stem, known.target)
-        there = dumps.setdefault(key, Dump(*key)).files.get(known.kind)
+        there = dumps[key].get(known.format)
         if there is not None and _plain_name(there) != _plain_name(file):
             # `a.txt` and `a.log` may both be HLO text: neither may hide the other.
             key = (workload, _plain_name(file), known.target)
         # Of a file that lies there plain and packed the plain one comes first.
-        dumps.setdefault(key, Dump(*key)).files.setdefault(known.kind, file)
-    found = [dump for dump in dumps.values() if not dump.files.keys().isdisjoint(kinds.MAIN_KINDS)]
-    for dump in found:
-        dump.files |= settings[dump.workload, dump.stem]
-        dump.name = kinds.parse_stem(dump.stem, dump.target)
+        dumps[key].setdefault(known.format, file)
+    found = [
+        DumpedProgram(parse_key(*key), held | settings[key[0], key[1]])
+        for key, held in dumps.items()
+        if not formats.MAKES_A_DUMP.isdisjoint(held)
+    ]
     found.sort(
-        key=lambda dump: (dump.workload, dump.name.module_number or 0, dump.stem, dump.target or "")
+        key=lambda program: (
+            program.key.workload,
+            program.key.number or 0,
+            program.key.name,
+            program.key.target or "",
+        )
     )
-    _count_occurrences(found)
     return found
+
+
+def parse_key(workload: str, stem: str, target: str | None) -> Key:
+    """Take a dump's stem apart: `module_0000.jit_train_step.cl_933746096`."""
+    platform = None if target is None else "cpu" if target == "cpu" else "gpu"
+    match = _XLA_MODULE.match(stem)
+    if match is None:
+        return Key(workload, stem, platform=platform, name=stem, target=target)
+    # XLA leaves the target out only for TPU.
+    return Key(
+        workload,
+        match["name"],
+        int(match["number"]),
+        platform or "tpu",
+        name=stem,
+        target=target,
+        compiler=match["compiler"],
+    )
 
 
 def _plain_name(file: SourceFile) -> str:
@@ -99,21 +97,15 @@ def _plain_name(file: SourceFile) -> str:
     return file.path.name.removesuffix(".gz").removesuffix(".zst")
 
 
-def _recognised(file: SourceFile) -> kinds.FileKind | None:
-    """What a file is by its first bytes. Raises DumpError."""
-    part = sections.sniff(file.read(sections.SNIFFED_BYTES))
-    if part is None:
+def _format_of(file: SourceFile, named_file: bool) -> NamedFile | None:
+    """What a file is, by its name or else its first bytes. Raises DumpError."""
+    name = file.path.name
+    known = formats.by_name(name)
+    if known is not None or not (named_file or formats.may_be_renamed(name)):
+        return known
+    found = formats.by_content(file.read(formats.SNIFFED_BYTES))
+    if found is None:
         return None
-    stem = file.path.name
-    for ending in (".gz", ".zst", ".txt", ".hlo", ".log"):
-        stem = stem.removesuffix(ending)
-    return kinds.FileKind(stem, _KIND_OF_PART[part], None)
-
-
-def _count_occurrences(dumps: list[Dump]) -> None:
-    """Number the modules of one name within a workload from 1, in dump order."""
-    seen: dict[tuple[str, str], int] = defaultdict(int)
-    for dump in dumps:
-        key = (dump.workload, dump.name.module_name)
-        seen[key] += 1
-        dump.occurrence = seen[key]
+    for ending in _RENAMED_ENDINGS:
+        name = name.removesuffix(ending)
+    return NamedFile(name, found, None)

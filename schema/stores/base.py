@@ -4,6 +4,7 @@ A store is the one place that knows where the rows lie. Ingest writes through it
 read through it, and the two know no more of it than this page.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -60,7 +61,13 @@ class Store(Protocol):
     memhouse.schema.errors.WarehouseError for what is wrong with the store.
     """
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What messages call the store."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was stored when the store was named: reading need not wait for it."""
 
     def known(self, run_id: str) -> Known:
         """What the store has of this run, and which modules and flag sets."""
@@ -80,8 +87,11 @@ class Store(Protocol):
         Raises memhouse.schema.errors.QueryError for what is wrong with the query.
         """
 
-    def owns(self, file_status: Any) -> bool:
-        """Whether a file, by its os.stat_result, is the store itself: no dump to ingest."""
+    def worked_out_history(self) -> pa.Table:
+        """What the rows of `history` must be."""
+
+    def owns(self, file_status: os.stat_result) -> bool:
+        """Whether a file, by its status, is a part of the store, and not a dump to ingest."""
 
     def close(self) -> None:
         """Let go of the store."""

@@ -2,16 +2,17 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from .. import history
+from .. import arrow, history
 from ..errors import QueryError, duckdb_says
 from . import duckdb_file
 from .base import Batch, Deleted, Known
@@ -27,18 +28,32 @@ def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "Du
     and WarehouseBusyError if another process has the warehouse open.
     """
     connection, name = duckdb_file.connect(db, create=create, read_only=read_only)
-    return DuckDBStore(connection, name, read_only=read_only)
+    return DuckDBStore(name, lambda: connection, read_only=read_only)
 
 
 class DuckDBStore:
-    """The tables in a DuckDB file; see `base.Store` for what each method promises."""
+    """The tables in a DuckDB file; see `base.Store` for what each method promises.
+
+    `connect` is called when the connection is first needed.
+    """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, name: str, *, read_only: bool = False
+        self,
+        name: str,
+        connect: Callable[[], duckdb.DuckDBPyConnection],
+        *,
+        read_only: bool = False,
+        is_new: bool = False,
     ) -> None:
-        self.connection = connection
         self.name = name
         self.read_only = read_only
+        self.is_new = is_new
+        self._connect = connect
+
+    @cached_property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """DuckDB's own connection."""
+        return self._connect()
 
     # -- Reading ---------------------------------------------------------------------------
 
@@ -81,7 +96,7 @@ class DuckDBStore:
     def runs_before(self, time: datetime) -> list[str]:
         """The runs that were compiled before a time."""
         query = "SELECT run_id FROM runs WHERE run_at < $1 ORDER BY run_at, run_id"
-        return [row[0] for row in self.connection.execute(query, [time]).fetchall()]
+        return [row[0] for row in self.connection.sql(query, params=[time]).fetchall()]
 
     def worked_out_history(self) -> pa.Table:
         """What the rows of `history` must be."""
@@ -136,7 +151,8 @@ class DuckDBStore:
 
     def close(self) -> None:
         """Let go of the file."""
-        self.connection.close()
+        if "connection" in vars(self):
+            self.connection.close()
 
     # -- Within ----------------------------------------------------------------------------
 
@@ -172,16 +188,15 @@ class DuckDBStore:
     def _tables_with(self, column: str) -> list[str]:
         query = """SELECT table_name FROM duckdb_columns() INNER JOIN duckdb_tables()
             USING (table_name) WHERE column_name = $1 ORDER BY table_name"""
-        return [row[0] for row in self.connection.execute(query, [column]).fetchall()]
+        return [row[0] for row in self.connection.sql(query, params=[column]).fetchall()]
 
     def _insert(self, name: str, rows: pa.Table) -> None:
-        from ..tables import SHORT_TEXT_BYTES, metadata
-
         columns = "*"
-        if "shape" in rows.column_names and "_long_shape" in metadata.tables[name].c:
+        if "shape" in rows.column_names and "_long_shape" in arrow.stored_columns()[name]:
+            is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
             columns = f"""* EXCLUDE shape,
-                CASE WHEN strlen(shape) <= {SHORT_TEXT_BYTES} THEN shape END AS _short_shape,
-                CASE WHEN strlen(shape) > {SHORT_TEXT_BYTES} THEN [shape] END AS _long_shape"""
+                CASE WHEN {is_short} THEN shape END AS _short_shape,
+                CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"""
         self.connection.register("incoming", rows)
         try:
             self.connection.execute(f'INSERT INTO "{name}" BY NAME SELECT {columns} FROM incoming')
@@ -199,12 +214,12 @@ class DuckDBStore:
             if name in tables
             for run in tables[name]["run_id"].unique().to_pylist()
         ]
-        latest = self.connection.execute(
+        latest = self.connection.sql(
             "SELECT run_id FROM runs ORDER BY run_at DESC, run_id DESC LIMIT 1"
-        ).fetchone()
-        if latest is None or not changed:
+        ).fetchall()
+        if not latest or not changed:
             return ()
-        return sorted(set(changed)) if set(changed) == {latest[0]} else (None,)
+        return sorted(set(changed)) if set(changed) == set(latest[0]) else (None,)
 
     def _refresh_history(self, run_id: str | None) -> None:
         """Work out the chains anew: of the groups with a dump in a run, or all."""
@@ -231,8 +246,8 @@ class DuckDBStore:
         """
         if duckdb_file.database_path(self.name) is None:
             return
-        setting = self.connection.execute("SELECT current_setting('memory_limit')").fetchone()
-        limit = str(setting[0] if setting else "")
+        setting = "SELECT current_setting('memory_limit')"
+        ((limit,),) = self.connection.sql(setting).fetchall()
         try:
             # A lower limit is the way to make DuckDB let go; what is in use stays.
             with suppress(duckdb.Error):

@@ -1,9 +1,12 @@
-"""The script that makes the tables of `tables.py`, for a schema version that is not released.
+"""What is generated from `tables.py`, so that no command needs SQLAlchemy to know the tables.
 
-`python -m memhouse.schema.ddl` prints it; `make schema` writes it to `upgrades/0001_first.sql`.
-A test holds that the upgrades, run in order, make just the tables of `tables.py`.
+`make schema` runs it. It writes `upgrades/0001_first.sql`, which makes the tables of a schema
+version that is not released yet, and `columns.json`, from which `arrow.py` has its types.
+A test holds both to `tables.py`.
 """
 
+import json
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,6 +14,8 @@ from sqlalchemy import Computed
 from sqlalchemy.ext.compiler import compiles
 
 from .tables import metadata
+
+_HERE = Path(__file__).parent
 
 
 @compiles(Computed, "duckdb")
@@ -29,10 +34,20 @@ def ddl() -> str:
         ),
     )
     metadata.create_all(engine, checkfirst=False)
-    lines = "\n".join(f"{statement};" for statement in statements).replace("\t", "    ")
-    lines = "\n".join(line.rstrip() for line in lines.splitlines())
+    script = "\n".join(f"{statement};" for statement in statements).replace("\t", "    ")
+    lines = "\n".join(line.rstrip() for line in script.splitlines())
     return f"-- The first schema. Generated from schema/tables.py by `make schema`.\n{lines}\n"
 
 
+def columns() -> str:
+    """Each table's columns with their SQL types, as JSON."""
+    found = {
+        table.name: {column.name: str(column.type) for column in table.c}
+        for table in metadata.tables.values()
+    }
+    return json.dumps(found, indent=1) + "\n"
+
+
 if __name__ == "__main__":
-    print(ddl(), end="")
+    (_HERE / "upgrades/0001_first.sql").write_text(ddl())
+    (_HERE / "columns.json").write_text(columns())

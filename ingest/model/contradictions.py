@@ -1,0 +1,131 @@
+"""What the parts of a dump say against each other, before figures are made of them."""
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .names import Names
+from .parts import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES, BufferAssignment, LiveRange, Parts
+
+
+class Contradiction(NamedTuple):
+    """What one part of a dump, by its name in `parts`, says against the others."""
+
+    part: str
+    message: str
+
+
+def contradictions(
+    parts: Parts, names: Names, ranges: pa.Table | None, lost: list[Contradiction]
+) -> list[Contradiction]:
+    """Everything that the parts say against each other.
+
+    ranges: the live ranges by value_id, as far as they found a value; lost: what is to be
+    said of those that found none.
+    """
+    found = _doubled(parts.doubled)
+    if parts.buffer_assignment is not None:
+        found += [
+            *_allocation_contradictions(parts, names),
+            *_misplaced(parts.buffer_assignment),
+            *lost,
+            *_lifeless(parts.buffer_assignment, ranges),
+            *_beyond_schedule(parts.live_range),
+        ]
+    return found
+
+
+def _doubled(doubled: list[str]) -> list[Contradiction]:
+    """A word about each part that stands in two files: they may be of two dumps."""
+    return [
+        Contradiction(part, f"{part} stands in two files: keep only this dump's")
+        for part in sorted(set(doubled))
+    ]
+
+
+def _allocation_contradictions(parts: Parts, names: Names) -> list[Contradiction]:
+    """What Used values says against BufferAssignment."""
+    assignment, used = parts.buffer_assignment, parts.used_values
+    if assignment is None or used is None:
+        return []
+    found = []
+    total = pc.sum(assignment.allocations["size_bytes"]).as_py()
+    if total != used.total_bytes:
+        found.append(
+            f"the allocations add up to {total} bytes, 'Total bytes used' says {used.total_bytes}"
+        )
+    ids, used_ids = assignment.values["value_id"], used.values["value_id"]
+    missing = pc.sum(pc.invert(pc.is_in(ids, value_set=used_ids.combine_chunks()))).as_py() or 0
+    extra = pc.sum(pc.invert(pc.is_in(used_ids, value_set=ids.combine_chunks()))).as_py() or 0
+    if missing:
+        found.append(f"{missing} values of BufferAssignment are not in Used values")
+    if extra:
+        found.append(f"{extra} values of Used values are not in BufferAssignment")
+    other = _otherwise_named(parts, names)
+    if other:
+        found.append(f"{other} values have another name or space than in BufferAssignment")
+    return [Contradiction(USED_VALUES, why) for why in found]
+
+
+def _otherwise_named(parts: Parts, names: Names) -> int:
+    """How many values both parts list under one number, but not as the same value."""
+    assert parts.buffer_assignment is not None
+    assert parts.used_values is not None
+    assigned = names.numbered(parts.buffer_assignment.values, "values")
+    used = names.numbered(parts.used_values.values, "used_values")
+    at = pc.index_in(assigned["value_id"], value_set=used["value_id"].combine_chunks())
+    differs = pa.scalar(False)
+    for column in ("instruction_id", "shape_index", "memory_space"):
+        differs = pc.or_(differs, pc.not_equal(assigned[column], used[column].take(at)))
+    return pc.sum(differs).as_py() or 0
+
+
+def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[Contradiction]:
+    """A word about values that share memory over time and have no live range.
+
+    Thread-local values have none, nor have some constants (`tpu/decode-v5e`, constant.200).
+    """
+    if ranges is None:
+        return []
+    allocations = assignment.allocations
+    temp = allocations["allocation_index"].filter(allocations["is_temp"]).combine_chunks()
+    values = assignment.values.filter(
+        pc.is_in(assignment.values["allocation_index"], value_set=temp)
+    )
+    lives = ranges["value_id"].combine_chunks()
+    lifeless = values.filter(pc.invert(pc.is_in(values["value_id"], value_set=lives)))
+    if not len(lifeless):
+        return []
+    first = f"{lifeless['instruction'][0]}{lifeless['shape_index'][0]}"
+    why = f"{len(lifeless)} values have no live range, the first is {first}"
+    return [Contradiction(LIVE_RANGE, why)]
+
+
+def _misplaced(assignment: BufferAssignment) -> list[Contradiction]:
+    """A word about values that do not lie within their allocation."""
+    values, allocations = assignment.values, assignment.allocations
+    at = pc.index_in(
+        values["allocation_index"], value_set=allocations["allocation_index"].combine_chunks()
+    )
+    end = pc.add(values["offset_bytes"], values["size_bytes"])
+    beyond = values.filter(pc.greater(end, allocations["size_bytes"].take(at)))
+    if not len(beyond):
+        return []
+    first = f"{beyond['instruction'][0]}{beyond['shape_index'][0]}"
+    why = f"{len(beyond)} values reach beyond their allocation, the first is {first}"
+    return [Contradiction(BUFFER_ASSIGNMENT, why)]
+
+
+def _beyond_schedule(live_range: LiveRange | None) -> list[Contradiction]:
+    """A word about lives that end after the program does."""
+    if live_range is None:
+        return []
+    beyond = live_range.ranges.filter(
+        pc.greater(live_range.ranges["end_time"], live_range.schedule_length)
+    )
+    if not len(beyond):
+        return []
+    first = f"{beyond['instruction'][0]}{beyond['shape_index'][0]}"
+    why = f"{len(beyond)} live ranges end after the schedule, the first is that of {first}"
+    return [Contradiction(LIVE_RANGE, why)]

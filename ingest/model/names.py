@@ -1,0 +1,54 @@
+"""The module's instruction names, and the numbers that stand for them."""
+
+import numpy as np
+import pyarrow as pa
+
+from .parts import Parts
+
+
+class Names:
+    """The module's instruction names, numbered in the order in which they are first seen.
+
+    Names are the same text in all of a module's files, so the number is the key by which
+    everything joins from here on.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        columns = _name_columns(parts)
+        chunks = [chunk for column in columns.values() for chunk in column.chunks]
+        # All columns at once: each name is looked up once.
+        encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
+        self.unique = encoded.dictionary
+        ends = np.cumsum([len(column) for column in columns.values()])
+        self.numbers = {
+            name: encoded.indices[end - len(column) : end]
+            for (name, column), end in zip(columns.items(), ends.tolist(), strict=True)
+        }
+
+    def numbered(self, table: pa.Table, column: str) -> pa.Table:
+        """The table with instruction_id in the place of the instruction's name."""
+        at = table.schema.get_field_index("instruction")
+        return table.set_column(at, "instruction_id", self.numbers[column])
+
+
+def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
+    """Every column of instruction names."""
+    hlo, used, assignment = parts.hlo, parts.used_values, parts.buffer_assignment
+    columns = {}
+    if hlo is not None:
+        # First, so that numbers follow the text's order: computation by computation.
+        columns["definitions"] = hlo.instructions["instruction"]
+        columns["operand"] = hlo.operands["operand"]
+        columns["operands"] = hlo.operands["instruction"]
+        columns["calls"] = hlo.calls["instruction"]
+    if parts.live_range is not None:
+        columns["schedule"] = parts.live_range.schedule["instruction"]
+    if used is not None:
+        columns["used_values"] = used.values["instruction"]
+        columns["positions"] = used.positions["instruction"]
+        columns["uses"] = used.uses["instruction"]
+    if assignment is not None:
+        columns["values"] = assignment.values["instruction"]
+    if parts.live_range is not None:
+        columns["ranges"] = parts.live_range.ranges["instruction"]
+    return columns

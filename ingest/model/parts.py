@@ -1,0 +1,105 @@
+"""What readers find of a program: the contract between `readers/` and the rest of the model.
+
+A part is a few Arrow tables. Its instructions go by their names, because names are the same
+in all of a module's files. What a source cannot say is None.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pyarrow as pa
+
+# Where figures come from. dumped: XLA's own buffer assignment and live ranges; derived: live
+# ranges worked out from the schedule; estimated: without a buffer assignment.
+Origin = Literal["dumped", "derived", "estimated"]
+
+# Parts by their names in messages.
+BUFFER_ASSIGNMENT = "BufferAssignment"
+USED_VALUES = "Used values"
+LIVE_RANGE = "HloLiveRange"
+
+
+@dataclass(frozen=True)
+class BufferAssignment:
+    """The allocations, and the values in them; both in the dump's order.
+
+    allocations: as in the warehouse's table; values: value_id, instruction, shape_index,
+    is_phi, memory_space, allocation_index, offset_bytes, size_bytes, logical_bytes, shape,
+    element_type.
+    """
+
+    allocations: pa.Table
+    values: pa.Table
+    origin: Origin = "dumped"
+
+
+@dataclass(frozen=True)
+class UsedValues:
+    """Where values stand and are used; all in the dump's order.
+
+    values: value_id, instruction, shape_index, is_phi, memory_space;
+    positions: value_id, position_index, instruction, shape_index;
+    uses: value_id, use_index, instruction, operand_number, operand_shape_index;
+    definitions: the columns of `HloText.instructions` of each defining instruction, once.
+    The definitions repeat the HLO text, so they are None where that is there.
+    """
+
+    total_bytes: int
+    values: pa.Table
+    positions: pa.Table
+    uses: pa.Table
+    definitions: pa.Table | None = None
+    origin: Origin = "dumped"
+
+
+@dataclass(frozen=True)
+class LiveRange:
+    """The schedule, the life of each value, and XLA's own peak; all in the dump's order.
+
+    schedule: schedule_time, instruction; ranges: instruction, shape_index, start_time,
+    end_time; peak: rank, instruction, shape_index, size_bytes. `peak_time` is None where
+    XLA could not tell (unbounded dynamic shapes).
+    """
+
+    schedule_length: int
+    schedule: pa.Table
+    ranges: pa.Table
+    peak_time: int | None
+    peak: pa.Table
+    origin: Origin = "dumped"
+
+
+@dataclass(frozen=True)
+class HloText:
+    """A module's HLO text, in the text's order.
+
+    header: columns of `modules`; computations: computation, is_entry; instructions:
+    instruction, opcode, shape, op_name, source_file, source_line, stack_frame_id,
+    custom_call_target, scoped_bytes, computation; operands: instruction, operand_number,
+    operand; calls: instruction, attribute, computation; stack_frames as in the warehouse's
+    table; entry_shapes likewise, None if the text has no signature.
+    """
+
+    header: dict[str, object]
+    computations: pa.Table
+    instructions: pa.Table
+    operands: pa.Table
+    calls: pa.Table
+    stack_frames: pa.Table
+    entry_shapes: pa.Table | None
+
+
+@dataclass
+class Parts:
+    """What was read of one program; a part that is missing or unreadable is None.
+
+    space_names: memory_space, space_name; doubled: the parts that stand in two files, by
+    their names above.
+    """
+
+    buffer_assignment: BufferAssignment | None = None
+    used_values: UsedValues | None = None
+    live_range: LiveRange | None = None
+    space_names: pa.Table | None = None
+    hlo: HloText | None = None
+    doubled: list[str] = field(default_factory=list)

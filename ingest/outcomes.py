@@ -1,0 +1,56 @@
+"""What became of a program's files, and the settings beside it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from .readers.lines import DumpError
+
+OK, PARTIAL, FAILED = "ok", "partial", "failed"
+# Of a file only: read, but at odds with another part; not there although its dump needs it.
+CONTRADICTS, MISSING = "contradicts", "missing"
+
+
+@dataclass
+class FileOutcome:
+    """What became of a file: `row()` is its row of `dump_files` without the dump_id.
+
+    holds: the parts that the file has, by their names in messages.
+    """
+
+    path: str
+    kind: str
+    bytes: int | None = None
+    sha256: str | None = None
+    status: str = OK
+    line: int | None = None
+    message: str | None = None
+    holds: tuple[str, ...] = ()
+
+    def row(self) -> dict[str, object]:
+        """The columns of `dump_files`."""
+        return {name: value for name, value in vars(self).items() if name != "holds"}
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """Record a DumpError as the file's failure, and go on."""
+        try:
+            yield
+        except DumpError as error:
+            self.status, self.line, self.message = FAILED, error.line, str(error)
+
+    def contradict(self, message: str) -> None:
+        """Record that what the file holds is at odds with another part."""
+        self.status = CONTRADICTS
+        self.message = message if self.message is None else f"{self.message}; {message}"
+
+
+@dataclass
+class Settings:
+    """The compiler's settings beside a dump; `flags` is None if none were dumped.
+
+    device: device_kind, device_memory_bytes and topology as in `dumps`, as far as they are said.
+    """
+
+    flags: dict[str, str] | None = None
+    device: dict[str, object] = field(default_factory=dict)

@@ -1,0 +1,211 @@
+"""A program as XLA dumped it: a handful of files, each of one format."""
+
+import hashlib
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import PurePosixPath
+
+from ...schema import ids
+from .. import formats
+from ..formats import BY_NAME, FORMATS, Format, Role
+from ..model.parts import Parts, UsedValues
+from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
+from ..readers.hlo_text import header_name
+from ..readers.lines import DumpError, Lines, check_end, excerpt, split_lines, whole_lines
+from ..readers.used_values import read_definitions
+from .files import SourceFile
+from .program import Identified, Key
+
+_FIRST = BY_NAME["buffer-assignment"]
+_USED_VALUES = BY_NAME["buffer-assignment-values"]
+
+_Texts = dict[Format, bytes]
+_Outcomes = dict[Format, FileOutcome]
+
+
+@dataclass(frozen=True)
+class DumpedProgram:
+    """The files of one program, by format; see `program.Program`."""
+
+    key: Key
+    files: Mapping[Format, SourceFile]
+
+    @property
+    def oom(self) -> bool:
+        """XLA leaves this file only where it gave up after buffer assignment."""
+        return formats.OOM_HLO in self.files
+
+    @property
+    def size_bytes(self) -> int:
+        """What its files take as they lie there, packed or not."""
+        return sum(file.size for file in self.files.values())
+
+    @property
+    def modified(self) -> float:
+        """When the newest of its files was written."""
+        return max(file.modified for file in self.files.values())
+
+    def fingerprint(self) -> Identified:
+        """Read and hash the files; read the settings, which are no part of the module."""
+        outcomes: _Outcomes = {}
+        texts: _Texts = {}
+        for format_ in FORMATS:
+            if format_ not in self.files:
+                continue
+            file = self.files[format_]
+            outcome = outcomes[format_] = FileOutcome(file.path.as_posix(), format_.name)
+            with outcome.recording():
+                texts[format_] = file.read()
+                outcome.bytes = len(texts[format_])
+                outcome.sha256 = hashlib.sha256(texts[format_]).hexdigest()
+        settings = _read_settings(texts, outcomes)
+        name = self._module_name(texts)
+        module_id = ids.module_id(name, _contents(outcomes))
+        content = {format_: text for format_, text in texts.items() if format_ in _CONTENT}
+        return Identified(module_id, name, list(outcomes.values()), settings, content)
+
+    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+        """Read each file as far as it can be read; HLO text in a thread of its own if `beside`."""
+        texts: _Texts = identified.content
+        outcomes = {BY_NAME[file.kind]: file for file in identified.files}
+        parts = Parts()
+        documents: dict[Format, Lines] = {}
+        with ThreadPoolExecutor(1) as thread:
+            # HLO text is half of the work, and Arrow and numpy work without Python's lock.
+            hlo = thread.submit(_read_hlo, texts, outcomes, parts) if beside else None
+            if hlo is None:
+                _read_hlo(texts, outcomes, parts)
+            for format_ in FORMATS:
+                if format_.role is Role.ASSIGNMENT and format_ in texts:
+                    with outcomes[format_].recording():
+                        _read_document(format_, texts[format_], outcomes[format_], parts, documents)
+                elif format_.role is Role.REPORT and format_ in texts:
+                    _read_whole(format_, texts[format_], outcomes[format_], parts)
+            if hlo is not None:
+                hlo.result()
+        if parts.hlo is None and parts.used_values is not None:
+            _add_definitions(parts, parts.used_values, documents[_USED_VALUES], outcomes)
+        readable = {f for f, file in outcomes.items() if file.status in (OK, PARTIAL)}
+        if readable.isdisjoint(formats.MAKES_A_DUMP):
+            return None
+        if any(format_.role is Role.ASSIGNMENT for format_ in outcomes):
+            held = {part for file in identified.files for part in file.holds}
+            # HLO text alone is a whole dump; a buffer assignment is whole with all its parts.
+            identified.files += [
+                self._missing(format_)
+                for format_ in FORMATS
+                if format_.role is Role.ASSIGNMENT
+                and format_ not in outcomes
+                and format_.title not in held
+            ]
+        return parts
+
+    def _module_name(self, texts: _Texts) -> str:
+        """The name in the files' names; of renamed files, the name in the HLO text."""
+        if self.key.number is None:
+            for format_ in FORMATS:
+                if format_.role is Role.PROGRAM and format_ in texts:
+                    first_line = texts[format_][:1000].decode(errors="replace")
+                    if name := header_name(first_line):
+                        return name
+        return self.key.module_name
+
+    def _missing(self, format_: Format) -> FileOutcome:
+        path = PurePosixPath(self.key.workload) / f"{self.key.name}.*{format_.ending}"
+        message = f"{format_.title} is missing: dump the program again, keep all its files"
+        return FileOutcome(path.as_posix(), format_.name, status=MISSING, message=message)
+
+
+_CONTENT = frozenset(formats.IS_CONTENT)
+
+
+def _contents(outcomes: _Outcomes) -> list[tuple[str, str | None]]:
+    """What a module's id is the hash of: the files that hold it, wherever they lie."""
+    held = [format_ for format_ in formats.IS_CONTENT if format_ in outcomes]
+    if formats.OOM_HLO in held and BY_NAME["hlo"] in held:
+        held.remove(formats.OOM_HLO)
+    return [(format_.name, outcomes[format_].sha256) for format_ in held]
+
+
+def _read_settings(texts: _Texts, outcomes: _Outcomes) -> Settings:
+    """The compiler's flags and the device, from the files that say them."""
+    settings = Settings()
+    for format_, text in texts.items():
+        with outcomes[format_].recording():
+            if format_.role is Role.FLAGS:
+                settings.flags = (settings.flags or {}) | _read_flags(format_, text)
+            elif format_.role is Role.DEVICE:
+                settings.device |= format_.read(whole_lines(text))
+    return settings
+
+
+@lru_cache(maxsize=16)
+def _read_flags(format_: Format, text: bytes) -> dict[str, str]:
+    """A file's flags; libtpu writes the same 1,300 of them beside each module of a night."""
+    flags: dict[str, str] = format_.read(whole_lines(text))
+    return flags
+
+
+def _read_hlo(texts: _Texts, outcomes: _Outcomes, parts: Parts) -> None:
+    """Read the program's text: the first of the formats that hold one."""
+    for format_ in FORMATS:
+        if format_.role is Role.PROGRAM and format_ in texts:
+            _read_whole(format_, texts[format_], outcomes[format_], parts)
+            return
+
+
+def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
+    """Read a file that holds one part."""
+    with outcome.recording():
+        formats.store_part(parts, format_, format_.read(whole_lines(text)))
+
+
+def _read_document(
+    format_: Format, text: bytes, outcome: FileOutcome, parts: Parts, documents: dict[Format, Lines]
+) -> None:
+    """Read every section of a file; a section is taken whole or not at all.
+
+    `documents` gets the lines of each section. Raises DumpError.
+    """
+    lines = split_lines(text)
+    found = formats.sections(lines)
+    if format_ not in found:
+        raise DumpError(f"not a dump of {format_}: it starts with {excerpt(lines.first())}", line=1)
+    for section, part in found.items():
+        # The first file of older dumps holds all parts; the others hold no more than their own.
+        if section != format_ and format_ != _FIRST:
+            raise DumpError(
+                f"expected {format_} alone, found {section}: it is another dump's file",
+                int(part.numbers[0]),
+            )
+    errors = []
+    for section, part in found.items():
+        outcome.holds = (*outcome.holds, section.title)
+        if section in documents:
+            parts.doubled.append(section.title)
+        documents[section] = part
+        try:
+            if part.numbers[-1] == lines.numbers[-1]:
+                check_end(text)
+            if section.role is Role.ASSIGNMENT:
+                formats.store_part(parts, section, section.read(part))
+        except DumpError as error:
+            errors.append(error)
+    if errors:
+        outcome.status = FAILED if len(errors) == len(found) else PARTIAL
+        outcome.line, outcome.message = errors[0].line, str(errors[0])
+
+
+def _add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: _Outcomes) -> None:
+    """Read the definitions that Used values repeat: without HLO text they say what it would."""
+    outcome = next(file for file in outcomes.values() if _USED_VALUES.title in file.holds)
+    try:
+        parts.used_values = read_definitions(section, used)
+    except DumpError as error:
+        parts.used_values = None
+        if outcome.status == OK:
+            alone = len(outcome.holds) == 1
+            outcome.status = FAILED if alone else PARTIAL
+            outcome.line, outcome.message = error.line, str(error)
