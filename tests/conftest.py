@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from memhouse.cli.warehouse import reading
-from memhouse.schema.stores.duckdb import driver
-
 from .support.dumps import RUNS
-from .support.warehouse import fill
+from .support.warehouse import fill, reading
 
 
 @pytest.fixture(scope="session")
@@ -26,8 +23,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def warehouse(filled: Path) -> Iterator[Any]:
     """The same, open for reading: DuckDB's connection."""
-    with reading(str(filled)) as connection:
-        yield driver(connection)
+    with reading(filled) as store:
+        yield store.connection
 
 
 @pytest.fixture

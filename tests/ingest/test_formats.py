@@ -1,12 +1,14 @@
 """File names: what they say a file holds, and which are passed over unopened."""
 
 import os
+import pickle
 
 import pytest
 
-from memhouse.ingest.formats import DumpName, FileKind, kind_of, may_be_renamed, parse_stem
-from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
+from memhouse.ingest.formats import BY_NAME, by_content, by_name, may_be_renamed
+from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted, parse_key
 from memhouse.ingest.sources.files import SourceFile
+from memhouse.ingest.sources.program import Key
 
 from ..support.dumps import DUMPS, copy_dump
 from ..support.warehouse import fill, rows
@@ -17,77 +19,81 @@ from ..support.warehouse import fill, rows
     [
         (
             "module_0000.jit_train_step.cl_933746096.after_optimizations-buffer-assignment.txt",
-            FileKind("module_0000.jit_train_step.cl_933746096", "buffer-assignment", None),
+            ("module_0000.jit_train_step.cl_933746096", "buffer-assignment", None),
         ),
         (
             "module_0001.jit_f.sm_9.0a_gpu_after_optimizations-buffer-assignment-values.txt",
-            FileKind("module_0001.jit_f", "buffer-assignment-values", "sm_9.0a_gpu"),
+            ("module_0001.jit_f", "buffer-assignment-values", "sm_9.0a_gpu"),
         ),
         (
             "module_0001.jit_f.sm_80_gpu_after_optimizations-live-range.txt.gz",
-            FileKind("module_0001.jit_f", "live-range", "sm_80_gpu"),
+            ("module_0001.jit_f", "live-range", "sm_80_gpu"),
         ),
         (
             "module_0001.jit_f.gfx942_gpu_after_optimizations.txt",
-            FileKind("module_0001.jit_f", "hlo", "gfx942_gpu"),
+            ("module_0001.jit_f", "hlo", "gfx942_gpu"),
         ),
         (
             "module_0001.jit_f.gpu_after_optimizations.txt",
-            FileKind("module_0001.jit_f", "hlo", "gpu"),
+            ("module_0001.jit_f", "hlo", "gpu"),
         ),
         (
             "module_0018.jit_mixed.cpu_after_optimizations-memory-usage-report.txt.zst",
-            FileKind("module_0018.jit_mixed", "memory-usage-report", "cpu"),
+            ("module_0018.jit_mixed", "memory-usage-report", "cpu"),
         ),
         (
             "module_0018.jit_mixed.cpu_after_optimizations.txt",
-            FileKind("module_0018.jit_mixed", "hlo", "cpu"),
+            ("module_0018.jit_mixed", "hlo", "cpu"),
         ),
         (
             "module_0000.jit_f.cl_12.oom_intermediate_module.txt.gz",
-            FileKind("module_0000.jit_f.cl_12", "oom-hlo", None),
+            ("module_0000.jit_f.cl_12", "oom-hlo", None),
         ),
-        ("module_0018.jit_f.debug_options", FileKind("module_0018.jit_f", "debug-options", None)),
-        ("module_0000.f.cl_12.flagfile.gz", FileKind("module_0000.f.cl_12", "flagfile", None)),
+        ("module_0018.jit_f.debug_options", ("module_0018.jit_f", "debug-options", None)),
+        ("module_0000.f.cl_12.flagfile.gz", ("module_0000.f.cl_12", "flagfile", None)),
         (
             "module_0000.f.cl_12.target_arguments.txt",
-            FileKind("module_0000.f.cl_12", "target-arguments", None),
+            ("module_0000.f.cl_12", "target-arguments", None),
         ),
         (
             "module_0001.f.gpu_target_config.pbtxt",
-            FileKind("module_0001.f", "gpu-target-config", None),
+            ("module_0001.f", "gpu-target-config", None),
         ),
         # Users rename files.
-        ("night-live-range.txt", FileKind("night", "live-range", None)),
-        ("resnet.cpu_after_optimizations.txt", FileKind("resnet", "hlo", "cpu")),
-        ("cpu_after_optimizations.txt", FileKind("", "hlo", "cpu")),
+        ("night-live-range.txt", ("night", "live-range", None)),
+        ("resnet.cpu_after_optimizations.txt", ("resnet", "hlo", "cpu")),
+        ("cpu_after_optimizations.txt", ("", "hlo", "cpu")),
     ],
 )
 def test_a_name_tells_what_the_file_holds(name, expected):
-    assert kind_of(name) == expected
+    stem, format_, target = by_name(name)
+    assert (stem, format_.name, target) == expected
     assert is_wanted(name)
 
 
 @pytest.mark.parametrize(
     ("stem", "target", "expected"),
     [
-        ("module_0000.jit_f.cl_933746096", None, DumpName("jit_f", 0, "933746096", "tpu")),
-        ("module_0012.jit_f", None, DumpName("jit_f", 12, None, "tpu")),
-        ("module_0012.jit_f", "cpu", DumpName("jit_f", 12, None, "cpu")),
-        ("module_0012.jit_f", "sm_9.0a_gpu", DumpName("jit_f", 12, None, "gpu")),
-        ("module_12345.jit_f", "gfx942_gpu", DumpName("jit_f", 12345, None, "gpu")),
+        ("module_0000.jit_f.cl_933746096", None, ("jit_f", 0, "933746096", "tpu")),
+        ("module_0012.jit_f", None, ("jit_f", 12, None, "tpu")),
+        ("module_0012.jit_f", "cpu", ("jit_f", 12, None, "cpu")),
+        ("module_0012.jit_f", "sm_9.0a_gpu", ("jit_f", 12, None, "gpu")),
+        ("module_12345.jit_f", "gfx942_gpu", ("jit_f", 12345, None, "gpu")),
         # The module's own name can hold dots, and look like the rest.
-        ("module_0003.model.v1.2", "cpu", DumpName("model.v1.2", 3, None, "cpu")),
-        ("module_0003.f.cl_1.g.cl_22", None, DumpName("f.cl_1.g", 3, "22", "tpu")),
-        ("module_0003.SyncTensorsGraph.42", None, DumpName("SyncTensorsGraph.42", 3, None, "tpu")),
-        ("module_0003.a-b__c.[]", "cpu", DumpName("a-b__c.[]", 3, None, "cpu")),
+        ("module_0003.model.v1.2", "cpu", ("model.v1.2", 3, None, "cpu")),
+        ("module_0003.f.cl_1.g.cl_22", None, ("f.cl_1.g", 3, "22", "tpu")),
+        ("module_0003.SyncTensorsGraph.42", None, ("SyncTensorsGraph.42", 3, None, "tpu")),
+        ("module_0003.a-b__c.[]", "cpu", ("a-b__c.[]", 3, None, "cpu")),
         # A renamed file does not tell its platform.
-        ("night", None, DumpName("night", None, None, None)),
-        ("night", "cpu", DumpName("night", None, None, "cpu")),
+        ("night", None, ("night", None, None, None)),
+        ("night", "cpu", ("night", None, None, "cpu")),
     ],
 )  # fmt: skip
 def test_a_stem_tells_the_module(stem, target, expected):
-    assert parse_stem(stem, target) == expected
+    name, number, compiler, platform = expected
+    assert parse_key("w", stem, target) == Key(
+        "w", name, number, platform, name=stem, target=target, compiler=compiler
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,7 @@ def test_a_stem_tells_the_module(stem, target, expected):
     ],
 )
 def test_a_name_that_is_not_ours_is_passed_over(name):
-    assert kind_of(name) is None
+    assert by_name(name) is None
     assert not may_be_renamed(name)
     assert not is_wanted(name)
 
@@ -119,7 +125,7 @@ def test_a_name_that_is_not_ours_is_passed_over(name):
     "name", ["night", "night.txt", "my.model.log", "f.hlo", "f.txt.gz", "f.gz"]
 )
 def test_a_renamed_file_is_worth_a_look(name):
-    assert kind_of(name) is None
+    assert by_name(name) is None
     assert may_be_renamed(name)
 
 
@@ -128,7 +134,7 @@ def test_every_sample_file_is_known():
         path.name
         for run in ("cpu", "gpu", "tpu")
         for path in (DUMPS / run).rglob("*.*")
-        if path.is_file() and kind_of(path.name) is None
+        if path.is_file() and by_name(path.name) is None
     }
     assert {name.split(".", 2)[-1] for name in unknown if name.startswith("module_")} == {
         "obj-file.wrapped_broadcast_kernel_module.o",
@@ -180,8 +186,8 @@ def test_files_of_one_module_make_one_dump(tmp_path):
         for path in folder.iterdir()
     ]
     (dump,) = find_dumps(files, pytest.fail)
-    assert (dump.workload, dump.stem) == (".", "module_0002.jit_broadcast_in_dim")
-    assert sorted(dump.files) == [
+    assert (dump.key.workload, dump.key.name) == (".", "module_0002.jit_broadcast_in_dim")
+    assert sorted(format_.name for format_ in dump.files) == [
         "buffer-assignment",
         "buffer-assignment-values",
         "hlo",
@@ -201,3 +207,21 @@ def test_two_targets_of_one_name_are_two_dumps(tmp_path, db):
         ("cpu", 148052),
         ("gpu", 104862044),
     ]
+
+
+def test_what_a_file_begins_with_tells_its_format():
+    assert by_content(b"\n HloModule jit_f, is_scheduled=true") is BY_NAME["hlo"]
+    assert by_content(b"Total bytes used: 12") is BY_NAME["buffer-assignment-values"]
+    assert by_content(b"#!/bin/sh") is None
+
+
+def test_a_format_is_the_same_in_another_process():
+    for format_ in BY_NAME.values():
+        assert pickle.loads(pickle.dumps(format_)) is format_
+
+
+def test_of_two_formats_one_file_name_fits_one_only():
+    for path in DUMPS.rglob("module_*"):
+        name = path.name.removesuffix(".gz")
+        fitting = [f.name for f in BY_NAME.values() if f.pattern.match(name)]
+        assert len(fitting) <= 1, name

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 import zstandard
 
-from memhouse.ingest import read_dump
+from memhouse.ingest.readers import live_range
 from memhouse.ingest.readers.lines import DumpError
 
 from ..support.command import run_memhouse
@@ -322,7 +322,7 @@ def test_what_a_later_version_can_read_is_added(tmp_path, db, monkeypatch):
 
     folder = copy_dump("seeds/002*", tmp_path / "night")
     with monkeypatch.context() as earlier:
-        earlier.setattr(read_dump, "read_live_range", cannot_read)
+        earlier.setattr(live_range, "_schedule", cannot_read)
         fill(db, folder)
     assert rows(db, "SELECT status FROM dumps") == [("partial",)]
     fill(db, folder)

@@ -13,7 +13,7 @@ import pytest
 
 import memhouse
 from memhouse.schema.errors import WarehouseBusyError
-from memhouse.schema.stores.duckdb import open_warehouse
+from memhouse.schema.stores.duckdb import open_store
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import DUMPS, copy_dump
@@ -220,6 +220,6 @@ def test_a_long_command_is_cut(seeds):
     ) as holder:
         holder.stdout.readline()
         with pytest.raises(WarehouseBusyError) as error:
-            open_warehouse(str(seeds))
+            open_store(str(seeds))
         let_go(holder)
     assert len(str(error.value)) < len(str(seeds)) + 160

@@ -6,9 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from memhouse.cli.warehouse import reading
 from memhouse.queries.verify import breaches, checks
-from memhouse.schema.stores.duckdb import driver
 
 from ..support.changed_numbers import KINDS
 from ..support.dumps import copy_dump
@@ -75,7 +73,7 @@ def noticed(night):
         WHERE dump_files.status <> 'ok'"""
     for workload, message in rows(db, query):
         found[workload].append(message)
-    with reading(str(db)) as connection:
+    with reading(db) as store:
         for check in checks():
             for breach in breaches(connection, check):
                 found[breach.module.split("/")[1]].append(f"{check.name}: {breach.breach}")
@@ -86,8 +84,8 @@ def noticed(night):
 def columns(night):
     """Every table by workload: its columns, each with its values in order."""
     db, _ = night
-    with reading(str(db)) as connection:
-        duck = driver(connection)
+    with reading(db) as store:
+        duck = store.connection
         names = [name for (name,) in duck.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
         found = defaultdict(dict)
         owners = "(SELECT workload, dump_id, module_id, flags_id FROM dumps)"

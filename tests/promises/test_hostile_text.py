@@ -12,35 +12,35 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from memhouse.cli.warehouse import reading
-from memhouse.ingest import formats as kinds
-from memhouse.ingest.read_dump import OK, read_dump
-from memhouse.ingest.sources.dump_folder import Dump
+from memhouse.ingest.formats import BY_NAME
+from memhouse.ingest.outcomes import OK
+from memhouse.ingest.read_program import read_program
+from memhouse.ingest.sources.dump_folder import parse_key
+from memhouse.ingest.sources.dumped_program import DumpedProgram
 from memhouse.ingest.sources.files import SourceFile
 from memhouse.queries.verify import breaches, checks
-from memhouse.schema.stores.duckdb import driver
 
 from ..support.dumps import content, copy_dump
 from ..support.mutations import damaged_dump, texts
-from ..support.warehouse import fill, rows
+from ..support.warehouse import fill, reading, rows
 
 INPUTS = int(os.environ.get("MEMHOUSE_FUZZ_INPUTS", "300"))
 BATCH = 50
 GOOD = "cpu/jax-0.10.2/module_0018*"
 ANY = "module_0000.jit_f.cpu_after_optimizations"
 ENDINGS = {
-    kinds.BUFFER_ASSIGNMENT: "-buffer-assignment.txt",
-    kinds.USED_VALUES: "-buffer-assignment-values.txt",
-    kinds.LIVE_RANGE: "-live-range.txt",
-    kinds.USAGE_REPORT: "-memory-usage-report.txt",
-    kinds.HLO: ".txt",
+    "buffer-assignment": "-buffer-assignment.txt",
+    "buffer-assignment-values": "-buffer-assignment-values.txt",
+    "live-range": "-live-range.txt",
+    "memory-usage-report": "-memory-usage-report.txt",
+    "hlo": ".txt",
 }
 
 
 def module_rows(db, workload):
     """Every row of the workload's module, by table."""
-    with reading(str(db)) as connection:
-        duck = driver(connection)
+    with reading(db) as store:
+        duck = store.connection
         tables = duck.sql(
             "SELECT table_name FROM duckdb_columns() WHERE column_name = 'module_id' "
             "AND table_name IN (SELECT table_name FROM duckdb_tables()) AND table_name <> 'dumps'"
@@ -77,7 +77,7 @@ def test_damage_is_named_and_stops_nothing(tmp_path, db, clean, batch):
     assert module_rows(db, "good") == clean, done
     assert_recorded(db, summary, done)
     assert_figures_are_sound(db, done)
-    with reading(str(db)) as connection:
+    with reading(db) as store:
         for check in checks():
             for breach in breaches(connection, check):
                 assert "night/good" not in breach.module, done
@@ -119,13 +119,12 @@ def assert_figures_are_sound(db, done):
 
 def dump_of(folder, files):
     """A dump of these texts by kind."""
-    dump = Dump("w", "module_0000.jit_f", "cpu")
-    dump.name = kinds.parse_stem(dump.stem, dump.target)
+    held = {}
     for kind, text in files.items():
         path = Path(folder) / (ANY + ENDINGS[kind])
         path.write_bytes(text)
-        dump.files[kind] = SourceFile(PurePosixPath(path.name), path, 0.0, len(text))
-    return dump
+        held[BY_NAME[kind]] = SourceFile(PurePosixPath(path.name), path, 0.0, len(text))
+    return DumpedProgram(parse_key("w", "module_0000.jit_f", "cpu"), held)
 
 
 @pytest.mark.parametrize("kind", ENDINGS)
@@ -141,7 +140,7 @@ def dump_of(folder, files):
 @example(text=b"BufferAssignment:\nallocation 0: size 0:\n value: <0 a @0> (size=0,offset=0): "
          + b"(" * 100_000 + b"\n")  # fmt: skip
 def test_any_text_is_read_or_refused(tmp_path, kind, text):
-    outcome = read_dump(dump_of(tmp_path, {kind: text}), set())
+    outcome = read_program(dump_of(tmp_path, {kind: text}), set())
     (found,) = (file for file in outcome.files if file.status != "missing")
     assert found.status == OK or found.message
     assert found.line is None or 1 <= found.line <= text.count(b"\n") + 1
@@ -164,7 +163,7 @@ def changed(kind, old, new, *gone):
     return files
 
 
-A, V, H = kinds.BUFFER_ASSIGNMENT, kinds.USED_VALUES, kinds.HLO
+A, V, H = "buffer-assignment", "buffer-assignment-values", "hlo"
 HUGE = b"9" * 30
 CRASHES = {
     "live ranges alone": lambda: without(A, V, H),
@@ -195,7 +194,7 @@ CRASHES = {
 
 @pytest.mark.parametrize("name", CRASHES)
 def test_a_crash_that_was_found_is_an_outcome(tmp_path, name):
-    outcome = read_dump(dump_of(tmp_path, CRASHES[name]()), set())
+    outcome = read_program(dump_of(tmp_path, CRASHES[name]()), set())
     assert outcome.status == "partial"
 
 
@@ -212,18 +211,18 @@ def test_partitions_over_32_bits_are_not_one(tmp_path):
     files = changed(
         H, b"HloModule jit_mixed, ", b"HloModule jit_mixed, num_partitions=9999999999, "
     )
-    assert read_dump(dump_of(tmp_path, files), set()).status == "partial"
+    assert read_program(dump_of(tmp_path, files), set()).status == "partial"
 
 
 def test_a_part_in_two_files_is_not_silently_one(tmp_path):
     files = parts() | {A: content("seeds/000*")}
-    (file,) = [f for f in read_dump(dump_of(tmp_path, files), set()).files if f.kind == V]
+    (file,) = [f for f in read_program(dump_of(tmp_path, files), set()).files if f.kind == V]
     assert (file.status, file.message.count("stands in two files")) == ("contradicts", 1)
 
 
 def test_a_whole_document_under_the_name_of_a_part_is_another_dumps(tmp_path):
     files = parts() | {V: content("seeds/000*")}
-    outcome = read_dump(dump_of(tmp_path, files), set())
+    outcome = read_program(dump_of(tmp_path, files), set())
     (file,) = [f for f in outcome.files if f.kind == V]
     assert (outcome.status, file.status) == ("partial", "failed")
     assert file.message.startswith("expected Used values alone, found BufferAssignment")

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ..cli.test_table import on_terminal
 from ..support.dumps import DUMPS, one_file
 from ..support.history import memhouse
 from ..support.warehouse import everything, fill, rows
-from ..cli.test_table import on_terminal
 
 # File names may hold anything but a slash and a zero byte.
 EVIL = [

@@ -3,12 +3,14 @@
 import duckdb
 import pytest
 
-from memhouse.schema.stores.duckdb import SCHEMA_VERSION, open_warehouse
+from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.stores.duckdb_file import schema_version
 
 from ..support.command import run_memhouse
 from ..support.upgrade_samples import DATA, SAMPLES, WAREHOUSES, unpack, write_sample
 from ..support.warehouse import everything, fill, rows
 
+SCHEMA_VERSION = schema_version()
 VERSIONS = sorted(WAREHOUSES.glob("v*.duckdb.zst"))
 MAKE = "`make warehouse-sample` writes it anew"
 
@@ -33,7 +35,7 @@ def fresh(tmp_path_factory):
 
 
 def upgrade(db):
-    open_warehouse(str(db)).dispose()
+    open_store(str(db)).close()
 
 
 def layout(db):
@@ -69,7 +71,7 @@ def test_opened_for_reading_it_answers_or_says_what_to_do(released):
 def test_opened_for_writing_it_is_upgraded(released, fresh):
     db, _ = released
     upgrade(db)
-    assert rows(db, "SELECT version_num FROM schema_version") == [(f"{SCHEMA_VERSION:04}",)]
+    assert rows(db, "SELECT version FROM schema_version") == [(SCHEMA_VERSION,)]
     assert layout(db) == layout(fresh), MAKE
     assert run_memhouse("verify", "--db", db).returncode == 0
 

@@ -3,8 +3,8 @@
 import gzip
 from pathlib import Path
 
+from memhouse.ingest.formats import BY_NAME, sections
 from memhouse.ingest.readers.lines import Lines, split_lines
-from memhouse.ingest.readers.sections import split_sections
 
 DATA = Path(__file__).parents[1] / "data"
 DUMPS = DATA / "dumps"
@@ -30,7 +30,7 @@ def lines(pattern: str) -> Lines:
 
 def section(pattern: str, part: str) -> Lines:
     """A part of that file: several share one in older dumps."""
-    return split_sections(lines(pattern))[part]
+    return sections(lines(pattern))[BY_NAME[part]]
 
 
 def copy_dump(pattern: str, folder: Path) -> Path:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import zstandard
 
-from memhouse.cli.warehouse import writing
 from memhouse.ingest.pipeline import ingest
-from memhouse.ingest.workers import Readers
-from memhouse.schema.stores.duckdb import SCHEMA_VERSION
-from memhouse.schema.tables import runs
+from memhouse.ingest.workers import Workers
+from memhouse.schema.stores.duckdb_file import schema_version
+
+from .warehouse import writing
 
 DATA = Path(__file__).parents[1] / "data"
 WAREHOUSES = DATA / "warehouses"
@@ -25,18 +25,17 @@ _TIME = datetime(2026, 10, 1, tzinfo=UTC)
 
 def write_sample(db: Path) -> None:
     """Make the sample warehouse of this version, the same whenever and wherever it is made."""
-    with writing(str(db)) as engine, Readers(1) as readers:
+    with writing(db) as store, Workers(1) as workers:
         for sample in SAMPLES:
             ingest(
-                lambda: engine,
+                store,
                 DATA / "dumps" / sample,
                 tool_version="sample",
-                readers=readers,
+                workers=workers,
                 run_at=_TIME,
                 labels={"branch": "main"},
             )
-        with engine.begin() as connection:
-            connection.execute(runs.update().values(ingested_at=_TIME, source="sample"))
+        store.connection.execute("UPDATE runs SET ingested_at = $1, source = 'sample'", [_TIME])
 
 
 def unpack(packed: Path, db: Path) -> None:
@@ -46,7 +45,7 @@ def unpack(packed: Path, db: Path) -> None:
 
 if __name__ == "__main__":
     WAREHOUSES.mkdir(exist_ok=True)
-    packed = WAREHOUSES / f"v{SCHEMA_VERSION}.duckdb.zst"
+    packed = WAREHOUSES / f"v{schema_version()}.duckdb.zst"
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder, "sample.duckdb")
         write_sample(db)

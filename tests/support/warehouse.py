@@ -1,33 +1,56 @@
 """Warehouses: filled from dumps, and read row by row."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memhouse.cli.warehouse import reading, writing
 from memhouse.ingest.pipeline import Summary, ingest
-from memhouse.ingest.workers import Readers
-from memhouse.schema.stores.duckdb import driver
+from memhouse.ingest.workers import Workers
+from memhouse.queries.catalogue import use_views
+from memhouse.schema.stores.duckdb import DuckDBStore, open_store
+
+
+@contextmanager
+def writing(db: Path) -> Iterator[DuckDBStore]:
+    """A warehouse to write to, made if it is not there."""
+    store = open_store(str(db), create=True)
+    try:
+        use_views(store)
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def reading(db: Path) -> Iterator[DuckDBStore]:
+    """A warehouse to read."""
+    store = open_store(str(db), read_only=True)
+    try:
+        use_views(store)
+        yield store
+    finally:
+        store.close()
 
 
 def fill(db: Path, *paths: Path, jobs: int = 1, **options: Any) -> list[Summary]:
     """Ingest the paths into a warehouse; what became of each."""
-    with writing(str(db)) as engine, Readers(jobs) as readers:
+    with writing(db) as store, Workers(jobs) as workers:
         return [
-            ingest(lambda: engine, path, tool_version="test", readers=readers, **options)
-            for path in paths
+            ingest(store, path, tool_version="test", workers=workers, **options) for path in paths
         ]
 
 
 def rows(db: Path, query: str) -> list[tuple[Any, ...]]:
     """The rows of a query on a warehouse."""
-    with reading(str(db)) as connection:
-        return driver(connection).sql(query).fetchall()
+    with reading(db) as store:
+        return list(store.connection.sql(query).fetchall())
 
 
 def everything(db: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, sorted."""
-    with reading(str(db)) as connection:
-        duck = driver(connection)
+    with reading(db) as store:
+        duck = store.connection
         names = duck.sql("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
         return {
             name: duck.sql(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall() for (name,) in names

@@ -4,7 +4,6 @@ import pytest
 
 from memhouse.ingest.readers.buffer_assignment import read_buffer_assignment
 from memhouse.ingest.readers.lines import DumpError, split_lines
-from memhouse.ingest.readers.sections import BUFFER_ASSIGNMENT
 
 from ...support.dumps import section
 
@@ -14,7 +13,7 @@ VALUE = " value: <1 add @0> (size=4,offset=0): f32[]\n"
 
 
 def read(pattern):
-    return read_buffer_assignment(section(pattern, BUFFER_ASSIGNMENT))
+    return read_buffer_assignment(section(pattern, "buffer-assignment"))
 
 
 def read_text(text):

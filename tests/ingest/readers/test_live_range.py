@@ -4,7 +4,6 @@ import pytest
 
 from memhouse.ingest.readers.lines import DumpError, split_lines
 from memhouse.ingest.readers.live_range import read_live_range
-from memhouse.ingest.readers.sections import LIVE_RANGE
 
 from ...support.dumps import section
 
@@ -23,7 +22,7 @@ HloLiveRange (max 2):
 
 
 def read(pattern):
-    return read_live_range(section(pattern, LIVE_RANGE))
+    return read_live_range(section(pattern, "live-range"))
 
 
 def read_text(text):

@@ -3,8 +3,7 @@
 import pytest
 
 from memhouse.ingest.readers.lines import DumpError, split_lines
-from memhouse.ingest.readers.sections import USED_VALUES
-from memhouse.ingest.readers.used_values import read_used_values
+from memhouse.ingest.readers.used_values import read_definitions, read_used_values
 
 from ...support.dumps import section
 
@@ -28,8 +27,14 @@ MIXED = "cpu/jax-0.10.2/module_0018*-values.txt"
 BROADCAST = "cpu/jax-0.10.2/module_0002*-values.txt"
 
 
-def read(pattern, definitions=True):
-    return read_used_values(section(pattern, USED_VALUES), definitions=definitions)
+def read(pattern):
+    return read_used_values(section(pattern, "buffer-assignment-values"))
+
+
+def definitions(pattern):
+    """The definitions that the sample repeats."""
+    lines = section(pattern, "buffer-assignment-values")
+    return read_definitions(lines, read_used_values(lines)).definitions
 
 
 def of_value(table, value_id):
@@ -54,7 +59,7 @@ def test_seed_000_has_glued_lines():
 
 
 def test_of_glued_lines_the_definition_stays_whole():
-    first, *_ = read("seeds/000*").definitions.to_pylist()
+    first, *_ = definitions("seeds/000*").to_pylist()
     assert (first["instruction"], first["opcode"], first["op_name"]) == (
         "Arg_1.2",
         "parameter",
@@ -64,18 +69,18 @@ def test_of_glued_lines_the_definition_stays_whole():
 
 
 def test_a_tuple_is_defined_once():
-    names = read("seeds/000*").definitions["instruction"].to_pylist()
+    names = definitions("seeds/000*")["instruction"].to_pylist()
     assert names.count("copy-start") == 1
     assert len(names) == len(set(names)) == 14
 
 
 def test_definitions_are_kept_only_if_asked_for():
-    assert read("seeds/000*", definitions=False).definitions is None
+    assert read("seeds/000*").definitions is None
 
 
 def test_a_definition_needs_no_space():
     # 2020: `from instruction:%x`.
-    first, *_ = read("seeds/004*").definitions.to_pylist()
+    first, *_ = definitions("seeds/004*").to_pylist()
     assert (first["instruction"], first["shape"]) == ("parameter.51", "f32[]")
 
 
@@ -96,7 +101,7 @@ def test_positions_and_uses_keep_their_order():
 
 def test_the_first_position_is_where_a_value_is_defined():
     for pattern in ("seeds/003*", "tpu/llama-v5e/*-values.txt*"):
-        used = read(pattern, definitions=False)
+        used = read(pattern)
         first = [row for row in used.positions.to_pylist() if row["position_index"] == 0]
         defined = used.values.select(["value_id", "instruction", "shape_index"]).to_pylist()
         assert [{k: row[k] for k in defined[0]} for row in first] == defined
@@ -119,7 +124,7 @@ def test_phi_values():
 
 
 def test_phi_values_of_a_tpu_train_step():
-    used = read("tpu/llama-v5e/*-values.txt*", definitions=False)
+    used = read("tpu/llama-v5e/*-values.txt*")
     assert used.total_bytes == 465105484
     assert of_value(used.positions, 2955) == [(0, "wide.param.42", "{}")]
     assert of_value(used.uses, 2955) == [(0, "get-tuple-element.1042", 0, "{}")]
@@ -129,7 +134,8 @@ def test_glued_phi_values():
     text = TEXT.replace("parameter(0)\n", "parameter(0)").replace(
         "<1 add @0>", "<1 add{0} (phi) @0>"
     )
-    used = read_used_values(split_lines(text.encode()), definitions=True)
+    lines = split_lines(text.encode())
+    used = read_definitions(lines, read_used_values(lines))
     assert used.values["is_phi"].to_pylist() == [False, True]
     assert used.definitions["instruction"][0].as_py() == "x"
 
@@ -154,5 +160,5 @@ def test_glued_phi_values():
 def test_what_is_wrong_is_refused_with_its_line(old, new, line, message):
     assert old in TEXT
     with pytest.raises(DumpError, match=message) as error:
-        read_used_values(split_lines(TEXT.replace(old, new).encode()), definitions=True)
+        read_used_values(split_lines(TEXT.replace(old, new).encode()))
     assert error.value.line == line
