@@ -201,10 +201,10 @@ class DuckDBStore:
         ]
         latest = self.connection.execute(
             "SELECT run_id FROM runs ORDER BY run_at DESC, run_id DESC LIMIT 1"
-        ).fetchone()
-        if latest is None or not changed:
+        ).fetchall()
+        if not latest or not changed:
             return ()
-        return sorted(set(changed)) if set(changed) == {latest[0]} else (None,)
+        return sorted(set(changed)) if set(changed) == set(latest[0]) else (None,)
 
     def _refresh_history(self, run_id: str | None) -> None:
         """Work out the chains anew: of the groups with a dump in a run, or all."""
@@ -231,8 +231,8 @@ class DuckDBStore:
         """
         if duckdb_file.database_path(self.name) is None:
             return
-        setting = self.connection.execute("SELECT current_setting('memory_limit')").fetchone()
-        limit = str(setting[0] if setting else "")
+        settings = self.connection.execute("SELECT current_setting('memory_limit')").fetchall()
+        limit = str(settings[0][0])
         try:
             # A lower limit is the way to make DuckDB let go; what is in use stays.
             with suppress(duckdb.Error):

@@ -117,7 +117,7 @@ def _prepare(
     newest = schema_version()
     version = _stored_version(connection)
     if version is None:
-        if connection.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchone() is not None:
+        if connection.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
             raise WarehouseError(
                 f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
             )
@@ -163,10 +163,11 @@ def _upgrades() -> list[tuple[int, str]]:
 
 def _stored_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     """The schema version of an open database, None if it is not a warehouse."""
+    # A result that is not fetched to its end keeps the connection from other work.
     known = connection.execute(
         "SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_version'"
-    ).fetchone()
-    if known is None:
+    ).fetchall()
+    if not known:
         return None
-    row = connection.execute("SELECT MAX(version) FROM schema_version").fetchone()
-    return int(row[0]) if row and row[0] is not None else 0
+    ((version,),) = connection.execute("SELECT MAX(version) FROM schema_version").fetchall()
+    return int(version) if version is not None else 0
