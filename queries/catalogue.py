@@ -1,39 +1,26 @@
-"""The canned views: a `.sql` file each, whose header says what it answers.
+"""The SQL of memhouse: canned views, statements and checks, a `.sql` file each.
 
-A header is the file's leading comment, in paragraphs: a line that says what the view
-answers; how to read it; and last a line `column: meaning` for each column, in order.
+A view's header is the file's leading comment, in paragraphs: a line that says what the view
+answers; how to read it; and last a line `column: meaning` for each column, in order. A file
+whose name starts with an underscore is a helper of other views and is not listed.
 """
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from graphlib import TopologicalSorter
 from importlib import resources
+from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-from ..schema.stores.duckdb import driver
-from ..schema.tables import view_set
+    from ..schema.stores.duckdb import DuckDBStore
 
-# Views in the order in which they are created: each uses only tables and views before it.
-# One whose name starts with an underscore is a helper of others, and not listed.
-_ORDER = (
-    "peaks",
-    "_buffers",
-    "peak_buffers",
-    "timeline",
-    "fragmentation",
-    "padding",
-    "memory_by_op",
-    "memory_by_source",
-    "memory_by_scope",
-    "long_lived",
-    "missed_donations",
-    "trends",
-    "regressions",
-    "runs_summary",
-)
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
+_REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 
 
 @dataclass(frozen=True)
@@ -47,21 +34,104 @@ class View:
     sql: str
 
 
+@dataclass(frozen=True)
+class Check:
+    """Something that must hold: the rows of `sql` are breaches, module_id and breach."""
+
+    name: str
+    holds: str
+    sql: str
+
+
 @cache
 def views() -> dict[str, View]:
-    """All canned views by name, in an order in which they can be created."""
-    folder = resources.files(__package__) / "views"
-    return {name: _parse(name, (folder / f"{name}.sql").read_text()) for name in _ORDER}
+    """All canned views by name: each uses only tables and views before it."""
+    parsed = {name: _parse(name, text) for name, text in _files("views").items()}
+    needs = {name: _used(view.sql, parsed) for name, view in parsed.items()}
+    return {name: parsed[name] for name in TopologicalSorter(needs).static_order()}
 
 
 def public_views() -> dict[str, View]:
-    """The canned views that are listed: all but the helpers."""
-    return {name: view for name, view in views().items() if not name.startswith("_")}
+    """The canned views that are listed, all but the helpers, by name."""
+    return {name: view for name, view in sorted(views().items()) if not name.startswith("_")}
 
 
-def command_query(name: str) -> str:
-    """The query behind a command, a file in `statements/`."""
+def statement(name: str) -> str:
+    """The statement behind a command or an analysis, a file in `statements/`."""
     return (resources.files(__package__) / "statements" / f"{name}.sql").read_text()
+
+
+@cache
+def checks() -> tuple[Check, ...]:
+    """All checks that are SQL, by name: the files in `checks/`, and the one of all keys."""
+    found = [Check(name, _first_line(text), text) for name, text in _files("checks").items()]
+    return tuple(sorted([*found, _keys_are_unique()], key=lambda check: check.name))
+
+
+HISTORY_IS_CURRENT = "history_is_current"
+HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out again."
+
+
+def history_breaches(store: "DuckDBStore") -> "pa.Table":
+    """Where the check `history_is_current` fails: columns module and breach.
+
+    The check is Python, because `schema/history.py` works the chains out.
+    """
+    import pyarrow as pa
+
+    must = {row["dump_id"]: row for row in store.worked_out_history().to_pylist()}
+    stored = {row["dump_id"]: row for row in store.rows("SELECT * FROM history").to_pylist()}
+    wrong: list[tuple[int, str]] = []
+    for dump_id in sorted(must.keys() | stored.keys()):
+        row, before = must.get(dump_id), stored.get(dump_id)
+        if row is None:
+            wrong.append((dump_id, "has a row in the history and is not a dump"))
+        elif before is None:
+            wrong.append((dump_id, "has no row in the history"))
+        else:
+            wrong += [
+                (dump_id, f"has the {name} {before[name]} in the history instead of {row[name]}")
+                for name in row
+                if before[name] != row[name]
+            ]
+    names = store.rows(statement("dump_names"), [[dump_id for dump_id, _ in wrong]]).to_pylist()
+    named = {row["dump_id"]: row["name"] for row in names}
+    return pa.table(
+        {
+            "module": [named.get(dump_id, "no module") for dump_id, _ in wrong],
+            "breach": [f"dump {dump_id} {what}" for dump_id, what in wrong],
+        },
+        schema=pa.schema([("module", pa.string()), ("breach", pa.string())]),
+    )
+
+
+def use_views(store: "DuckDBStore", *, read_only: bool) -> None:
+    """Give the warehouse the views of this memhouse version.
+
+    The views are stored with their comments. A warehouse that another version wrote and that
+    is open for reading gets temporary views instead, which hide the stored ones.
+    """
+    digest = hashlib.sha256("\n".join(view.sql for view in views().values()).encode()).hexdigest()
+    if digest in store.rows("SELECT digest FROM view_set")["digest"].to_pylist():
+        return
+    kind = "TEMPORARY VIEW" if read_only else "VIEW"
+    script = []
+    for view in views().values():
+        script.append(f"CREATE OR REPLACE {kind} {view.name} AS\n{view.sql}")
+        script += [] if read_only else _comments(view)
+    if not read_only:
+        script += ["DELETE FROM view_set", f"INSERT INTO view_set (digest) VALUES ('{digest}')"]
+    store.execute(";\n".join(script))
+
+
+def _files(folder: str) -> dict[str, str]:
+    """The texts of a folder's SQL files by name, in the names' order."""
+    files = (resources.files(__package__) / folder).iterdir()
+    return {
+        file.name.removesuffix(".sql"): file.read_text()
+        for file in sorted(files, key=lambda file: file.name)
+        if file.name.endswith(".sql")
+    }
 
 
 def _parse(name: str, text: str) -> View:
@@ -79,24 +149,38 @@ def _parse(name: str, text: str) -> View:
     return View(name, answers, prose, columns, "\n".join(lines[count:]).strip())
 
 
-def use_views(connection: sa.Connection, *, read_only: bool) -> None:
-    """Give the warehouse the views of this memhouse version.
+def _used(sql: str, views: Iterable[str]) -> list[str]:
+    """The views that a view reads."""
+    return sorted(set(_REFERENCE.findall(sql)) & set(views))
 
-    They are stored with their comments; where that cannot be, in a warehouse that another
-    version wrote and that is open for reading, they stand in for the stored ones.
-    """
-    digest = hashlib.sha256("\n".join(view.sql for view in views().values()).encode()).hexdigest()
-    if digest in connection.scalars(sa.select(view_set.c.digest)).all():
-        return
-    kind = "TEMPORARY VIEW" if read_only else "VIEW"
-    script = []
-    for view in views().values():
-        script.append(f"CREATE OR REPLACE {kind} {view.name} AS\n{view.sql}")
-        script += [] if read_only else _comments(view)
-    driver(connection).execute(";\n".join(script))
-    if not read_only:
-        connection.execute(view_set.delete())
-        connection.execute(view_set.insert(), {"digest": digest})
+
+def _first_line(text: str) -> str:
+    return text.splitlines()[0].removeprefix("--").strip()
+
+
+def _keys_are_unique() -> Check:
+    """The check of KEYS: they stand in `schema/tables.py` alone."""
+    # SQLAlchemy takes as long to import as a query takes.
+    from ..schema.tables import KEYS
+
+    sql = "\nUNION ALL\n".join(_repeated(table, key) for table, key in KEYS.items())
+    return Check("keys_are_unique", "Each key occurs once in its table.", sql)
+
+
+def _repeated(table: str, key: tuple[str, ...]) -> str:
+    named = [column for column in key if column != "module_id"] or list(key)
+    shown = " || ', ' || ".join(f"COALESCE(CAST({name} AS VARCHAR), 'null')" for name in named)
+    if "module_id" in key:
+        module, source = "module_id", f'"{table}"'
+    elif "dump_id" in key:
+        module = "ANY_VALUE(module_id)"
+        source = f'"{table}" LEFT JOIN (SELECT dump_id, module_id FROM dumps) USING (dump_id)'
+    else:
+        module, source = "NULL", f'"{table}"'
+    return (
+        f"SELECT {module} AS module_id, '{table} ' || {shown} || ' occurs twice' AS breach\n"
+        f"FROM {source} GROUP BY {', '.join(key)} HAVING COUNT(*) > 1"
+    )
 
 
 def _comments(view: View) -> list[str]:

@@ -1,85 +1,80 @@
--- Everything that takes memory of its own at some time: the rows `peak_buffers` picks from.
+-- Everything that takes memory of its own at some time.
 --
--- A row per allocation that is occupied throughout, shown by its largest value, and a row per
--- value in a temp allocation while it lives.
+-- A row per allocation that is occupied throughout, shown by the value that stands for it,
+-- and a row per value in a temp allocation.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
 -- allocation_index: the allocation, see `allocations`
--- category: argument, output (that is no argument), constant, temp or other
+-- category: argument, output (that is not an argument), constant, temp or other
 -- size_bytes: what the allocation or the value takes
 -- padding_bytes: what tiling adds to the value's logical size
--- offset_bytes: where in the allocation it starts
--- start_time: first time it is there
--- end_time: last time it is there
+-- offset_bytes: where in the allocation the buffer starts
+-- start_time: first time the buffer is there
+-- end_time: last time the buffer is there
 -- value_id: the value, see `values`
--- instruction_id: the instruction that defines it
--- shape_index: which part of its shape, `{}` for all of it
--- shape: its shape with layout
+-- shape_index: which part of the instruction's shape, `{}` for all of it
+-- shape: the value's shape with layout
+-- instruction: the instruction that defines the value
+-- opcode: its opcode
+-- op_name: the framework's name of the operation, or of the argument
+-- source_file: the Python file of the line that made the instruction
+-- source_line: that line
+-- stack_frame_id: the instruction's innermost Python frame, see `stack_frames`
 SELECT
-    module_id,
-    memory_space,
-    allocation_index,
-    category,
-    size_bytes,
-    padding_bytes,
+    allocations.module_id,
+    allocations.memory_space,
+    allocations.allocation_index,
+    CASE
+        WHEN allocations.is_parameter THEN 'argument'
+        WHEN allocations.maybe_live_out THEN 'output'
+        WHEN allocations.is_constant THEN 'constant'
+        ELSE 'other'
+    END AS category,
+    allocations.size_bytes,
+    stands.padding_bytes,
     0 AS offset_bytes,
     0 AS start_time,
-    schedule_length AS end_time,
-    value_id,
-    instruction_id,
-    shape_index,
-    value_shape AS shape
-FROM (
-    SELECT
-        allocations.module_id,
-        allocations.memory_space,
-        allocations.allocation_index,
-        allocations.size_bytes,
-        CASE
-            WHEN allocations.is_parameter THEN 'argument'
-            WHEN allocations.maybe_live_out THEN 'output'
-            WHEN allocations.is_constant THEN 'constant'
-            ELSE 'other'
-        END AS category,
-        modules.schedule_length,
-        "values".size_bytes - "values".logical_bytes AS padding_bytes,
-        "values".value_id,
-        "values".instruction_id,
-        "values".shape_index,
-        "values".shape AS value_shape,
-        ROW_NUMBER() OVER (
-            PARTITION BY allocations.module_id, allocations.allocation_index
-            ORDER BY "values".size_bytes DESC, "values".value_id
-        ) AS size_rank
-    FROM allocations
-    INNER JOIN modules ON modules.module_id = allocations.module_id
-    LEFT JOIN "values"
-        ON "values".module_id = allocations.module_id
-        AND "values".allocation_index = allocations.allocation_index
-    WHERE NOT allocations.is_temp AND NOT allocations.is_thread_local
-) AS throughout
-WHERE size_rank = 1
+    modules.schedule_length AS end_time,
+    stands.value_id,
+    stands.shape_index,
+    stands.shape,
+    stands.instruction,
+    stands.opcode,
+    stands.op_name,
+    stands.source_file,
+    stands.source_line,
+    stands.stack_frame_id
+FROM allocations
+INNER JOIN modules ON modules.module_id = allocations.module_id
+INNER JOIN _standing
+    ON _standing.module_id = allocations.module_id
+    AND _standing.allocation_index = allocations.allocation_index
+LEFT JOIN _values AS stands
+    ON stands.module_id = _standing.module_id
+    AND stands.value_id = _standing.value_id
 UNION ALL
 SELECT
     allocations.module_id,
     allocations.memory_space,
     allocations.allocation_index,
     'temp' AS category,
-    "values".size_bytes,
-    "values".size_bytes - "values".logical_bytes AS padding_bytes,
-    "values".offset_bytes,
-    live_ranges.start_time,
-    live_ranges.end_time,
-    "values".value_id,
-    "values".instruction_id,
-    "values".shape_index,
-    "values".shape
+    _values.size_bytes,
+    _values.padding_bytes,
+    _values.offset_bytes,
+    _values.start_time,
+    _values.end_time,
+    _values.value_id,
+    _values.shape_index,
+    _values.shape,
+    _values.instruction,
+    _values.opcode,
+    _values.op_name,
+    _values.source_file,
+    _values.source_line,
+    _values.stack_frame_id
 FROM allocations
-INNER JOIN "values"
-    ON "values".module_id = allocations.module_id
-    AND "values".allocation_index = allocations.allocation_index
-INNER JOIN live_ranges
-    ON live_ranges.module_id = "values".module_id
-    AND live_ranges.value_id = "values".value_id
-WHERE allocations.is_temp
+INNER JOIN _values
+    ON _values.module_id = allocations.module_id
+    AND _values.allocation_index = allocations.allocation_index
+WHERE allocations.is_temp AND _values.start_time IS NOT NULL

@@ -22,7 +22,7 @@
 -- source_file: the Python file of the line that made it
 -- source_line: that line
 WITH used AS (
-    -- Some uses stand in a loop's body before the value's life begins.
+    -- Some uses are in a loop's body, before the value's life begins.
     SELECT
         uses.module_id,
         uses.value_id,
@@ -54,51 +54,43 @@ idle AS (
 
 lives AS (
     SELECT
-        live_ranges.module_id,
-        live_ranges.value_id,
-        live_ranges.start_time,
-        live_ranges.end_time,
+        _values.*,
+        _values.end_time - _values.start_time + 1 AS life,
         GREATEST(
             COALESCE(idle.until_a_use, 0),
-            live_ranges.end_time - COALESCE(idle.last_time, live_ranges.start_time)
+            _values.end_time - COALESCE(idle.last_time, _values.start_time)
         ) AS idle_time
-    FROM live_ranges
+    FROM _values
+    INNER JOIN allocations
+        ON allocations.module_id = _values.module_id
+        AND allocations.allocation_index = _values.allocation_index
     LEFT JOIN idle
-        ON idle.module_id = live_ranges.module_id AND idle.value_id = live_ranges.value_id
+        ON idle.module_id = _values.module_id
+        AND idle.value_id = _values.value_id
+    WHERE allocations.is_temp AND _values.start_time IS NOT NULL
 )
 
 SELECT
-    "values".module_id,
-    "values".memory_space,
-    "values".value_id,
-    instructions.instruction,
-    "values".shape_index,
-    instructions.opcode,
-    "values".shape,
-    "values".size_bytes,
+    lives.module_id,
+    lives.memory_space,
+    lives.value_id,
+    lives.instruction,
+    lives.shape_index,
+    lives.opcode,
+    lives.shape,
+    lives.size_bytes,
     lives.start_time,
     lives.end_time,
-    lives.end_time - lives.start_time + 1 AS life,
-    "values".size_bytes * (lives.end_time - lives.start_time + 1) AS byte_steps,
+    lives.life,
+    lives.size_bytes * lives.life AS byte_steps,
     lives.idle_time,
-    "values".size_bytes * lives.idle_time AS idle_byte_steps,
-    COALESCE(
-        module_memory.peak_time BETWEEN lives.start_time AND lives.end_time, FALSE
-    ) AS is_live_at_peak,
-    instructions.op_name,
-    instructions.source_file,
-    instructions.source_line
-FROM "values"
-INNER JOIN allocations
-    ON allocations.module_id = "values".module_id
-    AND allocations.allocation_index = "values".allocation_index
-INNER JOIN lives
-    ON lives.module_id = "values".module_id
-    AND lives.value_id = "values".value_id
-INNER JOIN instructions
-    ON instructions.module_id = "values".module_id
-    AND instructions.instruction_id = "values".instruction_id
+    lives.size_bytes * lives.idle_time AS idle_byte_steps,
+    COALESCE(module_memory.peak_time BETWEEN lives.start_time AND lives.end_time, FALSE)
+        AS is_live_at_peak,
+    lives.op_name,
+    lives.source_file,
+    lives.source_line
+FROM lives
 LEFT JOIN module_memory
-    ON module_memory.module_id = "values".module_id
-    AND module_memory.memory_space = "values".memory_space
-WHERE allocations.is_temp
+    ON module_memory.module_id = lives.module_id
+    AND module_memory.memory_space = lives.memory_space

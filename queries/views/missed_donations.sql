@@ -12,7 +12,7 @@
 -- size_bytes: what donating it would save
 -- output_instruction: the instruction that computes the output
 -- output_allocation_index: the allocation that would not be needed
-WITH largest AS (
+WITH numbered AS (
     SELECT
         allocations.module_id,
         allocations.memory_space,
@@ -21,36 +21,23 @@ WITH largest AS (
         allocations.is_parameter,
         allocations.parameter_number,
         allocations.parameter_shape_index,
-        "values".shape,
-        "values".instruction_id,
+        stands.shape,
+        stands.instruction,
+        stands.op_name,
         ROW_NUMBER() OVER (
-            PARTITION BY allocations.module_id, allocations.allocation_index
-            ORDER BY "values".size_bytes DESC, "values".value_id
-        ) AS size_rank
-    FROM allocations
-    INNER JOIN modules ON modules.module_id = allocations.module_id
-    INNER JOIN "values"
-        ON "values".module_id = allocations.module_id
-        AND "values".allocation_index = allocations.allocation_index
-    INNER JOIN live_ranges
-        ON live_ranges.module_id = "values".module_id
-        AND live_ranges.value_id = "values".value_id
-    WHERE allocations.is_parameter <> allocations.maybe_live_out
-        -- An output's allocation also holds other values before it: the output lives out.
-        AND (allocations.is_parameter OR live_ranges.end_time = modules.schedule_length)
-        AND NOT allocations.is_thread_local
-        AND "values".element_type IS NOT NULL
-),
-
-numbered AS (
-    SELECT
-        *,
-        ROW_NUMBER() OVER (
-            PARTITION BY module_id, memory_space, shape, is_parameter
-            ORDER BY parameter_number, allocation_index
+            PARTITION BY
+                allocations.module_id, allocations.memory_space, stands.shape,
+                allocations.is_parameter
+            ORDER BY allocations.parameter_number, allocations.allocation_index
         ) AS nth
-    FROM largest
-    WHERE size_rank = 1
+    FROM allocations
+    INNER JOIN _standing
+        ON _standing.module_id = allocations.module_id
+        AND _standing.allocation_index = allocations.allocation_index
+    INNER JOIN _values AS stands
+        ON stands.module_id = _standing.module_id
+        AND stands.value_id = _standing.array_value_id
+    WHERE allocations.is_parameter <> allocations.maybe_live_out
 )
 
 SELECT
@@ -58,10 +45,10 @@ SELECT
     arguments.memory_space,
     arguments.parameter_number,
     arguments.parameter_shape_index,
-    parameters.op_name AS argument_name,
+    arguments.op_name AS argument_name,
     arguments.shape,
     arguments.size_bytes,
-    instructions.instruction AS output_instruction,
+    outputs.instruction AS output_instruction,
     outputs.allocation_index AS output_allocation_index
 FROM numbered AS arguments
 INNER JOIN numbered AS outputs
@@ -69,10 +56,4 @@ INNER JOIN numbered AS outputs
     AND outputs.memory_space = arguments.memory_space
     AND outputs.shape = arguments.shape
     AND outputs.nth = arguments.nth
-INNER JOIN instructions
-    ON instructions.module_id = outputs.module_id
-    AND instructions.instruction_id = outputs.instruction_id
-INNER JOIN instructions AS parameters
-    ON parameters.module_id = arguments.module_id
-    AND parameters.instruction_id = arguments.instruction_id
 WHERE arguments.is_parameter AND NOT outputs.is_parameter

@@ -1,7 +1,7 @@
 -- Which values tiling pads, and by how much.
 --
--- A row per value that takes more than its elements do. Values that alias stand in the same
--- bytes: for what padding costs at the peak, sum padding_bytes of `peak_buffers`.
+-- A row per value that takes more than its elements do. Aliased values share their bytes: for
+-- what padding costs at the peak, sum padding_bytes of `peak_buffers`.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
@@ -19,31 +19,24 @@
 -- source_file: the Python file of the line that made it
 -- source_line: that line
 SELECT
-    "values".module_id,
-    "values".memory_space,
-    "values".value_id,
-    instructions.instruction,
-    "values".shape_index,
-    instructions.opcode,
-    "values".shape,
-    "values".size_bytes,
-    "values".logical_bytes,
-    "values".size_bytes - "values".logical_bytes AS padding_bytes,
-    CAST("values".size_bytes AS DOUBLE) / NULLIF("values".logical_bytes, 0) AS times_logical,
-    COALESCE(
-        module_memory.peak_time BETWEEN live_ranges.start_time AND live_ranges.end_time, FALSE
-    ) AS is_live_at_peak,
-    instructions.op_name,
-    instructions.source_file,
-    instructions.source_line
-FROM "values"
-INNER JOIN instructions
-    ON instructions.module_id = "values".module_id
-    AND instructions.instruction_id = "values".instruction_id
+    _values.module_id,
+    _values.memory_space,
+    _values.value_id,
+    _values.instruction,
+    _values.shape_index,
+    _values.opcode,
+    _values.shape,
+    _values.size_bytes,
+    _values.logical_bytes,
+    _values.padding_bytes,
+    CAST(_values.size_bytes AS DOUBLE) / NULLIF(_values.logical_bytes, 0) AS times_logical,
+    COALESCE(module_memory.peak_time BETWEEN _values.start_time AND _values.end_time, FALSE)
+        AS is_live_at_peak,
+    _values.op_name,
+    _values.source_file,
+    _values.source_line
+FROM _values
 LEFT JOIN module_memory
-    ON module_memory.module_id = "values".module_id
-    AND module_memory.memory_space = "values".memory_space
-LEFT JOIN live_ranges
-    ON live_ranges.module_id = "values".module_id
-    AND live_ranges.value_id = "values".value_id
-WHERE "values".size_bytes > "values".logical_bytes
+    ON module_memory.module_id = _values.module_id
+    AND module_memory.memory_space = _values.memory_space
+WHERE _values.size_bytes > _values.logical_bytes
