@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from .readers.lines import DumpError
+from .errors import DumpError
 
 OK, PARTIAL, FAILED = "ok", "partial", "failed"
 # Of a file only: read, but at odds with another part; not there although its dump needs it.

@@ -34,8 +34,9 @@ def ddl() -> str:
         ),
     )
     metadata.create_all(engine, checkfirst=False)
-    script = "\n".join(f"{statement};" for statement in statements).replace("\t", "    ")
-    lines = "\n".join(line.rstrip() for line in script.splitlines())
+    # SQLAlchemy doubles a percent sign for drivers that put parameters in its place.
+    script = "\n".join(f"{statement};" for statement in statements).replace("%%", "%")
+    lines = "\n".join(line.expandtabs(4).rstrip() for line in script.splitlines())
     return f"-- The first schema. Generated from schema/tables.py by `make schema`.\n{lines}\n"
 
 

@@ -5,9 +5,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DumpError
 from ..model.parts import BufferAssignment
-from .lines import LARGEST_SIZE, DumpError, Lines
-from .shapes import shape_columns
+from ..model.shapes import shape_columns
+from .lines import LARGEST_SIZE, Lines
 
 # As BufferAllocation::ToShortString prints it; the address only in 2020 (seed 004).
 _ALLOCATION = (

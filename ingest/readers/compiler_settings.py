@@ -2,7 +2,8 @@
 
 import re
 
-from .lines import DumpError, Lines, excerpt
+from ..errors import DumpError
+from .lines import Lines, excerpt
 
 # Where and what to dump differs every night and changes nothing of the program.
 _IGNORED = re.compile(r"^xla_dump_|_dump_(?:to|dir|path)$")

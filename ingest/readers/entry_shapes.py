@@ -6,8 +6,9 @@ from functools import lru_cache
 import pyarrow as pa
 
 from ...schema.arrow import module_rows
-from .lines import LARGEST_SIZE, DumpError, excerpt
-from .shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
+from ..errors import DumpError
+from ..model.shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
+from .lines import LARGEST_SIZE, excerpt
 
 
 def entry_shapes(signature: str) -> pa.Table:

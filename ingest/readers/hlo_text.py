@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DumpError
 from ..model.parts import HloText
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
-from .lines import DumpError, Lines, Mask, Positions, as_numpy, excerpt, slices
+from .lines import Lines, Mask, Positions, as_numpy, excerpt, slices
 from .stack_frames import FRAME_TABLES, read_stack_frames
 
 _COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ ]+) (?:\(.*\) -> .* )?\{$"

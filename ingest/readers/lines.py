@@ -13,6 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DumpError
+
 # Ids and times are 32-bit integers in the warehouse. Sizes are bytes; the bound leaves room
 # to add up some thousand of them in 64 bits.
 LARGEST_ID = 2**31 - 1
@@ -23,14 +25,6 @@ _PIECE = 1 << 18
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Positions: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
-
-
-class DumpError(ValueError):
-    """Text that is not what it should be. `line` counts from 1; None if no line is to blame."""
-
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.line = line
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DumpError
 from ..model.parts import LiveRange
-from .lines import LARGEST_SIZE, DumpError, Lines
+from .lines import LARGEST_SIZE, Lines
 
 _HEADING = r"^HloLiveRange \(max (?P<schedule_length>\d+)\):$"
 _SCHEDULED = r"^    (?P<schedule_time>\d+):(?P<instruction>[^ ]+)$"

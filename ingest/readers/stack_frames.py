@@ -3,7 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .lines import DumpError, Lines
+from ..errors import DumpError
+from .lines import Lines
 
 FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 

@@ -6,7 +6,8 @@ before about JAX 0.10 sort allocations by size and name no spaces (`tpu/llama-v5
 
 import pyarrow as pa
 
-from .lines import DumpError, Lines
+from ..errors import DumpError
+from .lines import Lines
 
 _SPACE = r"^Memory Space: (?P<space_name>.+) \(color=(?P<memory_space>\d+)\)$"
 

@@ -8,10 +8,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..errors import DumpError
 from ..model.parts import UsedValues
 from .buffer_assignment import VALUE_NAME, value_name_columns
 from .instructions import read_instructions, split_instructions
-from .lines import LARGEST_SIZE, DumpError, Lines, lines_of
+from .lines import LARGEST_SIZE, Lines, lines_of
 
 _TOTAL = r"^Total bytes used: (?P<total_bytes>\d+)"
 _POSITION = r"^  (?P<instruction>[^ ,]+)(?: (?P<shape_index>\{[\d,]*\}))?$"

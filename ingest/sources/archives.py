@@ -5,7 +5,7 @@ import tarfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
-from ..readers.lines import DumpError
+from ..errors import DumpError
 from .compression import (
     MAX_ARCHIVE_BYTES,
     MAX_ARCHIVE_FILES,

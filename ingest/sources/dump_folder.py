@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from .. import formats
+from ..errors import DumpError
 from ..formats import Format, NamedFile, Role
-from ..readers.lines import DumpError
 from .dumped_program import DumpedProgram
 from .files import SourceFile
 from .program import Key

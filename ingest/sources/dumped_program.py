@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 
 from ...schema import ids
 from .. import formats
+from ..errors import DumpError
 from ..formats import BY_NAME, FORMATS, Format, Role
 from ..model.parts import Parts, UsedValues
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_text import header_name
-from ..readers.lines import DumpError, Lines, check_end, excerpt, split_lines, whole_lines
+from ..readers.lines import Lines, check_end, excerpt, split_lines, whole_lines
 from ..readers.used_values import read_definitions
 from .files import SourceFile
 from .program import Identified, Key

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ..readers.lines import DumpError
+from ..errors import DumpError
 from .archives import unpack
 from .compression import DAMAGED, MAX_TEXT_BYTES, PIECE, allowance, pieces
 from .names import readable

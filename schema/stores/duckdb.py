@@ -246,13 +246,8 @@ class DuckDBStore:
         """
         if duckdb_file.database_path(self.name) is None:
             return
-<<<<<<< HEAD
         setting = "SELECT current_setting('memory_limit')"
         ((limit,),) = self.connection.sql(setting).fetchall()
-=======
-        settings = self.connection.execute("SELECT current_setting('memory_limit')").fetchall()
-        limit = str(settings[0][0])
->>>>>>> 57bfc9666c2d896894b5dd0677357ac615539f3a
         try:
             # A lower limit is the way to make DuckDB let go; what is in use stays.
             with suppress(duckdb.Error):

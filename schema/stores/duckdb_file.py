@@ -2,8 +2,6 @@
 
 import os
 import tempfile
-from collections.abc import Iterable
-from importlib import resources
 from pathlib import Path
 
 import duckdb
@@ -13,6 +11,7 @@ from ..errors import WarehouseError, opening_error, with_remedy
 # DuckDB's own blocks of 256 KiB make a night of small modules 15 MB, because each table rounds
 # up to whole blocks; these make it 5 MB. In smaller blocks DuckDB does not pack integers.
 _BLOCK_BYTES = 32768
+_UPGRADES = Path(__file__).parents[1] / "upgrades"
 
 
 def connect(
@@ -137,11 +136,11 @@ def _prepare(
         )
     if version == newest:
         return
-    script = [text for number, text in _upgrades() if number > (version or 0)]
+    scripts = [file.read_text() for number, file in _upgrades() if number > (version or 0)]
     connection.begin()
     try:
-        for upgrade in script:
-            connection.execute(upgrade)
+        for script in scripts:
+            connection.execute(script)
         connection.execute("DELETE FROM schema_version")
         connection.execute("INSERT INTO schema_version VALUES ($1)", [newest])
         connection.commit()
@@ -150,15 +149,12 @@ def _prepare(
         raise
 
 
-def _upgrades() -> list[tuple[int, str]]:
-    """The scripts of `schema/upgrades/`: each one's number and text, in order.
+def _upgrades() -> list[tuple[int, Path]]:
+    """The scripts of `schema/upgrades/`: each one's number and file, in order.
 
-    The first makes the tables of version 1, each other one those of its number.
+    The first makes the tables of version 1; each of the others makes those of its number.
     """
-    files: Iterable[Path] = Path(str(resources.files("memhouse.schema"))).glob(
-        "upgrades/[0-9]*.sql"
-    )
-    return [(int(file.name[:4]), file.read_text()) for file in sorted(files)]
+    return [(int(file.name[:4]), file) for file in sorted(_UPGRADES.glob("[0-9]*.sql"))]
 
 
 def _stored_version(connection: duckdb.DuckDBPyConnection) -> int | None:

@@ -257,7 +257,7 @@ CREATE TABLE instructions (
 COMMENT ON TABLE instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
 COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN instructions.instruction_id IS 'our number of the instruction within the module';
-COMMENT ON COLUMN instructions.instruction IS 'its name, without %%; stored here and nowhere else';
+COMMENT ON COLUMN instructions.instruction IS 'its name, without %; stored here and nowhere else';
 COMMENT ON COLUMN instructions.computation IS 'the computation it is in; null without HLO text';
 COMMENT ON COLUMN instructions.schedule_time IS 'its time in the flattened schedule; null if not in it';
 COMMENT ON COLUMN instructions.opcode IS 'for example fusion or copy-start';
@@ -288,7 +288,7 @@ CREATE TABLE computations (
 );
 COMMENT ON TABLE computations IS 'An HLO computation, from HLO text. Key: module_id, computation.';
 COMMENT ON COLUMN computations.module_id IS 'the module, see `modules`';
-COMMENT ON COLUMN computations.computation IS 'its name, without %%';
+COMMENT ON COLUMN computations.computation IS 'its name, without %';
 COMMENT ON COLUMN computations.is_entry IS 'the program starts here';
 CREATE TABLE calls (
     module_id BIGINT NOT NULL,

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 import pytest
 import zstandard
 
+from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers import live_range
-from memhouse.ingest.readers.lines import DumpError
 
 from ..support.command import run_memhouse
 from ..support.dumps import DUMPS, RUNS, copy_dump, one_file
@@ -58,7 +58,7 @@ def test_a_new_run_of_the_same_modules_stores_no_module_again(copied):
     after = everything(copied)
     assert set(before) == set(after)
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"runs", "dumps", "dump_files"}
+    assert changed == {"runs", "dumps", "dump_files", "history"}
     assert len(after["runs"]) == len(before["runs"]) + 1
     assert len(after["dumps"]) == len(before["dumps"]) + len(list((DUMPS / "tpu").iterdir()))
     for name in changed:

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from memhouse.ingest import batches
+from memhouse.schema.stores.duckdb import DuckDBStore
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import DUMPS, copy_dump, one_file

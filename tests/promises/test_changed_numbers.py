@@ -10,7 +10,7 @@ from memhouse.queries.verify import breaches, checks
 
 from ..support.changed_numbers import KINDS
 from ..support.dumps import copy_dump
-from ..support.warehouse import fill, rows
+from ..support.warehouse import fill, reading, rows
 
 # One with loops for each platform, one of before stack frames, and one that is all output.
 SAMPLES = {

@@ -16,7 +16,7 @@ def writing(db: Path) -> Iterator[DuckDBStore]:
     """A warehouse to write to, made if it is not there."""
     store = open_store(str(db), create=True)
     try:
-        use_views(store)
+        use_views(store, read_only=False)
         yield store
     finally:
         store.close()
@@ -27,7 +27,7 @@ def reading(db: Path) -> Iterator[DuckDBStore]:
     """A warehouse to read."""
     store = open_store(str(db), read_only=True)
     try:
-        use_views(store)
+        use_views(store, read_only=True)
         yield store
     finally:
         store.close()

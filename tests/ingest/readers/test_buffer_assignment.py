@@ -2,8 +2,9 @@
 
 import pytest
 
+from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.buffer_assignment import read_buffer_assignment
-from memhouse.ingest.readers.lines import DumpError, split_lines
+from memhouse.ingest.readers.lines import split_lines
 
 from ...support.dumps import section
 

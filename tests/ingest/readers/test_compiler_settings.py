@@ -2,14 +2,15 @@
 
 import pytest
 
-from memhouse.ingest.readers.lines import DumpError, split_lines
-from memhouse.ingest.readers.settings import (
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.readers.compiler_settings import (
     read_debug_options,
     read_flagfile,
     read_gpu_target,
     read_text_proto,
     read_tpu_target,
 )
+from memhouse.ingest.readers.lines import split_lines
 
 from ...support.dumps import content, copy_dump, lines
 from ...support.history import NIGHTS

@@ -5,8 +5,9 @@ from functools import cache
 
 import pytest
 
+from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.hlo_text import HloText, header_name, read_hlo_text
-from memhouse.ingest.readers.lines import DumpError, split_lines
+from memhouse.ingest.readers.lines import split_lines
 
 from ...support.dumps import content, lines
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.instructions import read_instructions, split_instructions
-from memhouse.ingest.readers.lines import DumpError, lines_of, split_lines
+from memhouse.ingest.readers.lines import lines_of, split_lines
 
 from ...support.dumps import DUMPS, lines
 

@@ -2,13 +2,8 @@
 
 import pytest
 
-from memhouse.ingest.readers.lines import (
-    LARGEST_ID,
-    LARGEST_SIZE,
-    DumpError,
-    split_lines,
-    whole_lines,
-)
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.readers.lines import LARGEST_ID, LARGEST_SIZE, split_lines, whole_lines
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from memhouse.ingest.readers.lines import DumpError, split_lines
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.live_range import read_live_range
 
 from ...support.dumps import section

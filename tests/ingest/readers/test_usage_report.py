@@ -2,7 +2,8 @@
 
 import pytest
 
-from memhouse.ingest.readers.lines import DumpError, split_lines
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.usage_report import read_usage_report
 
 from ...support.dumps import DUMPS, lines

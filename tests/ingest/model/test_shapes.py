@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memhouse.ingest.readers.shapes import (
+from memhouse.ingest.model.shapes import (
     COMBINE,
     UNBOUNDED,
     ArrayShape,
