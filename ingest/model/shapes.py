@@ -1,4 +1,4 @@
-"""XLA's shapes: their text, read and printed, and the bytes they take.
+"""XLA's shapes: their text, read and printed.
 
 `bf16[4,8,513]{2,1,0:T(8,128)(2,1)S(1)}` is an array: element type, dimensions, then the
 layout, which is the order of the dimensions from minor to major and, after the colon,
@@ -7,11 +7,7 @@ properties such as tiles (T) and the memory space (S). `(f32[2]{0}, token[])` is
 
 import re
 from dataclasses import dataclass
-from math import prod
 from typing import TypeAlias
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 COMBINE = -1  # a tile's `*`: the dimension joins the next more minor one before tiling
 UNBOUNDED = -1  # a dimension's `?`: its size is not known when compiling
@@ -19,7 +15,7 @@ UNBOUNDED = -1  # a dimension's `?`: its size is not known when compiling
 # Bytes of one element where the layout has no E(bits). XLA then gives even a 2-bit or 4-bit
 # element a byte of its own; compilers that pack such elements always print the E(bits).
 # A token carries no data, and an opaque value's bytes are its owner's.
-_ELEMENT_BYTES = {
+ELEMENT_BYTES = {
     **dict.fromkeys(("token", "opaque"), 0),
     **dict.fromkeys(("pred", "s1", "u1", "s2", "u2", "s4", "u4", "s8", "u8"), 1),
     **dict.fromkeys(("f4e2m1fn", "f8e3m4", "f8e4m3", "f8e4m3b11fnuz", "f8e4m3fn"), 1),
@@ -173,7 +169,7 @@ def _parse_array(text: str, start: int) -> tuple[ArrayShape, int]:
     buffer, element_type, sizes, order, levels, tiles, tail, sparse, bits, space, rest = (
         match.groups()
     )
-    if element_type not in _ELEMENT_BYTES:
+    if element_type not in ELEMENT_BYTES:
         raise _error(text, match.start(2), "an element type of XLA")
     dimensions, dynamic = _read_dimensions(sizes)
     minor_to_major = None
@@ -224,98 +220,10 @@ def _read_tiles(text: str) -> tuple[tuple[int, ...], ...]:
 def _error(text: str, position: int, expected: str) -> ValueError:
     found = repr(text[position : position + 20]) if position < len(text) else "the end"
     return ValueError(
-        f"shape {_shorten(text)}: expected {expected} at position {position}, found {found}"
+        f"shape {shorten(text)}: expected {expected} at position {position}, found {found}"
     )
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """A shape's text, quoted, for a message."""
     return repr(text if len(text) <= 80 else text[:77] + "...")
-
-
-def logical_bytes(shape: Shape) -> int:
-    """Return the bytes of the shape's elements alone, without padding.
-
-    A dynamic dimension counts at its bound. A tuple's are the sum over its leaves; mind that
-    the value of a tuple in a dump is only its index table. Raises ValueError if a dimension
-    is unbounded.
-    """
-    if isinstance(shape, TupleShape):
-        return sum(map(logical_bytes, shape.elements))
-    return _element_bytes(shape, prod(_bounded(shape)))
-
-
-def padded_bytes(shape: Shape) -> int:
-    """Return the bytes that the shape's layout makes of it, padded to its tiles.
-
-    This is the array's size in the dumps, with one exception that its shape does not tell:
-    a TPU rounds an array without tiles up to 1024 elements, except in its memory space 2.
-    Dynamic dimensions, tuples and errors are as in `logical_bytes`.
-    """
-    if isinstance(shape, TupleShape):
-        return sum(map(padded_bytes, shape.elements))
-    sizes = list(_bounded(shape))
-    if shape.minor_to_major is not None:
-        sizes = [sizes[i] for i in reversed(shape.minor_to_major)]
-    for tile in shape.tiles:
-        _apply_tile(sizes, tile)
-    return _element_bytes(shape, _round_up(prod(sizes), shape.tail_padding))
-
-
-def _bounded(shape: ArrayShape) -> tuple[int, ...]:
-    if UNBOUNDED in shape.dimensions:
-        raise ValueError(f"shape {_shorten(str(shape))} is unbounded and has no size")
-    return shape.dimensions
-
-
-def _apply_tile(sizes: list[int], tile: tuple[int, ...]) -> None:
-    """Split the most minor of `sizes` into a grid of tiles and, after it, the tile itself."""
-    sizes[:0] = [1] * (len(tile) - len(sizes))
-    grid, inner, combined = [], [], 1
-    for size, tile_size in zip(sizes[-len(tile) :], tile, strict=True):
-        combined *= size
-        if tile_size != COMBINE:
-            grid.append(-(-combined // tile_size))
-            inner.append(tile_size)
-            combined = 1
-    sizes[-len(tile) :] = grid + inner
-
-
-def _element_bytes(shape: ArrayShape, elements: int) -> int:
-    if shape.element_bits:
-        return _round_up(elements * shape.element_bits, 8) // 8
-    return elements * _ELEMENT_BYTES[shape.element_type]
-
-
-def _round_up(number: int, multiple: int) -> int:
-    return -(-number // multiple) * multiple
-
-
-_INT64_MAX = 2**63 - 1
-_COLUMNS = pa.schema(
-    {"element_type": pa.string(), "logical_bytes": pa.int64(), "padded_bytes": pa.int64()}
-)
-
-
-def shape_columns(shapes: pa.Array | pa.ChunkedArray) -> pa.Table:
-    """Return `element_type`, `logical_bytes` and `padded_bytes` of a column of shape texts.
-
-    A row is null for a tuple, which has no element type and whose value is only its index
-    table, and for a null; the bytes are null for an unbounded array. Raises ValueError for
-    a text that is no shape. A text beginning with `(` is taken for a tuple unread.
-    """
-    # Programs repeat few shapes many times, so only distinct texts are read in Python.
-    distinct = pc.unique(shapes)
-    rows = [_row(text) for text in distinct.to_pylist()]
-    return pa.Table.from_pylist(rows, _COLUMNS).take(pc.index_in(shapes, value_set=distinct))
-
-
-def _row(text: str | None) -> dict[str, str | int]:
-    shape = None if text is None or text.startswith("(") else parse_shape(text)
-    if not isinstance(shape, ArrayShape):
-        return {}
-    if UNBOUNDED in shape.dimensions:
-        return {"element_type": shape.element_type}
-    logical, padded = logical_bytes(shape), padded_bytes(shape)
-    if padded > _INT64_MAX:
-        raise ValueError(f"shape {_shorten(str(shape))} has more bytes than 64 bits can count")
-    return dict(zip(_COLUMNS.names, (shape.element_type, logical, padded), strict=True))

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 from ..model.parts import BufferAssignment
-from ..model.shapes import shape_columns
+from ..model.shape_sizes import shape_columns
 from .lines import LARGEST_SIZE, Lines
 
 # As BufferAllocation::ToShortString prints it; the address only in 2020 (seed 004).

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from ...schema.arrow import module_rows
 from ..errors import DumpError
-from ..model.shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
+from ..model.shape_sizes import logical_bytes, padded_bytes
+from ..model.shapes import Shape, TupleShape, parse_shape
 from .lines import LARGEST_SIZE, excerpt
 
 

@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memhouse.ingest.model.shape_sizes import logical_bytes, padded_bytes, shape_columns
 from memhouse.ingest.model.shapes import (
     COMBINE,
     UNBOUNDED,
     ArrayShape,
     Shape,
     TupleShape,
-    logical_bytes,
-    padded_bytes,
     parse_shape,
-    shape_columns,
 )
 
 DATA = Path(__file__).parents[3] / "tests" / "data"

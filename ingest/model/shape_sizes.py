@@ -1,0 +1,106 @@
+"""The bytes that XLA's shapes take, with and without the padding of their tiles."""
+
+from math import prod
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .shapes import (
+    COMBINE,
+    ELEMENT_BYTES,
+    UNBOUNDED,
+    ArrayShape,
+    Shape,
+    TupleShape,
+    parse_shape,
+    shorten,
+)
+
+
+def logical_bytes(shape: Shape) -> int:
+    """Return the bytes of the shape's elements alone, without padding.
+
+    A dynamic dimension counts at its bound. A tuple's are the sum over its leaves; mind that
+    the value of a tuple in a dump is only its index table. Raises ValueError if a dimension
+    is unbounded.
+    """
+    if isinstance(shape, TupleShape):
+        return sum(map(logical_bytes, shape.elements))
+    return _element_bytes(shape, prod(_bounded(shape)))
+
+
+def padded_bytes(shape: Shape) -> int:
+    """Return the bytes that the shape's layout makes of it, padded to its tiles.
+
+    This is the array's size in the dumps, with one exception that its shape does not tell:
+    a TPU rounds an array without tiles up to 1024 elements, except in its memory space 2.
+    Dynamic dimensions, tuples and errors are as in `logical_bytes`.
+    """
+    if isinstance(shape, TupleShape):
+        return sum(map(padded_bytes, shape.elements))
+    sizes = list(_bounded(shape))
+    if shape.minor_to_major is not None:
+        sizes = [sizes[i] for i in reversed(shape.minor_to_major)]
+    for tile in shape.tiles:
+        _apply_tile(sizes, tile)
+    return _element_bytes(shape, _round_up(prod(sizes), shape.tail_padding))
+
+
+def _bounded(shape: ArrayShape) -> tuple[int, ...]:
+    if UNBOUNDED in shape.dimensions:
+        raise ValueError(f"shape {shorten(str(shape))} is unbounded and has no size")
+    return shape.dimensions
+
+
+def _apply_tile(sizes: list[int], tile: tuple[int, ...]) -> None:
+    """Split the most minor of `sizes` into a grid of tiles and, after it, the tile itself."""
+    sizes[:0] = [1] * (len(tile) - len(sizes))
+    grid, inner, combined = [], [], 1
+    for size, tile_size in zip(sizes[-len(tile) :], tile, strict=True):
+        combined *= size
+        if tile_size != COMBINE:
+            grid.append(-(-combined // tile_size))
+            inner.append(tile_size)
+            combined = 1
+    sizes[-len(tile) :] = grid + inner
+
+
+def _element_bytes(shape: ArrayShape, elements: int) -> int:
+    if shape.element_bits:
+        return _round_up(elements * shape.element_bits, 8) // 8
+    return elements * ELEMENT_BYTES[shape.element_type]
+
+
+def _round_up(number: int, multiple: int) -> int:
+    return -(-number // multiple) * multiple
+
+
+_INT64_MAX = 2**63 - 1
+_COLUMNS = pa.schema(
+    {"element_type": pa.string(), "logical_bytes": pa.int64(), "padded_bytes": pa.int64()}
+)
+
+
+def shape_columns(shapes: pa.Array | pa.ChunkedArray) -> pa.Table:
+    """Return `element_type`, `logical_bytes` and `padded_bytes` of a column of shape texts.
+
+    A row is null for a tuple, which has no element type and whose value is only its index
+    table, and for a null; the bytes are null for an unbounded array. Raises ValueError for
+    a text that is no shape. A text beginning with `(` is taken for a tuple unread.
+    """
+    # Programs repeat few shapes many times, so only distinct texts are read in Python.
+    distinct = pc.unique(shapes)
+    rows = [_row(text) for text in distinct.to_pylist()]
+    return pa.Table.from_pylist(rows, _COLUMNS).take(pc.index_in(shapes, value_set=distinct))
+
+
+def _row(text: str | None) -> dict[str, str | int]:
+    shape = None if text is None or text.startswith("(") else parse_shape(text)
+    if not isinstance(shape, ArrayShape):
+        return {}
+    if UNBOUNDED in shape.dimensions:
+        return {"element_type": shape.element_type}
+    logical, padded = logical_bytes(shape), padded_bytes(shape)
+    if padded > _INT64_MAX:
+        raise ValueError(f"shape {shorten(str(shape))} has more bytes than 64 bits can count")
+    return dict(zip(_COLUMNS.names, (shape.element_type, logical, padded), strict=True))

@@ -1,0 +1,72 @@
+"""A program as XLA dumped it: each file is read, hashed and parsed once."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from memhouse.ingest.read_program import read_program
+from memhouse.ingest.sources import dumped_program
+from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
+from memhouse.ingest.sources.dumped_program import DumpedProgram
+from memhouse.ingest.sources.files import open_source
+from memhouse.ingest.workers import Workers
+
+from ...support.dumps import copy_dump
+
+MIXED = "cpu/jax-0.10.2/module_0018*"
+
+
+def programs(folder, cleanup):
+    return find_dumps(open_source(folder, is_wanted, cleanup, pytest.fail), pytest.fail)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return copy_dump(MIXED, tmp_path / "night")
+
+
+@dataclass(frozen=True)
+class GoneOnceRead(DumpedProgram):
+    """A program whose files vanish as soon as they were read and hashed."""
+
+    def fingerprint(self):
+        found = super().fingerprint()
+        for file in self.files.values():
+            file.location.unlink()
+        return found
+
+
+def test_what_was_hashed_is_not_read_again(folder):
+    (program,) = programs(folder, None)
+    program = GoneOnceRead(program.key, program.files)
+    outcome = read_program(program, known={1})
+    assert outcome.status == "ok"
+    assert outcome.module is not None
+
+
+def test_what_was_hashed_here_is_not_read_again_in_another_process(folder, tmp_path):
+    shutil.copytree(folder, folder / "again")
+    both = [GoneOnceRead(p.key, p.files) for p in programs(folder, None)]
+    with Workers(2) as workers:
+        outcomes = list(workers.read(both, known={1}))
+    assert [(o.status, o.module is not None) for o in outcomes] == [("ok", True)] * 2
+    assert not any(path.is_file() for path in Path(folder).rglob("*after_optimizations*"))
+
+
+def test_without_hlo_text_the_other_files_are_parsed_once(folder, monkeypatch):
+    """Used values then say what HLO text would have said, and are not parsed anew for that."""
+    (hlo,) = folder.glob("*after_optimizations.txt")
+    hlo.write_bytes(hlo.read_bytes()[:1000] + b"\n")
+    (program,) = programs(folder, None)
+    parsed = []
+    split = dumped_program.split_lines
+    monkeypatch.setattr(
+        dumped_program, "split_lines", lambda text: parsed.append(len(text)) or split(text)
+    )
+    outcome = read_program(program, known=set())
+    assert outcome.status == "partial"
+    assert len(parsed) == len(set(parsed)) == 3
+    opcodes = outcome.module.tables["instructions"]["opcode"]
+    assert opcodes.null_count < len(opcodes) / 2

@@ -1,0 +1,185 @@
+"""The rules of the house: which way imports run, how long files are, what the wheel holds."""
+
+import ast
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = ("schema", "ingest", "queries", "cli")
+# What each room may import, besides itself.
+MAY_IMPORT = {
+    "schema": set(),
+    "ingest": {"schema"},
+    "queries": {"schema"},
+    "": {"schema", "ingest", "queries"},
+    "cli": {"", "schema", "ingest", "queries"},
+}
+# The same within ingest: data flows from sources through readers and parts to the model.
+MAY_IMPORT_WITHIN_INGEST = {
+    "model": set(),
+    "readers": {"model"},
+    "sources": {"readers", "model"},
+}
+LONGEST = 300
+
+
+@cache
+def files():
+    """Every Python file of the package by its module's name."""
+    found = [ROOT / "__init__.py", *(f for room in ROOMS for f in (ROOT / room).rglob("*.py"))]
+    return {name_of(file): file for file in found}
+
+
+def name_of(file):
+    parts = file.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports(module):
+    """The modules of the package that a module imports, for types alone or not."""
+    file = files()[module]
+    package = module if file.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(file.read_text())):
+        if not isinstance(node, ast.ImportFrom) or not node.level:
+            continue
+        parts = package.split(".") if package else []
+        base = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [node.module])])
+        for alias in node.names:
+            inner = ".".join(filter(None, [base, alias.name]))
+            yield inner if inner in files() else base
+
+
+def room(module):
+    first = module.split(".")[0]
+    return first if first in ROOMS else ""
+
+
+@pytest.mark.parametrize("module", sorted(files()))
+def test_imports_run_down(module):
+    here = room(module)
+    for imported in imports(module):
+        there = room(imported)
+        # Who only wants to know the version asks the package itself.
+        assert there == here or there in MAY_IMPORT[here], f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", sorted(m for m in files() if m.count(".") >= 2))
+def test_within_ingest_imports_run_towards_the_parts(module):
+    outer, here = module.split(".")[:2]
+    if outer != "ingest":
+        return
+    for imported in imports(module):
+        there = imported.split(".")[1] if imported.count(".") >= 2 else None
+        allowed = MAY_IMPORT_WITHIN_INGEST[here] | {here, None}
+        assert there in allowed, f"{module} imports {imported}"
+
+
+def test_no_import_runs_in_a_circle():
+    graph = {module: set(imports(module)) - {module} for module in files()}
+    # A package's own file imports what is in it.
+    graph = {m: {i for i in found if not m.startswith(f"{i}.")} for m, found in graph.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" → ".join(error.args[1]))
+
+
+def test_typer_is_imported_in_cli_alone():
+    for module, file in files().items():
+        names = {
+            name.split(".")[0]
+            for node in ast.walk(ast.parse(file.read_text()))
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+            )
+        }
+        assert "typer" not in names or room(module) == "cli", module
+
+
+@pytest.mark.parametrize("module", sorted(files()))
+def test_a_long_file_says_why(module):
+    text = files()[module].read_text()
+    lines = text.count("\n")
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    assert lines <= LONGEST or "long because" in docstring, f"{module} has {lines} lines"
+
+
+def test_no_two_files_of_one_name_mean_different_things():
+    """A command and the analysis behind it share a name; nothing else does."""
+    places = {}
+    for module in files():
+        *folders, name = module.split(".")
+        if name not in ROOMS and folders:
+            places.setdefault(name, set()).add(".".join(folders))
+    for name, folders in places.items():
+        folders -= {"cli.commands"}
+        assert len(folders) <= 1 or name in SHARED_NAMES, f"{name}: {sorted(folders)}"
+
+
+# Each room raises, renders or stores in its own way, but it is the same thing.
+SHARED_NAMES = {"errors", "duckdb"}
+
+
+def test_every_package_is_listed():
+    """A folder that is not listed is missing from the wheel: see `pyproject.toml`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    listed = set(project["tool"]["setuptools"]["packages"])
+    there = {
+        ".".join(["memhouse", *folder.relative_to(ROOT).parts])
+        for room in ROOMS
+        for folder in {file.parent for file in (ROOT / room).rglob("*.py")}
+    }
+    assert listed == there | {"memhouse"}
+
+
+def missing_from(wheel):
+    """The package's files that a wheel does not hold."""
+    with zipfile.ZipFile(wheel) as packed:
+        held = set(packed.namelist())
+    kinds = (".py", ".sql", ".json", ".typed", ".html", ".css", ".js")
+    there = {
+        f"memhouse/{file.relative_to(ROOT).as_posix()}"
+        for place in [ROOT / "__init__.py", ROOT / "py.typed", *(ROOT / room for room in ROOMS)]
+        for file in ([place] if place.is_file() else place.rglob("*"))
+        if file.suffix in kinds or file.name == "py.typed"
+    }
+    return there - held
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of the checkout, to build in."""
+    folder = tmp_path / "checkout/memhouse"
+    ignored = shutil.ignore_patterns(".git", ".venv", "build", "data", "*.egg-info", ".*_cache")
+    shutil.copytree(ROOT, folder, ignore=ignored)
+    return folder
+
+
+def build(folder, to):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", to, folder]
+    subprocess.run([*map(str, command)], check=True, capture_output=True, timeout=300)
+    (wheel,) = to.glob("*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+def test_the_wheel_is_whole(checkout, tmp_path):
+    assert missing_from(build(checkout, tmp_path)) == set()
+
+
+@pytest.mark.slow
+def test_a_wheel_without_a_package_is_noticed(checkout, tmp_path):
+    project = checkout / "pyproject.toml"
+    project.write_text(project.read_text().replace('    "memhouse.ingest.readers",\n', ""))
+    assert "memhouse/ingest/readers/lines.py" in missing_from(build(checkout, tmp_path))
