@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 # Few enough for texts of some 60 KB in each row.
 _ROWS_AT_ONCE = 4096
 _TEXT = pa.large_string()
+_COMMA = pa.scalar(",", _TEXT)
+_NOTHING = pa.scalar("", _TEXT)
 _encode = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -32,7 +34,7 @@ def csv_parts(table: pa.Table) -> Iterator[str]:
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         columns = [pc.fill_null(_texts(column, _csv_text), null) for column in batch.columns]
         if columns and batch.num_rows:
-            yield "\n".join(pc.binary_join_element_wise(*columns, ",").to_pylist()) + "\n"
+            yield "\n".join(pc.binary_join_element_wise(*columns, _COMMA).to_pylist()) + "\n"
 
 
 def json_parts(table: pa.Table) -> Iterator[str]:
@@ -50,7 +52,7 @@ def json_parts(table: pa.Table) -> Iterator[str]:
             before = ",\n" if parts else " {\n"
             texts = pc.fill_null(_texts(column, _json_text), "null")
             parts += [pa.scalar(f"{before}  {name}: ", _TEXT), texts]
-        objects = pc.binary_join_element_wise(*parts, pa.scalar("\n }", _TEXT), "")
+        objects = pc.binary_join_element_wise(*parts, pa.scalar("\n }", _TEXT), _NOTHING)
         yield separator + ",\n".join(objects.to_pylist())
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"

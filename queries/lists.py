@@ -1,8 +1,10 @@
 """Lists of what the warehouse holds: runs, modules, peaks, fragmentation, tables."""
 
+import pyarrow as pa
+
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
-from .catalogue import statement
+from .catalogue import View, public_views, statement
 from .result import Rows
 
 
@@ -73,3 +75,23 @@ def columns(store: Store, table: str) -> Rows:
     if table not in found:
         raise UsageError(f"there is no table {table}: see `memhouse tables`", "name")
     return Rows(store.rows(statement("columns"), [table]), empty="it has no columns")
+
+
+def views() -> Rows:
+    """The canned views. Columns: view, answers."""
+    rows = [{"view": view.name, "answers": view.answers} for view in public_views().values()]
+    return Rows(pa.Table.from_pylist(rows))
+
+
+def view(name: str) -> View:
+    """A canned view. Raises UsageError."""
+    canned = public_views()
+    if name not in canned:
+        raise UsageError(f"there is no view {name}: see `memhouse views`", "name")
+    return canned[name]
+
+
+def view_columns(view: View) -> Rows:
+    """The columns of a canned view. Columns: column, meaning."""
+    rows = [{"column": column, "meaning": text} for column, text in view.columns.items()]
+    return Rows(pa.Table.from_pylist(rows))

@@ -6,10 +6,10 @@ import numpy as np
 import plotext
 import pyarrow as pa
 
-from ..render.human import human_bytes
+from ...queries.cells import human_bytes
+from ...queries.units import UNITS, unit_for
 
 _HEIGHT = 18
-_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
 def print_timeline(rows: pa.Table) -> None:
@@ -20,17 +20,17 @@ def print_timeline(rows: pa.Table) -> None:
     times = rows["start_time"].to_numpy()
     occupied = rows["occupied_bytes"].to_numpy()
     peak = int(np.argmax(occupied))
-    unit, name = next((u for u in _UNITS if occupied[peak] >= u[0]), _UNITS[-1])
+    unit = unit_for(int(occupied[peak]))
     # A step holds until the next one: without these points the chart would slope.
     steps = np.repeat(times, 2)[1:].astype(float)
-    levels = np.repeat(occupied, 2)[:-1] / unit
+    levels = np.repeat(occupied, 2)[:-1] / UNITS[unit]
     width = shutil.get_terminal_size().columns
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.plot_size(width, _HEIGHT)
     plotext.plot(steps.tolist(), levels.tolist(), marker="hd")
     plotext.ylim(0, float(levels.max()) or 1)
-    plotext.ylabel(name)
+    plotext.ylabel(unit)
     plotext.xlabel("schedule time")
     plotext.show()
     instruction = rows["instruction"][peak].as_py()

@@ -3,19 +3,18 @@
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .. import __version__
-from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_time
+from ... import __version__
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
+    from ...ingest.pipeline import Summary
 
 
 def _given(path: str) -> Path:
@@ -63,14 +62,16 @@ def ingest(
     ingest that was cut short it goes on from there.
     """
     names = _run_names(paths, run)
-    run_at = parse_time(at, "--at")
     labels = _parse_labels(label or [])
-    from ..ingest.pipeline import ingest as ingest_path
-    from ..ingest.readers.lines import use_quick_memory
-    from ..ingest.sources.files import exists
-    from ..ingest.workers import Readers
-    from .render.human import counted, human_bytes, one_line
-    from .render.output import print_error, print_note
+    from ...queries.times import parse_time
+
+    run_at = parse_time(at, "at")
+    from ...ingest.pipeline import ingest as ingest_path
+    from ...ingest.readers.lines import use_quick_memory
+    from ...ingest.sources.files import exists
+    from ...ingest.workers import Workers
+    from ..opening import ingesting
+    from ..render.text import print_error, print_note
 
     if not any(map(exists, paths)):
         # A mistyped path must not leave an empty warehouse behind.
@@ -79,23 +80,15 @@ def ingest(
         raise typer.Exit(1)
     use_quick_memory()
     unreadable = False
-    with Readers(jobs) as readers, ExitStack() as opened:
-
-        @cache
-        def warehouse() -> "sa.Engine":
-            from .warehouse import writing
-
-            return opened.enter_context(writing(db, wait=wait))
-
+    with Workers(jobs) as workers, ingesting(db, wait=wait) as store:
         for path, name in zip(paths, names, strict=True):
             start = perf_counter()
             with _progress(name) as progress:
                 summary = ingest_path(
-                    warehouse,
+                    store,
                     path,
                     tool_version=__version__,
-                    readers=readers,
-                    is_new=not exists(Path(db)) and "://" not in db,
+                    workers=workers,
                     run_id=name,
                     run_at=run_at,
                     labels=labels,
@@ -105,19 +98,13 @@ def ingest(
                 print_error(problem)
             unreadable |= bool(summary.problems)
             if summary.dumps:
-                print_note(
-                    f"{one_line(name)}: {counted(summary.dumps, 'dump')}, "
-                    f"{counted(summary.new_modules, 'new module')}"
-                    f"{_counted(summary.unchanged, 'unchanged')}"
-                    f"{_counted(summary.partial, 'partial')}{_counted(summary.failed, 'failed')}, "
-                    f"{human_bytes(summary.read_bytes)} in {perf_counter() - start:.1f} s"
-                )
+                print_note(_said(summary, perf_counter() - start))
     if unreadable:
         raise typer.Exit(1)
 
 
 def _run_names(paths: list[Path], run: str | None) -> list[str]:
-    from ..ingest.pipeline import run_name
+    from ...ingest.pipeline import run_name
 
     if run is not None:
         if not run:
@@ -157,5 +144,16 @@ def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _counted(number: int, what: str) -> str:
-    return f", {number} {what}" if number else ""
+def _said(summary: "Summary", seconds: float) -> str:
+    """What became of a path, in a line."""
+    from ...queries.cells import counted, human_bytes, one_line
+
+    parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]
+    for number, what in (
+        (summary.unchanged, "unchanged"),
+        (summary.partial, "partial"),
+        (summary.failed, "failed"),
+    ):
+        parts += [f"{number} {what}"] if number else []
+    size = human_bytes(summary.read_bytes)
+    return f"{one_line(summary.run_id)}: {', '.join(parts)}, {size} in {seconds:.1f} s"
