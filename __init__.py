@@ -170,9 +170,7 @@ class Warehouse:
 
         return buffers(self._store, module, run, memory_space, at, limit)
 
-    def timeline(
-        self, module: str | int, *, run: str | None = None, memory_space: int = 0
-    ) -> Rows:
+    def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
         """How full a memory space is over a module's schedule."""
         from .queries.timeline import timeline
 

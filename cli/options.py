@@ -48,7 +48,9 @@ Module = Annotated[
         show_default=False,
     ),
 ]
-RunOfModule = Annotated[str | None, typer.Option(help="The module as of this run; else its latest.")]
+RunOfModule = Annotated[
+    str | None, typer.Option(help="The module as of this run; else its latest.")
+]
 Space = Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many rows.")]
 Figure = Annotated[

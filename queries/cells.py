@@ -65,7 +65,9 @@ def sparkline(values: Sequence[float | None]) -> str:
     if low == high:
         return "".join(" " if value is None else _BARS[3] for value in values)
     step = (len(_BARS) - 1) / (high - low)
-    return "".join(" " if value is None else _BARS[round((value - low) * step)] for value in values)
+    return "".join(
+        " " if value is None else _BARS[round((value - low) * step + 1) - 1] for value in values
+    )
 
 
 def printable(text: str) -> str:

@@ -28,7 +28,7 @@ def csv_parts(table: pa.Table) -> Iterator[str]:
 
     Null is nothing and an empty text is `""`. A list or struct is JSON.
     """
-    yield ",".join(map(_csv_text, table.column_names)) + "\n"
+    yield ",".join(_csv_text(name) or "" for name in table.column_names) + "\n"
     # A line that is empty is not a row.
     null = '""' if table.num_columns == 1 else ""
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
@@ -97,9 +97,7 @@ def _texts(column: pa.Array, text: Callable[[Any], str | None]) -> pa.Array:
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         return pc.cast(column, _TEXT)
     try:
-        coded = (
-            column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-        )
+        coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     except pa.ArrowNotImplementedError:  # A list, a struct, an interval.
         values = column.to_pylist()
         return pa.array([None if value is None else text(value) for value in values], _TEXT)

@@ -36,7 +36,10 @@ class Verification(Result):
 
 def checks_list() -> Rows:
     """What is checked. Columns: check, holds."""
-    named = [*((check.name, check.holds) for check in checks()), (HISTORY_IS_CURRENT, HISTORY_HOLDS)]
+    named = [
+        *((check.name, check.holds) for check in checks()),
+        (HISTORY_IS_CURRENT, HISTORY_HOLDS),
+    ]
     rows = [{"check": name, "holds": holds} for name, holds in sorted(named)]
     return Rows(pa.Table.from_pylist(rows))
 
@@ -51,9 +54,7 @@ def verify(store: Store) -> Verification:
     found = {check.name: breaches(store, check) for check in checks()}
     found[HISTORY_IS_CURRENT] = history_breaches(store)
     schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])
-    rows = [
-        {"check": name, **row} for name, table in found.items() for row in table.to_pylist()
-    ]
+    rows = [{"check": name, **row} for name, table in found.items() for row in table.to_pylist()]
     modules = store.rows("SELECT COUNT(*) AS modules FROM modules")["modules"][0].as_py()
     breached = "1 breach" if len(rows) == 1 else f"{len(rows) or 'no'} breaches"
     caption = f"{len(found)} checks of {counted(modules, 'module')}: {breached}"

@@ -32,4 +32,4 @@ def shell(db: Db = DEFAULT_DB) -> None:
         path = database_path(db)
     command = [sys.executable, "-m", "harlequin", "--read-only", str(path or db)]
     sys.stdout.flush()
-    os.execv(sys.executable, command)  # noqa: S606
+    os.execv(sys.executable, command)
