@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Batch, Store
+from .arguments import metric_column
 from .catalogue import statement
 from .lists import require_runs
-from .metrics import metric_column
 from .result import Result, Rows
 from .thresholds import Limits, Policy
 from .trends import what_changed

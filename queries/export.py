@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema.errors import FileError, QueryError, UsageError, with_remedy
-from ..schema.metrics import METRICS
+from ..schema.metric_names import METRICS
 from ..schema.stores.base import Store
+from .arguments import parse_time
 from .encoders import csv_parts, json_parts
-from .times import parse_time
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # What a wide table has of each metric, by the column of `trends`.

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Deleted, Store
+from .arguments import time_before
 from .lists import require_runs
-from .times import time_before
 
 
 def prune(store: Store, runs: Sequence[str] = (), keep: str | None = None) -> Deleted:

@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from ..schema.stores.base import Store
+from .arguments import metric_column, parse_time
 from .catalogue import statement
 from .cells import counted
 from .lists import run_names
-from .metrics import metric_column
 from .result import Result, Rows
-from .times import parse_time
 
 _EMPTY = "there is no such history"
 _CHANGES = {

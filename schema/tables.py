@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from .arrow import SHORT_TEXT_BYTES
-from .metrics import METRICS as METRICS
+from .metric_names import METRICS as METRICS
 
 metadata = MetaData()
 

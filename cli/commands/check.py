@@ -36,11 +36,11 @@ def check(
     comment on a pull request.
     """
     from ...queries import check as gate
-    from ...queries.metrics import metric_column
+    from ...queries.arguments import metric_column
     from ...queries.thresholds import read_policy
     from ..opening import reading, writing
-    from ..render.check import print_check
     from ..render.text import print_note
+    from ..render.verdicts import print_check
 
     # Wrong usage is told before the warehouse is waited for.
     metric_column(figure)

@@ -27,7 +27,7 @@ def diff(
     """
     from ...queries.diff import diff as find
     from ..opening import reading
-    from ..render.diff import print_diff
+    from ..render.differences import print_diff
 
     with reading(db) as store:
         found = find(store, a, b, workload)

@@ -63,7 +63,7 @@ def ingest(
     """
     names = _run_names(paths, run)
     labels = _parse_labels(label or [])
-    from ...queries.times import parse_time
+    from ...queries.arguments import parse_time
 
     run_at = parse_time(at, "at")
     from ...ingest.pipeline import ingest as ingest_path

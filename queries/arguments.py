@@ -1,9 +1,10 @@
-"""Times and ages as users give them."""
+"""Arguments as users give them: times, ages, metrics."""
 
 import re
 from datetime import UTC, datetime, timedelta
 
 from ..schema.errors import UsageError
+from ..schema.metric_names import METRICS
 
 _AGE = re.compile(r"^(\d+) ?(d|w|y)$")
 _DAYS = {"d": 1, "w": 7, "y": 365}
@@ -36,3 +37,12 @@ def time_before(age: str, argument: str) -> datetime:
         return datetime.now(UTC) - timedelta(days=int(match[1]) * _DAYS[match[2]])
     except OverflowError:
         raise UsageError(f"{age} is too long ago", argument) from None
+
+
+def metric_column(metric: str) -> str:
+    """The metric `peak` or `peak_bytes` as `module_memory` names it. Raises UsageError."""
+    column = f"{metric.removesuffix('_bytes')}_bytes"
+    if column not in METRICS:
+        names = ", ".join(name.removesuffix("_bytes") for name in METRICS)
+        raise UsageError(f"unknown metric {metric!r}: use one of {names}", "metric")
+    return column
