@@ -4,7 +4,8 @@
 
     with memhouse.open("memhouse.duckdb") as warehouse:
         warehouse.ingest("dumps/2026-10-01")
-        peaks = warehouse.sql("SELECT workload, peak_bytes FROM peaks").df()
+        warehouse.peaks().df()
+        warehouse.sql("SELECT workload, peak_bytes FROM peaks").df()
 
 The `memhouse` command does the same from a shell.
 """
@@ -13,80 +14,76 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from .schema.errors import (
+    FileError,
+    MemhouseError,
+    MissingPackageError,
+    QueryError,
+    UsageError,
+    WarehouseBusyError,
+    WarehouseError,
+)
+
 # What a command does not need it must not import: pyarrow, DuckDB and SQLAlchemy come in
 # where they are used.
 if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
-    import sqlalchemy
-
     from .ingest.pipeline import Summary
+    from .queries.check import Check
+    from .queries.diff import Diff
+    from .queries.export import Exported
+    from .queries.result import Rows
+    from .queries.trends import Trends
+    from .queries.verify import Verification
+    from .schema.stores.base import Deleted, Store
 
 __version__ = "0.1.0"
-__all__ = ["Rows", "Warehouse", "__version__", "open"]
+__all__ = [
+    "FileError",
+    "MemhouseError",
+    "MissingPackageError",
+    "QueryError",
+    "Rows",
+    "UsageError",
+    "Warehouse",
+    "WarehouseBusyError",
+    "WarehouseError",
+    "__version__",
+    "open",
+]
 
 
 def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = False) -> Warehouse:
     """Open the warehouse at `db`, a path or a duckdb:/// URL; make it if it is not there.
 
     Opened `read_only` it can be read by several at once, but must be there. Raises
-    memhouse.schema.warehouse.WarehouseError.
+    WarehouseError.
     """
     from .queries.catalogue import use_views
-    from .schema.stores.duckdb import open_warehouse
+    from .schema.stores.duckdb import open_store
 
-    engine = open_warehouse(os.fspath(db), create=not read_only, read_only=read_only)
-    connection = engine.connect()
-    use_views(connection, read_only=read_only)
-    connection.commit()
-    return Warehouse(engine, connection)
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a query, as Arrow keeps them."""
-
-    table: pyarrow.Table
-
-    def arrow(self) -> pyarrow.Table:
-        """The rows as a pyarrow table."""
-        return self.table
-
-    def df(self) -> pandas.DataFrame:
-        """The rows as a pandas data frame; pandas must be installed."""
-        return self.table.to_pandas()
-
-    def pl(self) -> polars.DataFrame:
-        """The rows as a polars data frame; polars must be installed."""
-        import polars
-
-        frame = polars.from_arrow(self.table)
-        assert isinstance(frame, polars.DataFrame), "a table makes a frame"
-        return frame
-
-    def __len__(self) -> int:
-        return int(self.table.num_rows)
+    store = open_store(os.fspath(db), create=not read_only, read_only=read_only)
+    try:
+        use_views(store, read_only=read_only)
+    except BaseException:
+        store.close()
+        raise
+    return Warehouse(store)
 
 
 class Warehouse:
-    """An open warehouse; close it, or use it in a `with` statement."""
+    """An open warehouse; close it, or use it in a `with` statement.
 
-    def __init__(self, engine: sqlalchemy.Engine, connection: sqlalchemy.Connection) -> None:
-        self._engine = engine
-        self._connection = connection
+    A method raises UsageError for an argument that is wrong. Where a `module` is asked for,
+    it is a workload, a module's name, WORKLOAD/NAME, a unique part of one, or a module's id.
+    """
 
-    def sql(self, query: str, parameters: Sequence[object] = ()) -> Rows:
-        """Run a query; `$1` and so on in it are the parameters. Raises duckdb.Error."""
-        from .schema.stores.duckdb import fetch
-
-        return Rows(fetch(self._connection, query, parameters))
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def ingest(
         self,
@@ -103,23 +100,171 @@ class Warehouse:
         problems, and in `dump_files`.
         """
         from .ingest.pipeline import ingest
-        from .ingest.workers import Readers
+        from .ingest.workers import Workers
 
-        with Readers(jobs) as readers:
+        with Workers(jobs) as workers:
             return ingest(
-                lambda: self._engine,
+                self._store,
                 Path(path),
                 tool_version=__version__,
-                readers=readers,
+                workers=workers,
                 run_id=run,
                 run_at=at,
                 labels=dict(labels or {}),
             )
 
+    def sql(self, query: str, parameters: Sequence[object] = ()) -> Rows:
+        """Run a query; `$1` and so on in it are the parameters. Raises QueryError."""
+        from .queries.sql import sql
+
+        return sql(self._store, query, parameters)
+
+    def runs(self) -> Rows:
+        """The runs, the oldest first."""
+        from .queries.lists import runs
+
+        return runs(self._store)
+
+    def modules(self, *, run: str | None = None, workload: str | None = None) -> Rows:
+        """The modules of each run."""
+        from .queries.lists import modules
+
+        return modules(self._store, run, workload)
+
+    def peaks(self, *, run: str | None = None, workload: str | None = None) -> Rows:
+        """Each module's peak in each memory space; without `run` the latest of each series."""
+        from .queries.lists import peaks
+
+        return peaks(self._store, run, workload)
+
+    def fragmentation(self, *, run: str | None = None, workload: str | None = None) -> Rows:
+        """What packing wastes of each temp; without `run` the latest of each series."""
+        from .queries.lists import fragmentation
+
+        return fragmentation(self._store, run, workload)
+
+    def owners(
+        self,
+        module: str | int,
+        *,
+        run: str | None = None,
+        memory_space: int = 0,
+        limit: int | None = None,
+    ) -> Rows:
+        """The Python lines that own a module's peak, the largest first."""
+        from .queries.owners import owners
+
+        return owners(self._store, module, run, memory_space, limit)
+
+    def buffers(
+        self,
+        module: str | int,
+        *,
+        run: str | None = None,
+        memory_space: int = 0,
+        at: int | None = None,
+        limit: int | None = None,
+    ) -> Rows:
+        """The buffers live at a module's peak, or at the time `at`, the largest first."""
+        from .queries.buffers import buffers
+
+        return buffers(self._store, module, run, memory_space, at, limit)
+
+    def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
+        """How full a memory space is over a module's schedule."""
+        from .queries.timeline import timeline
+
+        return timeline(self._store, module, run, memory_space)
+
+    def trends(
+        self,
+        *,
+        workload: str | None = None,
+        since: str | datetime | None = None,
+        memory_space: int = 0,
+        metric: str = "peak",
+    ) -> Trends:
+        """How a metric of each series changed from run to run, and what changed with it."""
+        from .queries.trends import trends
+
+        return trends(self._store, workload, since, memory_space, metric)
+
+    def diff(self, a: str, b: str, *, workload: str | None = None) -> Diff:
+        """What differs from A to B, two runs or two modules."""
+        from .queries.diff import diff
+
+        return diff(self._store, a, b, workload)
+
+    def check(
+        self,
+        run: str | None = None,
+        *,
+        baseline: str | None = None,
+        best: bool = False,
+        max_growth: Sequence[str] | None = None,
+        limits: str | os.PathLike[str] | None = None,
+        metric: str = "peak",
+        memory_space: int = 0,
+    ) -> Check:
+        """Judge whether the memory of a run, else of the latest, is within its thresholds.
+
+        `max_growth` are texts such as 2% or 64MiB, each must hold; `limits` is a TOML file.
+        """
+        from .queries.check import check
+        from .queries.thresholds import read_policy
+
+        return check(
+            self._store,
+            run,
+            baseline=baseline,
+            best=best,
+            policy=read_policy(max_growth, limits),
+            metric=metric,
+            memory_space=memory_space,
+        )
+
+    def accept(self, check: Check, reason: str) -> Check:
+        """Let the growth that a check found pass for good; what is said of the run then."""
+        from .queries.check import accept
+
+        return accept(self._store, check, reason)
+
+    def verify(self) -> Verification:
+        """Hold every module against what its dump says of itself."""
+        from .queries.verify import verify
+
+        return verify(self._store)
+
+    def prune(self, runs: Sequence[str] = (), *, keep: str | None = None) -> Deleted:
+        """Drop runs, or those older than the age `keep` (90d, 12w or 1y)."""
+        from .queries.prune import prune
+
+        return prune(self._store, runs, keep)
+
+    def export(
+        self,
+        view: str,
+        file: str | os.PathLike[str],
+        *,
+        where: str | None = None,
+        since: str | datetime | None = None,
+        workload: str | None = None,
+        wide: bool = False,
+    ) -> Exported:
+        """Write a view or table to a .csv, .json, .parquet or .arrow file.
+
+        `where` is SQL; with `wide`, `trends` has a row per run, series and memory space.
+        Raises FileError.
+        """
+        from .queries.export import export
+
+        return export(
+            self._store, view, file, where=where, since=since, workload=workload, wide=wide
+        )
+
     def close(self) -> None:
         """Let go of the database file."""
-        self._connection.close()
-        self._engine.dispose()
+        self._store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -131,3 +276,11 @@ class Warehouse:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def __getattr__(name: str) -> object:
+    if name == "Rows":
+        from .queries.result import Rows
+
+        return Rows
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

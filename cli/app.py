@@ -1,11 +1,31 @@
-"""The commands, registered; each family is in a file of its own."""
+"""The commands, registered; each is a file in `commands/`."""
 
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from . import history, ingest, module, show, store
+from .commands import (
+    buffers,
+    check,
+    diff,
+    export,
+    fragmentation,
+    ingest,
+    modules,
+    owners,
+    peaks,
+    prune,
+    runs,
+    shell,
+    sql,
+    tables,
+    timeline,
+    trends,
+    verify,
+    views,
+)
+from .errors import usage_errors
 
 app = typer.Typer(
     name="memhouse",
@@ -35,22 +55,22 @@ def _options(
 
 for command in (
     ingest.ingest,
-    show.runs,
-    show.modules,
-    show.peaks,
-    module.owners,
-    module.buffers,
-    module.timeline,
-    show.fragmentation,
-    history.trends,
-    history.diff,
-    history.check,
-    show.views,
-    show.tables,
-    show.sql,
-    show.shell,
-    store.export,
-    show.verify,
-    store.prune,
+    runs.runs,
+    modules.modules,
+    peaks.peaks,
+    owners.owners,
+    buffers.buffers,
+    timeline.timeline,
+    fragmentation.fragmentation,
+    trends.trends,
+    diff.diff,
+    check.check,
+    views.views,
+    tables.tables,
+    sql.sql,
+    shell.shell,
+    export.export,
+    verify.verify,
+    prune.prune,
 ):
-    app.command()(command)
+    app.command()(usage_errors(command))

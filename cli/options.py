@@ -1,6 +1,5 @@
 """Options that several commands take."""
 
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
@@ -28,9 +27,6 @@ Db = Annotated[
 AsFormat = Annotated[
     Format, typer.Option("--format", "-f", help="How to print the rows.", show_choices=True)
 ]
-Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only runs since this date or time, in UTC.")
-]
 Wait = Annotated[
     float,
     typer.Option(
@@ -39,19 +35,27 @@ Wait = Annotated[
         help="To write, wait at most so long while another process uses the warehouse.",
     ),
 ]
+Run = Annotated[str | None, typer.Option(help="Only this run.")]
+Workload = Annotated[str | None, typer.Option(help="Only this workload.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only runs since this date or time, in UTC.")
+]
+Module = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODULE",
+        help="A workload, module name, WORKLOAD/NAME, unique part of one, or module id.",
+        show_default=False,
+    ),
+]
+RunOfModule = Annotated[
+    str | None, typer.Option(help="The module as of this run; else its latest.")
+]
+Space = Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many rows.")]
+Figure = Annotated[
+    str, typer.Option(help="Which figure: peak, total, temp, argument, output, padding and so on.")
+]
 DEFAULT_DB = "memhouse.duckdb"
 # A night's ingest is over by then; a prompt that someone left open may not be.
 DEFAULT_WAIT = 600
-
-
-def parse_time(text: str | None, option: str) -> datetime | None:
-    """An option's ISO date or time; in UTC unless it says otherwise."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is no ISO time such as 2026-10-01 or 2026-10-01T03:00", param_hint=option
-        ) from None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ..schema.stores.base import Store
     from ..schema.stores.duckdb import DuckDBStore
 
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
@@ -72,7 +73,7 @@ HISTORY_IS_CURRENT = "history_is_current"
 HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out again."
 
 
-def history_breaches(store: "DuckDBStore") -> "pa.Table":
+def history_breaches(store: "Store") -> "pa.Table":
     """Where the check `history_is_current` fails: columns module and breach.
 
     The check is Python, because `schema/history.py` works the chains out.

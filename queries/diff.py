@@ -1,32 +1,38 @@
-"""What differs between two runs, or two modules: figures, buffers, and the likely cause."""
+"""What differs between two runs, or two modules: metrics, buffers, and the likely cause."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
+import pyarrow as pa
 
-from ..schema.stores.duckdb import fetch
-from .catalogue import command_query
+from ..schema.errors import UsageError
+from ..schema.stores.base import Store
+from .catalogue import statement
+from .diff_causes import Dump, causes
+from .find_module import find_module
+from .lists import run_names
+from .result import Result, Rows
 
-Row = dict[str, Any]
 
-
-@dataclass
-class ModuleDiff:
+@dataclass(frozen=True)
+class ModuleDiff(Result):
     """A module in A and in B; either is None where it is missing.
 
-    figures: memory_space, figure, a_bytes, b_bytes, change_bytes; buffers by memory space:
-    their change_bytes add up to that of peak_bytes; flags: flag, a_value, b_value; causes:
-    what else differs, a sentence each.
+    rows: the buffers at the peaks that differ, in all memory spaces, with memory_space,
+    change_bytes (they add up to the change of peak_bytes), what (grew, came and so on),
+    a_bytes, b_bytes, category, value, source, op_name, shape, opcode, and the times of both
+    lives; metrics: memory_space, figure, a_bytes, b_bytes, change_bytes; flags: flag, a_value,
+    b_value; causes: what else differs, a sentence each.
     """
 
     name: str
-    a: Row | None
-    b: Row | None
-    figures: list[Row] = field(default_factory=list)
-    buffers: dict[int, list[Row]] = field(default_factory=dict)
-    flags: list[Row] = field(default_factory=list)
-    causes: list[str] = field(default_factory=list)
+    a: Dump | None
+    b: Dump | None
+    rows: Rows
+    metrics: Rows
+    flags: Rows
+    causes: tuple[str, ...]
 
     @property
     def is_same(self) -> bool:
@@ -34,89 +40,97 @@ class ModuleDiff:
         return (
             self.a is not None
             and self.b is not None
-            and self.a["module_id"] == self.b["module_id"]
-            and not self.flags
+            and self.a.module_id == self.b.module_id
+            and not len(self.flags)
         )
 
-
-def diff_runs(
-    connection: sa.Connection, a_run: str, b_run: str, workload: str | None
-) -> list[ModuleDiff]:
-    """Each series that run A or B has, in order of workload."""
-    pairs = fetch(connection, command_query("diff_pairs"), [a_run, b_run, workload])
-    return [diff_dumps(connection, row["a_dump_id"], row["b_dump_id"]) for row in pairs.to_pylist()]
+    def tables(self) -> tuple[Rows, ...]:
+        """What differs: flags, metrics, buffers."""
+        said = "the same" if self.is_same else "; ".join(self.causes)
+        title = Rows(pa.table({}), f"{self.name}: {said}", "")
+        return (title, *(part for part in (self.flags, self.metrics, self.rows) if len(part)))
 
 
-def diff_dumps(
-    connection: sa.Connection, a_dump_id: int | None, b_dump_id: int | None
-) -> ModuleDiff:
+@dataclass(frozen=True)
+class Diff(Result):
+    """What differs from A to B: `modules`, and the buffers of all of them as `rows`.
+
+    rows has the columns of ModuleDiff.rows, and before them the module's name.
+    """
+
+    modules: tuple[ModuleDiff, ...]
+    rows: Rows
+
+    def tables(self) -> tuple[Rows, ...]:
+        """What differs, module by module."""
+        return tuple(table for module in self.modules for table in module.tables())
+
+
+def diff(store: Store, a: str, b: str, workload: str | None = None) -> Diff:
+    """What differs from A to B, two runs (of one workload) or two modules.
+
+    Raises UsageError.
+    """
+    found = _diffs(store, a, b, workload)
+    rows = [
+        {"module": module.name, **row}
+        for module in found
+        for row in module.rows.arrow().to_pylist()
+    ]
+    schema = pa.schema([("module", pa.string()), *_buffers_schema(store)])
+    return Diff(tuple(found), Rows(pa.Table.from_pylist(rows, schema=schema)))
+
+
+def _diffs(store: Store, a: str, b: str, workload: str | None) -> list[ModuleDiff]:
+    runs = set(run_names(store))
+    if {a, b} <= runs:
+        pairs = store.rows(statement("diff_pairs"), [a, b, workload]).to_pylist()
+        return [_diff_dumps(store, pair["a_dump_id"], pair["b_dump_id"]) for pair in pairs]
+    if workload is not None:
+        raise UsageError("--workload needs two runs")
+    for name, other in ((a, b), (b, a)):
+        if name in runs:
+            raise UsageError(f"{name} is a run and {other} is not: give two runs or two modules")
+    return [_diff_dumps(store, find_module(store, a).dump_id, find_module(store, b).dump_id)]
+
+
+def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None) -> ModuleDiff:
     """One module in A and B."""
-    a, b = _dump(connection, a_dump_id), _dump(connection, b_dump_id)
-    there = b or a
-    assert there is not None, "one of the two is there"
-    names = dict.fromkeys(_name(row) for row in (a, b) if row is not None)
-    diff = ModuleDiff(" → ".join(names), a, b)
-    if a is None or b is None:
-        diff.causes.append(f"only in {there['run_id']}")
-        return diff
-    flag_sets = [a["flags_id"], b["flags_id"]]
-    if None not in flag_sets:
-        diff.flags = fetch(connection, command_query("diff_flags"), flag_sets).to_pylist()
-    modules = [a["module_id"], b["module_id"]]
-    if None not in modules and modules[0] != modules[1]:
-        diff.figures = fetch(connection, command_query("diff_figures"), modules).to_pylist()
-        for space in sorted({row["memory_space"] for row in diff.figures}):
-            rows = fetch(connection, command_query("diff_buffers"), [*modules, space])
-            diff.buffers[space] = rows.to_pylist()
-    diff.causes = _causes(diff, a, b)
-    return diff
+    a, b = _dump(store, a_dump_id), _dump(store, b_dump_id)
+    names = dict.fromkeys(dump.name for dump in (a, b) if dump is not None)
+    flags = metrics = None
+    buffers: list[dict[str, Any]] = []
+    if a is not None and b is not None:
+        if None not in (a.flags_id, b.flags_id):
+            flags = store.rows(statement("diff_flags"), [a.flags_id, b.flags_id])
+        modules = [a.module_id, b.module_id]
+        if None not in modules and modules[0] != modules[1]:
+            metrics = store.rows(statement("diff_figures"), modules)
+            for space in sorted(set(metrics["memory_space"].to_pylist())):
+                found = store.rows(statement("diff_buffers"), [*modules, space])
+                buffers += [{"memory_space": space, **row} for row in found.to_pylist()]
+    return ModuleDiff(
+        " → ".join(names),
+        a,
+        b,
+        Rows(pa.Table.from_pylist(buffers, schema=_buffers_schema(store))),
+        Rows(pa.table({}) if metrics is None else metrics),
+        Rows(pa.table({}) if flags is None else flags),
+        tuple(causes(a, b, _dicts(metrics), len(_dicts(flags)))),
+    )
 
 
-def _dump(connection: sa.Connection, dump_id: int | None) -> Row | None:
+def _buffers_schema(store: Store) -> pa.Schema:
+    none = store.rows(statement("diff_buffers"), [-1, -1, 0])
+    return pa.schema([("memory_space", pa.int32()), *none.schema])
+
+
+def _dicts(rows: pa.Table | None) -> Sequence[dict[str, Any]]:
+    return () if rows is None else rows.to_pylist()
+
+
+def _dump(store: Store, dump_id: int | None) -> Dump | None:
     if dump_id is None:
         return None
-    row: Row = fetch(connection, command_query("diff_dump"), [dump_id]).to_pylist()[0]
-    return row
-
-
-def _name(row: Row) -> str:
-    number = f" #{row['occurrence']}" if row["occurrence"] > 1 else ""
-    return f"{row['workload']}/{row['module_name']}{number}"
-
-
-def _causes(diff: ModuleDiff, a: Row, b: Row) -> list[str]:
-    """What else differs between the two, in sentences, the likeliest cause first."""
-    causes = []
-    for row in (a, b):
-        if row["oom"]:
-            causes.append(f"in {row['run_id']} XLA ran out of memory")
-        if row["status"] != "ok":
-            causes.append(f"the dump of {row['run_id']} is {row['status']}: see `dump_files`")
-    # A dump that failed has no signature to differ.
-    if (
-        None not in (a["module_id"], b["module_id"])
-        and a["entry_signature"] != b["entry_signature"]
-    ):
-        causes.append("the shapes of arguments or results differ")
-    causes += _donation(diff)
-    if a["compiler"] != b["compiler"]:
-        causes.append(f"the compiler differs: {a['compiler']} and {b['compiler']}")
-    if diff.flags:
-        causes.append(f"{len(diff.flags)} compiler flags differ")
-    if a["device_kind"] != b["device_kind"]:
-        causes.append(f"the device differs: {a['device_kind']} and {b['device_kind']}")
-    if not causes and a["module_id"] != b["module_id"]:
-        causes.append("the program differs; arguments, results, compiler and flags do not")
-    return causes
-
-
-def _donation(diff: ModuleDiff) -> list[str]:
-    """Whether arguments came to be donated, or are no longer: that shows in alias_bytes."""
-    for row in diff.figures:
-        if row["memory_space"] == 0 and row["figure"] == "alias_bytes":
-            if not row["b_bytes"]:
-                return ["the arguments are no longer donated"]
-            if not row["a_bytes"]:
-                return ["the arguments are now donated"]
-            return [f"{'more' if row['change_bytes'] > 0 else 'less'} of the arguments is donated"]
-    return []
+    row = store.rows(statement("diff_dump"), [dump_id]).to_pylist()[0]
+    return Dump(**{name: row[name] for name in Dump.__dataclass_fields__})

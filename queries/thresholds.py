@@ -9,12 +9,18 @@ A TOML file sets them for all workloads and for single ones, which then replace 
     max_growth = "10%"
 """
 
+import os
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-_UNITS = {"B": 1, **{f"{unit}iB": 1024**i for i, unit in enumerate("KMGTP", 1)}}
+from ..schema.errors import UsageError
+from .units import UNITS
+
+_DEFAULT_GROWTH = ("1%",)
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP]?i?B)$")
 _PERCENT = re.compile(r"^(\d+(?:\.\d+)?) ?%$")
 _OF_DEVICE = re.compile(r"^(\d+(?:\.\d+)?) ?% of device$")
@@ -35,7 +41,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one workload is held to; no `max_bytes` is no limit."""
+    """What one workload is held to; without `max_bytes` its size has no limit."""
 
     max_growth: tuple[Threshold, ...] = ()
     max_bytes: Threshold | None = None
@@ -51,6 +57,27 @@ class Policy:
     def limits(self, workload: str) -> Limits:
         """A workload's own limits, else those of all."""
         return self.workloads.get(workload, self.default)
+
+
+def read_policy(
+    max_growth: Sequence[str] | None = None, limits: str | os.PathLike[str] | None = None
+) -> Policy:
+    """The policy of these growths, 1% if there are none, and of a TOML file.
+
+    Raises UsageError.
+    """
+    try:
+        default = Limits(tuple(parse_growth(text) for text in max_growth or _DEFAULT_GROWTH))
+    except ValueError as error:
+        raise UsageError(str(error), "max_growth") from None
+    if limits is None:
+        return Policy(default)
+    try:
+        return parse_policy(Path(limits).read_text(), default)
+    except OSError as error:
+        raise UsageError(f"{limits}: {error.strerror or error}", "limits") from None
+    except ValueError as error:
+        raise UsageError(f"{limits}: {error}", "limits") from None
 
 
 def parse_growth(text: str) -> Threshold:
@@ -93,6 +120,6 @@ def _parse_limits(table: dict[str, Any], default: Limits) -> Limits:
 
 def _parse_size(text: str) -> Threshold:
     match = _SIZE.match(text)
-    if match is None or match[2] not in _UNITS:
+    if match is None or match[2] not in UNITS:
         raise ValueError(f"{text!r} is neither a percentage such as 2% nor a size such as 64MiB")
-    return Threshold(float(match[1]) * _UNITS[match[2]], False, text)
+    return Threshold(float(match[1]) * UNITS[match[2]], False, text)

@@ -5,46 +5,58 @@ breaches: module_id and breach.
 """
 
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 
-import sqlalchemy as sa
+import pyarrow as pa
+
+from ..schema.stores.base import Store
+from .catalogue import (
+    HISTORY_HOLDS,
+    HISTORY_IS_CURRENT,
+    Check,
+    checks,
+    history_breaches,
+    statement,
+)
+from .cells import counted
+from .result import Result, Rows
 
 
 @dataclass(frozen=True)
-class Check:
-    """Something that must hold: `query` finds where it does not."""
+class Verification(Result):
+    """Where the warehouse is at odds with its dumps.
 
-    name: str
-    holds: str
-    query: str
+    rows: the breaches, with columns check, module, breach; checks, modules: how many of both
+    were held against each other.
+    """
 
-
-@dataclass(frozen=True)
-class Breach:
-    """Where a check fails: `module` tells the module as a user knows it."""
-
-    check: str
-    module: str
-    breach: str
+    rows: Rows
+    checks: int
+    modules: int
 
 
-@cache
-def checks() -> tuple[Check, ...]:
-    """All checks, by name."""
-    folder = resources.files(__package__) / "checks"
-    files = sorted((file for file in folder.iterdir()), key=lambda file: file.name)
-    found = []
-    for file in files:
-        if file.name.endswith(".sql"):
-            query = file.read_text()
-            holds = query.splitlines()[0].removeprefix("--").strip()
-            found.append(Check(file.name.removesuffix(".sql"), holds, query))
-    return tuple(found)
+def checks_list() -> Rows:
+    """What is checked. Columns: check, holds."""
+    named = [
+        *((check.name, check.holds) for check in checks()),
+        (HISTORY_IS_CURRENT, HISTORY_HOLDS),
+    ]
+    rows = [{"check": name, "holds": holds} for name, holds in sorted(named)]
+    return Rows(pa.Table.from_pylist(rows))
 
 
-def breaches(connection: sa.Connection, check: Check) -> list[Breach]:
-    """Where `check` does not hold; the module is named by one of its dumps."""
-    named = (resources.files(__package__) / "statements" / "named_breaches.sql").read_text()
-    rows = connection.exec_driver_sql(named.replace("{check}", check.query))
-    return [Breach(check.name, row.module, row.breach) for row in rows]
+def breaches(store: Store, check: Check) -> pa.Table:
+    """Where `check` does not hold. Columns: module (by one of its dumps), breach."""
+    return store.rows(statement("named_breaches").replace("{check}", check.sql))
+
+
+def verify(store: Store) -> Verification:
+    """Hold every module against what its dump says of itself."""
+    found = {check.name: breaches(store, check) for check in checks()}
+    found[HISTORY_IS_CURRENT] = history_breaches(store)
+    schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])
+    rows = [{"check": name, **row} for name, table in found.items() for row in table.to_pylist()]
+    modules = store.rows("SELECT COUNT(*) AS modules FROM modules")["modules"][0].as_py()
+    breached = "1 breach" if len(rows) == 1 else f"{len(rows) or 'no'} breaches"
+    caption = f"{len(found)} checks of {counted(modules, 'module')}: {breached}"
+    table = pa.Table.from_pylist(rows, schema=schema)
+    return Verification(Rows(table, caption, "no breaches"), len(found), modules)

@@ -1,11 +1,15 @@
 """What goes wrong with a warehouse's file, in one line that says what to do."""
 
+from __future__ import annotations
+
 import json
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
+if TYPE_CHECKING:
+    import duckdb
 
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 _HOLDER = re.compile(r"\(PID (\d+)\)")
@@ -57,6 +61,14 @@ class UsageError(MemhouseError):
     def __init__(self, message: str, argument: str | None = None) -> None:
         super().__init__(message)
         self.argument = argument
+
+
+class FileError(MemhouseError):
+    """A file that cannot be written."""
+
+
+class MissingPackageError(MemhouseError, ImportError):
+    """A package that memhouse does not need, but this call does."""
 
 
 def opening_error(error: duckdb.Error, name: str) -> WarehouseError:

@@ -29,6 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from .arrow import SHORT_TEXT_BYTES
+from .metric_names import METRICS as METRICS
 
 metadata = MetaData()
 
@@ -412,20 +413,6 @@ view_set = Table(
     comment="Which canned views are stored here; another memhouse version replaces them.",
 )
 
-
-# The figures of module_memory that have a history, in the order in which they are shown.
-METRICS = (
-    "peak_bytes",
-    "total_bytes",
-    "argument_bytes",
-    "output_bytes",
-    "alias_bytes",
-    "constant_bytes",
-    "thread_local_bytes",
-    "temp_bytes",
-    "fragmentation_bytes",
-    "padding_bytes",
-)
 
 # The columns that tell a row from all others, of tables without a PRIMARY KEY.
 KEYS = {

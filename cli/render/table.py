@@ -1,15 +1,15 @@
 """Rows as a table on the terminal, fitted to its width: a line a row, numbers whole."""
 
 import pyarrow as pa
+from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from .human import heading, human, is_number
+from ...queries.cells import heading, human, is_number
 
-# Of a text that does not fit the end is cut, but of a path or a sparkline the beginning: its
-# end tells more.
-_ENDS_TELL = {"op_name", "scope", "source", "source_file", "trend"}
+# Truncate text at the end, but paths and sparklines at the start.
+_CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 _LEAST_TEXT = 10
@@ -52,25 +52,30 @@ class _Console(Console):
 
 
 class _Column:
-    """A column's texts and the width it is shown with."""
+    """A column's texts and the width it is shown with: cells, of which 名 takes two."""
 
     def __init__(self, rows: pa.Table, index: int) -> None:
         field = rows.schema.field(index)
         self.heading = heading(field.name)
         self.is_number = is_number(field.type)
-        self.keeps_end = field.name in _ENDS_TELL
+        self.cut_at_start = field.name in _CUT_AT_START
         self.is_prose = field.name in _PROSE
         self.cells = [human(field.name, value) for value in rows.column(index).to_pylist()]
-        self.width = max(len(text) for text in (self.heading, *self.cells))
+        self.width = max(cell_len(text) for text in (self.heading, *self.cells))
         self.least = self.width if self.is_number else min(self.width, _LEAST_TEXT)
 
     def shown(self, text: str) -> str:
         """The text cut to the column's width."""
-        if len(text) <= self.width or self.is_prose:
+        if self.is_prose or cell_len(text) <= self.width:
             return text
-        if self.keeps_end and text != self.heading:
-            return "…" + text[len(text) - self.width + 1 :]
-        return text[: self.width - 1] + "…"
+        if self.cut_at_start and text != self.heading:
+            return "…" + _first_cells(text[: -self.width - 1 : -1], self.width - 1)[::-1]
+        return _first_cells(text[: self.width], self.width - 1) + "…"
+
+
+def _first_cells(text: str, width: int) -> str:
+    """The beginning of a text, in at most so many cells."""
+    return chop_cells(text, width)[0] if width > 0 else ""
 
 
 def _fit(columns: list[_Column], available: int) -> bool:

@@ -90,13 +90,10 @@ anywhere AS (
     SELECT DISTINCT
         _buffers.module_id = $2 AS is_b,
         _buffers.category,
-        instructions.opcode,
-        COALESCE(instructions.op_name, '') AS op_name,
+        _buffers.opcode,
+        COALESCE(_buffers.op_name, '') AS op_name,
         REGEXP_REPLACE(_buffers.shape, '\{.*', '') AS shape
     FROM _buffers
-    INNER JOIN instructions
-        ON instructions.module_id = _buffers.module_id
-        AND instructions.instruction_id = _buffers.instruction_id
     WHERE _buffers.module_id IN ($1, $2) AND _buffers.memory_space = $3
 )
 

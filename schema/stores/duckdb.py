@@ -144,6 +144,16 @@ class DuckDBStore:
         self.connection.execute("CHECKPOINT")
         return Deleted(len(there), len(dumps), len(orphans), there)
 
+    def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """Run a user's statements, all or nothing; the rows of the last one.
+
+        Raises QueryError.
+        """
+        with self._transaction():
+            rows = self.rows(query, parameters)
+            self._refresh_history(None)
+        return rows
+
     def execute(self, script: str) -> None:
         """Run SQL statements that have no rows, all or nothing."""
         with self._transaction():

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from memhouse.queries.figures import FIGURES
+from memhouse.schema.metric_names import METRICS as FIGURES
 
 from ..support.command import run_memhouse
 from ..support.history import NIGHTS, SERIES, copy_night, dicts, ingest_nights, memhouse

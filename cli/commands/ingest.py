@@ -1,0 +1,159 @@
+"""`memhouse ingest`: dumps into the warehouse."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ... import __version__
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+
+if TYPE_CHECKING:
+    from ...ingest.pipeline import Summary
+
+
+def _given(path: str) -> Path:
+    # A script's variable that is not set: Path("") would be the current folder.
+    if not path:
+        raise typer.BadParameter("it is empty: name a folder, an archive or a file")
+    return Path(path)
+
+
+def ingest(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH",
+            parser=_given,
+            help="Dump folders, archives (.tar, .tar.gz, .tar.zst) or files.",
+        ),
+    ],
+    db: Db = DEFAULT_DB,
+    run: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Name the run; else it is named after the path."),
+    ] = None,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="When the run was compiled, in ISO form, UTC unless it says otherwise; "
+            "else a date in the run's name, else the newest file's time.",
+        ),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Label the run, for example branch=main."),
+    ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", min=1, help="Read with so many processors.")
+    ] = os.cpu_count() or 1,
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
+    """Ingest XLA's memory dumps, each PATH as one run.
+
+    Make dumps with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text". A folder's
+    sub-folders are its workloads. Ingesting the same path again changes nothing; after an
+    ingest that was cut short it goes on from there.
+    """
+    names = _run_names(paths, run)
+    labels = _parse_labels(label or [])
+    from ...queries.arguments import parse_time
+
+    run_at = parse_time(at, "at")
+    from ...ingest.pipeline import ingest as ingest_path
+    from ...ingest.readers.lines import use_quick_memory
+    from ...ingest.sources.files import exists
+    from ...ingest.workers import Workers
+    from ..opening import ingesting
+    from ..render.text import print_error, print_note
+
+    if not any(map(exists, paths)):
+        # A mistyped path must not leave an empty warehouse behind.
+        for path in paths:
+            print_error(f"{path}: there is no such file or folder")
+        raise typer.Exit(1)
+    use_quick_memory()
+    unreadable = False
+    with Workers(jobs) as workers, ingesting(db, wait=wait) as store:
+        for path, name in zip(paths, names, strict=True):
+            start = perf_counter()
+            with _progress(name) as progress:
+                summary = ingest_path(
+                    store,
+                    path,
+                    tool_version=__version__,
+                    workers=workers,
+                    run_id=name,
+                    run_at=run_at,
+                    labels=labels,
+                    progress=progress,
+                )
+            for problem in summary.problems:
+                print_error(problem)
+            unreadable |= bool(summary.problems)
+            if summary.dumps:
+                print_note(_said(summary, perf_counter() - start))
+    if unreadable:
+        raise typer.Exit(1)
+
+
+def _run_names(paths: list[Path], run: str | None) -> list[str]:
+    from ...ingest.pipeline import run_name
+
+    if run is not None:
+        if not run:
+            raise typer.BadParameter("it is empty: name the run", param_hint="--run")
+        if len(paths) > 1:
+            raise typer.BadParameter("it names one run: give one PATH with it", param_hint="--run")
+        return [run]
+    names = [run_name(path) for path in paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise typer.BadParameter(
+                f"two of these paths would both be the run {name!r}: ingest one with --run NAME"
+            )
+    return names
+
+
+def _parse_labels(labels: list[str]) -> dict[str, str]:
+    pairs = [label.partition("=") for label in labels]
+    for key, equals, _ in pairs:
+        if not key or not equals:
+            raise typer.BadParameter("a label is KEY=VALUE", param_hint="--label")
+    return {key: value for key, _, value in pairs}
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over the bytes, on a terminal; elsewhere nothing."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _said(summary: "Summary", seconds: float) -> str:
+    """What became of a path, in a line."""
+    from ...queries.cells import counted, human_bytes, one_line
+
+    parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]
+    for number, what in (
+        (summary.unchanged, "unchanged"),
+        (summary.partial, "partial"),
+        (summary.failed, "failed"),
+    ):
+        parts += [f"{number} {what}"] if number else []
+    size = human_bytes(summary.read_bytes)
+    return f"{one_line(summary.run_id)}: {', '.join(parts)}, {size} in {seconds:.1f} s"

@@ -1,0 +1,19 @@
+"""`memhouse modules`: the modules of each run."""
+
+from ..options import DEFAULT_DB, AsFormat, Db, Format, Run, Workload
+
+
+def modules(
+    db: Db = DEFAULT_DB,
+    run: Run = None,
+    workload: Workload = None,
+    output: AsFormat = Format.table,
+) -> None:
+    """List the modules of each run."""
+    from ...queries import lists
+    from ..opening import reading
+    from ..render.rows import print_rows
+
+    with reading(db) as store:
+        found = lists.modules(store, run, workload)
+    print_rows(found, output)

@@ -1,0 +1,30 @@
+"""`memhouse prune`: drops runs."""
+
+from typing import Annotated
+
+import typer
+
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+
+
+def prune(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN", help="Runs to drop.", show_default=False),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    keep: Annotated[
+        str | None, typer.Option(metavar="90d", help="Drop all runs older than so long (d, w, y).")
+    ] = None,
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
+    """Drop runs, and the modules that no other run points to; nothing else."""
+    if (keep is None) == (not runs):
+        raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
+    from ...queries.prune import prune as drop
+    from ..opening import writing
+    from ..render.text import print_note
+
+    with writing(db, wait=wait) as store:
+        gone = drop(store, runs or [], keep)
+    print_note(f"dropped {gone.runs} runs, {gone.dumps} dumps, {gone.modules} modules")

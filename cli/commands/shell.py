@@ -1,0 +1,35 @@
+"""`memhouse shell`: harlequin, a SQL editor in the terminal, on the warehouse."""
+
+import os
+import sys
+from importlib.util import find_spec
+
+import typer
+
+from ..options import DEFAULT_DB, Db
+
+_WRONG_USAGE = 2
+
+
+def shell(db: Db = DEFAULT_DB) -> None:
+    """Open a SQL editor on the warehouse, which it can only read.
+
+    It is harlequin, which `pip install 'memhouse[shell]'` installs.
+    """
+    from ..render.text import print_error
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print_error("the shell needs a terminal: `memhouse sql -` reads queries from a pipe")
+        raise typer.Exit(_WRONG_USAGE)
+    if find_spec("harlequin") is None:
+        print_error("the shell needs harlequin: pip install 'memhouse[shell]'")
+        raise typer.Exit(1)
+    from ...schema.stores.duckdb_file import database_path
+    from ..opening import reading
+
+    # Says what is wrong with the warehouse before harlequin opens it.
+    with reading(db):
+        path = database_path(db)
+    command = [sys.executable, "-m", "harlequin", "--read-only", str(path or db)]
+    sys.stdout.flush()
+    os.execv(sys.executable, command)

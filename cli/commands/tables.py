@@ -1,0 +1,22 @@
+"""`memhouse tables`: the tables."""
+
+from typing import Annotated
+
+import typer
+
+from ..options import DEFAULT_DB, AsFormat, Db, Format
+
+
+def tables(
+    name: Annotated[str | None, typer.Argument(help="Show this table's columns.")] = None,
+    db: Db = DEFAULT_DB,
+    output: AsFormat = Format.table,
+) -> None:
+    """List the tables, their rows and what they are for, or one table's columns."""
+    from ...queries import lists
+    from ..opening import reading
+    from ..render.rows import print_rows
+
+    with reading(db) as store:
+        found = lists.tables(store) if name is None else lists.columns(store, name)
+    print_rows(found, output)

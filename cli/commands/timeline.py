@@ -1,0 +1,27 @@
+"""`memhouse timeline`: how full a module's memory is over its schedule."""
+
+from ..options import DEFAULT_DB, AsFormat, Db, Format, Module, RunOfModule, Space
+
+
+def timeline(
+    module: Module,
+    db: Db = DEFAULT_DB,
+    run: RunOfModule = None,
+    space: Space = 0,
+    output: AsFormat = Format.table,
+) -> None:
+    """Show how full a module's memory is over its schedule, as a chart on a terminal."""
+    from ...queries.timeline import timeline as find
+    from ..opening import reading
+    from ..render.rows import print_rows
+    from ..render.text import is_terminal, print_note
+
+    with reading(db) as store:
+        found = find(store, module, run, space)
+    print_note(found.caption)
+    if output is Format.table and is_terminal() and len(found):
+        from ..render.chart import print_timeline
+
+        print_timeline(found.table)
+    else:
+        print_rows(found, output)

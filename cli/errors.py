@@ -1,0 +1,86 @@
+"""What of a failure is expected: what the user is told of it, and the exit status."""
+
+import functools
+import re
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+import typer
+
+from ..schema.errors import MemhouseError, UsageError, duckdb_says, with_remedy
+from .render.text import print_error
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+FAILED = 1
+_INTERRUPTED = 130
+# What DuckDB makes of Ctrl-C while it works, and while it asks Arrow for rows.
+_INTERRUPT = re.compile(r"Query interrupted|: KeyboardInterrupt:")
+# The options for the library's arguments; an argument that is not here has no option.
+_OPTIONS = {
+    "at": "--at",
+    "baseline": "--baseline / --best",
+    "keep": "--keep",
+    "limits": "--limits",
+    "max_growth": "--max-growth",
+    "memory_space": "--space",
+    "metric": "--figure",
+    "run": "--run",
+    "since": "--since",
+    "where": "--where",
+    "wide": "--wide",
+    "workload": "--workload",
+}
+
+
+def usage_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The command, whose wrong arguments are told as wrong usage."""
+
+    @functools.wraps(command)
+    def run(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        try:
+            return command(*args, **kwargs)
+        except UsageError as error:
+            hint = _OPTIONS.get(error.argument or "")
+            raise typer.BadParameter(str(error), param_hint=hint) from None
+        except Exception as error:
+            status = told(error)
+            if status is None:
+                raise
+            raise typer.Exit(status) from None
+
+    return run
+
+
+def told(error: Exception) -> int | None:
+    """Tell the user of a failure that is not our bug; the exit status, None if it is."""
+    if isinstance(error, BrokenPipeError):
+        return None
+    if _INTERRUPT.search(str(error)):
+        return _INTERRUPTED
+    message = _message(error)
+    if message is None:
+        return None
+    print_error(message)
+    return FAILED
+
+
+def _message(error: Exception) -> str | None:
+    if isinstance(error, MemhouseError):
+        return str(error)
+    # Each takes as long to import as a short command takes.
+    from concurrent.futures.process import BrokenProcessPool
+
+    import duckdb
+
+    match error:
+        case duckdb.Error():
+            return with_remedy(duckdb_says(error))
+        case OSError(strerror=str(reason)):
+            return with_remedy(f"{error.filename or 'cannot write the output'}: {reason}")
+        case BrokenProcessPool():
+            return (
+                "a process that read dumps was killed, for lack of memory perhaps: "
+                "give the same command again, with fewer --jobs"
+            )
+    return None

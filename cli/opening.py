@@ -1,0 +1,77 @@
+"""Opening the warehouse for a command: tables by `schema`, views by `queries`."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from ..queries.catalogue import use_views
+from ..schema.errors import WarehouseBusyError
+from ..schema.stores.duckdb import DuckDBStore, open_store
+from .render.text import print_note
+
+if TYPE_CHECKING:
+    import duckdb
+
+_ASK_AGAIN_SECONDS = 0.2
+
+
+@contextmanager
+def reading(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
+    """The warehouse, to read only; waits `wait` seconds while another process uses it."""
+    store = _opened(db, wait, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def writing(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
+    """The warehouse, to write; waits `wait` seconds while another process uses it."""
+    store = _opened(db, wait)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def ingesting(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
+    """The warehouse to ingest into: opened, or made, when it is first needed."""
+    opened: list[DuckDBStore] = []
+
+    def connect() -> "duckdb.DuckDBPyConnection":
+        opened.append(_opened(db, wait, create=True))
+        return opened[0].connection
+
+    is_new = "://" not in db and not Path(db).exists()
+    try:
+        yield DuckDBStore(db, connect, is_new=is_new)
+    finally:
+        for store in opened:
+            store.close()
+
+
+def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> DuckDBStore:
+    """The warehouse with its views; the user is told whom it is waited for."""
+    end = monotonic() + wait
+    told = False
+    while True:
+        try:
+            store = open_store(db, create=create, read_only=read_only)
+            break
+        except WarehouseBusyError as busy:
+            if monotonic() >= end:
+                raise
+            if not told:
+                print_note(f"{busy.in_use}: waiting up to {wait:g} s for it")
+                told = True
+        sleep(_ASK_AGAIN_SECONDS)
+    try:
+        use_views(store, read_only=read_only)
+    except BaseException:
+        store.close()
+        raise
+    return store

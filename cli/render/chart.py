@@ -1,0 +1,37 @@
+"""A module's occupancy drawn in text."""
+
+import shutil
+
+import numpy as np
+import plotext
+import pyarrow as pa
+
+from ...queries.cells import human_bytes
+from ...queries.units import UNITS, unit_for
+
+_HEIGHT = 18
+
+
+def print_timeline(rows: pa.Table) -> None:
+    """Draw occupied bytes over the schedule, and name the peak.
+
+    rows: start_time, occupied_bytes and instruction, from each change to the next.
+    """
+    times = rows["start_time"].to_numpy()
+    occupied = rows["occupied_bytes"].to_numpy()
+    peak = int(np.argmax(occupied))
+    unit = unit_for(int(occupied[peak]))
+    # A step holds until the next one: without these points the chart would slope.
+    steps = np.repeat(times, 2)[1:].astype(float)
+    levels = np.repeat(occupied, 2)[:-1] / UNITS[unit]
+    width = shutil.get_terminal_size().columns
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plot_size(width, _HEIGHT)
+    plotext.plot(steps.tolist(), levels.tolist(), marker="hd")
+    plotext.ylim(0, float(levels.max()) or 1)
+    plotext.ylabel(unit)
+    plotext.xlabel("schedule time")
+    plotext.show()
+    instruction = rows["instruction"][peak].as_py()
+    print(f"peak {human_bytes(int(occupied[peak]))} at time {times[peak]}, {instruction}")

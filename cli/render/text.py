@@ -1,0 +1,65 @@
+"""Messages on stderr and lines of a result on stdout, without control characters."""
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+
+def print_error(message: str) -> None:
+    """An error, on one line of stderr."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from ...queries.cells import one_line
+
+    Console(stderr=True, soft_wrap=True, emoji=False).print(
+        f"[bold red]error:[/] {escape(one_line(message))}", highlight=False
+    )
+
+
+def print_note(message: str) -> None:
+    """Something the user should know, on stderr."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from ...queries.cells import printable
+
+    Console(stderr=True, soft_wrap=True, emoji=False).print(
+        escape(printable(message)), highlight=False
+    )
+
+
+def print_text(text: str) -> None:
+    """A line of a result, on stdout."""
+    from ...queries.cells import printable
+
+    with results():
+        sys.stdout.write(printable(text) + "\n")
+
+
+def print_prose(text: str) -> None:
+    """A paragraph of a result, on stdout; a terminal's lines break between words."""
+    width = shutil.get_terminal_size().columns
+    print_text(textwrap.fill(text, width) if is_terminal() else text)
+
+
+def is_terminal() -> bool:
+    """Whether results go to a terminal."""
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
+@contextmanager
+def results() -> Iterator[None]:
+    """Write results out at once; a reader that has had enough, `head` for one, ends us well."""
+    if sys.stdout is None:
+        print_error("cannot write the results: standard output is closed")
+        raise typer.Exit(1)
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise typer.Exit(0) from None

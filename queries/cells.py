@@ -1,0 +1,85 @@
+"""Values as a person reads them: sizes with units, shares as percentages, no seconds."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from .units import UNITS, unit_for
+
+# Columns with a part of a whole, from 0 to 1.
+_SHARES = {"share", "wasted", "fragmentation"}
+_SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+def human_bytes(size: int | float) -> str:
+    """A size as a person reads it: 306.98 MiB."""
+    unit = unit_for(size)
+    return f"{size:.0f} B" if unit == "B" else f"{size / UNITS[unit]:.2f} {unit}"
+
+
+def heading(column: str) -> str:
+    """A column's name; the unit of sizes is in the cells."""
+    name = column.removesuffix("_bytes")
+    if name.endswith("_pct"):
+        name = f"{name.removesuffix('_pct')}_%"
+    return name.replace("_", " ")
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether a column holds numbers."""
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    )
+
+
+def human(column: str, value: Any) -> str:
+    """A value of a column; the column's name tells its unit."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if column == "trend" and isinstance(value, list):
+        return sparkline(value)
+    if _SIZE.search(column) and isinstance(value, int | float):
+        size = human_bytes(value)
+        return f"+{size}" if value > 0 and "change" in column else size
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M")
+    if isinstance(value, float):
+        if column in _SHARES:
+            return f"{value:.1%}"
+        return f"{value:+.1f}" if column.endswith("_pct") else f"{value:.4g}"
+    return one_line(str(value))
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A bar a value, from the lowest to the highest of them; a blank where there is none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    if low == high:
+        return "".join(" " if value is None else _BARS[3] for value in values)
+    step = (len(_BARS) - 1) / (high - low)
+    return "".join(
+        " " if value is None else _BARS[round((value - low) * step + 1) - 1] for value in values
+    )
+
+
+def printable(text: str) -> str:
+    """A text whose control characters do not reach the terminal; its lines stay lines."""
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def one_line(text: str) -> str:
+    """A text, a name say, whose control characters do not reach the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something: `1 dump`, `2 dumps`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,161 @@
+"""Writes a view or table to a file."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow as pa
+
+from ..schema.errors import FileError, QueryError, UsageError, with_remedy
+from ..schema.metric_names import METRICS
+from ..schema.stores.base import Store
+from .arguments import parse_time
+from .encoders import csv_parts, json_parts
+
+ENDINGS = (".csv", ".json", ".parquet", ".arrow")
+# What a wide table has of each metric, by the column of `trends`.
+_WIDE = {
+    "value_bytes": "",
+    "previous_bytes": "_previous",
+    "change_bytes": "_change",
+    "change_pct": "_change_pct",
+    "best_bytes": "_best",
+}
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A file that was written: its path, and how many rows it has."""
+
+    path: Path
+    rows: int
+
+
+def export(
+    store: Store,
+    view: str,
+    file: str | os.PathLike[str],
+    *,
+    where: str | None = None,
+    since: str | datetime | None = None,
+    workload: str | None = None,
+    wide: bool = False,
+) -> Exported:
+    """Write the chosen rows of a view or table to a file, whole or not at all.
+
+    The file's ending tells the format. `where` is SQL. With `wide`, `trends` has a row per
+    run, series and memory space, with the columns METRIC, METRIC_previous, METRIC_change,
+    METRIC_change_pct and METRIC_best of each metric. Raises UsageError, FileError and
+    QueryError.
+    """
+    path = Path(file)
+    if path.suffix not in ENDINGS:
+        raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}", "file")
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}", "file")
+    query = _query(store, view, where, parse_time(since, "since"), workload, wide)
+    try:
+        store.rows(f"SELECT * FROM ({query}) LIMIT 0")
+    except QueryError as error:
+        raise UsageError(str(error), "where" if where else "view") from None
+    rows = store.rows(query)
+    try:
+        # A reader of the file never sees half of it, nor does a failure leave half behind.
+        with _partial(path) as partial:
+            _write(rows, partial, path.suffix)
+            partial.replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileError(with_remedy(f"cannot write {path}: {reason}")) from error
+    return Exported(path, int(rows.num_rows))
+
+
+def _query(
+    store: Store,
+    view: str,
+    where: str | None,
+    since: datetime | None,
+    workload: str | None,
+    wide: bool,
+) -> str:
+    """The rows asked for. A view of modules is narrowed by the dumps of these modules."""
+    if wide and view != "trends":
+        raise UsageError("only the view trends can be wide", "wide")
+    columns = store.rows(
+        "SELECT column_name FROM duckdb_columns() WHERE table_name = $1 AND NOT internal", [view]
+    )["column_name"].to_pylist()
+    if not columns:
+        raise UsageError(f"there is no view or table {view}: see `memhouse views`", "view")
+    conditions = [f"({where})"] if where else []
+    narrow = {
+        "run_at": f"run_at >= {_literal(since.isoformat())}::TIMESTAMPTZ" if since else None,
+        "workload": f"workload = {_literal(workload)}" if workload else None,
+    }
+    for column, condition in narrow.items():
+        if condition is None:
+            continue
+        # What does not say it itself is chosen by the dumps or the run it belongs to.
+        key = next((name for name in ("dump_id", "run_id", "module_id") if name in columns), None)
+        if column in columns:
+            conditions.append(condition)
+        elif key is None:
+            raise UsageError(f"{view} tells no {column}, run or module to choose by")
+        else:
+            chosen = f"SELECT {key} FROM dumps INNER JOIN runs USING (run_id) WHERE {condition}"
+            conditions.append(f"{key} IN ({chosen})")
+    clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    quoted = view.replace('"', '""')
+    source = f"({_wide(columns)})" if wide else f'"{quoted}"'
+    # In the same order every night, so that two exports can be compared line by line.
+    return f"SELECT * FROM {source}{clause} ORDER BY ALL"
+
+
+def _wide(columns: list[str]) -> str:
+    """The view `trends` with the metrics side by side."""
+    keys = [name for name in columns if name != "metric" and name not in _WIDE]
+    values = [
+        f"MAX({column}) FILTER (metric = '{metric}') AS {metric}{ending}"
+        for metric in METRICS
+        for column, ending in _WIDE.items()
+    ]
+    return f"SELECT {', '.join([*keys, *values])} FROM trends GROUP BY ALL"
+
+
+@contextmanager
+def _partial(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to, gone at the end."""
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        yield partial
+    finally:
+        # It may not be there: on a disk that can only be read, not even that can be told.
+        with suppress(OSError):
+            partial.unlink()
+
+
+def _write(rows: pa.Table, file: Path, ending: str) -> None:
+    match ending:
+        case ".csv":
+            _write_text(csv_parts(rows), file)
+        case ".json":
+            _write_text(json_parts(rows), file)
+        case ".parquet":
+            from pyarrow import parquet
+
+            parquet.write_table(rows, file, compression="zstd")
+        case _:
+            with pa.OSFile(os.fspath(file), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as to:
+                to.write_table(rows)
+
+
+def _write_text(parts: Iterable[str], file: Path) -> None:
+    with file.open("w", encoding="utf-8", newline="") as sink:
+        sink.writelines(parts)
+
+
+def _literal(text: str) -> str:
+    """A text as SQL: a query in a query takes no parameters of its own."""
+    return "'" + text.replace("'", "''") + "'"

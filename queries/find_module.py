@@ -1,0 +1,51 @@
+"""Finds the module that a user means."""
+
+from dataclasses import dataclass
+
+from ..schema.errors import UsageError
+from ..schema.stores.base import Store
+from .catalogue import statement
+
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class FoundModule:
+    """A module, by the latest dump that the user can mean."""
+
+    module_id: int
+    dump_id: int
+    run_id: str
+    workload: str
+    module_name: str
+
+    @property
+    def caption(self) -> str:
+        """Which module it is, in a line."""
+        return f"{self.workload}/{self.module_name} of run {self.run_id}"
+
+
+def find_module(store: Store, module: str | int, run: str | None = None) -> FoundModule:
+    """The one module that the user means by an id, a name, or a part of one.
+
+    Raises UsageError if none or several fit.
+    """
+    name = str(module)
+    found = store.rows(statement("find_module"), [name, run]).to_pylist()
+    most = max((row["exactness"] for row in found), default=0)
+    fitting = [row for row in found if row["exactness"] == most]
+    if not fitting:
+        raise UsageError(f"no module fits {name!r}: see `memhouse modules`", "module")
+    if len({row["module_id"] for row in fitting}) > 1:
+        lines = [
+            f"  {row['workload']}/{row['module_name']}"
+            f" (number {row['occurrence']}, id {row['module_id']})"
+            for row in fitting
+        ]
+        more = [f"  … and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
+        listed = "\n".join([*lines[:_LISTED], *more])
+        raise UsageError(f"several modules fit {name!r}, name one or its id:\n{listed}", "module")
+    row = fitting[0]
+    return FoundModule(
+        row["module_id"], row["dump_id"], row["run_id"], row["workload"], row["module_name"]
+    )

@@ -1,0 +1,37 @@
+"""Rows as a small table for a notebook."""
+
+from html import escape
+
+import pyarrow as pa
+
+from .cells import heading, human, is_number, one_line
+
+_MOST_ROWS = 20
+
+
+def table_html(table: pa.Table, caption: str, empty: str) -> str:
+    """The first rows with their heading and caption; every text is escaped."""
+    parts = [f"<p>{_text(caption)}</p>"] if caption else []
+    if table.num_rows == 0:
+        return "\n".join([*parts, f"<p>{_text(empty)}</p>"])
+    names = table.column_names
+    aligned = ["right" if is_number(field.type) else "left" for field in table.schema]
+    shown = table.slice(0, _MOST_ROWS)
+    columns = [column.to_pylist() for column in shown.columns]
+    parts += ["<table>", "<thead>", _row("th", map(heading, names), aligned), "</thead>", "<tbody>"]
+    for record in zip(*columns, strict=True):
+        parts.append(_row("td", map(human, names, record), aligned))
+    parts += ["</tbody>", "</table>"]
+    if table.num_rows > _MOST_ROWS:
+        parts.append(f"<p>… and {table.num_rows - _MOST_ROWS} more rows</p>")
+    return "\n".join(parts)
+
+
+def _row(tag: str, cells: "map[str]", aligned: list[str]) -> str:
+    texts = zip(cells, aligned, strict=True)
+    inner = "".join(f'<{tag} style="text-align: {a}">{_text(c)}</{tag}>' for c, a in texts)
+    return f"<tr>{inner}</tr>"
+
+
+def _text(text: str) -> str:
+    return escape(one_line(text))

@@ -1,0 +1,97 @@
+"""Lists of what the warehouse holds: runs, modules, peaks, fragmentation, tables."""
+
+import pyarrow as pa
+
+from ..schema.errors import UsageError
+from ..schema.stores.base import Store
+from .catalogue import View, public_views, statement
+from .result import Rows
+
+
+def runs(store: Store) -> Rows:
+    """The runs, the oldest first.
+
+    Columns: run, run_at (UTC), dumps, new_modules, incomplete, oom (counts),
+    largest_peak_bytes, workloads, modules (counts), source, ingested_at (UTC).
+    """
+    return Rows(store.rows(statement("runs")), empty="there are no runs yet")
+
+
+def run_names(store: Store) -> list[str]:
+    """The runs' names, the latest first."""
+    return list(store.rows(statement("run_names"))["run_id"].to_pylist())
+
+
+def require_runs(store: Store, *named: tuple[str | None, str | None]) -> list[str]:
+    """The runs' names, the latest first; `named` are runs that must be among them.
+
+    Each is a run, or None, with the argument that names it. Raises UsageError.
+    """
+    known = run_names(store)
+    for run, argument in named:
+        if run is not None and run not in known:
+            raise UsageError(f"there is no run {run!r}: see `memhouse runs`", argument)
+    return known
+
+
+def modules(store: Store, run: str | None = None, workload: str | None = None) -> Rows:
+    """The modules of each run.
+
+    Columns: run, workload, module, status, peak_bytes, total_bytes (of memory space 0),
+    module_id, instructions (a count), platform, device, compiler, occurrence.
+    """
+    found = store.rows(statement("modules"), [run, workload])
+    return Rows(found, empty="there are no such modules")
+
+
+def peaks(store: Store, run: str | None = None, workload: str | None = None) -> Rows:
+    """Each module's peak in each memory space; without `run` the latest of each series.
+
+    Columns: workload, module, space (its name), peak_bytes, total_bytes, run, padding_bytes,
+    peak_instruction, memory_space (its number).
+    """
+    found = store.rows(statement("peaks"), [run, workload])
+    return Rows(found, empty="there are no such peaks")
+
+
+def fragmentation(store: Store, run: str | None = None, workload: str | None = None) -> Rows:
+    """What packing wastes of each temp allocation; without `run` the latest of each series.
+
+    Columns: workload, module, space (its number), wasted_bytes, share (wasted_bytes over
+    size_bytes), size_bytes, run, fullest_at (an instruction), most_occupied_bytes.
+    """
+    found = store.rows(statement("fragmentation"), [run, workload])
+    return Rows(found, empty="there are no temp allocations")
+
+
+def tables(store: Store) -> Rows:
+    """The tables. Columns: table, rows (an estimate), holds."""
+    return Rows(store.rows(statement("tables")), empty="there are no tables")
+
+
+def columns(store: Store, table: str) -> Rows:
+    """The columns of a table. Columns: column, type, meaning. Raises UsageError."""
+    found = store.rows(statement("tables"))["table"].to_pylist()
+    if table not in found:
+        raise UsageError(f"there is no table {table}: see `memhouse tables`", "name")
+    return Rows(store.rows(statement("columns"), [table]), empty="it has no columns")
+
+
+def views() -> Rows:
+    """The canned views. Columns: view, answers."""
+    rows = [{"view": view.name, "answers": view.answers} for view in public_views().values()]
+    return Rows(pa.Table.from_pylist(rows))
+
+
+def view(name: str) -> View:
+    """A canned view. Raises UsageError."""
+    canned = public_views()
+    if name not in canned:
+        raise UsageError(f"there is no view {name}: see `memhouse views`", "name")
+    return canned[name]
+
+
+def view_columns(view: View) -> Rows:
+    """The columns of a canned view. Columns: column, meaning."""
+    rows = [{"column": column, "meaning": text} for column, text in view.columns.items()]
+    return Rows(pa.Table.from_pylist(rows))
