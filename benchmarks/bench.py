@@ -90,7 +90,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=5, help="runs of each process")
     parser.add_argument("--modules", type=int, default=10, help="modules of a folder of several")
-    # At least two, because one process reads a single module.
+    # At least two, because a single module is read by one process alone.
     parser.add_argument("--copies", type=int, default=4, help="copies of modules, for memory")
     parser.add_argument("--nights", type=int, default=365, help="runs of the year")
     parser.add_argument("--series", type=int, default=100, help="series of the year")

@@ -74,7 +74,7 @@ class InstructionLines:
 
     @cached_property
     def _commas(self) -> Positions:
-        """The spaces after a comma, behind the start of the operands."""
+        """The spaces after a comma that follows the parenthesis of the operands."""
         found = self.spaces[self.lines.content[self.spaces - 1] == ord(",")]
         owner = np.searchsorted(self.lines.starts, found, side="right") - 1
         behind = (found > self.operands[owner]) & (found < self.lines.ends[owner])
@@ -116,7 +116,7 @@ def split_instructions(lines: Lines) -> InstructionLines:
     _check(lines, as_numpy(pc.is_in(prefixes, value_set=pa.array(_PREFIXES, prefixes.type))))
     name_start = name_start + (content[name_start] == ord("%"))
     _check(lines, name_start < name_end)
-    # An array's shape has no spaces, so the first space ends it; `) ` ends a tuple's shape.
+    # An array's shape has no spaces and ends at the first space; a tuple's ends at the first `) `.
     is_tuple = content[shape_start] == ord("(")
     closing = spaces[content[spaces - 1] == ord(")")]
     shape_end = first_from(spaces, shape_start)

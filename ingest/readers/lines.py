@@ -160,7 +160,7 @@ def whole_lines(text: bytes) -> Lines:
 
 
 def check_end(text: bytes) -> None:
-    """Raise DumpError if the last line has no line end, because XLA always writes one."""
+    """Raise DumpError if the last line has no line end; all known dumps have one."""
     if not text.endswith(b"\n"):
         why = "the last line has no end: the file is cut short, dump the program again"
         raise DumpError(why, text.count(b"\n") + 1)

@@ -56,7 +56,7 @@ def find_dumps(
         if there is not None and _plain_name(there) != _plain_name(file):
             # `a.txt` and `a.log` may both be HLO text, and both must be read.
             key = (workload, _plain_name(file), known.target)
-        # A plain file precedes its compressed copy and wins.
+        # A plain file precedes its compressed copy and is used.
         dumps[key].setdefault(known.format, file)
     found = [
         DumpedProgram(parse_key(*key), held | settings[key[0], key[1]])
