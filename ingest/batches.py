@@ -9,7 +9,7 @@ from ..schema.stores.base import Batch, Known, Store
 from .outcomes import OK
 from .read_program import ProgramOutcome
 
-# Rows wait in memory until a batch has so many bytes or dumps, because a transaction for each
+# Rows wait in memory until a batch reaches a limit, because a transaction for each
 # small module costs more than reading it. A small table takes far more memory than its rows.
 _BATCH_BYTES = 32 << 20
 _BATCH_DUMPS = 500

@@ -13,7 +13,7 @@ MAX_TEXT_BYTES = 4 << 30
 # The bytes and files that one archive may unpack to in the temporary folder.
 MAX_ARCHIVE_BYTES = 64 << 30
 MAX_ARCHIVE_FILES = 1_000_000
-# A compressed file may unpack to so many times its size, and to so many bytes in any case. An
+# A compressed file may unpack to MAX_RATIO times its size, and always to ANY_RATIO_BYTES. An
 # archive of many similar runs has a high ratio.
 MAX_RATIO = 1000
 ANY_RATIO_BYTES = 256 << 20
