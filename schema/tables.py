@@ -51,8 +51,8 @@ def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
 def _shape(comment: str) -> list[Column[Any]]:
     """A shape: the column to read, and the two columns that store it.
 
-    Many rows share few shapes, but DuckDB uses no dictionary for a column with one long
-    text. Long shapes, such as those of large tuples, are therefore stored in a second column.
+    Many rows share few shapes, but one long text keeps DuckDB from using a dictionary
+    for the column. Long shapes, such as those of large tuples, are therefore stored in a second column.
     """
     return [
         Column("shape", Text, Computed("coalesce(_short_shape, _long_shape[1])"), comment=comment),
@@ -248,7 +248,7 @@ instructions = Table(
     metadata,
     _module_id(),
     _required("instruction_id", Integer, "memhouse's number of the instruction within the module"),
-    _required("instruction", Text, "the name, without %; stored only here"),
+    _required("instruction", Text, "the name, without %"),
     _optional("computation", Text, "the instruction's computation; null without HLO text"),
     _optional("schedule_time", Integer, "time in the flattened schedule; null if not scheduled"),
     _optional("opcode", Text, "for example fusion or copy-start"),
@@ -323,7 +323,7 @@ reported_peak = Table(
     _module_id(),
     _required("rank", Integer, "from 0, in XLA's order"),
     _required("instruction", Text, "the defining instruction's name"),
-    _optional("shape_index", Text, "the part of its shape; null if XLA did not print one"),
+    _optional("shape_index", Text, "the part of the instruction's shape; null if not printed"),
     _required("size_bytes", BigInteger, "the logical size, as XLA reports it"),
     comment="A row of XLA's own list of the values live at its peak.",
 )
@@ -345,12 +345,12 @@ module_memory = Table(
     _module_id(),
     _required("memory_space", Integer, "the memory space"),
     _optional("total_bytes", BigInteger, "the sum of the space's allocations"),
-    _optional("argument_bytes", BigInteger, "the part in parameters"),
-    _optional("output_bytes", BigInteger, "the part that is maybe live out"),
-    _optional("alias_bytes", BigInteger, "the part in parameters that are maybe live out"),
-    _optional("constant_bytes", BigInteger, "the part in constants"),
-    _optional("thread_local_bytes", BigInteger, "the thread-local part"),
-    _optional("temp_bytes", BigInteger, "the part in preallocated temps"),
+    _optional("argument_bytes", BigInteger, "the part of total_bytes in parameters"),
+    _optional("output_bytes", BigInteger, "the part of total_bytes that is maybe live out"),
+    _optional("alias_bytes", BigInteger, "the part of total_bytes in maybe live out parameters"),
+    _optional("constant_bytes", BigInteger, "the part of total_bytes in constants"),
+    _optional("thread_local_bytes", BigInteger, "the part of total_bytes that is thread-local"),
+    _optional("temp_bytes", BigInteger, "the part of total_bytes in preallocated temps"),
     _optional("peak_bytes", BigInteger, "the largest occupied_bytes; null without live ranges"),
     _optional("peak_time", Integer, "the first time of peak_bytes"),
     _optional("peak_live_bytes", BigInteger, "live_bytes at peak_time"),
