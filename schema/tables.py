@@ -51,8 +51,8 @@ def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
 def _shape(comment: str) -> list[Column[Any]]:
     """A shape: the column to read, and the two columns that store it.
 
-    Many rows share few shapes, but one long text keeps DuckDB from using a dictionary
-    for the column. Long shapes, such as those of large tuples, are therefore stored in a second column.
+    Many rows share few shapes, but one long text keeps DuckDB from using a dictionary for the
+    column. Long shapes, such as those of large tuples, therefore have a column of their own.
     """
     return [
         Column("shape", Text, Computed("coalesce(_short_shape, _long_shape[1])"), comment=comment),
