@@ -1,4 +1,4 @@
-"""A year of nights: the history views over all of it, and the other views for one module."""
+"""A year of runs: the history views of the whole year, and other views of one module."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,13 +15,13 @@ from memhouse.queries.catalogue import public_views
 _HISTORY = ("trends", "regressions", "runs_summary")
 _HISTORY_MS = 100.0
 _MODULE_MS = 50.0
-# So many of the real programs, the largest ones; a folder of dumps has dozens of tiny ones.
+# The number of real programs to use, the largest first; most other programs are tiny.
 _FAMILIES = 25
 _HERE = Path(__file__).parent
 
 
 def year(bench: Bench) -> list[Row]:
-    """Make the year, let `memhouse verify` check it, and time the views."""
+    """Make the year, check it with `memhouse verify`, and time the views."""
     path = bench.new_path("year.duckdb")
     _make(bench, path)
     verified = memhouse("verify", "--db", path)
@@ -69,7 +69,7 @@ def _make(bench: Bench, path: Path) -> None:
                 template.format(
                     table=table,
                     scaled=scaled,
-                    # Worked out when it is read, from the columns that store it.
+                    # A generated column, which cannot be inserted.
                     left_out="EXCLUDE (shape)" if has_shape else "",
                 )
             )
@@ -94,7 +94,7 @@ def _milliseconds(rounds: int, work: Callable[[], object]) -> float:
     return median(times)
 
 
-# The tables whose rows belong to a module, with the columns that are sizes or offsets.
+# The tables whose rows belong to a module, and their columns of sizes and offsets.
 _OWNED = """
 SELECT
     table_name,
