@@ -1,4 +1,4 @@
--- The rows of `memhouse tables NAME`.
+-- The rows of `memhouse tables NAME`: the columns of table or view $1.
 SELECT column_name AS "column", data_type AS "type", comment AS "meaning"
 FROM duckdb_columns()
 WHERE table_name = $1 AND NOT internal

@@ -2,8 +2,8 @@
 --
 -- Instruction numbers drift from one compilation to the next, so buffers are matched by what
 -- they are: first by everything but their numbers, then by everything but their dimensions.
--- What has no op_name is told by its instruction's name without the number. Every buffer of
--- both peaks is in exactly one row, so change_bytes add up to the change of the peak.
+-- A buffer without op_name is known by its instruction's name without the number. Every buffer
+-- of both peaks is in exactly one row, so change_bytes add up to the change of the peak.
 WITH buffers AS (
     SELECT
         module_id = $2 AS is_b,
@@ -85,7 +85,7 @@ pairs AS (
         AND rank NOT IN (SELECT b_rank FROM resized)
 ),
 
--- What is elsewhere in time: a buffer that comes to the peak may only have changed its life.
+-- Buffers at any time: a buffer that is new at the peak may only have changed its life.
 anywhere AS (
     SELECT DISTINCT
         _buffers.module_id = $2 AS is_b,
