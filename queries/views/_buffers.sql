@@ -55,5 +55,5 @@ SELECT
 FROM allocations
 INNER JOIN _lives
     ON _lives.module_id = allocations.module_id
-    AND _lives.allocation_index = allocations.allocation_index
+        AND _lives.allocation_index = allocations.allocation_index
 WHERE allocations.is_temp AND _lives.start_time IS NOT NULL

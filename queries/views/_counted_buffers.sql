@@ -8,7 +8,7 @@
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
 -- time: the time, a position in the schedule
--- is_peak: the time is the memory space's peak_time; such rows also stand with FALSE
+-- is_peak: the time is the memory space's peak_time; the same time also has rows with FALSE
 -- peak_bytes: the memory space's peak
 -- counted_bytes: the part of the buffer's extent that no row before it in address order covers
 -- allocation_index: the allocation, see `allocations`
@@ -65,9 +65,9 @@ counted AS (
     FROM _buffers AS there
     INNER JOIN times
         ON times.module_id = there.module_id
-        AND times.memory_space = there.memory_space
-        AND times.time >= there.start_time
-        AND times.time <= there.end_time
+            AND times.memory_space = there.memory_space
+            AND times.time >= there.start_time
+            AND times.time <= there.end_time
 )
 
 SELECT
@@ -96,4 +96,4 @@ SELECT
 FROM counted
 LEFT JOIN instructions
     ON instructions.module_id = counted.module_id
-    AND instructions.instruction_id = counted.instruction_id
+        AND instructions.instruction_id = counted.instruction_id

@@ -34,4 +34,4 @@ SELECT
 FROM "values"
 LEFT JOIN live_ranges
     ON live_ranges.module_id = "values".module_id
-    AND live_ranges.value_id = "values".value_id
+        AND live_ranges.value_id = "values".value_id

@@ -64,7 +64,7 @@ FROM (
     INNER JOIN modules ON modules.module_id = allocations.module_id
     LEFT JOIN "values"
         ON "values".module_id = allocations.module_id
-        AND "values".allocation_index = allocations.allocation_index
+            AND "values".allocation_index = allocations.allocation_index
     WHERE NOT allocations.is_temp AND NOT allocations.is_thread_local
 ) AS sized
 WHERE size_rank = 1
@@ -114,7 +114,7 @@ FROM (
     INNER JOIN modules ON modules.module_id = allocations.module_id
     INNER JOIN _lives
         ON _lives.module_id = allocations.module_id
-        AND _lives.allocation_index = allocations.allocation_index
+            AND _lives.allocation_index = allocations.allocation_index
     WHERE
         NOT allocations.is_temp
         AND NOT allocations.is_thread_local

@@ -40,4 +40,4 @@ SELECT
 FROM _lives
 INNER JOIN instructions
     ON instructions.module_id = _lives.module_id
-    AND instructions.instruction_id = _lives.instruction_id
+        AND instructions.instruction_id = _lives.instruction_id

@@ -44,13 +44,13 @@ SELECT
 FROM numbered AS arguments
 INNER JOIN numbered AS outputs
     ON outputs.module_id = arguments.module_id
-    AND outputs.memory_space = arguments.memory_space
-    AND outputs.shape = arguments.shape
-    AND outputs.nth = arguments.nth
+        AND outputs.memory_space = arguments.memory_space
+        AND outputs.shape = arguments.shape
+        AND outputs.nth = arguments.nth
 INNER JOIN instructions
     ON instructions.module_id = outputs.module_id
-    AND instructions.instruction_id = outputs.instruction_id
+        AND instructions.instruction_id = outputs.instruction_id
 INNER JOIN instructions AS parameters
     ON parameters.module_id = arguments.module_id
-    AND parameters.instruction_id = arguments.instruction_id
+        AND parameters.instruction_id = arguments.instruction_id
 WHERE arguments.is_parameter AND NOT outputs.is_parameter
