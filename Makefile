@@ -24,6 +24,7 @@ test: $(BIN)/memhouse
 lint: $(BIN)/memhouse
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/sqlfluff lint queries schema
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
