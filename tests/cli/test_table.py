@@ -15,8 +15,8 @@ import pytest
 from rich.cells import cell_len
 
 from memhouse.cli.options import Format
-from memhouse.cli.render.human import heading, human, human_bytes, is_number
-from memhouse.cli.render.output import print_rows
+from memhouse.cli.render.rows import print_rows
+from memhouse.queries.cells import heading, human, human_bytes, is_number
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import copy_dump
