@@ -1,0 +1,97 @@
+"""Console blocks of the documentation: their commands, and what a terminal shows for them."""
+
+import fcntl
+import os
+import pty
+import re
+import shlex
+import struct
+import subprocess
+import termios
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from .command import MEMHOUSE
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_STYLES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+# What no two machines show alike.
+_SECONDS = re.compile(r"\b\d+\.\d s\b")
+_ELIDED = "…"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command as the documentation shows it, and what it is said to print."""
+
+    text: str
+    output: list[str]
+
+    def matches(self, shown: str) -> bool:
+        """Whether a terminal showed the same; a line `…` stands for any lines."""
+        found = _plain(shown)
+        pattern = r"\n".join(
+            r".*" if line == _ELIDED else re.escape(_SECONDS.sub("0.0 s", line))
+            for line in self.output
+        )
+        return re.fullmatch(pattern, found, re.DOTALL) is not None
+
+
+def blocks(document: Path) -> list[list[Command]]:
+    """The commands of each console block, in order."""
+    return [_commands(block.splitlines()) for block in _BLOCK.findall(document.read_text())]
+
+
+def _commands(lines: list[str]) -> list[Command]:
+    commands: list[Command] = []
+    for line in lines:
+        if line.startswith("$ "):
+            commands.append(Command(line[2:].partition("     # ")[0], []))
+        elif commands and not _is_whole(commands[-1].text):
+            commands[-1] = Command(f"{commands[-1].text}\n{line}", [])
+        else:
+            commands[-1].output.append(line)
+    return commands
+
+
+def _is_whole(command: str) -> bool:
+    try:
+        shlex.split(command)
+    except ValueError:
+        return False
+    return True
+
+
+def on_terminal(command: str, folder: Path, columns: int = 80) -> str:
+    """What a terminal of so many columns shows for a shell command; its errors too."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "MEMHOUSE_DB")}
+    environment |= {
+        "TERM": "xterm-256color",
+        "PATH": f"{MEMHOUSE.parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=folder,
+        env=environment,
+    )
+    os.close(follower)
+    shown = b""
+    with suppress(OSError):  # How the end of a terminal shows.
+        while chunk := os.read(leader, 65536):
+            shown += chunk
+    os.close(leader)
+    process.wait(timeout=60)
+    return shown.decode()
+
+
+def _plain(shown: str) -> str:
+    """A terminal's text without styles, progress bars and the spaces at the ends of lines."""
+    text = _STYLES.sub("", shown).replace("\r\n", "\n")
+    lines = [line.rpartition("\r")[2].rstrip() for line in text.split("\n")]
+    return _SECONDS.sub("0.0 s", "\n".join(lines).strip("\n"))

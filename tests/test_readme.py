@@ -1,0 +1,52 @@
+"""The README tells the truth: its commands run, and print what it says."""
+
+from pathlib import Path
+
+import pytest
+
+from .support.console import Command, blocks, on_terminal
+
+ROOT = Path(__file__).parents[1]
+# What needs a network, an accelerator or a user's own program.
+NOT_HERE = ("pip install", "make ", "python train.py")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A folder that has the samples of a checkout, to run commands in."""
+    folder = tmp_path_factory.mktemp("checkout")
+    (folder / "tests").symlink_to(ROOT / "tests")
+    return folder
+
+
+def test_the_readme_shows_only_what_happens(checkout):
+    """Block by block, in one folder: a reader who types along sees the same."""
+    exported = ""
+    ran = 0
+    for block in blocks(ROOT / "README.md"):
+        if any(word in command.text for command in block for word in NOT_HERE):
+            continue
+        for command in block:
+            if command.text.startswith("export "):
+                exported += f"{command.text}\n"
+                continue
+            shown = on_terminal(exported + command.text, checkout)
+            assert command.matches(shown), f"$ {command.text}\n{shown}"
+            ran += 1
+    assert ran > 10
+
+
+@pytest.mark.parametrize(
+    ("output", "shown", "matches"),
+    [
+        (["a 1.2 s"], "a 3.4 s\r\n", True),
+        (["a", "…", "d"], "a\r\nb\r\nc\r\nd\r\n", True),
+        (["a"], "\x1b[1ma\x1b[0m  \r\n", True),
+        (["a"], "b\r\n", False),
+        (["a"], "a\r\nb\r\n", False),
+        ([], "b\r\n", False),
+        ([], "", True),
+    ],
+)
+def test_what_differs_is_noticed(output, shown, matches):
+    assert Command("true", output).matches(shown) is matches
