@@ -147,6 +147,38 @@ def test_a_file_is_replaced(history, tmp_path):
 # --- which rows ---------------------------------------------------------------------------
 
 
+def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
+    long = export(history, "trends", tmp_path / "long.parquet")
+    wide = export(history, "trends", tmp_path / "wide.parquet", "--wide")
+    endings = {
+        "": "value_bytes",
+        "_previous": "previous_bytes",
+        "_change": "change_bytes",
+        "_change_pct": "change_pct",
+        "_best": "best_bytes",
+    }
+    keys = ["run_id", "series_id", "memory_space"]
+    by_key = {(*(row[key] for key in keys), row["metric"]): row for row in long}
+    assert len(wide) == len(long) / len(METRICS)
+    for row in wide:
+        for metric in METRICS:
+            expected = by_key[(*(row[key] for key in keys), metric)]
+            for ending, column in endings.items():
+                assert row[f"{metric}{ending}"] == expected[column]
+    both = [name for name in long[0] if name != "metric" and name not in endings.values()]
+    of_metrics = [f"{metric}{ending}" for metric in METRICS for ending in endings]
+    assert list(wide[0]) == [*both, *of_metrics]
+
+
+def test_wide_trends_can_be_chosen_from(history, tmp_path):
+    where = ("--where", "peak_bytes > 2 * peak_bytes_previous AND memory_space = 0")
+    found = export(history, "trends", tmp_path / "wide.json", "--wide", *where)
+    assert [(row["run_id"], row["workload"]) for row in found] == [
+        ("2026-10-05", "llama-cpu"),
+        ("2026-10-10", "llama-v5e"),
+    ]
+
+
 def test_rows_for_which_something_holds(history, tmp_path):
     file = tmp_path / "rows.json"
     found = export(history, "trends", file, "--where", "content_changed AND memory_space = 0")
@@ -228,6 +260,7 @@ def test_a_quote_in_a_name_is_no_sql(history, tmp_path):
         (["trends", "no/folder/x.csv"], "there is no folder"),
         (["trends", "x.csv", "--since", "soon"], "invalid time 'soon': use an ISO time"),
         (["compiler_flags", "x.csv", "--workload", "a"], "compiler_flags tells no workload"),
+        (["peaks", "x.csv", "--wide"], "only the view trends can be wide"),
         (["trends"], "Missing argument"),
     ],
 )
