@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import memhouse
-from memhouse.schema.stores.duckdb import WarehouseError
 
 from .support.dumps import DUMPS, copy_dump
 from .support.warehouse import rows
@@ -159,43 +158,223 @@ def test_problems_are_told_not_raised(db, tmp_path):
 
 
 def test_a_warehouse_to_read_must_be_there(tmp_path):
-    with pytest.raises(WarehouseError, match=r"there is no warehouse at .*none\.duckdb: make one"):
+    with pytest.raises(
+        memhouse.WarehouseError, match=r"there is no warehouse at .*none\.duckdb: make one"
+    ):
         memhouse.open(tmp_path / "none.duckdb", read_only=True)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_warehouse_needs_a_folder(tmp_path):
-    with pytest.raises(WarehouseError, match="there is no folder"):
+    with pytest.raises(memhouse.WarehouseError, match="there is no folder"):
         memhouse.open(tmp_path / "no" / "folder.duckdb")
 
 
 def test_what_is_no_warehouse_is_refused(tmp_path):
     other = tmp_path / "other.duckdb"
     duckdb.connect(str(other)).execute("CREATE TABLE t (a INT)").close()
-    with pytest.raises(WarehouseError, match="no warehouse of memhouse: name another file"):
+    with pytest.raises(
+        memhouse.WarehouseError, match="not a warehouse of memhouse: name another file"
+    ):
         memhouse.open(other)
     text = tmp_path / "text.duckdb"
     text.write_text("no database")
-    with pytest.raises(WarehouseError, match="is not a DuckDB database"):
+    with pytest.raises(memhouse.WarehouseError, match="is not a DuckDB database"):
         memhouse.open(text)
-    with pytest.raises(WarehouseError, match="postgresql is no store of memhouse"):
+    with pytest.raises(memhouse.WarehouseError, match="postgresql is not a store of memhouse"):
         memhouse.open("postgresql://localhost/x")
 
 
-def test_a_wrong_query_raises_duckdbs_error(filled):
+def test_a_wrong_query_raises_memhouses_own_error(filled):
     with memhouse.open(filled, read_only=True) as warehouse:
-        with pytest.raises(duckdb.Error, match="no_such_table"):
+        with pytest.raises(memhouse.QueryError, match="no_such_table"):
             warehouse.sql("SELECT * FROM no_such_table")
         assert len(warehouse.sql("SELECT 1")) == 1
 
 
 def test_read_only_writes_nothing(copied, dump):
     with memhouse.open(copied, read_only=True) as warehouse:
-        with pytest.raises(duckdb.Error, match="read-only"):
+        with pytest.raises(memhouse.QueryError, match="read-only"):
             warehouse.sql("DELETE FROM runs")
         with pytest.raises(Exception, match="read-only"):
             warehouse.ingest(dump)
         assert len(warehouse.sql("SELECT * FROM runs")) == 4
+
+
+WRONG = {
+    "module": lambda w: w.owners("gone"),
+    "several": lambda w: w.buffers("jit_mixed"),
+    "timeline": lambda w: w.timeline("gone"),
+    "metric": lambda w: w.trends(metric="size"),
+    "since": lambda w: w.trends(since="soon"),
+    "diff": lambda w: w.diff("tpu", "gone"),
+    "workload": lambda w: w.diff("llama-v5e/jit", "llama-v5e-jax0.7.0", workload="x"),
+    "run": lambda w: w.check("gone"),
+    "baseline": lambda w: w.check(baseline="gone"),
+    "both": lambda w: w.check(baseline="cpu", best=True),
+    "growth": lambda w: w.check(max_growth=["lots"]),
+    "limits": lambda w: w.check(limits="gone.toml"),
+    "prune": lambda w: w.prune(),
+    "prune_run": lambda w: w.prune(["gone"]),
+    "keep": lambda w: w.prune(keep="90"),
+    "view": lambda w: w.export("gone", "x.csv"),
+    "ending": lambda w: w.export("peaks", "x.xlsx"),
+    "where": lambda w: w.export("peaks", "x.csv", where="a b"),
+    "wide": lambda w: w.export("peaks", "x.csv", wide=True),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_argument_is_a_usage_error(filled, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (
+        memhouse.open(filled, read_only=True) as warehouse,
+        pytest.raises(memhouse.UsageError) as raised,
+    ):
+        WRONG[name](warehouse)
+    assert isinstance(raised.value, memhouse.MemhouseError)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_usage_error_names_the_argument(filled):
+    with memhouse.open(filled, read_only=True) as warehouse:
+        for call, argument in (("metric", "metric"), ("since", "since"), ("keep", "keep")):
+            with pytest.raises(memhouse.UsageError) as raised:
+                WRONG[call](warehouse)
+            assert raised.value.argument == argument
+
+
+def test_a_file_that_cannot_be_written_is_memhouses_own_error(filled, tmp_path):
+    (tmp_path / "x.csv").mkdir()
+    with (
+        memhouse.open(filled, read_only=True) as warehouse,
+        pytest.raises(memhouse.FileError, match=r"cannot write .*x\.csv: Is a directory"),
+    ):
+        warehouse.export("peaks", tmp_path / "x.csv")
+
+
+@pytest.mark.parametrize(("package", "method"), [("pandas", "df"), ("polars", "pl")])
+def test_without_the_package_it_says_what_to_install(filled, monkeypatch, package, method):
+    monkeypatch.setitem(sys.modules, package, None)
+    with memhouse.open(filled, read_only=True) as warehouse:
+        found = warehouse.runs()
+    said = f"install {package} to get a data frame: pip install {package}"
+    with pytest.raises(memhouse.MissingPackageError, match=said):
+        getattr(found, method)()
+    with pytest.raises(ImportError, match=said):
+        getattr(found, method)()
+
+
+# --- analyses -------------------------------------------------------------------------------
+
+ANALYSES = {
+    "runs": lambda w: w.runs(),
+    "modules": lambda w: w.modules(run="2026-10-01"),
+    "peaks": lambda w: w.peaks(workload="llama-v5e"),
+    "fragmentation": lambda w: w.fragmentation(),
+    "owners": lambda w: w.owners("llama-v5e"),
+    "buffers": lambda w: w.buffers("llama-v5e", at=10),
+    "timeline": lambda w: w.timeline("llama-v5e", run="2026-10-01"),
+    "trends": lambda w: w.trends(metric="temp"),
+    "diff": lambda w: w.diff("2026-10-07", "2026-10-08"),
+    "check": lambda w: w.check(max_growth=["2%"]),
+    "verify": lambda w: w.verify(),
+    "sql": lambda w: w.sql("SELECT * FROM metrics"),
+}
+
+
+@pytest.fixture(scope="module")
+def nightly(history):
+    with memhouse.open(history, read_only=True) as warehouse:
+        yield warehouse
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_an_analysis_converts_to_frames(nightly, name):
+    found = ANALYSES[name](nightly)
+    table = found.arrow()
+    assert isinstance(table, pa.Table)
+    assert len(found) == len(table) == len(found.df()) == len(found.pl())
+    assert list(found.df().columns) == found.pl().columns == table.column_names
+    assert (len(found) == 0) == (name == "verify")
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_an_analysis_prints_nothing(nightly, name, capfd):
+    ANALYSES[name](nightly)._repr_html_()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_writes_prints_nothing_either(db, dump, tmp_path, capfd):
+    with memhouse.open(db) as warehouse:
+        warehouse.ingest(dump, run="one")
+        warehouse.accept(warehouse.check(), "we know")
+        assert warehouse.export("peaks", tmp_path / "peaks.csv").rows == 1
+        assert warehouse.prune(["one"]).run_ids == ["one"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_captions_say_what_is_shown(nightly):
+    assert nightly.owners("llama-v5e").caption == "llama-v5e/jit_train_step of run 2026-10-10"
+    assert nightly.check().rows.caption == "peak memory of 2026-10-10: 1 of 4 fail"
+
+
+def test_a_check_can_be_accepted(own):
+    with memhouse.open(own) as warehouse:
+        found = warehouse.check("2026-10-08")
+        assert not found.passes
+        assert [verdict.workload for verdict in found.breaches] == ["llama-v5e", "resnet-h100"]
+        assert warehouse.accept(found, "a larger batch").passes
+        assert warehouse.check("2026-10-08").passes
+
+
+def test_trends_have_a_row_a_run_and_a_line_a_series(nightly):
+    found = nightly.trends()
+    assert len(found) == 39
+    series = found.series.arrow().to_pylist()
+    assert [row["workload"] for row in series] == [
+        "decode-v5e", "llama-cpu", "llama-v5e", "resnet-h100",
+    ]  # fmt: skip
+    assert series[1]["trend"][6] is None
+    assert len(series[1]["trend"]) == 10
+    assert len(found.steps) == 14
+
+
+# --- in a notebook --------------------------------------------------------------------------
+
+
+def test_a_notebook_shows_a_table_with_human_sizes(nightly):
+    shown = nightly.peaks(workload="llama-v5e")._repr_html_()
+    assert '<th style="text-align: right">peak</th>' in shown
+    assert '<td style="text-align: right">2.44 GiB</td>' in shown
+    assert shown.count("<tr>") == 5
+
+
+def test_a_notebook_shows_at_most_twenty_rows(nightly):
+    shown = nightly.sql("SELECT range AS n FROM range(50)")._repr_html_()
+    assert shown.count("<tr>") == 21
+    assert "… and 30 more rows" in shown
+
+
+def test_what_a_notebook_shows_is_escaped(nightly):
+    query = "SELECT '<script>x</script>' || chr(27) AS \"<b>\""
+    shown = nightly.sql(query)._repr_html_()
+    assert "<script>" not in shown
+    assert "<b>" not in shown
+    assert "&lt;script&gt;" in shown
+    assert "\x1b" not in shown
+
+
+def test_no_rows_are_a_sentence(nightly):
+    assert nightly.runs()._repr_html_().startswith("<table>")
+    assert nightly.modules(run="gone")._repr_html_() == "<p>there are no such modules</p>"
+
+
+def test_a_notebook_shows_all_tables_of_a_result(nightly):
+    shown = nightly.diff("2026-10-07", "2026-10-08", workload="llama-v5e")._repr_html_()
+    assert shown.startswith("<p>llama-v5e/jit_train_step: the arguments are no longer donated</p>")
+    assert shown.count("<table>") == 2
+    assert "▁▁▂▂▁▂▂▂▂█" in nightly.trends()._repr_html_()
 
 
 # --- closing --------------------------------------------------------------------------------
@@ -230,7 +409,8 @@ def test_close_lets_go_of_the_file(db):
 
 
 def test_importing_it_is_light():
-    script = "import sys, memhouse; print([m for m in ('duckdb', 'pyarrow') if m in sys.modules])"
+    heavy = ("duckdb", "pyarrow", "sqlalchemy", "rich", "typer")
+    script = f"import sys, memhouse; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout == "[]\n"
 

@@ -21,7 +21,7 @@ def shell(db: Db = DEFAULT_DB) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print_error("the shell needs a terminal: `memhouse sql -` reads queries from a pipe")
         raise typer.Exit(_WRONG_USAGE)
-    if find_spec("harlequin") is None:
+    if not _is_installed("harlequin"):
         print_error("the shell needs harlequin: pip install 'memhouse[shell]'")
         raise typer.Exit(1)
     from ...schema.stores.duckdb_file import database_path
@@ -33,3 +33,10 @@ def shell(db: Db = DEFAULT_DB) -> None:
     command = [sys.executable, "-m", "harlequin", "--read-only", str(path or db)]
     sys.stdout.flush()
     os.execv(sys.executable, command)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # How find_spec says that the package was blocked.
+        return False

@@ -18,10 +18,10 @@ _GAP = 2
 
 def print_table(rows: pa.Table) -> None:
     """Print rows; on a terminal too narrow for all columns the last ones are left out."""
-    columns = [_Column(rows, i) for i in range(rows.num_columns)]
+    columns = [Column(rows, i) for i in range(rows.num_columns)]
     # Without emoji: `:100:` is a line number.
     console = _Console(emoji=False)
-    left_out: list[_Column] = []
+    left_out: list[Column] = []
     if console.is_terminal:
         while not _fit(columns, console.width) and len(columns) > 1:
             left_out.insert(0, columns.pop())
@@ -51,7 +51,7 @@ class _Console(Console):
         raise
 
 
-class _Column:
+class Column:
     """A column's texts and the width it is shown with: cells, of which 名 takes two."""
 
     def __init__(self, rows: pa.Table, index: int) -> None:
@@ -78,7 +78,7 @@ def _first_cells(text: str, width: int) -> str:
     return chop_cells(text, width)[0] if width > 0 else ""
 
 
-def _fit(columns: list[_Column], available: int) -> bool:
+def _fit(columns: list[Column], available: int) -> bool:
     """Narrow the widest texts until all columns fit; whether they do."""
     over = sum(column.width + _GAP for column in columns) - _GAP - available
     if sum(column.width - column.least for column in columns) < over:

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from .. import arrow, history
-from ..errors import QueryError, duckdb_says
+from ..errors import QueryError, WarehouseError, duckdb_says, with_remedy
 from . import duckdb_file
 from .base import Batch, Deleted, Known
 
@@ -172,10 +172,12 @@ class DuckDBStore:
         try:
             yield
             self.connection.commit()
-        except BaseException:
+        except BaseException as error:
             # A failed commit has already ended the transaction.
             with suppress(duckdb.Error):
                 self.connection.rollback()
+            if isinstance(error, duckdb.Error):
+                raise WarehouseError(with_remedy(duckdb_says(error))) from error
             raise
 
     def _delete(
@@ -211,7 +213,9 @@ class DuckDBStore:
         try:
             self.connection.execute(f'INSERT INTO "{name}" BY NAME SELECT {columns} FROM incoming')
         finally:
-            self.connection.unregister("incoming")
+            # After an error the transaction is aborted, and only its end unregisters.
+            with suppress(duckdb.Error):
+                self.connection.unregister("incoming")
 
     def _changed_runs(self, tables: Mapping[str, pa.Table]) -> Sequence[str | None]:
         """The runs whose groups have new chains; None stands for all groups.

@@ -260,45 +260,6 @@ def test_of_no_rows_a_table_says_so_on_stderr(filled):
     assert (run.returncode, run.stdout, run.stderr) == (0, "", "no rows\n")
 
 
-def test_the_shell_from_a_pipe(filled):
-    script = """.format csv
-SELECT run_id
-FROM runs
-ORDER BY run_id;
-.format json
-SELECT ';' AS semicolon;
-"""
-    assert ask(filled, "shell", stdin=script) == (
-        'run_id\ncpu\ngpu\nseeds\ntpu\n[\n {\n  "semicolon": ";"\n }\n]\n'
-    )
-
-
-def test_the_shell_takes_a_last_query_without_a_semicolon(filled):
-    assert ask(filled, "shell", "-f", "csv", stdin="SELECT 1 AS one") == "one\n1\n"
-
-
-def test_the_shell_goes_on_after_an_error_and_ends_with_status_1(filled):
-    script = "SELEC 1;\nDROP TABLE runs;\n.what\nSELECT 1 AS one;\n"
-    run = run_memhouse("shell", "--db", filled, "-f", "csv", stdin=script)
-    assert (run.returncode, run.stdout) == (1, "one\n1\n")
-    assert run.stderr.count("error: ") == 3
-
-
-def test_the_shell_lists_and_describes(filled):
-    run = run_memhouse(
-        "shell", "--db", filled, "-f", "csv", stdin=".tables\n.schema dumps\n.help\n"
-    )
-    assert run.returncode == 0
-    assert "peaks,view," in run.stdout
-    assert "dump_id,BIGINT," in run.stdout
-    assert ".schema NAME" in run.stderr
-
-
-def test_the_shell_quits(filled):
-    script = "SELECT 1 AS one;\n.quit\nSELECT 2 AS two;\n"
-    assert ask(filled, "shell", "-f", "csv", stdin=script) == "one\n1\n"
-
-
 def test_the_warehouse_is_named_by_option_variable_or_habit(filled, tmp_path):
     found = ask(filled, "sql", SELECT, "-f", "csv")
     by_variable = run_memhouse("sql", SELECT, "-f", "csv", env={"MEMHOUSE_DB": str(filled)})
@@ -312,7 +273,7 @@ def test_the_warehouse_is_named_by_option_variable_or_habit(filled, tmp_path):
 
 @pytest.mark.parametrize(
     "command",
-    [["peaks"], ["tables"], ["sql", "SELECT 1"], ["shell"], ["verify"]],
+    [["peaks"], ["tables"], ["sql", "SELECT 1"], ["verify"]],
     ids=" ".join,
 )
 def test_without_a_warehouse_there_is_a_hint(tmp_path, command):

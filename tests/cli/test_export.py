@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from memhouse.queries.catalogue import public_views
+from memhouse.schema.metric_names import METRICS
 
 from ..support.command import run_memhouse
 from ..support.history import copy_night, memhouse
@@ -109,8 +110,8 @@ def test_types_survive_where_the_format_has_them(history, tmp_path):
     of_parquet = pq.read_schema(tmp_path / "t.parquet")
     of_arrow = pa.ipc.open_file(tmp_path / "t.arrow").schema
     for schema in (of_parquet, of_arrow):
-        assert schema.field("peak_bytes").type == pa.int64()
-        assert schema.field("peak_bytes_change_pct").type == pa.float64()
+        assert schema.field("value_bytes").type == pa.int64()
+        assert schema.field("change_pct").type == pa.float64()
         assert schema.field("content_changed").type == pa.bool_()
         assert pa.types.is_timestamp(schema.field("run_at").type)
 
@@ -126,7 +127,7 @@ def test_the_count_is_told(history, tmp_path):
 def test_times_are_utc_wherever_it_runs(history, tmp_path):
     file = tmp_path / "runs.csv"
     run_memhouse("export", "runs_summary", file, "--db", history, env={"TZ": "America/New_York"})
-    assert "2026-10-01 00:00:00+00" in file.read_text()
+    assert "2026-10-01T00:00:00+00:00" in file.read_text()
 
 
 def test_no_rows_are_a_whole_file(history, tmp_path):
@@ -146,10 +147,42 @@ def test_a_file_is_replaced(history, tmp_path):
 # --- which rows ---------------------------------------------------------------------------
 
 
+def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
+    long = export(history, "trends", tmp_path / "long.parquet")
+    wide = export(history, "trends", tmp_path / "wide.parquet", "--wide")
+    endings = {
+        "": "value_bytes",
+        "_previous": "previous_bytes",
+        "_change": "change_bytes",
+        "_change_pct": "change_pct",
+        "_best": "best_bytes",
+    }
+    keys = ["run_id", "series_id", "memory_space"]
+    by_key = {(*(row[key] for key in keys), row["metric"]): row for row in long}
+    assert len(wide) == len(long) / len(METRICS)
+    for row in wide:
+        for metric in METRICS:
+            expected = by_key[(*(row[key] for key in keys), metric)]
+            for ending, column in endings.items():
+                assert row[f"{metric}{ending}"] == expected[column]
+    both = [name for name in long[0] if name != "metric" and name not in endings.values()]
+    of_metrics = [f"{metric}{ending}" for metric in METRICS for ending in endings]
+    assert list(wide[0]) == [*both, *of_metrics]
+
+
+def test_wide_trends_can_be_chosen_from(history, tmp_path):
+    where = ("--where", "peak_bytes > 2 * peak_bytes_previous AND memory_space = 0")
+    found = export(history, "trends", tmp_path / "wide.json", "--wide", *where)
+    assert [(row["run_id"], row["workload"]) for row in found] == [
+        ("2026-10-05", "llama-cpu"),
+        ("2026-10-10", "llama-v5e"),
+    ]
+
+
 def test_rows_for_which_something_holds(history, tmp_path):
     file = tmp_path / "rows.json"
     found = export(history, "trends", file, "--where", "content_changed AND memory_space = 0")
-    assert len(found) == 14
+    assert len(found) == 14 * len(METRICS)
     found = export(history, "trends", file, "--where", "oom OR run_id = '2026-10-01'")
     assert {row["run_id"] for row in found} == {"2026-10-01"}
 
@@ -159,7 +192,7 @@ def test_conditions_are_all_held(history, tmp_path):
         history,
         "trends",
         tmp_path / "rows.json",
-        *("--where", "oom OR memory_space = 0"),
+        *("--where", "metric = 'peak_bytes' AND (oom OR memory_space = 0)"),
         *("--since", "2026-10-09"),
         *("--workload", "llama-v5e"),
     )
@@ -183,7 +216,7 @@ def test_since_a_date_of_a_table_that_knows_its_run(history, tmp_path):
 
 def test_of_one_workload(history, tmp_path):
     found = export(history, "trends", tmp_path / "rows.json", "--workload", "llama-cpu")
-    assert [row["workload"] for row in found] == ["llama-cpu"] * 9
+    assert [row["workload"] for row in found] == ["llama-cpu"] * 9 * len(METRICS)
 
 
 @pytest.mark.parametrize("view", ["memory_by_op", "peak_buffers", "allocations", "padding"])
@@ -225,8 +258,9 @@ def test_a_quote_in_a_name_is_no_sql(history, tmp_path):
         (["trends", "x"], "x ends in none of"),
         (["nope", "x.csv"], "there is no view or table nope: see `memhouse views`"),
         (["trends", "no/folder/x.csv"], "there is no folder"),
-        (["trends", "x.csv", "--since", "soon"], "'soon' is no ISO time"),
+        (["trends", "x.csv", "--since", "soon"], "invalid time 'soon': use an ISO time"),
         (["compiler_flags", "x.csv", "--workload", "a"], "compiler_flags tells no workload"),
+        (["peaks", "x.csv", "--wide"], "only the view trends can be wide"),
         (["trends"], "Missing argument"),
     ],
 )

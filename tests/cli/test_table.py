@@ -15,8 +15,9 @@ import pytest
 from rich.cells import cell_len
 
 from memhouse.cli.options import Format
-from memhouse.cli.render.human import heading, human, human_bytes, is_number
-from memhouse.cli.render.output import print_rows
+from memhouse.cli.render.rows import print_rows
+from memhouse.cli.render.table import Column
+from memhouse.queries.cells import heading, human, human_bytes, is_number
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import copy_dump
@@ -200,6 +201,34 @@ def test_in_a_pipe_nothing_is_cut(filled, columns):
     scope = "jit(train_step)/transpose(jvp())/while/body/closed_call/checkpoint/dot_general"
     assert scope in lines[2]
     assert "no room" not in done.stderr
+
+
+def test_in_a_pipe_wide_characters_are_whole_and_columns_line_up(filled):
+    name = "模型训练" * 30
+    query = f"SELECT '{name}' AS workload, 7 AS n UNION ALL SELECT 'short', 12345 ORDER BY n"
+    done = memhouse("sql", query, "--db", filled)
+    heading, wide, short = done.stdout.splitlines()
+    assert name in wide
+    assert "…" not in done.stdout
+    assert cell_len(heading) == cell_len(wide) == cell_len(short)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "shown"),
+    [
+        ("workload", "模型" * 10, "模型模型…"),
+        ("op_name", "模型" * 10, "…模型模型"),
+        ("workload", "a" + "模型" * 10, "a模型模型…"),
+        ("workload", "abcdefghijklm", "abcdefghi…"),
+        ("op_name", "abcdefghijklm", "…efghijklm"),
+        ("workload", "模型模型模", "模型模型模"),
+    ],
+)
+def test_a_cut_text_fits_its_cells(column, text, shown):
+    table_column = Column(pa.table({column: [text]}), 0)
+    table_column.width = 10
+    assert table_column.shown(text) == shown
+    assert cell_len(shown) <= 10
 
 
 def test_in_a_pipe_a_row_is_a_line(filled):

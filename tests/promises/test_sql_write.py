@@ -25,14 +25,10 @@ def small(db):
         "ATTACH 'memhouse.duckdb' AS again; DROP TABLE again.runs",
     ],
 )
-@pytest.mark.parametrize("command", ["sql", "shell"])
-def test_a_slip_changes_nothing(small, query, command):
+def test_a_slip_changes_nothing(small, query):
     before = small.read_bytes()
-    if command == "sql":
-        run = run_memhouse("sql", query, "--db", small, cwd=small.parent)
-    else:
-        run = run_memhouse("shell", "--db", small, stdin=f"{query};\n", cwd=small.parent)
-    assert run.returncode == (2 if command == "sql" else 1)
+    run = run_memhouse("sql", query, "--db", small, cwd=small.parent)
+    assert run.returncode == 2
     (line,) = run.stderr.splitlines()
     assert line.startswith("error: ")
     assert line.endswith("read-only mode: use `memhouse sql --write` to change the warehouse")
@@ -72,6 +68,13 @@ def test_of_what_fails_nothing_is_done(small, query, said):
     assert line.startswith("error: ")
     assert said in line
     assert everything(small) == before
+
+
+def test_the_history_follows_what_was_written(small):
+    (before,) = rows(small, "SELECT COUNT(*) FROM history")
+    assert before[0] > 0
+    write(small, "DELETE FROM dumps")
+    assert rows(small, "SELECT COUNT(*) FROM history") == [(0,)]
 
 
 def test_it_makes_no_warehouse(db):

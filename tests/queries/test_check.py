@@ -182,13 +182,14 @@ def test_what_was_accepted_is_recorded(own):
     check(own, "--run", "2026-10-08", "--accept", "a larger batch")
     found = rows(
         own,
-        "SELECT run_id, workload, module_name, platform, occurrence, memory_space, figure, "
-        "accepted_bytes, reason FROM accepted_changes ORDER BY workload",
+        "SELECT DISTINCT accepted_changes.run_id, workload, module_name, platform, memory_space, "
+        "metric, accepted_bytes, reason FROM accepted_changes INNER JOIN history USING (series_id) "
+        "INNER JOIN dumps USING (dump_id) ORDER BY workload",
     )
     night, why = "2026-10-08", "a larger batch"
     assert found == [
-        (night, "llama-v5e", "jit_train_step", "tpu", 1, 0, "peak_bytes", 707748352, why),
-        (night, "resnet-h100", "jit_train", "gpu", 1, 0, "peak_bytes", 450058160, why),
+        (night, "llama-v5e", "jit_train_step", "tpu", 0, "peak_bytes", 707748352, why),
+        (night, "resnet-h100", "jit_train", "gpu", 0, "peak_bytes", 450058160, why),
     ]
 
 
@@ -322,8 +323,8 @@ def test_hlo_text_alone_has_nothing_to_judge(filled):
     [
         (["--run", "2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
         (["--baseline", "2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
-        (["--best", "--baseline", "2026-10-01"], "against a run or against the best, not both"),
-        (["--figure", "size"], "there is no figure 'size'"),
+        (["--best", "--baseline", "2026-10-01"], "give a baseline or the best, not both"),
+        (["--figure", "size"], "unknown metric 'size': use one of peak, total"),
         (["--max-growth", "lots"], "'lots' is neither a percentage such as 2% nor a size such as"),
         (["--limits", "/no/such.toml"], "/no/such.toml"),
         (["--limits", "/"], "Is a directory"),

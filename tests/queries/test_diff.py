@@ -8,13 +8,10 @@ from itertools import pairwise
 
 import pytest
 
-from memhouse.cli.warehouse import reading
-from memhouse.schema.stores.duckdb import driver
-
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
 from ..support.history import NIGHTS, SERIES, copy_night, ingest_nights, memhouse
-from ..support.warehouse import fill, rows
+from ..support.warehouse import fill, reading, rows
 
 PAIRS = list(pairwise(NIGHTS))
 
@@ -28,8 +25,8 @@ def diffs(history):
 @pytest.fixture(scope="session")
 def peaks(history):
     """The figures by night, workload and memory space."""
-    with reading(str(history)) as connection:
-        found = driver(connection).sql("SELECT * FROM peaks").to_arrow_table().to_pylist()
+    with reading(history) as store:
+        found = store.rows("SELECT * FROM peaks").to_pylist()
     return {(row["run_id"], row["workload"], row["memory_space"]): row for row in found}
 
 
@@ -296,11 +293,11 @@ def test_markdown_has_a_heading_a_module(history):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["2026-10-07", "llama-v5e"], "llama-v5e is none: give two runs, or two modules"),
-        (["llama-v5e", "2026-10-07"], "llama-v5e is none: give two runs, or two modules"),
+        (["2026-10-07", "llama-v5e"], "llama-v5e is not: give two runs or two modules"),
+        (["llama-v5e", "2026-10-07"], "llama-v5e is not: give two runs or two modules"),
         (["llama-v5e", "no-such"], "no module fits 'no-such'"),
         (["llama-v5e", "jit_train_step"], "several modules fit 'jit_train_step'"),
-        (["llama-v5e", "llama-cpu", "--workload", "llama-v5e"], "it goes with two runs"),
+        (["llama-v5e", "llama-cpu", "--workload", "llama-v5e"], "--workload needs two runs"),
         (["2026-10-07"], "Missing argument"),
     ],
 )

@@ -1,4 +1,4 @@
-"""`trends` and `regressions`: on which night which figure changed, however nights come in."""
+"""`trends` and `regressions`: on which night which metric changed, however nights come in."""
 
 import csv
 import io
@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from memhouse.schema.metric_names import METRICS as FIGURES
+from memhouse.schema.metric_names import METRICS
 
 from ..support.command import run_memhouse
 from ..support.history import NIGHTS, SERIES, copy_night, dicts, ingest_nights, memhouse
@@ -35,18 +35,25 @@ def trends(history):
 
 
 def in_order(db) -> list[dict]:
-    """The rows as `memhouse trends` prints them, of all spaces."""
+    """The rows as `memhouse trends` prints them, of all spaces and metrics."""
     columns = [name for (name,) in rows(db, "SELECT column_name FROM (DESCRIBE trends)")]
-    return dicts(db, ", ".join(columns), "FROM trends ORDER BY workload, memory_space, run_at")
+    return dicts(
+        db, ", ".join(columns), "FROM trends ORDER BY workload, memory_space, metric, run_at"
+    )
 
 
-def hbm(found: list[dict], workload: str) -> list[dict]:
-    return [row for row in found if row["workload"] == workload and row["memory_space"] == 0]
+def hbm(found: list[dict], workload: str, metric: str = "peak_bytes") -> list[dict]:
+    key = (workload, 0, metric)
+    return [row for row in found if (row["workload"], row["memory_space"], row["metric"]) == key]
 
 
-def of_night(found: list[dict], workload: str, night: str) -> dict:
-    (row,) = [row for row in hbm(found, workload) if row["run_id"] == night]
+def of_night(found: list[dict], workload: str, night: str, metric: str = "peak_bytes") -> dict:
+    (row,) = [row for row in hbm(found, workload, metric) if row["run_id"] == night]
     return row
+
+
+def key_of(row: dict) -> tuple:
+    return row["workload"], row["memory_space"], row["run_id"]
 
 
 def changed(found: list[dict]) -> dict[str, list[str]]:
@@ -85,14 +92,22 @@ def test_the_order_of_ingesting_does_not_matter(tmp_path, nights, trends, order)
 
 def test_a_step_has_the_size_that_the_dumps_say(trends):
     # Donation switched off, then on again.
-    off = of_night(trends, "llama-v5e", "2026-10-08")
-    on = of_night(trends, "llama-v5e", "2026-10-09")
-    assert (off["alias_bytes"], off["alias_bytes_previous"]) == (0, 138307584)
-    assert (on["alias_bytes"], on["alias_bytes_previous"]) == (138307584, 0)
-    assert off["peak_bytes_change"] == -on["peak_bytes_change"] == 110428160
-    assert off["argument_bytes_change"] == 0
-    assert off["alias_bytes_change_pct"] == -100
-    assert on["alias_bytes_change_pct"] is None
+    off, on = (
+        {row["metric"]: row for row in trends if key_of(row) == ("llama-v5e", 0, night)}
+        for night in ("2026-10-08", "2026-10-09")
+    )
+    assert (off["alias_bytes"]["value_bytes"], off["alias_bytes"]["previous_bytes"]) == (
+        0,
+        138307584,
+    )
+    assert (on["alias_bytes"]["value_bytes"], on["alias_bytes"]["previous_bytes"]) == (
+        138307584,
+        0,
+    )
+    assert off["peak_bytes"]["change_bytes"] == -on["peak_bytes"]["change_bytes"] == 110428160
+    assert off["argument_bytes"]["change_bytes"] == 0
+    assert off["alias_bytes"]["change_pct"] == -100
+    assert on["alias_bytes"]["change_pct"] is None
 
 
 def test_what_else_changed(trends):
@@ -126,7 +141,7 @@ def test_the_first_night_has_nothing_to_compare_with(trends):
     assert len(first) > len(SERIES)
     for row in first:
         for column, value in row.items():
-            if column.endswith(("_previous", "_change", "_pct", "_changed")):
+            if column.startswith(("previous_", "change_")) or column.endswith("_changed"):
                 assert value is None, column
         assert row["previous_run_id"] is None
         assert row["missed_runs"] is None
@@ -135,38 +150,36 @@ def test_the_first_night_has_nothing_to_compare_with(trends):
 def test_a_row_is_compared_with_the_one_before(trends):
     previous: dict[tuple, dict] = {}
     for row in trends:
-        key = (row["workload"], row["memory_space"])
+        key = (row["workload"], row["memory_space"], row["metric"])
         before = previous.get(key)
         previous[key] = row
         if before is None:
             continue
         assert row["previous_run_id"] == before["run_id"]
         assert row["content_changed"] == (row["module_id"] != before["module_id"])
-        for figure in FIGURES:
-            assert row[f"{figure}_previous"] == before[figure]
-            assert row[f"{figure}_change"] == row[figure] - before[figure]
-            if before[figure]:
-                percent = 100 * (row[figure] - before[figure]) / before[figure]
-                assert row[f"{figure}_change_pct"] == pytest.approx(percent)
-            else:
-                assert row[f"{figure}_change_pct"] is None
+        change = row["value_bytes"] - before["value_bytes"]
+        assert row["previous_bytes"] == before["value_bytes"]
+        assert row["change_bytes"] == change
+        if before["value_bytes"]:
+            assert row["change_pct"] == pytest.approx(100 * change / before["value_bytes"])
+        else:
+            assert row["change_pct"] is None
 
 
 def test_the_best_is_the_lowest_so_far(trends):
     lowest: dict[tuple, int] = {}
     for row in trends:
-        for figure in FIGURES:
-            key = (row["workload"], row["memory_space"], figure)
-            lowest[key] = min(row[figure], lowest.get(key, row[figure]))
-            assert row[f"{figure}_best"] == lowest[key]
+        key = (row["workload"], row["memory_space"], row["metric"])
+        lowest[key] = min(row["value_bytes"], lowest.get(key, row["value_bytes"]))
+        assert row["best_bytes"] == lowest[key]
 
 
 def test_a_night_without_change_has_none(trends):
     for workload, nights in CHANGES.items():
-        for row in hbm(trends, workload)[1:]:
-            if row["run_id"] not in nights:
-                assert row["content_changed"] is False
-                assert {row[f"{figure}_change"] for figure in FIGURES} == {0}
+        for metric in METRICS:
+            for row in hbm(trends, workload, metric)[1:]:
+                if row["run_id"] not in nights:
+                    assert (row["content_changed"], row["change_bytes"]) == (False, 0)
 
 
 # --- missing nights -----------------------------------------------------------------------
@@ -176,7 +189,11 @@ def test_after_a_missing_night_the_one_before_it_counts(trends):
     row = of_night(trends, "llama-cpu", "2026-10-08")
     assert (row["previous_run_id"], row["missed_runs"]) == ("2026-10-06", 1)
     assert row["content_changed"] is True
-    others = [r["missed_runs"] for r in trends if r is not row and r["previous_run_id"]]
+    others = [
+        other["missed_runs"]
+        for other in trends
+        if key_of(other) != key_of(row) and other["previous_run_id"]
+    ]
     assert set(others) == {0}
 
 
@@ -230,18 +247,19 @@ def with_failure(tmp_path_factory, nights):
 
 
 def test_a_failed_dump_has_a_row_without_figures(with_failure):
-    row = of_night(in_order(with_failure), "decode-v5e", "2026-10-07")
-    assert (row["status"], row["module_id"], row["previous_run_id"]) == ("failed", None, None)
-    assert {row[figure] for figure in FIGURES} == {None}
-    assert {row[f"{figure}_change"] for figure in FIGURES} == {None}
-    assert row["content_changed"] is None
+    found = in_order(with_failure)
+    for metric in METRICS:
+        row = of_night(found, "decode-v5e", "2026-10-07", metric)
+        assert (row["status"], row["module_id"], row["previous_run_id"]) == ("failed", None, None)
+        assert (row["value_bytes"], row["change_bytes"]) == (None, None)
+        assert row["content_changed"] is None
 
 
 def test_the_next_good_night_is_compared_with_the_last_good_one(with_failure):
     row = of_night(in_order(with_failure), "decode-v5e", "2026-10-08")
     assert (row["previous_run_id"], row["missed_runs"]) == ("2026-10-06", 1)
     assert row["content_changed"] is True
-    assert row["peak_bytes_change"] == 32 << 20
+    assert row["change_bytes"] == 32 << 20
 
 
 def test_a_failed_night_is_not_the_end_of_a_series(with_failure):
@@ -264,26 +282,23 @@ def test_regressions_are_the_growths_of_the_peak(history):
     found = rows(
         history,
         "SELECT workload, run_id FROM regressions "
-        "WHERE figure = 'peak_bytes' AND memory_space = 0 ORDER BY 1, 2",
+        "WHERE metric = 'peak_bytes' AND memory_space = 0 ORDER BY 1, 2",
     )
     assert found == [(workload, night) for workload, nights in GROWTHS.items() for night in nights]
 
 
 def test_regressions_are_exactly_the_steps_over_one_percent(history, trends):
-    figures = [
-        figure
-        for figure in FIGURES
-        if figure not in ("alias_bytes", "constant_bytes", "thread_local_bytes")
-    ]
+    columns = ("run_id", "workload", "memory_space", "metric", "change_bytes")
     steps = {
-        (row["run_id"], row["workload"], row["memory_space"], figure, row[f"{figure}_change"])
+        tuple(row[column] for column in columns)
         for row in trends
-        for figure in figures
-        if row["previous_run_id"] and row[f"{figure}_change"] > row[f"{figure}_previous"] / 100
+        if row["metric"] not in ("alias_bytes", "constant_bytes", "thread_local_bytes")
+        and row["previous_run_id"]
+        and row["change_bytes"] > row["previous_bytes"] / 100
     }
     found = rows(
         history,
-        "SELECT run_id, workload, memory_space, figure, change_bytes FROM regressions",
+        f"SELECT {', '.join(columns)} FROM regressions",
     )
     assert len(found) == len(steps) > 20
     assert set(found) == steps
@@ -295,7 +310,7 @@ def test_a_regression_says_from_where_to_where(history):
         "previous_run_id, previous_bytes, now_bytes, change_bytes, change_pct, best_bytes, "
         "signature_changed",
         "FROM regressions WHERE workload = 'resnet-h100' AND run_id = '2026-10-08' "
-        "AND figure = 'peak_bytes'",
+        "AND metric = 'peak_bytes'",
     )
     assert found == {
         "previous_run_id": "2026-10-07",
@@ -311,7 +326,7 @@ def test_a_regression_says_from_where_to_where(history):
 # --- memhouse trends ------------------------------------------------------------------------
 
 
-def test_json_has_a_row_per_night_with_all_figures(history, trends):
+def test_json_has_a_row_per_night(history, trends):
     done = run_memhouse("trends", "--db", history, "--workload", "llama-v5e", "--format", "json")
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
@@ -327,9 +342,9 @@ def test_csv_has_plain_numbers(history, trends):
     found = list(csv.DictReader(io.StringIO(done.stdout)))
     want = hbm(trends, "llama-cpu")
     assert [row["run_id"] for row in found] == [row["run_id"] for row in want]
-    assert [int(row["peak_bytes"]) for row in found] == [row["peak_bytes"] for row in want]
-    assert found[0]["peak_bytes_change"] == ""
-    assert found[4]["peak_bytes_change"] == str(want[4]["peak_bytes_change"])
+    assert [int(row["value_bytes"]) for row in found] == [row["value_bytes"] for row in want]
+    assert found[0]["change_bytes"] == ""
+    assert found[4]["change_bytes"] == str(want[4]["change_bytes"])
 
 
 def test_a_table_has_a_line_a_series_and_a_line_a_change(history):
@@ -381,8 +396,8 @@ def test_markdown_is_a_table(history):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--figure", "size"], "it is one of peak, total"),
-        (["--since", "yesterday"], "is no ISO time"),
+        (["--figure", "size"], "unknown metric 'size': use one of peak, total"),
+        (["--since", "yesterday"], "invalid time 'yesterday': use an ISO time"),
     ],
 )
 def test_wrong_usage(history, options, message):
@@ -406,9 +421,9 @@ def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
         fill(db, tmp_path / night)
     found = rows(
         db,
-        """SELECT run_id[-2:], status, previous_run_id, total_bytes > 0, total_bytes_change,
-            total_bytes_best > 0, content_changed, signature_changed
-        FROM trends WHERE memory_space = 0 ORDER BY run_at""",
+        """SELECT run_id[-2:], status, previous_run_id, value_bytes > 0, change_bytes,
+            best_bytes > 0, content_changed, signature_changed
+        FROM trends WHERE memory_space = 0 AND metric = 'total_bytes' ORDER BY run_at""",
     )
     assert found == [
         ("06", "ok", None, True, None, True, None, None),
