@@ -378,7 +378,7 @@ def test_a_broken_archive_does_not_stop_the_rest(tmp_path, db):
         ("gone", "gone: there is no such file or folder"),
         ("empty", "empty: there are no memory dumps of XLA here"),
         ("other", "other: there are no memory dumps of XLA here"),
-        ("other/notes.txt", "other/notes.txt: this is no memory dump of XLA"),
+        ("other/notes.txt", "other/notes.txt: this is not a memory dump of XLA"),
         ("other/empty.txt", "other/empty.txt: "),
         ("other.tar", "other.tar: "),
     ],

@@ -72,7 +72,7 @@ def test_a_path_that_is_no_file_is_named(tmp_path, make):
     run = run_memhouse("ingest", "x", cwd=tmp_path)
     (line,) = run.stderr.splitlines()
     assert run.returncode == 1
-    assert line.startswith("error: x: this is no file") or line.startswith("error: x: there is no")
+    assert line.startswith("error: x: not a file") or line.startswith("error: x: there is no")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
