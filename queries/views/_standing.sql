@@ -98,28 +98,30 @@ FROM (
         allocations.is_constant,
         allocations.parameter_number,
         allocations.parameter_shape_index,
-        _lives.value_id,
-        _lives.instruction_id,
-        _lives.shape_index,
-        _lives.shape,
-        _lives.padding_bytes,
+        "values".value_id,
+        "values".instruction_id,
+        "values".shape_index,
+        "values".shape,
+        "values".size_bytes - "values".logical_bytes AS padding_bytes,
         ROW_NUMBER() OVER (
             -- A filter on the flags reaches the scan, because they are part of the partition.
             PARTITION BY
                 allocations.module_id, allocations.allocation_index,
                 allocations.is_parameter, allocations.maybe_live_out
-            ORDER BY _lives.size_bytes DESC, _lives.value_id
+            ORDER BY "values".size_bytes DESC, "values".value_id
         ) AS size_rank
     FROM allocations
     INNER JOIN modules ON modules.module_id = allocations.module_id
-    INNER JOIN _lives
-        ON _lives.module_id = allocations.module_id
-            AND _lives.allocation_index = allocations.allocation_index
+    INNER JOIN "values"
+        ON "values".module_id = allocations.module_id
+            AND "values".allocation_index = allocations.allocation_index
+    INNER JOIN live_ranges
+        ON live_ranges.module_id = "values".module_id
+            AND live_ranges.value_id = "values".value_id
     WHERE
         NOT allocations.is_temp
         AND NOT allocations.is_thread_local
-        AND _lives.element_type IS NOT NULL
-        AND _lives.end_time IS NOT NULL
-        AND (allocations.is_parameter OR _lives.end_time = modules.schedule_length)
+        AND "values".element_type IS NOT NULL
+        AND (allocations.is_parameter OR live_ranges.end_time = modules.schedule_length)
 ) AS sized_arrays
 WHERE size_rank = 1
