@@ -1,8 +1,8 @@
-# Two commands do all the set-up: `make demo` and `make test`.
+# `make demo` and `make test` do all the set-up.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# mypy names modules after their folders: this link gives the packages their own name.
+# mypy names modules after their folders, so a link in this folder names the package.
 TYPED := $(VENV)/typed
 
 .PHONY: demo test lint docs schema bench warehouse-sample clean
@@ -12,7 +12,7 @@ $(BIN)/memhouse: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-# The sample dumps of tests/data in a warehouse, and their peaks.
+# Ingests the sample dumps of tests/data and shows their peaks.
 demo: $(BIN)/memhouse
 	rm -f demo.duckdb
 	$(BIN)/memhouse ingest --db demo.duckdb tests/data/dumps/*
@@ -24,24 +24,25 @@ test: $(BIN)/memhouse
 lint: $(BIN)/memhouse
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/sqlfluff lint queries schema
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
 		-m memhouse -p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema
 
-# The generated parts of docs/, from the comments in schema/ and queries/.
+# Generates parts of docs/ from the comments in schema/ and queries/.
 docs: $(BIN)/memhouse
 	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
 
-# What is generated from schema/tables.py.
+# Generates the SQL and the JSON of the tables from schema/tables.py.
 schema: $(BIN)/memhouse
 	$(BIN)/python -m memhouse.schema.generate
 
-# The warehouse that later versions must be able to upgrade: once for each schema version.
+# Writes the warehouse that later versions must upgrade; run once for each schema version.
 warehouse-sample: $(BIN)/memhouse
 	$(BIN)/python -m tests.support.upgrade_samples
 
-# What benchmarks/README.md lists, on the dumps of your choice, as one table.
+# Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table.
 DUMPS ?= tests/data/dumps
 bench: $(BIN)/memhouse
 	$(BIN)/python benchmarks/all.py $(DUMPS)

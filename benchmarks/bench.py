@@ -1,4 +1,4 @@
-"""What all benchmarks share: what they measure on, their options, and rows of the result."""
+"""What all benchmarks share: the dumps, the options and the rows of the result."""
 
 import argparse
 import itertools
@@ -20,7 +20,7 @@ _SAMPLES = Path(__file__).parent.parent / "tests" / "data" / "dumps"
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the result: what was measured, what came out, what should."""
+    """A row of the result: the quantity, the measured value and the target."""
 
     what: str
     measured: str
@@ -29,7 +29,7 @@ class Row:
 
 @dataclass
 class Bench:
-    """What a benchmark measures on and how: a temporary folder, the dumps, the options."""
+    """The input of a benchmark: a temporary folder, the dumps and the options."""
 
     folder: Path
     dumps: Dumps
@@ -42,28 +42,28 @@ class Bench:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_path(self, name: str) -> Path:
-        """A path in the temporary folder where nothing is yet."""
+        """An unused path in the temporary folder."""
         return self.folder / f"{next(self._numbers)}-{name}"
 
 
 def seconds(runs: Sequence[Finished]) -> float:
-    """The median of what the runs took."""
+    """The median time of the runs."""
     return median(run.seconds for run in runs)
 
 
 def verdict(value: float, limit: float, shown: str) -> str:
-    """A target, and whether the value meets it."""
+    """A target, and whether the value meets the target."""
     return f"<= {shown}: {'met' if value <= limit else 'missed'}"
 
 
 def ratio_row(what: str, ratios: Sequence[float], limit: float, parts: str) -> Row:
-    """A row for the median of the rounds' ratios; `parts` says of what."""
+    """A row for the median of the rounds' ratios; `parts` shows the two quantities."""
     ratio = median(ratios)
     return Row(what, f"{ratio:.2f} ({parts})", verdict(ratio, limit, f"{limit:g}"))
 
 
 def measure(benchmarks: Sequence[Callable[[Bench], list[Row]]]) -> None:
-    """Run the benchmarks on what the command line says, and print their rows as one table."""
+    """Run the benchmarks with the command line's options, and print one table."""
     options = _options()
     rows = []
     with TemporaryDirectory(prefix="memhouse-bench-") as folder:
@@ -90,7 +90,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--rounds", type=int, default=5, help="runs of each process")
     parser.add_argument("--modules", type=int, default=10, help="modules of a folder of several")
-    # Two at least: one module is read by one process, several by as many as there are.
+    # At least two, because a single module is read by one process alone.
     parser.add_argument("--copies", type=int, default=4, help="copies of modules, for memory")
     parser.add_argument("--nights", type=int, default=365, help="runs of the year")
     parser.add_argument("--series", type=int, default=100, help="series of the year")

@@ -1,4 +1,4 @@
-"""Lays out the dumps to measure on, as XLA leaves them: folders of plain files."""
+"""Lays out the dumps to measure on as XLA writes them: folders of plain files."""
 
 import gzip
 import shutil
@@ -16,7 +16,7 @@ _ARCHIVE = ".tar.zst"
 
 @dataclass(frozen=True)
 class Module:
-    """A module's files, and how many bytes memhouse reads of it."""
+    """A module's files, and the number of bytes that memhouse reads."""
 
     module_name: str
     files: tuple[Path, ...]
@@ -25,10 +25,10 @@ class Module:
 
 @dataclass(frozen=True)
 class Dumps:
-    """What was laid out.
+    """The dumps after `lay_out`.
 
-    `runs` are folders to ingest as a run each; `large` is that of the large module alone, by
-    default the largest of all. `warehouse` has everything, `large_warehouse` that one module.
+    `runs` are folders to ingest, one a run. `large` is the folder of the large module, by
+    default the largest module. `warehouse` has all modules, `large_warehouse` the large one.
     """
 
     runs: list[Path]
@@ -39,10 +39,10 @@ class Dumps:
 
 
 def lay_out(source: Path, target: Path) -> Dumps:
-    """Copy the runs of `source` to `target`, unpacked, and ingest them all.
+    """Copy the runs of `source` to `target`, unpacked, and ingest all of them.
 
-    Each folder in `source` is a run; of `nightly`, each folder in it. What lies in `large`,
-    an archive perhaps, is the large module.
+    Each folder in `source` is a run, except that each folder in `nightly` is a run. The folder
+    `large` holds the large module, possibly in an archive.
     """
     runs = []
     for folder in sorted(path for path in source.iterdir() if path.is_dir()):
@@ -65,7 +65,7 @@ def lay_out(source: Path, target: Path) -> Dumps:
 
 
 def link(module: Module, folder: Path, name: str | None = None) -> None:
-    """Give a folder the module's files, as links; under another `name` it is another module."""
+    """Link the module's files into a folder; another `name` makes another module."""
     for file in module.files:
         called = file.name
         if name is not None:
@@ -74,7 +74,7 @@ def link(module: Module, folder: Path, name: str | None = None) -> None:
 
 
 def lay_copies(folder: Path, modules: list[Module], copies: int) -> Path:
-    """A folder with the modules, each under so many names: a module's id holds its name."""
+    """A folder with copies of modules, named differently so that their ids differ."""
     for number, module in enumerate(modules):
         for copy in range(copies):
             workload = folder / f"{copy}-{number}"
@@ -103,7 +103,7 @@ ORDER BY runs.run_at, dumps.dump_id, dump_files.path
 
 
 def _modules(warehouse: Path) -> list[Module]:
-    """Each different module once, the largest first."""
+    """Each distinct module once, the largest first."""
     with library.open(warehouse, read_only=True) as opened:
         rows = opened.sql(_FILES).arrow().to_pylist()
     dumps: dict[int, list[dict[str, object]]] = {}
@@ -122,7 +122,7 @@ def _modules(warehouse: Path) -> list[Module]:
 
 
 def _copy(folder: Path, target: Path) -> None:
-    """Copy a folder, its archives and compressed files unpacked."""
+    """Copy a folder, and unpack its archives and compressed files."""
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         copy = target / file.relative_to(folder)
         copy.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a second process gains: different modules with --jobs 1 and --jobs 2."""
+"""The gain from a second process: ingest of several modules with --jobs 1 and --jobs 2."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ _LIMIT = 0.6
 
 
 def jobs(bench: Bench) -> list[Row]:
-    """Time the ingest of the largest modules but one, and of as many copies of that one.
+    """Time the ingest of the next largest modules, and of as many copies of the largest.
 
-    The copies are a night of large modules, beside which a start is nothing.
+    The copies are a run of large modules, so start-up is a small part of the time.
     """
     largest, *others = bench.dumps.modules[: 1 + bench.modules]
     return [

@@ -12,7 +12,7 @@ _VIEWER = Path(__file__).parent / "viewer.py"
 
 
 def large(bench: Bench) -> list[Row]:
-    """Time `memhouse ingest` into a new warehouse, and XProf if it is there."""
+    """Time `memhouse ingest` into a new warehouse, and XProf if XProf is installed."""
     what = "ingest of the large module / XProf's memory viewer"
 
     def ours() -> Finished:
@@ -31,7 +31,7 @@ def large(bench: Bench) -> list[Row]:
 
 
 def _for_xprof(bench: Bench) -> tuple[Path, str]:
-    """A folder as XProf wants it, an empty profile beside the module, and the module's name."""
+    """A folder for XProf with an empty profile and the module, and the module's name."""
     found = sorted(bench.dumps.large.rglob("*.after_optimizations.hlo.pb"))
     if not found:
         raise NotMeasuredError("the large module has no .hlo.pb")

@@ -1,9 +1,9 @@
-"""Runs one command and writes what it took to a file, as JSON.
+"""Runs one command and writes its time and memory to a file, as JSON.
 
     python launcher.py FIGURES SAMPLE COMMAND...
 
-A process of its own, and a small one: Linux counts the memory of the process that starts a
-command into the command's own maximum.
+The launcher is a small process of its own, because Linux counts the memory of the process
+that starts a command into the command's maximum.
 """
 
 import json
@@ -28,7 +28,7 @@ def main(figures: str, sample: str, *command: str) -> None:
             sleep(_SAMPLED_EVERY)
     _, status, usage = os.wait4(child.pid, 0)
     seconds = perf_counter() - start
-    # ru_maxrss counts KiB, of the largest process among the command and its children.
+    # ru_maxrss is in KiB, for the largest process among the command and its children.
     result = {
         "status": os.waitstatus_to_exitcode(status),
         "seconds": seconds,
@@ -39,10 +39,10 @@ def main(figures: str, sample: str, *command: str) -> None:
 
 
 def _memory_of_session(session: int) -> int:
-    """What the command and all its children hold now; what they share counts once."""
+    """The memory of the command and all its children now; shared memory counts once."""
     total = 0
     for folder in Path("/proc").iterdir():
-        # A process may end while we look at it.
+        # A process may end while its files are read.
         with suppress(OSError, ValueError, IndexError):
             stat = (folder / "stat").read_text().rpartition(")")[2].split()
             if folder.name.isdigit() and int(stat[3]) == session:

@@ -1,4 +1,4 @@
-"""How much memory an ingest takes: of the large module, and of more and more modules."""
+"""The memory of an ingest: of the large module, and of more and more modules."""
 
 from pathlib import Path
 from statistics import median
@@ -9,12 +9,12 @@ from process import Finished, in_turn, memhouse
 
 _LIMIT_BYTES = 600e6
 _TIMES = 4
-# Not everything is the same from run to run: DuckDB's threads and Python's arenas.
+# Memory varies from run to run because of DuckDB's threads and Python's arenas.
 _GROWTH = 1.1
 
 
 def memory(bench: Bench) -> list[Row]:
-    """Measure the large module, and growth over copies of it and of the largest others."""
+    """Measure the large module, and growth with copies of this and of other modules."""
     (alone,) = in_turn(
         bench.rounds,
         lambda: memhouse("ingest", "--db", bench.new_path("memory.duckdb"), bench.dumps.large),
@@ -33,7 +33,7 @@ def memory(bench: Bench) -> list[Row]:
 
 
 def _growth(bench: Bench, modules: list[Module], name: str) -> Row:
-    """The memory of all processes together, for a few copies of each module and for many."""
+    """The memory of all processes together, for few and for many copies of each module."""
     few_copies, many_copies = bench.copies, _TIMES * bench.copies
     first, second = (
         lay_copies(bench.new_path("copies"), modules, count) for count in (few_copies, many_copies)

@@ -1,4 +1,4 @@
-"""Measures whole processes: what a user waits for, imports and all."""
+"""Measures whole processes, including imports, because a user waits for these too."""
 
 import json
 import os
@@ -14,15 +14,15 @@ MEMHOUSE = Path(sys.executable).parent / "memhouse"
 
 
 class ProcessError(Exception):
-    """A measured command that failed: its figures would say nothing."""
+    """A measured command failed, so its figures are meaningless."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What a process took.
+    """The time and memory of a process.
 
-    `peak_bytes` is of the largest process among it and its children; `together_bytes` of all
-    of them at one time, if they were sampled.
+    `peak_bytes` is the maximum of the largest process among the process and its children;
+    `together_bytes` is the maximum of their sum, if the memory was sampled.
     """
 
     seconds: float
@@ -32,7 +32,7 @@ class Finished:
 
 
 def run(*command: str | Path, sample: bool = False) -> Finished:
-    """Run a command to its end, `sample` its memory meanwhile. Raises ProcessError."""
+    """Run a command to its end; `sample` its memory meanwhile. Raises ProcessError."""
     environment = {key: value for key, value in os.environ.items() if key != "MEMHOUSE_DB"}
     with TemporaryDirectory() as folder:
         figures = Path(folder, "figures.json")
@@ -60,10 +60,10 @@ def memhouse(*arguments: str | Path, sample: bool = False) -> Finished:
 
 
 def in_turn(rounds: int, *works: Callable[[], Finished]) -> list[list[Finished]]:
-    """Run each of the works once a round; for each, what its runs took.
+    """Run each of the works once a round; returns the runs of each work.
 
-    What is compared runs within the same seconds, and each goes first every other round: a
-    machine has slow minutes.
+    Compared works run close together, and their order alternates from round to round,
+    because a machine has slow minutes.
     """
     results: list[list[Finished]] = [[] for _ in works]
     for number in range(rounds):

@@ -1,4 +1,4 @@
-"""Ingest of what is there already, beside sha256sum of the same files."""
+"""Re-ingest of unchanged dumps beside sha256sum of the same files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The warehouse's size beside that of the ingested text under zstd -3."""
+"""The warehouse's size beside the size of the ingested text under zstd -3."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ _LIMIT = 1.0
 
 
 def size(bench: Bench) -> list[Row]:
-    """Measure the warehouse of the large module, and that of everything."""
+    """Measure the warehouse of the large module, and the warehouse of all modules."""
     dumps = bench.dumps
     large, everything = dumps.large_warehouse, [*dumps.runs, dumps.large]
     return [
@@ -20,7 +20,7 @@ def size(bench: Bench) -> list[Row]:
 
 
 def _rows(name: str, warehouse: Path, files: list[Path]) -> list[Row]:
-    # A text that many nights share counts once: storing it once is no merit here.
+    # A text that many runs share counts once, on both sides of the comparison.
     texts = list(dict.fromkeys(file.read_bytes() for file in files))
     stream = zstandard.ZstdCompressor(level=3).compressobj()
     together = sum(len(stream.compress(text)) for text in texts) + len(stream.flush())

@@ -1,4 +1,4 @@
-"""How long the command takes to start: its help, and a query of one line."""
+"""The start-up time of the command: its help, and a query of one line."""
 
 from bench import Bench, Row, measure, seconds, verdict
 from process import Finished, in_turn, memhouse
@@ -17,7 +17,7 @@ def startup(bench: Bench) -> list[Row]:
 
 
 def one_line(bench: Bench) -> Finished:
-    """The least that a command on a warehouse can do."""
+    """Run the smallest command on a warehouse."""
     return memhouse("sql", "--db", bench.dumps.warehouse, "SELECT 1")
 
 

@@ -1,4 +1,4 @@
-"""XProf's memory viewer on one module, as a whole process; runs in XProf's own Python.
+"""XProf's memory viewer on one module, as a whole process; runs in XProf's Python.
 
 python viewer.py FOLDER MODULE [check]
 """
@@ -11,7 +11,7 @@ from xprof.convert import raw_to_tool_data
 
 
 def main(folder: str, module: str, check: str | None = None) -> None:
-    """Make the viewer's data; with `check`, fail if that is no memory viewer's."""
+    """Make the viewer's data; with `check`, fail if the data has no peak."""
     data, _ = raw_to_tool_data.xspace_to_tool_data(
         [str(Path(folder, "host.xplane.pb"))],
         "memory_viewer",

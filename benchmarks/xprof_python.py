@@ -1,4 +1,4 @@
-"""A Python that has XProf: it would not go well with what memhouse is installed with."""
+"""A Python with XProf, separate because XProf's packages may conflict with memhouse's."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ class NotMeasuredError(Exception):
 
 
 def xprof_python(bench: Bench) -> Path:
-    """That of `XPROF_PYTHON`, or of a virtual environment made for it.
+    """The Python of `XPROF_PYTHON`, or of a virtual environment created for XProf.
 
     Raises NotMeasuredError.
     """

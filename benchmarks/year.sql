@@ -4,40 +4,35 @@
 -- one is new and gets the rows. `copied_module` is left for `copy_module.sql`. What varies
 -- comes from hashes, so that every year made is the same.
 
--- A family is a real program with its versions. The largest families are taken.
+-- A family is the modules of a real series. The largest families are taken.
 CREATE TEMP TABLE member AS
 WITH sized AS (
     SELECT module_id, COUNT(*) AS size FROM real."values" GROUP BY module_id
 ),
 first_dump AS (
     SELECT
-        dumps.workload, dumps.module_name, dumps.platform, dumps.occurrence, dumps.module_id,
+        history.series_id, dumps.module_id,
         MIN(dumps.dump_id) AS dump_id, MAX(sized.size) AS size
     FROM real.dumps
+    INNER JOIN real.history ON history.dump_id = dumps.dump_id
     INNER JOIN sized ON sized.module_id = dumps.module_id
     WHERE dumps.status = 'ok'
     GROUP BY ALL
 ),
 largest AS (
-    SELECT
-        *,
-        MAX(size) OVER (PARTITION BY workload, module_name, platform, occurrence) AS family_size
+    SELECT *, MAX(size) OVER (PARTITION BY series_id) AS family_size
     FROM first_dump
 )
 SELECT
-    DENSE_RANK() OVER (
-        ORDER BY family_size DESC, workload, module_name, platform, occurrence
-    ) - 1 AS family,
-    ROW_NUMBER() OVER (
-        PARTITION BY workload, module_name, platform, occurrence ORDER BY module_id
-    ) - 1 AS number,
+    DENSE_RANK() OVER (ORDER BY family_size DESC, series_id) - 1 AS family,
+    ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY module_id) - 1 AS number,
     module_id,
     dump_id
 FROM largest
 QUALIFY family < getvariable('families');
 
--- Some workloads come late, some vanish. Each changes its module three to six times.
--- A workload has a series for each of its memory spaces: there are as many as make up `series`.
+-- Some workloads come late, some vanish. Each changes its module three to six times. The
+-- variable `series` counts a workload once for each of its memory spaces.
 CREATE TEMP TABLE planned AS
 WITH spaced AS (
     SELECT member.family, COUNT(DISTINCT module_memory.memory_space) AS spaces

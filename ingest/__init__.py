@@ -1,1 +1,1 @@
-"""From dump folders to the warehouse's tables: find, read, join, write."""
+"""Ingest: finds dumps, reads them, joins their parts and writes the tables."""

@@ -1,4 +1,4 @@
-"""Collects what was read of a run's programs, and writes some at a time."""
+"""Collects the outcomes of a run's programs and writes them in batches."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from ..schema.stores.base import Batch, Known, Store
 from .outcomes import OK
 from .read_program import ProgramOutcome
 
-# Rows wait in memory until so many bytes or dumps have come together: a transaction for each
-# small module would cost more than reading it. A tiny one's tables take ten times their rows.
+# Rows wait in memory until a batch reaches a limit, because a transaction for each
+# small module costs more than reading it. A small table takes far more memory than its rows.
 _BATCH_BYTES = 32 << 20
 _BATCH_DUMPS = 500
 
@@ -18,7 +18,7 @@ _Row = dict[str, Any]
 
 
 class Batches:
-    """A run's dumps on their way into a store; `new_modules` counts the modules that came."""
+    """A run's dumps that wait for the store; `new_modules` counts the modules written."""
 
     def __init__(self, store: Store, run_id: str, known: Known) -> None:
         self._store, self._run_id, self._known = store, run_id, known
@@ -31,7 +31,7 @@ class Batches:
         self._waiting_bytes = 0
 
     def add(self, outcome: ProgramOutcome, occurrence: int) -> bool:
-        """Take a program's outcome; False if it is there unchanged."""
+        """Add a program's outcome; False if the store already holds the same dump."""
         row = _dump_row(self._run_id, outcome, occurrence)
         if self._known.dumps.get(row["dump_id"]) == row and outcome.status == OK:
             return False
@@ -48,13 +48,13 @@ class Batches:
         return True
 
     def _is_wanted(self, outcome: ProgramOutcome) -> bool:
-        """A module that is not stored, or that this version reads better than it is stored."""
+        """Whether the module is not stored, or was stored incomplete and is now complete."""
         return outcome.module_id not in self._stored or (
             outcome.status == OK and outcome.module_id not in self._known.complete
         )
 
     def write(self) -> None:
-        """Write what waits, in one transaction."""
+        """Write all waiting rows in one transaction."""
         if not self._dumps:
             return
         rows = [row for row, _ in self._dumps]
@@ -114,7 +114,7 @@ def _dump_row(run_id: str, outcome: ProgramOutcome, occurrence: int) -> _Row:
 
 
 def _module_tables(outcomes: dict[int, ProgramOutcome]) -> dict[str, pa.Table]:
-    """The rows of these modules, by table, each with its module's id."""
+    """The rows of these modules, by table, with module_id."""
     headers: list[_Row] = []
     by_table: dict[str, list[pa.Table]] = {}
     for module_id, outcome in outcomes.items():

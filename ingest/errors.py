@@ -1,8 +1,8 @@
-"""What is wrong with a dump, and where."""
+"""The error for a wrong dump, with its line."""
 
 
 class DumpError(ValueError):
-    """Content that is not what it should be. `line` counts from 1; None if no line is to blame."""
+    """A dump's content is wrong. `line` counts from 1; None if no single line is wrong."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)

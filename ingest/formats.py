@@ -2,10 +2,10 @@
 
 To add a format, add one entry here and one reader in `readers/`. The name of a dump's file is
 `module_NNNN.NAME[.cl_CHANGELIST].[TARGET_]after_optimizations<SUFFIX>`, where NAME may hold
-dots. A folder holds thousands of other files: their names tell them apart, unopened.
+dots. A folder holds thousands of other files: ingest excludes them by name, unopened.
 
 Up to about JAX 0.9 one `-buffer-assignment.txt` holds BufferAssignment, Used values and
-HloLiveRange (`cpu/jax-0.9.0`, the seeds). Since 0.10 each has a file of its own.
+HloLiveRange (`cpu/jax-0.9.0`, the seeds). Since 0.10 each part has its own file.
 """
 
 import re
@@ -32,10 +32,10 @@ from .readers.used_values import read_used_values
 
 
 class Role(Enum):
-    """What a file is to its dump.
+    """The role of a file in its dump.
 
-    Any file of ASSIGNMENT or PROGRAM makes a dump. Those and a REPORT are what a module's id
-    is the hash of. FLAGS and DEVICE belong to the dump but are not its content.
+    Any file of ASSIGNMENT or PROGRAM makes a dump. A module's id is the hash of these files
+    and of a REPORT. FLAGS and DEVICE belong to the dump, but not to the module.
     """
 
     ASSIGNMENT = 1
@@ -49,9 +49,9 @@ class Role(Enum):
 class Format:
     """A format of files.
 
-    name: what `dump_files` calls it; title: what messages call what it holds; pattern: of a
-    file's whole name, with the groups stem and target; opening: how its text begins, None if
-    only the name tells; part: the field of Parts, flags or device that the reader fills.
+    name: its name in `dump_files`; title: the content's name in messages; pattern: of a file's
+    whole name, with the groups stem and target; opening: the text's beginning, None if only
+    the name identifies the format; part: the field of Parts, flags or device to fill.
     """
 
     name: str
@@ -97,7 +97,7 @@ def _format(
     return Format(name, title, role, ending, found, opening, part, read)
 
 
-# A module's id is a hash over the formats in this order.
+# A module's id is the hash over its files in this order of formats.
 FORMATS = (
     _format(
         "buffer-assignment",
@@ -140,8 +140,8 @@ FORMATS = (
         pattern=re.compile(rf"^(?P<stem>.*?)\.?{_TARGET}after_optimizations\.txt$"),
         opening="HloModule ",
     ),
-    # XLA leaves this text only where it ran out of memory after buffer assignment. The text is
-    # the same as the HLO text beside it, and stands in for it where that is missing.
+    # XLA writes this text only if it ran out of memory after buffer assignment. The text equals
+    # the HLO text and replaces the HLO text if that file is missing.
     _format(
         "oom-hlo",
         "HloModule",
@@ -183,26 +183,26 @@ OOM_HLO = BY_NAME["oom-hlo"]
 
 MAKES_A_DUMP = frozenset(f for f in FORMATS if f.role in (Role.ASSIGNMENT, Role.PROGRAM))
 IS_CONTENT = tuple(f for f in FORMATS if f.role not in (Role.FLAGS, Role.DEVICE))
-# Enough of a file to tell what it is.
+# The bytes of a file that identify its format.
 SNIFFED_BYTES = 64
 
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
-# A file that a user has renamed may be of any format; its first bytes tell.
+# A file that a user has renamed may have any format; its first bytes identify the format.
 _MAYBE_TEXT = re.compile(r"^(?!module_\d+\.)[^.](?:[^.]*|.*\.(?:txt|hlo|log))$")
 
 
 class NamedFile(NamedTuple):
-    """What a file's name says: the dump it belongs to, its format, for which target."""
+    """What a file's name says: the stem of its dump, its format and its target."""
 
     stem: str
     format: Format
     target: str | None
 
 
-# Every night's files have the same names.
+# The files of every run have the same names.
 @lru_cache(maxsize=10_000)
 def by_name(name: str) -> NamedFile | None:
-    """What a file is by its name (the last part of its path), None if it is none of ours."""
+    """The file that a name (the last part of a path) describes, None if not part of a dump."""
     name = _COMPRESSED.sub("", name)
     for format_ in FORMATS:
         if name.endswith(format_.ending) and (match := format_.pattern.match(name)):
@@ -211,7 +211,7 @@ def by_name(name: str) -> NamedFile | None:
 
 
 def by_content(beginning: bytes) -> Format | None:
-    """The format that a file's first bytes open, None if they open none."""
+    """The format whose opening is a file's first bytes, None if there is none."""
     start = beginning.lstrip()
     for format_ in FORMATS:
         if format_.opening is not None and start.startswith(format_.opening.encode()):
@@ -220,16 +220,16 @@ def by_content(beginning: bytes) -> Format | None:
 
 
 def may_be_renamed(name: str) -> bool:
-    """Whether a file that `by_name` does not know is worth a look at its first bytes."""
+    """Whether `by_content` should examine a file that `by_name` does not know."""
     return _MAYBE_TEXT.match(_COMPRESSED.sub("", name)) is not None
 
 
 def sections(lines: Lines) -> dict[Format, Lines]:
-    """What a document of buffer assignment holds, in order. Raises DumpError."""
+    """The sections of a buffer-assignment document, in order. Raises DumpError."""
     openings = {f: f.opening for f in FORMATS if f.opening is not None}
     return split_sections(lines, openings)
 
 
 def store_part(parts: Parts, format_: Format, part: Any) -> None:
-    """Put what the format's reader found to its place among the parts."""
+    """Store what the format's reader found in its field of the parts."""
     setattr(parts, format_.part, part)

@@ -1,4 +1,4 @@
-"""What became of a program's files, and the settings beside it."""
+"""The outcomes of reading a program's files, and the compiler's settings."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from .errors import DumpError
 
 OK, PARTIAL, FAILED = "ok", "partial", "failed"
-# Of a file only: read, but at odds with another part; not there although its dump needs it.
+# Only of a file: it was read but contradicts another part; the dump needs it but lacks it.
 CONTRADICTS, MISSING = "contradicts", "missing"
 
 
 @dataclass
 class FileOutcome:
-    """What became of a file: `row()` is its row of `dump_files` without the dump_id.
+    """The outcome of reading a file: `row()` is its row of `dump_files` without dump_id.
 
-    holds: the parts that the file has, by their names in messages.
+    holds: the parts in the file, by their names in messages.
     """
 
     path: str
@@ -33,23 +33,23 @@ class FileOutcome:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Record a DumpError as the file's failure, and go on."""
+        """Record a DumpError as the file's failure and suppress the exception."""
         try:
             yield
         except DumpError as error:
             self.status, self.line, self.message = FAILED, error.line, str(error)
 
     def contradict(self, message: str) -> None:
-        """Record that what the file holds is at odds with another part."""
+        """Record that the file contradicts another part."""
         self.status = CONTRADICTS
         self.message = message if self.message is None else f"{self.message}; {message}"
 
 
 @dataclass
 class Settings:
-    """The compiler's settings beside a dump; `flags` is None if none were dumped.
+    """The compiler's settings of a dump; `flags` is None if none were dumped.
 
-    device: device_kind, device_memory_bytes and topology as in `dumps`, as far as they are said.
+    device: device_kind, device_memory_bytes and topology as in `dumps`, as far as known.
     """
 
     flags: dict[str, str] | None = None

@@ -1,4 +1,4 @@
-"""Ingests one path as one run: find the programs, read them, write them as they come in."""
+"""Ingests one path as one run: finds the programs, reads them and writes each batch."""
 
 import re
 from collections import Counter
@@ -24,7 +24,7 @@ _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?
 
 @dataclass
 class Summary:
-    """What became of a path. `problems` are what to tell the user, a line each."""
+    """The outcome of an ingest. `problems` are messages for the user, one line each."""
 
     run_id: str
     dumps: int = 0
@@ -38,9 +38,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class Run:
-    """The run to ingest as.
+    """The run that the programs become.
 
-    run_at: when its programs were compiled, if the user says so; otherwise a date in the
+    run_at: when the programs were compiled, if the user says so; otherwise a date in the
     name of the run or of the source, otherwise the time of the newest program.
     """
 
@@ -52,7 +52,7 @@ class Run:
 
 
 def run_name(path: Path) -> str:
-    """The run a path makes unless the user names it: its folder's or its file's name."""
+    """The default name of a path's run: the name of the folder or file."""
     return source_name(path)
 
 
@@ -69,8 +69,8 @@ def ingest(
 ) -> Summary:
     """Ingest the dumps under `path` (a folder, file or archive) as one run.
 
-    `progress` is told the bytes done and in all. What is wrong with a file is recorded in
-    `dump_files` and in the summary's problems, and stops nothing else. Raises WarehouseError.
+    `progress` receives the bytes done and the total. An error in a file is recorded in
+    `dump_files` and in the summary's problems; ingest continues. Raises WarehouseError.
     """
     problems: list[str] = []
     name = run_id or run_name(path)
@@ -100,15 +100,14 @@ def ingest_programs(
     progress: Callable[[int, int], None] = lambda done, total: None,
     shown: Callable[[str], str] = str,
 ) -> Summary:
-    """Ingest programs, at least one, whatever their source, as one run.
+    """Ingest at least one program from any source as one run.
 
-    A program whose module is stored already is pointed to, not stored again; one that is
-    there unchanged is left alone. `shown` says where a file of the source lies. Raises
-    WarehouseError.
+    A stored module is not stored again: the new dump refers to it. An unchanged dump is not
+    written. `shown` turns a file of the source into the path to show. Raises WarehouseError.
     """
     summary = Summary(run.run_id)
     if store.is_new:
-        # The store is made while the first programs are read.
+        # The workers read the first programs while the store is created.
         outcomes = workers.read(programs, frozenset())
         known = store.known(run.run_id)
     else:
@@ -128,7 +127,7 @@ def ingest_programs(
 
 
 def _write_run(store: Store, run: Run, known: Known, newest: float) -> None:
-    """Add the run, or, if it is there, set the `run_at` and labels that were given."""
+    """Add the run, or update `run_at` and labels of a stored run with those given."""
     row = dict(known.run) if known.run is not None else None
     if row is None:
         row = {
@@ -154,7 +153,7 @@ def _write_run(store: Store, run: Run, known: Known, newest: float) -> None:
 
 
 def _occurrences(programs: Sequence[Program]) -> Iterator[int]:
-    """Each program's number among those of its name and platform within its workload, from 1."""
+    """Each program's number, from 1, among those of equal workload, name and platform."""
     seen: Counter[tuple[str, str, str | None]] = Counter()
     for program in programs:
         key = (program.key.workload, program.key.module_name, program.key.platform)
@@ -163,11 +162,11 @@ def _occurrences(programs: Sequence[Program]) -> Iterator[int]:
 
 
 def _but_warehouse(files: Iterator[SourceFile], store: Store) -> Iterator[SourceFile]:
-    """All files but the warehouse itself: to open and close it would let go of its lock."""
+    """All files except the warehouse: opening and closing it would release its lock."""
     for file in files:
         try:
             status = file.location.stat()
-        except OSError:  # The file is gone: reading it says so.
+        except OSError:  # The file has vanished; reading it reports this.
             yield file
             continue
         if not store.owns(status):
@@ -184,9 +183,9 @@ def _nothing_found(path: Path) -> str:
 
 
 def _date_in(name: str) -> datetime | None:
-    """The ISO date, with or without a time, in a name; in UTC."""
+    """The ISO date in a name, with or without a time, in UTC."""
     for match in _ISO_DATE.finditer(name):
-        # What follows a date need not be a time: 2026-10-01_8192.
+        # The digits after a date may not be a time: 2026-10-01_8192.
         for text in (f"{match[1]}T{match[2]}", match[1]):
             with suppress(ValueError):
                 return datetime.fromisoformat(text).replace(tzinfo=UTC)
@@ -205,5 +204,5 @@ def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str
 
 
 def _shown(path: Path, file: str) -> str:
-    """Where a file lies that was found under a path, in a folder or archive, or is the path."""
+    """The path to show for a file: below a folder or archive `path`, or `path` itself."""
     return str(path if file == readable(PurePosixPath(path.name)).as_posix() else path / file)

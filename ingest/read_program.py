@@ -1,4 +1,4 @@
-"""Reads one program into a module's rows, in whatever process, and judges what was read."""
+"""Reads one program into a module's rows, in any process, and determines its status."""
 
 from collections.abc import Set
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from .sources.program import Identified, Key, Program
 
 @dataclass
 class ProgramOutcome:
-    """What became of a program. `module` is None if nothing was readable or it is known."""
+    """The outcome of a program. `module` is None if it was unreadable or is already stored."""
 
     key: Key
     oom: bool
@@ -26,10 +26,10 @@ class ProgramOutcome:
 def read_program(
     program: Program, known: Set[int], identified: Identified | None = None, *, beside: bool = False
 ) -> ProgramOutcome:
-    """Read a program; one whose module is `known` is identified and no more.
+    """Read a program; a program whose module is `known` is only identified.
 
-    `identified` is what its fingerprint gave, if that was asked for already. With `beside`,
-    threads may share the work. What is wrong with a file is in its outcome, never raised.
+    `identified` is the program's fingerprint if already taken. With `beside`, threads may
+    share the work. An error in a file is recorded in the file's outcome, never raised.
     """
     identified = identified or program.fingerprint()
     if identified.module_id in known:
@@ -41,7 +41,7 @@ def read_program(
         return outcome
     outcome.module = join_parts(parts)
     for part, message in outcome.module.contradictions:
-        # Of a part that stands in two files, the file of its own is the last.
+        # If two files hold a part, the part's own file is the last.
         next(file for file in outcome.files[::-1] if part in file.holds).contradict(message)
     return _judged(outcome)
 

@@ -1,4 +1,4 @@
-"""Reads programs, one after the other or in processes beside the one that writes them."""
+"""Reads programs, one after the other or in processes beside the writing process."""
 
 import multiprocessing
 import os
@@ -12,16 +12,16 @@ from .read_program import ProgramOutcome, read_program, recognised
 from .readers.lines import use_quick_memory
 from .sources.program import Program
 
-# What is read and not yet written is held in memory. So many bytes of files keep the processes
-# busy while a new warehouse is made; a program for each process and one more wait in any case.
+# The bytes of files to read ahead: enough to keep the processes busy while a new warehouse is
+# created, few enough for memory. One program a process, and one more, may always wait.
 _AHEAD_BYTES = 32 << 20
 
 
 class Workers:
-    """So many processors for reading programs; a context manager.
+    """A number of jobs for reading programs; a context manager.
 
-    One processor is this process alone. Several are as many processes, which start with the
-    first run of several programs; a single program is read here, in threads.
+    With one job this process reads. With several jobs as many processes read, which start with
+    the first run of several programs; this process reads a single program, in threads.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -38,9 +38,9 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """Each program read, in order; see `read_program` for `known`.
+        """The outcome of each program, in order; see `read_program` for `known`.
 
-        With several processors reading begins at once, not when the first outcome is asked for.
+        With several jobs reading begins at once, not with the first outcome requested.
         """
         if self._pool is None:
             return (read_program(program, known) for program in programs)
@@ -61,7 +61,7 @@ class Workers:
             self._begin_ahead(begun, rest, known)
 
     def _begin_ahead(self, begun: "_Begun", rest: deque[Program], known: Set[int]) -> None:
-        """Begin to read programs until enough are ahead, and no process is out of work."""
+        """Begin to read programs until enough are ahead and every process has work."""
         ahead_bytes = sum(size for size, _ in begun)
         while rest and (len(begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
             program = rest.popleft()
@@ -69,12 +69,12 @@ class Workers:
             ahead_bytes += program.size_bytes
 
     def _begin(self, program: Program, known: Set[int]) -> Callable[[], ProgramOutcome]:
-        """Begin to read a program; what is returned waits for the outcome."""
+        """Begin to read a program; returns a function that waits for the outcome."""
         assert self._pool is not None
         identified = None
         if known:
-            # To hash a program takes less than to send it to another process, and most
-            # programs of a night are known. The content goes along: nothing is read twice.
+            # Hashing a program costs less than sending it to another process, and most
+            # programs of a run are known. The content is sent along, so it is read once.
             identified = program.fingerprint()
             if identified.module_id in known:
                 outcome = recognised(program, identified)
@@ -82,20 +82,20 @@ class Workers:
         return self._pool.submit(read_program, program, frozenset(), identified).result
 
 
-# The programs being read, in order: each one's size, and what waits for its outcome.
+# The programs being read, in order: their sizes and the functions that wait for outcomes.
 _Begun = deque[tuple[int, Callable[[], ProgramOutcome]]]
 
 
 def _prepare() -> None:
-    """Make a process ready: memory for the readers, and an end with the parent's."""
-    # A terminal sends Ctrl-C to all. A process that ends on its own may hold the queue's lock.
+    """Prepare a process: set up its memory, and end it when its parent ends."""
+    # Ctrl-C goes to all processes, and a process that ends by itself may hold the queue's lock.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_quick_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A killed parent tells its processes nothing: they would wait for work for ever."""
+    """End with the parent: otherwise processes of a killed parent would wait forever."""
     parent = multiprocessing.parent_process()
     assert parent is not None, "only a pool's process comes here"
     parent.join()

@@ -160,7 +160,7 @@ def _first_line(text: str) -> str:
 
 
 def _keys_are_unique() -> Check:
-    """The check of KEYS: they stand in `schema/tables.py` alone."""
+    """The check of the keys that `schema/tables.py` lists."""
     # SQLAlchemy takes as long to import as a query takes.
     from ..schema.tables import KEYS
 

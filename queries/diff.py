@@ -22,7 +22,7 @@ class ModuleDiff(Result):
     rows: the buffers at the peaks that differ, in all memory spaces, with memory_space,
     change_bytes (they add up to the change of peak_bytes), what (grew, came and so on),
     a_bytes, b_bytes, category, value, source, op_name, shape, opcode, and the times of both
-    lives; metrics: memory_space, figure, a_bytes, b_bytes, change_bytes; flags: flag, a_value,
+    lives; metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: flag, a_value,
     b_value; causes: what else differs, a sentence each.
     """
 
@@ -105,7 +105,7 @@ def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None) -> M
             flags = store.rows(statement("diff_flags"), [a.flags_id, b.flags_id])
         modules = [a.module_id, b.module_id]
         if None not in modules and modules[0] != modules[1]:
-            metrics = store.rows(statement("diff_figures"), modules)
+            metrics = store.rows(statement("diff_metrics"), modules)
             for space in sorted(set(metrics["memory_space"].to_pylist())):
                 found = store.rows(statement("diff_buffers"), [*modules, space])
                 buffers += [{"memory_space": space, **row} for row in found.to_pylist()]

@@ -1,7 +1,7 @@
-"""The tables as Arrow knows them: readers, the model and the stores take their types from here.
+"""The tables' Arrow types, for the readers, the model and the stores.
 
-The columns come from `columns.json`, which is generated from `tables.py`: SQLAlchemy itself
-takes as long to import as a small night takes to read.
+The columns come from `columns.json`, which is generated from `tables.py`, because SQLAlchemy
+is slow to import.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-# DuckDB's dictionary takes no text longer than this.
+# DuckDB does not put a longer text into a dictionary.
 SHORT_TEXT_BYTES = 4096
 
 _TYPES = {
@@ -28,7 +28,7 @@ _TYPES = {
 
 @cache
 def stored_columns() -> dict[str, dict[str, str]]:
-    """Each table's columns as they are stored, with their SQL types, in order."""
+    """Each table's stored columns with their SQL types, in order."""
     text = (resources.files(__package__) / "columns.json").read_text()
     found: dict[str, dict[str, str]] = json.loads(text)
     return found
@@ -36,23 +36,23 @@ def stored_columns() -> dict[str, dict[str, str]]:
 
 @cache
 def schema(table: str) -> pa.Schema:
-    """The columns of a table as ingest fills them: `shape` is one text, however it is stored."""
+    """The columns that ingest fills: `shape` is one column here, although two store it."""
     columns = stored_columns()[table].items()
     return pa.schema([(name, _TYPES[type_]) for name, type_ in columns if name[0] != "_"])
 
 
 @cache
 def module_schema(table: str) -> pa.Schema:
-    """The columns of a table of modules without the module's id, which ingest adds last."""
+    """The columns of a table of modules without module_id, which ingest adds last."""
     columns = schema(table)
     return columns.remove(columns.get_field_index("module_id"))
 
 
 def rows(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """A few rows of a table, typed as the table is; what a row leaves out is null."""
+    """A few rows with the table's types; columns that a row leaves out are null."""
     return pa.Table.from_pylist(list(rows), schema=schema(table))
 
 
 def module_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """A few rows of a table of modules, without the module's id."""
+    """A few rows of a table of modules, without module_id."""
     return pa.Table.from_pylist(list(rows), schema=module_schema(table))

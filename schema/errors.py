@@ -1,4 +1,4 @@
-"""What goes wrong with a warehouse's file, in one line that says what to do."""
+"""Errors of the warehouse; each message is one line that says what to do."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 _HOLDER = re.compile(r"\(PID (\d+)\)")
 _LINE = re.compile(r"\s*\bLINE (\d+):.*", re.DOTALL)
-# What DuckDB's background writers say comes wrapped in JSON.
+# DuckDB's background writers wrap their messages in JSON.
 _WRAPPED = re.compile(r'\{"exception_type":.*\}', re.DOTALL)
 _PYTHON = re.compile(r"python[\d.]*")
 _LONGEST_COMMAND = 80
 _NO_ROOM = "make room, then give the same command again"
-# What to do, by what the system says.
+# What to do, by the message of the system or of DuckDB.
 _REMEDIES = {
     "No space left on device": _NO_ROOM,
     "Disk quota exceeded": _NO_ROOM,
     "File too large": _NO_ROOM,
     "Read-only file system": "name a place that can be written to",
-    "Permission denied": "ask its owner for the right to it, or name another file",
+    "Permission denied": "ask the owner for permission, or name another file",
     "Is a directory": "it is a folder, name a file",
     "Could not read enough bytes": "it is damaged, restore it from a copy or name another file",
     "not a valid DuckDB database file": "name another file",
@@ -33,7 +33,7 @@ _REMEDIES = {
 
 
 class MemhouseError(Exception):
-    """What memhouse raises; the message is one line that says what to do."""
+    """The base of memhouse's errors; the message is one line that says what to do."""
 
 
 class WarehouseError(MemhouseError):
@@ -53,9 +53,9 @@ class QueryError(MemhouseError):
 
 
 class UsageError(MemhouseError):
-    """An argument that is wrong: a run that is not there, a module that is not the only one.
+    """A wrong argument: an unknown run, or a name that several modules have.
 
-    `argument` is its name in Python, None if no single one is to blame.
+    `argument` is the argument's name in Python, None if several arguments are wrong together.
     """
 
     def __init__(self, message: str, argument: str | None = None) -> None:
@@ -72,7 +72,7 @@ class MissingPackageError(MemhouseError, ImportError):
 
 
 def opening_error(error: duckdb.Error, name: str) -> WarehouseError:
-    """What to raise when DuckDB cannot open the file `name`."""
+    """The error to raise when DuckDB cannot open the file `name`."""
     said = duckdb_says(error)
     if _LOCKED.search(said):
         return WarehouseBusyError(name, _holder(said))
@@ -82,7 +82,7 @@ def opening_error(error: duckdb.Error, name: str) -> WarehouseError:
 
 
 def duckdb_says(error: duckdb.Error) -> str:
-    """DuckDB's message on one line: of the query it shows, the line's number."""
+    """DuckDB's message on one line; the excerpt of the query is replaced by its line number."""
     said = str(error)
     if wrapped := _WRAPPED.search(said):
         with suppress(ValueError, KeyError):
@@ -91,12 +91,12 @@ def duckdb_says(error: duckdb.Error) -> str:
 
 
 def with_remedy(said: str) -> str:
-    """A message with what to do about it, where that is known."""
+    """The message, followed by what to do if this is known."""
     return next((f"{said}: {do}" for what, do in _REMEDIES.items() if what in said), said)
 
 
 def _holder(said: str) -> str:
-    """The process that DuckDB says has the file, with its command where the system tells."""
+    """The process that holds the file according to DuckDB, with its command if known."""
     found = _HOLDER.search(said)
     if found is None:
         return "another process"
@@ -108,7 +108,7 @@ def _holder(said: str) -> str:
 
 
 def _short(cmdline: str) -> str:
-    """A command as it was typed: no folders of the program, nor the Python that runs it."""
+    """A command as it was typed, without the program's folders and the Python that runs it."""
     command, *arguments = cmdline.rstrip("\0").split("\0")
     if _PYTHON.fullmatch(Path(command).name) and arguments and not arguments[0].startswith("-"):
         command, *arguments = arguments

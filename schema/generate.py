@@ -1,8 +1,8 @@
-"""What is generated from `tables.py`, so that no command needs SQLAlchemy to know the tables.
+"""Generates files from `tables.py`, so that commands need not import SQLAlchemy.
 
-`make schema` runs it. It writes `upgrades/0001_first.sql`, which makes the tables of a schema
-version that is not released yet, and `columns.json`, from which `arrow.py` has its types.
-A test holds both to `tables.py`.
+`make schema` runs this module. It writes `upgrades/0001_first.sql`, which creates the tables
+of the schema version that is not released yet, and `columns.json`, from which `arrow.py`
+takes its types. A test compares both files with `tables.py`.
 """
 
 import json
@@ -20,7 +20,7 @@ _HERE = Path(__file__).parent
 
 @compiles(Computed, "duckdb")
 def _generated(element: Computed, compiler: Any, **options: Any) -> str:
-    """A generated column's DDL: DuckDB knows only those worked out when they are read."""
+    """A generated column's DDL: DuckDB supports only VIRTUAL ones, computed when read."""
     return f"GENERATED ALWAYS AS ({compiler.sql_compiler.process(element.sqltext)}) VIRTUAL"
 
 
@@ -34,7 +34,7 @@ def ddl() -> str:
         ),
     )
     metadata.create_all(engine, checkfirst=False)
-    # SQLAlchemy doubles a percent sign for drivers that put parameters in its place.
+    # SQLAlchemy doubles each percent sign for drivers that use it as a placeholder.
     script = "\n".join(f"{statement};" for statement in statements).replace("%%", "%")
     lines = "\n".join(line.expandtabs(4).rstrip() for line in script.splitlines())
     return f"-- The first schema. Generated from schema/tables.py by `make schema`.\n{lines}\n"

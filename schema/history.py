@@ -1,9 +1,9 @@
-"""Chains of dumps: which dump follows which, from run to run.
+"""Chains of dumps: which dump follows which from run to run.
 
-A group is the dumps of one workload, module name and platform. In most groups a run has one
-dump, and the chain is the group. Where a run has several modules of one name, a dump follows
+A group is the dumps of one workload, module name and platform. In most groups each run has one
+dump, and the chain is the group. If a run has several modules of one name, a dump follows
 the chain whose last dump has the same content, else the same entry signature, else the chain
-of the same order if as many chains as dumps are left. A dump that follows none begins a chain.
+of the same order if as many chains as dumps are left. Otherwise the dump begins a chain.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ _GROUP = ("workload", "module_name", "platform")
 
 
 def worked_out(connection: duckdb.DuckDBPyConnection, run_id: str | None = None) -> pa.Table:
-    """The rows of `history` as the dumps give them now.
+    """The rows of `history`, computed from the stored dumps.
 
     With `run_id`, only the rows of the groups that have a dump in this run.
     """
@@ -40,7 +40,7 @@ def worked_out(connection: duckdb.DuckDBPyConnection, run_id: str | None = None)
 def _series(
     groups: Sequence[_Row], connection: duckdb.DuckDBPyConnection
 ) -> tuple[pa.Table, pa.Table]:
-    """The chains of these groups, and the chain's number of each dump of a shared group."""
+    """The chains of these groups, and the chain number of each dump in a shared group."""
     numbered: list[_Row] = []
     counts: dict[int, int] = {}
     shared = [group["group_id"] for group in groups if group["most_dumps"] > 1]
@@ -74,7 +74,7 @@ def _series(
 
 @dataclass
 class _Chain:
-    """A chain so far: its last dump, in which run."""
+    """A chain so far: its last dump and the number of this dump's run."""
 
     number: int
     run_number: int
@@ -82,9 +82,9 @@ class _Chain:
 
 
 def number_chains(dumps: Iterable[_Row]) -> dict[int, int]:
-    """The number of the chain that each dump of one group belongs to, by dump_id.
+    """The chain number of each dump of one group, by dump_id.
 
-    dumps: dump_id, run_number, module_id, signature_id; in order of run and place within it.
+    dumps: dump_id, run_number, module_id, signature_id; in order of run and place in the run.
     """
     chains: list[_Chain] = []
     numbers: dict[int, int] = {}
@@ -112,7 +112,7 @@ _Pairs = list[tuple[_Chain, _Row]]
 
 
 def _by(key: str) -> Callable[[list[_Chain], list[_Row]], _Pairs]:
-    """Pair the k-th chain with the k-th dump of an equal key; a null equals nothing."""
+    """Pair the k-th chain with the k-th dump of an equal key; nulls are never equal."""
 
     def pair(chains: list[_Chain], dumps: list[_Row]) -> _Pairs:
         pairs: _Pairs = []
@@ -129,7 +129,7 @@ def _by(key: str) -> Callable[[list[_Chain], list[_Row]], _Pairs]:
 
 
 def _in_order(chains: list[_Chain], dumps: list[_Row]) -> _Pairs:
-    """Pair in order, if there are as many of both: otherwise nothing tells which is which."""
+    """Pair in order if the counts are equal; otherwise the pairs are unknown."""
     return list(zip(chains, dumps, strict=True)) if len(chains) == len(dumps) else []
 
 

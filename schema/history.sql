@@ -33,7 +33,7 @@ links AS (
     LEFT JOIN chain_numbers ON chain_numbers.dump_id = grouped.dump_id
     INNER JOIN chain_series
         ON chain_series.group_id = grouped.group_id
-        AND chain_series.number = COALESCE(chain_numbers.number, 1)
+            AND chain_series.number = COALESCE(chain_numbers.number, 1)
     LEFT JOIN with_figures ON with_figures.module_id = grouped.module_id
 ),
 

@@ -1,6 +1,6 @@
-"""Every id of the warehouse: a hash of what the row is.
+"""Every id of the warehouse: a hash of what identifies the row.
 
-Ids are the same wherever and whenever they are made, so many writers agree on them.
+The same row has the same id in every process and warehouse, so many writers agree on ids.
 """
 
 import hashlib
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 
 
 def module_id(module_name: str, contents: Iterable[tuple[str, str | None]]) -> int:
-    """A module's content: its name, and the format and SHA-256 of each file that holds it."""
+    """A module: its name, and the format and SHA-256 of each file that holds its content."""
     return _hash64(module_name, *(f"{format_} {sha256}" for format_, sha256 in contents))
 
 
 def dump_id(run_id: str, workload: str, stem: str, target: str | None) -> int:
-    """A module as dumped in a run: `stem` and `target` are what its files' names share."""
+    """A module as dumped in a run; its files' names share `stem` and `target`."""
     return _hash64(run_id, workload, stem, target or "")
 
 
@@ -23,11 +23,11 @@ def flags_id(flags: Mapping[str, str]) -> int:
 
 
 def series_id(workload: str, module_name: str, platform: str | None, number: int) -> int:
-    """A chain of dumps: the group in which it began, and its number among those that did."""
+    """A chain of dumps: the group of its first dump, and its number within this group."""
     return _hash64("series", workload, module_name, platform or "", str(number))
 
 
 def _hash64(*texts: str) -> int:
-    """A hash of texts in 63 bits: a negative id would be an option on a command line."""
+    """A 63-bit hash of texts: a command line would parse a negative id as an option."""
     content = "\0".join(texts).encode(errors="surrogateescape")
     return int.from_bytes(hashlib.sha256(content).digest()[:8], "big") >> 1

@@ -1,14 +1,14 @@
-"""Every table of the warehouse, once: columns, types and what they mean.
+"""Every table of the warehouse: columns, types and meanings.
 
-The comments here are stored in the database and become `docs/data-dictionary.md`.
+These comments are stored in the database and become `docs/data-dictionary.md`.
 Sizes and offsets are bytes (BIGINT); times are positions in the module's flattened
 schedule, and both ends of a live range are inclusive.
 
-Bulk tables have no PRIMARY KEY on purpose: DuckDB would keep an index over every row,
-and the writer inserts a module once or not at all. KEYS names the key of each, and
-`memhouse verify` holds it.
+Bulk tables have no PRIMARY KEY, because DuckDB would index every row and the writer
+inserts each module only once. KEYS names the key of each such table, and `memhouse verify`
+checks the keys.
 
-The file is long because it is one list: whoever looks for a column finds it here.
+The file is long because it is one list of all columns.
 """
 
 from typing import Any
@@ -50,15 +50,15 @@ def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
 
 
 def _shape(comment: str) -> list[Column[Any]]:
-    """A shape: the column to read, and the two that store it.
+    """A shape: the column to read, and the two columns that store it.
 
-    A few hundred shapes stand in a hundred thousand rows, and one tuple of 30 KB (`large`)
-    is enough to keep all of them from DuckDB's dictionary: long ones are stored apart.
+    Many rows share few shapes, but one long text keeps DuckDB from using a dictionary for the
+    column. Long shapes, such as those of large tuples, therefore have a column of their own.
     """
     return [
         Column("shape", Text, Computed("coalesce(_short_shape, _long_shape[1])"), comment=comment),
         _optional("_short_shape", Text, f"`shape` where it is up to {SHORT_TEXT_BYTES} bytes"),
-        _optional("_long_shape", ARRAY(Text), "`shape` where it is longer, as a list of one"),
+        _optional("_long_shape", ARRAY(Text), "`shape` where it is longer, as a list of one text"),
     ]
 
 
@@ -72,8 +72,8 @@ runs = Table(
     _key("run_id", Text, "the user's name for the run"),
     _required("run_at", DateTime(timezone=True), "when the run's programs were compiled (UTC)"),
     _required("ingested_at", DateTime(timezone=True), "when the run was first ingested (UTC)"),
-    _required("source", Text, "the path that was ingested, as it was given"),
-    _required("tool_version", Text, "the memhouse version that ingested it"),
+    _required("source", Text, "the ingested path, as given"),
+    _required("tool_version", Text, "the memhouse version that ingested the run"),
     comment="One ingested run, for example a night.",
 )
 
@@ -94,17 +94,17 @@ dumps = Table(
     _required("workload", Text, "the dump's folder relative to the ingested path, `.` if none"),
     _required("module_name", Text, "the HLO module's name"),
     _optional("module_number", Integer, "the module's number within its process (module_NNNN)"),
-    _required("occurrence", Integer, "1 for the first module of that name in run and workload"),
-    _optional("platform", Text, "cpu, gpu or tpu; null if the file's name does not tell"),
+    _required("occurrence", Integer, "1 for the first module of this name in the run and workload"),
+    _optional("platform", Text, "cpu, gpu or tpu; null if the file's name does not say"),
     _optional("target", Text, "the target in the file's name, for example sm_9.0a_gpu"),
     _optional("compiler", Text, "libtpu's changelist in the file's name, for example 933746096"),
-    _optional("module_id", BigInteger, "its content, see `modules`; null if nothing was readable"),
-    _optional("flags_id", BigInteger, "its flags, see `compiler_flags`; null if none were dumped"),
-    _optional("device_kind", Text, "the device compiled for, as its settings name it"),
-    _optional("device_memory_bytes", BigInteger, "that device's memory, where it is said"),
-    _optional("topology", Text, "how many TPU chips and hosts it was compiled for"),
+    _optional("module_id", BigInteger, "the content, see `modules`; null if nothing was readable"),
+    _optional("flags_id", BigInteger, "the flags, see `compiler_flags`; null if none were dumped"),
+    _optional("device_kind", Text, "the target device, as the compiler's settings name it"),
+    _optional("device_memory_bytes", BigInteger, "the target device's memory; null if not dumped"),
+    _optional("topology", Text, "the number of TPU chips and hosts of the target"),
     _required("status", Text, "ok; partial: a part is missing or unreadable; failed: nothing read"),
-    _required("oom", Boolean, "XLA ran out of memory compiling it"),
+    _required("oom", Boolean, "XLA ran out of memory while compiling the module"),
     comment="A module as dumped in a run. Many dumps may share one module.",
 )
 
@@ -114,17 +114,17 @@ dump_files = Table(
     _required("dump_id", BigInteger, "the dump, see `dumps`"),
     _required("path", Text, "the file, relative to the ingested path"),
     _required("kind", Text, "what the file holds, for example live-range"),
-    _optional("bytes", BigInteger, "its size, uncompressed; null if it could not be read"),
-    _optional("sha256", Text, "its SHA-256, uncompressed, in hex"),
+    _optional("bytes", BigInteger, "the uncompressed size; null if the file could not be read"),
+    _optional("sha256", Text, "SHA-256 of the uncompressed file, in hex"),
     _required(
         "status",
         Text,
-        "ok; failed: nothing was taken from it; partial: a part of it; "
-        "contradicts: at odds with another file; missing: not there although it should be",
+        "ok; failed: nothing was read; partial: a part was read; "
+        "contradicts: contradicts another file; missing: the dump lacks the file",
     ),
-    _optional("line", Integer, "the line that is wrong, from 1"),
+    _optional("line", Integer, "the wrong line, from 1"),
     _optional("message", Text, "what is wrong, and what to do"),
-    comment="A file of a dump, with what became of it.",
+    comment="A file of a dump, and whether memhouse could read it.",
 )
 
 modules = Table(
@@ -134,32 +134,32 @@ modules = Table(
     _required("module_name", Text, "the HLO module's name"),
     _optional("schedule_length", Integer, "instructions in the flattened schedule"),
     _optional("reported_total_bytes", BigInteger, "XLA's own `Total bytes used`, all spaces"),
-    _optional("reported_peak_time", Integer, "the time of XLA's own, estimated peak"),
+    _optional("reported_peak_time", Integer, "the time of XLA's own estimated peak"),
     _optional(
         "reported_peak_bytes",
         BigInteger,
-        "XLA's own peak: logical sizes without padding, all memory spaces added together",
+        "XLA's own peak: the sum of logical sizes, without padding, over all memory spaces",
     ),
     _optional("entry_signature", Text, "parameter and result shapes: entry_computation_layout"),
-    _optional("input_output_alias", Text, "which results reuse which arguments, as XLA prints it"),
+    _optional("input_output_alias", Text, "the results that reuse arguments, as XLA prints them"),
     _optional("is_scheduled", Boolean, "the HLO text's order is XLA's schedule"),
     _optional("num_partitions", Integer, "SPMD partitions the module was compiled for"),
     _optional("replica_count", Integer, "replicas the module was compiled for"),
-    comment="A module's content, stored once however many nights dumped it.",
+    comment="A module's content, stored once even if many runs dumped it.",
 )
 
 entry_shapes = Table(
     "entry_shapes",
     metadata,
     _module_id(),
-    _required("is_output", Boolean, "part of the result; else of an argument"),
-    _optional("parameter_number", Integer, "which argument; null for the result"),
-    _required("shape_index", Text, "which part of the argument or result, `{}` for all of it"),
-    _required("shape", Text, "its shape with layout"),
+    _required("is_output", Boolean, "true for the result, false for an argument"),
+    _optional("parameter_number", Integer, "the argument's number; null for the result"),
+    _required("shape_index", Text, "the part of the argument or result, `{}` for the whole"),
+    _required("shape", Text, "the shape with layout"),
     _optional("element_type", Text, "for example bf16"),
     _optional("logical_bytes", BigInteger, "elements x element size; null if unbounded"),
-    _optional("padded_bytes", BigInteger, "with the padding of its tiles; null if unbounded"),
-    comment="An array of the entry computation's arguments and result.",
+    _optional("padded_bytes", BigInteger, "logical size plus tile padding; null if unbounded"),
+    comment="An array in the entry computation's arguments or result.",
 )
 
 memory_spaces = Table(
@@ -167,7 +167,7 @@ memory_spaces = Table(
     metadata,
     _module_id(),
     _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
-    _optional("space_name", Text, "its name in the memory usage report; null if none names it"),
+    _optional("space_name", Text, "the name in the memory usage report; null if not named"),
     comment="A memory space of a module.",
 )
 
@@ -176,20 +176,20 @@ allocations = Table(
     metadata,
     _module_id(),
     _required("allocation_index", Integer, "XLA's number of the allocation"),
-    _required("memory_space", Integer, "the memory space it is in"),
-    _required("size_bytes", BigInteger, "its size"),
-    _required("is_parameter", Boolean, "it holds an argument of the entry computation"),
-    _optional("parameter_number", Integer, "which argument"),
-    _optional("parameter_shape_index", Text, "which part of that argument, `{}` for all of it"),
-    _required("is_output", Boolean, "it holds the entry computation's result"),
-    _required("is_constant", Boolean, "it holds a constant"),
-    _required("is_thread_local", Boolean, "it belongs to a computation within one instruction"),
-    _required("maybe_live_out", Boolean, "it may hold a result after the program has ended"),
-    _required("is_temp", Boolean, "it is the preallocated temp, shared by values over time"),
-    _optional("shape", Text, "shape of the argument or result in it, without layout"),
-    _optional("peak_bytes", BigInteger, "of a temp: the most of it occupied at one time"),
-    _optional("peak_time", Integer, "of a temp: the first time it is fullest"),
-    _optional("address", BigInteger, "its address in the compiler's process (some old dumps)"),
+    _required("memory_space", Integer, "the allocation's memory space"),
+    _required("size_bytes", BigInteger, "the allocation's size"),
+    _required("is_parameter", Boolean, "holds an argument of the entry computation"),
+    _optional("parameter_number", Integer, "the argument's number"),
+    _optional("parameter_shape_index", Text, "the part of the argument, `{}` for the whole"),
+    _required("is_output", Boolean, "holds the entry computation's result"),
+    _required("is_constant", Boolean, "holds a constant"),
+    _required("is_thread_local", Boolean, "belongs to a computation within one instruction"),
+    _required("maybe_live_out", Boolean, "may hold a result after the program has ended"),
+    _required("is_temp", Boolean, "is the preallocated temp, shared by values over time"),
+    _optional("shape", Text, "the shape of the argument or result, without layout"),
+    _optional("peak_bytes", BigInteger, "of a temp: the maximum of its occupied bytes over time"),
+    _optional("peak_time", Integer, "of a temp: the first time of peak_bytes"),
+    _optional("address", BigInteger, "the address in the compiler's process (some old dumps)"),
     comment="A buffer allocation.",
 )
 
@@ -198,15 +198,15 @@ values = Table(
     metadata,
     _module_id(),
     _required("value_id", Integer, "XLA's number of the value"),
-    _required("instruction_id", Integer, "the instruction that defines it"),
-    _required("shape_index", Text, "which part of that instruction's shape, `{}` for all of it"),
+    _required("instruction_id", Integer, "the instruction that defines the value"),
+    _required("shape_index", Text, "the part of the instruction's shape, `{}` for the whole"),
     _required("is_phi", Boolean, "merges values of a loop or conditional"),
-    _required("memory_space", Integer, "the memory space it is in"),
-    _optional("allocation_index", Integer, "the allocation it is in, see `allocations`"),
-    _optional("offset_bytes", BigInteger, "where in the allocation it starts"),
-    _optional("size_bytes", BigInteger, "what it occupies, tiled and padded"),
-    _optional("logical_bytes", BigInteger, "elements x element size; a tuple's index table"),
-    *_shape("its shape with layout"),
+    _required("memory_space", Integer, "the value's memory space"),
+    _optional("allocation_index", Integer, "the value's allocation, see `allocations`"),
+    _optional("offset_bytes", BigInteger, "the value's start within the allocation"),
+    _optional("size_bytes", BigInteger, "the occupied size, tiled and padded"),
+    _optional("logical_bytes", BigInteger, "elements x element size; for a tuple: its index table"),
+    *_shape("the shape with layout"),
     _optional("element_type", Text, "for example bf16; null for a tuple"),
     comment="An HLO value: one tensor, from definition to last use.",
 )
@@ -217,9 +217,9 @@ positions = Table(
     _module_id(),
     _required("value_id", Integer, "the value, see `values`"),
     _required("position_index", Integer, "0 is where the value is defined"),
-    _required("instruction_id", Integer, "the instruction at whose output it stands"),
-    _required("shape_index", Text, "where in that output, `{}` for all of it"),
-    comment="A place where a value stands.",
+    _required("instruction_id", Integer, "the instruction whose output holds the value"),
+    _required("shape_index", Text, "the part of the output, `{}` for the whole"),
+    comment="A position of a value: a part of an instruction's output.",
 )
 
 uses = Table(
@@ -228,9 +228,9 @@ uses = Table(
     _module_id(),
     _required("value_id", Integer, "the value, see `values`"),
     _required("use_index", Integer, "from 0, in XLA's order"),
-    _required("instruction_id", Integer, "the instruction that uses it"),
-    _required("operand_number", Integer, "as which operand, from 0"),
-    _required("operand_shape_index", Text, "which part of the operand, `{}` for all of it"),
+    _required("instruction_id", Integer, "the instruction that uses the value"),
+    _required("operand_number", Integer, "the operand's number, from 0"),
+    _required("operand_shape_index", Text, "the part of the operand, `{}` for the whole"),
     comment="A use of a value.",
 )
 
@@ -239,27 +239,27 @@ live_ranges = Table(
     metadata,
     _module_id(),
     _required("value_id", Integer, "the value, see `values`"),
-    _required("start_time", Integer, "first time it is live"),
-    _required("end_time", Integer, "last time it is live; schedule_length if it lives out"),
-    comment="A value's life; thread-local values and some constants have none.",
+    _required("start_time", Integer, "the first time the value is live"),
+    _required("end_time", Integer, "the last time the value is live; schedule_length if live out"),
+    comment="A value's live range; thread-local values and some constants have no row.",
 )
 
 instructions = Table(
     "instructions",
     metadata,
     _module_id(),
-    _required("instruction_id", Integer, "our number of the instruction within the module"),
-    _required("instruction", Text, "its name, without %; stored here and nowhere else"),
-    _optional("computation", Text, "the computation it is in; null without HLO text"),
-    _optional("schedule_time", Integer, "its time in the flattened schedule; null if not in it"),
+    _required("instruction_id", Integer, "memhouse's number of the instruction within the module"),
+    _required("instruction", Text, "the name, without %"),
+    _optional("computation", Text, "the instruction's computation; null without HLO text"),
+    _optional("schedule_time", Integer, "time in the flattened schedule; null if not scheduled"),
     _optional("opcode", Text, "for example fusion or copy-start"),
-    *_shape("its output's shape with layout"),
-    _optional("op_name", Text, "the framework's name of the operation, a scope path"),
-    _optional("source_file", Text, "the file of the line that made it"),
-    _optional("source_line", Integer, "the line that made it"),
-    _optional("stack_frame_id", Integer, "its innermost Python frame"),
-    _optional("custom_call_target", Text, "the kernel a custom-call calls"),
-    _optional("scoped_bytes", BigInteger, "memory its kernel reserves for itself, all spaces"),
+    *_shape("the output's shape with layout"),
+    _optional("op_name", Text, "the operation's name in the framework: a scope path"),
+    _optional("source_file", Text, "the file of source_line"),
+    _optional("source_line", Integer, "the source line that created the instruction"),
+    _optional("stack_frame_id", Integer, "the innermost Python frame, see `stack_frames`"),
+    _optional("custom_call_target", Text, "the kernel that a custom-call calls"),
+    _optional("scoped_bytes", BigInteger, "memory that the kernel reserves for itself, all spaces"),
     comment="An instruction named anywhere in the module.",
 )
 
@@ -277,7 +277,7 @@ computations = Table(
     "computations",
     metadata,
     _module_id(),
-    _required("computation", Text, "its name, without %"),
+    _required("computation", Text, "the name, without %"),
     _required("is_entry", Boolean, "the program starts here"),
     comment="An HLO computation, from HLO text.",
 )
@@ -287,7 +287,7 @@ calls = Table(
     metadata,
     _module_id(),
     _required("instruction_id", Integer, "the calling instruction"),
-    _required("attribute", Text, "as what it calls: calls, to_apply, body, condition and so on"),
+    _required("attribute", Text, "the attribute that names the computation, for example body"),
     _required("computation", Text, "the called computation, see `computations`"),
     comment="A computation that an instruction calls, from HLO text.",
 )
@@ -297,7 +297,7 @@ stack_frames = Table(
     metadata,
     _module_id(),
     _required("stack_frame_id", Integer, "XLA's number of the frame"),
-    _optional("parent_frame_id", Integer, "the frame that called it; null at the root"),
+    _optional("parent_frame_id", Integer, "the calling frame; null at the root"),
     _optional("file", Text, "the Python file"),
     _optional("function", Text, "the Python function"),
     _optional("line", Integer, "the line, from 1"),
@@ -312,9 +312,9 @@ compiler_flags = Table(
     metadata,
     _required("flags_id", BigInteger, "64-bit hash of the flag set, see `dumps`"),
     _required(
-        "flag", Text, "the flag's name; what and where to dump is left out, it changes no program"
+        "flag", Text, "the flag's name; dump flags are left out, they do not change the program"
     ),
-    _required("value", Text, "its value"),
+    _required("value", Text, "the flag's value"),
     comment="A flag of a set of compiler flags.",
 )
 
@@ -324,9 +324,9 @@ reported_peak = Table(
     _module_id(),
     _required("rank", Integer, "from 0, in XLA's order"),
     _required("instruction", Text, "the defining instruction's name"),
-    _optional("shape_index", Text, "which part of its shape; null where XLA did not print it"),
-    _required("size_bytes", BigInteger, "logical size, as XLA reports it"),
-    comment="A row of XLA's own list of what is live at its peak.",
+    _optional("shape_index", Text, "the part of the instruction's shape; null if not printed"),
+    _required("size_bytes", BigInteger, "the logical size, as XLA reports it"),
+    comment="A row of XLA's own list of the values live at its peak.",
 )
 
 occupancy = Table(
@@ -334,7 +334,7 @@ occupancy = Table(
     metadata,
     _module_id(),
     _required("memory_space", Integer, "the memory space"),
-    _required("start_time", Integer, "the row holds from here to the next row's start_time"),
+    _required("start_time", Integer, "the row is valid from here to the next row's start_time"),
     _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
     _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
     comment="How full a memory space is, from one change to the next.",
@@ -345,45 +345,45 @@ module_memory = Table(
     metadata,
     _module_id(),
     _required("memory_space", Integer, "the memory space"),
-    _optional("total_bytes", BigInteger, "sum of its allocations"),
-    _optional("argument_bytes", BigInteger, "of these: parameters"),
-    _optional("output_bytes", BigInteger, "of these: maybe live out"),
-    _optional("alias_bytes", BigInteger, "of these: parameters that are maybe live out"),
-    _optional("constant_bytes", BigInteger, "of these: constants"),
-    _optional("thread_local_bytes", BigInteger, "of these: thread-local"),
-    _optional("temp_bytes", BigInteger, "of these: preallocated temp"),
+    _optional("total_bytes", BigInteger, "the sum of the space's allocations"),
+    _optional("argument_bytes", BigInteger, "the part of total_bytes in parameters"),
+    _optional("output_bytes", BigInteger, "the part of total_bytes that is maybe live out"),
+    _optional("alias_bytes", BigInteger, "the part of total_bytes in maybe live out parameters"),
+    _optional("constant_bytes", BigInteger, "the part of total_bytes in constants"),
+    _optional("thread_local_bytes", BigInteger, "the part of total_bytes that is thread-local"),
+    _optional("temp_bytes", BigInteger, "the part of total_bytes in preallocated temps"),
     _optional("peak_bytes", BigInteger, "the largest occupied_bytes; null without live ranges"),
-    _optional("peak_time", Integer, "the first time it is reached"),
+    _optional("peak_time", Integer, "the first time of peak_bytes"),
     _optional("peak_live_bytes", BigInteger, "live_bytes at peak_time"),
     _optional("peak_instruction_id", Integer, "the instruction at peak_time"),
     _optional(
         "fragmentation_bytes",
         BigInteger,
-        "what packing wastes: total_bytes - thread_local_bytes - peak_bytes",
+        "bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes",
     ),
-    _optional("fragmentation", Double, "fragmentation_bytes over temp_bytes"),
+    _optional("fragmentation", Double, "fragmentation_bytes / temp_bytes"),
     _optional(
         "padding_bytes",
         BigInteger,
-        "size - logical size of what is live at the peak, an aliased extent counted once",
+        "size - logical size of the values live at the peak, an aliased extent counted once",
     ),
-    comment="A module's memory in one space: what trends read.",
+    comment="A module's memory in one space; `trends` reads this table.",
 )
 
 history = Table(
     "history",
     metadata,
     _required("dump_id", BigInteger, "the dump, see `dumps`"),
-    _required("series_id", BigInteger, "the chain of dumps that it belongs to, one a run"),
+    _required("series_id", BigInteger, "the dump's chain, with one dump a run"),
     _required("series_number", Integer, "1 for the first chain of its workload, name, platform"),
     _required("chain_index", Integer, "the dump's place in its chain, from 1"),
-    _optional("previous_dump_id", BigInteger, "the dump before it in the chain"),
-    _optional("compared_dump_id", BigInteger, "the last dump before it that has figures"),
-    _optional("level_index", Integer, "chain_index of the first dump in a row of its content"),
+    _optional("previous_dump_id", BigInteger, "the previous dump in the chain"),
+    _optional("compared_dump_id", BigInteger, "the last previous dump with figures"),
+    _optional("level_index", Integer, "the chain_index since which the content is unchanged"),
     _optional("matched_by", Text, "content, signature or order; null for a chain's first dump"),
-    _optional("missed_runs", Integer, "runs between it and previous_dump_id"),
-    _required("is_last", Boolean, "it is the chain's last dump"),
-    comment="Which dump follows which from run to run. Worked out after every change of runs.",
+    _optional("missed_runs", Integer, "the number of runs between this dump and previous_dump_id"),
+    _required("is_last", Boolean, "the dump is the last of its chain"),
+    comment="Which dump follows which from run to run. Recomputed after every change of runs.",
 )
 
 accepted_changes = Table(
@@ -391,18 +391,18 @@ accepted_changes = Table(
     metadata,
     _required("run_id", Text, "the run whose figure was accepted, see `runs`"),
     _required("series_id", BigInteger, "the series, see `history`"),
-    _required("memory_space", Integer, "its memory space"),
+    _required("memory_space", Integer, "the memory space"),
     _required("metric", Text, "the metric, for example peak_bytes"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
-    _required("reason", Text, "why"),
+    _required("reason", Text, "why the change was accepted"),
     _required("accepted_at", DateTime(timezone=True), "when it was accepted (UTC)"),
-    comment="A growth that `memhouse check --accept` let pass: from then on the new normal.",
+    comment="A growth accepted by `memhouse check --accept`: the new baseline of its series.",
 )
 
 schema_version = Table(
     "schema_version",
     metadata,
-    _key("version", Integer, "the number of the newest upgrade that was applied"),
+    _key("version", Integer, "the number of the newest applied upgrade"),
     comment="The schema's version.",
 )
 
@@ -410,11 +410,11 @@ view_set = Table(
     "view_set",
     metadata,
     _key("digest", Text, "SHA-256 of the canned views' SQL"),
-    comment="Which canned views are stored here; another memhouse version replaces them.",
+    comment="The stored set of canned views; another memhouse version replaces it.",
 )
 
 
-# The columns that tell a row from all others, of tables without a PRIMARY KEY.
+# The columns that identify a row, for tables without a PRIMARY KEY.
 KEYS = {
     "dump_files": ("dump_id", "path"),
     "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
@@ -435,7 +435,7 @@ KEYS = {
     "history": ("dump_id",),
 }
 
-# Tables that users do not ask for.
+# Tables that users do not query.
 INTERNAL = frozenset({"schema_version", "view_set"})
 
 for _name, _columns in KEYS.items():

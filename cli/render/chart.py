@@ -25,13 +25,13 @@ def print_timeline(rows: pa.Table) -> None:
     steps = np.repeat(times, 2)[1:].astype(float)
     levels = np.repeat(occupied, 2)[:-1] / UNITS[unit]
     width = shutil.get_terminal_size().columns
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.plot_size(width, _HEIGHT)
-    plotext.plot(steps.tolist(), levels.tolist(), marker="hd")
-    plotext.ylim(0, float(levels.max()) or 1)
-    plotext.ylabel(unit)
-    plotext.xlabel("schedule time")
-    plotext.show()
+    figure = plotext.figure
+    figure.clear()
+    figure.plot_size(width, _HEIGHT)
+    figure.draw(figure.signal(steps.tolist(), levels.tolist(), marker="hd").lines())
+    figure.ruler(1).lim(0, float(levels.max()) or 1)
+    figure.label(unit, axis=1)
+    figure.label("schedule time", axis=0)
+    figure.show(colorless=True)
     instruction = rows["instruction"][peak].as_py()
     print(f"peak {human_bytes(int(occupied[peak]))} at time {times[peak]}, {instruction}")

@@ -1,1 +1,1 @@
-"""From what the readers found of a program to the rows of the warehouse's tables."""
+"""Turns a program's parts into rows of the warehouse's tables."""

@@ -1,4 +1,4 @@
-"""What the parts of a dump say against each other, before figures are made of them."""
+"""Finds contradictions between a dump's parts before figures are computed from them."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from .parts import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES, BufferAssignment,
 
 
 class Contradiction(NamedTuple):
-    """What one part of a dump, by its name in `parts`, says against the others."""
+    """A part, by its name in `parts`, and how it contradicts the other parts."""
 
     part: str
     message: str
@@ -19,10 +19,10 @@ class Contradiction(NamedTuple):
 def contradictions(
     parts: Parts, names: Names, ranges: pa.Table | None, lost: list[Contradiction]
 ) -> list[Contradiction]:
-    """Everything that the parts say against each other.
+    """All contradictions between the parts.
 
-    ranges: the live ranges by value_id, as far as they found a value; lost: what is to be
-    said of those that found none.
+    ranges: the live ranges that have a value, by value_id; lost: the contradictions of the
+    live ranges without a value.
     """
     found = _doubled(parts.doubled)
     if parts.buffer_assignment is not None:
@@ -37,15 +37,15 @@ def contradictions(
 
 
 def _doubled(doubled: list[str]) -> list[Contradiction]:
-    """A word about each part that stands in two files: they may be of two dumps."""
+    """Each part that is in two files, because the files may be of two dumps."""
     return [
-        Contradiction(part, f"{part} stands in two files: keep only this dump's")
+        Contradiction(part, f"{part} is in two files: keep only this dump's")
         for part in sorted(set(doubled))
     ]
 
 
 def _allocation_contradictions(parts: Parts, names: Names) -> list[Contradiction]:
-    """What Used values says against BufferAssignment."""
+    """How Used values contradicts BufferAssignment."""
     assignment, used = parts.buffer_assignment, parts.used_values
     if assignment is None or used is None:
         return []
@@ -69,7 +69,7 @@ def _allocation_contradictions(parts: Parts, names: Names) -> list[Contradiction
 
 
 def _otherwise_named(parts: Parts, names: Names) -> int:
-    """How many values both parts list under one number, but not as the same value."""
+    """The number of value_ids that mean different values in the two parts."""
     assert parts.buffer_assignment is not None
     assert parts.used_values is not None
     assigned = names.numbered(parts.buffer_assignment.values, "values")
@@ -82,9 +82,9 @@ def _otherwise_named(parts: Parts, names: Names) -> int:
 
 
 def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[Contradiction]:
-    """A word about values that share memory over time and have no live range.
+    """Values in temp allocations that have no live range.
 
-    Thread-local values have none, nor have some constants (`tpu/decode-v5e`, constant.200).
+    Thread-local values and some constants have none (`tpu/decode-v5e`, constant.200).
     """
     if ranges is None:
         return []
@@ -103,7 +103,7 @@ def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[Con
 
 
 def _misplaced(assignment: BufferAssignment) -> list[Contradiction]:
-    """A word about values that do not lie within their allocation."""
+    """Values that are not within their allocation."""
     values, allocations = assignment.values, assignment.allocations
     at = pc.index_in(
         values["allocation_index"], value_set=allocations["allocation_index"].combine_chunks()
@@ -118,7 +118,7 @@ def _misplaced(assignment: BufferAssignment) -> list[Contradiction]:
 
 
 def _beyond_schedule(live_range: LiveRange | None) -> list[Contradiction]:
-    """A word about lives that end after the program does."""
+    """Live ranges that end after the schedule."""
     if live_range is None:
         return []
     beyond = live_range.ranges.filter(

@@ -1,4 +1,4 @@
-"""Joins what the readers found in a module's files into the rows of the warehouse's tables."""
+"""Joins the parts of a module into the rows of the warehouse's tables."""
 
 from dataclasses import dataclass, field
 
@@ -14,9 +14,9 @@ from .parts import LIVE_RANGE, HloText, LiveRange, Parts
 
 @dataclass
 class Module:
-    """A module's rows by table, without their module_id, and what contradicts what.
+    """A module's rows by table, without module_id, and the contradictions of its parts.
 
-    `header` has the columns of its row in `modules`.
+    `header` has the columns of the module's row in `modules`.
     """
 
     header: dict[str, object]
@@ -25,15 +25,14 @@ class Module:
 
     @property
     def nbytes(self) -> int:
-        """The memory its rows take."""
+        """The memory of the module's rows."""
         return sum(table.nbytes for table in self.tables.values())
 
 
 def join_parts(parts: Parts) -> Module:
-    """Number the instructions, find each live range's value, and work out the figures.
+    """Number the instructions, find each live range's value, and compute the figures.
 
-    Figures that the parts do not support, because one is missing or contradicts another,
-    are null.
+    If a part is missing or contradicts another part, the figures that depend on it are null.
     """
     names = Names(parts)
     values = _values(parts, names)
@@ -99,9 +98,9 @@ def _values(parts: Parts, names: Names) -> pa.Table:
 def _live_ranges(
     live_range: LiveRange | None, values: pa.Table, names: Names
 ) -> tuple[pa.Table | None, list[Contradiction]]:
-    """The ranges by value_id, and a word about those that find no value.
+    """The ranges by value_id, and a contradiction if some ranges have no value.
 
-    XLA prints no value numbers here: (instruction, shape index) finds the value.
+    XLA does not print value numbers here, so (instruction, shape index) identifies the value.
     """
     if live_range is None or "instruction_id" not in values.column_names:
         return None, []
@@ -136,7 +135,7 @@ def _live_ranges(
 
 
 def _instructions(parts: Parts, names: Names) -> pa.Table:
-    """A row per name, with what its definition says and its time in the schedule."""
+    """A row per name, with the columns of its definition and its time in the schedule."""
     table = pa.table(
         {
             "instruction_id": pa.array(np.arange(len(names.unique)), pa.int32()),
@@ -164,7 +163,7 @@ def _instructions(parts: Parts, names: Names) -> pa.Table:
 
 
 def _first_rows(numbers: pa.Int32Array, count: int) -> pa.Int64Array:
-    """Of each number up to `count`, the first row that has it; null if none has."""
+    """The first row with each number below `count`; null if there is none."""
     rows = np.full(count, -1)
     rows[numbers.to_numpy()[::-1]] = np.arange(len(numbers))[::-1]
     return pa.array(rows, mask=rows < 0)

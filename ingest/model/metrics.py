@@ -19,9 +19,9 @@ def memory_tables(
     *,
     complete: bool,
 ) -> dict[str, pa.Table]:
-    """`allocations`, `occupancy` and `module_memory` of what a module's readers found.
+    """The rows of `allocations`, `occupancy` and `module_memory`.
 
-    Without live ranges and schedule there is no peak: its figures are null and occupancy
+    Without live ranges and schedule the peak is unknown: its figures are null and occupancy
     has no rows. If the parts are not `complete`, all figures are null.
     """
     spaces = np.unique(allocations["memory_space"].to_numpy())
@@ -68,10 +68,10 @@ def _allocation_figures(allocations: pa.Table) -> dict[str, object]:
 
 
 def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Columns:
-    """The values outside thread-local memory: where they stand and when they are live.
+    """The values outside thread-local memory, with their addresses and live ranges.
 
-    Some constants have no live range (`tpu/decode-v5e`, constant.200): they get an empty
-    one, which adds nothing at any time.
+    Some constants have no live range (`tpu/decode-v5e`, constant.200). These get an empty
+    live range, which adds nothing to any sum.
     """
     numbers = ["value_id", "allocation_index", "offset_bytes", "size_bytes", "logical_bytes"]
     shared = allocations.filter(pc.invert(allocations["is_thread_local"]))
@@ -98,7 +98,7 @@ def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Co
 
 
 def _temp_unions(allocations: pa.Table, lives: Columns) -> dict[int, tuple[Ints, Ints]]:
-    """By temp allocation: when the bytes occupied in it change, and what they are from then on."""
+    """For each temp allocation: when its occupied bytes change, and the new bytes."""
     names = ("allocation", "low", "high", "start", "end")
     unions = {}
     for index in allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist():
@@ -114,7 +114,7 @@ def _occupancy(
     unions: dict[int, tuple[Ints, Ints]],
     length: int,
 ) -> pa.Table:
-    """The space's rows of `occupancy`: from each change at a time of the schedule."""
+    """The space's rows of `occupancy`: one for each change within the schedule."""
     here = lives["space"] == space
     size = lives["high"] - lives["low"]
     live_times, live = changes(lives["start"][here], lives["end"][here], size[here])
@@ -145,7 +145,7 @@ def _occupancy(
 def _temp_peaks(
     allocations: pa.Table, unions: dict[int, tuple[Ints, Ints]], length: int
 ) -> pa.Table:
-    """The allocations with peak_bytes and peak_time of each temp one."""
+    """The allocations, with peak_bytes and peak_time for temp allocations."""
     peaks: dict[int, tuple[int, int]] = {}
     for index, (times, union) in unions.items():
         union = union[times < length]
@@ -161,7 +161,7 @@ def _temp_peaks(
 
 
 def _held(times: Ints, sums: Ints, at: Ints) -> Ints:
-    """The sum that holds at each time: that of the last change up to then, 0 before any."""
+    """The sum at each time: the sum after the last change so far, 0 before the first."""
     return np.concatenate([[0], sums])[np.searchsorted(times, at, side="right")]
 
 
@@ -195,7 +195,7 @@ def _peak_figures(
 
 
 def _padding_at(time: int, space: int, allocations: pa.Table, lives: Columns) -> int:
-    """size - logical size of what is live in the space, an aliased extent counted once."""
+    """size - logical size of the space's live values, an aliased extent counted once."""
     here = lives["space"] == space
     temp = lives["is_temp"].astype(bool)
     live = here & temp & (lives["start"] <= time) & (lives["end"] >= time)
@@ -203,7 +203,7 @@ def _padding_at(time: int, space: int, allocations: pa.Table, lives: Columns) ->
 
 
 def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
-    """In address order, of each extent only as much as no earlier one covers."""
+    """The padding in address order; bytes that an earlier extent covers are not counted."""
     low, high = lives["low"][chosen], lives["high"][chosen]
     allocation = lives["allocation"][chosen]
     order = np.lexsort((lives["value_id"][chosen], low - high, low, allocation))
@@ -218,7 +218,7 @@ def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
 
 
 def _largest_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
-    """Of each allocation that is occupied throughout: the padding of its largest value."""
+    """The padding of the largest value in each allocation that is always occupied."""
     size = (lives["high"] - lives["low"])[chosen]
     allocation = lives["allocation"][chosen]
     order = np.lexsort((lives["value_id"][chosen], -size, allocation))

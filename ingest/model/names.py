@@ -1,4 +1,4 @@
-"""The module's instruction names, and the numbers that stand for them."""
+"""The module's instruction names and their numbers."""
 
 import numpy as np
 import pyarrow as pa
@@ -9,14 +9,13 @@ from .parts import Parts
 class Names:
     """The module's instruction names, numbered in the order in which they are first seen.
 
-    Names are the same text in all of a module's files, so the number is the key by which
-    everything joins from here on.
+    All files of a module use the same names, so the number is the key that joins the parts.
     """
 
     def __init__(self, parts: Parts) -> None:
         columns = _name_columns(parts)
         chunks = [chunk for column in columns.values() for chunk in column.chunks]
-        # All columns at once: each name is looked up once.
+        # All columns are encoded at once, so that each name is looked up once.
         encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
         self.unique = encoded.dictionary
         ends = np.cumsum([len(column) for column in columns.values()])
@@ -26,7 +25,7 @@ class Names:
         }
 
     def numbered(self, table: pa.Table, column: str) -> pa.Table:
-        """The table with instruction_id in the place of the instruction's name."""
+        """The table with instruction_id instead of the instruction's name."""
         at = table.schema.get_field_index("instruction")
         return table.set_column(at, "instruction_id", self.numbers[column])
 
@@ -36,7 +35,7 @@ def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
     hlo, used, assignment = parts.hlo, parts.used_values, parts.buffer_assignment
     columns = {}
     if hlo is not None:
-        # First, so that numbers follow the text's order: computation by computation.
+        # Definitions come first, so that numbers follow the order of the HLO text.
         columns["definitions"] = hlo.instructions["instruction"]
         columns["operand"] = hlo.operands["operand"]
         columns["operands"] = hlo.operands["instruction"]

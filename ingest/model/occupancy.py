@@ -1,10 +1,10 @@
 """How full each memory space is over time: live bytes, occupied bytes, peak.
 
-An *extent* is the address range of a value within its allocation while it is live, a
+An *extent* is the address range of a value within its allocation while the value is live: a
 rectangle in address and time. `occupied` is the measure of the union of the extents at a
-time, not their sum: values that alias (an in-place update, a loop's carry) stand in the
-same bytes. XLA's packing keeps all other extents apart, so nearly all of the work is
-merging equal address ranges; what still overlaps (VMEM of `tpu/llama-v5e`) is cut into
+time, not their sum, because values that alias (an in-place update, a loop's carry) occupy
+the same bytes. XLA's packing keeps all other extents apart, so merging equal address ranges
+is nearly all of the work. Extents that still overlap (VMEM of `tpu/llama-v5e`) are cut into
 pieces first.
 """
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-# Extents compared with the live ones at once, and cells of one such table of comparisons.
+# The extents compared with the live ones at once, and the cells of such a comparison.
 _BLOCK = 256
 _CELLS = 4_000_000
 
@@ -43,15 +43,15 @@ class Extents:
 
 
 def changes(start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """When the sum of `size` over what is live changes, and the sum from then on.
+    """The times when the sum of `size` over live extents changes, and the new sums.
 
-    Both ends of a life are inclusive: it is gone at `end` + 1.
+    Both ends of a live range are inclusive, so the extent is gone at `end` + 1.
     """
     return accumulated(np.concatenate([start, end + 1]), np.concatenate([size, -size]))
 
 
 def accumulated(times: Ints, deltas: Ints) -> tuple[Ints, Ints]:
-    """The distinct times in order, and the sum of all deltas up to each."""
+    """The distinct times in order, and the sum of all deltas up to each time."""
     order = np.argsort(times, kind="stable")
     times, sums = times[order], np.cumsum(deltas[order])
     last = np.append(times[1:] != times[:-1], True)[: len(times)]
@@ -59,7 +59,7 @@ def accumulated(times: Ints, deltas: Ints) -> tuple[Ints, Ints]:
 
 
 def occupied_changes(extents: Extents) -> tuple[Ints, Ints]:
-    """When the measure of the union of the extents changes, and the measure from then on."""
+    """The times when the measure of the extents' union changes, and the new measures."""
     merged = _merge_equal_ranges(extents)
     overlapping = _overlapping(merged)
     pieces = [merged.take(~overlapping)]
@@ -75,7 +75,7 @@ def occupied_changes(extents: Extents) -> tuple[Ints, Ints]:
 
 
 def _merge_equal_ranges(extents: Extents) -> Extents:
-    """Join the lives of extents that have the same address range and meet in time."""
+    """Merge extents of the same address range whose lives overlap or touch."""
     if not len(extents.start):
         return extents
     order = np.lexsort((extents.start, extents.high, extents.low, extents.allocation))
@@ -86,8 +86,8 @@ def _merge_equal_ranges(extents: Extents) -> Extents:
         & (e.high[1:] == e.high[:-1])
     )
     group = np.concatenate([[0], np.cumsum(~same)])
-    # The latest end so far within the group: groups are lifted apart so that one running
-    # maximum serves them all.
+    # The latest end so far within the group. Each group is lifted above the previous one, so
+    # that one running maximum serves all groups.
     lift = group * (int(e.end.max()) + 2)
     latest = np.maximum.accumulate(e.end + lift) - lift
     begins = np.concatenate([[True], ~same | (e.start[1:] > latest[:-1] + 1)])
@@ -98,13 +98,13 @@ def _merge_equal_ranges(extents: Extents) -> Extents:
 
 
 def _overlapping(extents: Extents) -> Mask:
-    """Which extents share a byte with another at some time."""
+    """Which extents share a byte with another extent at some time."""
     order = np.argsort(extents.start, kind="stable")
     e = extents.take(order)
     found = np.zeros(len(order), bool)
     for begin in range(0, len(order), _BLOCK):
         block = np.arange(begin, min(begin + _BLOCK, len(order)))
-        # Only what started before and is still live can overlap with the block's extents.
+        # Only earlier extents that are still live can overlap with the block's extents.
         alive = np.flatnonzero(e.end[: block[-1] + 1] >= e.start[begin])
         for some in np.array_split(block, 1 + len(block) * len(alive) // _CELLS):
             a, b = some[:, None], alive[None, :]
@@ -125,7 +125,7 @@ def _overlapping(extents: Extents) -> Mask:
 def _cut_apart(extents: Extents) -> Extents:
     """The union of one allocation's extents as extents that do not overlap.
 
-    Cuts every extent at all bounds within it, then merges the pieces of equal range.
+    Cuts every extent at all bounds within the extent, then merges pieces of equal range.
     """
     bounds = np.unique(np.concatenate([extents.low, extents.high]))
     first = np.searchsorted(bounds, extents.low)

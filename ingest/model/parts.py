@@ -1,7 +1,7 @@
-"""What readers find of a program: the contract between `readers/` and the rest of the model.
+"""The parts of a program: the contract between `readers/` and the rest of the model.
 
-A part is a few Arrow tables. Its instructions go by their names, because names are the same
-in all of a module's files. What a source cannot say is None.
+A part is a few Arrow tables. Parts refer to instructions by name, because all files of a
+module use the same names. A field that the source does not provide is None.
 """
 
 from dataclasses import dataclass, field
@@ -9,8 +9,8 @@ from typing import Literal
 
 import pyarrow as pa
 
-# Where figures come from. dumped: XLA's own buffer assignment and live ranges; derived: live
-# ranges worked out from the schedule; estimated: without a buffer assignment.
+# The origin of figures. dumped: XLA's own buffer assignment and live ranges; derived: live
+# ranges computed from the schedule; estimated: without a buffer assignment.
 Origin = Literal["dumped", "derived", "estimated"]
 
 # Parts by their names in messages.
@@ -21,7 +21,7 @@ LIVE_RANGE = "HloLiveRange"
 
 @dataclass(frozen=True)
 class BufferAssignment:
-    """The allocations, and the values in them; both in the dump's order.
+    """The allocations and their values, in the dump's order.
 
     allocations: as in the warehouse's table; values: value_id, instruction, shape_index,
     is_phi, memory_space, allocation_index, offset_bytes, size_bytes, logical_bytes, shape,
@@ -35,13 +35,13 @@ class BufferAssignment:
 
 @dataclass(frozen=True)
 class UsedValues:
-    """Where values stand and are used; all in the dump's order.
+    """The positions and uses of values, in the dump's order.
 
     values: value_id, instruction, shape_index, is_phi, memory_space;
     positions: value_id, position_index, instruction, shape_index;
     uses: value_id, use_index, instruction, operand_number, operand_shape_index;
-    definitions: the columns of `HloText.instructions` of each defining instruction, once.
-    The definitions repeat the HLO text, so they are None where that is there.
+    definitions: the columns of `HloText.instructions`, a row for each defining instruction.
+    The definitions repeat the HLO text, so they are None if the dump has HLO text.
     """
 
     total_bytes: int
@@ -54,11 +54,11 @@ class UsedValues:
 
 @dataclass(frozen=True)
 class LiveRange:
-    """The schedule, the life of each value, and XLA's own peak; all in the dump's order.
+    """The schedule, the live ranges and XLA's own peak, in the dump's order.
 
     schedule: schedule_time, instruction; ranges: instruction, shape_index, start_time,
-    end_time; peak: rank, instruction, shape_index, size_bytes. `peak_time` is None where
-    XLA could not tell (unbounded dynamic shapes).
+    end_time; peak: rank, instruction, shape_index, size_bytes. `peak_time` is None if
+    XLA could not determine the peak (unbounded dynamic shapes).
     """
 
     schedule_length: int
@@ -91,10 +91,10 @@ class HloText:
 
 @dataclass
 class Parts:
-    """What was read of one program; a part that is missing or unreadable is None.
+    """The parts of one program; a missing or unreadable part is None.
 
-    space_names: memory_space, space_name; doubled: the parts that stand in two files, by
-    their names above.
+    space_names: memory_space, space_name; doubled: the names of the parts that are in two
+    files.
     """
 
     buffer_assignment: BufferAssignment | None = None

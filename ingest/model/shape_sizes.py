@@ -1,4 +1,4 @@
-"""The bytes that XLA's shapes take, with and without the padding of their tiles."""
+"""The sizes of XLA's shapes in bytes, with and without tile padding."""
 
 from math import prod
 
@@ -20,9 +20,9 @@ from .shapes import (
 def logical_bytes(shape: Shape) -> int:
     """Return the bytes of the shape's elements alone, without padding.
 
-    A dynamic dimension counts at its bound. A tuple's are the sum over its leaves; mind that
-    the value of a tuple in a dump is only its index table. Raises ValueError if a dimension
-    is unbounded.
+    A dynamic dimension counts as its bound. A tuple's bytes are the sum over its leaves, but a
+    tuple's value in a dump is only its index table. Raises ValueError if a dimension is
+    unbounded.
     """
     if isinstance(shape, TupleShape):
         return sum(map(logical_bytes, shape.elements))
@@ -30,10 +30,10 @@ def logical_bytes(shape: Shape) -> int:
 
 
 def padded_bytes(shape: Shape) -> int:
-    """Return the bytes that the shape's layout makes of it, padded to its tiles.
+    """Return the bytes of the shape in its layout, padded to its tiles.
 
-    This is the array's size in the dumps, with one exception that its shape does not tell:
-    a TPU rounds an array without tiles up to 1024 elements, except in its memory space 2.
+    This is the array's size in the dumps, with one exception that the shape does not show:
+    a TPU rounds an array without tiles up to 1024 elements, except in memory space 2.
     Dynamic dimensions, tuples and errors are as in `logical_bytes`.
     """
     if isinstance(shape, TupleShape):
@@ -53,7 +53,7 @@ def _bounded(shape: ArrayShape) -> tuple[int, ...]:
 
 
 def _apply_tile(sizes: list[int], tile: tuple[int, ...]) -> None:
-    """Split the most minor of `sizes` into a grid of tiles and, after it, the tile itself."""
+    """Replace the most minor of `sizes` by a grid of tiles, followed by the tile."""
     sizes[:0] = [1] * (len(tile) - len(sizes))
     grid, inner, combined = [], [], 1
     for size, tile_size in zip(sizes[-len(tile) :], tile, strict=True):
@@ -84,11 +84,11 @@ _COLUMNS = pa.schema(
 def shape_columns(shapes: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Return `element_type`, `logical_bytes` and `padded_bytes` of a column of shape texts.
 
-    A row is null for a tuple, which has no element type and whose value is only its index
-    table, and for a null; the bytes are null for an unbounded array. Raises ValueError for
-    a text that is no shape. A text beginning with `(` is taken for a tuple unread.
+    A row is null for a null and for a tuple, because a tuple has no element type and its value
+    is only an index table. The bytes are null for an unbounded array. A text that begins with
+    `(` counts as a tuple, unparsed. Raises ValueError for a text that is not a shape.
     """
-    # Programs repeat few shapes many times, so only distinct texts are read in Python.
+    # Programs repeat few shapes many times, so only distinct texts are parsed.
     distinct = pc.unique(shapes)
     rows = [_row(text) for text in distinct.to_pylist()]
     return pa.Table.from_pylist(rows, _COLUMNS).take(pc.index_in(shapes, value_set=distinct))

@@ -1,7 +1,7 @@
-"""XLA's shapes: their text, read and printed.
+"""XLA's shapes: parses and prints their text.
 
-`bf16[4,8,513]{2,1,0:T(8,128)(2,1)S(1)}` is an array: element type, dimensions, then the
-layout, which is the order of the dimensions from minor to major and, after the colon,
+`bf16[4,8,513]{2,1,0:T(8,128)(2,1)S(1)}` is an array: element type, dimensions and layout.
+The layout is the order of the dimensions from minor to major and, after the colon,
 properties such as tiles (T) and the memory space (S). `(f32[2]{0}, token[])` is a tuple.
 """
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 COMBINE = -1  # a tile's `*`: the dimension joins the next more minor one before tiling
-UNBOUNDED = -1  # a dimension's `?`: its size is not known when compiling
+UNBOUNDED = -1  # a dimension's `?`: its size is unknown at compile time
 
-# Bytes of one element where the layout has no E(bits). XLA then gives even a 2-bit or 4-bit
-# element a byte of its own; compilers that pack such elements always print the E(bits).
-# A token carries no data, and an opaque value's bytes are its owner's.
+# Bytes of one element if the layout has no E(bits). XLA then stores even a 2-bit or 4-bit
+# element in its own byte; compilers that pack such elements always print E(bits).
+# A token carries no data, and an opaque value's bytes belong to its owner.
 ELEMENT_BYTES = {
     **dict.fromkeys(("token", "opaque"), 0),
     **dict.fromkeys(("pred", "s1", "u1", "s2", "u2", "s4", "u4", "s8", "u8"), 1),
@@ -31,11 +31,11 @@ ELEMENT_BYTES = {
 class ArrayShape:
     """An array, token or opaque value; `str()` prints it as XLA does.
 
-    Layout properties stand only with a `minor_to_major`; their defaults are not printed.
+    Layout properties require `minor_to_major`; their defaults are not printed.
     """
 
     element_type: str
-    dimensions: tuple[int, ...] = ()  # a dynamic one by its bound, or UNBOUNDED
+    dimensions: tuple[int, ...] = ()  # the bound of a dynamic one, or UNBOUNDED
     dynamic: tuple[int, ...] = ()  # positions of the dimensions with a bound, ascending
     minor_to_major: tuple[int, ...] | None = None  # None: printed without a layout
     dim_level_types: str = ""  # D(…), carried as printed
@@ -94,9 +94,9 @@ def _tile_text(tile: tuple[int, ...]) -> str:
     return f"({','.join('*' if size == COMBINE else str(size) for size in tile)})"
 
 
-# XLA's sizes are 64-bit: the limit on digits keeps hostile numbers cheap. A tile's dimension
-# is never 0, and `*` needs a more minor dimension to join. P(…) holds a shape, whose own
-# parentheses nest twice at most (a tuple's, and in it a tile's).
+# XLA's sizes are 64-bit, and the limit on digits keeps hostile numbers cheap. A tile's
+# dimension is never 0, and `*` needs a more minor dimension to join. P(…) holds a shape, whose
+# parentheses nest at most twice (a tile within a tuple).
 _INT = r"[0-9]{1,19}"
 _DIMENSION = rf"(?:<={_INT}|{_INT}|\?)"
 _POSITIVE = r"[1-9][0-9]{0,18}"
@@ -125,15 +125,15 @@ _ARRAY = re.compile(
 )
 _NEXT = re.compile(r"\)|,\s*(?:/\*index=[0-9]+\*/)?")
 
-# Real shapes nest three deep or so. The limit keeps a hostile text from exhausting the
-# stack, here and in whatever later walks, prints or compares the shape.
+# Real shapes nest about three deep. The limit keeps a hostile text from exhausting the stack,
+# here and in code that later walks, prints or compares the shape.
 _MAX_DEPTH = 100
 
 
 def parse_shape(text: str) -> Shape:
-    """Read one shape; the whole of `text` must be one.
+    """Parse `text` as one shape.
 
-    Raises ValueError, which says what was found where.
+    Raises ValueError, which says what was found and where.
     """
     shape, end = _parse(text, 0, 0)
     if end != len(text):
@@ -142,7 +142,7 @@ def parse_shape(text: str) -> Shape:
 
 
 def _parse(text: str, start: int, depth: int) -> tuple[Shape, int]:
-    """Read the shape that begins at `start`; returns it and where it ends."""
+    """Parse the shape at `start`; returns the shape and its end."""
     if not text.startswith("(", start):
         return _parse_array(text, start)
     if text.startswith(")", start + 1):
@@ -178,7 +178,7 @@ def _parse_array(text: str, start: int) -> tuple[ArrayShape, int]:
         if sorted(minor_to_major) != list(range(len(dimensions))):
             raise _error(text, match.start(4), f"each of {len(dimensions)} dimensions once")
     elif text.startswith("{", match.end()):
-        # The layout is optional, so the match leaves a wrong one unread.
+        # The layout is optional, so the match ends before an invalid layout.
         raise _error(text, match.end(), "a layout such as {1,0:T(8,128)S(1)}")
     shape = ArrayShape(
         element_type,
@@ -198,7 +198,7 @@ def _parse_array(text: str, start: int) -> tuple[ArrayShape, int]:
 
 
 def _read_dimensions(text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the sizes, and the positions of those that are bounds."""
+    """Return the sizes, and the positions of the sizes that are bounds."""
     if "<" not in text and "?" not in text:
         return _read_ints(text), ()
     sizes = text.split(",")
@@ -225,5 +225,5 @@ def _error(text: str, position: int, expected: str) -> ValueError:
 
 
 def shorten(text: str) -> str:
-    """A shape's text, quoted, for a message."""
+    """A shape's text for a message, quoted and truncated."""
     return repr(text if len(text) <= 80 else text[:77] + "...")

@@ -1,1 +1,1 @@
-"""Readers: from a format's bytes to parts. They know neither paths nor the database."""
+"""Readers turn a format's bytes into parts. They use neither paths nor the database."""

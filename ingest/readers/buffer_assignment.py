@@ -1,4 +1,4 @@
-"""Reader of `BufferAssignment:`: the allocations and the values in them."""
+"""Reader of `BufferAssignment:`: the allocations and their values."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ from ..model.parts import BufferAssignment
 from ..model.shape_sizes import shape_columns
 from .lines import LARGEST_SIZE, Lines
 
-# As BufferAllocation::ToShortString prints it; the address only in 2020 (seed 004).
+# As BufferAllocation::ToShortString prints it, with an address only in 2020 (seed 004).
 _ALLOCATION = (
     r"^allocation (?P<allocation_index>\d+): (?:0x(?P<address>[0-9a-f]+), )?"
     r"size (?P<size_bytes>\d+)(?:, color (?P<memory_space>\d+))?(?:, page \d+)?"
@@ -20,8 +20,8 @@ _ALLOCATION = (
     r"(?P<constant>, constant)?(?P<thread_local>, thread-local)?"
     r"(?P<live_out>, maybe-live-out)?(?P<temp>, preallocated-temp)?:$"
 )
-# ` (phi)` marks a loop's or conditional's merged value. No seed has one; every program with
-# a `while` does (`tpu/llama-v5e`), and without them its figures are badly wrong.
+# ` (phi)` marks a merged value of a loop or conditional. The seeds have none, but every program
+# with a `while` has some (`tpu/llama-v5e`), and its figures depend on them.
 VALUE_NAME = (
     r"<(?P<value_id>\d+) (?P<instruction>[^ {>]+)(?P<shape_index>\{[\d,]*\})?"
     r"(?P<phi> \(phi\))? @(?P<memory_space>\d+)>"
@@ -30,7 +30,7 @@ _VALUE = (
     r"^ value: " + VALUE_NAME + r" \(size=(?P<size_bytes>\d+),offset=(?P<offset_bytes>\d+)\): "
     r"(?P<shape>.+)$"
 )
-# Newest XLA lists values of another color a second time; they already stand above.
+# The newest XLA lists values of another color twice: here, and among the values above.
 _REUSED = (" reused by buffers of a different color:", "  value: ")
 
 
@@ -55,7 +55,7 @@ def read_buffer_assignment(section: Lines) -> BufferAssignment:
             "the file ends before its first allocation: dump the program again",
             int(section.numbers[-1]),
         )
-    # A value belongs to the allocation line last seen before it.
+    # A value belongs to the last allocation line before the value.
     owner = np.cumsum(is_allocation)[is_value] - 1
     if len(owner) and owner[0] < 0:
         body.refuse(is_value, "expected an allocation before the first value")
@@ -112,7 +112,7 @@ def _values(lines: Lines) -> pa.Table:
             **value_name_columns(lines, found),
             "offset_bytes": lines.integers(found["offset_bytes"], most=LARGEST_SIZE),
             "size_bytes": size_bytes,
-            # A tuple has no elements of its own: its size is its index table, without padding.
+            # A tuple has no elements of its own, so its size is its index table, without padding.
             "logical_bytes": pc.coalesce(sizes["logical_bytes"], size_bytes),
             "shape": found["shape"],
             "element_type": sizes["element_type"],
@@ -121,7 +121,7 @@ def _values(lines: Lines) -> pa.Table:
 
 
 def _unparsable(shapes: pa.LargeStringArray) -> npt.NDArray[np.bool_]:
-    """Which shape is the bad one: only asked once something is known to be wrong."""
+    """Which shapes are invalid; only called if at least one is."""
 
     def is_bad(shape: str) -> bool:
         try:
@@ -134,10 +134,10 @@ def _unparsable(shapes: pa.LargeStringArray) -> npt.NDArray[np.bool_]:
 
 
 def value_name_columns(lines: Lines, found: dict[str, pa.LargeStringArray]) -> dict[str, pa.Array]:
-    """The columns of a value's name as VALUE_NAME finds them.
+    """The columns of a value's name, from the groups of VALUE_NAME.
 
-    XLA prints the shape index only if the defining instruction's shape is a tuple: none
-    means the whole of an array, `{}`.
+    XLA prints the shape index only if the defining instruction's shape is a tuple. Otherwise
+    the value is the whole array, `{}`.
     """
     whole = pa.scalar("{}", pa.large_string())
     return {

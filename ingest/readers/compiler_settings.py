@@ -1,15 +1,15 @@
-"""Readers of what stands beside a dump: compiler flags, and the device compiled for."""
+"""Readers of the files beside a dump: compiler flags and the target device."""
 
 import re
 
 from ..errors import DumpError
 from .lines import Lines, excerpt
 
-# Where and what to dump differs every night and changes nothing of the program.
+# Dump flags differ from run to run and do not change the program.
 _IGNORED = re.compile(r"^xla_dump_|_dump_(?:to|dir|path)$")
 _FLAG = re.compile(r"^--([^=\s]+)(?:=(.*))?$")
 _FIELD = re.compile(r"^([\w.]+): (.*)$")
-# More digits are over 64 bits.
+# A size of more digits may not fit 64 bits.
 _SIZE = re.compile(r"[0-9]{1,18}")
 _MESSAGE = re.compile(r"^([\w.]+) \{$")
 
@@ -28,7 +28,7 @@ def read_flagfile(lines: Lines) -> dict[str, str]:
 
 
 def read_debug_options(lines: Lines) -> dict[str, str]:
-    """A DebugOptions message in text form; a repeated flag's values are joined by commas."""
+    """A DebugOptions message in text form; commas join the values of a repeated flag."""
     flags: dict[str, str] = {}
     for path, value in read_text_proto(lines):
         flags[path] = f"{flags[path]},{value}" if path in flags else value
@@ -40,12 +40,12 @@ def _of_program(flags: dict[str, str]) -> dict[str, str]:
 
 
 def read_gpu_target(lines: Lines) -> dict[str, object]:
-    """The GPU compiled for: device_kind and device_memory_bytes, None if not said."""
+    """The target GPU: device_kind and device_memory_bytes, None if unknown."""
     fields = dict(read_text_proto(lines))
     kind = fields.get("gpu_device_info.name") or fields.get("device_description_str")
     memory = fields.get("gpu_device_info.device_memory_size")
     if memory is not None and not _SIZE.fullmatch(memory):
-        raise DumpError(f"device_memory_size is no size in bytes: {excerpt(memory)}")
+        raise DumpError(f"device_memory_size is not a size in bytes: {excerpt(memory)}")
     return {
         "device_kind": kind,
         "device_memory_bytes": None if memory is None else int(memory),
@@ -53,9 +53,9 @@ def read_gpu_target(lines: Lines) -> dict[str, object]:
 
 
 def read_tpu_target(lines: Lines) -> dict[str, object]:
-    """The TPU compiled for: device_kind and topology, None if not said.
+    """The target TPU: device_kind and topology, None if unknown.
 
-    The version is a code name, and in some releases a random one; the memory is not said.
+    The version is a code name, in some releases a random one. The file lacks the memory size.
     """
     fields = dict(read_text_proto(lines))
     version = fields.get("tpu_topology_args.version", "").removeprefix("TPU_VERSION_")
@@ -75,7 +75,7 @@ def _bounds(fields: dict[str, str], path: str) -> str:
 def read_text_proto(lines: Lines) -> list[tuple[str, str]]:
     """The scalar fields of a protocol buffer in text form: dotted path and unquoted value.
 
-    Raises DumpError for a line that is no field and for braces that do not match.
+    Raises DumpError for a line that is not a field and for unbalanced braces.
     """
     fields = []
     path: list[str] = []

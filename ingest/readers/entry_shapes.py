@@ -1,4 +1,4 @@
-"""The entry computation's arguments and result, array by array, from its signature."""
+"""The arrays of the entry computation's arguments and result, from its signature."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -43,7 +43,7 @@ def _rows(shape: Shape, parameter_number: int | None) -> Iterator[dict[str, obje
         }
 
 
-# A model's layers have the same shapes.
+# Cached, because a model's layers have the same shapes.
 @lru_cache(maxsize=1000)
 def _described(shape: Shape) -> dict[str, object]:
     logical, padded = _sizes(shape)

@@ -1,4 +1,4 @@
-"""Reader of HLO text: the header, the computations, every instruction, the stack frames."""
+"""Reader of HLO text: the header, computations, instructions and stack frames."""
 
 import re
 import string
@@ -16,7 +16,7 @@ from .stack_frames import FRAME_TABLES, read_stack_frames
 
 _COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ ]+) (?:\(.*\) -> .* )?\{$"
 _HEADER_NAME = re.compile(r"^HloModule ([^ ,]+)")
-# Attributes by which an instruction calls computations; the last two name several.
+# Attributes that name one called computation; those of _CALL_LISTS name several.
 _CALLS = (
     "calls",
     "to_apply",
@@ -28,7 +28,7 @@ _CALLS = (
     "false_computation",
 )
 _CALL_LISTS = ("branch_computations", "called_computations")
-# Typed operands hold parentheses of tiles and of tuple shapes: `(f32[4]{0:T(128)}, u32[]) %x`.
+# Typed operands have parentheses in tiles and tuple shapes: `(f32[4]{0:T(128)}, u32[]) %x`.
 _WITHIN = r"[^()]*"
 for _ in range(8):
     _WITHIN = rf"(?:[^()]|\({_WITHIN}\))*"
@@ -37,7 +37,7 @@ _NO_OPERANDS = ["parameter", "constant"]
 
 
 def read_hlo_text(lines: Lines) -> HloText:
-    """Read a module printed as text. Raises DumpError."""
+    """Read a module's HLO text. Raises DumpError."""
     header = _header(lines)
     body = lines.between(1, len(lines))
     is_instruction = body.starting("  ")
@@ -80,7 +80,7 @@ def read_hlo_text(lines: Lines) -> HloText:
 
 
 def header_name(text: str) -> str | None:
-    """The module's name by HLO text's first line, None if this is no HLO text."""
+    """The module's name in the first line of HLO text, None if the text is not HLO."""
     found = _HEADER_NAME.match(text)
     return found[1] if found else None
 
@@ -100,7 +100,7 @@ def _header(lines: Lines) -> dict[str, object]:
 
 
 def _braced(text: str, attribute: str) -> str | None:
-    """What stands between an attribute's braces, None if it is not there."""
+    """The text between an attribute's braces, None without the attribute."""
     start = text.find(f", {attribute}={{")
     if start < 0:
         return None
@@ -114,7 +114,7 @@ def _braced(text: str, attribute: str) -> str | None:
 
 
 def _count(text: str, attribute: str) -> int:
-    """XLA prints partitions and replicas only if there is more than one."""
+    """The number of partitions or replicas, which XLA prints only if greater than 1."""
     found = re.search(rf", {attribute}=([0-9]+)\b", text)
     if found is None:
         return 1
@@ -138,7 +138,7 @@ def _check_braces(body: Lines, *marks: Mask) -> None:
 
 
 def _with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
-    """Fill file and line from the innermost frame where the metadata has none."""
+    """Take file and line from the innermost frame if the metadata has none."""
     at = pc.index_in(
         instructions["stack_frame_id"], value_set=frames["stack_frame_id"].combine_chunks()
     )
@@ -150,7 +150,7 @@ def _with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
 
 
 def _operands(instructions: InstructionLines) -> pa.Table:
-    """Each operand by name, whether XLA printed the operands' types and `%` or not."""
+    """Each operand by name; XLA may or may not print the operands' types and `%`."""
     lines = instructions.lines
     has_some = ~instructions.has_opcode(_NO_OPERANDS)
     has_some &= lines.content[instructions.operands] != ord(")")
@@ -174,7 +174,7 @@ def _operand_names(instructions: InstructionLines, rows: Positions) -> pa.LargeS
     rest = slices(lines.content, starts, ends)
     close = pc.find_substring(rest, ")").to_numpy()
     text = slices(lines.content, starts, np.where(close < 0, ends, starts + close))
-    # Names hold no parentheses, types may: then the first to close is not the operands'.
+    # Types may hold parentheses. Then the first `)` does not end the operands.
     nested = pc.or_(pa.array(close < 0), pc.match_substring(text, "("))
     if pc.any(nested).as_py():
         whole = pc.struct_field(pc.extract_regex(rest.filter(nested), _OPERANDS), "operands")
@@ -195,7 +195,7 @@ def _operand_names(instructions: InstructionLines, rows: Positions) -> pa.LargeS
 
 
 def _calls(instructions: InstructionLines, computations: pa.LargeStringArray) -> pa.Table:
-    """Which computations each instruction calls, and as what."""
+    """The computations that each instruction calls, with the attribute that names them."""
     lines = instructions.lines
     tables = []
     for attribute in (*_CALLS, *_CALL_LISTS):
@@ -216,5 +216,5 @@ def _calls(instructions: InstructionLines, computations: pa.LargeStringArray) ->
             )
         )
     calls = pa.concat_tables(tables)
-    # An op_name may hold the like of `, select=`: only what names a computation is a call.
+    # An op_name may contain `, select=`, so only an existing computation's name is a call.
     return calls.filter(pc.is_in(calls["computation"], value_set=computations))

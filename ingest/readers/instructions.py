@@ -2,8 +2,8 @@
 
 `[ROOT ][%]NAME = SHAPE opcode(operands), attributes`
 
-Half of a dump is such lines, and most of a line is never needed: one pass finds the spaces,
-and between them the parts of all lines at once.
+Such lines are about half of a dump, and most of a line is never needed. Therefore one pass
+finds the spaces, which delimit the parts of all lines at once.
 """
 
 import codecs
@@ -19,13 +19,13 @@ from .lines import LARGEST_SIZE, Bytes, Lines, Mask, Positions, as_numpy, positi
 
 _PREFIXES = ("", "  ", "ROOT ", "  ROOT ")
 _OPCODE = r"^[a-z][a-z0-9\-]*$"
-# Longer than any of XLA's; bounds how far to look for the parenthesis after it.
+# Longer than any opcode of XLA; limits the search for the parenthesis after an opcode.
 _LONGEST_OPCODE = 64
 _QUOTED = r'"(?P<text>(?:[^"\\]|\\.)*)"'
 # Few instructions have a long backend_config, but these make up most of the text.
 _METADATA = r'^\{(?P<text>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\}'
-# TPU kernels: what is set aside for them and, where XLA says so, what they used of it. Every
-# dump seen has an empty `used_`; the plain one is 64 MiB on collective fusions of `tpu/*`.
+# The memory reserved for a TPU kernel and, if XLA says so, the memory that the kernel used. All
+# known dumps have an empty `used_`.
 _SCOPED = (
     r'"scoped_memory_configs":\[(?P<reserved>[^\]]*)\]'
     r'(?:.*?"used_scoped_memory_configs":\[(?P<used>[^\]]*)\])?'
@@ -35,11 +35,11 @@ _SIZE = re.compile(r'"size":"(\d+)"')
 
 @dataclass(frozen=True)
 class InstructionLines:
-    """Instruction lines taken apart, not yet read.
+    """Instruction lines, split into parts but not yet read.
 
-    `names`, `shapes` and `opcodes` are texts, a row a line; `operands` is where in the
-    file's bytes each one's operands start, behind their parenthesis, and `spaces` where all
-    spaces of the lines stand.
+    `names`, `shapes` and `opcodes` are texts, one row a line. `operands` is the position in
+    the file's bytes after the parenthesis that opens each line's operands. `spaces` is the
+    positions of all spaces in the lines.
     """
 
     lines: Lines
@@ -56,16 +56,16 @@ class InstructionLines:
         return has
 
     def attribute(self, name: str) -> tuple[Positions, Positions]:
-        """The lines with `, NAME=`, by their index, and where in the bytes its value starts."""
+        """The indices of the lines with `, NAME=`, and the positions of its values."""
         content = self.lines.content
         wanted = f"{name}=".encode()
         found = self._commas[self._after_commas == wanted[0]]
         found = found[found < len(content) - len(wanted)]
-        # A line's end is in no name, so that none is found across two lines.
+        # A name does not contain a line end, so a match never spans two lines.
         for offset, byte in enumerate(wanted[1:], start=2):
             found = found[content[found + offset] == byte]
         owner = np.searchsorted(self.lines.starts, found, side="right") - 1
-        # What stands in quotes, in frontend_attributes for one, is no attribute.
+        # Text in quotes, for example in frontend_attributes, is not an attribute.
         quotes = np.searchsorted(self._quotes, found)
         quotes -= np.searchsorted(self._quotes, self.operands[owner])
         found, owner = found[quotes % 2 == 0], owner[quotes % 2 == 0]
@@ -74,7 +74,7 @@ class InstructionLines:
 
     @cached_property
     def _commas(self) -> Positions:
-        """The spaces behind a comma that follows the operands' parenthesis."""
+        """The spaces after a comma that follows the parenthesis of the operands."""
         found = self.spaces[self.lines.content[self.spaces - 1] == ord(",")]
         owner = np.searchsorted(self.lines.starts, found, side="right") - 1
         behind = (found > self.operands[owner]) & (found < self.lines.ends[owner])
@@ -83,7 +83,7 @@ class InstructionLines:
 
     @cached_property
     def _quotes(self) -> Positions:
-        """The quotes that no backslash escapes."""
+        """The quotes without a backslash before them."""
         found = positions_of('"', self.lines.content)
         plain: Positions = found[self.lines.content[found - 1] != ord("\\")]
         return plain
@@ -94,14 +94,14 @@ class InstructionLines:
 
 
 def split_instructions(lines: Lines) -> InstructionLines:
-    """Find the parts of instruction lines. Raises DumpError at the first that is none."""
+    """Split instruction lines into parts. Raises DumpError at the first invalid line."""
     content, starts, ends = lines.content, lines.starts, lines.ends
     extent = slice(starts[0], ends[-1]) if len(lines) else slice(0, 0)
     spaces = positions_of(" ", content[extent]) + (extent.start or 0)
     beyond = len(content)
 
     def first_from(candidates: Positions, at: Positions) -> Positions:
-        """The first of the candidates at or behind each position."""
+        """The first candidate at or after each position."""
         return np.append(candidates, beyond)[np.searchsorted(candidates, at)]
 
     # NAME = SHAPE: the first ` = ` of the line.
@@ -116,7 +116,7 @@ def split_instructions(lines: Lines) -> InstructionLines:
     _check(lines, as_numpy(pc.is_in(prefixes, value_set=pa.array(_PREFIXES, prefixes.type))))
     name_start = name_start + (content[name_start] == ord("%"))
     _check(lines, name_start < name_end)
-    # An array's shape holds no space, a tuple's does; the first `) ` ends a tuple's.
+    # An array's shape has no spaces and ends at the first space; a tuple's ends at the first `) `.
     is_tuple = content[shape_start] == ord("(")
     closing = spaces[content[spaces - 1] == ord(")")]
     shape_end = first_from(spaces, shape_start)
@@ -145,15 +145,15 @@ def _check(lines: Lines, right: Mask) -> None:
 
 
 def read_instructions(instructions: InstructionLines) -> pa.Table:
-    """What instruction lines say, a row each.
+    """The instructions, one row a line.
 
     Columns: instruction, opcode, shape, op_name, source_file, source_line, stack_frame_id,
-    custom_call_target, scoped_bytes as in the warehouse's table. What an instruction does
-    not say is null. Raises DumpError.
+    custom_call_target, scoped_bytes as in the warehouse's table. Missing values are
+    null. Raises DumpError.
     """
     lines = instructions.lines
     rows, starts = instructions.attribute("metadata")
-    # Thousands of instructions share one: each is read once, where it first stands.
+    # Many instructions share the same metadata, so each distinct text is read once.
     rest = slices(lines.content, starts, lines.ends[rows])
     metadata = _metadata(lines.where(rows), rest).dictionary_encode()
     distinct = metadata.dictionary
@@ -184,7 +184,7 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
 
 
 def _metadata(lines: Lines, rest: pa.LargeStringArray) -> pa.LargeStringArray:
-    """What stands between the braces at the start of each text, which stand in these lines.
+    """The text between the braces at the start of each `rest`; row k is of line k.
 
     Raises DumpError.
     """
@@ -194,7 +194,7 @@ def _metadata(lines: Lines, rest: pa.LargeStringArray) -> pa.LargeStringArray:
     _, offsets, content = rest.buffers()
     starts = np.frombuffer(offsets, np.int64)[: len(rest)]
     found = slices(np.frombuffer(content or b"", np.uint8), starts, starts + end)
-    # A brace within quotes is not the end.
+    # A brace within quotes does not end the metadata.
     cut = pc.or_(
         pc.not_equal(pc.bit_wise_and(pc.count_substring(found, '"'), 1), 0),
         pc.match_substring(found, "\\"),
@@ -206,26 +206,26 @@ def _metadata(lines: Lines, rest: pa.LargeStringArray) -> pa.LargeStringArray:
 
 
 def _quoted(lines: Lines, text: pa.LargeStringArray, before: str) -> pa.LargeStringArray:
-    """The quoted text behind `before`, without the backslashes of C escapes; null if none.
+    """The quoted text after `before`, with C escapes undone; null if there is none.
 
-    The texts stand in these lines. Raises DumpError.
+    Row k of `text` is of line k. Raises DumpError.
     """
-    # struct_field, not .field(): only the former keeps what does not match null.
+    # struct_field, not .field(): only struct_field returns null for rows that do not match.
     text = pc.struct_field(pc.extract_regex(text, pattern=before + _QUOTED), "text")
     if not pc.any(pc.match_substring(text, pattern="\\")).as_py():
         return text
     if pc.any(pc.match_substring_regex(text, pattern=r"\\[0-7nrt]")).as_py():
-        # Bytes outside of ASCII, and seldom anything else.
+        # Mostly bytes outside of ASCII.
         plain = pa.array(list(map(_unescaped, text.to_pylist())), text.type)
         wrong = as_numpy(pc.and_(pc.is_valid(text), pc.is_null(plain)))
         if wrong.any():
-            lines.refuse(wrong, "a backslash in quotes escapes nothing")
+            lines.refuse(wrong, "a backslash in quotes is not a C escape")
         return plain
     return pc.replace_substring_regex(text, pattern=r"\\(.)", replacement=r"\1")
 
 
 def _unescaped(text: str | None) -> str | None:
-    """C escapes undone: `gr\\303\\266\\303\\237e` is größe. None if they are none."""
+    """The text with C escapes undone: `gr\\303\\266\\303\\237e` is größe. None if invalid."""
     if text is None:
         return None
     try:
@@ -246,7 +246,7 @@ def _custom_call_targets(instructions: InstructionLines) -> pa.LargeStringArray:
 
 
 def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
-    """What a kernel reserves, added up over the memory spaces; null if it says nothing."""
+    """The bytes that a kernel reserves, summed over the memory spaces; null if not said."""
     lines = instructions.lines
     rows, starts = instructions.attribute("backend_config")
     configs = slices(lines.content, starts, lines.ends[rows])
@@ -254,7 +254,7 @@ def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
     found = pc.extract_regex(configs.filter(reserving), pattern=_SCOPED)
     reserved, used = found.field("reserved"), found.field("used")
     scoped = pc.if_else(pc.equal(used, ""), reserved, used)
-    # A handful of distinct texts however many kernels, so a Python loop over these is enough.
+    # Few texts are distinct, so a Python loop is fast enough.
     encoded = scoped.dictionary_encode()
     sums = [_sum_of_sizes(text) for text in encoded.dictionary.to_pylist()]
     rows = rows[as_numpy(reserving)]
@@ -265,13 +265,13 @@ def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
 
 
 def _placed(found: pa.Array, rows: Positions, count: int) -> pa.Array:
-    """A column of `count` rows that holds what was found in the given ones; null elsewhere."""
+    """A column of `count` rows with `found` at the given rows and null elsewhere."""
     at = np.full(count, -1)
     at[rows] = np.arange(len(rows))
     return found.take(pa.array(at, mask=at < 0))
 
 
 def _sum_of_sizes(configs: str) -> int:
-    # Python itself refuses to read some thousand digits.
+    # Python refuses to parse thousands of digits.
     sizes = _SIZE.findall(configs)
     return sum(int(size) if len(size) <= 18 else LARGEST_SIZE + 1 for size in sizes)

@@ -1,7 +1,7 @@
 """A dump's text as lines, and errors that name the line.
 
-All readers work on whole columns of lines, with no Python per line: numpy tells them apart
-by their first bytes, and one regular expression takes all of a kind apart, in Arrow's RE2.
+All readers work on whole columns of lines, without a Python loop: numpy classifies lines by
+their first bytes, and one regular expression in Arrow's RE2 parses all lines of a kind.
 """
 
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 
-# Ids and times are 32-bit integers in the warehouse. Sizes are bytes; the bound leaves room
-# to add up some thousand of them in 64 bits.
+# Ids and times are 32-bit integers in the warehouse. Sizes are bytes; their limit lets 64 bits
+# hold the sum of some thousand sizes.
 LARGEST_ID = 2**31 - 1
 LARGEST_SIZE = 2**50
 
@@ -29,15 +29,15 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Lines:
-    """Some lines of a file: where each stands in the file's bytes, and its number from 1.
+    """Some lines of a file: their positions in the file's bytes and their numbers from 1.
 
-    Most lines of a dump are told apart by their first bytes and never looked into: no text
-    is made of them, and choosing some copies none of their bytes.
+    Readers classify most lines by the first bytes and never parse them. Therefore text is
+    created only on request, and selecting lines does not copy their bytes.
     """
 
     content: Bytes
     starts: Positions
-    ends: Positions  # of the text: the line's end is not part of it
+    ends: Positions  # of the text, without the line end
     numbers: Positions
 
     def __len__(self) -> int:
@@ -45,15 +45,15 @@ class Lines:
 
     @cached_property
     def text(self) -> pa.LargeStringArray:
-        """The lines without their ends."""
+        """The lines' text without line ends."""
         return slices(self.content, self.starts, self.ends)
 
     def where(self, chosen: Mask | Positions) -> "Lines":
-        """The lines for which a mask holds, or those of these indices."""
+        """The lines for which a mask is true, or the lines with these indices."""
         return Lines(self.content, self.starts[chosen], self.ends[chosen], self.numbers[chosen])
 
     def between(self, start: int, stop: int) -> "Lines":
-        """The lines from the start-th up to, not including, the stop-th."""
+        """The lines with indices from `start` to `stop`, without `stop`."""
         part = slice(start, stop)
         return Lines(self.content, self.starts[part], self.ends[part], self.numbers[part])
 
@@ -84,18 +84,18 @@ class Lines:
 
     @cached_property
     def _first_bytes(self) -> Bytes:
-        """The first byte of each line; of an empty one that of its end."""
+        """The first byte of each line; for an empty line, the line end."""
         return self.content[np.minimum(self.starts, len(self.content) - 1)]
 
     def first(self) -> str:
-        """The first line's text; empty if there is none."""
+        """The first line's text; empty if there are no lines."""
         return str(self.between(0, 1).text[0]) if len(self) else ""
 
     def extract(self, pattern: str, what: str) -> dict[str, pa.LargeStringArray]:
         """The named groups of `pattern` in every line.
 
-        A group that took no part is the empty string. Raises DumpError at the first line
-        that does not match, with `what` was expected there.
+        A group that did not match is the empty string. Raises DumpError at the first line that
+        does not match; `what` names the expected content.
         """
         matches = pc.extract_regex(self.text, pattern=pattern)
         if matches.null_count:
@@ -118,24 +118,24 @@ class Lines:
         self.refuse(as_numpy(wrong), f"a number is over {most}")
 
     def refuse(self, mask: Mask, why: str) -> NoReturn:
-        """Raise DumpError at the first line for which `mask` holds."""
+        """Raise DumpError at the first line for which `mask` is true."""
         index = int(np.argmax(mask))
         found = excerpt(self.between(index, index + 1).first())
         raise DumpError(f"{why}, found {found}", int(self.numbers[index]))
 
 
 def use_quick_memory() -> None:
-    """Let Arrow allocate through jemalloc where it is built in.
+    """Let Arrow allocate through jemalloc if jemalloc is built in.
 
-    Readers take and give back tens of megabytes; with Arrow's own choice, mimalloc, a fifth
-    of the time to read `large` went into page faults.
+    Readers repeatedly allocate and free tens of megabytes. Arrow's default, mimalloc, causes
+    many more page faults.
     """
     if "jemalloc" in pa.supported_memory_backends():
         pa.set_memory_pool(pa.jemalloc_memory_pool())
 
 
 def split_lines(text: bytes) -> Lines:
-    """Take a file's bytes apart into lines; a last line end makes no further line.
+    """Split a file's bytes into lines; a final line end does not start another line.
 
     Raises DumpError for an empty file and for bytes that are not UTF-8.
     """
@@ -153,25 +153,25 @@ def split_lines(text: bytes) -> Lines:
 
 
 def whole_lines(text: bytes) -> Lines:
-    """As `split_lines`, and raises DumpError too if the file is cut short."""
+    """As `split_lines`, but also raises DumpError if the file is cut short."""
     lines = split_lines(text)
     check_end(text)
     return lines
 
 
 def check_end(text: bytes) -> None:
-    """Raise DumpError if the last line has no end: XLA ends every line of every dump seen."""
+    """Raise DumpError if the last line has no line end; all known dumps have one."""
     if not text.endswith(b"\n"):
         why = "the last line has no end: the file is cut short, dump the program again"
         raise DumpError(why, text.count(b"\n") + 1)
 
 
 def lines_of(text: pa.LargeStringArray, numbers: Positions) -> Lines:
-    """Lines made of texts without line ends."""
+    """Lines from texts without line ends."""
     if not len(text):
         return Lines(np.zeros(1, np.uint8), numbers[:0], numbers[:0], numbers[:0])
     end, nothing = pa.scalar("\n", text.type), pa.scalar("", text.type)
-    # With their ends: what looks ahead in one line must not come into the next.
+    # Line ends are added, so that a look-ahead in one line does not reach the next.
     ended = pc.binary_join_element_wise(text, end, nothing)
     _, offsets, content = ended.buffers()
     bounds = np.frombuffer(offsets, np.int64)[: len(text) + 1]
@@ -179,8 +179,8 @@ def lines_of(text: pa.LargeStringArray, numbers: Positions) -> Lines:
 
 
 def positions_of(character: str, content: Bytes) -> Positions:
-    """Where an ASCII character stands in a file."""
-    # In pieces that stay in the processor's cache: a mask of 30 MB at once is mostly page faults.
+    """The positions of an ASCII character in a file."""
+    # In pieces that fit the processor's cache, because a mask of the whole file is slow.
     return np.concatenate(
         [
             np.flatnonzero(content[start : start + _PIECE] == ord(character)) + start
@@ -190,10 +190,10 @@ def positions_of(character: str, content: Bytes) -> Positions:
 
 
 def slices(content: Bytes, starts: Positions, ends: Positions) -> pa.LargeStringArray:
-    """Pieces of a file as texts; none ends before it starts, or starts before the last ended."""
+    """Pieces of a file as texts; the pieces must be in order and must not overlap."""
     if not len(starts):
         return pa.array([], pa.large_string())
-    # Every other piece between these cuts is wanted: Arrow copies them in one go.
+    # Every second piece between these cuts is wanted, and Arrow copies all in one call.
     cuts = np.stack([starts, ends], axis=1).ravel()
     assert (cuts[1:] >= cuts[:-1]).all(), "Arrow would read what is not ours"
     pieces = pa.LargeStringArray.from_buffers(
@@ -203,17 +203,17 @@ def slices(content: Bytes, starts: Positions, ends: Positions) -> pa.LargeString
 
 
 def as_numpy(array: pa.Array) -> Mask:
-    """A boolean Arrow array as numpy's; nulls are not expected."""
+    """A boolean Arrow array without nulls as a numpy array."""
     return np.asarray(array.to_numpy(zero_copy_only=False), dtype=bool)
 
 
 def excerpt(text: str, length: int = 60) -> str:
-    """The beginning of `text`, quoted, for a message."""
+    """The beginning of `text` for a message, quoted."""
     return repr(text if len(text) <= length else text[: length - 1] + "…")
 
 
 def _whole_characters(text: bytes) -> bytes:
-    """The text without a character that is cut off at its end; what is no UTF-8 is refused."""
+    """The text without an incomplete last character. Raises DumpError if it is not UTF-8."""
     if text.isascii():
         return text
     try:

@@ -1,4 +1,4 @@
-"""Reader of `HloLiveRange`: the schedule, the life of each value, XLA's own peak."""
+"""Reader of `HloLiveRange`: the schedule, the live ranges and XLA's own peak."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +15,8 @@ _RANGE = (
     r"(?P<start_time>\d+)-(?P<end_time>\d+)$"
 )
 _PEAK_HEADING = r"^  Live ranges at (?P<peak_time>\d+) \(peak\):$"
-# Old: `NAME: N bytes`, in no order, the same name several times. Newer: with the index,
-# largest first (`cpu/jax-0.9.0`).
+# Old: `NAME: N bytes`, unordered, with repeated names. Newer: with the shape index, largest
+# first (`cpu/jax-0.9.0`).
 _PEAK = (
     r"^    (?P<instruction>[^ {]+?)(?P<shape_index>\{[\d,]*\})?: (?P<size_bytes>\d+) bytes"
     r"(?: \(cumulative: \d+ bytes\))?$"
@@ -62,9 +62,9 @@ def _find(section: Lines, heading: str) -> int:
 
 
 def _peak_bounds(section: Lines, ranges_at: int) -> tuple[int, int]:
-    """Where the peak list starts, its heading included, and stops.
+    """The start of the peak list, including its heading, and its end.
 
-    A tree of scopes follows it in newer dumps and repeats it: left out.
+    In newer dumps a tree of scopes follows and repeats the list. The tree is skipped.
     """
     after = section.between(ranges_at + 1, len(section))
     headings = (

@@ -1,4 +1,4 @@
-"""Takes a document apart into its sections: XLA has printed several parts into one file."""
+"""Splits a document into its sections: older XLA prints several parts into one file."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -9,7 +9,7 @@ Name = TypeVar("Name")
 
 
 def split_sections(lines: Lines, openings: Mapping[Name, str]) -> dict[Name, Lines]:
-    """The sections that stand in the lines, in order; `openings` says how each one begins.
+    """The sections in the lines, in order; `openings` has the first text of each section.
 
     Raises DumpError if a line that is not blank precedes the first section.
     """

@@ -1,4 +1,4 @@
-"""Reader of the four tables of Python frames that newer HLO text has after its header."""
+"""Reader of the four tables of Python frames after the header of newer HLO text."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ _FRAME = (
 def read_stack_frames(lines: Lines) -> pa.Table:
     """The frames as in the warehouse's table, in order of their ids.
 
-    `lines` are the four headings and the rows under them; without any, no rows.
+    `lines` are the four headings and their rows; empty lines give an empty table.
     Raises DumpError.
     """
     tables = _tables(lines)
@@ -62,7 +62,7 @@ def _tables(lines: Lines) -> dict[str, Lines]:
     missing = [name for name in FRAME_TABLES if len(at[name]) != 1]
     if missing:
         raise DumpError(
-            f"the table {missing[0]} of the stack frames does not stand once", int(lines.numbers[0])
+            f"the stack frame table {missing[0]} is missing or repeated", int(lines.numbers[0])
         )
     starts = sorted((int(found[0]), name) for name, found in at.items())
     stops = [start for start, _ in starts[1:]] + [len(lines)]
@@ -83,10 +83,10 @@ def _locations(lines: Lines) -> dict[str, pa.Array]:
 
 
 def _parents(parents: pa.Int32Array, ids: pa.Int32Array) -> pa.Int32Array:
-    """Parent ids, null at a root, whichever way this version of XLA prints them.
+    """Parent ids, null at a root.
 
-    Some print them one too high, so that 1 is "none" and frame 1 seems its own parent
-    (`tpu/llama-v5e`); others as they are, 0 for none. Frame 1 tells which.
+    Some versions of XLA print ids one too high: 1 means a root, and frame 1 seems to be its
+    own parent (`tpu/llama-v5e`). Other versions print 0 for a root. Frame 1 shows which.
     """
     first = parents.filter(pc.equal(ids, 1))
     if len(first) and first[0].as_py() == 1:

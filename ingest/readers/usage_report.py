@@ -1,7 +1,7 @@
-"""Reader of the memory usage report: the only place that names the memory spaces.
+"""Reader of the memory usage report, the only file that names the memory spaces.
 
-Its other figures are rounded for people and stand exactly in BufferAssignment. Reports of
-before about JAX 0.10 sort allocations by size and name no spaces (`tpu/llama-v5e-jax0.7.0`).
+Its other figures are rounded; BufferAssignment has the exact figures. Reports before about
+JAX 0.10 sort allocations by size and do not name spaces (`tpu/llama-v5e-jax0.7.0`).
 """
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ _SPACE = r"^Memory Space: (?P<space_name>.+) \(color=(?P<memory_space>\d+)\)$"
 
 
 def read_usage_report(lines: Lines) -> pa.Table:
-    """The spaces it names: memory_space, space_name. Raises DumpError."""
+    """The named spaces: memory_space, space_name. Raises DumpError."""
     is_space = lines.starting("Memory Space: ")
     old = lines.starting("Total bytes used: ")
     if not is_space.any() and not old.any():

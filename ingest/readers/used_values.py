@@ -1,4 +1,4 @@
-"""Reader of `Total bytes used` and `Used values:`: where values stand and are used."""
+"""Reader of `Total bytes used` and `Used values:`: the positions and uses of values."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -21,15 +21,15 @@ _USE = (
     r"(?: (?P<operand_shape_index>\{[\d,]*\}))?$"
 )
 _DEFINITION = " from instruction:"
-# In seed 000 the newline after the definition is missing: the next value follows at once.
+# In seed 000 the line end after the definition is missing, so the next value follows directly.
 _GLUED = r"(<\d+ [^ >]+(?: \(phi\))? @\d+>)$"
 
 
 def read_used_values(section: Lines) -> UsedValues:
     """Read the part of a dump from `Total bytes used` through its used values.
 
-    The definitions make up nine tenths of the text and repeat the HLO text: `read_definitions`
-    reads them where that is missing. Raises DumpError.
+    The definitions are most of the text and repeat the HLO text. `read_definitions` reads them
+    if the HLO text is missing. Raises DumpError.
     """
     total, body = _heading(section)
     is_value = body.starting("<")
@@ -57,7 +57,7 @@ def read_used_values(section: Lines) -> UsedValues:
     found = values.extract("^" + VALUE_NAME + "$", "a value")
     value_columns = pa.table(value_name_columns(values, found))
 
-    # An item's index counts from the ` positions:` or ` uses:` line above it.
+    # An item's index counts from the ` positions:` or ` uses:` line above the item.
     line = np.arange(len(body))
     marks = is_value | is_positions | is_uses | is_definition
     mark = np.maximum.accumulate(np.where(marks, line, 0))
@@ -77,7 +77,7 @@ def read_used_values(section: Lines) -> UsedValues:
 
 
 def read_definitions(section: Lines, used: UsedValues) -> UsedValues:
-    """The same part with the definitions of its instructions. Raises DumpError."""
+    """`used` with the definitions of its instructions. Raises DumpError."""
     _, body = _heading(section)
     if np.count_nonzero(body.starting("<")) != len(used.values):
         body = _unglued(body)
@@ -87,7 +87,7 @@ def read_definitions(section: Lines, used: UsedValues) -> UsedValues:
 
 
 class _Items(NamedTuple):
-    """The lines under ` positions:` or ` uses:`, each with its value and its number there."""
+    """The lines below ` positions:` or ` uses:`, each with its value and its index."""
 
     lines: Lines
     value_id: pa.ChunkedArray
@@ -107,7 +107,7 @@ def _heading(section: Lines) -> tuple[int, Lines]:
 
 
 def _unglued(body: Lines) -> Lines:
-    """The lines with a value that follows a definition on the same line on its own."""
+    """The lines, split where a value follows a definition on the same line."""
     cut = pc.replace_substring_regex(
         body.text, pattern=r"^( from instruction:.*?)" + _GLUED, replacement="\\1\n\\2"
     )
@@ -117,8 +117,8 @@ def _unglued(body: Lines) -> Lines:
 
 
 def _check_order(body: Lines, *marks: npt.NDArray[np.bool_]) -> None:
-    """Raise DumpError where a value is not followed by positions, uses and its definition."""
-    # 0 value, 1 positions, 2 uses, 3 definition: they must come round in this order.
+    """Raise DumpError if a value's positions, uses and definition do not follow the value."""
+    # 0 value, 1 positions, 2 uses, 3 definition: the lines must repeat in this order.
     marked = np.flatnonzero(np.logical_or.reduce(marks))
     kinds = np.select([mark[marked] for mark in marks], range(len(marks)))
     wrong = kinds != np.arange(len(kinds)) % len(marks)
@@ -159,14 +159,14 @@ def _uses(items: _Items) -> pa.Table:
 
 
 def _index(texts: pa.LargeStringArray) -> pa.LargeStringArray:
-    """A shape index; none printed means the whole."""
+    """A shape index; an empty text means the whole, `{}`."""
     return pc.if_else(pc.equal(texts, ""), pa.scalar("{}", texts.type), texts)
 
 
 def _definitions(
     body: Lines, mask: npt.NDArray[np.bool_], instruction: pa.ChunkedArray
 ) -> pa.Table:
-    """Each defining instruction once: a tuple's line stands with each of its elements."""
+    """Each defining instruction once, because each element of a tuple repeats its line."""
     codes = instruction.combine_chunks().dictionary_encode().indices.to_numpy()
     _, first = np.unique(codes, return_index=True)
     chosen = np.zeros(len(codes), bool)

@@ -1,1 +1,1 @@
-"""Where programs come from: a folder, a file, an archive."""
+"""The sources of programs: a folder, a file or an archive."""

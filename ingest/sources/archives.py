@@ -1,4 +1,4 @@
-"""Unpacks the wanted files of an archive, whatever else it holds or claims."""
+"""Unpacks the wanted files of an archive; the archive may be hostile."""
 
 import shutil
 import tarfile
@@ -23,26 +23,26 @@ def unpack(
     wanted: Callable[[str], bool],
     refuse: Callable[[str], None],
 ) -> Iterator[tuple[PurePosixPath, tarfile.TarInfo, Path]]:
-    """Unpack an archive's wanted files: each one's name, what the archive says, where it is."""
+    """Unpack an archive's wanted files: for each its name, its header and its location."""
     allowed = allowance(archive.stat().st_size)
     count = taken = 0
     with archive.open("rb") as raw:
-        # `tar czf night.tar` is no rare slip.
+        # A .tar may be gzipped by mistake: `tar czf night.tar`.
         packing = ".gz" if raw.peek(2).startswith(b"\x1f\x8b") else ".tar"
         if archive.name.endswith((".zst", ".tzst")):
             packing = ".zst"
         stream = _Stream(pieces(raw, packing, PIECE), allowed)
         with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
             while (member := tar.next()) is not None:
-                # tarfile would remember all of them.
+                # tarfile would keep all members in memory.
                 tar.members.clear()
                 name = readable(PurePosixPath(member.name.lstrip("/")))
                 if member.isdir() or not wanted(name.name):
                     continue
                 if not member.isfile() or ".." in name.parts:
-                    refuse(f"{archive}: {name}: no file within the archive, it was left out")
+                    refuse(f"{archive}: {name}: not a file within the archive, left out")
                     continue
-                # A sparse file's size is not bounded by the archive's.
+                # The archive's size does not bound the size of a sparse file.
                 count, taken = count + 1, taken + member.size
                 if member.size > MAX_TEXT_BYTES:
                     raise DumpError(f"{name} has more than {MAX_TEXT_BYTES} bytes")
@@ -54,13 +54,13 @@ def unpack(
                 with location.open("wb") as copy:
                     shutil.copyfileobj(content, copy, PIECE)
                 yield name, member, location
-            # tarfile takes whatever is no header for the end.
+            # tarfile treats any invalid header as the archive's end.
             if not stream.is_zero_at(tar.offset):
                 raise EOFError("it is cut short or damaged")
 
 
 class _Stream:
-    """Pieces as the stream that tarfile reads; refuses to be longer than `most` bytes."""
+    """Pieces as a stream for tarfile, of at most `most` bytes."""
 
     def __init__(self, pieces: Iterator[bytes], most: int) -> None:
         self._pieces = pieces
@@ -78,12 +78,12 @@ class _Stream:
         self._position += len(found)
         if self._position > self._most:
             raise DumpError(f"it unpacks to more than {self._most} bytes")
-        # tarfile looks at a header that is at most two reads back.
+        # `is_zero_at` needs a header that is at most two reads back.
         self._behind = (self._behind + found)[-2 * size :]
         return found
 
     def is_zero_at(self, position: int) -> bool:
-        """Whether at a position that was just read there is a block of zeros."""
+        """Whether a recently read position holds a block of zeros."""
         start = position - self._position + len(self._behind)
         return start >= 0 and self._behind[start : start + tarfile.BLOCKSIZE] == bytes(
             tarfile.BLOCKSIZE

@@ -1,4 +1,4 @@
-"""Uncompresses files a piece at a time, and bounds what they unpack to."""
+"""Uncompresses files piece by piece and limits their uncompressed size."""
 
 import gzip
 import tarfile
@@ -8,21 +8,21 @@ from typing import BinaryIO
 
 import zstandard
 
-# The longest text that is read, uncompressed; the longest seen is 30 MiB (`large`).
+# The longest text that is read, uncompressed. Real texts are far shorter.
 MAX_TEXT_BYTES = 4 << 30
-# All that is unpacked of one archive to the temporary folder, and in how many files.
+# The bytes and files that one archive may unpack to in the temporary folder.
 MAX_ARCHIVE_BYTES = 64 << 30
 MAX_ARCHIVE_FILES = 1_000_000
-# What is compressed may unpack to so many times its size, and to so much in any case. Ten
-# nights of the same four workloads in one archive make 70 times its size.
+# A compressed file may unpack to MAX_RATIO times its size, and always to ANY_RATIO_BYTES. An
+# archive of many similar runs has a high ratio.
 MAX_RATIO = 1000
 ANY_RATIO_BYTES = 256 << 20
-# `zstd --long` asks for as much memory to unpack; more is refused.
+# The window of `zstd --long`; a larger window is refused.
 _MAX_WINDOW_BYTES = 1 << 27
 PIECE = 1 << 20
-# Four bytes of a zstd bomb make 128 KiB: so little is unpacked at once.
+# Four bytes of a zstd bomb unpack to 128 KiB, so a piece must be small.
 _ZSTD_PIECE = 1 << 10
-# What damaged files and archives make Python's readers raise.
+# The exceptions that Python's readers raise for damaged files and archives.
 DAMAGED = (
     OSError,
     EOFError,
@@ -36,12 +36,12 @@ DAMAGED = (
 
 
 def allowance(size: int) -> int:
-    """How much a compressed file of this size may hold."""
+    """The bytes that a compressed file of this size may unpack to."""
     return max(ANY_RATIO_BYTES, size * MAX_RATIO)
 
 
 def pieces(raw: BinaryIO, name: str, size: int) -> Iterator[bytes]:
-    """A file's bytes, uncompressed as its name says, about `size` at a time."""
+    """A file's bytes in pieces of about `size`, uncompressed as its name says."""
     if name.endswith((".zst", ".tzst")):
         yield from _unpacked_zstd(raw)
         return
@@ -51,7 +51,7 @@ def pieces(raw: BinaryIO, name: str, size: int) -> Iterator[bytes]:
 
 
 def _unpacked_zstd(raw: BinaryIO) -> Iterator[bytes]:
-    """The frames of a zstd file. Raises EOFError if the last is cut short."""
+    """The frames of a zstd file. Raises EOFError if the last frame is cut short."""
     unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
     frame = unpacker.decompressobj()
     packed = raw.read(_ZSTD_PIECE)

@@ -1,4 +1,4 @@
-"""Dumps in a folder: which files belong to one program."""
+"""Groups a folder's files into the programs that they dump."""
 
 import re
 from collections import defaultdict
@@ -30,11 +30,11 @@ def find_dumps(
     *,
     named_file: bool = False,
 ) -> list[DumpedProgram]:
-    """Group files to programs, in the order of workload and module number.
+    """Group files into programs, in the order of workload and module number.
 
-    A file whose name says nothing is recognised by its first bytes. `named_file` says that
-    the user gave this very file, which is looked at whatever its name. `refuse` is told what
-    cannot be looked at.
+    A file with an unknown name is recognised by its first bytes. With `named_file` the user
+    named this one file, so its first bytes are read whatever its name. `refuse` receives the
+    files that cannot be read.
     """
     dumps: dict[tuple[str, str, str | None], _Files] = defaultdict(dict)
     settings: dict[tuple[str, str], _Files] = defaultdict(dict)
@@ -48,15 +48,15 @@ def find_dumps(
             continue
         workload = file.path.parent.as_posix()
         if known.format.role in (Role.FLAGS, Role.DEVICE):
-            # Their names do not tell the target: they belong to every dump of the name.
+            # Their names have no target, so they belong to every dump of this stem.
             settings[workload, known.stem].setdefault(known.format, file)
             continue
         key = (workload, known.stem, known.target)
         there = dumps[key].get(known.format)
         if there is not None and _plain_name(there) != _plain_name(file):
-            # `a.txt` and `a.log` may both be HLO text: neither may hide the other.
+            # `a.txt` and `a.log` may both be HLO text, and both must be read.
             key = (workload, _plain_name(file), known.target)
-        # Of a file that lies there plain and packed the plain one comes first.
+        # A plain file precedes its compressed copy and is used.
         dumps[key].setdefault(known.format, file)
     found = [
         DumpedProgram(parse_key(*key), held | settings[key[0], key[1]])
@@ -75,12 +75,12 @@ def find_dumps(
 
 
 def parse_key(workload: str, stem: str, target: str | None) -> Key:
-    """Take a dump's stem apart: `module_0000.jit_train_step.cl_933746096`."""
+    """Parse a dump's stem, for example `module_0000.jit_train_step.cl_933746096`."""
     platform = None if target is None else "cpu" if target == "cpu" else "gpu"
     match = _XLA_MODULE.match(stem)
     if match is None:
         return Key(workload, stem, platform=platform, name=stem, target=target)
-    # XLA leaves the target out only for TPU.
+    # XLA omits the target only for TPU.
     return Key(
         workload,
         match["name"],
@@ -93,12 +93,12 @@ def parse_key(workload: str, stem: str, target: str | None) -> Key:
 
 
 def _plain_name(file: SourceFile) -> str:
-    """A file's name, compressed or not."""
+    """A file's name without its compression suffix."""
     return file.path.name.removesuffix(".gz").removesuffix(".zst")
 
 
 def _format_of(file: SourceFile, named_file: bool) -> NamedFile | None:
-    """What a file is, by its name or else its first bytes. Raises DumpError."""
+    """A file's format, by its name or else by its first bytes. Raises DumpError."""
     name = file.path.name
     known = formats.by_name(name)
     if known is not None or not (named_file or formats.may_be_renamed(name)):

@@ -1,4 +1,4 @@
-"""A program as XLA dumped it: a handful of files, each of one format."""
+"""A program as XLA dumped it: a few files, each of one format."""
 
 import hashlib
 from collections.abc import Mapping
@@ -35,21 +35,21 @@ class DumpedProgram:
 
     @property
     def oom(self) -> bool:
-        """XLA leaves this file only where it gave up after buffer assignment."""
+        """XLA writes this file only if it ran out of memory after buffer assignment."""
         return formats.OOM_HLO in self.files
 
     @property
     def size_bytes(self) -> int:
-        """What its files take as they lie there, packed or not."""
+        """The size of its files on disk, compressed or not."""
         return sum(file.size for file in self.files.values())
 
     @property
     def modified(self) -> float:
-        """When the newest of its files was written."""
+        """The modification time of its newest file."""
         return max(file.modified for file in self.files.values())
 
     def fingerprint(self) -> Identified:
-        """Read and hash the files; read the settings, which are no part of the module."""
+        """Read and hash the files; parse the settings, which are not part of the module."""
         outcomes: _Outcomes = {}
         texts: _Texts = {}
         for format_ in FORMATS:
@@ -68,13 +68,13 @@ class DumpedProgram:
         return Identified(module_id, name, list(outcomes.values()), settings, content)
 
     def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
-        """Read each file as far as it can be read; HLO text in a thread of its own if `beside`."""
+        """Parse each file as far as possible; with `beside`, HLO text in its own thread."""
         texts: _Texts = identified.content
         outcomes = {BY_NAME[file.kind]: file for file in identified.files}
         parts = Parts()
         documents: dict[Format, Lines] = {}
         with ThreadPoolExecutor(1) as thread:
-            # HLO text is half of the work, and Arrow and numpy work without Python's lock.
+            # HLO text is about half of the work, and Arrow and numpy release Python's lock.
             hlo = thread.submit(_read_hlo, texts, outcomes, parts) if beside else None
             if hlo is None:
                 _read_hlo(texts, outcomes, parts)
@@ -93,7 +93,7 @@ class DumpedProgram:
             return None
         if any(format_.role is Role.ASSIGNMENT for format_ in outcomes):
             held = {part for file in identified.files for part in file.holds}
-            # HLO text alone is a whole dump; a buffer assignment is whole with all its parts.
+            # HLO text alone is a complete dump; a buffer assignment needs all its parts.
             identified.files += [
                 self._missing(format_)
                 for format_ in FORMATS
@@ -104,7 +104,7 @@ class DumpedProgram:
         return parts
 
     def _module_name(self, texts: _Texts) -> str:
-        """The name in the files' names; of renamed files, the name in the HLO text."""
+        """The module's name in the file names; for renamed files, the name in the HLO text."""
         if self.key.number is None:
             for format_ in FORMATS:
                 if format_.role is Role.PROGRAM and format_ in texts:
@@ -123,7 +123,7 @@ _CONTENT = frozenset(formats.IS_CONTENT)
 
 
 def _contents(outcomes: _Outcomes) -> list[tuple[str, str | None]]:
-    """What a module's id is the hash of: the files that hold it, wherever they lie."""
+    """The format and SHA-256 of each file that a module's id is the hash of."""
     held = [format_ for format_ in formats.IS_CONTENT if format_ in outcomes]
     if formats.OOM_HLO in held and BY_NAME["hlo"] in held:
         held.remove(formats.OOM_HLO)
@@ -131,7 +131,7 @@ def _contents(outcomes: _Outcomes) -> list[tuple[str, str | None]]:
 
 
 def _read_settings(texts: _Texts, outcomes: _Outcomes) -> Settings:
-    """The compiler's flags and the device, from the files that say them."""
+    """The compiler's flags and the device, from the files of settings."""
     settings = Settings()
     for format_, text in texts.items():
         with outcomes[format_].recording():
@@ -144,13 +144,13 @@ def _read_settings(texts: _Texts, outcomes: _Outcomes) -> Settings:
 
 @lru_cache(maxsize=16)
 def _read_flags(format_: Format, text: bytes) -> dict[str, str]:
-    """A file's flags; libtpu writes the same 1,300 of them beside each module of a night."""
+    """A file's flags; cached, because libtpu writes the same flags for each module of a run."""
     flags: dict[str, str] = format_.read(whole_lines(text))
     return flags
 
 
 def _read_hlo(texts: _Texts, outcomes: _Outcomes, parts: Parts) -> None:
-    """Read the program's text: the first of the formats that hold one."""
+    """Read the HLO text, from the first format that has one."""
     for format_ in FORMATS:
         if format_.role is Role.PROGRAM and format_ in texts:
             _read_whole(format_, texts[format_], outcomes[format_], parts)
@@ -158,7 +158,7 @@ def _read_hlo(texts: _Texts, outcomes: _Outcomes, parts: Parts) -> None:
 
 
 def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
-    """Read a file that holds one part."""
+    """Read a file that consists of one part."""
     with outcome.recording():
         formats.store_part(parts, format_, format_.read(whole_lines(text)))
 
@@ -166,16 +166,16 @@ def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
 def _read_document(
     format_: Format, text: bytes, outcome: FileOutcome, parts: Parts, documents: dict[Format, Lines]
 ) -> None:
-    """Read every section of a file; a section is taken whole or not at all.
+    """Read every section of a file; a section is read wholly or not at all.
 
-    `documents` gets the lines of each section. Raises DumpError.
+    `documents` receives the lines of each section. Raises DumpError.
     """
     lines = split_lines(text)
     found = formats.sections(lines)
     if format_ not in found:
         raise DumpError(f"not a dump of {format_}: it starts with {excerpt(lines.first())}", line=1)
     for section, part in found.items():
-        # The first file of older dumps holds all parts; the others hold no more than their own.
+        # The first file of older dumps holds all parts; every other file holds one part.
         if section != format_ and format_ != _FIRST:
             raise DumpError(
                 f"expected {format_} alone, found {section}: it is another dump's file",
@@ -200,7 +200,7 @@ def _read_document(
 
 
 def _add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: _Outcomes) -> None:
-    """Read the definitions that Used values repeat: without HLO text they say what it would."""
+    """Read the definitions in Used values, which replace a missing HLO text."""
     outcome = next(file for file in outcomes.values() if _USED_VALUES.title in file.holds)
     try:
         parts.used_values = read_definitions(section, used)

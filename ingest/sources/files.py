@@ -1,4 +1,4 @@
-"""The files under a path: a folder, a single file, an archive, compressed or not."""
+"""The files under a path: a folder, a single file or an archive, compressed or not."""
 
 import errno
 import os
@@ -14,29 +14,29 @@ from .compression import DAMAGED, MAX_TEXT_BYTES, PIECE, allowance, pieces
 from .names import readable
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
-# A time stamp beyond the year 9999 is none.
+# The last second of the year 9999; Python has no later times.
 _LAST_TIME = 253402300799.0
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that can be read: its name within the ingested path, and where it lies."""
+    """A readable file: its path within the source, and its location on disk."""
 
     path: PurePosixPath
     location: Path
     modified: float
-    size: int  # as it lies there, compressed or not
+    size: int  # on disk, compressed or not
 
     def read(self, limit: int | None = None) -> bytes:
-        """Its bytes, uncompressed; the first `limit` if one is given. Raises DumpError."""
+        """The uncompressed bytes, or the first `limit` bytes. Raises DumpError."""
         packed = self.path.suffix in (".gz", ".zst")
         most = min(MAX_TEXT_BYTES, allowance(self.size)) if packed else MAX_TEXT_BYTES
-        # Before reading: what lies there may be a hole of many gigabytes.
+        # Checked before reading, because a sparse file may claim many gigabytes.
         length = self.size if limit is None and self.size > most else 0
         found: list[bytes] = []
         try:
             with self.location.open("rb") as raw:
-                # A plain file in one go: its pieces would be copied once more to join them.
+                # A plain file is one piece, because joining pieces would copy them again.
                 size = PIECE if packed or self.size > most else max(PIECE, self.size + 1)
                 for piece in pieces(raw, self.path.name, limit or size):
                     length += len(piece)
@@ -50,31 +50,31 @@ class SourceFile:
         except DumpError:
             raise
         except DAMAGED as error:
-            # The path stands before it already.
+            # The message already begins with the path.
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise DumpError(f"the file cannot be read: {why}") from None
         return b"".join(found)[:limit]
 
 
 def source_name(path: Path) -> str:
-    """What a path is called: a folder's name, a file's without its endings."""
+    """A path's name: a folder's name, or a file's name without its endings."""
     name = readable(PurePosixPath(os.path.realpath(path))).name
     return name if is_folder(path) else _stem(name)
 
 
-# Unlike Path's own, os.path's functions take whatever is wrong with a path for a no.
+# Unlike Path's methods, os.path's functions return False for every invalid path.
 def exists(path: Path) -> bool:
-    """Whether there is anything."""
+    """Whether the path exists."""
     return os.path.exists(path)  # noqa: PTH110
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder."""
+    """Whether the path is a folder."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a regular file."""
+    """Whether the path is a regular file."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
@@ -86,9 +86,9 @@ def open_source(
 ) -> Iterator[SourceFile]:
     """The files under `path` whose name is `wanted`, in order of their paths.
 
-    Archives within a folder count as folders named after them. They are unpacked to a
-    temporary folder that `cleanup` removes: only wanted files, under names of our own.
-    Of an archive that cannot be read nothing is taken, and `refuse` is told why.
+    An archive within a folder counts as a folder with the archive's name. Its wanted files are
+    unpacked, under generated names, to a temporary folder that `cleanup` removes. An archive
+    that cannot be read yields no files, and `refuse` receives the reason.
     """
     if not exists(path):
         refuse(f"{path}: there is no such file or folder")
@@ -104,7 +104,7 @@ def open_source(
 
 
 def _walk(folder: Path, refuse: Callable[[str], None]) -> Iterator[Path]:
-    """All files below, by path; links to folders are followed, but each folder only once."""
+    """All files below a folder, by path; follows links, but visits each folder only once."""
     seen: set[tuple[int, int]] = set()
     waiting = [folder]
     while waiting:
@@ -125,7 +125,7 @@ def _walk(folder: Path, refuse: Callable[[str], None]) -> Iterator[Path]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder or a link to one; a link in a circle is neither."""
+    """Whether the entry is a folder or a link to a folder; a circular link is not."""
     try:
         return entry.is_dir()
     except OSError:
@@ -140,10 +140,10 @@ def _opened(
     cleanup: ExitStack,
     refuse: Callable[[str], None],
 ) -> Iterator[SourceFile]:
-    """A file as `path`, or an archive's files as if it were the `folder`."""
-    # A pipe would be waited for; a link may lead nowhere, and a file be gone by now.
+    """The file named `path`, or an archive's files below `folder`."""
+    # Reading a pipe would block; a link may be broken, and a file may have vanished.
     if not is_file(location):
-        refuse(f"{readable(PurePosixPath(location))}: this is no file that can be read")
+        refuse(f"{readable(PurePosixPath(location))}: not a file that can be read")
     elif _is_archive(location.name):
         yield from _unpacked(location, folder, wanted, cleanup, refuse)
     else:
@@ -156,7 +156,7 @@ def _opened(
 
 
 def _time(modified: float) -> float:
-    """The time stamp, or the nearest that is one: an archive may claim anything."""
+    """The nearest valid time stamp, because an archive may hold an invalid one."""
     return min(max(modified, 0.0), _LAST_TIME) if modified == modified else 0.0
 
 
@@ -177,9 +177,9 @@ def _unpacked(
     cleanup: ExitStack,
     refuse: Callable[[str], None],
 ) -> Iterator[SourceFile]:
-    """The wanted files of an archive, as if it were a folder.
+    """The wanted files of an archive, as if the archive were a folder.
 
-    An archive's only top folder is the archive itself if it has its name, as in
+    A top folder with the archive's name is the archive itself, as in
     `llama7b-32layers-v5e-4x4.tar.zst`.
     """
     top = _stem(archive.name)
@@ -200,6 +200,6 @@ def _unpacked(
             else:
                 refuse(f"{archive}: the archive cannot be read, nothing was taken from it: {error}")
             return
-        # All is well: the files are needed until the caller's own cleanup.
+        # The files must exist until the caller's cleanup.
         cleanup.push(undo.pop_all())
     yield from sorted(files, key=lambda file: file.path)

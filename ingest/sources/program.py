@@ -1,7 +1,7 @@
-"""A program that a source offers: a dump in a folder, a module in memory, whatever comes next.
+"""The Program protocol: what a source yields, for example a dump in a folder.
 
-The pipeline, the workers and the batches know a program by this page alone. To add a source,
-yield objects that have these attributes and methods.
+The pipeline, the workers and the batches use only this protocol. To add a source, yield
+objects that have these attributes and methods.
 """
 
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from ..outcomes import FileOutcome, Settings
 
 @dataclass(frozen=True)
 class Key:
-    """What tells a program from the others of its run.
+    """What identifies a program within its run.
 
-    workload: its folder within the run, `.` if none; module_name: the HLO module's name;
-    number: the module's number within its process; platform: cpu, gpu or tpu; name: what its
-    files are called, or any name that no other program of this workload and target has;
-    target and compiler as in `dumps`.
+    workload: the folder within the run, `.` if none; module_name: the HLO module's name;
+    number: the module's number within its process; platform: cpu, gpu or tpu; name: the stem
+    of the file names, or any name that is unique within workload and target; target and
+    compiler as in `dumps`.
     """
 
     workload: str
@@ -32,11 +32,11 @@ class Key:
 
 @dataclass
 class Identified:
-    """A program before it is parsed: what it is, by its content's hash.
+    """A program before parsing, identified by the hash of its content.
 
-    module_id: see `schema.ids`; module_name: as the content says, which knows better than a
-    renamed file; files: what became of each file so far; content: whatever `Program.read`
-    needs, so that nothing is read twice.
+    module_id: see `schema.ids`; module_name: for renamed files, the name in the content;
+    files: the outcome of each file so far; content: the data that `Program.read` needs, so
+    that each file is read once.
     """
 
     module_id: int
@@ -47,30 +47,30 @@ class Identified:
 
 
 class Program(Protocol):
-    """One program of a run. It must survive pickling, for it is read in another process."""
+    """One program of a run; picklable, because another process may read it."""
 
     @property
     def key(self) -> Key:
-        """What tells it from the others of its run."""
+        """What identifies the program within its run."""
 
     @property
     def size_bytes(self) -> int:
-        """What it takes where it lies, packed or not: how much reading it costs."""
+        """The stored size, compressed or not: an estimate of the cost of reading."""
 
     @property
     def modified(self) -> float:
-        """When it was made, in seconds since 1970."""
+        """When the program was written, in seconds since 1970."""
 
     @property
     def oom(self) -> bool:
-        """Whether XLA ran out of memory compiling it."""
+        """Whether XLA ran out of memory while compiling the program."""
 
     def fingerprint(self) -> Identified:
-        """Identify the program without parsing it. Records what is wrong in the files."""
+        """Identify the program without parsing it. Records errors in the files' outcomes."""
 
     def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
-        """Parse the program, as far as it can be parsed; None if nothing of it is readable.
+        """Parse the program as far as possible; None if nothing is readable.
 
-        Records what is wrong in the files of `identified`. With `beside`, other threads may
-        read parts of it at the same time.
+        Records errors in the files of `identified`. With `beside`, other threads may read
+        parts of the program at the same time.
         """

@@ -2,7 +2,7 @@
 SELECT
     modules.module_id,
     'allocations add up to ' || COALESCE(SUM(allocations.size_bytes), 0)
-        || ' bytes, XLA reports ' || modules.reported_total_bytes AS breach
+    || ' bytes, XLA reports ' || modules.reported_total_bytes AS breach
 FROM modules
 INNER JOIN allocations ON allocations.module_id = modules.module_id
 GROUP BY modules.module_id, modules.reported_total_bytes

@@ -1,7 +1,7 @@
--- Every computation but the one where the program starts is called by some instruction.
+-- An instruction calls every computation except the entry computation.
 SELECT
     computations.module_id,
-    'computation ' || computations.computation || ' is called by nothing' AS breach
+    'computation ' || computations.computation || ' is not called' AS breach
 FROM computations
 LEFT JOIN calls
     ON calls.module_id = computations.module_id AND calls.computation = computations.computation

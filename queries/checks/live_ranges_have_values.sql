@@ -1,6 +1,7 @@
--- Every live range is that of one value, and every value has one that shares its memory.
+-- Every live range has a value, and every value that shares memory has a live range.
 --
--- Thread-local values have none, nor have some constants (`tpu/decode-v5e`, constant.200).
+-- Thread-local values have no live range, and neither do some constants: constant.200 of
+-- `tpu/decode-v5e`.
 SELECT
     live_ranges.module_id,
     'live range without a value: ' || live_ranges.value_id AS breach
@@ -14,7 +15,7 @@ FROM "values"
 INNER JOIN modules ON modules.module_id = "values".module_id
 INNER JOIN allocations
     ON allocations.module_id = "values".module_id
-    AND allocations.allocation_index = "values".allocation_index
+        AND allocations.allocation_index = "values".allocation_index
 LEFT JOIN live_ranges
     ON live_ranges.module_id = "values".module_id AND live_ranges.value_id = "values".value_id
 WHERE NOT allocations.is_thread_local
@@ -25,7 +26,7 @@ UNION ALL
 SELECT
     live_ranges.module_id,
     'value ' || live_ranges.value_id || ' lives from ' || live_ranges.start_time || ' to '
-        || live_ranges.end_time || ' in a schedule of ' || modules.schedule_length
+    || live_ranges.end_time || ' in a schedule of ' || modules.schedule_length
 FROM live_ranges
 INNER JOIN modules ON modules.module_id = live_ranges.module_id
 WHERE live_ranges.start_time > live_ranges.end_time

@@ -1,19 +1,19 @@
--- A value lives from the time of the instruction that defines it.
+-- A value's life starts at the instruction that defines the value.
 --
--- An argument of the program lives from 0, one of a loop from where it is handed over.
+-- An argument of the program lives from 0, and an argument of a loop's body from before the body.
 SELECT
     live_ranges.module_id,
     'value ' || live_ranges.value_id || ' lives from ' || live_ranges.start_time || ', '
-        || instructions.instruction || ' is at ' || instructions.schedule_time AS breach
+    || instructions.instruction || ' is at ' || instructions.schedule_time AS breach
 FROM live_ranges
 INNER JOIN "values"
     ON "values".module_id = live_ranges.module_id AND "values".value_id = live_ranges.value_id
 INNER JOIN instructions
     ON instructions.module_id = "values".module_id
-    AND instructions.instruction_id = "values".instruction_id
+        AND instructions.instruction_id = "values".instruction_id
 LEFT JOIN computations
     ON computations.module_id = instructions.module_id
-    AND computations.computation = instructions.computation
+        AND computations.computation = instructions.computation
 WHERE (instructions.opcode <> 'parameter' AND live_ranges.start_time <> instructions.schedule_time)
     OR (instructions.opcode = 'parameter' AND live_ranges.start_time > instructions.schedule_time)
     OR (instructions.opcode = 'parameter' AND computations.is_entry AND live_ranges.start_time > 0)

@@ -1,4 +1,4 @@
--- Every dump's module and run are there, and every row belongs to a module that is.
+-- Every dump's module and run are stored, and so is the module of every row.
 SELECT dumps.module_id, 'the module of run ' || dumps.run_id || ' is not there' AS breach
 FROM dumps
 LEFT JOIN modules ON modules.module_id = dumps.module_id

@@ -1,4 +1,4 @@
--- Every instruction named anywhere in a dump with HLO text stands in that text.
+-- If a dump has HLO text, the text has every instruction that the dump names.
 SELECT
     instructions.module_id,
     instructions.instruction || ' is not in the HLO text' AS breach

@@ -1,5 +1,7 @@
--- Within a computation the schedule has the HLO text's order, where the text says it is XLA's.
-SELECT module_id, instruction || ' is scheduled before what stands before it' AS breach
+-- If the HLO text is in XLA's schedule, the stored schedule has the same order.
+SELECT
+    module_id,
+    instruction || ' is scheduled before the instruction that precedes it in the HLO text' AS breach
 FROM (
     SELECT
         instructions.module_id,

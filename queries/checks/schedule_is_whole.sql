@@ -1,9 +1,9 @@
--- The schedule has an instruction at each time from 0, as many as the dump says.
+-- The schedule has one instruction at each time from 0 to schedule_length - 1.
 SELECT
     modules.module_id,
     'the schedule has ' || COUNT(DISTINCT instructions.schedule_time) || ' times up to '
-        || COALESCE(MAX(instructions.schedule_time), -1) || ', XLA reports '
-        || modules.schedule_length AS breach
+    || COALESCE(MAX(instructions.schedule_time), -1) || ', XLA reports '
+    || modules.schedule_length AS breach
 FROM modules
 LEFT JOIN instructions ON instructions.module_id = modules.module_id
 WHERE modules.schedule_length IS NOT NULL

@@ -1,12 +1,12 @@
--- A value has its instruction's shape, and the size of all values of that shape.
+-- A value has its instruction's shape, and all values of one shape have one size.
 SELECT
     "values".module_id,
     'value ' || "values".value_id || ' is ' || "values".shape || ', its instruction '
-        || instructions.shape AS breach
+    || instructions.shape AS breach
 FROM "values"
 INNER JOIN instructions
     ON instructions.module_id = "values".module_id
-    AND instructions.instruction_id = "values".instruction_id
+        AND instructions.instruction_id = "values".instruction_id
 WHERE "values".shape_index = '{}' AND "values".shape <> instructions.shape
 UNION ALL
 SELECT

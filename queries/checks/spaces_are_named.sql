@@ -1,4 +1,4 @@
--- A usage report that names memory spaces names those that have allocations, and no others.
+-- A usage report names exactly the memory spaces that have allocations.
 SELECT
     memory_spaces.module_id,
     'memory space ' || memory_spaces.memory_space || CASE
@@ -10,7 +10,7 @@ LEFT JOIN (
     SELECT DISTINCT module_id, memory_space FROM allocations
 ) AS filled
     ON filled.module_id = memory_spaces.module_id
-    AND filled.memory_space = memory_spaces.memory_space
+        AND filled.memory_space = memory_spaces.memory_space
 WHERE memory_spaces.module_id IN (SELECT module_id FROM allocations)
     AND memory_spaces.module_id IN (
         SELECT module_id FROM memory_spaces WHERE space_name IS NOT NULL

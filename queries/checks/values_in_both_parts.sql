@@ -1,6 +1,6 @@
--- Every value of BufferAssignment is in Used values, and the other way round.
+-- BufferAssignment and Used values have the same values.
 --
--- Where a dump has but one of the two, `dumps_are_complete` says so.
+-- If a dump has only one of the two parts, `dumps_are_complete` says so.
 SELECT
     values_.module_id,
     'value ' || values_.value_id || CASE
@@ -10,8 +10,8 @@ SELECT
 FROM "values" AS values_
 LEFT JOIN positions
     ON positions.module_id = values_.module_id
-    AND positions.value_id = values_.value_id
-    AND positions.position_index = 0
+        AND positions.value_id = values_.value_id
+        AND positions.position_index = 0
 WHERE (values_.allocation_index IS NULL OR positions.value_id IS NULL)
     AND values_.module_id IN (SELECT module_id FROM allocations)
     AND values_.module_id IN (SELECT module_id FROM positions)

@@ -2,13 +2,13 @@
 SELECT
     "values".module_id,
     'value ' || "values".value_id || ' is at ' || "values".offset_bytes || ' to '
-        || ("values".offset_bytes + "values".size_bytes) || ' in allocation '
-        || "values".allocation_index || COALESCE(' of ' || allocations.size_bytes || ' bytes', '')
+    || ("values".offset_bytes + "values".size_bytes) || ' in allocation '
+    || "values".allocation_index || COALESCE(' of ' || allocations.size_bytes || ' bytes', '')
         AS breach
 FROM "values"
 LEFT JOIN allocations
     ON allocations.module_id = "values".module_id
-    AND allocations.allocation_index = "values".allocation_index
+        AND allocations.allocation_index = "values".allocation_index
 WHERE "values".allocation_index IS NOT NULL
     AND (
         allocations.allocation_index IS NULL

@@ -1,7 +1,8 @@
--- A value stands first where it is defined, and no other value stands where it does.
+-- A value's first position is where it is defined, and two values never share a position.
 SELECT
     positions.module_id,
-    'value ' || positions.value_id || ' does not stand first where it is defined' AS breach
+    'the first position of value ' || positions.value_id || ' is not where it is defined'
+        AS breach
 FROM positions
 INNER JOIN "values"
     ON "values".module_id = positions.module_id AND "values".value_id = positions.value_id
@@ -14,7 +15,7 @@ UNION ALL
 SELECT
     positions.module_id,
     'values ' || MIN(positions.value_id) || ' and ' || MAX(positions.value_id)
-        || ' stand in one place'
+    || ' share a position'
 FROM positions
 GROUP BY positions.module_id, positions.instruction_id, positions.shape_index
 HAVING COUNT(*) > 1

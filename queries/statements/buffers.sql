@@ -1,5 +1,15 @@
--- The rows of `memhouse buffers MODULE`: module $1, memory space $2, at the time $3 or else the
--- peak, the $4 largest.
+-- The rows of `memhouse buffers MODULE`: module $1, memory space $2, at the time $3 or, if $3
+-- is null, at the peak; the $4 largest.
+WITH there AS (
+    SELECT *
+    FROM _counted_buffers
+    WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_peak
+    UNION ALL
+    SELECT *
+    FROM _counted_buffers
+    WHERE module_id = $1 AND memory_space = $2 AND NOT is_peak AND time = $3
+)
+
 SELECT
     counted_bytes,
     CAST(counted_bytes AS DOUBLE) / NULLIF(SUM(counted_bytes) OVER (), 0) AS share,
@@ -9,9 +19,6 @@ SELECT
     op_name,
     REGEXP_REPLACE(shape, '\{.*', '') AS shape,
     LEAST(padding_bytes, counted_bytes) AS padding_bytes
-FROM _counted_buffers
-WHERE module_id = $1
-    AND memory_space = $2
-    AND CASE WHEN $3 IS NULL THEN is_peak ELSE time = $3 AND NOT is_peak END
+FROM there
 ORDER BY counted_bytes DESC, size_bytes DESC, allocation_index, value_id
 LIMIT $4

@@ -1,16 +1,19 @@
--- What `memhouse check` judges: each series of run $1 in memory space $2, with what its metric
--- $5 is held against: run $3 if it is given, else the run before, or the best so far if $4.
--- A growth that was accepted in this run is the new normal for it; held against an older run or
--- the best, also one that was accepted since. What was ever accepted is within all limits.
+-- The rows that `memhouse check` judges: each series of run $1 in memory space $2 with metric
+-- $5, and what the metric is held against: run $3, or, if $3 is null, the best so far if $4,
+-- else the run before. An accepted growth is the baseline for the run it was accepted in.
+-- Against an older run or the best, a growth that was accepted since then is the baseline too.
+-- The largest value that was ever accepted is within all limits.
 WITH judged AS (
-    SELECT * FROM trends WHERE run_id = $1 AND memory_space = $2 AND metric = $5
+    SELECT *
+    FROM trends
+    WHERE run_id = $1 AND memory_space = $2 AND metric = $5
 ),
 
 baseline AS (
     SELECT
         trends.series_id,
         trends.module_id,
-        trends.value_bytes AS bytes,
+        trends.value_bytes,
         dumps.compiler,
         dumps.flags_id,
         modules.entry_signature
@@ -41,9 +44,8 @@ accepted AS (
 held AS (
     SELECT
         judged.*,
-        judged.value_bytes AS now_bytes,
         CASE
-            WHEN $3 IS NOT NULL THEN baseline.bytes
+            WHEN $3 IS NOT NULL THEN baseline.value_bytes
             WHEN $4 THEN judged.best_bytes
             ELSE judged.previous_bytes
         END AS baseline_bytes,
@@ -51,16 +53,22 @@ held AS (
         accepted.ever_bytes,
         accepted.reason,
         dumps.device_memory_bytes,
-        CASE WHEN $3 IS NULL THEN content_changed ELSE judged.module_id <> baseline.module_id END
-            AS other_content,
         CASE
-            WHEN $3 IS NULL THEN signature_changed
+            WHEN $3 IS NULL THEN judged.content_changed
+            ELSE judged.module_id <> baseline.module_id
+        END AS other_content,
+        CASE
+            WHEN $3 IS NULL THEN judged.signature_changed
             ELSE modules.entry_signature <> baseline.entry_signature
         END AS other_signature,
-        CASE WHEN $3 IS NULL THEN compiler_changed ELSE dumps.compiler <> baseline.compiler END
-            AS other_compiler,
-        CASE WHEN $3 IS NULL THEN flags_changed ELSE dumps.flags_id <> baseline.flags_id END
-            AS other_flags
+        CASE
+            WHEN $3 IS NULL THEN judged.compiler_changed
+            ELSE dumps.compiler <> baseline.compiler
+        END AS other_compiler,
+        CASE
+            WHEN $3 IS NULL THEN judged.flags_changed
+            ELSE dumps.flags_id <> baseline.flags_id
+        END AS other_flags
     FROM judged
     INNER JOIN dumps ON dumps.dump_id = judged.dump_id
     LEFT JOIN modules ON modules.module_id = judged.module_id
@@ -69,16 +77,16 @@ held AS (
 )
 
 SELECT
+    series_id,
     workload,
     module_name,
     platform,
     occurrence,
-    series_id,
     memory_space,
     dump_id,
     status,
     oom,
-    now_bytes,
+    value_bytes AS now_bytes,
     CASE WHEN accepted_bytes > baseline_bytes THEN accepted_bytes ELSE baseline_bytes END
         AS baseline_bytes,
     CASE WHEN accepted_bytes > baseline_bytes THEN reason END AS accepted_reason,
@@ -91,4 +99,4 @@ SELECT
     other_flags AS flags_changed,
     other_content AS content_changed
 FROM held
-ORDER BY workload, module_name, platform, series_number
+ORDER BY workload, module_name, platform, occurrence

@@ -2,8 +2,8 @@
 --
 -- Instruction numbers drift from one compilation to the next, so buffers are matched by what
 -- they are: first by everything but their numbers, then by everything but their dimensions.
--- What has no op_name is told by its instruction's name without the number. Every buffer of
--- both peaks is in exactly one row, so change_bytes add up to the change of the peak.
+-- A buffer without op_name is known by its instruction's name without the number. Every buffer
+-- of both peaks is in exactly one row, so change_bytes add up to the change of the peak.
 WITH buffers AS (
     SELECT
         module_id = $2 AS is_b,
@@ -36,12 +36,12 @@ same AS (
     FROM numbered AS a
     INNER JOIN numbered AS b
         ON NOT a.is_b AND b.is_b
-        AND b.category = a.category
-        AND b.opcode = a.opcode
-        AND b.identity = a.identity
-        AND b.source = a.source
-        AND b.shape = a.shape
-        AND b.nth = a.nth
+            AND b.category = a.category
+            AND b.opcode = a.opcode
+            AND b.identity = a.identity
+            AND b.source = a.source
+            AND b.shape = a.shape
+            AND b.nth = a.nth
 ),
 
 rest AS (
@@ -52,9 +52,9 @@ rest AS (
         ) AS nth_of_rest
     FROM buffers
     WHERE CASE
-        WHEN is_b THEN rank NOT IN (SELECT b_rank FROM same)
-        ELSE rank NOT IN (SELECT a_rank FROM same)
-    END
+            WHEN is_b THEN rank NOT IN (SELECT b_rank FROM same)
+            ELSE rank NOT IN (SELECT a_rank FROM same)
+        END
 ),
 
 resized AS (
@@ -62,11 +62,11 @@ resized AS (
     FROM rest AS a
     INNER JOIN rest AS b
         ON NOT a.is_b AND b.is_b
-        AND b.category = a.category
-        AND b.opcode = a.opcode
-        AND b.identity = a.identity
-        AND b.source = a.source
-        AND b.nth_of_rest = a.nth_of_rest
+            AND b.category = a.category
+            AND b.opcode = a.opcode
+            AND b.identity = a.identity
+            AND b.source = a.source
+            AND b.nth_of_rest = a.nth_of_rest
 ),
 
 pairs AS (
@@ -85,29 +85,34 @@ pairs AS (
         AND rank NOT IN (SELECT b_rank FROM resized)
 ),
 
--- What is elsewhere in time: a buffer that comes to the peak may only have changed its life.
+-- Buffers at any time: a buffer that is new at the peak may only have changed its life.
 anywhere AS (
     SELECT DISTINCT
         _buffers.module_id = $2 AS is_b,
         _buffers.category,
-        _buffers.opcode,
-        COALESCE(_buffers.op_name, '') AS op_name,
+        instructions.opcode,
+        COALESCE(instructions.op_name, '') AS op_name,
         REGEXP_REPLACE(_buffers.shape, '\{.*', '') AS shape
     FROM _buffers
+    INNER JOIN instructions
+        ON instructions.module_id = _buffers.module_id
+            AND instructions.instruction_id = _buffers.instruction_id
     WHERE _buffers.module_id IN ($1, $2) AND _buffers.memory_space = $3
 )
 
 SELECT
     COALESCE(b.counted_bytes, 0) - COALESCE(a.counted_bytes, 0) AS change_bytes,
     CASE
-        WHEN a.rank IS NOT NULL AND b.rank IS NOT NULL THEN
-            CASE
-                WHEN b.counted_bytes > a.counted_bytes THEN 'grew'
-                WHEN b.counted_bytes < a.counted_bytes THEN 'shrank'
-                ELSE 'same'
-            END
-        WHEN a.rank IS NULL THEN
-            CASE WHEN elsewhere.is_b IS NULL THEN 'came' ELSE 'now at the peak' END
+        WHEN a.rank IS NOT NULL AND b.rank IS NOT NULL
+            THEN
+                CASE
+                    WHEN b.counted_bytes > a.counted_bytes THEN 'grew'
+                    WHEN b.counted_bytes < a.counted_bytes THEN 'shrank'
+                    ELSE 'same'
+                END
+        WHEN a.rank IS NULL
+            THEN
+                CASE WHEN elsewhere.is_b IS NULL THEN 'came' ELSE 'now at the peak' END
         ELSE CASE WHEN elsewhere.is_b IS NULL THEN 'went' ELSE 'not at the peak now' END
     END AS what,
     a.counted_bytes AS a_bytes,
@@ -130,10 +135,10 @@ LEFT JOIN buffers AS a ON NOT a.is_b AND a.rank = pairs.a_rank
 LEFT JOIN buffers AS b ON b.is_b AND b.rank = pairs.b_rank
 LEFT JOIN anywhere AS elsewhere
     ON elsewhere.is_b = (b.rank IS NULL)
-    AND (a.rank IS NULL OR b.rank IS NULL)
-    AND elsewhere.category = COALESCE(b.category, a.category)
-    AND elsewhere.opcode = COALESCE(b.opcode, a.opcode)
-    AND elsewhere.op_name = COALESCE(b.op_name, a.op_name)
-    AND elsewhere.shape = COALESCE(b.shape, a.shape)
+        AND (a.rank IS NULL OR b.rank IS NULL)
+        AND elsewhere.category = COALESCE(b.category, a.category)
+        AND elsewhere.opcode = COALESCE(b.opcode, a.opcode)
+        AND elsewhere.op_name = COALESCE(b.op_name, a.op_name)
+        AND elsewhere.shape = COALESCE(b.shape, a.shape)
 WHERE COALESCE(b.counted_bytes, 0) <> COALESCE(a.counted_bytes, 0)
 ORDER BY ABS(COALESCE(b.counted_bytes, 0) - COALESCE(a.counted_bytes, 0)) DESC, value

@@ -1,12 +1,14 @@
--- Modules that a user may mean by $1: an id, a name, or part of one; of run $2 if it is given.
--- A row per series, with its latest dump; `exactness` is 2 where $1 is a whole name.
+-- Modules that a user may mean by $1: an id, a name, or part of one; of run $2 if it is not
+-- null. A row per series, with its latest dump. exactness is 3 for an id, 2 for a whole name.
 WITH named AS (
     SELECT
         dumps.*,
         runs.run_at,
+        history.series_id,
         dumps.workload || '/' || dumps.module_name AS name
     FROM dumps
     INNER JOIN runs ON runs.run_id = dumps.run_id
+    INNER JOIN history ON history.dump_id = dumps.dump_id
     WHERE dumps.module_id IS NOT NULL AND dumps.run_id = COALESCE($2, dumps.run_id)
 ),
 
@@ -18,10 +20,7 @@ fitting AS (
             WHEN $1 IN (name, workload, module_name, run_id || '/' || name) THEN 2
             ELSE 1
         END AS exactness,
-        ROW_NUMBER() OVER (
-            PARTITION BY workload, module_name, platform, occurrence
-            ORDER BY run_at DESC, run_id DESC
-        ) AS age
+        ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY run_at DESC, run_id DESC) AS age
     FROM named
     WHERE CONTAINS(run_id || '/' || name, $1) OR CAST(module_id AS VARCHAR) = $1
 )

@@ -1,5 +1,5 @@
--- The rows of `memhouse fragmentation`: of a run $1 and a workload $2 where they are given;
--- without a run the latest of each series.
+-- The rows of `memhouse fragmentation`: of run $1 and workload $2, where they are not null.
+-- Without a run, the latest of each series.
 WITH ranked AS (
     SELECT
         dumps.run_id,
@@ -8,16 +8,17 @@ WITH ranked AS (
         fragmentation.*,
         ROW_NUMBER() OVER (
             PARTITION BY
-                dumps.workload, dumps.module_name, dumps.platform, dumps.occurrence,
-                fragmentation.memory_space, fragmentation.allocation_index
+                history.series_id, fragmentation.memory_space, fragmentation.allocation_index
             ORDER BY runs.run_at DESC, runs.run_id DESC
         ) AS age
     FROM fragmentation
     INNER JOIN dumps ON dumps.module_id = fragmentation.module_id
     INNER JOIN runs ON runs.run_id = dumps.run_id
+    INNER JOIN history ON history.dump_id = dumps.dump_id
     WHERE dumps.run_id = COALESCE($1, dumps.run_id)
         AND dumps.workload = COALESCE($2, dumps.workload)
 )
+
 SELECT
     workload,
     module_name AS module,

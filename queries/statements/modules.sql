@@ -1,4 +1,4 @@
--- The rows of `memhouse modules`: a run $1 and a workload $2 choose, where they are given.
+-- The rows of `memhouse modules`: of run $1 and workload $2, where they are not null.
 SELECT
     dumps.run_id AS run,
     dumps.workload,

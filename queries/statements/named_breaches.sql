@@ -1,4 +1,4 @@
--- The breaches that a check finds, with their module named by one of its dumps.
+-- The breaches that a check finds: the module's name in one of its dumps, and the breach.
 WITH breaches AS (
 {check}
 )

@@ -1,4 +1,4 @@
--- The rows of `memhouse owners MODULE`: module $1, memory space $2, by Python line.
+-- The rows of `memhouse owners MODULE`: module $1, memory space $2, the $3 largest lines.
 SELECT
     counted_bytes,
     share,

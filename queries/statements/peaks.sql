@@ -1,15 +1,18 @@
--- The rows of `memhouse peaks`: of a run and a workload where they are given; without a run
--- the latest of each series.
+-- The rows of `memhouse peaks`: of run $1 and workload $2, where they are not null. Without a
+-- run, the latest of each series.
 WITH ranked AS (
     SELECT
-        *,
+        peaks.*,
         ROW_NUMBER() OVER (
-            PARTITION BY workload, module_name, platform, memory_space, occurrence
-            ORDER BY run_at DESC, run_id DESC
+            PARTITION BY history.series_id, peaks.memory_space
+            ORDER BY peaks.run_at DESC, peaks.run_id DESC
         ) AS age
     FROM peaks
-    WHERE run_id = COALESCE($1, run_id) AND workload = COALESCE($2, workload)
+    INNER JOIN history ON history.dump_id = peaks.dump_id
+    WHERE peaks.run_id = COALESCE($1, peaks.run_id)
+        AND peaks.workload = COALESCE($2, peaks.workload)
 )
+
 SELECT
     workload,
     module_name AS module,
@@ -23,5 +26,5 @@ SELECT
     peak_instruction,
     memory_space
 FROM ranked
-WHERE age = 1 OR $1 IS NOT NULL
+WHERE age = 1
 ORDER BY memory_space, peak_bytes DESC NULLS LAST, run_at, workload, module_name

@@ -1,5 +1,5 @@
--- The rows of `memhouse trends`: of workload $1, since $2, in memory space $3 and of metric $4
--- where they are given.
+-- The rows of `memhouse trends`: of workload $1, since the time $2, in memory space $3, of
+-- metric $4; a null means all.
 SELECT *
 FROM trends
 WHERE workload = COALESCE($1, workload)

@@ -8,7 +8,7 @@
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
 -- time: the time, a position in the schedule
--- is_peak: the time is the memory space's peak_time; such rows also stand with FALSE
+-- is_peak: the time is the memory space's peak_time; the same time also has rows with FALSE
 -- peak_bytes: the memory space's peak
 -- counted_bytes: the part of the buffer's extent that no row before it in address order covers
 -- allocation_index: the allocation, see `allocations`
@@ -39,48 +39,61 @@ WITH times AS (
         module_memory.peak_bytes
     FROM module_memory
     INNER JOIN instructions ON instructions.module_id = module_memory.module_id
+),
+
+counted AS (
+    SELECT
+        there.*,
+        times.time,
+        times.is_peak,
+        times.peak_bytes,
+        GREATEST(
+            there.offset_bytes + there.size_bytes - GREATEST(
+                there.offset_bytes,
+                COALESCE(
+                    MAX(there.offset_bytes + there.size_bytes) OVER (
+                        PARTITION BY
+                            there.module_id, there.allocation_index, times.time, times.is_peak
+                        ORDER BY there.offset_bytes, there.size_bytes DESC, there.value_id
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                    ),
+                    0
+                )
+            ),
+            0
+        ) AS counted_bytes
+    FROM _buffers AS there
+    INNER JOIN times
+        ON times.module_id = there.module_id
+            AND times.memory_space = there.memory_space
+            AND times.time >= there.start_time
+            AND times.time <= there.end_time
 )
 
 SELECT
-    there.module_id,
-    there.memory_space,
-    times.time,
-    times.is_peak,
-    times.peak_bytes,
-    GREATEST(
-        there.offset_bytes + there.size_bytes - GREATEST(
-            there.offset_bytes,
-            COALESCE(
-                MAX(there.offset_bytes + there.size_bytes) OVER (
-                    PARTITION BY
-                        there.module_id, there.allocation_index, times.time, times.is_peak
-                    ORDER BY there.offset_bytes, there.size_bytes DESC, there.value_id
-                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-                ),
-                0
-            )
-        ),
-        0
-    ) AS counted_bytes,
-    there.allocation_index,
-    there.category,
-    there.size_bytes,
-    there.padding_bytes,
-    there.offset_bytes,
-    there.start_time,
-    there.end_time,
-    there.value_id,
-    there.shape_index,
-    there.shape,
-    there.instruction,
-    there.opcode,
-    there.op_name,
-    there.source_file,
-    there.source_line,
-    there.stack_frame_id
-FROM _buffers AS there
-INNER JOIN times
-    ON times.module_id = there.module_id
-    AND times.memory_space = there.memory_space
-    AND times.time >= there.start_time
-    AND times.time <= there.end_time
+    counted.module_id,
+    counted.memory_space,
+    counted.time,
+    counted.is_peak,
+    counted.peak_bytes,
+    counted.counted_bytes,
+    counted.allocation_index,
+    counted.category,
+    counted.size_bytes,
+    counted.padding_bytes,
+    counted.offset_bytes,
+    counted.start_time,
+    counted.end_time,
+    counted.value_id,
+    counted.shape_index,
+    counted.shape,
+    instructions.instruction,
+    instructions.opcode,
+    instructions.op_name,
+    instructions.source_file,
+    instructions.source_line,
+    instructions.stack_frame_id
+FROM counted
+LEFT JOIN instructions
+    ON instructions.module_id = counted.module_id
+        AND instructions.instruction_id = counted.instruction_id

@@ -1,7 +1,7 @@
 -- What packing wastes: how much of each temp allocation is never occupied at once.
 --
--- A row per temp allocation. XLA gives a temp allocation its size because values must not
--- overlap; what even the fullest moment leaves free is lost to fragmentation.
+-- A row per temp allocation. Values that are live together must not overlap, so packing them
+-- leaves gaps. The part of the allocation that is free even at its fullest time is wasted.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
@@ -21,7 +21,7 @@ SELECT
     allocations.peak_bytes AS most_occupied_bytes,
     allocations.size_bytes - allocations.peak_bytes AS wasted_bytes,
     CAST(allocations.size_bytes - allocations.peak_bytes AS DOUBLE)
-        / NULLIF(allocations.size_bytes, 0) AS wasted,
+    / NULLIF(allocations.size_bytes, 0) AS wasted,
     allocations.peak_time,
     instructions.instruction,
     held.values_in_it
@@ -32,8 +32,8 @@ INNER JOIN (
     GROUP BY module_id, allocation_index
 ) AS held
     ON held.module_id = allocations.module_id
-    AND held.allocation_index = allocations.allocation_index
+        AND held.allocation_index = allocations.allocation_index
 LEFT JOIN instructions
     ON instructions.module_id = allocations.module_id
-    AND instructions.schedule_time = allocations.peak_time
+        AND instructions.schedule_time = allocations.peak_time
 WHERE allocations.is_temp AND allocations.peak_bytes IS NOT NULL

@@ -34,12 +34,12 @@ WITH used AS (
     FROM uses
     INNER JOIN instructions
         ON instructions.module_id = uses.module_id
-        AND instructions.instruction_id = uses.instruction_id
+            AND instructions.instruction_id = uses.instruction_id
     INNER JOIN live_ranges
         ON live_ranges.module_id = uses.module_id
-        AND live_ranges.value_id = uses.value_id
-        AND live_ranges.start_time <= instructions.schedule_time
-        AND live_ranges.end_time >= instructions.schedule_time
+            AND live_ranges.value_id = uses.value_id
+            AND live_ranges.start_time <= instructions.schedule_time
+            AND live_ranges.end_time >= instructions.schedule_time
 ),
 
 idle AS (
@@ -63,10 +63,10 @@ lives AS (
     FROM _values
     INNER JOIN allocations
         ON allocations.module_id = _values.module_id
-        AND allocations.allocation_index = _values.allocation_index
+            AND allocations.allocation_index = _values.allocation_index
     LEFT JOIN idle
         ON idle.module_id = _values.module_id
-        AND idle.value_id = _values.value_id
+            AND idle.value_id = _values.value_id
     WHERE allocations.is_temp AND _values.start_time IS NOT NULL
 )
 
@@ -93,4 +93,4 @@ SELECT
 FROM lives
 LEFT JOIN module_memory
     ON module_memory.module_id = lives.module_id
-    AND module_memory.memory_space = lives.memory_space
+        AND module_memory.memory_space = lives.memory_space

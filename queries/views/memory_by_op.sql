@@ -1,6 +1,6 @@
 -- Which kinds of operation own the peak.
 --
--- A row per module, memory space and opcode; they add up to the peak.
+-- A row per module, memory space and opcode; the rows add up to the peak.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space

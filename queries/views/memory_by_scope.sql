@@ -1,13 +1,13 @@
 -- Which scopes of the program own the peak, at any depth.
 --
--- An op_name is a path: `jit(train_step)/transpose(jvp())/while/body/dot_general`. A row per
--- module, memory space, pass and prefix of such paths: a scope's row counts all that is under
--- it, so sum only rows of one depth. Wrappers (`jit(…)`, `jvp(…)`, `transpose(…)`,
+-- A row per module, memory space, pass and prefix of op_names. An op_name is a path:
+-- `jit(train_step)/transpose(jvp())/while/body/dot_general`. A scope's row counts everything
+-- under the scope, so sum only rows of one depth. Wrappers (`jit(…)`, `jvp(…)`, `transpose(…)`,
 -- `checkpoint`, `while`, `body` and the like) are steps of the path like any other.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
--- depth: how many steps the prefix has; 0 is all there is
+-- depth: how many steps the prefix has; 0 for everything
 -- scope: the prefix; empty at depth 0
 -- step: its last step
 -- is_wrapper: the step is a transformation or control flow, not a layer or an operation

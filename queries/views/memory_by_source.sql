@@ -1,7 +1,7 @@
 -- Which lines of Python own the peak.
 --
--- A row per module, memory space, file and line; they add up to the peak. Arguments, and copies
--- that XLA makes by itself, have no line: there is a row for each category of these.
+-- A row per module, memory space, file and line; the rows add up to the peak. Arguments, and
+-- copies that XLA makes by itself, have no line: each category of these has a row.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space

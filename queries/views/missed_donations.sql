@@ -14,30 +14,21 @@
 -- output_allocation_index: the allocation that would not be needed
 WITH numbered AS (
     SELECT
-        allocations.module_id,
-        allocations.memory_space,
-        allocations.allocation_index,
-        allocations.size_bytes,
-        allocations.is_parameter,
-        allocations.parameter_number,
-        allocations.parameter_shape_index,
-        stands.shape,
-        stands.instruction,
-        stands.op_name,
+        module_id,
+        memory_space,
+        allocation_index,
+        size_bytes,
+        is_parameter,
+        parameter_number,
+        parameter_shape_index,
+        shape,
+        instruction_id,
         ROW_NUMBER() OVER (
-            PARTITION BY
-                allocations.module_id, allocations.memory_space, stands.shape,
-                allocations.is_parameter
-            ORDER BY allocations.parameter_number, allocations.allocation_index
+            PARTITION BY module_id, memory_space, shape, is_parameter
+            ORDER BY parameter_number, allocation_index
         ) AS nth
-    FROM allocations
-    INNER JOIN _standing
-        ON _standing.module_id = allocations.module_id
-        AND _standing.allocation_index = allocations.allocation_index
-    INNER JOIN _values AS stands
-        ON stands.module_id = _standing.module_id
-        AND stands.value_id = _standing.array_value_id
-    WHERE allocations.is_parameter <> allocations.maybe_live_out
+    FROM _standing
+    WHERE choice = 'array' AND is_parameter <> maybe_live_out
 )
 
 SELECT
@@ -45,15 +36,21 @@ SELECT
     arguments.memory_space,
     arguments.parameter_number,
     arguments.parameter_shape_index,
-    arguments.op_name AS argument_name,
+    parameters.op_name AS argument_name,
     arguments.shape,
     arguments.size_bytes,
-    outputs.instruction AS output_instruction,
+    instructions.instruction AS output_instruction,
     outputs.allocation_index AS output_allocation_index
 FROM numbered AS arguments
 INNER JOIN numbered AS outputs
     ON outputs.module_id = arguments.module_id
-    AND outputs.memory_space = arguments.memory_space
-    AND outputs.shape = arguments.shape
-    AND outputs.nth = arguments.nth
+        AND outputs.memory_space = arguments.memory_space
+        AND outputs.shape = arguments.shape
+        AND outputs.nth = arguments.nth
+INNER JOIN instructions
+    ON instructions.module_id = outputs.module_id
+        AND instructions.instruction_id = outputs.instruction_id
+INNER JOIN instructions AS parameters
+    ON parameters.module_id = arguments.module_id
+        AND parameters.instruction_id = arguments.instruction_id
 WHERE arguments.is_parameter AND NOT outputs.is_parameter

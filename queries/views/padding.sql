@@ -9,7 +9,7 @@
 -- instruction: the instruction that defines it
 -- shape_index: which part of its shape, `{}` for all of it
 -- opcode: its opcode
--- shape: its shape with layout: the tiles stand after T
+-- shape: its shape with layout: the tiles follow T
 -- size_bytes: what it takes
 -- logical_bytes: elements x element size
 -- padding_bytes: size_bytes - logical_bytes
@@ -38,5 +38,5 @@ SELECT
 FROM _values
 LEFT JOIN module_memory
     ON module_memory.module_id = _values.module_id
-    AND module_memory.memory_space = _values.memory_space
+        AND module_memory.memory_space = _values.memory_space
 WHERE _values.size_bytes > _values.logical_bytes

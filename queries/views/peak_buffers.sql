@@ -1,8 +1,8 @@
 -- What fills a memory space at its peak, buffer by buffer.
 --
--- A row per allocation that is occupied throughout, shown by its largest value, and a row per
--- value that is live in a temp allocation at the peak. counted_bytes add up to the peak: the
--- bytes that aliased values share count for the first value in address order.
+-- A row per allocation that is occupied throughout, shown by the value that stands for it, and
+-- a row per value that is live in a temp allocation at the peak. counted_bytes add up to the
+-- peak: the bytes that aliased values share count for the first value in address order.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space

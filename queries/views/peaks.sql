@@ -1,13 +1,13 @@
 -- What each dumped module needs in each memory space, and when it needs most.
 --
--- A row per dump and memory space. Start here: the largest peak_bytes in memory space 0 is
--- what must fit into HBM.
+-- A row per dump and memory space. Start here: the largest peak_bytes in memory space 0 must
+-- fit into HBM.
 --
 -- run_id: the run, usually a night
 -- run_at: when the run's programs were compiled (UTC)
 -- workload: the dump's folder within the run
 -- module_name: the HLO module's name
--- occurrence: 1 for the first module of that name in run and workload
+-- occurrence: 1 for the first module of its name and platform in run and workload
 -- platform: cpu, gpu or tpu
 -- memory_space: XLA's number of the space; 0 is the device's main memory
 -- space_name: the space's name, null if the dump names none
@@ -62,7 +62,7 @@ INNER JOIN modules ON modules.module_id = dumps.module_id
 INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
 LEFT JOIN memory_spaces
     ON memory_spaces.module_id = module_memory.module_id
-    AND memory_spaces.memory_space = module_memory.memory_space
+        AND memory_spaces.memory_space = module_memory.memory_space
 LEFT JOIN instructions
     ON instructions.module_id = module_memory.module_id
-    AND instructions.instruction_id = module_memory.peak_instruction_id
+        AND instructions.instruction_id = module_memory.peak_instruction_id

@@ -19,6 +19,7 @@ WITH first_seen AS (
     INNER JOIN runs ON runs.run_id = dumps.run_id
     GROUP BY dumps.module_id
 )
+
 SELECT
     runs.run_id,
     runs.run_at,
@@ -37,5 +38,5 @@ LEFT JOIN dumps ON dumps.run_id = runs.run_id
 LEFT JOIN first_seen ON first_seen.module_id = dumps.module_id
 LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id
-    AND module_memory.memory_space = 0
+        AND module_memory.memory_space = 0
 GROUP BY runs.run_id, runs.run_at, runs.ingested_at, runs.source

@@ -1,6 +1,6 @@
 -- How full a memory space is over a module's schedule.
 --
--- A row per stretch of the schedule in which nothing changes.
+-- A row per memory space and stretch of the schedule in which the space's bytes do not change.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
@@ -31,4 +31,4 @@ FROM (
 INNER JOIN modules ON modules.module_id = steps.module_id
 LEFT JOIN instructions
     ON instructions.module_id = steps.module_id
-    AND instructions.schedule_time = steps.start_time
+        AND instructions.schedule_time = steps.start_time

@@ -134,13 +134,13 @@ FROM compared
 CROSS JOIN _metric_names
 LEFT JOIN metrics
     ON metrics.module_id = compared.module_id
-    AND metrics.metric = _metric_names.metric
+        AND metrics.metric = _metric_names.metric
 LEFT JOIN metrics AS previous
     ON previous.module_id = compared.previous_module_id
-    AND previous.memory_space = metrics.memory_space
-    AND previous.metric = _metric_names.metric
+        AND previous.memory_space = metrics.memory_space
+        AND previous.metric = _metric_names.metric
 LEFT JOIN levels
     ON levels.series_id = compared.series_id
-    AND levels.level_index = compared.level_index
-    AND levels.memory_space = metrics.memory_space
-    AND levels.metric = _metric_names.metric
+        AND levels.level_index = compared.level_index
+        AND levels.memory_space = metrics.memory_space
+        AND levels.metric = _metric_names.metric

@@ -1,1 +1,1 @@
-"""Where the tables are kept."""
+"""The stores: where the tables are kept."""

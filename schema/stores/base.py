@@ -1,7 +1,7 @@
-"""What every store does: keep the tables, add to them and delete from them whole batches.
+"""The Store protocol: a store keeps the tables, and adds and deletes whole batches of rows.
 
-A store is the one place that knows where the rows lie. Ingest writes through it, queries
-read through it, and the two know no more of it than this page.
+Only a store knows where the rows are. Ingest writes through a store and queries read through
+a store; both use only what this module declares.
 """
 
 import os
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 @dataclass(frozen=True)
 class Known:
-    """What a store has when the ingest of a run begins.
+    """What a store holds when the ingest of a run begins.
 
-    run: the run's row, None if the run is new; labels: its labels; dumps: the rows of the
-    run's dumps, by dump_id; modules: the ids of all modules; complete: of these, the modules
+    run: the run's row, None if the run is new; labels: the run's labels; dumps: the rows of
+    the run's dumps, by dump_id; modules: the ids of all modules; complete: the ids of modules
     of dumps that were read whole; flag_sets: the ids of all sets of compiler flags.
     """
 
@@ -34,8 +34,8 @@ class Known:
 class Batch:
     """Rows to add, by table, and the rows that they replace.
 
-    The ids in `modules`, `dumps` and `runs` name what is deleted first: every row of these
-    modules, these dumps with their files, these runs with their labels.
+    The store first deletes the rows that `modules`, `dumps` and `runs` name: every row of
+    these modules, these dumps with their files, these runs with their labels.
     """
 
     tables: Mapping[str, pa.Table]
@@ -46,7 +46,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Deleted:
-    """How many runs, dumps and modules a deletion took."""
+    """How many runs, dumps and modules were deleted."""
 
     runs: int = 0
     dumps: int = 0
@@ -55,43 +55,43 @@ class Deleted:
 
 
 class Store(Protocol):
-    """The tables of a warehouse, wherever they lie.
+    """The tables of a warehouse, wherever they are.
 
-    Every method that changes rows is atomic, and leaves `history` true. All raise
-    memhouse.schema.errors.WarehouseError for what is wrong with the store.
+    Every method that changes rows is atomic and keeps `history` correct. All methods raise
+    memhouse.schema.errors.WarehouseError if the store cannot be read or written.
     """
 
     @property
     def name(self) -> str:
-        """What messages call the store."""
+        """The store's name in messages."""
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was stored when the store was named: reading need not wait for it."""
+        """Whether the store was empty when it was named: reading dumps need not wait for it."""
 
     def known(self, run_id: str) -> Known:
-        """What the store has of this run, and which modules and flag sets."""
+        """What the store holds of this run, and the ids of all modules and flag sets."""
 
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
-        """Delete these runs, and the modules and flag sets that no other run points to."""
+        """Delete these runs, and the modules and flag sets that no other run refers to."""
 
     def runs_before(self, time: datetime) -> list[str]:
         """The runs that were compiled before a time."""
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        """The rows of a query; `$1` and so on in it are the parameters.
+        """The rows of a query; `$1`, `$2` and so on stand for the parameters.
 
-        Raises memhouse.schema.errors.QueryError for what is wrong with the query.
+        Raises memhouse.schema.errors.QueryError if the query is wrong.
         """
 
     def worked_out_history(self) -> pa.Table:
         """What the rows of `history` must be."""
 
     def owns(self, file_status: os.stat_result) -> bool:
-        """Whether a file, by its status, is a part of the store, and not a dump to ingest."""
+        """Whether the file with this status is part of the store, not a dump to ingest."""
 
     def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""

@@ -1,4 +1,4 @@
-"""The tables in a DuckDB file, the store that memhouse uses unless told otherwise."""
+"""The tables in a DuckDB file: the default store."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "Du
 
 
 class DuckDBStore:
-    """The tables in a DuckDB file; see `base.Store` for what each method promises.
+    """The tables in a DuckDB file; `base.Store` says what each method promises.
 
     `connect` is called when the connection is first needed.
     """
@@ -58,9 +58,9 @@ class DuckDBStore:
     # -- Reading ---------------------------------------------------------------------------
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        """The rows of a query; `$1` and so on in it are the parameters.
+        """The rows of a query; `$1`, `$2` and so on stand for the parameters.
 
-        A statement that has no rows, such as SET, gives an empty table. Raises QueryError.
+        A statement without rows, such as SET, returns an empty table. Raises QueryError.
         """
         duck = self.connection
 
@@ -68,7 +68,7 @@ class DuckDBStore:
             relation = duck.sql(query, params=list(parameters))
             return pa.table({}) if relation is None else relation.to_arrow_table()
 
-        # DuckDB does not hear Ctrl-C while it fetches: another thread must wait for that.
+        # DuckDB ignores Ctrl-C while it fetches, so another thread fetches and this one waits.
         with ThreadPoolExecutor(1) as thread:
             found = thread.submit(run)
             try:
@@ -80,7 +80,7 @@ class DuckDBStore:
                 raise QueryError(duckdb_says(error)) from error
 
     def known(self, run_id: str) -> Known:
-        """What the store has of this run, and which modules and flag sets."""
+        """What the store holds of this run, and the ids of all modules and flag sets."""
         run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
         labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
         dumps = self._dicts("SELECT * FROM dumps WHERE run_id = $1", run_id)
@@ -103,7 +103,7 @@ class DuckDBStore:
         return history.worked_out(self.connection)
 
     def owns(self, file_status: os.stat_result) -> bool:
-        """Whether a file, by its status, is the warehouse: to read it would drop its lock."""
+        """Whether the file with this status is the warehouse: reading it would drop its lock."""
         try:
             return os.path.samestat(file_status, os.stat(self.name))  # noqa: PTH116
         except OSError:  # A database in memory.
@@ -124,7 +124,7 @@ class DuckDBStore:
         self._forget_blocks()
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
-        """Delete these runs, and the modules and flag sets that no other run points to."""
+        """Delete these runs, and the modules and flag sets that no other run refers to."""
         with self._transaction():
             names = list(run_ids)
             there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]
@@ -160,7 +160,7 @@ class DuckDBStore:
             self.connection.execute(script)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if "connection" in vars(self):
             self.connection.close()
 
@@ -173,7 +173,7 @@ class DuckDBStore:
             yield
             self.connection.commit()
         except BaseException as error:
-            # A commit that fails has ended the transaction already.
+            # A failed commit has already ended the transaction.
             with suppress(duckdb.Error):
                 self.connection.rollback()
             if isinstance(error, duckdb.Error):
@@ -188,7 +188,7 @@ class DuckDBStore:
         only: Sequence[str] = (),
         but: Sequence[str] = (),
     ) -> None:
-        """Delete the rows of these ids from every table that has the key."""
+        """Delete the rows with these ids from every table that has the key."""
         if not ids:
             return
         for name in only or self._tables_with(key):
@@ -218,9 +218,9 @@ class DuckDBStore:
                 self.connection.unregister("incoming")
 
     def _changed_runs(self, tables: Mapping[str, pa.Table]) -> Sequence[str | None]:
-        """The runs whose groups have other chains now; None stands for all groups.
+        """The runs whose groups have new chains; None stands for all groups.
 
-        A run that is not the latest changes what follows it in every group.
+        A run that is not the latest also changes the chains of the runs after it.
         """
         changed = [
             run
@@ -236,7 +236,7 @@ class DuckDBStore:
         return sorted(set(changed)) if set(changed) == set(latest[0]) else (None,)
 
     def _refresh_history(self, run_id: str | None) -> None:
-        """Work out the chains anew: of the groups with a dump in a run, or all."""
+        """Recompute the chains of the groups with a dump in a run, or of all groups."""
         links = history.worked_out(self.connection, run_id)
         if run_id is None:
             self.connection.execute("DELETE FROM history")
@@ -253,21 +253,21 @@ class DuckDBStore:
         return frozenset(column.drop_null().to_pylist())
 
     def _forget_blocks(self) -> None:
-        """Give back the memory of the blocks that were read and written.
+        """Free the memory of the blocks that were read and written.
 
-        DuckDB keeps them until they take most of the machine's memory, and then the next
-        reader's dump has no room.
+        DuckDB keeps these blocks until they take most of the machine's memory. The readers
+        of dumps need this memory.
         """
         if duckdb_file.database_path(self.name) is None:
             return
         setting = "SELECT current_setting('memory_limit')"
         ((limit,),) = self.connection.sql(setting).fetchall()
         try:
-            # A lower limit is the way to make DuckDB let go; what is in use stays.
+            # A lower limit makes DuckDB free the blocks that are not in use.
             with suppress(duckdb.Error):
                 self.connection.execute(f"SET memory_limit = '{_FEW_BLOCKS}'")
         finally:
-            # DuckDB shows 18.8 GiB of 18.87, and 18.7 GiB once it has been given those 18.8.
+            # DuckDB truncates the limit that it shows, so setting the shown limit would lower it.
             exact = _ONE_DIGIT.sub(r"\g<0>5", limit)
             self.connection.execute(f"SET memory_limit = '{exact}'")
 

@@ -8,8 +8,8 @@ import duckdb
 
 from ..errors import WarehouseError, opening_error, with_remedy
 
-# DuckDB's own blocks of 256 KiB make a night of small modules 15 MB, because each table rounds
-# up to whole blocks; these make it 5 MB. In smaller blocks DuckDB does not pack integers.
+# Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
+# modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
 _BLOCK_BYTES = 32768
 _UPGRADES = Path(__file__).parents[1] / "upgrades"
 
@@ -37,7 +37,7 @@ def connect(
     try:
         if path is not None and not path.exists():
             _create_file(path)
-        # A database in memory is empty, so it cannot be opened for reading alone.
+        # A database in memory is empty, so it cannot be opened read-only.
         connection = duckdb.connect(
             str(path or ":memory:"), read_only=read_only and path is not None
         )
@@ -69,7 +69,7 @@ def database_path(db: str) -> Path | None:
     """The file that `db` names, None for a database in memory. Raises WarehouseError."""
     if "://" not in db:
         return None if db == ":memory:" else Path(db)
-    # SQLAlchemy takes as long to import as a query takes, and few name a warehouse by a URL.
+    # Imported here because SQLAlchemy is slow to import and few users give a URL.
     import sqlalchemy as sa
     from sqlalchemy.exc import ArgumentError
 
@@ -88,10 +88,10 @@ def database_path(db: str) -> Path | None:
 
 
 def _create_file(path: Path) -> None:
-    """Make an empty database of small blocks, wholly or not at all.
+    """Create an empty database with small blocks, atomically.
 
-    A setting of the connection would not do: DuckDB refuses a second connection to a file,
-    for example from the user's notebook, if the two connections' settings differ.
+    The block size is not a setting of the connection, because DuckDB refuses a second
+    connection to a file, for example from a notebook, if the settings differ.
     """
     target = path.resolve()
     with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
@@ -101,7 +101,7 @@ def _create_file(path: Path) -> None:
         with duckdb.connect() as connection:
             connection.execute(f"ATTACH {literal} AS fresh (BLOCK_SIZE {_BLOCK_BYTES})")
         try:
-            # A rename would replace the file of another process that was quicker.
+            # A rename would replace the file of another process that created the warehouse first.
             os.link(fresh, target)
         except FileExistsError:
             return
@@ -112,7 +112,7 @@ def _create_file(path: Path) -> None:
 def _prepare(
     connection: duckdb.DuckDBPyConnection, *, name: str, create: bool, read_only: bool
 ) -> None:
-    """Create or upgrade the tables as needed, all in one transaction."""
+    """Create or upgrade the tables if needed, in one transaction."""
     newest = schema_version()
     version = _stored_version(connection)
     if version is None:
@@ -150,9 +150,9 @@ def _prepare(
 
 
 def _upgrades() -> list[tuple[int, Path]]:
-    """The scripts of `schema/upgrades/`: each one's number and file, in order.
+    """The number and file of each script in `schema/upgrades/`, in order.
 
-    The first makes the tables of version 1; each of the others makes those of its number.
+    The first script creates the tables of version 1. Each later script upgrades to its number.
     """
     return [(int(file.name[:4]), file) for file in sorted(_UPGRADES.glob("[0-9]*.sql"))]
 

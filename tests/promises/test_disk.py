@@ -147,7 +147,7 @@ def test_no_permission(tmp_path, copied):
             [*prefix, MEMHOUSE, *map(str, command)], capture_output=True, text=True
         )
 
-    do = "ask its owner for the right to it, or name another file"
+    do = "ask the owner for permission, or name another file"
     copied.chmod(0o444)
     assert run("peaks", "--db", copied).returncode == 0
     for command in (["ingest", SAMPLES[0]], ["prune", "cpu"]):

@@ -62,7 +62,7 @@ def device(path):
 @pytest.mark.parametrize("name", ["x-live-range.txt", "x.tar", "x.tar.gz"])
 def test_what_is_no_file_is_named_and_not_waited_for(folder, db, make, name):
     make(folder / name)
-    assert said_of(db, folder) == [f"{folder / name}: this is no file that can be read"]
+    assert said_of(db, folder) == [f"{folder / name}: not a file that can be read"]
     assert rows(db, FOUND) == GOOD
 
 

@@ -217,7 +217,7 @@ def test_partitions_over_32_bits_are_not_one(tmp_path):
 def test_a_part_in_two_files_is_not_silently_one(tmp_path):
     files = parts() | {A: content("seeds/000*")}
     (file,) = [f for f in read_program(dump_of(tmp_path, files), set()).files if f.kind == V]
-    assert (file.status, file.message.count("stands in two files")) == ("contradicts", 1)
+    assert (file.status, file.message.count("is in two files")) == ("contradicts", 1)
 
 
 def test_a_whole_document_under_the_name_of_a_part_is_another_dumps(tmp_path):

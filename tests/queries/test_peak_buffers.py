@@ -40,24 +40,24 @@ def test_counted_bytes_add_up_to_the_peak(db):
 
 
 @pytest.mark.parametrize(
-    ("category", "figure"),
+    ("category", "metric"),
     [
         ("argument", "argument_bytes"),
         ("output", "output_bytes - alias_bytes"),
         ("constant", "constant_bytes"),
     ],
 )
-def test_a_category_adds_up_to_its_figure(db, category, figure):
+def test_a_category_adds_up_to_its_metric(db, category, metric):
     found = rows(
         db,
-        f"SELECT {figure}, COALESCE(SUM(counted_bytes), 0) FROM module_memory "
+        f"SELECT {metric}, COALESCE(SUM(counted_bytes), 0) FROM module_memory "
         "LEFT JOIN peak_buffers ON module_memory.module_id = peak_buffers.module_id "
         "AND module_memory.memory_space = peak_buffers.memory_space "
         f"AND category = '{category}' GROUP BY module_memory.module_id, "
-        f"module_memory.memory_space, {figure}",
+        f"module_memory.memory_space, {metric}",
     )
-    assert sum(figure > 0 for figure, _ in found) >= 6
-    assert [figure for figure, _ in found] == [counted for _, counted in found]
+    assert sum(value > 0 for value, _ in found) >= 6
+    assert [value for value, _ in found] == [counted for _, counted in found]
 
 
 def test_nothing_is_in_no_category(db):
@@ -93,7 +93,7 @@ def test_every_temp_value_that_is_live_at_the_peak_is_there(db):
     assert live == shown
 
 
-def test_what_is_no_temp_is_there_throughout(db):
+def test_what_is_not_a_temp_is_there_throughout(db):
     ((shown, other),) = rows(
         db,
         "SELECT COUNT(*), COUNT(*) FILTER (WHERE start_time <> 0 OR end_time <> schedule_length "
@@ -157,6 +157,43 @@ def test_no_buffer_counts_for_more_than_it_takes(db):
     assert not rows(
         db, "SELECT * FROM peak_buffers WHERE padding_bytes NOT BETWEEN 0 AND counted_bytes"
     )
+
+
+def test_at_each_time_the_buffers_add_up_to_what_is_occupied(db):
+    """Also beyond the peak: `_counted_buffers` counts at any time."""
+    found = rows(
+        db,
+        """
+        WITH counted AS (
+            SELECT module_id, memory_space, time, SUM(counted_bytes) AS counted_bytes
+            FROM _counted_buffers WHERE NOT is_peak GROUP BY ALL
+        ),
+        small AS (
+            SELECT module_id FROM modules WHERE schedule_length > 0
+            ORDER BY schedule_length LIMIT 9
+        )
+        SELECT occupancy.occupied_bytes, COALESCE(counted.counted_bytes, 0)
+        FROM occupancy INNER JOIN small USING (module_id)
+        LEFT JOIN counted ON counted.module_id = occupancy.module_id
+            AND counted.memory_space = occupancy.memory_space
+            AND counted.time = occupancy.start_time
+        """,
+    )
+    assert len(found) > 40
+    assert [row for row in found if row[0] != row[1]] == []
+
+
+def test_at_the_peaks_time_the_buffers_are_those_of_the_peak(db):
+    columns = "module_id, memory_space, time, counted_bytes, allocation_index, value_id"
+    of_peak = rows(db, f"SELECT {columns} FROM _counted_buffers WHERE is_peak ORDER BY ALL")
+    at_time = rows(
+        db,
+        f"SELECT {columns} FROM _counted_buffers SEMI JOIN "
+        "(SELECT module_id, memory_space, peak_time AS time FROM module_memory) "
+        "USING (module_id, memory_space, time) WHERE NOT is_peak ORDER BY ALL",
+    )
+    assert len(of_peak) > 500
+    assert of_peak == at_time
 
 
 def test_a_row_says_what_a_buffer_is(warehouse):

@@ -2,12 +2,19 @@
 
 import csv
 import json
+from contextlib import closing
 
 import pytest
 
-from memhouse.cli.warehouse import reading, writing
-from memhouse.queries.verify import breaches, checks
-from memhouse.schema.tables import metadata
+from memhouse.queries.catalogue import (
+    HISTORY_HOLDS,
+    HISTORY_IS_CURRENT,
+    checks,
+    history_breaches,
+    statement,
+)
+from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.tables import KEYS
 
 from ..support.command import run_memhouse
 from ..support.warehouse import rows
@@ -15,8 +22,6 @@ from ..support.warehouse import rows
 # The module that is damaged: it has loops, temp memory and HLO text.
 MODULE = "(SELECT module_id FROM dumps WHERE workload = 'jax-0.10.2' AND module_name = 'jit_mixed')"
 OF = f"WHERE module_id = {MODULE}"
-# Tables without a PRIMARY KEY: their comment names their key, which `verify` holds.
-KEYED = [table.name for table in metadata.tables.values() if "Key: " in (table.comment or "")]
 VALUE = f"{OF} AND value_id = 127"
 
 # check, what is done to the warehouse, what is then said.
@@ -33,9 +38,14 @@ DAMAGES = [
         "run seeds, 000_e0d5fae9bf2de249.txt:3: cut short",
     ),
     (
-        "keys_are_unique",
+        "instructions_have_one_number",
         f"UPDATE instructions SET instruction = 'x.1' {OF} AND instruction = 'x.5'",
         "instruction x.1 has two numbers",
+    ),
+    (
+        "keys_are_unique",
+        f"UPDATE uses SET use_index = 0 {VALUE} AND use_index = 1",
+        "uses 127, 0 occurs twice",
     ),
     (
         "live_ranges_have_values",
@@ -117,7 +127,7 @@ DAMAGES = [
         "schedule_follows_text",
         f"UPDATE instructions SET schedule_time = 11 - schedule_time {OF} "
         "AND schedule_time IN (5, 6)",
-        "is scheduled before what stands before it",
+        "is scheduled before the instruction that precedes it in the HLO text",
     ),
     (
         "schedule_is_whole",
@@ -157,19 +167,19 @@ DAMAGES = [
     (
         "uses_are_operands",
         f"UPDATE uses SET operand_number = operand_number + 7 {VALUE}",
-        "value 127 does not stand in operand 7 of its use 0",
+        "value 127 is not at operand 7 of its use 0",
     ),
-    ("uses_are_operands", f"DELETE FROM uses {VALUE}", "value 127 stands in operand 0 of"),
+    ("uses_are_operands", f"DELETE FROM uses {VALUE}", "value 127 is at operand 0 of"),
     (
         "values_stand_alone",
         f"UPDATE positions SET shape_index = '{{9}}' {VALUE} AND position_index = 0",
-        "value 127 does not stand first where it is defined",
+        "the first position of value 127 is not where it is defined",
     ),
     (
         "values_stand_alone",
         "INSERT INTO positions SELECT module_id, 9999, position_index, instruction_id, "
         f"shape_index FROM positions {VALUE} AND position_index = 0",
-        "values 127 and 9999 stand in one place",
+        "values 127 and 9999 share a position",
     ),
     (
         "allocations_reach_their_values",
@@ -240,7 +250,7 @@ DAMAGES = [
     (
         "computations_are_called",
         f"DELETE FROM calls {OF} AND attribute = 'body'",
-        "is called by nothing",
+        "is not called",
     ),
     (
         "spaces_are_named",
@@ -255,16 +265,21 @@ DAMAGES = [
 ]
 
 
-def damage(db, statement):
+def damage(db, script):
     """Do it, and see to it that it does something."""
-    with writing(str(db)) as engine, engine.begin() as connection:
-        changed = connection.exec_driver_sql(statement).scalar_one()
+    with closing(open_store(str(db))) as store:
+        ((changed,),) = store.connection.execute(script).fetchall()
         assert changed > 0
 
 
+def breaches(db, check):
+    """The breaches that a check finds."""
+    query = statement("named_breaches").replace("{check}", check.sql)
+    return [breach for _, breach in rows(db, query)]
+
+
 def test_what_was_ingested_is_clean(filled):
-    with reading(str(filled)) as connection:
-        assert [breach for check in checks() for breach in breaches(connection, check)] == []
+    assert [breach for check in checks() for breach in breaches(filled, check)] == []
 
 
 def test_every_check_says_what_holds():
@@ -276,33 +291,70 @@ def test_every_check_has_its_damage():
     assert {check for check, _, _ in DAMAGES} == {check.name for check in checks()}
 
 
-@pytest.mark.parametrize(
-    ("check", "statement", "said"), DAMAGES, ids=[said for _, _, said in DAMAGES]
-)
-def test_each_check_finds_its_damage(copied, check, statement, said):
-    damage(copied, statement)
-    (chosen,) = [found for found in checks() if found.name == check]
-    with reading(str(copied)) as connection:
-        found = breaches(connection, chosen)
-    assert any(said in breach.breach for breach in found), found
-    assert {breach.check for breach in found} == {check}
+@pytest.mark.parametrize(("name", "script", "said"), DAMAGES, ids=[said for _, _, said in DAMAGES])
+def test_each_check_finds_its_damage(copied, name, script, said):
+    damage(copied, script)
+    (check,) = [found for found in checks() if found.name == name]
+    found = breaches(copied, check)
+    assert any(said in breach for breach in found), found
 
 
-@pytest.mark.parametrize("table", KEYED)
-def test_a_row_that_stands_twice_is_found(copied, table):
+@pytest.mark.parametrize("table", KEYS)
+def test_a_row_that_occurs_twice_is_found(copied, table):
     # Their shape is worked out when it is read.
     stored = "* EXCLUDE shape" if table in ("values", "instructions") else "*"
     damage(copied, f'INSERT INTO "{table}" BY NAME SELECT {stored} FROM "{table}" LIMIT 1')
-    (chosen,) = [found for found in checks() if found.name == "keys_are_unique"]
-    with reading(str(copied)) as connection:
-        assert len(breaches(connection, chosen)) >= 1
+    (check,) = [found for found in checks() if found.name == "keys_are_unique"]
+    (breach,) = breaches(copied, check)
+    assert breach.startswith(f"{table} ")
+    assert breach.endswith(" occurs twice")
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("DELETE FROM history WHERE chain_index = 3", "has no row in the history"),
+        (
+            "UPDATE history SET dump_id = 7 WHERE chain_index = 3",
+            "has a row in the history and is not a dump",
+        ),
+        (
+            "UPDATE history SET series_id = 7 WHERE chain_index = 3",
+            "has the series_id 7 in the history instead of ",
+        ),
+        (
+            "UPDATE history SET previous_dump_id = NULL WHERE chain_index = 3",
+            "has the previous_dump_id None in the history instead of ",
+        ),
+        (
+            "UPDATE runs SET run_at = run_at + INTERVAL 20 DAY WHERE run_id = '2026-10-02'",
+            "has the chain_index 2 in the history instead of ",
+        ),
+    ],
+)
+def test_a_history_that_is_not_current_is_found(own, script, said):
+    with closing(open_store(str(own), read_only=True)) as store:
+        assert history_breaches(store).num_rows == 0
+    damage(own, script)
+    with closing(open_store(str(own), read_only=True)) as store:
+        found = history_breaches(store).to_pylist()
+    assert any(said in row["breach"] for row in found), found
+    assert any(row["module"].endswith("/llama-v5e/jit_train_step") for row in found)
+
+
+def test_what_the_history_check_holds_is_a_sentence():
+    assert HISTORY_HOLDS.endswith(".")
+
+
+# The checks as `memhouse verify` runs them.
+ALL = sorted([*(check.name for check in checks()), HISTORY_IS_CURRENT])
 
 
 def test_a_clean_warehouse_is_status_0(filled):
     run = run_memhouse("verify", "--db", filled)
     assert (run.returncode, run.stdout) == (0, "")
     counted = rows(filled, "SELECT COUNT(*) FROM modules")[0][0]
-    assert run.stderr == f"{len(checks())} checks of {counted} modules: no breaches\n"
+    assert run.stderr == f"{len(ALL)} checks of {counted} modules: no breaches\n"
 
 
 def test_a_breach_is_status_1_and_named(copied):
@@ -335,4 +387,4 @@ def test_the_checks_can_be_listed(tmp_path):
     run = run_memhouse("verify", "--list", "--format", "json", cwd=tmp_path)
     assert run.returncode == 0
     listed = json.loads(run.stdout)
-    assert [row["check"] for row in listed] == [check.name for check in checks()]
+    assert [row["check"] for row in listed] == ALL

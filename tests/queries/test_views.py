@@ -1,13 +1,16 @@
 """The canned views: documented, portable, and what they say adds up."""
 
+import json
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
 import sqlglot
 
-from memhouse.cli.warehouse import reading, writing
-from memhouse.queries.catalogue import public_views, views
+from memhouse.queries.catalogue import public_views, use_views, views
 from memhouse.queries.dictionary import data_dictionary
+from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.tables import METRICS
 
 from ..support.command import run_memhouse
 from ..support.dumps import DATA
@@ -47,15 +50,15 @@ def test_every_view_goes_to_other_databases(view, dialect):
 
 @every_view
 def test_every_view_runs_on_an_empty_warehouse(db, view):
-    with writing(str(db)):
-        pass
-    assert rows(db, f"SELECT * FROM {view}") == []
+    with closing(open_store(str(db), create=True)) as store:
+        use_views(store, read_only=False)
+    expected = [(metric,) for metric in METRICS] if view == "_metric_names" else []
+    assert rows(db, f"SELECT * FROM {view}") == expected
 
 
 @every_view
-def test_every_view_has_rows(filled, view):
-    if view not in ("trends", "regressions"):
-        assert rows(filled, f"SELECT COUNT(*) FROM {view}") != [(0,)]
+def test_every_view_has_rows(history, view):
+    assert rows(history, f"SELECT COUNT(*) FROM {view}") != [(0,)]
 
 
 def test_the_data_dictionary_is_current():
@@ -65,6 +68,14 @@ def test_the_data_dictionary_is_current():
 
 def test_helpers_are_not_listed():
     assert set(VIEWS) - set(public_views()) == {name for name in VIEWS if name.startswith("_")}
+
+
+def test_a_store_open_for_reading_gets_this_versions_views(copied):
+    spoil(copied)
+    with closing(open_store(str(copied), read_only=True)) as store:
+        use_views(store, read_only=True)
+        assert store.rows("SELECT COUNT(*) AS n FROM peaks")["n"].to_pylist()[0] > 20
+    assert rows(copied, "SELECT * FROM view_set") == [("another",)]
 
 
 def test_reading_takes_this_versions_views(copied):
@@ -78,17 +89,19 @@ def test_reading_takes_this_versions_views(copied):
 
 def test_writing_stores_this_versions_views(copied):
     spoil(copied)
-    with writing(str(copied)):
-        pass
+    with closing(open_store(str(copied))) as store:
+        use_views(store, read_only=False)
     assert rows(copied, "SELECT * FROM view_set") != [("another",)]
     assert rows(copied, "SELECT COUNT(*) FROM peaks")[0][0] > 20
 
 
 def spoil(db):
     """Make it a warehouse that another version of memhouse wrote."""
-    with writing(str(db)) as engine, engine.begin() as connection:
-        connection.exec_driver_sql("CREATE OR REPLACE VIEW peaks AS SELECT 1 AS other")
-        connection.exec_driver_sql("UPDATE view_set SET digest = 'another'")
+    with closing(open_store(str(db))) as store:
+        store.execute(
+            "CREATE OR REPLACE VIEW peaks AS SELECT 1 AS other; "
+            "UPDATE view_set SET digest = 'another'"
+        )
 
 
 # What each of these counts, by module and memory space, is the peak.
@@ -200,9 +213,9 @@ def test_seed_002_misses_no_donation(filled):
 def test_without_history_there_is_no_trend(filled):
     changes = rows(
         filled,
-        "SELECT DISTINCT previous_run_id, peak_bytes_change, peak_bytes_change_pct FROM trends",
+        "SELECT DISTINCT previous_run_id, previous_bytes, change_bytes, change_pct FROM trends",
     )
-    assert changes == [(None, None, None)]
+    assert changes == [(None, None, None, None)]
     assert rows(filled, "SELECT * FROM regressions") == []
 
 
@@ -224,5 +237,98 @@ def test_the_catalogue_reads_like_the_files():
 
 
 def test_views_can_be_read_while_another_reads(filled):
-    with reading(str(filled)), reading(str(filled)) as second:
-        assert second.exec_driver_sql("SELECT COUNT(*) FROM peaks").scalar_one() > 30
+    with (
+        closing(open_store(str(filled), read_only=True)),
+        closing(open_store(str(filled), read_only=True)) as second,
+    ):
+        assert second.rows("SELECT COUNT(*) AS n FROM peaks")["n"].to_pylist()[0] > 30
+
+
+# --- metrics ------------------------------------------------------------------------------
+
+
+def test_the_metrics_are_those_of_the_schema(filled):
+    names = rows(filled, "SELECT metric FROM _metric_names")
+    assert [name for (name,) in names] == list(METRICS)
+    found = rows(filled, "SELECT DISTINCT metric FROM metrics ORDER BY ALL")
+    assert [name for (name,) in found] == sorted(METRICS)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_is_a_column_of_module_memory(filled, metric):
+    query = "SELECT module_id, memory_space, {} ORDER BY ALL"
+    found = rows(filled, query.format(f"value_bytes FROM metrics WHERE metric = '{metric}'"))
+    assert len(found) > 30
+    assert found == rows(filled, query.format(f"{metric} FROM module_memory"))
+
+
+def test_a_filter_on_metric_leaves_one_scan(filled):
+    where = f"metric = 'temp_bytes' AND module_id = {llama(filled)}"
+    ((table, filters),) = scans(filled, f"SELECT * FROM metrics WHERE {where}")
+    assert table.endswith("module_memory")
+    assert "module_id = " in filters
+
+
+OF_MODULES = [
+    name
+    for name, view in public_views().items()
+    if "module_id" in view.columns and "run_id" not in view.columns
+]
+
+
+@pytest.mark.parametrize("view", OF_MODULES)
+def test_a_filter_on_one_module_reaches_every_scan(filled, view):
+    found = scans(filled, f"SELECT * FROM {view} WHERE module_id = {llama(filled)}")
+    assert len(found) > 0
+    assert [table for table, filters in found if "module_id = " not in filters] == []
+
+
+def llama(db):
+    ((module_id,),) = rows(db, "SELECT module_id FROM dumps WHERE workload = 'llama-v5e'")
+    return module_id
+
+
+def scans(db, query):
+    """The tables that a query reads, each with the filters on its scan and right above it."""
+    ((_, plan),) = rows(db, f"EXPLAIN (FORMAT JSON) {query}")
+    steps = [(step, "") for step in json.loads(plan)]
+    found = []
+    while steps:
+        step, above = steps.pop()
+        details = step["extra_info"]
+        if "Table" in details:
+            found.append((details["Table"], f"{details.get('Filters')} {above}"))
+        here = str(details["Expression"]) if step["name"] == "FILTER" else ""
+        steps += [(below, here) for below in step["children"]]
+    return found
+
+
+def test_trends_have_a_row_for_each_dump_space_and_metric(history):
+    by_metric = rows(history, "SELECT metric, COUNT(*) FROM trends GROUP BY ALL ORDER BY ALL")
+    ((dumped,),) = rows(
+        history, "SELECT COUNT(*) FROM dumps INNER JOIN module_memory USING (module_id)"
+    )
+    assert by_metric == [(metric, dumped) for metric in sorted(METRICS)]
+
+
+def test_a_dump_without_figures_has_a_row_for_each_metric(own):
+    with closing(open_store(str(own))) as store:
+        store.execute(
+            "UPDATE dumps SET module_id = NULL, status = 'failed' "
+            "WHERE run_id = '2026-10-05' AND workload = 'llama-v5e'"
+        )
+        links = store.worked_out_history()
+        store.connection.register("links", links)
+        store.execute("DELETE FROM history; INSERT INTO history BY NAME SELECT * FROM links")
+    found = rows(
+        own,
+        "SELECT metric, memory_space, value_bytes, previous_run_id, best_bytes, is_last "
+        "FROM trends WHERE run_id = '2026-10-05' AND workload = 'llama-v5e' ORDER BY 1",
+    )
+    assert found == [(metric, 0, None, None, None, False) for metric in sorted(METRICS)]
+    after = rows(
+        own,
+        "SELECT DISTINCT previous_run_id, missed_runs FROM trends "
+        "WHERE run_id = '2026-10-06' AND workload = 'llama-v5e'",
+    )
+    assert after == [("2026-10-04", 1)]

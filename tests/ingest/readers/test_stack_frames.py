@@ -209,8 +209,8 @@ def test_the_lines_that_own_the_peak(warehouse, workload, lines):
 @pytest.mark.parametrize(
     ("old", "new", "line", "message"),
     [
-        ("FunctionNames\n", "", 1, "the table FunctionNames of the stack frames does not stand"),
-        ("StackFrames\n", "StackFrames\nStackFrames\n", 1, "the table StackFrames"),
+        ("FunctionNames\n", "", 1, "the stack frame table FunctionNames is missing or repeated"),
+        ("StackFrames\n", "StackFrames\nStackFrames\n", 1, "the stack frame table StackFrames"),
         ('2 "/train/lib.py"', "2 /train/lib.py", 3, "expected a number and a quoted name"),
         ("line=3}", "line=three}", 9, "expected a file location"),
         ("2 {file_location_id=2", "2 {file_location=2", 12, "expected a stack frame"),
