@@ -11,8 +11,8 @@ COMMENT ON TABLE runs IS 'One ingested run, for example a night.';
 COMMENT ON COLUMN runs.run_id IS 'the user''s name for the run';
 COMMENT ON COLUMN runs.run_at IS 'when the run''s programs were compiled (UTC)';
 COMMENT ON COLUMN runs.ingested_at IS 'when the run was first ingested (UTC)';
-COMMENT ON COLUMN runs.source IS 'the path that was ingested, as it was given';
-COMMENT ON COLUMN runs.tool_version IS 'the memhouse version that ingested it';
+COMMENT ON COLUMN runs.source IS 'the ingested path, as given';
+COMMENT ON COLUMN runs.tool_version IS 'the memhouse version that ingested the run';
 CREATE TABLE run_labels (
     run_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -48,17 +48,17 @@ COMMENT ON COLUMN dumps.run_id IS 'the run, see `runs`';
 COMMENT ON COLUMN dumps.workload IS 'the dump''s folder relative to the ingested path, `.` if none';
 COMMENT ON COLUMN dumps.module_name IS 'the HLO module''s name';
 COMMENT ON COLUMN dumps.module_number IS 'the module''s number within its process (module_NNNN)';
-COMMENT ON COLUMN dumps.occurrence IS '1 for the first module of that name in run and workload';
-COMMENT ON COLUMN dumps.platform IS 'cpu, gpu or tpu; null if the file''s name does not tell';
+COMMENT ON COLUMN dumps.occurrence IS '1 for the first module of this name in the run and workload';
+COMMENT ON COLUMN dumps.platform IS 'cpu, gpu or tpu; null if the file''s name does not say';
 COMMENT ON COLUMN dumps.target IS 'the target in the file''s name, for example sm_9.0a_gpu';
 COMMENT ON COLUMN dumps.compiler IS 'libtpu''s changelist in the file''s name, for example 933746096';
-COMMENT ON COLUMN dumps.module_id IS 'its content, see `modules`; null if nothing was readable';
-COMMENT ON COLUMN dumps.flags_id IS 'its flags, see `compiler_flags`; null if none were dumped';
-COMMENT ON COLUMN dumps.device_kind IS 'the device compiled for, as its settings name it';
-COMMENT ON COLUMN dumps.device_memory_bytes IS 'that device''s memory, where it is said';
-COMMENT ON COLUMN dumps.topology IS 'how many TPU chips and hosts it was compiled for';
+COMMENT ON COLUMN dumps.module_id IS 'the content, see `modules`; null if nothing was readable';
+COMMENT ON COLUMN dumps.flags_id IS 'the flags, see `compiler_flags`; null if none were dumped';
+COMMENT ON COLUMN dumps.device_kind IS 'the target device, as the compiler''s settings name it';
+COMMENT ON COLUMN dumps.device_memory_bytes IS 'the target device''s memory; null if not dumped';
+COMMENT ON COLUMN dumps.topology IS 'the number of TPU chips and hosts of the target';
 COMMENT ON COLUMN dumps.status IS 'ok; partial: a part is missing or unreadable; failed: nothing read';
-COMMENT ON COLUMN dumps.oom IS 'XLA ran out of memory compiling it';
+COMMENT ON COLUMN dumps.oom IS 'XLA ran out of memory while compiling the module';
 CREATE TABLE dump_files (
     dump_id BIGINT NOT NULL,
     path TEXT NOT NULL,
@@ -69,14 +69,14 @@ CREATE TABLE dump_files (
     line INTEGER,
     message TEXT
 );
-COMMENT ON TABLE dump_files IS 'A file of a dump, with what became of it. Key: dump_id, path.';
+COMMENT ON TABLE dump_files IS 'A file of a dump, and whether memhouse could read it. Key: dump_id, path.';
 COMMENT ON COLUMN dump_files.dump_id IS 'the dump, see `dumps`';
 COMMENT ON COLUMN dump_files.path IS 'the file, relative to the ingested path';
 COMMENT ON COLUMN dump_files.kind IS 'what the file holds, for example live-range';
-COMMENT ON COLUMN dump_files.bytes IS 'its size, uncompressed; null if it could not be read';
-COMMENT ON COLUMN dump_files.sha256 IS 'its SHA-256, uncompressed, in hex';
-COMMENT ON COLUMN dump_files.status IS 'ok; failed: nothing was taken from it; partial: a part of it; contradicts: at odds with another file; missing: not there although it should be';
-COMMENT ON COLUMN dump_files.line IS 'the line that is wrong, from 1';
+COMMENT ON COLUMN dump_files.bytes IS 'the uncompressed size; null if the file could not be read';
+COMMENT ON COLUMN dump_files.sha256 IS 'SHA-256 of the uncompressed file, in hex';
+COMMENT ON COLUMN dump_files.status IS 'ok; failed: nothing was read; partial: a part was read; contradicts: contradicts another file; missing: the dump lacks the file';
+COMMENT ON COLUMN dump_files.line IS 'the wrong line, from 1';
 COMMENT ON COLUMN dump_files.message IS 'what is wrong, and what to do';
 CREATE TABLE modules (
     module_id BIGINT NOT NULL,
@@ -92,15 +92,15 @@ CREATE TABLE modules (
     replica_count INTEGER,
     PRIMARY KEY (module_id)
 );
-COMMENT ON TABLE modules IS 'A module''s content, stored once however many nights dumped it.';
+COMMENT ON TABLE modules IS 'A module''s content, stored once even if many runs dumped it.';
 COMMENT ON COLUMN modules.module_id IS '64-bit hash of the module''s name and its files'' content';
 COMMENT ON COLUMN modules.module_name IS 'the HLO module''s name';
 COMMENT ON COLUMN modules.schedule_length IS 'instructions in the flattened schedule';
 COMMENT ON COLUMN modules.reported_total_bytes IS 'XLA''s own `Total bytes used`, all spaces';
-COMMENT ON COLUMN modules.reported_peak_time IS 'the time of XLA''s own, estimated peak';
-COMMENT ON COLUMN modules.reported_peak_bytes IS 'XLA''s own peak: logical sizes without padding, all memory spaces added together';
+COMMENT ON COLUMN modules.reported_peak_time IS 'the time of XLA''s own estimated peak';
+COMMENT ON COLUMN modules.reported_peak_bytes IS 'XLA''s own peak: the sum of logical sizes, without padding, over all memory spaces';
 COMMENT ON COLUMN modules.entry_signature IS 'parameter and result shapes: entry_computation_layout';
-COMMENT ON COLUMN modules.input_output_alias IS 'which results reuse which arguments, as XLA prints it';
+COMMENT ON COLUMN modules.input_output_alias IS 'the results that reuse arguments, as XLA prints them';
 COMMENT ON COLUMN modules.is_scheduled IS 'the HLO text''s order is XLA''s schedule';
 COMMENT ON COLUMN modules.num_partitions IS 'SPMD partitions the module was compiled for';
 COMMENT ON COLUMN modules.replica_count IS 'replicas the module was compiled for';
@@ -114,15 +114,15 @@ CREATE TABLE entry_shapes (
     logical_bytes BIGINT,
     padded_bytes BIGINT
 );
-COMMENT ON TABLE entry_shapes IS 'An array of the entry computation''s arguments and result. Key: module_id, is_output, parameter_number, shape_index.';
+COMMENT ON TABLE entry_shapes IS 'An array in the entry computation''s arguments or result. Key: module_id, is_output, parameter_number, shape_index.';
 COMMENT ON COLUMN entry_shapes.module_id IS 'the module, see `modules`';
-COMMENT ON COLUMN entry_shapes.is_output IS 'part of the result; else of an argument';
-COMMENT ON COLUMN entry_shapes.parameter_number IS 'which argument; null for the result';
-COMMENT ON COLUMN entry_shapes.shape_index IS 'which part of the argument or result, `{}` for all of it';
-COMMENT ON COLUMN entry_shapes.shape IS 'its shape with layout';
+COMMENT ON COLUMN entry_shapes.is_output IS 'true for the result, false for an argument';
+COMMENT ON COLUMN entry_shapes.parameter_number IS 'the argument''s number; null for the result';
+COMMENT ON COLUMN entry_shapes.shape_index IS 'the part of the argument or result, `{}` for the whole';
+COMMENT ON COLUMN entry_shapes.shape IS 'the shape with layout';
 COMMENT ON COLUMN entry_shapes.element_type IS 'for example bf16';
 COMMENT ON COLUMN entry_shapes.logical_bytes IS 'elements x element size; null if unbounded';
-COMMENT ON COLUMN entry_shapes.padded_bytes IS 'with the padding of its tiles; null if unbounded';
+COMMENT ON COLUMN entry_shapes.padded_bytes IS 'logical size plus tile padding; null if unbounded';
 CREATE TABLE memory_spaces (
     module_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
@@ -131,7 +131,7 @@ CREATE TABLE memory_spaces (
 COMMENT ON TABLE memory_spaces IS 'A memory space of a module. Key: module_id, memory_space.';
 COMMENT ON COLUMN memory_spaces.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN memory_spaces.memory_space IS 'XLA''s number (color): 0 is the main memory, HBM';
-COMMENT ON COLUMN memory_spaces.space_name IS 'its name in the memory usage report; null if none names it';
+COMMENT ON COLUMN memory_spaces.space_name IS 'the name in the memory usage report; null if not named';
 CREATE TABLE allocations (
     module_id BIGINT NOT NULL,
     allocation_index INTEGER NOT NULL,
@@ -153,20 +153,20 @@ CREATE TABLE allocations (
 COMMENT ON TABLE allocations IS 'A buffer allocation. Key: module_id, allocation_index.';
 COMMENT ON COLUMN allocations.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN allocations.allocation_index IS 'XLA''s number of the allocation';
-COMMENT ON COLUMN allocations.memory_space IS 'the memory space it is in';
-COMMENT ON COLUMN allocations.size_bytes IS 'its size';
-COMMENT ON COLUMN allocations.is_parameter IS 'it holds an argument of the entry computation';
-COMMENT ON COLUMN allocations.parameter_number IS 'which argument';
-COMMENT ON COLUMN allocations.parameter_shape_index IS 'which part of that argument, `{}` for all of it';
-COMMENT ON COLUMN allocations.is_output IS 'it holds the entry computation''s result';
-COMMENT ON COLUMN allocations.is_constant IS 'it holds a constant';
-COMMENT ON COLUMN allocations.is_thread_local IS 'it belongs to a computation within one instruction';
-COMMENT ON COLUMN allocations.maybe_live_out IS 'it may hold a result after the program has ended';
-COMMENT ON COLUMN allocations.is_temp IS 'it is the preallocated temp, shared by values over time';
-COMMENT ON COLUMN allocations.shape IS 'shape of the argument or result in it, without layout';
-COMMENT ON COLUMN allocations.peak_bytes IS 'of a temp: the most of it occupied at one time';
-COMMENT ON COLUMN allocations.peak_time IS 'of a temp: the first time it is fullest';
-COMMENT ON COLUMN allocations.address IS 'its address in the compiler''s process (some old dumps)';
+COMMENT ON COLUMN allocations.memory_space IS 'the allocation''s memory space';
+COMMENT ON COLUMN allocations.size_bytes IS 'the allocation''s size';
+COMMENT ON COLUMN allocations.is_parameter IS 'holds an argument of the entry computation';
+COMMENT ON COLUMN allocations.parameter_number IS 'the argument''s number';
+COMMENT ON COLUMN allocations.parameter_shape_index IS 'the part of the argument, `{}` for the whole';
+COMMENT ON COLUMN allocations.is_output IS 'holds the entry computation''s result';
+COMMENT ON COLUMN allocations.is_constant IS 'holds a constant';
+COMMENT ON COLUMN allocations.is_thread_local IS 'belongs to a computation within one instruction';
+COMMENT ON COLUMN allocations.maybe_live_out IS 'may hold a result after the program has ended';
+COMMENT ON COLUMN allocations.is_temp IS 'is the preallocated temp, shared by values over time';
+COMMENT ON COLUMN allocations.shape IS 'the shape of the argument or result, without layout';
+COMMENT ON COLUMN allocations.peak_bytes IS 'of a temp: the maximum of its occupied bytes over time';
+COMMENT ON COLUMN allocations.peak_time IS 'of a temp: the first time of peak_bytes';
+COMMENT ON COLUMN allocations.address IS 'the address in the compiler''s process (some old dumps)';
 CREATE TABLE values (
     module_id BIGINT NOT NULL,
     value_id INTEGER NOT NULL,
@@ -186,17 +186,17 @@ CREATE TABLE values (
 COMMENT ON TABLE values IS 'An HLO value: one tensor, from definition to last use. Key: module_id, value_id.';
 COMMENT ON COLUMN values.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN values.value_id IS 'XLA''s number of the value';
-COMMENT ON COLUMN values.instruction_id IS 'the instruction that defines it';
-COMMENT ON COLUMN values.shape_index IS 'which part of that instruction''s shape, `{}` for all of it';
+COMMENT ON COLUMN values.instruction_id IS 'the instruction that defines the value';
+COMMENT ON COLUMN values.shape_index IS 'the part of the instruction''s shape, `{}` for the whole';
 COMMENT ON COLUMN values.is_phi IS 'merges values of a loop or conditional';
-COMMENT ON COLUMN values.memory_space IS 'the memory space it is in';
-COMMENT ON COLUMN values.allocation_index IS 'the allocation it is in, see `allocations`';
-COMMENT ON COLUMN values.offset_bytes IS 'where in the allocation it starts';
-COMMENT ON COLUMN values.size_bytes IS 'what it occupies, tiled and padded';
-COMMENT ON COLUMN values.logical_bytes IS 'elements x element size; a tuple''s index table';
-COMMENT ON COLUMN values.shape IS 'its shape with layout';
+COMMENT ON COLUMN values.memory_space IS 'the value''s memory space';
+COMMENT ON COLUMN values.allocation_index IS 'the value''s allocation, see `allocations`';
+COMMENT ON COLUMN values.offset_bytes IS 'the value''s start within the allocation';
+COMMENT ON COLUMN values.size_bytes IS 'the occupied size, tiled and padded';
+COMMENT ON COLUMN values.logical_bytes IS 'elements x element size; for a tuple: its index table';
+COMMENT ON COLUMN values.shape IS 'the shape with layout';
 COMMENT ON COLUMN values._short_shape IS '`shape` where it is up to 4096 bytes';
-COMMENT ON COLUMN values._long_shape IS '`shape` where it is longer, as a list of one';
+COMMENT ON COLUMN values._long_shape IS '`shape` where it is longer, as a list of one text';
 COMMENT ON COLUMN values.element_type IS 'for example bf16; null for a tuple';
 CREATE TABLE positions (
     module_id BIGINT NOT NULL,
@@ -205,12 +205,12 @@ CREATE TABLE positions (
     instruction_id INTEGER NOT NULL,
     shape_index TEXT NOT NULL
 );
-COMMENT ON TABLE positions IS 'A place where a value stands. Key: module_id, value_id, position_index.';
+COMMENT ON TABLE positions IS 'A position of a value: a part of an instruction''s output. Key: module_id, value_id, position_index.';
 COMMENT ON COLUMN positions.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN positions.value_id IS 'the value, see `values`';
 COMMENT ON COLUMN positions.position_index IS '0 is where the value is defined';
-COMMENT ON COLUMN positions.instruction_id IS 'the instruction at whose output it stands';
-COMMENT ON COLUMN positions.shape_index IS 'where in that output, `{}` for all of it';
+COMMENT ON COLUMN positions.instruction_id IS 'the instruction whose output holds the value';
+COMMENT ON COLUMN positions.shape_index IS 'the part of the output, `{}` for the whole';
 CREATE TABLE uses (
     module_id BIGINT NOT NULL,
     value_id INTEGER NOT NULL,
@@ -223,20 +223,20 @@ COMMENT ON TABLE uses IS 'A use of a value. Key: module_id, value_id, use_index.
 COMMENT ON COLUMN uses.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN uses.value_id IS 'the value, see `values`';
 COMMENT ON COLUMN uses.use_index IS 'from 0, in XLA''s order';
-COMMENT ON COLUMN uses.instruction_id IS 'the instruction that uses it';
-COMMENT ON COLUMN uses.operand_number IS 'as which operand, from 0';
-COMMENT ON COLUMN uses.operand_shape_index IS 'which part of the operand, `{}` for all of it';
+COMMENT ON COLUMN uses.instruction_id IS 'the instruction that uses the value';
+COMMENT ON COLUMN uses.operand_number IS 'the operand''s number, from 0';
+COMMENT ON COLUMN uses.operand_shape_index IS 'the part of the operand, `{}` for the whole';
 CREATE TABLE live_ranges (
     module_id BIGINT NOT NULL,
     value_id INTEGER NOT NULL,
     start_time INTEGER NOT NULL,
     end_time INTEGER NOT NULL
 );
-COMMENT ON TABLE live_ranges IS 'A value''s life; thread-local values and some constants have none. Key: module_id, value_id.';
+COMMENT ON TABLE live_ranges IS 'A value''s live range; thread-local values and some constants have no row. Key: module_id, value_id.';
 COMMENT ON COLUMN live_ranges.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN live_ranges.value_id IS 'the value, see `values`';
-COMMENT ON COLUMN live_ranges.start_time IS 'first time it is live';
-COMMENT ON COLUMN live_ranges.end_time IS 'last time it is live; schedule_length if it lives out';
+COMMENT ON COLUMN live_ranges.start_time IS 'the first time the value is live';
+COMMENT ON COLUMN live_ranges.end_time IS 'the last time the value is live; schedule_length if live out';
 CREATE TABLE instructions (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,
@@ -256,20 +256,20 @@ CREATE TABLE instructions (
 );
 COMMENT ON TABLE instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
 COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
-COMMENT ON COLUMN instructions.instruction_id IS 'our number of the instruction within the module';
-COMMENT ON COLUMN instructions.instruction IS 'its name, without %; stored here and nowhere else';
-COMMENT ON COLUMN instructions.computation IS 'the computation it is in; null without HLO text';
-COMMENT ON COLUMN instructions.schedule_time IS 'its time in the flattened schedule; null if not in it';
+COMMENT ON COLUMN instructions.instruction_id IS 'memhouse''s number of the instruction within the module';
+COMMENT ON COLUMN instructions.instruction IS 'the name, without %';
+COMMENT ON COLUMN instructions.computation IS 'the instruction''s computation; null without HLO text';
+COMMENT ON COLUMN instructions.schedule_time IS 'time in the flattened schedule; null if not scheduled';
 COMMENT ON COLUMN instructions.opcode IS 'for example fusion or copy-start';
-COMMENT ON COLUMN instructions.shape IS 'its output''s shape with layout';
+COMMENT ON COLUMN instructions.shape IS 'the output''s shape with layout';
 COMMENT ON COLUMN instructions._short_shape IS '`shape` where it is up to 4096 bytes';
-COMMENT ON COLUMN instructions._long_shape IS '`shape` where it is longer, as a list of one';
-COMMENT ON COLUMN instructions.op_name IS 'the framework''s name of the operation, a scope path';
-COMMENT ON COLUMN instructions.source_file IS 'the file of the line that made it';
-COMMENT ON COLUMN instructions.source_line IS 'the line that made it';
-COMMENT ON COLUMN instructions.stack_frame_id IS 'its innermost Python frame';
-COMMENT ON COLUMN instructions.custom_call_target IS 'the kernel a custom-call calls';
-COMMENT ON COLUMN instructions.scoped_bytes IS 'memory its kernel reserves for itself, all spaces';
+COMMENT ON COLUMN instructions._long_shape IS '`shape` where it is longer, as a list of one text';
+COMMENT ON COLUMN instructions.op_name IS 'the operation''s name in the framework: a scope path';
+COMMENT ON COLUMN instructions.source_file IS 'the file of source_line';
+COMMENT ON COLUMN instructions.source_line IS 'the source line that created the instruction';
+COMMENT ON COLUMN instructions.stack_frame_id IS 'the innermost Python frame, see `stack_frames`';
+COMMENT ON COLUMN instructions.custom_call_target IS 'the kernel that a custom-call calls';
+COMMENT ON COLUMN instructions.scoped_bytes IS 'memory that the kernel reserves for itself, all spaces';
 CREATE TABLE operands (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,
@@ -288,7 +288,7 @@ CREATE TABLE computations (
 );
 COMMENT ON TABLE computations IS 'An HLO computation, from HLO text. Key: module_id, computation.';
 COMMENT ON COLUMN computations.module_id IS 'the module, see `modules`';
-COMMENT ON COLUMN computations.computation IS 'its name, without %';
+COMMENT ON COLUMN computations.computation IS 'the name, without %';
 COMMENT ON COLUMN computations.is_entry IS 'the program starts here';
 CREATE TABLE calls (
     module_id BIGINT NOT NULL,
@@ -299,7 +299,7 @@ CREATE TABLE calls (
 COMMENT ON TABLE calls IS 'A computation that an instruction calls, from HLO text.';
 COMMENT ON COLUMN calls.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN calls.instruction_id IS 'the calling instruction';
-COMMENT ON COLUMN calls.attribute IS 'as what it calls: calls, to_apply, body, condition and so on';
+COMMENT ON COLUMN calls.attribute IS 'the attribute that names the computation, for example body';
 COMMENT ON COLUMN calls.computation IS 'the called computation, see `computations`';
 CREATE TABLE stack_frames (
     module_id BIGINT NOT NULL,
@@ -315,7 +315,7 @@ CREATE TABLE stack_frames (
 COMMENT ON TABLE stack_frames IS 'A Python frame, from HLO text. Key: module_id, stack_frame_id.';
 COMMENT ON COLUMN stack_frames.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN stack_frames.stack_frame_id IS 'XLA''s number of the frame';
-COMMENT ON COLUMN stack_frames.parent_frame_id IS 'the frame that called it; null at the root';
+COMMENT ON COLUMN stack_frames.parent_frame_id IS 'the calling frame; null at the root';
 COMMENT ON COLUMN stack_frames.file IS 'the Python file';
 COMMENT ON COLUMN stack_frames.function IS 'the Python function';
 COMMENT ON COLUMN stack_frames.line IS 'the line, from 1';
@@ -329,8 +329,8 @@ CREATE TABLE compiler_flags (
 );
 COMMENT ON TABLE compiler_flags IS 'A flag of a set of compiler flags. Key: flags_id, flag.';
 COMMENT ON COLUMN compiler_flags.flags_id IS '64-bit hash of the flag set, see `dumps`';
-COMMENT ON COLUMN compiler_flags.flag IS 'the flag''s name; what and where to dump is left out, it changes no program';
-COMMENT ON COLUMN compiler_flags.value IS 'its value';
+COMMENT ON COLUMN compiler_flags.flag IS 'the flag''s name; dump flags are left out, they do not change the program';
+COMMENT ON COLUMN compiler_flags.value IS 'the flag''s value';
 CREATE TABLE reported_peak (
     module_id BIGINT NOT NULL,
     rank INTEGER NOT NULL,
@@ -338,12 +338,12 @@ CREATE TABLE reported_peak (
     shape_index TEXT,
     size_bytes BIGINT NOT NULL
 );
-COMMENT ON TABLE reported_peak IS 'A row of XLA''s own list of what is live at its peak. Key: module_id, rank.';
+COMMENT ON TABLE reported_peak IS 'A row of XLA''s own list of the values live at its peak. Key: module_id, rank.';
 COMMENT ON COLUMN reported_peak.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN reported_peak.rank IS 'from 0, in XLA''s order';
 COMMENT ON COLUMN reported_peak.instruction IS 'the defining instruction''s name';
-COMMENT ON COLUMN reported_peak.shape_index IS 'which part of its shape; null where XLA did not print it';
-COMMENT ON COLUMN reported_peak.size_bytes IS 'logical size, as XLA reports it';
+COMMENT ON COLUMN reported_peak.shape_index IS 'the part of the instruction''s shape; null if not printed';
+COMMENT ON COLUMN reported_peak.size_bytes IS 'the logical size, as XLA reports it';
 CREATE TABLE occupancy (
     module_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
@@ -354,7 +354,7 @@ CREATE TABLE occupancy (
 COMMENT ON TABLE occupancy IS 'How full a memory space is, from one change to the next. Key: module_id, memory_space, start_time.';
 COMMENT ON COLUMN occupancy.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN occupancy.memory_space IS 'the memory space';
-COMMENT ON COLUMN occupancy.start_time IS 'the row holds from here to the next row''s start_time';
+COMMENT ON COLUMN occupancy.start_time IS 'the row is valid from here to the next row''s start_time';
 COMMENT ON COLUMN occupancy.live_bytes IS 'sum of the live values'' sizes; aliased ones count twice';
 COMMENT ON COLUMN occupancy.occupied_bytes IS 'union of the live values'' addresses';
 CREATE TABLE module_memory (
@@ -375,23 +375,23 @@ CREATE TABLE module_memory (
     fragmentation DOUBLE PRECISION,
     padding_bytes BIGINT
 );
-COMMENT ON TABLE module_memory IS 'A module''s memory in one space: what trends read. Key: module_id, memory_space.';
+COMMENT ON TABLE module_memory IS 'A module''s memory in one space; `trends` reads this table. Key: module_id, memory_space.';
 COMMENT ON COLUMN module_memory.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN module_memory.memory_space IS 'the memory space';
-COMMENT ON COLUMN module_memory.total_bytes IS 'sum of its allocations';
-COMMENT ON COLUMN module_memory.argument_bytes IS 'of these: parameters';
-COMMENT ON COLUMN module_memory.output_bytes IS 'of these: maybe live out';
-COMMENT ON COLUMN module_memory.alias_bytes IS 'of these: parameters that are maybe live out';
-COMMENT ON COLUMN module_memory.constant_bytes IS 'of these: constants';
-COMMENT ON COLUMN module_memory.thread_local_bytes IS 'of these: thread-local';
-COMMENT ON COLUMN module_memory.temp_bytes IS 'of these: preallocated temp';
+COMMENT ON COLUMN module_memory.total_bytes IS 'the sum of the space''s allocations';
+COMMENT ON COLUMN module_memory.argument_bytes IS 'the part of total_bytes in parameters';
+COMMENT ON COLUMN module_memory.output_bytes IS 'the part of total_bytes that is maybe live out';
+COMMENT ON COLUMN module_memory.alias_bytes IS 'the part of total_bytes in maybe live out parameters';
+COMMENT ON COLUMN module_memory.constant_bytes IS 'the part of total_bytes in constants';
+COMMENT ON COLUMN module_memory.thread_local_bytes IS 'the part of total_bytes that is thread-local';
+COMMENT ON COLUMN module_memory.temp_bytes IS 'the part of total_bytes in preallocated temps';
 COMMENT ON COLUMN module_memory.peak_bytes IS 'the largest occupied_bytes; null without live ranges';
-COMMENT ON COLUMN module_memory.peak_time IS 'the first time it is reached';
+COMMENT ON COLUMN module_memory.peak_time IS 'the first time of peak_bytes';
 COMMENT ON COLUMN module_memory.peak_live_bytes IS 'live_bytes at peak_time';
 COMMENT ON COLUMN module_memory.peak_instruction_id IS 'the instruction at peak_time';
-COMMENT ON COLUMN module_memory.fragmentation_bytes IS 'what packing wastes: total_bytes - thread_local_bytes - peak_bytes';
-COMMENT ON COLUMN module_memory.fragmentation IS 'fragmentation_bytes over temp_bytes';
-COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of what is live at the peak, an aliased extent counted once';
+COMMENT ON COLUMN module_memory.fragmentation_bytes IS 'bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes';
+COMMENT ON COLUMN module_memory.fragmentation IS 'fragmentation_bytes / temp_bytes';
+COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the values live at the peak, an aliased extent counted once';
 CREATE TABLE history (
     dump_id BIGINT NOT NULL,
     series_id BIGINT NOT NULL,
@@ -404,17 +404,17 @@ CREATE TABLE history (
     missed_runs INTEGER,
     is_last BOOLEAN NOT NULL
 );
-COMMENT ON TABLE history IS 'Which dump follows which from run to run. Worked out after every change of runs. Key: dump_id.';
+COMMENT ON TABLE history IS 'Which dump follows which from run to run. Recomputed after every change of runs. Key: dump_id.';
 COMMENT ON COLUMN history.dump_id IS 'the dump, see `dumps`';
-COMMENT ON COLUMN history.series_id IS 'the chain of dumps that it belongs to, one a run';
+COMMENT ON COLUMN history.series_id IS 'the dump''s chain, with one dump a run';
 COMMENT ON COLUMN history.series_number IS '1 for the first chain of its workload, name, platform';
 COMMENT ON COLUMN history.chain_index IS 'the dump''s place in its chain, from 1';
-COMMENT ON COLUMN history.previous_dump_id IS 'the dump before it in the chain';
-COMMENT ON COLUMN history.compared_dump_id IS 'the last dump before it that has figures';
-COMMENT ON COLUMN history.level_index IS 'chain_index of the first dump in a row of its content';
+COMMENT ON COLUMN history.previous_dump_id IS 'the previous dump in the chain';
+COMMENT ON COLUMN history.compared_dump_id IS 'the last previous dump with figures';
+COMMENT ON COLUMN history.level_index IS 'the chain_index since which the content is unchanged';
 COMMENT ON COLUMN history.matched_by IS 'content, signature or order; null for a chain''s first dump';
-COMMENT ON COLUMN history.missed_runs IS 'runs between it and previous_dump_id';
-COMMENT ON COLUMN history.is_last IS 'it is the chain''s last dump';
+COMMENT ON COLUMN history.missed_runs IS 'the number of runs between this dump and previous_dump_id';
+COMMENT ON COLUMN history.is_last IS 'the dump is the last of its chain';
 CREATE TABLE accepted_changes (
     run_id TEXT NOT NULL,
     series_id BIGINT NOT NULL,
@@ -424,23 +424,23 @@ CREATE TABLE accepted_changes (
     reason TEXT NOT NULL,
     accepted_at TIMESTAMP WITH TIME ZONE NOT NULL
 );
-COMMENT ON TABLE accepted_changes IS 'A growth that `memhouse check --accept` let pass: from then on the new normal.';
+COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new baseline of its series.';
 COMMENT ON COLUMN accepted_changes.run_id IS 'the run whose figure was accepted, see `runs`';
 COMMENT ON COLUMN accepted_changes.series_id IS 'the series, see `history`';
-COMMENT ON COLUMN accepted_changes.memory_space IS 'its memory space';
+COMMENT ON COLUMN accepted_changes.memory_space IS 'the memory space';
 COMMENT ON COLUMN accepted_changes.metric IS 'the metric, for example peak_bytes';
 COMMENT ON COLUMN accepted_changes.accepted_bytes IS 'the value that was accepted';
-COMMENT ON COLUMN accepted_changes.reason IS 'why';
+COMMENT ON COLUMN accepted_changes.reason IS 'why the change was accepted';
 COMMENT ON COLUMN accepted_changes.accepted_at IS 'when it was accepted (UTC)';
 CREATE TABLE schema_version (
     version INTEGER NOT NULL,
     PRIMARY KEY (version)
 );
 COMMENT ON TABLE schema_version IS 'The schema''s version.';
-COMMENT ON COLUMN schema_version.version IS 'the number of the newest upgrade that was applied';
+COMMENT ON COLUMN schema_version.version IS 'the number of the newest applied upgrade';
 CREATE TABLE view_set (
     digest TEXT NOT NULL,
     PRIMARY KEY (digest)
 );
-COMMENT ON TABLE view_set IS 'Which canned views are stored here; another memhouse version replaces them.';
+COMMENT ON TABLE view_set IS 'The stored set of canned views; another memhouse version replaces it.';
 COMMENT ON COLUMN view_set.digest IS 'SHA-256 of the canned views'' SQL';
