@@ -22,7 +22,7 @@ class ModuleDiff(Result):
     rows: the buffers at the peaks that differ, in all memory spaces, with memory_space,
     change_bytes (they add up to the change of peak_bytes), what (grew, came and so on),
     a_bytes, b_bytes, category, value, source, op_name, shape, opcode, and the times of both
-    lives; metrics: memory_space, figure, a_bytes, b_bytes, change_bytes; flags: flag, a_value,
+    lives; metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: flag, a_value,
     b_value; causes: what else differs, a sentence each.
     """
 
@@ -71,31 +71,38 @@ def diff(store: Store, a: str, b: str, workload: str | None = None) -> Diff:
 
     Raises UsageError.
     """
-    found = _diffs(store, a, b, workload)
+    no_buffers = store.rows(statement("diff_buffers"), [-1, -1, 0])
+    schema = pa.schema([("memory_space", pa.int32()), *no_buffers.schema])
+    found = [_diff_dumps(store, *pair, schema) for pair in _pairs(store, a, b, workload)]
     rows = [
         {"module": module.name, **row}
         for module in found
         for row in module.rows.arrow().to_pylist()
     ]
-    schema = pa.schema([("module", pa.string()), *_buffers_schema(store)])
-    return Diff(tuple(found), Rows(pa.Table.from_pylist(rows, schema=schema)))
+    named = pa.schema([("module", pa.string()), *schema])
+    return Diff(tuple(found), Rows(pa.Table.from_pylist(rows, schema=named)))
 
 
-def _diffs(store: Store, a: str, b: str, workload: str | None) -> list[ModuleDiff]:
+def _pairs(
+    store: Store, a: str, b: str, workload: str | None
+) -> list[tuple[int | None, int | None]]:
+    """The dumps of A beside those of B."""
     runs = set(run_names(store))
     if {a, b} <= runs:
         pairs = store.rows(statement("diff_pairs"), [a, b, workload]).to_pylist()
-        return [_diff_dumps(store, pair["a_dump_id"], pair["b_dump_id"]) for pair in pairs]
+        return [(pair["a_dump_id"], pair["b_dump_id"]) for pair in pairs]
     if workload is not None:
         raise UsageError("--workload needs two runs")
     for name, other in ((a, b), (b, a)):
         if name in runs:
             raise UsageError(f"{name} is a run and {other} is not: give two runs or two modules")
-    return [_diff_dumps(store, find_module(store, a).dump_id, find_module(store, b).dump_id)]
+    return [(find_module(store, a).dump_id, find_module(store, b).dump_id)]
 
 
-def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None) -> ModuleDiff:
-    """One module in A and B."""
+def _diff_dumps(
+    store: Store, a_dump_id: int | None, b_dump_id: int | None, schema: pa.Schema
+) -> ModuleDiff:
+    """One module in A and B. `schema` is that of its buffers."""
     a, b = _dump(store, a_dump_id), _dump(store, b_dump_id)
     names = dict.fromkeys(dump.name for dump in (a, b) if dump is not None)
     flags = metrics = None
@@ -105,7 +112,7 @@ def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None) -> M
             flags = store.rows(statement("diff_flags"), [a.flags_id, b.flags_id])
         modules = [a.module_id, b.module_id]
         if None not in modules and modules[0] != modules[1]:
-            metrics = store.rows(statement("diff_figures"), modules)
+            metrics = store.rows(statement("diff_metrics"), modules)
             for space in sorted(set(metrics["memory_space"].to_pylist())):
                 found = store.rows(statement("diff_buffers"), [*modules, space])
                 buffers += [{"memory_space": space, **row} for row in found.to_pylist()]
@@ -113,16 +120,11 @@ def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None) -> M
         " → ".join(names),
         a,
         b,
-        Rows(pa.Table.from_pylist(buffers, schema=_buffers_schema(store))),
+        Rows(pa.Table.from_pylist(buffers, schema=schema)),
         Rows(pa.table({}) if metrics is None else metrics),
         Rows(pa.table({}) if flags is None else flags),
         tuple(causes(a, b, _dicts(metrics), len(_dicts(flags)))),
     )
-
-
-def _buffers_schema(store: Store) -> pa.Schema:
-    none = store.rows(statement("diff_buffers"), [-1, -1, 0])
-    return pa.schema([("memory_space", pa.int32()), *none.schema])
 
 
 def _dicts(rows: pa.Table | None) -> Sequence[dict[str, Any]]:

@@ -33,7 +33,7 @@ def causes(
 ) -> list[str]:
     """What else differs between the two, the likeliest cause first.
 
-    metrics: memory_space, figure, a_bytes, b_bytes, change_bytes; flags: how many differ.
+    metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: how many differ.
     """
     if a is None or b is None:
         return [f"only in {dump.run_id}" for dump in (a, b) if dump is not None]
@@ -61,7 +61,7 @@ def causes(
 def _donation(metrics: Sequence[dict[str, Any]]) -> list[str]:
     """Whether arguments came to be donated, or are no longer: that shows in alias_bytes."""
     for row in metrics:
-        if row["memory_space"] == 0 and row["figure"] == "alias_bytes":
+        if row["memory_space"] == 0 and row["metric"] == "alias_bytes":
             if not row["b_bytes"]:
                 return ["the arguments are no longer donated"]
             if not row["a_bytes"]:

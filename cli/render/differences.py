@@ -69,7 +69,7 @@ def _metrics(module: ModuleDiff, space: int) -> pa.Table:
     """The metrics of one memory space, A and B side by side."""
     rows = [
         {
-            "figure": row["figure"].removesuffix("_bytes"),
+            "figure": row["metric"].removesuffix("_bytes"),
             "A_bytes": row["a_bytes"],
             "B_bytes": row["b_bytes"],
             "change_bytes": row["change_bytes"],
@@ -97,6 +97,11 @@ def _as_object(module: ModuleDiff) -> dict[str, Any]:
         "same": module.is_same,
         "causes": module.causes,
         "flags": module.flags.arrow().to_pylist(),
-        "figures": module.metrics.arrow().to_pylist(),
+        "figures": [_figure(row) for row in module.metrics.arrow().to_pylist()],
         "buffers": module.rows.arrow().to_pylist(),
     }
+
+
+def _figure(row: dict[str, Any]) -> dict[str, Any]:
+    """A metric by the name that it has on the command line."""
+    return {"figure" if name == "metric" else name: value for name, value in row.items()}

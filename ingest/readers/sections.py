@@ -25,7 +25,7 @@ def split_sections(lines: Lines, openings: Mapping[Name, str]) -> dict[Name, Lin
         before = lines.between(0, starts[0][0])
         if not before.equal("").all():
             before.refuse(~before.equal(""), f"expected {starts[0][1]}")
-    stops = [start for start, _ in starts[1:]] + [len(lines)]
+    stops = [*(start for start, _ in starts[1:]), len(lines)] if starts else []
     return {
         name: lines.between(start, stop) for (start, name), stop in zip(starts, stops, strict=True)
     }

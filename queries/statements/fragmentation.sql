@@ -31,4 +31,4 @@ SELECT
     most_occupied_bytes
 FROM ranked
 WHERE age = 1
-ORDER BY wasted_bytes DESC, workload, module_name, memory_space
+ORDER BY wasted_bytes DESC, workload, module_name, memory_space, run_id, allocation_index

@@ -7,5 +7,5 @@ SELECT
     categories
 FROM memory_by_source
 WHERE module_id = $1 AND memory_space = $2
-ORDER BY counted_bytes DESC
+ORDER BY counted_bytes DESC, source
 LIMIT $3

@@ -176,7 +176,7 @@ def test_prose_wraps(filled):
     shown, _ = on_terminal("tables", "allocations", "--db", filled)
     text = plain(shown)
     assert "…" not in text
-    assert "it belongs to a computation within one instruction" in " ".join(text.split())
+    assert "belongs to a computation within one instruction" in " ".join(text.split())
 
 
 def test_wide_characters_count_for_two_columns(db, tmp_path):

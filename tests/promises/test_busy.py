@@ -125,7 +125,7 @@ def test_a_writer_waits_only_so_long(seeds, limits, command, seconds):
 
 @pytest.mark.parametrize(
     "command",
-    [["peaks"], ["sql", "SELECT 1", "-f", "csv"], ["verify"], ["shell"]],
+    [["peaks"], ["sql", "SELECT 1", "-f", "csv"], ["verify"]],
     ids=lambda command: command[0],
 )
 def test_a_reader_is_told_who_writes(seeds, command):
