@@ -13,7 +13,9 @@ from dumps import Dumps, lay_out
 from process import Finished
 
 from memhouse.cli.options import Format
-from memhouse.cli.render.output import print_note, print_rows
+from memhouse.cli.render.rows import print_rows
+from memhouse.cli.render.text import print_note
+from memhouse.queries.result import Rows
 
 _SAMPLES = Path(__file__).parent.parent / "tests" / "data" / "dumps"
 
@@ -80,7 +82,7 @@ def measure(benchmarks: Sequence[Callable[[Bench], list[Row]]]) -> None:
         for benchmark in benchmarks:
             print_note(f"{benchmark.__name__} …")
             rows += benchmark(bench)
-    print_rows(pa.Table.from_pylist([vars(row) for row in rows]), Format.markdown)
+    print_rows(Rows(pa.Table.from_pylist([vars(row) for row in rows])), Format.markdown)
 
 
 def _options() -> argparse.Namespace:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .names import Names
+from .instruction_names import Names
 from .parts import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES, BufferAssignment, LiveRange, Parts
 
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .contradictions import Contradiction, contradictions
+from .instruction_names import Names
 from .metrics import memory_tables
-from .names import Names
 from .parts import LIVE_RANGE, HloText, LiveRange, Parts
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 
 import pytest
 
-from memhouse.queries.verify import breaches, checks
+from memhouse.queries.verify import verify
 
 from ..support.changed_numbers import KINDS
 from ..support.dumps import copy_dump
@@ -74,9 +74,8 @@ def noticed(night):
     for workload, message in rows(db, query):
         found[workload].append(message)
     with reading(db) as store:
-        for check in checks():
-            for breach in breaches(connection, check):
-                found[breach.module.split("/")[1]].append(f"{check.name}: {breach.breach}")
+        for row in verify(store).rows.table.to_pylist():
+            found[row["module"].split("/")[1]].append(f"{row['check']}: {row['breach']}")
     return found
 
 

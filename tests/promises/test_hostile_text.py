@@ -18,7 +18,7 @@ from memhouse.ingest.read_program import read_program
 from memhouse.ingest.sources.dump_folder import parse_key
 from memhouse.ingest.sources.dumped_program import DumpedProgram
 from memhouse.ingest.sources.files import SourceFile
-from memhouse.queries.verify import breaches, checks
+from memhouse.queries.verify import verify
 
 from ..support.dumps import content, copy_dump
 from ..support.mutations import damaged_dump, texts
@@ -78,9 +78,8 @@ def test_damage_is_named_and_stops_nothing(tmp_path, db, clean, batch):
     assert_recorded(db, summary, done)
     assert_figures_are_sound(db, done)
     with reading(db) as store:
-        for check in checks():
-            for breach in breaches(connection, check):
-                assert "night/good" not in breach.module, done
+        for row in verify(store).rows.table.to_pylist():
+            assert "night/good" not in row["module"], done
 
 
 def assert_recorded(db, summary, done):
