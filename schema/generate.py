@@ -27,13 +27,12 @@ def _generated(element: Computed, compiler: Any, **options: Any) -> str:
 def ddl() -> str:
     """The statements that create every table, with comments."""
     statements: list[str] = []
-    engine = sa.create_mock_engine(
-        "duckdb:///:memory:",
-        lambda statement, *_: statements.append(
-            str(statement.compile(dialect=engine.dialect)).strip()
-        ),
-    )
-    metadata.create_all(engine, checkfirst=False)
+    dialect = sa.make_url("duckdb://").get_dialect()()
+
+    def collect(statement: sa.schema.ExecutableDDLElement, *_: object) -> None:
+        statements.append(str(statement.compile(dialect=dialect)).strip())
+
+    metadata.create_all(sa.create_mock_engine("duckdb://", collect), checkfirst=False)
     # SQLAlchemy doubles each percent sign for drivers that use it as a placeholder.
     script = "\n".join(f"{statement};" for statement in statements).replace("%%", "%")
     lines = "\n".join(line.expandtabs(4).rstrip() for line in script.splitlines())

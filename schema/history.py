@@ -18,7 +18,6 @@ import pyarrow as pa
 from .ids import series_id
 
 _Row = dict[str, Any]
-_GROUP = ("workload", "module_name", "platform")
 
 
 def worked_out(connection: duckdb.DuckDBPyConnection, run_id: str | None = None) -> pa.Table:
@@ -54,7 +53,9 @@ def _series(
         {
             "group_id": group["group_id"],
             "number": number,
-            "series_id": series_id(*(group[name] for name in _GROUP), number),
+            "series_id": series_id(
+                group["workload"], group["module_name"], group["platform"], number
+            ),
         }
         for group in groups
         for number in range(1, counts.get(group["group_id"], 1) + 1)
