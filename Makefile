@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # mypy names modules after their folders, so a link in this folder names the package.
 TYPED := $(VENV)/typed
 
-.PHONY: demo test lint docs schema bench warehouse-sample clean
+.PHONY: demo test test-all test-lowest lint docs schema bench warehouse-sample clean
 
 $(BIN)/memhouse: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,13 +18,26 @@ demo: $(BIN)/memhouse
 	$(BIN)/memhouse ingest --db demo.duckdb tests/data/dumps/*
 	$(BIN)/memhouse peaks --db demo.duckdb
 
+# All tests but the slow ones: what matters, in under four minutes on two cores.
 test: $(BIN)/memhouse
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test-all: $(BIN)/memhouse
 	$(BIN)/python -m pytest -n auto
+
+# The tests on the lowest versions of every dependency that pyproject.toml allows.
+test-lowest:
+	$(PYTHON) -m venv $(VENV)/lowest
+	$(VENV)/lowest/bin/python -m pip install --quiet uv
+	$(VENV)/lowest/bin/uv pip install --quiet --python $(VENV)/lowest/bin/python \
+		--resolution lowest-direct --editable '.[dev]'
+	$(VENV)/lowest/bin/python -m pytest -n auto -m "not slow"
 
 lint: $(BIN)/memhouse
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint queries schema
+	$(BIN)/codespell
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \

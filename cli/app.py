@@ -1,31 +1,34 @@
 """The commands, registered; each is a file in `commands/`."""
 
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from .. import __version__
-from .commands import (
-    buffers,
-    check,
-    diff,
-    export,
-    fragmentation,
-    ingest,
-    modules,
-    owners,
-    peaks,
-    prune,
-    runs,
-    shell,
-    sql,
-    tables,
-    timeline,
-    trends,
-    verify,
-    views,
-)
 from .errors import usage_errors
+
+# Each is a function in the file of its name in `commands/`, listed in the order of `--help`.
+COMMANDS = (
+    "ingest",
+    "runs",
+    "modules",
+    "peaks",
+    "owners",
+    "buffers",
+    "timeline",
+    "fragmentation",
+    "trends",
+    "diff",
+    "check",
+    "views",
+    "tables",
+    "sql",
+    "shell",
+    "export",
+    "verify",
+    "prune",
+)
 
 app = typer.Typer(
     name="memhouse",
@@ -53,24 +56,6 @@ def _options(
     pass
 
 
-for command in (
-    ingest.ingest,
-    runs.runs,
-    modules.modules,
-    peaks.peaks,
-    owners.owners,
-    buffers.buffers,
-    timeline.timeline,
-    fragmentation.fragmentation,
-    trends.trends,
-    diff.diff,
-    check.check,
-    views.views,
-    tables.tables,
-    sql.sql,
-    shell.shell,
-    export.export,
-    verify.verify,
-    prune.prune,
-):
-    app.command()(usage_errors(command))
+for name in COMMANDS:
+    command = getattr(import_module(f".commands.{name}", __package__), name)
+    app.command(name)(usage_errors(command))

@@ -8,6 +8,7 @@ import pytest
 
 from .support.dumps import DUMPS
 
+pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 ROWS = (
     "`memhouse --help`",

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -145,7 +146,9 @@ def _prepare(
         connection.execute("INSERT INTO schema_version VALUES ($1)", [newest])
         connection.commit()
     except BaseException:
-        connection.rollback()
+        # A failed commit has already ended the transaction.
+        with suppress(duckdb.Error):
+            connection.rollback()
         raise
 
 

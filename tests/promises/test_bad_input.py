@@ -509,7 +509,7 @@ def test_a_file_in_an_archive_is_named_with_the_archive(tmp_path, db):
 def test_many_tiny_dumps_are_written_some_at_a_time(tmp_path, db, monkeypatch):
     monkeypatch.setattr(batches, "_BATCH_DUMPS", 3)
     written = []
-    monkeypatch.setattr(DuckDBStore, "_forget_blocks", written.append)
+    monkeypatch.setattr(DuckDBStore, "_forget_blocks", lambda self: written.append(self))
     for number in range(8):
         copy_dump(NEW, tmp_path / "night" / str(number))
     (summary,) = fill(db, tmp_path / "night")

@@ -78,7 +78,9 @@ def limited(size):
     return limit
 
 
-@pytest.mark.parametrize("size", [4096, 10_000, 100_000, 300_000])
+@pytest.mark.parametrize(
+    "size", [10_000, *(pytest.param(n, marks=pytest.mark.slow) for n in (4096, 100_000, 300_000))]
+)
 def test_a_limit_of_the_file_size_is_a_full_disk(tmp_path, db, size):
     command = [MEMHOUSE, "ingest", "--db", db, "--jobs", "1", *SAMPLES]
     run = subprocess.run(command, capture_output=True, text=True, preexec_fn=limited(size))

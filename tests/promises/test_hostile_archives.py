@@ -145,6 +145,7 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_takes_little_memory_disk_and_time(folder, db, unpacked_to, name):
     bomb = folder / name
@@ -230,6 +231,7 @@ def test_a_text_is_bounded(folder, db, monkeypatch, limit, ending):
     assert rows(db, "SELECT status FROM dumps WHERE module_name LIKE '002%'") == [("ok",)]
 
 
+@pytest.mark.slow
 def test_many_small_entries_are_passed_over(folder, db):
     path = folder / "many.tar"
     with path.open("wb") as archive:

@@ -120,7 +120,8 @@ def check_what_is_there(db, expected, told):
     for table, rows in expected.items():
         if table in ("runs", "dumps", "dump_files", "compiler_flags"):
             assert set(found[table]) <= set(rows)
-        elif table not in ("schema_version", "view_set"):
+        # Verify has held the chains of what is there.
+        elif table not in ("schema_version", "view_set", "history"):
             assert found[table] == [row for row in rows if row[0] in there], table
 
 
@@ -225,7 +226,9 @@ def test_ctrl_c_ends_a_query_without_a_word(filled):
     assert query.returncode == 130
 
 
-@pytest.mark.parametrize("round_", range(6))
+@pytest.mark.parametrize(
+    "round_", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 6))]
+)
 def test_ctrl_c_ends_an_ingest_with_all_its_processes(tmp_path, alone, round_):
     """A terminal sends it to all of them."""
     expected, seconds = alone

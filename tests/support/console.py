@@ -12,13 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyte
+
 from .command import MEMHOUSE
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_STYLES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 # What no two machines show alike.
 _SECONDS = re.compile(r"\b\d+\.\d s\b")
 _ELIDED = "…"
+# Wide and long enough that nothing wraps or scrolls away.
+_COLUMNS, _LINES = 250, 500
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,13 @@ class Command:
 
 def blocks(document: Path) -> list[list[Command]]:
     """The commands of each console block, in order."""
-    return [_commands(block.splitlines()) for block in _BLOCK.findall(document.read_text())]
+    return [commands_of(block) for block in _BLOCK.findall(document.read_text())]
 
 
-def _commands(lines: list[str]) -> list[Command]:
+def commands_of(block: str) -> list[Command]:
+    """The commands of one block, in order."""
     commands: list[Command] = []
-    for line in lines:
+    for line in block.splitlines():
         if line.startswith("$ "):
             commands.append(Command(line[2:].partition("     # ")[0], []))
         elif commands and not _is_whole(commands[-1].text):
@@ -91,7 +95,8 @@ def on_terminal(command: str, folder: Path, columns: int = 80) -> str:
 
 
 def _plain(shown: str) -> str:
-    """A terminal's text without styles, progress bars and the spaces at the ends of lines."""
-    text = _STYLES.sub("", shown).replace("\r\n", "\n")
-    lines = [line.rpartition("\r")[2].rstrip() for line in text.split("\n")]
+    """The lines that a terminal shows in the end: progress bars are gone by then."""
+    screen = pyte.Screen(_COLUMNS, _LINES)
+    pyte.Stream(screen).feed(shown.replace("\r\n", "\n").replace("\n", "\r\n"))
+    lines = [line.rstrip() for line in screen.display]
     return _SECONDS.sub("0.0 s", "\n".join(lines).strip("\n"))

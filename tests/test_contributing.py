@@ -1,0 +1,100 @@
+"""CONTRIBUTING's recipes are complete: a copy of the checkout that follows them works."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .support.console import Command, commands_of
+
+ROOT = Path(__file__).parents[1]
+RECIPE = re.compile(r"^### (.*?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", "build", "*.egg-info", ".*_cache", "warehouses", "*.duckdb"
+)
+MODULES = {"schema": "memhouse.schema.generate", "docs": "memhouse.queries.dictionary"}
+
+
+def recipes():
+    """The recipes that have something to follow, by their headings."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    found = {heading: BLOCK.findall(body) for heading, body in RECIPE.findall(text)}
+    return {heading: blocks for heading, blocks in found.items() if blocks}
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """A copy of the checkout, under the package's name."""
+    return Path(shutil.copytree(ROOT, tmp_path / "memhouse", ignore=NOT_COPIED))
+
+
+def apply(change, file):
+    """Make the change that a diff without line numbers shows; `@@` skips to further down."""
+    text = file.read_text()
+    for part in change.split("@@\n"):
+        lines = part.splitlines()
+        old = "\n".join(line[1:] for line in lines if line[0] != "+")
+        new = "\n".join(line[1:] for line in lines if line[0] != "-")
+        assert text.count(old) == 1, f"{file.name} has not just one\n{old}"
+        text = text.replace(old, new)
+    file.write_text(text)
+
+
+def run(command, copy):
+    """What a command prints that belongs to the copy, not to the checkout."""
+    words = shlex.split(command.text, comments=True)
+    main = [sys.executable, "-c", "from memhouse.cli import main; main()"]
+    if words[0] == "memhouse":
+        command_line = [*main, *words[1:]]
+    elif words[0] == "make":
+        command_line = [sys.executable, "-m", MODULES[words[1]]]
+    else:
+        command_line = ["/bin/sh", "-c", command.text]
+    done = subprocess.run(
+        command_line,
+        cwd=copy,
+        env=os.environ | {"PYTHONPATH": str(copy.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return "" if words[0] == "make" else done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", recipes())
+def test_a_recipe_is_complete(heading, copy):
+    for language, path, text in recipes()[heading]:
+        if language == "diff":
+            apply(text, copy / path)
+        elif language == "console":
+            for command in commands_of(text):
+                shown = run(command, copy)
+                assert command.matches(shown), f"$ {command.text}\n{shown}"
+        else:
+            assert not (copy / path).exists()
+            (copy / path).write_text(text)
+
+
+def test_there_is_a_recipe_for_everything_that_is_often_added():
+    assert {"Add a format", "Add a view", "Add a command", "Add a column"} <= set(recipes())
+
+
+def test_a_diff_that_does_not_fit_is_noticed(tmp_path):
+    file = tmp_path / "file.py"
+    file.write_text("a\nb\nc\n")
+    apply(" b\n+new\n", file)
+    assert file.read_text() == "a\nb\nnew\nc\n"
+    with pytest.raises(AssertionError, match="has not just one"):
+        apply(" gone\n+new\n", file)
+
+
+def test_output_that_differs_is_noticed():
+    assert not Command("x", ["n", "5"]).matches("n\n6\n")
