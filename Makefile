@@ -42,6 +42,8 @@ lint: $(BIN)/memhouse
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
 		-m memhouse -p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema
+	cd $(TYPED) && MYPYPATH=memhouse/benchmarks ../bin/mypy --explicit-package-bases \
+		--config-file memhouse/pyproject.toml memhouse/tests memhouse/benchmarks
 
 # Generates parts of docs/ from the comments in schema/ and queries/.
 docs: $(BIN)/memhouse

@@ -5,6 +5,7 @@ import shutil
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import zstandard
 from process import memhouse
@@ -106,7 +107,7 @@ def _modules(warehouse: Path) -> list[Module]:
     """Each distinct module once, the largest first."""
     with library.open(warehouse, read_only=True) as opened:
         rows = opened.sql(_FILES).arrow().to_pylist()
-    dumps: dict[int, list[dict[str, object]]] = {}
+    dumps: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         dumps.setdefault(row["dump_id"], []).append(row)
     once = {files[0]["module_id"]: files for files in dumps.values()}

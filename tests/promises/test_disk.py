@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -220,7 +221,9 @@ OUTPUTS = [
 def ask(filled, command, stdout):
     db = [] if command[0] in ("views", "--help") else ["--db", filled]
     with ExitStack() as stack:
-        options = {"stdout": stack.enter_context(Path(stdout).open("w"))} if stdout else {}
+        options: dict[str, Any] = (
+            {"stdout": stack.enter_context(Path(stdout).open("w"))} if stdout else {}
+        )
         return subprocess.run(
             [MEMHOUSE, *command, *db],
             stderr=subprocess.PIPE,

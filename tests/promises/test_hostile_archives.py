@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
+from typing import Any
 
 import pytest
 import zstandard
@@ -219,7 +220,8 @@ def test_a_text_is_bounded(folder, db, monkeypatch, limit, ending):
         if hasattr(module, limit):
             monkeypatch.setattr(module, limit, 100_000)
     monkeypatch.setattr(unpacking, "MAX_RATIO", 1)
-    pack = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}[ending]
+    packs: dict[str, Any] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
+    pack = packs[ending]
     (folder / f"long-live-range.txt{ending}").write_bytes(pack(b"x" * 100_001))
     (problem, *missing) = problems(db, folder)
     if not ending and limit == "ANY_RATIO_BYTES":

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -167,7 +168,7 @@ def test_a_file_that_vanishes_at_once_is_named(folder, monkeypatch):
     monkeypatch.setattr(os.path, "isfile", lambda path: True)
     (folder / "x-live-range.txt").symlink_to("gone")
     said = []
-    found = list(open_source(folder, lambda name: True, None, said.append))
+    found = list(open_source(folder, lambda name: True, ExitStack(), said.append))
     assert [file.path.name for file in found] == ["002_79ae6c566c7e6550.txt"]
     assert said == [
         f"{folder}/x-live-range.txt: the file cannot be read: No such file or directory"

@@ -19,7 +19,8 @@ MIXED = "cpu/jax-0.10.2/module_0018*"
 
 
 def programs(folder, cleanup):
-    return find_dumps(open_source(folder, is_wanted, cleanup, pytest.fail), pytest.fail)
+    files = open_source(folder, is_wanted, cleanup, pytest.fail)
+    return find_dumps(files, lambda file, why: pytest.fail(str(why)))
 
 
 @pytest.fixture
