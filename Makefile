@@ -7,22 +7,26 @@ TYPED := $(VENV)/typed
 
 .PHONY: demo test test-all test-lowest lint docs schema bench warehouse-sample clean
 
+# The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(BIN)/pytest: pyproject.toml $(BIN)/memhouse
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@
 
-# Ingests the sample dumps of tests/data and shows their peaks.
 demo: $(BIN)/memhouse
 	rm -f demo.duckdb
 	$(BIN)/memhouse ingest --db demo.duckdb tests/data/dumps/*
 	$(BIN)/memhouse peaks --db demo.duckdb
 
 # All tests but the slow ones: what matters, in under four minutes on two cores.
-test: $(BIN)/memhouse
+test: $(BIN)/pytest
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-test-all: $(BIN)/memhouse
+test-all: $(BIN)/pytest
 	$(BIN)/python -m pytest -n auto
 
 # The tests on the lowest versions of every dependency that pyproject.toml allows.
@@ -33,7 +37,7 @@ test-lowest:
 		--resolution lowest-direct --editable '.[dev]'
 	$(VENV)/lowest/bin/python -m pytest -n auto -m "not slow"
 
-lint: $(BIN)/memhouse
+lint: $(BIN)/pytest
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint queries schema
@@ -46,15 +50,15 @@ lint: $(BIN)/memhouse
 		--config-file memhouse/pyproject.toml memhouse/tests memhouse/benchmarks
 
 # Generates parts of docs/ from the comments in schema/ and queries/.
-docs: $(BIN)/memhouse
+docs: $(BIN)/pytest
 	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
 
 # Generates the SQL and the JSON of the tables from schema/tables.py.
-schema: $(BIN)/memhouse
+schema: $(BIN)/pytest
 	$(BIN)/python -m memhouse.schema.generate
 
 # Writes the warehouse that later versions must upgrade; run once for each schema version.
-warehouse-sample: $(BIN)/memhouse
+warehouse-sample: $(BIN)/pytest
 	$(BIN)/python -m tests.support.upgrade_samples
 
 # Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table.
