@@ -43,6 +43,7 @@ class HloText:
     of `read_instructions`, and computation; operands: instruction,
     operand_number, operand; calls: instruction, attribute, computation; stack_frames as in
     the warehouse's table; entry_shapes likewise, None if the text has no signature.
+    instruction_lines are the lines of `instructions`, for what is read on demand.
     """
 
     header: dict[str, object]
@@ -52,6 +53,7 @@ class HloText:
     calls: pa.Table
     stack_frames: pa.Table
     entry_shapes: pa.Table | None
+    instruction_lines: InstructionLines
 
 
 def read_hlo_text(lines: Lines) -> HloText:
@@ -94,6 +96,7 @@ def read_hlo_text(lines: Lines) -> HloText:
         calls=_calls(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
         entry_shapes=entry_shapes(str(signature)) if signature is not None else None,
+        instruction_lines=instructions,
     )
 
 

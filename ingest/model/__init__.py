@@ -1,0 +1,1 @@
+"""A module's memory, worked out from what the readers found."""

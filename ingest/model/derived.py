@@ -1,0 +1,34 @@
+"""A module's schedule, values and live ranges, worked out from its HLO text alone."""
+
+from dataclasses import dataclass
+
+from ..hlo_text import HloText
+from .dataflow import Dataflow, trace_values
+from .flattening import Schedule, find_regions, flatten
+from .in_place import InPlaceRules
+from .liveness import Liveness, live_ranges
+from .program import Program, read_program
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What the text of a scheduled module says exactly, as XLA's own analyses would."""
+
+    program: Program
+    schedule: Schedule
+    dataflow: Dataflow
+    liveness: Liveness
+    in_place: InPlaceRules
+
+
+def derive(hlo: HloText) -> Derived:
+    """Work out a module's schedule, values, positions, uses and live ranges.
+
+    Raises DumpError if the text is not scheduled, or holds what no rule covers.
+    """
+    program = read_program(hlo)
+    schedule = flatten(program, is_scheduled=bool(hlo.header["is_scheduled"]))
+    in_place = InPlaceRules(program)
+    dataflow = trace_values(program, schedule, find_regions(program, schedule))
+    liveness = live_ranges(program, schedule, dataflow, in_place)
+    return Derived(program, schedule, dataflow, liveness, in_place)
