@@ -79,7 +79,7 @@ class Forwarding:
         """The slot of an element. Raises DumpError where the shape has no such element."""
         rows = self.slots.instruction[slots]
         have = self.slots.element_count(slots) > number
-        self.program.require(rows, have, "has no such tuple element as its opcode needs")
+        self.program.require(rows, have, "lacks a tuple element that the text refers to")
         return self.slots.element(slots, number)
 
 
