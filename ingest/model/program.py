@@ -71,6 +71,7 @@ class Program:
     tuple_index: Ints
     fusion_kind: Codes
     operand_aliasing: Codes
+    custom_call_target: Codes
     input_output_alias: list[Alias]
 
     def __len__(self) -> int:
@@ -188,6 +189,7 @@ def read_program(hlo: HloText) -> Program:
         tuple_index=_numbers_or_none(attributes["tuple_index"]),
         fusion_kind=_codes(attributes["fusion_kind"]),
         operand_aliasing=_codes(attributes["output_to_operand_aliasing"]),
+        custom_call_target=_codes(hlo.instructions["custom_call_target"]),
         input_output_alias=parse_aliases(str(alias)) if alias else [],
     )
     _check_order(program)

@@ -1,0 +1,317 @@
+"""Which values lie in an allocation of their own for the whole program, and which in temp.
+
+An estimate of XLA's BufferAssigner: values that must alias are placed together; constants,
+parameters and outputs have allocations of their own, and other values may go into these
+while they are free. What is left is temp.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .can_share import Sharing
+from .dataflow import Dataflow
+from .liveness import Liveness
+from .program import NONE, Ints, Mask, Program
+from .sizes import TPU, Sizes
+
+THREAD_LOCAL, CONSTANT, PARAMETER, OUTPUT, TEMP = range(5)
+_CELLS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where each value goes: `kind` is one of the constants above.
+
+    `allocation` is the alias set that an allocation was made for, NONE for temp and
+    thread-local values. `set_size` is the size of each value's alias set, by its number.
+    """
+
+    kind: Ints
+    allocation: Ints
+    set_size: Ints
+
+
+@dataclass
+class _Sets:
+    """The alias sets as columns, by the set's number; other rows mean nothing."""
+
+    size: Ints
+    space: Ints
+    kind: Ints
+    lives_out: Mask
+    is_tuple: Mask
+
+
+class _Allocations:
+    """The allocations that other values may go into, in the order in which they are made."""
+
+    def __init__(self, program: Program, dataflow: Dataflow, liveness: Liveness, sharing: Sharing):
+        self.program, self.dataflow, self.liveness = program, dataflow, liveness
+        self.sharing = sharing
+        self.order: list[int] = []
+        self.held: dict[int, list[int]] = {}
+        self.end_slot = _end_slots(program, dataflow, liveness, sharing)
+
+    def make(self, alias_set: int, values: list[int]) -> None:
+        """Add the allocation of an alias set."""
+        self.order.append(alias_set)
+        self.held[alias_set] = list(values)
+
+    def is_free(self, allocation: int, values: list[int]) -> bool:
+        """Whether no value in the allocation interferes with one of these."""
+        return not any(
+            self._interfere(held, value) for held in self.held[allocation] for value in values
+        )
+
+    def _interfere(self, one: int, other: int) -> bool:
+        """Whether two values cannot share memory: they live together, and not by turns."""
+        start, end = self.liveness.start, self.liveness.end
+        if end[one] < start[other] or end[other] < start[one]:
+            return self._is_copy_of(one, other) or self._is_copy_of(other, one)
+        if end[one] == start[other] and self._hands_over(one, other):
+            return False
+        return not (end[other] == start[one] and self._hands_over(other, one))
+
+    def _hands_over(self, earlier: int, later: int) -> bool:
+        """Whether the later value may take the place of the earlier one as it ends."""
+        slots = self.dataflow.slots
+        slot = int(self.end_slot[earlier])
+        result = int(self.dataflow.defined_at[later])
+        user = int(slots.instruction[result])
+        begin, end = self.program.operand_start[user], self.program.operand_start[user + 1]
+        numbers = np.flatnonzero(self.program.operands[begin:end] == slots.instruction[slot])
+        if not len(numbers):
+            return False
+        return bool(
+            self.sharing.can_share(
+                np.array([user]), numbers[:1], np.array([slot]), np.array([result])
+            )[0]
+        )
+
+    def _is_copy_of(self, value: int, copied: int) -> bool:
+        """Whether a value is made by a copy of another."""
+        row = int(self.dataflow.instruction[value])
+        if self.program.opcode.at(row) != "copy":
+            return False
+        operand = self.program.operands[self.program.operand_start[row]]
+        return bool(self.dataflow.value[self.dataflow.slots.start[operand]] == copied)
+
+
+def place(
+    program: Program, dataflow: Dataflow, liveness: Liveness, sizes: Sizes, sharing: Sharing
+) -> Placement:
+    """Decide for each alias set which kind of allocation its values go to.
+
+    The largest set first, of equal ones those that live out: each tries the allocations of
+    its operands, then all others from the smallest on.
+    """
+    sets = _describe(program, dataflow, liveness, sizes)
+    numbers = np.unique(liveness.alias_set)
+    allocation = np.full(len(dataflow), NONE)
+    fixed = np.isin(sets.kind, (CONSTANT, PARAMETER, OUTPUT))
+    allocation[fixed] = np.flatnonzero(fixed)
+    donated = _is_donated(program, dataflow, liveness)
+    makes = sets.lives_out & (sets.kind == OUTPUT) & ~sets.is_tuple
+    makes |= donated & (sets.kind == PARAMETER) & ~sets.is_tuple
+    members = _members(liveness)
+    tries = numbers[
+        ((sets.kind[numbers] == TEMP) | (sets.kind[numbers] == OUTPUT)) & ~sets.is_tuple[numbers]
+    ]
+    tries = tries[_may_fit(tries, numbers[makes[numbers]], sets, liveness, members)]
+    tries = tries[~_never_reuses(program, dataflow, liveness, sharing)[tries]]
+    going = np.unique(np.concatenate([tries, numbers[makes[numbers]]]))
+    order = going[np.lexsort((going, ~sets.lives_out[going], -sets.size[going]))]
+    does_try = np.zeros(len(dataflow), bool)
+    does_try[tries] = True
+    made = _Allocations(program, dataflow, liveness, sharing)
+    order_members = members.of(order)
+    for alias_set, values in zip(order.tolist(), order_members, strict=True):
+        found = _reused(alias_set, values, sets, made, allocation) if does_try[alias_set] else NONE
+        if found != NONE:
+            allocation[alias_set] = found
+            sets.kind[alias_set] = sets.kind[found]
+            made.held[found] += values
+        elif makes[alias_set]:
+            made.make(alias_set, values)
+    kind = sets.kind[liveness.alias_set]
+    return Placement(kind, allocation[liveness.alias_set], sets.size)
+
+
+def _reused(
+    alias_set: int, values: list[int], sets: _Sets, made: _Allocations, allocation: Ints
+) -> int:
+    """The allocation that an alias set can go into; NONE if it needs its own."""
+    candidates = dict.fromkeys(_of_operands(values, made, allocation))
+    candidates |= dict.fromkeys(reversed(made.order))
+    size, space = sets.size[alias_set], sets.space[alias_set]
+    for candidate in candidates:
+        if sets.space[candidate] != space or sets.size[candidate] < size:
+            continue
+        if sets.lives_out[alias_set] and sets.size[candidate] != size:
+            continue
+        if made.is_free(candidate, values):
+            return candidate
+    return NONE
+
+
+def _of_operands(values: list[int], made: _Allocations, allocation: Ints) -> list[int]:
+    """The allocations that hold the operands of the instructions that define these values."""
+    dataflow, program = made.dataflow, made.program
+    found = []
+    for value in values:
+        row = int(dataflow.instruction[value])
+        if dataflow.defined_at[value] != dataflow.slots.start[row]:
+            continue
+        for operand in program.operands[
+            program.operand_start[row] : program.operand_start[row + 1]
+        ]:
+            held = dataflow.value[dataflow.slots.start[operand]]
+            if held != NONE:
+                place_of = int(allocation[made.liveness.alias_set[held]])
+                if place_of in made.held:
+                    found.append(place_of)
+    return found
+
+
+@dataclass(frozen=True)
+class _Members:
+    """The values by alias set."""
+
+    order: Ints
+    start: Ints
+
+    def of(self, sets: Ints) -> list[list[int]]:
+        """The values of each of these sets."""
+        return [self.order[self.start[n] : self.start[n + 1]].tolist() for n in sets.tolist()]
+
+
+def _members(liveness: Liveness) -> _Members:
+    order = np.argsort(liveness.alias_set, kind="stable")
+    count = np.bincount(liveness.alias_set, minlength=len(order))
+    return _Members(order, np.concatenate([[0], np.cumsum(count)]))
+
+
+def _describe(program: Program, dataflow: Dataflow, liveness: Liveness, sizes: Sizes) -> _Sets:
+    """The alias sets as columns. A set is constant or a parameter if one of its values is."""
+    alias_set, slots, row = liveness.alias_set, dataflow.slots, dataflow.instruction
+    count = len(dataflow)
+    size = np.zeros(count, np.int64)
+    np.maximum.at(size, alias_set, sizes.size)
+    space = np.zeros(count, np.int64)
+    np.maximum.at(space, alias_set, sizes.space)
+
+    def has(chosen: Mask) -> Mask:
+        found = np.zeros(count, bool)
+        found[alias_set[chosen]] = True
+        return found
+
+    root = program.root[program.entry]
+    out = dataflow.value[slots.start[root] : slots.start[root] + slots.count[root]]
+    lives_out = np.zeros(count, bool)
+    lives_out[alias_set[out[out != NONE]]] = True
+    entry = program.computation[row] == program.entry
+    is_constant = has(program.opcode.is_one_of("constant")[row])
+    is_parameter = has(program.opcode.is_one_of("parameter")[row] & entry)
+    kind = np.select(
+        [is_constant, is_parameter, has(liveness.start == NONE), lives_out],
+        [CONSTANT, PARAMETER, THREAD_LOCAL, OUTPUT],
+        TEMP,
+    )
+    return _Sets(size, space, kind, lives_out, has(slots.array[dataflow.defined_at] == NONE))
+
+
+def _is_donated(program: Program, dataflow: Dataflow, liveness: Liveness) -> Mask:
+    """Which alias sets hold a parameter that an output takes the place of."""
+    slots = dataflow.slots
+    donated = np.zeros(len(dataflow), bool)
+    entry = np.array([program.entry])
+    for alias in program.input_output_alias:
+        parameter = program.parameter_of(entry, alias.number, program.root[entry])
+        slot = slots.find(int(parameter[0]), alias.operand_index)
+        donated[liveness.alias_set[dataflow.value[slot]]] = True
+    return donated
+
+
+def _never_reuses(
+    program: Program, dataflow: Dataflow, liveness: Liveness, sharing: Sharing
+) -> Mask:
+    """Which alias sets always get memory of their own.
+
+    On a TPU those of a collective-permute: other chips write into it at their own time.
+    """
+    never = np.zeros(len(dataflow), bool)
+    if sharing.platform == TPU:
+        permutes = program.opcode.is_one_of("collective-permute", "collective-permute-start")
+        never[liveness.alias_set[permutes[dataflow.instruction]]] = True
+    return never
+
+
+def _may_fit(tries: Ints, makers: Ints, sets: _Sets, liveness: Liveness, members: _Members) -> Mask:
+    """Which sets may fit into an allocation as it is before any other set goes there.
+
+    A set needs a gap in which the first of its values lives, in an allocation of its space
+    and at least of its size. Most sets have none: they are never tried one by one.
+    """
+    low, high, size, space = _gaps(makers, sets, liveness, members)
+    first = members.order[members.start[tries]]
+    start, end = liveness.start[first], liveness.end[first]
+    may = np.zeros(len(tries), bool)
+    for number in np.unique(space).tolist():
+        here = space == number
+        gaps = _largest(low[here], high[here], size[here])
+        at = np.flatnonzero(sets.space[tries] == number)
+        for some in np.array_split(at, 1 + len(at) * len(gaps[0]) // _CELLS):
+            may[some] = (
+                (gaps[0] <= start[some, None])
+                & (gaps[1] >= end[some, None])
+                & (gaps[2] >= sets.size[tries[some], None])
+            ).any(axis=1)
+    return may
+
+
+def _gaps(
+    makers: Ints, sets: _Sets, liveness: Liveness, members: _Members
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """When the allocations of some sets are free: from, to, their size and space.
+
+    A value may begin as the gap's neighbour ends, so that both bounds belong to the gap.
+    """
+    count = members.start[makers + 1] - members.start[makers]
+    owner = np.repeat(makers, count)
+    values = np.concatenate([np.array([], np.int64), *(members.of(makers))]).astype(np.int64)
+    order = np.lexsort((liveness.start[values], owner))
+    values, owner = values[order], owner[order]
+    latest = int(liveness.end.max(initial=0)) + 1
+    head = np.concatenate([[True], owner[1:] != owner[:-1]])[: len(owner)]
+    low = np.where(head, NONE, np.roll(liveness.end[values], 1))
+    high = liveness.start[values]
+    last = np.concatenate([head[1:], [True]])[: len(owner)]
+    low = np.concatenate([low, liveness.end[values[last]]])
+    high = np.concatenate([high, np.full(int(last.sum()), latest)])
+    owner = np.concatenate([owner, owner[last]])
+    open_ = low <= high
+    return low[open_], high[open_], sets.size[owner][open_], sets.space[owner][open_]
+
+
+def _largest(low: Ints, high: Ints, size: Ints) -> tuple[Ints, Ints, Ints]:
+    """The gaps that no other gap contains in time and size."""
+    order = np.lexsort((-size, -high, low))
+    low, high, size = low[order], high[order], size[order]
+    _, first = np.unique(np.stack([low, high, size]), axis=1, return_index=True)
+    low, high, size = low[first], high[first], size[first]
+    within = (low[:, None] >= low) & (high[:, None] <= high) & (size[:, None] <= size)
+    np.fill_diagonal(within, False)
+    kept = ~within.any(axis=1)
+    return low[kept], high[kept], size[kept]
+
+
+def _end_slots(program: Program, dataflow: Dataflow, liveness: Liveness, sharing: Sharing) -> Ints:
+    """Of each value, the slot of its last position in the order of the schedule."""
+    held = np.flatnonzero(dataflow.value != NONE)
+    until = sharing.until[dataflow.slots.instruction[held]]
+    # The first of several that end together counts.
+    order = np.lexsort((-held, until, dataflow.value[held]))
+    found = np.full(len(dataflow), NONE)
+    found[dataflow.value[held][order]] = held[order]
+    return found
