@@ -25,6 +25,12 @@ _ALIAS = re.compile(
 _ALIASES = r"^\{(?P<text>(?:[^{}]|\{[^{}]*\})*)\}"
 
 
+# The newest TPU compilers' backend_config: which operands and results of an instruction share
+# memory. Results count on after the operands, and both by their leaves.
+_ALIASING_OPERANDS = '"aliasing_operands":{"lists":['
+_ALIASING_LISTS = r"^(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
+
+
 class Alias(NamedTuple):
     """One pair of an aliasing attribute: the output's index, and where the same memory comes in.
 
@@ -68,6 +74,25 @@ def parse_aliases(text: str) -> list[Alias]:
         Alias(_index(found["output"]), int(found["number"]), _index(found["operand"]))
         for found in _ALIAS.finditer(text)
     ]
+
+
+def read_aliasing_operands(
+    instructions: InstructionLines, chosen: Mask
+) -> tuple[Positions, pa.DictionaryArray]:
+    """The chosen instructions whose backend_config says which operands share memory, and how.
+
+    Returns their rows, and the text of each one's lists, empty where nothing shares.
+    """
+    lines = instructions.lines
+    rows, starts = instructions.attribute("backend_config")
+    rows, starts = rows[chosen[rows]], starts[chosen[rows]]
+    at = pc.find_substring(
+        slices(lines.content, starts, lines.ends[rows]), _ALIASING_OPERANDS
+    ).to_numpy()
+    rows, starts, at = rows[at >= 0], starts[at >= 0], at[at >= 0]
+    rest = slices(lines.content, starts + at + len(_ALIASING_OPERANDS), lines.ends[rows])
+    found = pc.struct_field(pc.extract_regex(rest, pattern=_ALIASING_LISTS), "text")
+    return rows, pc.fill_null(found, "").dictionary_encode()
 
 
 def _index(text: str) -> ShapeIndex:

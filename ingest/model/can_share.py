@@ -11,9 +11,10 @@ from math import prod
 import numpy as np
 
 from ..shapes import ArrayShape, logical_bytes, padded_bytes
+from .aliasing_operands import Recorded
 from .dataflow import Dataflow
 from .flattening import Schedule
-from .in_place import InPlaceRules, in_place_slots
+from .liveness import Liveness
 from .program import NONE, Ints, Mask, Program
 from .sizes import CPU, GPU, TPU
 
@@ -37,8 +38,9 @@ class Sharing:
     program: Program
     schedule: Schedule
     dataflow: Dataflow
-    in_place: InPlaceRules
+    liveness: Liveness
     platform: str
+    recorded: Recorded
 
     def can_share(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
         """Whether each result may lie where operand `number` of its instruction lies.
@@ -62,7 +64,10 @@ class Sharing:
         can[fusions] = by_platform[self.platform](
             user[fusions], number[fusions], operand_slot[fusions], result[fusions]
         )
-        return can & ~never
+        can &= ~never
+        known = self.recorded.is_known[user]
+        can[known] = self.recorded.shares(operand_slot[known], result[known])
+        return can
 
     @cached_property
     def until(self) -> Ints:
@@ -82,14 +87,9 @@ class Sharing:
         found[flow.use_value[reads]] = True
         return found
 
-    @cached_property
-    def in_place_pairs(self) -> tuple[Ints, Ints]:
-        """The in-place pairs of all instructions, as slots of operands and of results."""
-        return in_place_slots(self.program, self.dataflow.slots, self.in_place)
-
     def _is_in_place(self, operand_slot: Ints, result: Ints) -> Mask:
         width = len(self.dataflow.slots)
-        operands, results = self.in_place_pairs
+        operands, results = self.liveness.in_place_operand, self.liveness.in_place_result
         found: Mask = np.isin(operand_slot * width + result, operands * width + results)
         return found
 
@@ -225,12 +225,12 @@ class Sharing:
         output = int(program.root[program.computation[parameter]])
         if program.opcode.at(output) == "sort":
             place = path[0] if path else 0
-            return self.in_place.operand(output, place) == parameter
+            return self._operand(output, place) == parameter
         for number in path:
-            output = self.in_place.operand(output, number)
+            output = self._operand(output, number)
         root = output
         if program.opcode.at(output) == "bitcast":
-            root = self.in_place.operand(output, 0)
+            root = self._operand(output, 0)
         is_update = program.opcode.at(root) == "dynamic-update-slice"
         found = False
         waiting, seen = [parameter], {parameter}
@@ -246,7 +246,7 @@ class Sharing:
                 if reduces and opcode == "reduce":
                     continue
                 if is_update and user == root:
-                    if self.in_place.operand(user, 0) != row:
+                    if self._operand(user, 0) != row:
                         return False
                 elif opcode == "copy" or not (
                     self._nested_elementwise[user] or opcode == "bitcast"
@@ -256,6 +256,9 @@ class Sharing:
                     seen.add(user)
                     waiting.append(user)
         return found
+
+    def _operand(self, row: int, number: int) -> int:
+        return int(self.program.operand(np.array([row]), number)[0])
 
     def _users(self, row: int) -> list[int]:
         order, start = self._by_operand

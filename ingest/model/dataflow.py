@@ -6,6 +6,7 @@ read the value. The rules are XLA's HloDataflowAnalysis in SSA form.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,7 @@ class Dataflow:
     def __len__(self) -> int:
         return len(self.defined_at)
 
-    @property
+    @cached_property
     def instruction(self) -> Ints:
         """Each value's defining instruction."""
         found: Ints = self.slots.instruction[self.defined_at]

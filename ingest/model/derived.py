@@ -18,7 +18,6 @@ class Derived:
     schedule: Schedule
     dataflow: Dataflow
     liveness: Liveness
-    in_place: InPlaceRules
 
 
 def derive(hlo: HloText) -> Derived:
@@ -28,7 +27,6 @@ def derive(hlo: HloText) -> Derived:
     """
     program = read_program(hlo)
     schedule = flatten(program, is_scheduled=bool(hlo.header["is_scheduled"]))
-    in_place = InPlaceRules(program)
     dataflow = trace_values(program, schedule, find_regions(program, schedule))
-    liveness = live_ranges(program, schedule, dataflow, in_place)
-    return Derived(program, schedule, dataflow, liveness, in_place)
+    liveness = live_ranges(program, schedule, dataflow, InPlaceRules(program))
+    return Derived(program, schedule, dataflow, liveness)

@@ -23,12 +23,15 @@ class Liveness:
 
     `start` and `end` are times of the schedule, both inclusive; NONE for a value of a region,
     which has no time. A value that lives out ends at the schedule's length. `alias_set` is the
-    smallest number of the values that must share memory with a value.
+    smallest number of the values that must share memory with a value. The in-place pairs are
+    the slots of an operand and of the result that is written where the operand lies.
     """
 
     start: Ints
     end: Ints
     alias_set: Ints
+    in_place_operand: Ints
+    in_place_result: Ints
 
     def ranges_table(self) -> pa.Table:
         """Columns: value_id, start_time, end_time; only values that have a range."""
@@ -47,10 +50,11 @@ def live_ranges(
 ) -> Liveness:
     """Work out live ranges and alias sets. Raises DumpError if an alias names what is not there."""
     aliased = _aliased_parameters(program, dataflow)
-    alias_set = must_alias(program, schedule, dataflow, rules, aliased)
+    in_place = in_place_slots(program, dataflow.slots, rules)
+    alias_set = must_alias(program, schedule, dataflow, in_place, aliased)
     start, end = _raw_ranges(program, schedule, dataflow, aliased[0])
     start, end = _without_overlap(start, end, alias_set)
-    return Liveness(start, end, alias_set)
+    return Liveness(start, end, alias_set, *in_place)
 
 
 def _aliased_parameters(program: Program, dataflow: Dataflow) -> tuple[Ints, Ints]:
@@ -72,7 +76,7 @@ def must_alias(
     program: Program,
     schedule: Schedule,
     dataflow: Dataflow,
-    rules: InPlaceRules,
+    in_place: tuple[Ints, Ints],
     aliased: tuple[Ints, Ints],
 ) -> Ints:
     """Each value's alias set: the smallest number of the values that must share its memory.
@@ -99,7 +103,7 @@ def must_alias(
     branches = np.flatnonzero((caller != NONE) & program.opcode.is_one_of("conditional")[caller])
     together += [
         pairs(program, slots, slots.whole(caller[branches]), slots.whole(program.root[branches])),
-        in_place_slots(program, slots, rules),
+        in_place,
         aliased,
     ]
     left = dataflow.value[np.concatenate([a for a, _ in together])]

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ..hlo_text import HloText
 from ..occupancy import accumulated
+from .aliasing_operands import recorded_sharing
 from .can_share import Sharing
 from .derived import Derived
 from .placement import CONSTANT, OUTPUT, PARAMETER, TEMP, Placement, place
 from .program import NONE, Ints, Mask
 from .runs import followed
-from .sizes import TPU, Sizes, value_sizes
+from .sizes import TPU, Sizes, platform_of, value_sizes
 
 _VMEM = 1
 
@@ -36,11 +38,17 @@ class Estimate:
     peaks: pa.Table
 
 
-def estimate(derived: Derived, platform: str) -> Estimate:
+def estimate(hlo: HloText, derived: Derived) -> Estimate:
     """Estimate the peak of each memory space. Raises DumpError for an unbounded shape."""
+    platform = platform_of(hlo)
     sizes = value_sizes(derived.dataflow, platform)
     sharing = Sharing(
-        derived.program, derived.schedule, derived.dataflow, derived.in_place, platform
+        derived.program,
+        derived.schedule,
+        derived.dataflow,
+        derived.liveness,
+        platform,
+        recorded_sharing(hlo.instruction_lines, derived.program, derived.dataflow.slots),
     )
     placement = place(derived.program, derived.dataflow, derived.liveness, sizes, sharing)
     group = _temp_groups(derived, sizes, placement, sharing)
