@@ -28,7 +28,7 @@ _ELEMENTWISE_TEXT = """
 """
 _ELEMENTWISE = tuple(_ELEMENTWISE_TEXT.split())
 _TAKES_OPERAND = {"dynamic-update-slice": 0, "scatter": 0, "triangular-solve": 1}
-_LOOP, _INPUT, _OUTPUT = "kLoop", "kInput", "kOutput"
+_LOOP, _INPUT, _OUTPUT, _CUSTOM = "kLoop", "kInput", "kOutput", "kCustom"
 
 
 @dataclass
@@ -134,7 +134,7 @@ class Sharing:
     def _cpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
         """A loop may overwrite an operand that all its users read element by element."""
         slots = self.dataflow.slots
-        loops = self.program.fusion_kind.is_one_of(_LOOP, _INPUT)[user]
+        loops = self.program.fusion_kind.is_one_of(_LOOP, _INPUT, _CUSTOM)[user]
         equal = slots.array[operand_slot] == slots.array[result]
         return loops & equal & ~self._reaches_other[self._parameters(user, number)]
 

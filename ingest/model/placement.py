@@ -12,6 +12,7 @@ import numpy as np
 from .can_share import Sharing
 from .dataflow import Dataflow
 from .liveness import Liveness
+from .post_order import post_order
 from .program import NONE, Ints, Mask, Program
 from .sizes import TPU, Sizes
 
@@ -121,7 +122,8 @@ def place(
     tries = tries[_may_fit(tries, numbers[makes[numbers]], sets, liveness, members)]
     tries = tries[~_never_reuses(program, dataflow, liveness, sharing)[tries]]
     going = np.unique(np.concatenate([tries, numbers[makes[numbers]]]))
-    order = going[np.lexsort((going, ~sets.lives_out[going], -sets.size[going]))]
+    earliest = _earliest(program, dataflow, liveness, going)
+    order = going[np.lexsort((earliest[going], ~sets.lives_out[going], -sets.size[going]))]
     does_try = np.zeros(len(dataflow), bool)
     does_try[tries] = True
     made = _Allocations(program, dataflow, liveness, sharing)
@@ -136,6 +138,16 @@ def place(
             made.make(alias_set, values)
     kind = sets.kind[liveness.alias_set]
     return Placement(kind, allocation[liveness.alias_set], sets.size)
+
+
+def _earliest(program: Program, dataflow: Dataflow, liveness: Liveness, sets: Ints) -> Ints:
+    """The first place in post order of the instructions that define a set's values."""
+    chosen = np.isin(liveness.alias_set, sets)
+    computations = np.unique(program.computation[dataflow.instruction[chosen]])
+    place_of = post_order(program, computations)[dataflow.instruction]
+    earliest = np.full(len(dataflow), len(program))
+    np.minimum.at(earliest, liveness.alias_set[chosen], place_of[chosen])
+    return earliest
 
 
 def _reused(
