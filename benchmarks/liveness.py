@@ -1,7 +1,8 @@
 """Liveness worked out from HLO text, held against what the dumps themselves say.
 
 `.venv/bin/python benchmarks/liveness.py DUMPS` compares every module that has both: the
-schedule, values, positions, uses and live ranges to the row.
+schedule, values, positions, uses and live ranges to the row; the most bytes that live at once
+in each temp allocation, with XLA's offsets; and the estimated peaks of the memory spaces.
 """
 
 import argparse
@@ -10,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,8 +22,11 @@ from memhouse.ingest.discover import Dump, find_dumps, is_wanted
 from memhouse.ingest.hlo_text import read_hlo_text
 from memhouse.ingest.lines import DumpError, split_lines, use_quick_memory
 from memhouse.ingest.live_range import read_live_range
+from memhouse.ingest.model.bound import live_bounds, ranges_of
 from memhouse.ingest.model.derived import Derived, derive
-from memhouse.ingest.module import Parts
+from memhouse.ingest.model.sharing import Estimate, estimate
+from memhouse.ingest.model.sizes import TPU
+from memhouse.ingest.module import Parts, join_parts
 from memhouse.ingest.sections import (
     BUFFER_ASSIGNMENT,
     LIVE_RANGE,
@@ -136,46 +141,147 @@ def differing(theirs: set[Row], ours: set[Row], table: str, constants: set[str])
     return sorted([*missing, *extra], key=str)
 
 
+@dataclass
+class Peak:
+    """A memory space's peak in the dump, and as estimated from the text alone."""
+
+    module: str
+    platform: str
+    space: int
+    dumped: int
+    estimated: int
+
+    @property
+    def error(self) -> float:
+        """How far the estimate is off, as a part of the dumped peak."""
+        return (self.estimated - self.dumped) / max(self.dumped, 1)
+
+
+def peaks(name: str, parts: Parts, tables: dict[str, pa.Table], found: Estimate) -> list[Peak]:
+    """Both peaks of each memory space."""
+    estimated = {row["memory_space"]: row["peak_bytes"] for row in found.peaks.to_pylist()}
+    return [
+        Peak(
+            name,
+            found.platform,
+            row["memory_space"],
+            row["peak_bytes"],
+            estimated.get(row["memory_space"], 0),
+        )
+        for row in tables["module_memory"].to_pylist()
+        if row["peak_bytes"] is not None
+    ]
+
+
+def bounds_differ(parts: Parts, tables: dict[str, pa.Table], derived: Derived) -> tuple[int, int]:
+    """How many temp allocations there are, and of how many the bounds differ."""
+    assert parts.buffer_assignment is not None
+    values = parts.buffer_assignment.values
+    bounds = live_bounds(
+        parts.buffer_assignment.allocations,
+        values,
+        ranges_of(derived, values),
+        len(derived.schedule),
+    )
+    columns = ("allocation_index", "peak_bytes", "peak_time")
+    theirs = _rows(tables["allocations"].filter(tables["allocations"]["is_temp"]), *columns)
+    ours = _rows(bounds, "allocation_index", "live_bound_bytes", "live_bound_time")
+    return len(theirs), len(theirs - ours)
+
+
+class Report:
+    """Counts what was compared, and prints it."""
+
+    def __init__(self) -> None:
+        self.modules: Counter[str] = Counter()
+        self.compared: Counter[str] = Counter()
+        self.wrong: Counter[str] = Counter()
+        self.peaks: list[Peak] = []
+        self.slowest = (0.0, 0.0, "")
+
+    def add(self, name: str, parts: Parts) -> None:
+        """Compare one module."""
+        assert parts.hlo is not None
+        if not parts.hlo.header["is_scheduled"]:
+            self.modules["not scheduled"] += 1
+            return
+        begin = time.perf_counter()
+        try:
+            derived = derive(parts.hlo)
+            between = time.perf_counter()
+            estimated = estimate(parts.hlo, derived)
+        except DumpError as error:
+            self.modules["refused"] += 1
+            print(f"{name}: {error}")
+            return
+        end = time.perf_counter()
+        self.slowest = max(self.slowest, (between - begin, end - between, name))
+        self.modules["compared"] += 1
+        self._tables(name, parts, derived)
+        if parts.buffer_assignment is not None:
+            tables = join_parts(parts).tables
+            self.peaks += peaks(name, parts, tables, estimated)
+            count, differ = bounds_differ(parts, tables, derived)
+            self.compared["live_bounds"] += count
+            self.wrong["live_bounds"] += differ
+
+    def _tables(self, name: str, parts: Parts, derived: Derived) -> None:
+        ours = worked_out(derived)
+        is_constant = pa.array(derived.program.opcode.is_one_of("constant"))
+        constants = set(derived.program.names.filter(is_constant).to_pylist())
+        for table, rows in dumped(parts).items():
+            differ = differing(rows, ours[table], table, constants)
+            self.compared[table] += len(rows)
+            self.wrong[table] += len(differ)
+            for row in differ[:3]:
+                print(f"{name}: {table}: {row}")
+
+    def show(self, *, every: bool) -> None:
+        """Print the tables; with `every`, the peaks of all modules and not only what differs."""
+        print(", ".join(f"{count} modules {what}" for what, count in self.modules.items()))
+        exact, estimate_, name = self.slowest
+        print(f"the slowest: {exact:.3f} s, and {estimate_:.3f} s for the estimate: {name}")
+        print("\n| table | rows compared | rows that differ |\n| --- | --- | --- |")
+        for table in (*_TABLES, "live_bounds"):
+            print(f"| {table} | {self.compared[table]:,} | {self.wrong[table]:,} |")
+        print("\n| platform, space | peaks | equal | within the limit | worst |")
+        print("| --- | --- | --- | --- | --- |")
+        for group in sorted({_group(peak) for peak in self.peaks}):
+            found = [peak for peak in self.peaks if _group(peak) == group]
+            equal = sum(peak.error == 0 for peak in found)
+            within = sum(abs(peak.error) <= _limit(peak) for peak in found)
+            worst = max((peak.error for peak in found), key=abs)
+            print(f"| {group} | {len(found)} | {equal} | {within} | {worst:+.4%} |")
+        print("\n| module | space | dumped | estimated | off |\n| --- | --- | --- | --- | --- |")
+        for peak in self.peaks:
+            if every or peak.error:
+                print(
+                    f"| {peak.module} | {peak.space} | {peak.dumped:,} | {peak.estimated:,} "
+                    f"| {peak.error:+.4%} |"
+                )
+
+
+def _group(peak: Peak) -> str:
+    space = {0: "HBM", 1: "VMEM"}.get(peak.space, "others") if peak.platform == TPU else "memory"
+    return f"{peak.platform} {space}"
+
+
+def _limit(peak: Peak) -> float:
+    return 0.05 if peak.platform == TPU and peak.space == 1 else 0.01
+
+
 def main() -> None:
     """Compare all modules under the given paths and print the counts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dumps", type=Path, nargs="+")
+    parser.add_argument("--all", action="store_true", help="print every peak")
     options = parser.parse_args()
     use_quick_memory()
-    compared: Counter[str] = Counter()
-    wrong: Counter[str] = Counter()
-    modules: Counter[str] = Counter()
-    slowest = (0.0, "")
+    report = Report()
     for path in options.dumps:
         for name, parts in find(path):
-            assert parts.hlo is not None
-            if not parts.hlo.header["is_scheduled"]:
-                modules["not scheduled"] += 1
-                continue
-            begin = time.perf_counter()
-            try:
-                derived = derive(parts.hlo)
-            except DumpError as error:
-                modules["refused"] += 1
-                print(f"{name}: {error}")
-                continue
-            slowest = max(slowest, (time.perf_counter() - begin, name))
-            modules["compared"] += 1
-            theirs, ours = dumped(parts), worked_out(derived)
-            constants = derived.program.names.filter(
-                pa.array(derived.program.opcode.is_one_of("constant"))
-            )
-            for table, rows in theirs.items():
-                differ = differing(rows, ours[table], table, set(constants.to_pylist()))
-                compared[table] += len(rows)
-                wrong[table] += len(differ)
-                for row in differ[:3]:
-                    print(f"{name}: {table}: {row}")
-    print(", ".join(f"{count} modules {what}" for what, count in modules.items()))
-    print(f"the slowest took {slowest[0]:.3f} s: {slowest[1]}")
-    print("\n| table | rows compared | rows that differ |\n| --- | --- | --- |")
-    for table in _TABLES:
-        print(f"| {table} | {compared[table]:,} | {wrong[table]:,} |")
+            report.add(name, parts)
+    report.show(every=options.all)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class Sharing:
         never |= program.opcode.is_one_of("copy")[user]
         equal = slots.array[operand_slot] == slots.array[result]
         equal &= slots.array[result] != NONE
-        can = self._is_in_place(operand_slot, result) & equal
+        can: Mask = self._is_in_place(operand_slot, result) & equal
         is_fusion = program.opcode.is_one_of("fusion")[user]
         can |= equal & ~is_fusion & self._default(user, number, operand_slot, result)
         if self.platform == TPU:
@@ -96,16 +96,17 @@ class Sharing:
     def _default(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
         """The rules of all platforms for what is no fusion and has equal shapes."""
         opcode = self.program.opcode
-        can = opcode.is_one_of(*_ELEMENTWISE, "while", "conditional")[user]
+        can: Mask = opcode.is_one_of(*_ELEMENTWISE, "while", "conditional")[user]
         for name, takes in _TAKES_OPERAND.items():
             can |= opcode.is_one_of(name)[user] & (number == takes)
         sorts = opcode.is_one_of("sort")[user]
         used_once = self._use_count[self.dataflow.slots.instruction[operand_slot]] == 1
-        return can | (sorts & used_once & self._same_place(number, result))
+        can |= sorts & used_once & self._same_place(number, result)
+        return can
 
     def _all_reduce(self, user: Ints, number: Ints, result: Ints) -> Mask:
         """A TPU's all-reduce works where its operand lies; XLA's default has no such rule."""
-        reduces = self.program.opcode.is_one_of("all-reduce")[user]
+        reduces: Mask = self.program.opcode.is_one_of("all-reduce")[user]
         return reduces & self._same_place(number, result)
 
     def _same_place(self, number: Ints, result: Ints) -> Mask:
@@ -113,7 +114,7 @@ class Sharing:
         slots = self.dataflow.slots
         row = slots.instruction[result]
         whole = slots.whole(row)
-        same = (number == 0) & (result == whole)
+        same: Mask = (number == 0) & (result == whole)
         elements = slots.element_count(whole)
         inner = np.flatnonzero(elements > number)
         same[inner] = slots.element(whole[inner], number[inner]) == result[inner]
@@ -134,15 +135,17 @@ class Sharing:
     def _cpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
         """A loop may overwrite an operand that all its users read element by element."""
         slots = self.dataflow.slots
-        loops = self.program.fusion_kind.is_one_of(_LOOP, _INPUT, _CUSTOM)[user]
+        loops: Mask = self.program.fusion_kind.is_one_of(_LOOP, _INPUT, _CUSTOM)[user]
         equal = slots.array[operand_slot] == slots.array[result]
-        return loops & equal & ~self._reaches_other[self._parameters(user, number)]
+        can: Mask = loops & equal & ~self._reaches_other[self._parameters(user, number)]
+        return can
 
     def _tpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
         """As on a CPU, through bitcasts and reductions too, but not where a convolution reads."""
-        kinds = self.program.fusion_kind.is_one_of(_LOOP, _OUTPUT)[user]
+        kinds: Mask = self.program.fusion_kind.is_one_of(_LOOP, _OUTPUT)[user]
         reaches = self._reaches_other[self._parameters(user, number)]
-        return kinds & self._same_data(operand_slot, result) & ~reaches
+        can: Mask = kinds & self._same_data(operand_slot, result) & ~reaches
+        return can
 
     def _same_data(self, operand_slot: Ints, result: Ints) -> Mask:
         """Whether element type, elements and bytes agree, whatever the dimensions are."""
@@ -158,8 +161,9 @@ class Sharing:
             np.int64,
         )
         a, b = self.dataflow.slots.array[operand_slot], self.dataflow.slots.array[result]
-        both = (a != NONE) & (b != NONE)
-        return both & (code[a] == code[b])
+        same: Mask = (a != NONE) & (b != NONE)
+        same &= code[a] == code[b]
+        return same
 
     @cached_property
     def _nested_elementwise(self) -> Mask:

@@ -11,13 +11,13 @@ import numpy as np
 
 from .can_share import Sharing
 from .dataflow import Dataflow
+from .gaps import may_fit, members_of
 from .liveness import Liveness
 from .post_order import post_order
 from .program import NONE, Ints, Mask, Program
 from .sizes import TPU, Sizes
 
 THREAD_LOCAL, CONSTANT, PARAMETER, OUTPUT, TEMP = range(5)
-_CELLS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,13 @@ class Placement:
     """Where each value goes: `kind` is one of the constants above.
 
     `allocation` is the alias set that an allocation was made for, NONE for temp and
-    thread-local values. `set_size` is the size of each value's alias set, by its number.
+    thread-local values. `set_size` and `lives_out` are by an alias set's number.
     """
 
     kind: Ints
     allocation: Ints
     set_size: Ints
+    lives_out: Mask
 
 
 @dataclass
@@ -115,11 +116,11 @@ def place(
     donated = _is_donated(program, dataflow, liveness)
     makes = sets.lives_out & (sets.kind == OUTPUT) & ~sets.is_tuple
     makes |= donated & (sets.kind == PARAMETER) & ~sets.is_tuple
-    members = _members(liveness)
+    members = members_of(liveness.alias_set)
     tries = numbers[
         ((sets.kind[numbers] == TEMP) | (sets.kind[numbers] == OUTPUT)) & ~sets.is_tuple[numbers]
     ]
-    tries = tries[_may_fit(tries, numbers[makes[numbers]], sets, liveness, members)]
+    tries = tries[may_fit(tries, numbers[makes[numbers]], sets.size, sets.space, liveness, members)]
     tries = tries[~_never_reuses(program, dataflow, liveness, sharing)[tries]]
     going = np.unique(np.concatenate([tries, numbers[makes[numbers]]]))
     earliest = _earliest(program, dataflow, liveness, going)
@@ -137,7 +138,7 @@ def place(
         elif makes[alias_set]:
             made.make(alias_set, values)
     kind = sets.kind[liveness.alias_set]
-    return Placement(kind, allocation[liveness.alias_set], sets.size)
+    return Placement(kind, allocation[liveness.alias_set], sets.size, sets.lives_out)
 
 
 def _earliest(program: Program, dataflow: Dataflow, liveness: Liveness, sets: Ints) -> Ints:
@@ -184,24 +185,6 @@ def _of_operands(values: list[int], made: _Allocations, allocation: Ints) -> lis
                 if place_of in made.held:
                     found.append(place_of)
     return found
-
-
-@dataclass(frozen=True)
-class _Members:
-    """The values by alias set."""
-
-    order: Ints
-    start: Ints
-
-    def of(self, sets: Ints) -> list[list[int]]:
-        """The values of each of these sets."""
-        return [self.order[self.start[n] : self.start[n + 1]].tolist() for n in sets.tolist()]
-
-
-def _members(liveness: Liveness) -> _Members:
-    order = np.argsort(liveness.alias_set, kind="stable")
-    count = np.bincount(liveness.alias_set, minlength=len(order))
-    return _Members(order, np.concatenate([[0], np.cumsum(count)]))
 
 
 def _describe(program: Program, dataflow: Dataflow, liveness: Liveness, sizes: Sizes) -> _Sets:
@@ -257,65 +240,6 @@ def _never_reuses(
         permutes = program.opcode.is_one_of("collective-permute", "collective-permute-start")
         never[liveness.alias_set[permutes[dataflow.instruction]]] = True
     return never
-
-
-def _may_fit(tries: Ints, makers: Ints, sets: _Sets, liveness: Liveness, members: _Members) -> Mask:
-    """Which sets may fit into an allocation as it is before any other set goes there.
-
-    A set needs a gap in which the first of its values lives, in an allocation of its space
-    and at least of its size. Most sets have none: they are never tried one by one.
-    """
-    low, high, size, space = _gaps(makers, sets, liveness, members)
-    first = members.order[members.start[tries]]
-    start, end = liveness.start[first], liveness.end[first]
-    may = np.zeros(len(tries), bool)
-    for number in np.unique(space).tolist():
-        here = space == number
-        gaps = _largest(low[here], high[here], size[here])
-        at = np.flatnonzero(sets.space[tries] == number)
-        for some in np.array_split(at, 1 + len(at) * len(gaps[0]) // _CELLS):
-            may[some] = (
-                (gaps[0] <= start[some, None])
-                & (gaps[1] >= end[some, None])
-                & (gaps[2] >= sets.size[tries[some], None])
-            ).any(axis=1)
-    return may
-
-
-def _gaps(
-    makers: Ints, sets: _Sets, liveness: Liveness, members: _Members
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """When the allocations of some sets are free: from, to, their size and space.
-
-    A value may begin as the gap's neighbour ends, so that both bounds belong to the gap.
-    """
-    count = members.start[makers + 1] - members.start[makers]
-    owner = np.repeat(makers, count)
-    values = np.concatenate([np.array([], np.int64), *(members.of(makers))]).astype(np.int64)
-    order = np.lexsort((liveness.start[values], owner))
-    values, owner = values[order], owner[order]
-    latest = int(liveness.end.max(initial=0)) + 1
-    head = np.concatenate([[True], owner[1:] != owner[:-1]])[: len(owner)]
-    low = np.where(head, NONE, np.roll(liveness.end[values], 1))
-    high = liveness.start[values]
-    last = np.concatenate([head[1:], [True]])[: len(owner)]
-    low = np.concatenate([low, liveness.end[values[last]]])
-    high = np.concatenate([high, np.full(int(last.sum()), latest)])
-    owner = np.concatenate([owner, owner[last]])
-    open_ = low <= high
-    return low[open_], high[open_], sets.size[owner][open_], sets.space[owner][open_]
-
-
-def _largest(low: Ints, high: Ints, size: Ints) -> tuple[Ints, Ints, Ints]:
-    """The gaps that no other gap contains in time and size."""
-    order = np.lexsort((-size, -high, low))
-    low, high, size = low[order], high[order], size[order]
-    _, first = np.unique(np.stack([low, high, size]), axis=1, return_index=True)
-    low, high, size = low[first], high[first], size[first]
-    within = (low[:, None] >= low) & (high[:, None] <= high) & (size[:, None] <= size)
-    np.fill_diagonal(within, False)
-    kept = ~within.any(axis=1)
-    return low[kept], high[kept], size[kept]
 
 
 def _end_slots(program: Program, dataflow: Dataflow, liveness: Liveness, sharing: Sharing) -> Ints:

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..hlo_text import HloText
-from ..occupancy import accumulated
 from .aliasing_operands import recorded_sharing
 from .can_share import Sharing
 from .derived import Derived
-from .placement import CONSTANT, OUTPUT, PARAMETER, TEMP, Placement, place
+from .peaks import occupancy_steps, peak_rows
+from .placement import TEMP, Placement, place
 from .program import NONE, Ints, Mask
 from .runs import followed
 from .sizes import TPU, Sizes, platform_of, value_sizes
@@ -28,14 +28,15 @@ class Estimate:
     """What a program occupies: each value's size, space, kind of allocation and place.
 
     `group` is the number of the value that first had a temp value's place; values of one group
-    share it. `peaks` has a row for each memory space: memory_space, argument_bytes,
-    output_bytes, constant_bytes, temp_peak_bytes, peak_bytes, peak_time.
+    share it. `peaks` and `occupancy` are as in `peaks.py`.
     """
 
+    platform: str
     sizes: Sizes
     placement: Placement
     group: Ints
     peaks: pa.Table
+    occupancy: pa.Table
 
 
 def estimate(hlo: HloText, derived: Derived) -> Estimate:
@@ -52,7 +53,10 @@ def estimate(hlo: HloText, derived: Derived) -> Estimate:
     )
     placement = place(derived.program, derived.dataflow, derived.liveness, sizes, sharing)
     group = _temp_groups(derived, sizes, placement, sharing)
-    return Estimate(sizes, placement, group, _peaks(derived, sizes, placement, group, sharing))
+    occupied = occupancy_steps(derived, sizes, placement, group, _heap_ends(derived, sharing))
+    return Estimate(
+        platform, sizes, placement, group, peak_rows(sizes, placement, occupied), occupied
+    )
 
 
 def _temp_groups(derived: Derived, sizes: Sizes, placement: Placement, sharing: Sharing) -> Ints:
@@ -113,82 +117,10 @@ def _handovers(derived: Derived, sizes: Sizes, temp: Mask, sharing: Sharing) -> 
     return value[at][order], held[at][order]
 
 
-def _peaks(
-    derived: Derived, sizes: Sizes, placement: Placement, group: Ints, sharing: Sharing
-) -> pa.Table:
-    """The fixed bytes, the peak and its time in each memory space."""
-    length = len(derived.schedule)
-    rows = []
-    fixed = np.flatnonzero(placement.allocation == np.arange(len(group)))
-    space = sizes.space
-    for number in np.unique(space).tolist():
-        here = fixed[space[fixed] == number]
-        of_kind = {
-            kind: int(placement.set_size[here[placement.kind[here] == kind]].sum())
-            for kind in (PARAMETER, OUTPUT, CONSTANT)
-        }
-        temp = (placement.kind == TEMP) & (space == number)
-        times, live = _occupied(derived, sizes, group, temp, sharing)
-        inside = times < max(length, 1)
-        peak = int(np.argmax(live[inside])) if inside.any() else NONE
-        temp_peak = int(live[inside][peak]) if peak != NONE else 0
-        rows.append(
-            {
-                "memory_space": number,
-                "argument_bytes": of_kind[PARAMETER],
-                "output_bytes": of_kind[OUTPUT],
-                "constant_bytes": of_kind[CONSTANT],
-                "temp_peak_bytes": temp_peak,
-                "peak_bytes": sum(of_kind.values()) + temp_peak,
-                "peak_time": int(times[inside][peak]) if peak != NONE else 0,
-            }
-        )
-    return pa.Table.from_pylist(rows)
+def _heap_ends(derived: Derived, sharing: Sharing) -> Ints:
+    """The end of each value's range as the heap counts it.
 
-
-def _occupied(
-    derived: Derived, sizes: Sizes, group: Ints, chosen: Mask, sharing: Sharing
-) -> tuple[Ints, Ints]:
-    """When the bytes of the chosen values' places change, and the bytes from then on.
-
-    A place counts the largest of its values that live at a time.
+    The operands of a TPU's ConcatBitcast lie within its result, so that they end one earlier.
     """
-    at = np.flatnonzero(chosen)
-    start, end = derived.liveness.start[at], _ends(derived, sharing)[at]
-    size, place_of = sizes.size[at], group[at]
-    _, code, count = np.unique(place_of, return_inverse=True, return_counts=True)
-    alone = count[code] == 1
-    times = [start[alone], end[alone] + 1]
-    deltas = [size[alone], -size[alone]]
-    shared = np.flatnonzero(~alone)
-    if len(shared):
-        begin, stop, bytes_ = _largest_live(code[shared], start[shared], end[shared], size[shared])
-        times += [begin, stop]
-        deltas += [bytes_, -bytes_]
-    return accumulated(np.concatenate(times), np.concatenate(deltas))
-
-
-def _largest_live(code: Ints, start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints, Ints]:
-    """For each place the pieces of time, and the largest size that lives in each piece.
-
-    The places' times are cut at each start and end; sizes are raised from the smallest on.
-    """
-    lift = int(end.max()) + 2
-    low, high = code * lift + start, code * lift + end + 1
-    bounds = np.unique(np.concatenate([low, high]))
-    first, stop = np.searchsorted(bounds, low), np.searchsorted(bounds, high)
-    count = stop - first
-    owner = np.repeat(np.arange(len(code)), count)
-    segment = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count) + first[owner]
-    largest = np.zeros(len(bounds), np.int64)
-    np.maximum.at(largest, segment, size[owner])
-    used = np.flatnonzero(largest)
-    return bounds[used] % lift, bounds[used + 1] % lift, largest[used]
-
-
-def _ends(derived: Derived, sharing: Sharing) -> Ints:
-    """The end of each value's range as the heap counts it."""
     end = derived.liveness.end
-    if sharing.platform != TPU:
-        return end
-    return np.where(sharing.is_within_result, end - 1, end)
+    return np.where(sharing.is_within_result, end - 1, end) if sharing.platform == TPU else end

@@ -1,6 +1,5 @@
 """How many bytes a value occupies, told from its shape and the platform alone."""
 
-import re
 from dataclasses import dataclass
 from math import prod
 
@@ -17,8 +16,12 @@ from .slots import Slots
 CPU, GPU, TPU = "cpu", "gpu", "tpu"
 
 # What only a GPU's compiler writes into metadata and backend_config.
-_GPU_WORDS = re.compile(
-    rb"operation_queue_id|scheduling_name|fusion_backend_config|__cublas|__triton"
+_GPU_WORDS = (
+    b"operation_queue_id",
+    b"scheduling_name",
+    b"fusion_backend_config",
+    b"__cublas",
+    b"__triton",
 )
 _TPU_UNIT = 1024  # elements that a TPU rounds an array without tiles up to
 _TPU_PACKED_SPACE = 2  # there it does not
@@ -41,8 +44,8 @@ def platform_of(hlo: HloText) -> str:
     shapes = pc.unique(hlo.instructions["shape"])
     if pc.any(pc.match_substring(shapes, ":T(")).as_py():
         return TPU
-    content = hlo.instruction_lines.lines.content
-    return GPU if _GPU_WORDS.search(memoryview(content)) else CPU
+    content = hlo.instruction_lines.lines.content.tobytes()
+    return GPU if any(word in content for word in _GPU_WORDS) else CPU
 
 
 def value_sizes(dataflow: Dataflow, platform: str) -> Sizes:

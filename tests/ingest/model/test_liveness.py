@@ -85,7 +85,7 @@ def test_an_element_that_both_branches_pass_on_lives_through_the_conditional():
 
 
 def test_all_sample_dumps_say_the_same():
-    """The benchmark compares the schedule, values, positions, uses and ranges to the row."""
+    """The benchmark compares all tables to the row, and the estimated peaks."""
     dumps = ROOT / "tests" / "data" / "dumps"
     ran = subprocess.run(
         [sys.executable, ROOT / "benchmarks" / "liveness.py", dumps],
@@ -94,6 +94,10 @@ def test_all_sample_dumps_say_the_same():
         check=True,
     )
     table = dict(re.findall(r"^\| (\w+) \| ([\d,]+) \| 0 \|$", ran.stdout, re.MULTILINE))
-    assert set(table) == {"schedule", "values", "positions", "uses", "live_ranges"}, ran.stdout
+    exact = {"schedule", "values", "positions", "uses", "live_ranges", "live_bounds"}
+    assert set(table) == exact, ran.stdout
     assert int(table["live_ranges"].replace(",", "")) > 4000
     assert "refused" not in ran.stdout
+    peaks = re.findall(r"^\| (\w+ \w+) \| (\d+) \| (\d+) \| (\d+) \|", ran.stdout, re.MULTILINE)
+    assert {group for group, *_ in peaks} >= {"cpu memory", "gpu memory", "tpu HBM", "tpu VMEM"}
+    assert all(count == within for _, count, _, within in peaks), ran.stdout
