@@ -108,10 +108,12 @@ def _handovers(derived: Derived, sizes: Sizes, temp: Mask, sharing: Sharing) -> 
     ends = (held != NONE) & (liveness.end[held] == liveness.start[value])
     ends &= temp[held] & (sizes.space[held] == sizes.space[value])
     # In VMEM a TPU looks at the operand itself, elsewhere at the instruction that defines it.
-    defines = dataflow.defined_at[held] == position
+    # XLA's heap leaves values alone that must alias others.
+    alone = np.bincount(liveness.alias_set, minlength=len(dataflow))[liveness.alias_set] == 1
+    may = (dataflow.defined_at[held] == position) & alone[value] & alone[held]
     if sharing.platform == TPU:
-        defines |= sizes.space[held] == _VMEM
-    at = np.flatnonzero(ends & defines)
+        may |= sizes.space[held] == _VMEM
+    at = np.flatnonzero(ends & may)
     at = at[sharing.can_share(user[at], number[at], position[at], dataflow.defined_at[value[at]])]
     order = np.lexsort((number[at], value[at], liveness.start[value[at]]))
     return value[at][order], held[at][order]
