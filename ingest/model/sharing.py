@@ -115,7 +115,7 @@ def _handovers(derived: Derived, sizes: Sizes, temp: Mask, sharing: Sharing) -> 
         may |= sizes.space[held] == _VMEM
     at = np.flatnonzero(ends & may)
     at = at[sharing.can_share(user[at], number[at], position[at], dataflow.defined_at[value[at]])]
-    order = np.lexsort((number[at], value[at], liveness.start[value[at]]))
+    order = np.lexsort((number[at], -value[at], liveness.start[value[at]]))
     return value[at][order], held[at][order]
 
 
