@@ -216,17 +216,20 @@ class Sharing:
                 continue
             if not _same_elements(one, other):
                 continue
-            row = int(user[at])
             index = slots.trees.index_texts[slots.trees.index[slots.node[result[at]]]]
             path = tuple(int(part) for part in index.strip("{}").split(",") if part)
-            kind = self.program.fusion_kind.at(row)
-            can[at] = self._walk(parameter, path, reduces=kind == _INPUT)
+            can[at] = self._walk(parameter, path, kind=self.program.fusion_kind.at(int(user[at])))
         return can
 
-    def _walk(self, parameter: int, path: tuple[int, ...], *, reduces: bool) -> bool:
-        """Whether a parameter reaches one output of its fusion, and element by element only."""
+    def _walk(self, parameter: int, path: tuple[int, ...], *, kind: str) -> bool:
+        """Whether a parameter reaches one output of its fusion, and element by element only.
+
+        A kInput fusion works out its first reduction before it writes anything.
+        """
         program = self.program
-        output = int(program.root[program.computation[parameter]])
+        computation = int(program.computation[parameter])
+        hero = self._first_reduce[computation] if kind == _INPUT else NONE
+        output = int(program.root[computation])
         if program.opcode.at(output) == "sort":
             place = path[0] if path else 0
             return self._operand(output, place) == parameter
@@ -242,12 +245,12 @@ class Sharing:
             row = waiting.pop()
             if row == output:
                 found = True
-                if self._use_count[row] > 1:
+                if len([user for user in self._users(row) if user != hero]) > 1:
                     return False
                 continue
             for user in self._users(row):
                 opcode = program.opcode.at(user)
-                if reduces and opcode == "reduce":
+                if user == hero:
                     continue
                 if is_update and user == root:
                     if self._operand(user, 0) != row:
@@ -259,6 +262,14 @@ class Sharing:
                 if user not in seen:
                     seen.add(user)
                     waiting.append(user)
+        return found
+
+    @cached_property
+    def _first_reduce(self) -> Ints:
+        """The first reduction of each computation; NONE if it has none."""
+        found = np.full(len(self.program.first), NONE)
+        rows = self.program.rows("reduce")[::-1]
+        found[self.program.computation[rows]] = rows
         return found
 
     def _operand(self, row: int, number: int) -> int:
