@@ -11,8 +11,8 @@ from .program import Ints, Program
 def post_order(program: Program, computations: Ints) -> Ints:
     """Each instruction's place in the post order of its computation; NONE outside of these.
 
-    Computations follow each other as in the text. The search starts at every instruction
-    that nobody uses, in the text's order.
+    A computation comes before those that it calls: the text's order backwards. The search
+    starts at every instruction that nobody uses, in the text's order.
     """
     place = np.full(len(program), -1)
     used = np.zeros(len(program), bool)
@@ -20,7 +20,7 @@ def post_order(program: Program, computations: Ints) -> Ints:
     starts, operands = program.operand_start.tolist(), program.operands.tolist()
     seen = bytearray(len(program))
     count = 0
-    for computation in computations.tolist():
+    for computation in reversed(computations.tolist()):
         first, stop = int(program.first[computation]), int(program.stop[computation])
         order: list[int] = []
         for top in (np.flatnonzero(~used[first:stop]) + first).tolist():
