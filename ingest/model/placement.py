@@ -54,6 +54,9 @@ class _Allocations:
         self.order: list[int] = []
         self.held: dict[int, list[int]] = {}
         self.end_slot = _end_slots(program, dataflow, liveness, sharing)
+        # As lists: thousands of values are compared one by one.
+        self.start, self.end = liveness.start.tolist(), liveness.end.tolist()
+        self.copied = _copied(program, dataflow).tolist()
 
     def make(self, alias_set: int, values: list[int]) -> None:
         """Add the allocation of an alias set."""
@@ -61,19 +64,22 @@ class _Allocations:
         self.held[alias_set] = list(values)
 
     def is_free(self, allocation: int, values: list[int]) -> bool:
-        """Whether no value in the allocation interferes with one of these."""
-        return not any(
-            self._interfere(held, value) for held in self.held[allocation] for value in values
-        )
+        """Whether no value in the allocation interferes with one of these.
 
-    def _interfere(self, one: int, other: int) -> bool:
-        """Whether two values cannot share memory: they live together, and not by turns."""
-        start, end = self.liveness.start, self.liveness.end
-        if end[one] < start[other] or end[other] < start[one]:
-            return self._is_copy_of(one, other) or self._is_copy_of(other, one)
-        if end[one] == start[other] and self._hands_over(one, other):
-            return False
-        return not (end[other] == start[one] and self._hands_over(other, one))
+        Two values interfere if they live together and not by turns, or if one copies the other.
+        """
+        start, end, copied = self.start, self.end, self.copied
+        for held in self.held[allocation]:
+            for value in values:
+                if end[held] < start[value] or end[value] < start[held]:
+                    if copied[value] == held or copied[held] == value:
+                        return False
+                elif not (
+                    (end[held] == start[value] and self._hands_over(held, value))
+                    or (end[value] == start[held] and self._hands_over(value, held))
+                ):
+                    return False
+        return True
 
     def _hands_over(self, earlier: int, later: int) -> bool:
         """Whether the later value may take the place of the earlier one as it ends."""
@@ -90,14 +96,6 @@ class _Allocations:
                 np.array([user]), numbers[:1], np.array([slot]), np.array([result])
             )[0]
         )
-
-    def _is_copy_of(self, value: int, copied: int) -> bool:
-        """Whether a value is made by a copy of another."""
-        row = int(self.dataflow.instruction[value])
-        if self.program.opcode.at(row) != "copy":
-            return False
-        operand = self.program.operands[self.program.operand_start[row]]
-        return bool(self.dataflow.value[self.dataflow.slots.start[operand]] == copied)
 
 
 def place(
@@ -240,6 +238,15 @@ def _never_reuses(
         permutes = program.opcode.is_one_of("collective-permute", "collective-permute-start")
         never[liveness.alias_set[permutes[dataflow.instruction]]] = True
     return never
+
+
+def _copied(program: Program, dataflow: Dataflow) -> Ints:
+    """The value that each value copies; NONE if no copy makes it."""
+    copied = np.full(len(dataflow), NONE)
+    copies = np.flatnonzero(program.opcode.is_one_of("copy")[dataflow.instruction])
+    operand = program.operand(dataflow.instruction[copies], 0)
+    copied[copies] = dataflow.value[dataflow.slots.start[operand]]
+    return copied
 
 
 def _end_slots(program: Program, dataflow: Dataflow, liveness: Liveness, sharing: Sharing) -> Ints:
