@@ -28,6 +28,9 @@ _IN_PLACE = (
     "ragged-all-to-all",
 )
 
+# Real fusions nest twice. The limit keeps a hostile text from exhausting the stack.
+_MAX_DEPTH = 100
+
 
 class InPlace(NamedTuple):
     """The operand's sub-shape that lies where the result's sub-shape does."""
@@ -48,6 +51,7 @@ class InPlaceRules:
     _of_fused: dict[int, list[InPlace]] = field(default_factory=dict)
     _shapes: dict[int, Shape] = field(default_factory=dict)
     _aliases: dict[int, list[InPlace]] = field(default_factory=dict)
+    _depth: int = 0
 
     def pairs(self, row: int) -> list[InPlace]:
         """The in-place pairs of one instruction."""
@@ -118,11 +122,15 @@ class InPlaceRules:
             # A computation that fuses itself ends here.
             self._of_fused[computation] = []
             root = int(self.program.root[computation])
+            if self._depth == _MAX_DEPTH:
+                self.program.refuse(root, f"lies in more than {_MAX_DEPTH} nested fusions")
+            self._depth += 1
             self._of_fused[computation] = [
                 pair
                 for leaf in _leaves(self._shape(root))
                 if (pair := self._fused_leaf(root, leaf)) is not None
             ]
+            self._depth -= 1
         return self._of_fused[computation]
 
     def _fused_leaf(self, root: int, leaf: Index) -> InPlace | None:

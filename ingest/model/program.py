@@ -165,6 +165,8 @@ def read_program(hlo: HloText) -> Program:
     )
     first = np.searchsorted(computation, np.arange(len(computation_names)))
     stop = np.searchsorted(computation, np.arange(len(computation_names)), side="right")
+    if (first == stop).any():
+        raise DumpError(f"computation {computation_names[np.argmax(first == stop)]} is empty")
     call_row = _numbers(pc.index_in(hlo.calls["instruction"], value_set=names), "caller")
     alias = hlo.header["input_output_alias"]
     program = Program(

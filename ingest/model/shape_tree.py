@@ -51,12 +51,6 @@ class ShapeTrees:
         found: Ints = self.children[self.child_start[nodes] + number]
         return found
 
-    def leaf_count(self, nodes: Ints) -> Ints:
-        """How many elements of each tuple are arrays, tokens or opaque."""
-        total = np.concatenate([[0], np.cumsum(self.is_leaf)])
-        found: Ints = total[nodes + self.size[nodes]] - total[nodes]
-        return found
-
 
 class _Builder:
     """Collects the nodes of shape after shape."""

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from ..hlo_text import HloText
-from ..lines import DumpError
+from ..lines import LARGEST_ID, LARGEST_SIZE, DumpError
 from ..shapes import ArrayShape, padded_bytes
 from .dataflow import Dataflow
 from .program import Ints
@@ -68,8 +68,13 @@ def value_sizes(dataflow: Dataflow, platform: str) -> Sizes:
 
 
 def array_bytes(shape: ArrayShape, platform: str) -> int:
-    """An array's bytes as XLA allocates them on the platform. Raises ValueError if unbounded."""
+    """An array's bytes as XLA allocates them on the platform.
+
+    Raises ValueError for an unbounded shape, or one beyond all memory.
+    """
     size = padded_bytes(shape)
+    if size > LARGEST_SIZE or shape.memory_space > LARGEST_ID:
+        raise ValueError(f"shape {str(shape)[:80]!r} is larger than any memory")
     untiled = platform == TPU and not shape.tiles and shape.memory_space != _TPU_PACKED_SPACE
     if not untiled or not size:
         return size

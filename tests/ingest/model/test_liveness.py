@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from memhouse.ingest.lines import DumpError
+
 from .texts import ASYNC, BRANCHES, IN_PLACE, LOOP, alias_sets, derived, ranges
 
 ROOT = Path(__file__).parents[3]
@@ -61,6 +65,53 @@ def test_a_parameter_that_is_not_donated_keeps_its_place_to_the_end():
     # It still must alias the fusion: the one rule lets it end there all the same.
     assert lives["p{}"] == (0, 3)
     assert lives["twice{}"] == (4, 5)
+
+
+def test_an_async_computation_may_call_another():
+    text = ASYNC.replace("%sliced (q", "%wrapped (q").replace(
+        "ROOT %slice = f32[4]{0} slice(%q), slice={[0:4]}",
+        "ROOT %call = f32[4]{0} call(%q), to_apply=%sliced",
+    )
+    inner = """\
+%sliced (r: f32[8]) -> f32[4] {
+  %r = f32[8]{0} parameter(0)
+  %twice = f32[8]{0} add(%r, %r)
+  ROOT %slice = f32[4]{0} slice(%twice), slice={[0:4]}
+}
+
+"""
+    text = text.replace("calls=%sliced", "calls=%wrapped").replace(
+        "%wrapped (q", inner + "%wrapped (q"
+    )
+    found = ranges(derived(text))
+    # What an async computation computes may be in use until the async-done, at any depth.
+    assert found["twice{}"] == (4, 9)
+    assert found["double{}"] == (1, 9)
+
+
+def test_nested_fusions_beyond_all_reason_are_refused():
+    fused = [
+        f"%f{depth} (p{depth}: f32[8]) -> f32[8] {{\n"
+        f"  %p{depth} = f32[8]{{0}} parameter(0)\n"
+        f"  ROOT %r{depth} = f32[8]{{0}} fusion(%p{depth}), kind=kLoop, calls=%f{depth - 1}\n}}\n"
+        for depth in range(1, 1200)
+    ]
+    innermost = """\
+%f0 (p0: f32[8], i0: s32[]) -> f32[8] {
+  %p0 = f32[8]{0} parameter(0)
+  %i0 = s32[] constant(0)
+  ROOT %r0 = f32[8]{0} dynamic-update-slice(%p0, %p0, %i0)
+}
+"""
+    entry = """\
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %out = f32[8]{0} fusion(%p), kind=kLoop, calls=%f1199
+}
+"""
+    header = "HloModule deep, is_scheduled=true\n\n"
+    with pytest.raises(DumpError, match="nested fusions"):
+        derived("\n".join([header + innermost, *fused, entry]))
 
 
 def test_output_to_operand_aliasing_names_in_place_pairs():

@@ -5,6 +5,7 @@ import pytest
 from memhouse.ingest.hlo_text import read_hlo_text
 from memhouse.ingest.lines import DumpError, split_lines
 from memhouse.ingest.model.derived import derive
+from memhouse.ingest.model.placement import OUTPUT, TEMP
 from memhouse.ingest.model.sharing import Estimate, estimate
 from memhouse.ingest.model.sizes import CPU, GPU, TPU, array_bytes, platform_of
 from memhouse.ingest.shapes import ArrayShape, parse_shape
@@ -134,8 +135,93 @@ def test_a_donated_parameter_is_argument_output_and_alias():
     assert found["peak_bytes"] == 40
 
 
-def test_an_unbounded_shape_has_no_size():
-    text = FUSED.replace("f32[256]", "f32[?]")
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ("f32[?]{0}", "unbounded and has no size"),
+        ("f32[999999999999999999]{0}", "larger than any memory"),
+        ("f32[256]{0:S(999999999999)}", "larger than any memory"),
+    ],
+)
+def test_a_shape_without_a_size_is_refused_where_the_size_is_needed(shape: str, why: str):
+    text = FUSED.replace("f32[256]{0}", shape)
     derived(text)
-    with pytest.raises(DumpError, match="unbounded and has no size"):
+    with pytest.raises(DumpError, match=why):
         estimated(text)
+
+
+TWO_RESULTS = """\
+HloModule two, is_scheduled=true
+
+%both (a: f32[256]) -> (f32[256], f32[256]) {
+  %a = f32[256]{0} parameter(0)
+  %sine = f32[256]{0} sine(%a)
+  %cosine = f32[256]{0} cosine(%a)
+  ROOT %pair = (f32[256]{0}, f32[256]{0}) tuple(%sine, %cosine)
+}
+
+ENTRY %main (p: f32[64]) -> f32[] {
+  %p = f32[64]{0} parameter(0)
+  %x = f32[256]{0} concatenate(%p, %p, %p, %p), dimensions={0}
+  %y = (f32[256]{0}, f32[256]{0}) fusion(%x), kind=kLoop, calls=%both
+  %s = f32[256]{0} get-tuple-element(%y), index=0
+  %c = f32[256]{0} get-tuple-element(%y), index=1
+  ROOT %out = f32[] dot(%s, %c), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+}
+"""
+
+
+def test_of_two_results_the_later_takes_the_place():
+    assert places(TWO_RESULTS) == {"y{1}": "x{}"}
+
+
+def test_a_value_that_must_alias_another_takes_no_operands_place():
+    # The sine is updated in place afterwards, which makes them one alias set.
+    text = """\
+HloModule update, is_scheduled=true
+
+ENTRY %main (p: f32[64], at: s32[]) -> f32[] {
+  %p = f32[64]{0} parameter(0)
+  %at = s32[] parameter(1)
+  %x = f32[256]{0} concatenate(%p, %p, %p, %p), dimensions={0}
+  %y = f32[256]{0} sine(%x)
+  %z = f32[256]{0} dynamic-update-slice(%y, %p, %at)
+  ROOT %out = f32[] dot(%z, %z), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+}
+"""
+    assert places(text) == {"z{}": "y{}"}
+    alone = text.replace("dynamic-update-slice(%y, %p, %at)", "cosine(%y)")
+    assert places(alone) == {"y{}": "x{}", "z{}": "x{}"}
+
+
+def test_equal_values_of_callers_are_placed_first():
+    """The output's allocation has room for one of two values: it goes to the caller's.
+
+    `inner` is live during the call, `outer` in the caller, and both while the output is free.
+    """
+    text = """\
+HloModule order, is_scheduled=true
+
+%called (c: f32[8]) -> f32[4] {
+  %c = f32[8]{0} parameter(0)
+  %inner = f32[64]{0} pad(%c, %c), padding=0_56
+  ROOT %small = f32[4]{0} reduce(%inner, %c), dimensions={0}, to_apply=%plus
+}
+
+%plus (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+ENTRY %main (p: f32[8]) -> f32[64] {
+  %p = f32[8]{0} parameter(0)
+  %outer = f32[64]{0} pad(%p, %p), padding=0_56
+  %call = f32[4]{0} call(%p), to_apply=%called
+  %less = f32[4]{0} reduce(%outer, %call), dimensions={0}, to_apply=%plus
+  ROOT %out = f32[64]{0} pad(%less, %less), padding=0_60
+}
+"""
+    found, of = estimated(text), names(derived(text))
+    place = dict(zip(of, found.placement.kind.tolist(), strict=True))
+    assert (place["outer{}"], place["inner{}"]) == (OUTPUT, TEMP)
