@@ -26,6 +26,7 @@ from memhouse.ingest.model.bound import live_bounds, ranges_of
 from memhouse.ingest.model.derived import Derived, derive
 from memhouse.ingest.model.sharing import Estimate, estimate
 from memhouse.ingest.model.sizes import TPU
+from memhouse.ingest.model.tables import estimated_tables
 from memhouse.ingest.module import Parts, join_parts
 from memhouse.ingest.sections import (
     BUFFER_ASSIGNMENT,
@@ -37,6 +38,8 @@ from memhouse.ingest.sources import open_source
 from memhouse.ingest.used_values import read_used_values
 
 _TABLES = ("schedule", "values", "positions", "uses", "live_ranges")
+_SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_bytes", "shape")
+_STEPS = ("memory_space", "start_time", "live_bytes", "occupied_bytes")
 Row = tuple[object, ...]
 
 
@@ -220,6 +223,7 @@ class Report:
         self._tables(name, parts, derived)
         if parts.buffer_assignment is not None:
             tables = join_parts(parts).tables
+            self._estimates(parts.buffer_assignment.values, tables, derived, estimated)
             self.peaks += peaks(name, parts, tables, estimated)
             count, differ = bounds_differ(parts, tables, derived)
             self.compared["live_bounds"] += count
@@ -236,13 +240,31 @@ class Report:
             for row in differ[:3]:
                 print(f"{name}: {table}: {row}")
 
+    def _estimates(
+        self,
+        values: pa.Table,
+        tables: dict[str, pa.Table],
+        derived: Derived,
+        estimated: Estimate,
+    ) -> None:
+        ours = estimated_tables(derived, estimated)
+        names = derived.program.names.take(ours["values"]["instruction_id"].combine_chunks())
+        ours["values"] = ours["values"].append_column("instruction", names)
+        for table, theirs, columns in (
+            ("sizes", _rows(values, *_SIZES), _SIZES),
+            ("occupancy", _rows(tables["occupancy"], *_STEPS), _STEPS),
+        ):
+            found = _rows(ours["values" if table == "sizes" else table], *columns)
+            self.compared[table] += len(theirs)
+            self.wrong[table] += len(theirs - found)
+
     def show(self, *, every: bool) -> None:
         """Print the tables; with `every`, the peaks of all modules and not only what differs."""
         print(", ".join(f"{count} modules {what}" for what, count in self.modules.items()))
         exact, estimate_, name = self.slowest
         print(f"the slowest: {exact:.3f} s, and {estimate_:.3f} s for the estimate: {name}")
         print("\n| table | rows compared | rows that differ |\n| --- | --- | --- |")
-        for table in (*_TABLES, "live_bounds"):
+        for table in (*_TABLES, "live_bounds", "sizes", "occupancy"):
             print(f"| {table} | {self.compared[table]:,} | {self.wrong[table]:,} |")
         print("\n| platform, space | peaks | equal | within the limit | worst |")
         print("| --- | --- | --- | --- | --- |")

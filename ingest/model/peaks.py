@@ -28,7 +28,7 @@ def occupancy_steps(
     for space in np.unique(sizes.space[placement.kind != THREAD_LOCAL]).tolist():
         here = (sizes.space == space) & (placement.kind != THREAD_LOCAL)
         lives = here & (starts != NONE)
-        live_times, live = changes(starts[lives], ends[lives], sizes.size[lives])
+        live_times, live = changes(starts[lives], derived.liveness.end[lives], sizes.size[lives])
         temp = here & (placement.kind == TEMP)
         places = _largest_live(group[temp], starts[temp], ends[temp], sizes.size[temp])
         occupied_times, occupied = changes(*places)

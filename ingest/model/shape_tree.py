@@ -22,7 +22,7 @@ class ShapeTrees:
 
     Of each sub-shape (a *node*): `index`, a code in `index_texts` such as `{1,0}`; `size`, how
     many nodes it holds, itself counted; `is_leaf`, false of a tuple; `array`, a code in
-    `arrays`, NONE of a tuple. The elements of a tuple are
+    `arrays`, NONE of a tuple; `shapes`, the node as a shape. The elements of a tuple are
     `children[child_start[node]:child_start[node + 1]]`, as numbers within the shape.
     """
 
@@ -33,6 +33,7 @@ class ShapeTrees:
     is_leaf: Mask
     array: Ints
     arrays: list[ArrayShape]
+    shapes: list[Shape]
     child_start: Ints
     children: Ints
 
@@ -63,10 +64,12 @@ class _Builder:
         self.children: list[list[int]] = []
         self.texts: dict[tuple[int, ...], int] = {}
         self.arrays: dict[ArrayShape, int] = {}
+        self.shapes: list[Shape] = []
 
     def add(self, shape: Shape, index: tuple[int, ...], start: int) -> int:
         """Append a shape's nodes; returns how many."""
         node = len(self.index)
+        self.shapes.append(shape)
         self.index.append(self.texts.setdefault(index, len(self.texts)))
         self.size.append(1)
         self.children.append([])
@@ -100,6 +103,7 @@ def flatten_shapes(texts: Iterable[str]) -> ShapeTrees:
         is_leaf=np.array(nodes.is_leaf, bool),
         array=np.array(nodes.array, np.int64),
         arrays=list(nodes.arrays),
+        shapes=nodes.shapes,
         child_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         children=np.array([child for row in nodes.children for child in row], np.int64),
     )
