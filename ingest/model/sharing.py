@@ -67,9 +67,9 @@ def _temp_groups(derived: Derived, sizes: Sizes, placement: Placement, sharing: 
     """
     liveness, dataflow = derived.liveness, derived.dataflow
     is_array = dataflow.slots.array[dataflow.defined_at] != NONE
-    temp = (placement.kind == TEMP) & is_array
+    temp = placement.kind == TEMP
     pointer = _first_of_set(temp, liveness.start, liveness.alias_set)
-    later, earlier = _handovers(derived, sizes, temp, sharing)
+    later, earlier = _handovers(derived, sizes, temp & is_array, sharing)
     taken: set[int] = set()
     shared: set[int] = set()
     for value, operand in zip(later.tolist(), earlier.tolist(), strict=True):
