@@ -1,0 +1,678 @@
+"""XLA's liveness rules, written out one by one: slow, and meant to be read.
+
+A module's scheduled HLO text says which values there are, where each is held, who uses it, which
+values share memory, and from when to when each lives. The engine of `memhouse` works all this out
+on columns; this file works it out on dictionaries and sets, and tests hold one against the other.
+
+A position is (instruction, index): `index` leads into the instruction's shape, `()` is all of it.
+A value is named by the position that defines it.
+"""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+Index = tuple[int, ...]
+Position = tuple[str, Index]
+# An array's shape is its text; a tuple's shape is a Python tuple of shapes.
+Shape = str | tuple["Shape", ...]
+Range = tuple[int, int]
+
+
+class NoRuleError(Exception):
+    """The text holds something that no rule here covers."""
+
+
+# Reading the text.
+
+
+@dataclass
+class Instruction:
+    """One line of HLO text."""
+
+    name: str
+    shape: Shape
+    opcode: str
+    operands: list[str]
+    # What stands between the parentheses, and what stands after them.
+    inside: str
+    attributes: str
+    computation: str
+    is_root: bool
+
+
+@dataclass
+class Computation:
+    """The instructions between two braces, in the order of the text."""
+
+    name: str
+    instructions: list[Instruction] = field(default_factory=list)
+
+    @property
+    def root(self) -> Instruction:
+        return next(x for x in self.instructions if x.is_root)
+
+    def parameter(self, number: int) -> Instruction:
+        """The parameter with this number."""
+        parameters = (x for x in self.instructions if x.opcode == "parameter")
+        return next(x for x in parameters if int(x.inside) == number)
+
+
+@dataclass
+class Module:
+    """All computations, and what the header says."""
+
+    computations: dict[str, Computation]
+    entry: str
+    # (output index, parameter number, index in the parameter)
+    input_output_alias: list[tuple[Index, int, Index]]
+
+    def __post_init__(self) -> None:
+        found = [x for c in self.computations.values() for x in c.instructions]
+        self.instructions = {x.name: x for x in found}
+        if len(self.instructions) != len(found):
+            raise NoRuleError("two instructions have one name")
+        self.callers: dict[str, list[Instruction]] = defaultdict(list)
+        for x in found:
+            for callee in called(x):
+                self.callers[callee].append(x)
+
+
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+COMMENT = re.compile(r"/\*.*?\*/")
+HEADER = re.compile(r"^(ENTRY )?%?([\w.-]+)( \(.*\) -> .*)? \{$")
+LINE = re.compile(r"^\s+(ROOT )?%?([\w.-]+) = (.*)$")
+PAIR = re.compile(r"\{([\d, ]*)\}: ?\((\d+), ?\{([\d, ]*)\}")
+
+
+def read_module(text: str) -> Module:
+    """Take the text apart; refuse it if its order is not the schedule."""
+    lines = text.splitlines()
+    if "is_scheduled=true" not in lines[0]:
+        raise NoRuleError("the module is not scheduled")
+    computations: dict[str, Computation] = {}
+    entry, current = "", None
+    for line in joined(lines[1:]):
+        if (head := HEADER.match(line)) is not None:
+            current = computations[head[2]] = Computation(head[2])
+            entry = head[2] if head[1] else entry
+        elif line.startswith("}"):
+            current = None
+        elif current is not None and (match := LINE.match(line)) is not None:
+            instruction = read_instruction(match[2], match[3], current.name, bool(match[1]))
+            current.instructions.append(instruction)
+    header = STRING.sub('""', lines[0])
+    return Module(computations, entry, pairs_of("input_output_alias", header))
+
+
+def joined(lines: list[str]) -> list[str]:
+    """The lines, where a constant that goes over several lines is one again."""
+    result: list[str] = []
+    inside = False
+    for line in lines:
+        line = COMMENT.sub("", line)
+        if HEADER.match(line):
+            inside = True
+        elif line.startswith("}"):
+            inside = False
+        elif inside and not LINE.match(line):
+            result[-1] += line
+            continue
+        result.append(line)
+    return result
+
+
+def read_instruction(name: str, text: str, computation: str, is_root: bool) -> Instruction:
+    """Take apart what stands to the right of the equals sign."""
+    # Names of callees never stand in strings; metadata and backend configurations do.
+    text = STRING.sub('""', text)
+    shape, at = read_shape(text, 0)
+    opcode, _, _ = text[at + 1 :].partition("(")
+    start = at + 1 + len(opcode) + 1
+    end = matching(text, start - 1)
+    inside = text[start:end]
+    operands = []
+    if opcode not in ("parameter", "constant"):
+        operands = [part.split()[-1].lstrip("%") for part in split_commas(inside)]
+    return Instruction(
+        name, shape, opcode, operands, inside, text[end + 1 :], computation, is_root
+    )
+
+
+def matching(text: str, start: int) -> int:
+    """Where the bracket at `start` closes."""
+    depth = 0
+    for at in range(start, len(text)):
+        depth += (text[at] in "({[") - (text[at] in ")}]")
+        if depth == 0:
+            return at
+    raise NoRuleError("a bracket does not close")
+
+
+def split_commas(text: str) -> list[str]:
+    """The parts between commas that stand in no bracket."""
+    parts, start, depth = [], 0, 0
+    for at, letter in enumerate(text):
+        depth += (letter in "({[") - (letter in ")}]")
+        if letter == "," and depth == 0:
+            parts.append(text[start:at])
+            start = at + 1
+    return [part for part in [*parts, text[start:]] if part.strip()]
+
+
+def read_shape(text: str, at: int) -> tuple[Shape, int]:
+    """The shape that starts at `at`, and where it ends."""
+    if text[at] == "(":
+        end = matching(text, at)
+        parts = split_commas(text[at + 1 : end])
+        return tuple(read_shape(part.strip(), 0)[0] for part in parts), end + 1
+    depth, end = 0, at
+    while end < len(text) and (depth or text[end] != " "):
+        depth += (text[end] in "({[") - (text[end] in ")}]")
+        end += 1
+    return text[at:end], end
+
+
+def pairs_of(attribute: str, text: str) -> list[tuple[Index, int, Index]]:
+    """What `attribute={ {o}: (n, {i}, …), … }` says."""
+    start = text.find(attribute + "={")
+    if start < 0:
+        return []
+    start += len(attribute) + 1
+    found = PAIR.findall(text[start : matching(text, start) + 1])
+    return [(read_index(out), int(number), read_index(into)) for out, number, into in found]
+
+
+def read_index(text: str) -> Index:
+    """`1, 0` as an index."""
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def attribute_names(instruction: Instruction, key: str) -> list[str]:
+    """The computations that an attribute names, in its order."""
+    match = re.search(rf"\b{key}=(\{{[^}}]*\}}|%?[\w.-]+)", instruction.attributes)
+    return re.findall(r"[\w.-]+", match[1]) if match else []
+
+
+CALLS = (
+    *("calls", "to_apply", "condition", "body", "branch_computations"),
+    *("true_computation", "false_computation", "called_computations", "select", "scatter"),
+)
+
+
+def called(instruction: Instruction) -> list[str]:
+    """All computations that an instruction names."""
+    return [name for key in CALLS for name in attribute_names(instruction, key)]
+
+
+def branches(instruction: Instruction) -> list[str]:
+    """The branches of a conditional, in order."""
+    both = ("branch_computations", "true_computation", "false_computation")
+    return [name for key in both for name in attribute_names(instruction, key)]
+
+
+def sub_shapes(shape: Shape, index: Index = ()) -> dict[Index, Shape]:
+    """Every index of a shape, with what lies there."""
+    result = {index: shape}
+    if isinstance(shape, tuple):
+        for number, part in enumerate(shape):
+            result |= sub_shapes(part, (*index, number))
+    return result
+
+
+def is_array(shape: Shape) -> bool:
+    """Whether a shape is no tuple."""
+    return isinstance(shape, str)
+
+
+# Flattening.
+
+
+@dataclass
+class Schedule:
+    """The order in which all instructions run, called computations put in their place."""
+
+    sequence: list[str] = field(default_factory=list)
+    # From a computation to its first time and to the time after its last.
+    spans: dict[str, Range] = field(default_factory=dict)
+    # From a computation to the async-start in whose context it runs.
+    contexts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        return len(self.sequence)
+
+    def times(self) -> dict[str, int]:
+        """The time of each instruction."""
+        return {name: time for time, name in enumerate(self.sequence)}
+
+
+def flatten(module: Module) -> Schedule:
+    """Put what is called before its caller, from the entry computation on."""
+    schedule = Schedule()
+
+    def go(name: str, context: str | None) -> None:
+        if name in schedule.spans:
+            return
+        if context is not None:
+            schedule.contexts[name] = context
+        start = len(schedule.sequence)
+        for x in module.computations[name].instructions:
+            for callee in entered(x):
+                go(callee, x.name if x.opcode == "async-start" else context)
+            schedule.sequence.append(x.name)
+        schedule.spans[name] = (start, len(schedule.sequence))
+
+    go(module.entry, None)
+    return schedule
+
+
+def entered(x: Instruction) -> list[str]:
+    """The computations that are flattened before their caller, in order."""
+    if x.opcode == "while":
+        return attribute_names(x, "condition") + attribute_names(x, "body")
+    if x.opcode == "conditional":
+        return branches(x)
+    if x.opcode == "call":
+        return attribute_names(x, "to_apply") or attribute_names(x, "calls")
+    if x.opcode == "async-start":
+        if not x.operands or x.attributes.find("calls=") < 0:
+            raise NoRuleError(f"{x.name} is bound later")
+        return attribute_names(x, "calls")
+    if x.opcode == "async-update":
+        raise NoRuleError(f"{x.name} is an async-update")
+    return []
+
+
+# Values.
+
+PASSED_ON = ("bitcast", "optimization-barrier", "add-dependency", "domain", "all-reduce-done")
+STARTS_WITH_OPERANDS = ("all-gather-start", "collective-permute-start")
+DONES = ("async-done", "all-gather-done", "collective-permute-done")
+
+
+def holding_computations(module: Module) -> list[Computation]:
+    """The computations whose instructions hold values: all but those of fusions."""
+    fused = {c for x in module.instructions.values() if x.opcode == "fusion" for c in called(x)}
+    return [c for c in module.computations.values() if c.name not in fused]
+
+
+def has_value(x: Instruction, index: Index) -> bool:
+    """A collective-permute-start of several operands has nothing at {0}."""
+    several = x.opcode == "collective-permute-start" and len(x.operands) > 1
+    return not (several and index == (0,) and isinstance(x.shape[0], tuple))
+
+
+def forwarded(module: Module, x: Instruction, index: Index) -> Position | None:
+    """The position whose value this one holds as well; none if it has a value of its own."""
+    root = {name: module.computations[name].root.name for name in entered(x)}
+    if x.opcode == "get-tuple-element":
+        number = re.search(r"\bindex=(\d+)", x.attributes)
+        assert number is not None
+        return x.operands[0], (int(number[1]), *index)
+    if x.opcode in PASSED_ON:
+        return x.operands[0], index
+    if x.opcode == "tuple":
+        return (x.operands[index[0]], index[1:]) if index else None
+    if x.opcode == "copy":
+        return (x.operands[0], index) if index else None
+    if x.opcode == "call":
+        return next(iter(root.values())), index
+    if x.opcode == "copy-start":
+        return (x.operands[0], index[1:]) if index[:1] == (1,) else None
+    if x.opcode == "copy-done":
+        return x.operands[0], (0, *index)
+    if x.opcode == "async-start":
+        if index[:1] == (0,) and len(index) > 1:
+            return x.operands[index[1]], index[2:]
+        if index[:1] == (1,) and is_array(sub_shapes(x.shape)[index]):
+            return next(iter(root.values())), index[1:]
+        return None
+    if x.opcode in STARTS_WITH_OPERANDS:
+        several = isinstance(x.shape[0], tuple)
+        if index[:1] == (0,) and not several:
+            return x.operands[0], index[1:]
+        if index[:1] == (0,) and len(index) > 1:
+            return x.operands[index[1]], index[2:]
+        return None
+    if x.opcode in DONES:
+        return (x.operands[0], (1, *index)) if is_array(sub_shapes(x.shape)[index]) else None
+    if x.opcode == "send":
+        return (x.operands[0], index[1:]) if index[:1] == (0,) else None
+    if x.opcode == "recv-done":
+        return (x.operands[0], index) if index[:1] == (0,) else None
+    if x.opcode == "parameter":
+        return forwarded_by_caller(module, x, index)
+    return None
+
+
+def forwarded_by_caller(module: Module, x: Instruction, index: Index) -> Position | None:
+    """What a parameter of a branch, a call or an async computation holds: the operand."""
+    for caller in module.callers[x.computation]:
+        if len(module.callers[x.computation]) > 1 and x.computation in entered(caller):
+            raise NoRuleError(f"{x.computation} is called twice")
+        if caller.opcode == "conditional":
+            return caller.operands[branches(caller).index(x.computation) + 1], index
+        if caller.opcode in ("call", "async-start"):
+            return caller.operands[int(x.inside)], index
+    return None
+
+
+def phi_inputs(module: Module, x: Instruction, index: Index) -> list[Position]:
+    """The positions whose values meet here; empty if none meet."""
+    loop = x if x.opcode == "while" else None
+    if x.opcode == "parameter":
+        callers = module.callers[x.computation]
+        loop = next((caller for caller in callers if caller.opcode == "while"), None)
+    if loop is not None:
+        body = module.computations[attribute_names(loop, "body")[0]]
+        return [(loop.operands[0], index), (body.root.name, index)]
+    if x.opcode == "conditional":
+        return [(module.computations[name].root.name, index) for name in branches(x)]
+    return []
+
+
+@dataclass
+class Values:
+    """What each position holds, and which of the values are phis."""
+
+    held: dict[Position, Position]
+    phis: set[Position]
+
+    def all(self) -> set[Position]:
+        """Every value."""
+        return set(self.held.values())
+
+    def positions(self) -> dict[Position, set[Position]]:
+        """Where each value is held."""
+        result: dict[Position, set[Position]] = defaultdict(set)
+        for position, value in self.held.items():
+            result[value].add(position)
+        return result
+
+
+def find_values(module: Module) -> Values:
+    """Give each position its value; a phi of one value alone is that value."""
+    source: dict[Position, Position] = {}
+    inputs: dict[Position, list[Position]] = {}
+    every: list[Position] = []
+    for computation in holding_computations(module):
+        for x in computation.instructions:
+            for index in sub_shapes(x.shape):
+                if not has_value(x, index):
+                    continue
+                every.append((x.name, index))
+                if (origin := forwarded(module, x, index)) is not None:
+                    source[x.name, index] = origin
+                elif meeting := phi_inputs(module, x, index):
+                    inputs[x.name, index] = meeting
+
+    def resolve(position: Position) -> Position:
+        while position in source:
+            position = source[position]
+        return position
+
+    changed = True
+    while changed:
+        changed = False
+        for phi in list(inputs):
+            only = one_input(phi, inputs, resolve) or one_source(phi, inputs, resolve)
+            if only is not None:
+                source[phi] = only
+                del inputs[phi]
+                changed = True
+    return Values({position: resolve(position) for position in every}, set(inputs))
+
+
+def one_input(phi, inputs, resolve):
+    """The one value that meets in a phi besides itself, if there is but one."""
+    meeting = {resolve(position) for position in inputs[phi]} - {phi}
+    return meeting.pop() if len(meeting) == 1 else None
+
+
+def one_source(phi, inputs, resolve):
+    """The one value, no phi, that reaches a phi through other phis, if there is but one."""
+    seen, found, todo = set(), set(), [phi]
+    while todo:
+        value = todo.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value in inputs:
+            todo += [resolve(position) for position in inputs[value]]
+        else:
+            found.add(value)
+    return found.pop() if len(found) == 1 else None
+
+
+def find_uses(module: Module, values: Values) -> dict[Position, set[tuple[str, int, Index]]]:
+    """Who reads each value: the instruction, the operand's number, the index in the operand."""
+    uses: dict[Position, set[tuple[str, int, Index]]] = defaultdict(set)
+    for computation in holding_computations(module):
+        for x in computation.instructions:
+            given_back = held_at(x, values) if x.is_root else set()
+            for number, operand in enumerate(x.operands):
+                for index in sub_shapes(module.instructions[operand].shape):
+                    value = values.held.get((operand, index))
+                    if value is not None and (reads(x, index) or value in given_back):
+                        uses[value].add((x.name, number, index))
+    return uses
+
+
+def reads(x: Instruction, index: Index) -> bool:
+    """Whether an instruction looks at what lies at an index of its operand."""
+    if x.opcode in ("tuple", "domain"):
+        return False
+    return not index or x.opcode not in ("get-tuple-element", "copy")
+
+
+def held_at(x: Instruction, values: Values) -> set[Position]:
+    """The values that an instruction holds; a root counts as a use of each of them."""
+    return {values.held[x.name, i] for i in sub_shapes(x.shape) if (x.name, i) in values.held}
+
+
+# Aliasing.
+
+
+def in_place_pairs(module: Module, x: Instruction) -> list[tuple[int, Index, Index]]:
+    """(operand number, index in it, index of the result) that must share memory."""
+    if x.opcode in ("dynamic-update-slice", "set-dimension-size"):
+        return [(0, (), ())]
+    if x.opcode == "scatter":
+        count = (len(x.operands) - 1) // 2
+        return [(i, (), (i,)) for i in range(count)] if count > 1 else [(0, (), ())]
+    if x.opcode == "all-reduce-start":
+        count = len(x.operands)
+        return [(i, (), (i,)) for i in range(count)] if count > 1 else [(0, (), ())]
+    if x.opcode in ("collective-permute", "collective-permute-start") and len(x.operands) == 4:
+        into = (1,) if x.opcode == "collective-permute-start" else ()
+        below = sub_shapes(module.instructions[x.operands[1]].shape)
+        return [(1, index, into + index) for index in below]
+    if x.opcode == "ragged-all-to-all":
+        return [(1, (), ())]
+    told = pairs_of("output_to_operand_aliasing", x.attributes)
+    pairs = [(number, into, out) for out, number, into in told]
+    if x.opcode == "fusion":
+        return fusion_pairs(module, x) + pairs
+    return pairs if x.opcode in ("custom-call", "async-start") else []
+
+
+def fusion_pairs(module: Module, x: Instruction) -> list[tuple[int, Index, Index]]:
+    """Follow each result back through an in-place operation to a parameter of the fusion."""
+    root = module.computations[attribute_names(x, "calls")[0]].root
+    pairs = []
+    for leaf, shape in sub_shapes(x.shape).items():
+        if not is_array(shape):
+            continue
+        source, at = through_tuples(module, root, leaf)
+        for number, into, out in in_place_pairs(module, source):
+            if out != at:
+                continue
+            operand = module.instructions[source.operands[number]]
+            found, index = through_tuples(module, operand, into)
+            if found.opcode == "fusion":
+                for inner, deeper, result in in_place_pairs(module, found):
+                    if result == index:
+                        operand = module.instructions[found.operands[inner]]
+                        found, index = through_tuples(module, operand, deeper)
+                        break
+            while found.opcode == "bitcast" and not index:
+                found = module.instructions[found.operands[0]]
+            if found.opcode == "parameter":
+                pairs.append((int(found.inside), index, leaf))
+    return pairs
+
+
+def through_tuples(module: Module, x: Instruction, index: Index) -> tuple[Instruction, Index]:
+    """Go back through tuples, then through get-tuple-elements."""
+    while x.opcode == "tuple" and index:
+        x, index = module.instructions[x.operands[index[0]]], index[1:]
+    while x.opcode == "get-tuple-element":
+        operand, index = forwarded(module, x, index) or ("", ())
+        x = module.instructions[operand]
+    return x, index
+
+
+def alias_edges(module: Module, values: Values) -> list[tuple[Position, Position]]:
+    """Pairs of positions whose values must share memory."""
+    edges: list[tuple[Position, Position]] = []
+    for computation in holding_computations(module):
+        for x in computation.instructions:
+            if x.opcode == "while":
+                condition = module.computations[attribute_names(x, "condition")[0]]
+                body = module.computations[attribute_names(x, "body")[0]]
+                parts = [x.operands[0], body.root.name]
+                parts += [c.parameter(0).name for c in (body, condition)]
+                for index in sub_shapes(x.shape):
+                    edges += [((x.name, index), (part, index)) for part in parts]
+            elif x.opcode == "conditional":
+                roots = [module.computations[name].root.name for name in branches(x)]
+                for index in sub_shapes(x.shape):
+                    edges += [((x.name, index), (root, index)) for root in roots]
+            else:
+                for number, into, out in in_place_pairs(module, x):
+                    edges.append(((x.operands[number], into), (x.name, out)))
+    entry = module.computations[module.entry]
+    for out, number, into in module.input_output_alias:
+        edges.append(((entry.parameter(number).name, into), (entry.root.name, out)))
+    return [(a, b) for a, b in edges if a in values.held and b in values.held]
+
+
+def alias_sets(module: Module, values: Values) -> list[set[Position]]:
+    """The values, put together where they must share memory."""
+    home = {value: {value} for value in values.all()}
+    for a, b in alias_edges(module, values):
+        one, other = home[values.held[a]], home[values.held[b]]
+        if one is not other:
+            one |= other
+            for value in other:
+                home[value] = one
+    return list({id(members): members for members in home.values()}.values())
+
+
+# Live ranges.
+
+
+def async_done(module: Module, start: str) -> str:
+    """The async-done of an async-start."""
+    found = [
+        x.name
+        for x in module.instructions.values()
+        if x.opcode == "async-done" and start in x.operands
+    ]
+    if len(found) != 1:
+        raise NoRuleError(f"{start} has {len(found)} async-dones")
+    return found[0]
+
+
+def raw_ranges(
+    module: Module, schedule: Schedule, values: Values, async_results_start_late: bool = False
+) -> dict[Position, Range]:
+    """From when to when each value lives, as if nothing shared memory."""
+    times = schedule.times()
+    uses, positions = find_uses(module, values), values.positions()
+    aliased = {(number, index) for _, number, index in module.input_output_alias}
+    ranges = {}
+    for value in values.all():
+        x = module.instructions[value[0]]
+        if x.name not in times:
+            continue
+        first, after = schedule.spans[x.computation]
+        start = first if x.opcode == "parameter" else times[x.name]
+        ends = [after if x.is_root else times[x.name]]
+        if x.computation in schedule.contexts:
+            caller = schedule.contexts[x.computation]
+            ends.append(times[async_done(module, caller)])
+            if async_results_start_late:
+                start = times[caller]
+        for user, _, _ in uses[value]:
+            ends += use_time(module, times, user)
+        for name, _ in positions[value]:
+            if name in times:
+                held_by = module.instructions[name]
+                root_time = schedule.spans[held_by.computation][1]
+                ends.append(root_time if held_by.is_root else times[name])
+        is_argument = x.opcode == "parameter" and x.computation == module.entry
+        if is_argument and (int(x.inside), value[1]) not in aliased:
+            ends = [schedule.end]
+        ranges[value] = (start, max(ends))
+    return ranges
+
+
+def use_time(module: Module, times: dict[str, int], user: str) -> list[int]:
+    """When a use counts: a loop's when its body begins, a call's not at all."""
+    x = module.instructions[user]
+    if x.opcode == "call" or user not in times:
+        return []
+    if x.opcode == "while":
+        body = module.computations[attribute_names(x, "body")[0]]
+        return [times[body.parameter(0).name]]
+    return [times[user]]
+
+
+def normalised(ranges: dict[Position, Range], sets: list[set[Position]]) -> dict[Position, Range]:
+    """Cut ranges that share memory so that each ends where the next begins."""
+    result = dict(ranges)
+    for members in sets:
+        ordered = sorted((ranges[value], value) for value in members if value in ranges)
+        names = [value for _, value in ordered]
+        for a, c in zip(names, names[1:], strict=False):
+            (start, end), (next_start, next_end) = result[a], result[c]
+            if end >= next_start:
+                result[c] = (next_start, max(end, next_end))
+                result[a] = (start, next_start)
+    return result
+
+
+# All of it.
+
+
+@dataclass
+class Liveness:
+    """What the rules say of one module."""
+
+    schedule: list[str]
+    values: set[Position]
+    phis: set[Position]
+    positions: dict[Position, set[Position]]
+    uses: dict[Position, set[tuple[str, int, Index]]]
+    alias_sets: list[set[Position]]
+    live_ranges: dict[Position, Range]
+
+
+def liveness(text: str, async_results_start_late: bool = False) -> Liveness:
+    """Work out everything from scheduled HLO text."""
+    module = read_module(text)
+    schedule = flatten(module)
+    values = find_values(module)
+    sets = alias_sets(module, values)
+    ranges = raw_ranges(module, schedule, values, async_results_start_late)
+    return Liveness(
+        schedule.sequence,
+        values.all(),
+        values.phis,
+        dict(values.positions()),
+        dict(find_uses(module, values)),
+        sets,
+        normalised(ranges, sets),
+    )
