@@ -42,7 +42,7 @@ def read_values(lines):
             part = uses
         elif line.startswith(" from instruction"):
             value, part = value, None
-            if rest := re.search(r"(<\d+ \S+ @-?\d+>)$", line):
+            if rest := re.search(r"(<\d+ \S+(?: \(phi\))? @-?\d+>)$", line):
                 more = read_values([rest[1]])
                 positions |= more[0]
                 uses |= more[1]

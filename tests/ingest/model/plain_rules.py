@@ -288,7 +288,7 @@ def entered(x: Instruction) -> list[str]:
 
 PASSED_ON = ("bitcast", "optimization-barrier", "add-dependency", "domain", "all-reduce-done")
 STARTS_WITH_OPERANDS = ("all-gather-start", "collective-permute-start")
-DONES = ("async-done", "all-gather-done", "collective-permute-done")
+DONES = ("all-gather-done", "collective-permute-done")
 
 
 def holding_computations(module: Module) -> list[Computation]:
@@ -305,7 +305,6 @@ def has_value(x: Instruction, index: Index) -> bool:
 
 def forwarded(module: Module, x: Instruction, index: Index) -> Position | None:
     """The position whose value this one holds as well; none if it has a value of its own."""
-    root = {name: module.computations[name].root.name for name in entered(x)}
     if x.opcode == "get-tuple-element":
         number = re.search(r"\bindex=(\d+)", x.attributes)
         assert number is not None
@@ -317,7 +316,7 @@ def forwarded(module: Module, x: Instruction, index: Index) -> Position | None:
     if x.opcode == "copy":
         return (x.operands[0], index) if index else None
     if x.opcode == "call":
-        return next(iter(root.values())), index
+        return module.computations[entered(x)[0]].root.name, index
     if x.opcode == "copy-start":
         return (x.operands[0], index[1:]) if index[:1] == (1,) else None
     if x.opcode == "copy-done":
@@ -326,8 +325,12 @@ def forwarded(module: Module, x: Instruction, index: Index) -> Position | None:
         if index[:1] == (0,) and len(index) > 1:
             return x.operands[index[1]], index[2:]
         if index[:1] == (1,) and is_array(sub_shapes(x.shape)[index]):
-            return next(iter(root.values())), index[1:]
+            return async_result(module, x, index[1:], before_done=True)
         return None
+    if x.opcode == "async-done":
+        if not is_array(sub_shapes(x.shape)[index]):
+            return None
+        return async_result(module, module.instructions[x.operands[0]], index, before_done=False)
     if x.opcode in STARTS_WITH_OPERANDS:
         several = isinstance(x.shape[0], tuple)
         if index[:1] == (0,) and not several:
@@ -344,6 +347,16 @@ def forwarded(module: Module, x: Instruction, index: Index) -> Position | None:
     if x.opcode == "parameter":
         return forwarded_by_caller(module, x, index)
     return None
+
+
+def async_result(module: Module, start: Instruction, index: Index, before_done: bool) -> Position:
+    """The root of the async computation; until it is done, what the root writes into."""
+    root = module.computations[entered(start)[0]].root
+    for number, into, out in in_place_pairs(module, root):
+        written = module.instructions[root.operands[number]]
+        if before_done and out == index and written.opcode == "parameter":
+            return start.operands[int(written.inside)], into
+    return root.name, index
 
 
 def forwarded_by_caller(module: Module, x: Instruction, index: Index) -> Position | None:
