@@ -675,7 +675,7 @@ def shared(place, body, into, out, *arguments, axes=None, **options):
 def gathers(place):
     """Parts of weights gathered before each product, and sums that are spread again."""
     import jax
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     def body(x, w):
         y = jax.nn.relu(x @ jax.lax.all_gather(w, "d", axis=0, tiled=True))
@@ -690,7 +690,7 @@ def gathers(place):
 def gathers_several(place):
     """Gathers that XLA may join into one with several operands, in a loop."""
     import jax
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     def body(x, ws):
         def turn(x, w):
@@ -712,7 +712,7 @@ def ring(place):
     """A product by parts that go round from device to device."""
     import jax
     import jax.numpy as jnp
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     def body(x, w):
         def turn(i, state):
@@ -730,7 +730,7 @@ def ring(place):
 def ring_unrolled(place):
     """The same without a loop, with two arrays that go opposite ways."""
     import jax
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     def body(x, w):
         left, right, y = w, w, x
@@ -748,7 +748,7 @@ def ring_unrolled(place):
 def all_to_all(place):
     """Rows for columns: each device sends a part to each."""
     import jax
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     def body(x, w):
         y = jax.lax.all_to_all(x, "d", split_axis=1, concat_axis=0, tiled=True)
@@ -763,7 +763,7 @@ def all_to_all(place):
 def ragged_all_to_all(place):
     """Parts of unlike sizes, sent into an array that is there already."""
     import jax
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     def body(x, out, starts, sizes, to, got):
         y = jax.lax.ragged_all_to_all(x, out, starts, sizes, to, got, axis_name="d")
@@ -779,7 +779,7 @@ def data_parallel(place):
     """A training step with a sum of gradients over devices, and donated weights."""
     import jax
     import jax.numpy as jnp
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     def body(w1, w2, x):
         def loss(w1, w2):
@@ -800,7 +800,7 @@ def parted_by_the_compiler(place):
     """A training step whose collectives the partitioner puts in, on a mesh of two axes."""
     import jax
     import jax.numpy as jnp
-    from jax.sharding import PartitionSpec as P  # noqa: N817
+    from jax.sharding import PartitionSpec as P
 
     mesh = place.mesh(x=2, y=2)
 

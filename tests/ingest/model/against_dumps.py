@@ -17,7 +17,9 @@ LARGEST = 2_000_000
 ENDING = re.compile(r"after_optimizations\.txt$")
 NAMED = re.compile(r"^<\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @-?\d+>")
 RANGE = re.compile(r"^\s+(\S+?)\{([\d,]*)\}:(\d+)-(\d+)$")
-PLACED = re.compile(r"^ value: <\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @-?\d+> \(size=\d+,offset=(\d+)\)")
+PLACED = re.compile(
+    r"^ value: <\d+ (\S+?)(\{[\d,]*\})?( \(phi\))? @-?\d+> \(size=\d+,offset=(\d+)\)"
+)
 
 
 def index_of(text):
@@ -46,6 +48,7 @@ def read_values(lines):
                 more = read_values([rest[1]])
                 positions |= more[0]
                 uses |= more[1]
+                phis |= more[2]
                 value = next(iter(more[0]))
         elif part is positions and line.strip():
             name, _, index = line.strip().partition(" ")
@@ -137,9 +140,9 @@ def compare(path, tally):
     # Values of regions that only fusions reach are in some dumps and not in others.
     present = {v for v in mine.values if v in positions}
     scheduled = {v for v in mine.values if v[0] in set(mine.schedule)}
-    there = {v: True for v in present | scheduled}
-    tally.compare("value", there, {v: True for v in positions})
-    tally.compare("phi", {v: True for v in mine.phis}, {v: True for v in phis})
+    there = dict.fromkeys(present | scheduled, True)
+    tally.compare("value", there, dict.fromkeys(positions, True))
+    tally.compare("phi", dict.fromkeys(mine.phis, True), dict.fromkeys(phis, True))
     tally.compare("positions", {v: mine.positions[v] for v in present}, positions)
     tally.compare("uses", {v: mine.uses.get(v, set()) for v in present}, uses)
     shared = {}

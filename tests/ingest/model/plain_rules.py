@@ -8,6 +8,7 @@ A position is (instruction, index): `index` leads into the instruction's shape, 
 A value is named by the position that defines it.
 """
 
+import itertools
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -134,9 +135,7 @@ def read_instruction(name: str, text: str, computation: str, is_root: bool) -> I
     operands = []
     if opcode not in ("parameter", "constant"):
         operands = [part.split()[-1].lstrip("%") for part in split_commas(inside)]
-    return Instruction(
-        name, shape, opcode, operands, inside, text[end + 1 :], computation, is_root
-    )
+    return Instruction(name, shape, opcode, operands, inside, text[end + 1 :], computation, is_root)
 
 
 def matching(text: str, start: int) -> int:
@@ -286,7 +285,7 @@ def entered(x: Instruction) -> list[str]:
 
 # Values.
 
-PASSED_ON = ("bitcast", "optimization-barrier", "add-dependency", "domain", "all-reduce-done")
+PASSED_ON = ("bitcast", "opt-barrier", "add-dependency", "domain", "all-reduce-done")
 STARTS_WITH_OPERANDS = ("all-gather-start", "collective-permute-start")
 DONES = ("all-gather-done", "collective-permute-done")
 
@@ -643,13 +642,15 @@ def use_time(module: Module, times: dict[str, int], user: str) -> list[int]:
     return [times[user]]
 
 
-def normalised(ranges: dict[Position, Range], sets: list[set[Position]]) -> dict[Position, Range]:
+def normalised(
+    ranges: dict[Position, Range], sets: list[set[Position]], order: dict[str, int]
+) -> dict[Position, Range]:
     """Cut ranges that share memory so that each ends where the next begins."""
     result = dict(ranges)
     for members in sets:
-        ordered = sorted((ranges[value], value) for value in members if value in ranges)
-        names = [value for _, value in ordered]
-        for a, c in zip(names, names[1:], strict=False):
+        # XLA takes equal ranges by the values' numbers, which the text does not give.
+        ordered = sorted(members & ranges.keys(), key=lambda v: (ranges[v], order[v[0]], v[1]))
+        for a, c in itertools.pairwise(ordered):
             (start, end), (next_start, next_end) = result[a], result[c]
             if end >= next_start:
                 result[c] = (next_start, max(end, next_end))
@@ -687,5 +688,5 @@ def liveness(text: str, async_results_start_late: bool = False) -> Liveness:
         dict(values.positions()),
         dict(find_uses(module, values)),
         sets,
-        normalised(ranges, sets),
+        normalised(ranges, sets, {name: at for at, name in enumerate(module.instructions)}),
     )
