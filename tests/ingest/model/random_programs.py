@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 
 # Element type and dimensions; the layout is put on by the style.
-VECTOR, PART, MATRIX, COUNT, FLAG = "f32[8]", "f32[4]", "f32[4,2]", "s32[]", "pred[]"
+VECTOR, PART, MATRIX, NUMBER = "f32[8]", "f32[4]", "f32[4,2]", "f32[]"
+COUNT, FLAG, TOKEN = "s32[]", "pred[]", "token[]"
 ARRAYS = (VECTOR, PART, MATRIX)
 LEAVES = (*ARRAYS, COUNT, FLAG)
 SAME_SIZE = {VECTOR: MATRIX, MATRIX: VECTOR}
-PLAIN = {VECTOR: "{0}", PART: "{0}", MATRIX: "{1,0}", COUNT: "", FLAG: "", "u32[]": ""}
+PLAIN = {VECTOR: "{0}", PART: "{0}", MATRIX: "{1,0}"}
 TILED = {
     VECTOR: "{0:T(128)}",
     PART: "{0:T(128)}",
     MATRIX: "{1,0:T(8,128)}",
+    NUMBER: "{:T(128)}",
     COUNT: "{:T(128)}",
     FLAG: "{:T(512)}",
     "u32[]": "{:S(2)}",
@@ -35,6 +37,11 @@ METADATA = (
 )
 STEPS = 4
 DEPTH = 2
+
+
+def is_flat(shape):
+    """Whether a shape is an array or a tuple of arrays."""
+    return not isinstance(shape, tuple) or not any(isinstance(part, tuple) for part in shape)
 
 
 def listed(parts):
@@ -69,7 +76,7 @@ class Writer:
             return base
         if base != shape:
             return base + FAST[self.tiled][base]
-        return base + (TILED if self.tiled else PLAIN)[base]
+        return base + (TILED if self.tiled else PLAIN).get(base, "")
 
     def choose(self, options):
         """One of several."""
@@ -99,7 +106,13 @@ class Body:
     open: list = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
     arguments: dict[int, str] = field(default_factory=dict)
+    # The names that some instruction reads.
+    read: set[str] = field(default_factory=set)
     result: str = ""
+    # Whether nothing may stand here that the root does not need.
+    exact: bool = False
+    # Whether the result may be a tuple of tuples.
+    nested: bool = True
 
     def __post_init__(self):
         self.waiting = [i for i in range(len(self.parameters)) if self.writer.chance()]
@@ -110,6 +123,7 @@ class Body:
     def emit(self, opcode, shape, operands=(), attributes="", inside=None, seen=True, name=None):
         """Write one instruction, and give its name."""
         writer = self.writer
+        self.read.update(operands)
         name = writer.name(name or opcode)
         read = [writer.percent + operand for operand in operands]
         if writer.typed:
@@ -117,7 +131,7 @@ class Body:
             read = [f"{kind} {text}" for kind, text in zip(types, read, strict=True)]
         inside = listed(read) if inside is None else inside
         text = f"{writer.percent}{name} = {writer.show(shape)} {opcode}({inside}){attributes}"
-        self.lines.append((name, text + writer.choose(METADATA)))
+        self.lines.append((name, text + writer.choose(METADATA[: 3 if "config" in text else 4])))
         self.shapes[name] = shape
         if seen:
             self.seen.append((name, shape))
@@ -139,8 +153,10 @@ class Body:
             return self.writer.choose(there)
         if isinstance(shape, tuple):
             return self.emit("tuple", shape, [self.want(part) for part in shape], seen=seen)
-        if shape in (COUNT, FLAG):
-            literal = "0" if shape == COUNT else "false"
+        if shape == TOKEN:
+            return self.emit("after-all", shape, seen=False)
+        if shape in (COUNT, FLAG, NUMBER):
+            literal = "false" if shape == FLAG else "0"
             return self.emit("constant", shape, inside=literal, seen=seen)
         return self.emit("iota", shape, (), ", iota_dimension=0", seen=seen)
 
@@ -169,7 +185,7 @@ class Body:
         for done in self.open:
             done()
         root = self.result = self.root(result)
-        if writer.number(0, 5) == 0:
+        if not self.exact and writer.number(0, 5) == 0:
             elementwise(self)
         name = writer.name(base)
         lines = [f"  {'ROOT ' if line == root else ''}{text}" for line, text in self.lines]
@@ -185,10 +201,12 @@ class Body:
     def root(self, shape):
         """The instruction that the computation gives back."""
         if shape is None:
-            name, shape = self.writer.choose(self.seen)
+            there = [x for x in self.seen if self.nested or is_flat(x[1])]
+            name, shape = self.writer.choose(there)
             if self.writer.chance():
                 return name
-            picked = [self.writer.choose(self.seen) for _ in range(self.writer.number(0, 6))]
+            there = [x for x in there if self.nested or not isinstance(x[1], tuple)]
+            picked = [self.writer.choose(there) for _ in range(self.writer.number(0, 6))]
             return self.emit("tuple", tuple(s for _, s in picked), [n for n, _ in picked])
         if self.writer.careful and not isinstance(shape, tuple):
             return self.own(shape)
@@ -258,7 +276,7 @@ def barrier(body):
     if opcode == "opt-barrier":
         body.emit(opcode, shape, [name])
     elif opcode == "add-dependency":
-        body.emit(opcode, shape, [name, body.want(COUNT)])
+        body.emit(opcode, shape, [name, body.want(TOKEN)])
     else:
         entry = ', domain={kind="sharding", entry={replicated}, exit={maximal device=0}}'
         body.emit(opcode, shape, [name], entry)
@@ -321,13 +339,13 @@ def permute_start(body):
 
 def region(body):
     """The sum that a reduction calls; no schedule enters it."""
-    inner = Body(body.writer, DEPTH, [COUNT, COUNT])
+    inner = Body(body.writer, DEPTH, [NUMBER, NUMBER])
     for number in list(inner.waiting):
         inner.parameter(number)
     arguments = [inner.arguments[0], inner.arguments[1]]
-    inner.emit("add", COUNT, arguments)
+    inner.emit("add", NUMBER, arguments)
     inner.open, inner.seen = [], inner.seen[-1:]
-    return inner.close("region", COUNT)
+    return inner.close("region", NUMBER)
 
 
 def reduce_start(body):
@@ -344,7 +362,7 @@ def reduce_start(body):
 
 def scatter(body):
     attributes = (
-        ", update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},"
+        ", update_window_dims={0}, inserted_window_dims={}, scatter_dims_to_operand_dims={0},"
         f" index_vector_dim=0, to_apply={body.writer.percent}{region(body)}"
     )
     operands = [body.own(VECTOR), body.want(COUNT), body.want(PART)]
@@ -363,7 +381,7 @@ def fusion(body):
 
 def fused(writer, shapes, depth):
     """A fused computation of these parameters: its name and the shape of its result."""
-    inner = Body(writer, DEPTH, shapes)
+    inner = Body(writer, DEPTH, shapes, exact=True)
     for number in list(inner.waiting):
         inner.parameter(number)
     vectors = [inner.arguments[i] for i, shape in enumerate(shapes) if shape == VECTOR]
@@ -379,18 +397,20 @@ def fused(writer, shapes, depth):
             operands = [source, inner.arguments[1], inner.arguments[2]]
             attributes = f", kind=kLoop, calls={writer.percent}{name}"
             source = inner.emit("fusion", shape, operands, attributes)
-            while isinstance(inner.shapes[source], tuple):
+            if isinstance(shape, tuple):
                 source = element(inner, source, 0)
         if writer.number(0, 3):
             operands = [source, inner.arguments[1], inner.arguments[2]]
             made.append(inner.emit("dynamic-update-slice", VECTOR, operands))
         else:
             made.append(inner.emit("negate", VECTOR, [source]))
-    inner.open = []
+    # XLA wants everything in a fusion to be used.
+    for name in [name for name, _ in inner.lines if name not in inner.read | set(made)]:
+        made.append(inner.emit("negate", inner.shapes[name], [name]))
     if len(made) == 1:
         root, shape = made[0], VECTOR
     else:
-        shape = (VECTOR,) * len(made)
+        shape = tuple(inner.shapes[name] for name in made)
         root = inner.emit("tuple", shape, made)
     inner.root = lambda _: root
     return inner.close("fused_computation", shape), shape
@@ -453,13 +473,28 @@ def call(body):
 
 
 def async_start(body):
-    """A computation that runs beside what comes after it."""
-    shapes = [body.writer.choose(ARRAYS) for _ in range(body.writer.number(1, 3))]
-    result = body.writer.choose([VECTOR, PART, (VECTOR, PART)])
-    name = inner_body(body, shapes, result, "async_computation")
+    """A computation of one instruction that runs beside what comes after it."""
+    writer = body.writer
+    shapes = [writer.choose(ARRAYS) for _ in range(writer.number(1, 3))]
+    inner = Body(writer, body.depth + 1, shapes, exact=True)
+    for number in list(inner.waiting):
+        inner.parameter(number)
+    arguments = [inner.arguments[number] for number in range(len(shapes))]
+    result = writer.choose([shapes[0], (VECTOR, PART)])
+    how = writer.choose(["call", "custom-call", "negate"])
+    if how == "call":
+        name = inner_body(inner, shapes, result, "called")
+        root = inner.emit("call", result, arguments, f", to_apply={writer.percent}{name}")
+    elif how == "custom-call":
+        root = inner.emit("custom-call", result, arguments, ', custom_call_target="f"')
+    else:
+        result = shapes[0]
+        root = inner.emit("negate", result, arguments[:1])
+    inner.root = lambda _: root
+    name = inner.close("async_computation", result)
     operands = [body.want(shape) for shape in shapes]
-    attributes = f", calls={body.writer.percent}{name}"
     shape = (tuple(shapes), result, COUNT)
+    attributes = f", calls={writer.percent}{name}"
     start = body.emit("async-start", shape, operands, attributes, seen=False)
     body.open.append(lambda: body.emit("async-done", result, [start]))
 
@@ -473,13 +508,15 @@ STEPS_OF_BODIES = (*FLAT_STEPS, loop, loop, loop, conditional, conditional, call
 
 
 @st.composite
-def scheduled_hlo(draw):
-    """The text of one module."""
+def scheduled_hlo(draw, nested=True):
+    """The text of one module; JAX's CPU client takes no tuples in tuples, nor as arguments."""
     flags = [draw(st.booleans()) for _ in range(3)]
     writer = Writer(draw, *flags, percent=draw(st.sampled_from(["%", "%", "%", ""])))
-    kinds = [*LEAVES, (VECTOR, COUNT), (VECTOR, (PART, VECTOR))]
+    kinds = [*LEAVES]
+    if nested:
+        kinds += [(VECTOR, COUNT), (VECTOR, (PART, VECTOR))]
     parameters = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=7))
-    entry = Body(writer, 0, parameters)
+    entry = Body(writer, 0, parameters, nested=nested)
     if not entry.seen:
         entry.parameter(0)
     for _ in range(writer.number(1, 2 * STEPS)):
