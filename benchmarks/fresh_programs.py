@@ -12,6 +12,7 @@ The rules of liveness were read off other dumps: these programs say whether they
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from pathlib import Path
 
 PLATFORMS = {"cpu": 4, "tpu": 4}
 TOPOLOGY = "v5e:2x2"
-KEPT = "after_optimizations"
+KEPT = re.compile(r"after_optimizations(-[a-z-]+)?\.txt$")
 
 PROGRAMS = {}
 
@@ -928,11 +929,11 @@ def compile_all(out, platform, names):
         for path in list(folder.iterdir()):
             if path.is_dir():
                 shutil.rmtree(path)
-            elif KEPT not in path.name or path.suffix != ".txt":
+            elif not KEPT.search(path.name):
                 path.unlink()
         if done.returncode:
             (folder / "error.txt").write_text(done.stderr)
-        kept = sum(file.name.endswith(f"{KEPT}.txt") for file in folder.iterdir())
+        kept = sum(path.name.endswith("after_optimizations.txt") for path in folder.iterdir())
         said = f"{kept} modules"
         if done.returncode:
             said += ", failed: " + (done.stderr.strip().splitlines() or ["?"])[-1][:200]

@@ -23,8 +23,9 @@ def read_assignment(path):
     for line in path.read_text().splitlines():
         if match := ALLOCATION.match(line):
             kind = re.sub(r"\|.*?\|", "", match[3])
-            temporary = "preallocated-temp" in kind
-            if not temporary and "thread-local" not in kind:
+            main = "color" not in kind
+            temporary = main and "preallocated-temp" in kind
+            if main and not temporary and "thread-local" not in kind:
                 fixed += int(match[2])
         elif match := VALUE.match(line):
             value = (match[1], against_dumps.index_of(match[2]))

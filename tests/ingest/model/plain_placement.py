@@ -185,6 +185,7 @@ class Allocation:
 
     kind: str
     size: int
+    space: int
     values: list[Position] = field(default_factory=list)
     # Whether other values may lie here as well.
     open: bool = False
@@ -275,11 +276,18 @@ class Placing:
     def size(self, members: set[Position]) -> int:
         return max(self.sizes.get(value, 0) for value in members)
 
+    def space(self, value: Position) -> int:
+        """The memory space that the layout names; tables of tuples lie in the main one."""
+        shape = sub_shapes(self.module.instructions[value[0]].shape)[value[1]]
+        found = re.search(r"S\((\d+)\)", shape) if isinstance(shape, str) else None
+        return int(found[1]) if found else 0
+
     def first(self, members: set[Position]) -> int:
         return min(self.order.get(name, -1) for name, _ in members)
 
     def add(self, kind: str, members: set[Position], is_open: bool = False) -> bool:
-        made = Allocation(kind, self.size(members), list(members), is_open)
+        space = self.space(next(iter(members)))
+        made = Allocation(kind, self.size(members), space, list(members), is_open)
         self.allocations.append(made)
         self.home |= dict.fromkeys(members, made)
         return True
@@ -322,6 +330,8 @@ class Placing:
         """Whether a set can lie in an allocation beside what is there."""
         size = self.size(members)
         if not allocation.open or size > allocation.size:
+            return False
+        if self.space(next(iter(members))) != allocation.space:
             return False
         if members & self.live_out and size != allocation.size:
             return False
@@ -377,6 +387,8 @@ class Placing:
             held = self.values.held.get((name, ()))
             if held is None or held in taken or len(members.get(held, ())) != 1:
                 continue
+            if self.space(held) != self.space(value):
+                continue
             ends_now = self.ranges[held][1] == self.ranges[value][0]
             if ends_now and can_share(self.module, value, held):
                 return held
@@ -384,12 +396,13 @@ class Placing:
 
 
 def peak(text: str, sizes: dict[Position, int]) -> tuple[int, int]:
-    """The bytes of arguments, results and constants; and the most that is live, them included."""
+    """Of the main memory: bytes of arguments, results, constants; the most live, them included."""
     placing = Placing(text, sizes)
     placement = placing.place()
-    fixed = sum(a.size for a in placement.allocations if a.kind != "table")
-    homes = dict(placement.homes)
-    for allocation in placement.allocations:
+    there = [a for a in placement.allocations if a.space == 0]
+    fixed = sum(a.size for a in there if a.kind != "table")
+    homes = {value: home for value, home in placement.homes.items() if not placing.space(value)}
+    for allocation in there:
         if allocation.kind == "table":
             tables = [value for value in allocation.values if value in placing.ranges]
             homes |= dict.fromkeys(tables, allocation.values[0])
