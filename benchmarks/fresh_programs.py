@@ -19,7 +19,8 @@ import sys
 import traceback
 from pathlib import Path
 
-PLATFORMS = {"cpu": 4, "tpu": 4}
+PLATFORMS = ("cpu", "tpu")
+DEVICES = 4
 TOPOLOGY = "v5e:2x2"
 KEPT = re.compile(r"after_optimizations(-[a-z-]+)?\.txt$")
 
@@ -917,10 +918,9 @@ def compile_all(out, platform, names):
         folder = out / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        devices = PLATFORMS[platform]
         flags = f"--xla_dump_to={folder.resolve()} --xla_dump_hlo_as_text"
         if platform == "cpu":
-            flags += f" --xla_force_host_platform_device_count={devices}"
+            flags += f" --xla_force_host_platform_device_count={DEVICES}"
         settings = {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
         command = [sys.executable, __file__, str(out), "--platform", platform, "--one", name]
         done = subprocess.run(

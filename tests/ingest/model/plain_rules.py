@@ -278,8 +278,6 @@ def entered(x: Instruction) -> list[str]:
         if not x.operands or x.attributes.find("calls=") < 0:
             raise NoRuleError(f"{x.name} is bound later")
         return attribute_names(x, "calls")
-    if x.opcode == "async-update":
-        raise NoRuleError(f"{x.name} is an async-update")
     return []
 
 
@@ -326,10 +324,12 @@ def forwarded(module: Module, x: Instruction, index: Index) -> Position | None:
         if index[:1] == (1,) and is_array(sub_shapes(x.shape)[index]):
             return async_result(module, x, index[1:], before_done=True)
         return None
+    if x.opcode == "async-update":
+        return (x.operands[0], index) if is_array(sub_shapes(x.shape)[index]) else None
     if x.opcode == "async-done":
         if not is_array(sub_shapes(x.shape)[index]):
             return None
-        return async_result(module, module.instructions[x.operands[0]], index, before_done=False)
+        return async_result(module, async_start(module, x), index, before_done=False)
     if x.opcode in STARTS_WITH_OPERANDS:
         several = isinstance(x.shape[0], tuple)
         if index[:1] == (0,) and not several:
@@ -346,6 +346,13 @@ def forwarded(module: Module, x: Instruction, index: Index) -> Position | None:
     if x.opcode == "parameter":
         return forwarded_by_caller(module, x, index)
     return None
+
+
+def async_start(module: Module, x: Instruction) -> Instruction:
+    """The start of what an async-update or an async-done goes on with."""
+    while x.opcode != "async-start":
+        x = module.instructions[x.operands[0]]
+    return x
 
 
 def async_result(module: Module, start: Instruction, index: Index, before_done: bool) -> Position:
@@ -516,23 +523,29 @@ def fusion_pairs(module: Module, x: Instruction) -> list[tuple[int, Index, Index
     for leaf, shape in sub_shapes(x.shape).items():
         if not is_array(shape):
             continue
-        source, at = through_tuples(module, root, leaf)
+        source, at = to_origin(module, root, leaf)
         for number, into, out in in_place_pairs(module, source):
             if out != at:
                 continue
             operand = module.instructions[source.operands[number]]
-            found, index = through_tuples(module, operand, into)
+            found, index = to_origin(module, operand, into)
             if found.opcode == "fusion":
                 for inner, deeper, result in in_place_pairs(module, found):
                     if result == index:
                         operand = module.instructions[found.operands[inner]]
-                        found, index = through_tuples(module, operand, deeper)
+                        found, index = to_origin(module, operand, deeper)
                         break
-            while found.opcode == "bitcast" and not index:
-                found = module.instructions[found.operands[0]]
             if found.opcode == "parameter":
                 pairs.append((int(found.inside), index, leaf))
     return pairs
+
+
+def to_origin(module: Module, x: Instruction, index: Index) -> tuple[Instruction, Index]:
+    """Go back through tuples, then through get-tuple-elements, then through bitcasts."""
+    x, index = through_tuples(module, x, index)
+    while x.opcode == "bitcast" and not index:
+        x = module.instructions[x.operands[0]]
+    return x, index
 
 
 def through_tuples(module: Module, x: Instruction, index: Index) -> tuple[Instruction, Index]:
@@ -587,14 +600,10 @@ def alias_sets(module: Module, values: Values) -> list[set[Position]]:
 
 def async_done(module: Module, start: str) -> str:
     """The async-done of an async-start."""
-    found = [
-        x.name
-        for x in module.instructions.values()
-        if x.opcode == "async-done" and start in x.operands
-    ]
-    if len(found) != 1:
-        raise NoRuleError(f"{start} has {len(found)} async-dones")
-    return found[0]
+    for x in module.instructions.values():
+        if x.opcode == "async-done" and async_start(module, x).name == start:
+            return x.name
+    raise NoRuleError(f"{start} is never done")
 
 
 def raw_ranges(

@@ -399,16 +399,21 @@ def fused(writer, shapes, depth):
             source = inner.emit("fusion", shape, operands, attributes)
             if isinstance(shape, tuple):
                 source = element(inner, source, 0)
+            if inner.shapes[source] == MATRIX:
+                source = inner.emit("bitcast", VECTOR, [source])
         if writer.number(0, 3):
             operands = [source, inner.arguments[1], inner.arguments[2]]
-            made.append(inner.emit("dynamic-update-slice", VECTOR, operands))
+            updated = inner.emit("dynamic-update-slice", VECTOR, operands)
+            if writer.number(0, 3) == 0:
+                updated = inner.emit("bitcast", MATRIX, [updated])
+            made.append(updated)
         else:
             made.append(inner.emit("negate", VECTOR, [source]))
     # XLA wants everything in a fusion to be used.
     for name in [name for name, _ in inner.lines if name not in inner.read | set(made)]:
         made.append(inner.emit("negate", inner.shapes[name], [name]))
     if len(made) == 1:
-        root, shape = made[0], VECTOR
+        root, shape = made[0], inner.shapes[made[0]]
     else:
         shape = tuple(inner.shapes[name] for name in made)
         root = inner.emit("tuple", shape, made)
@@ -495,8 +500,17 @@ def async_start(body):
     operands = [body.want(shape) for shape in shapes]
     shape = (tuple(shapes), result, COUNT)
     attributes = f", calls={writer.percent}{name}"
-    start = body.emit("async-start", shape, operands, attributes, seen=False)
-    body.open.append(lambda: body.emit("async-done", result, [start]))
+    chain = [body.emit("async-start", shape, operands, attributes, seen=False)]
+
+    def go_on():
+        """Write the async-done, or an async-update first."""
+        if writer.number(0, 2) == 0:
+            chain.append(body.emit("async-update", shape, chain[-1:], seen=False))
+            body.open.append(go_on)
+        else:
+            body.emit("async-done", result, chain[-1:])
+
+    body.open.append(go_on)
 
 
 FLAT_STEPS = (
