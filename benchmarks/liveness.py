@@ -23,6 +23,7 @@ from memhouse.ingest.model.parts import Parts
 from memhouse.ingest.model.sharing import Estimate, estimate
 from memhouse.ingest.model.sizes import TPU
 from memhouse.ingest.readers.lines import use_quick_memory
+from memhouse.ingest.sources.program import Key
 
 _TABLES = ("schedule", "values", "positions", "uses", "live_ranges")
 _SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_bytes", "shape")
@@ -162,17 +163,18 @@ class Report:
         self.peaks: list[Peak] = []
         self.slowest = (0.0, 0.0, "")
 
-    def add(self, name: str, parts: Parts) -> None:
+    def add(self, key: Key, parts: Parts) -> None:
         """Compare one module."""
+        name = f"{key.workload}/{key.name}"
         assert parts.hlo is not None
         if not parts.hlo.header["is_scheduled"]:
             self.modules["not scheduled"] += 1
             return
         begin = time.perf_counter()
         try:
-            derived = derive(parts.hlo)
+            derived = derive(parts.hlo, changelist=int(key.compiler) if key.compiler else None)
             between = time.perf_counter()
-            estimated = estimate(parts.hlo, derived)
+            estimated = estimate(parts.hlo, derived, platform=key.platform)
         except DumpError as error:
             self.modules["refused"] += 1
             print(f"{name}: {error}")
@@ -261,8 +263,8 @@ def main() -> None:
     use_quick_memory()
     report = Report()
     for path in options.dumps:
-        for name, parts in find(path):
-            report.add(name, parts)
+        for key, parts in find(path):
+            report.add(key, parts)
     report.show(every=options.all)
 
 

@@ -12,24 +12,24 @@ import numpy as np
 
 from .aliasing_operands import Recorded
 from .dataflow import Dataflow
+from .elementwise import ELEMENTWISE, Elementwise
 from .flattening import Schedule
+from .gpu_fusions import GpuFusions
 from .liveness import Liveness
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .shape_sizes import logical_bytes, padded_bytes
-from .shapes import ArrayShape
+from .runs import joined
+from .shape_sizes import padded_bytes
 from .sizes import CPU, GPU, TPU
 
-_ELEMENTWISE_TEXT = """
-    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex
-    convert copy cos cosh cosine count-leading-zeros divide erf exponential exponential-minus-one
-    floor imag is-finite log log-plus-one logistic map maximum minimum multiply negate not or
-    popcnt power real reduce-precision remainder rng round-nearest-afz round-nearest-even rsqrt
-    select shift-left shift-right-arithmetic shift-right-logical sign sine sinh sqrt
-    stochastic-convert subtract tan tanh xor
-"""
-_ELEMENTWISE = tuple(_ELEMENTWISE_TEXT.split())
-_TAKES_OPERAND = {"dynamic-update-slice": 0, "scatter": 0, "triangular-solve": 1}
-_LOOP, _INPUT, _OUTPUT, _CUSTOM = "kLoop", "kInput", "kOutput", "kCustom"
+# The operand whose place the result takes, if the instruction reads that operand only once.
+_TAKES_OPERAND = {
+    "dynamic-update-slice": 0,
+    "scatter": 0,
+    "set-dimension-size": 0,
+    "triangular-solve": 1,
+}
+_PRODUCTS = ("dot", "convolution")
+_LOOP, _INPUT, _OUTPUT = "kLoop", "kInput", "kOutput"
 
 
 @dataclass
@@ -90,18 +90,19 @@ class Sharing:
 
     def _is_in_place(self, operand_slot: Ints, result: Ints) -> Mask:
         width = len(self.dataflow.slots)
-        operands, results = self.liveness.in_place_operand, self.liveness.in_place_result
+        operands, results = self.dataflow.in_place_operand, self.dataflow.in_place_result
         found: Mask = np.isin(operand_slot * width + result, operands * width + results)
         return found
 
     def _default(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
         """The rules of all platforms for what is no fusion and has equal shapes."""
-        opcode = self.program.opcode
-        can: Mask = opcode.is_one_of(*_ELEMENTWISE, "while", "conditional")[user]
+        opcode, slots = self.program.opcode, self.dataflow.slots
+        can: Mask = opcode.is_one_of(*ELEMENTWISE, "while", "conditional")[user]
+        once = self._reads_once(user, slots.instruction[operand_slot])
         for name, takes in _TAKES_OPERAND.items():
-            can |= opcode.is_one_of(name)[user] & (number == takes)
+            can |= opcode.is_one_of(name)[user] & (number == takes) & once
         sorts = opcode.is_one_of("sort")[user]
-        used_once = self._use_count[self.dataflow.slots.instruction[operand_slot]] == 1
+        used_once = self._use_count[slots.instruction[operand_slot]] == 1
         can |= sorts & used_once & self._same_place(number, result)
         return can
 
@@ -134,19 +135,73 @@ class Sharing:
         return self.program.parameter_of(fused, number, user)
 
     def _cpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
-        """A loop may overwrite an operand that all its users read element by element."""
-        slots = self.dataflow.slots
-        loops: Mask = self.program.fusion_kind.is_one_of(_LOOP, _INPUT, _CUSTOM)[user]
+        """A result of the same shape and layout takes the place of an operand by the kind.
+
+        kLoop and kInput: the parameter reaches only elementwise instructions and tuples.
+        kOutput with an add at its root: one summand is a product, and the root's other summand
+        is the parameter's only use. Other fusions: the parameter reaches only elementwise
+        instructions, and no tuple. Found by asking XLA about fusions made for the purpose.
+        """
+        slots, program = self.dataflow.slots, self.program
+        parameter = self._parameters(user, number)
         equal = slots.array[operand_slot] == slots.array[result]
-        can: Mask = loops & equal & ~self._reaches_other[self._parameters(user, number)]
-        return can
+        equal &= operand_slot == slots.whole(slots.instruction[operand_slot])
+        kind = program.fusion_kind
+        loops = kind.is_one_of(_LOOP, _INPUT)[user]
+        can: Mask = np.where(
+            loops,
+            ~self.elementwise.loop_reaches_other[parameter],
+            ~self.elementwise.strictly_reaches_other[parameter],
+        )
+        root = program.called_root(user)
+        sums = kind.is_one_of(_OUTPUT)[user] & program.opcode.is_one_of("add")[root]
+        for at in np.flatnonzero(sums & equal).tolist():
+            can[at] = self._is_other_summand(int(parameter[at]), int(root[at]))
+        return can & equal
+
+    def _is_other_summand(self, parameter: int, root: int) -> bool:
+        """Whether a sum of a product and the parameter is the parameter's only use."""
+        start, stop = self.program.operand_start[root], self.program.operand_start[root + 1]
+        summands = self.program.operands[start:stop].tolist()
+        products = self.program.opcode.is_one_of(*_PRODUCTS)[summands]
+        if not products.any() or self._use_count[parameter] != 1:
+            return False
+        return bool(summands[1 - int(np.argmax(products))] == parameter)
 
     def _tpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
         """As on a CPU, through bitcasts and reductions too, but not where a convolution reads."""
         kinds: Mask = self.program.fusion_kind.is_one_of(_LOOP, _OUTPUT)[user]
-        reaches = self._reaches_other[self._parameters(user, number)]
+        reaches = self._tpu_reaches_other[self._parameters(user, number)]
         can: Mask = kinds & self._same_data(operand_slot, result) & ~reaches
         return can
+
+    @cached_property
+    def _tpu_reaches_other(self) -> Mask:
+        return self.elementwise.reaches_other("tuple", "bitcast", "reduce")
+
+    def _gpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
+        """See `gpu_fusions.py`."""
+        return self._gpu_fusions.can_share(
+            user, self._parameters(user, number), operand_slot, result
+        )
+
+    @cached_property
+    def _gpu_fusions(self) -> GpuFusions:
+        return GpuFusions(self.program, self.dataflow.slots, self.elementwise)
+
+    @cached_property
+    def elementwise(self) -> Elementwise:
+        """Which instructions work element by element."""
+        return Elementwise(self.program)
+
+    def _reads_once(self, user: Ints, operand: Ints) -> Mask:
+        """Whether each instruction names the operand only once."""
+        counts = self.program.operand_count[user]
+        at = joined(self.program.operand_start[user], counts)
+        owner = np.repeat(np.arange(len(user)), counts)
+        same = self.program.operands[at] == operand[owner]
+        once: Mask = np.bincount(owner[same], minlength=len(user)) == 1
+        return once
 
     def _same_data(self, operand_slot: Ints, result: Ints) -> Mask:
         """Whether element type, elements and bytes agree, whatever the dimensions are."""
@@ -165,132 +220,3 @@ class Sharing:
         same: Mask = (a != NONE) & (b != NONE)
         same &= code[a] == code[b]
         return same
-
-    @cached_property
-    def _nested_elementwise(self) -> Mask:
-        """Which instructions are elementwise; a nested fusion if it is a loop of only such."""
-        program = self.program
-        found = program.opcode.is_one_of(*_ELEMENTWISE)
-        calls = program.call_attribute.is_one_of("calls")
-        calls &= program.fusion_kind.is_one_of(_LOOP)[program.call_row]
-        fusion, fused = program.call_row[calls], program.call_computation[calls]
-        parameter = program.opcode.is_one_of("parameter")
-        while True:
-            # One nesting of fusions a round.
-            other = np.zeros(len(program.first), bool)
-            other[program.computation[~found & ~parameter]] = True
-            further = found.copy()
-            further[fusion[~other[fused]]] = True
-            if np.array_equal(further, found):
-                return found
-            found = further
-
-    @cached_property
-    def _reaches_other(self) -> Mask:
-        """Which instructions have a user, or a user's user and so on, that is not elementwise.
-
-        A tuple counts as elementwise, on a TPU a bitcast and a reduction too.
-        """
-        program = self.program
-        through = ("tuple", "bitcast", "reduce") if self.platform == TPU else ("tuple",)
-        allowed = self._nested_elementwise | program.opcode.is_one_of(*through)
-        reaches = np.zeros(len(program), bool)
-        tell = np.flatnonzero(~allowed[program.operand_row])
-        while len(tell):
-            told = np.unique(program.operands[tell])
-            told = told[~reaches[told]]
-            reaches[told] = True
-            fresh = np.zeros(len(program), bool)
-            fresh[told] = True
-            tell = np.flatnonzero(fresh[program.operand_row])
-        return reaches
-
-    def _gpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
-        """XLA's FusionCanShareBufferHint: walks from the parameter to this very result."""
-        slots = self.dataflow.slots
-        arrays = slots.trees.arrays
-        can = np.zeros(len(user), bool)
-        parameters = self._parameters(user, number).tolist()
-        for at, parameter in enumerate(parameters):
-            one, other = arrays[slots.array[operand_slot[at]]], arrays[slots.array[result[at]]]
-            if slots.array[operand_slot[at]] == NONE or slots.array[result[at]] == NONE:
-                continue
-            if not _same_elements(one, other):
-                continue
-            index = slots.trees.index_texts[slots.trees.index[slots.node[result[at]]]]
-            path = tuple(int(part) for part in index.strip("{}").split(",") if part)
-            can[at] = self._walk(parameter, path, kind=self.program.fusion_kind.at(int(user[at])))
-        return can
-
-    def _walk(self, parameter: int, path: tuple[int, ...], *, kind: str) -> bool:
-        """Whether a parameter reaches one output of its fusion, and element by element only.
-
-        A kInput fusion works out its first reduction before it writes anything.
-        """
-        program = self.program
-        computation = int(program.computation[parameter])
-        hero = self._first_reduce[computation] if kind == _INPUT else NONE
-        output = int(program.root[computation])
-        if program.opcode.at(output) == "sort":
-            place = path[0] if path else 0
-            return self._operand(output, place) == parameter
-        for number in path:
-            output = self._operand(output, number)
-        root = output
-        if program.opcode.at(output) == "bitcast":
-            root = self._operand(output, 0)
-        is_update = program.opcode.at(root) == "dynamic-update-slice"
-        found = False
-        waiting, seen = [parameter], {parameter}
-        while waiting:
-            row = waiting.pop()
-            if row == output:
-                found = True
-                if len([user for user in self._users(row) if user != hero]) > 1:
-                    return False
-                continue
-            for user in self._users(row):
-                opcode = program.opcode.at(user)
-                if user == hero:
-                    continue
-                if is_update and user == root:
-                    if self._operand(user, 0) != row:
-                        return False
-                elif opcode == "copy" or not (
-                    self._nested_elementwise[user] or opcode == "bitcast"
-                ):
-                    return False
-                if user not in seen:
-                    seen.add(user)
-                    waiting.append(user)
-        return found
-
-    @cached_property
-    def _first_reduce(self) -> Ints:
-        """The first reduction of each computation; NONE if it has none."""
-        found = np.full(len(self.program.first), NONE)
-        rows = self.program.rows("reduce")[::-1]
-        found[self.program.computation[rows]] = rows
-        return found
-
-    def _operand(self, row: int, number: int) -> int:
-        return int(self.program.operand(np.array([row]), number)[0])
-
-    def _users(self, row: int) -> list[int]:
-        order, start = self._by_operand
-        found: list[int] = self.program.operand_row[order[start[row] : start[row + 1]]].tolist()
-        return found
-
-    @cached_property
-    def _by_operand(self) -> tuple[Ints, Ints]:
-        """The operands sorted by what they name, and where each name starts."""
-        order = np.argsort(self.program.operands, kind="stable")
-        start = np.concatenate([[0], np.cumsum(self._use_count)])
-        return order, start
-
-
-def _same_elements(one: ArrayShape, other: ArrayShape) -> bool:
-    """Whether two arrays have as many elements of as many bytes."""
-    return prod(one.dimensions) == prod(other.dimensions) and (
-        logical_bytes(one) == logical_bytes(other)
-    )

@@ -11,10 +11,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from ..errors import DumpError
 from .flattening import Schedule
 from .forwarding import Forwarding, check_opcodes, forward_calls, forward_within, pairs
+from .in_place import InPlaceRules, in_place_slots
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
+from .phis import resolve_phis
 from .runs import followed, joined
 from .slots import Slots, lay_slots
 
@@ -31,7 +32,8 @@ class Dataflow:
     `value` is the number of the value at each slot, NONE where none is; `defined_at` is each
     value's slot, `is_phi` marks the merged values of loops and conditionals. Of each use:
     `use_value`, `use_instruction`, `use_operand` (its number) and `use_slot`, the slot of the
-    operand that is read.
+    operand that is read. The in-place pairs are the slots of an operand and of the result that
+    is written where the operand lies.
     """
 
     slots: Slots
@@ -42,6 +44,8 @@ class Dataflow:
     use_instruction: Ints
     use_operand: Ints
     use_slot: Ints
+    in_place_operand: Ints
+    in_place_result: Ints
 
     def __len__(self) -> int:
         return len(self.defined_at)
@@ -88,7 +92,9 @@ class Dataflow:
         )
 
 
-def trace_values(program: NumberedProgram, schedule: Schedule, regions: Ints) -> Dataflow:
+def trace_values(
+    program: NumberedProgram, schedule: Schedule, regions: Ints, rules: InPlaceRules
+) -> Dataflow:
     """Find the values of the scheduled computations, and of `regions`.
 
     Regions are computations that an instruction applies to elements, such as a reducer: their
@@ -102,9 +108,11 @@ def trace_values(program: NumberedProgram, schedule: Schedule, regions: Ints) ->
     slots = lay_slots(program, chosen)
     flow = forward_within(program, slots, chosen)
     reached = schedule.is_reached[program.computation]
-    forward_calls(flow, schedule, np.flatnonzero(reached & program.opcode.is_one_of("parameter")))
+    in_place = in_place_slots(program, slots, rules)
+    parameters = np.flatnonzero(reached & program.opcode.is_one_of("parameter"))
+    forward_calls(flow, schedule, parameters, in_place)
     phi, phi_input = _phis(flow, schedule)
-    source = _resolve_phis(followed(flow.source), phi, phi_input)
+    source = resolve_phis(followed(flow.source), phi, phi_input)
     is_value = (source == np.arange(len(source))) & ~flow.holds_none
     number = np.where(is_value, np.cumsum(is_value) - 1, NONE)
     value = number[source]
@@ -112,7 +120,12 @@ def trace_values(program: NumberedProgram, schedule: Schedule, regions: Ints) ->
     could_be_phi = np.zeros(len(slots), bool)
     could_be_phi[phi] = True
     return Dataflow(
-        slots, value, defined_at, could_be_phi[defined_at], *_uses(program, slots, value, chosen)
+        slots,
+        value,
+        defined_at,
+        could_be_phi[defined_at],
+        *_uses(program, slots, value, chosen),
+        *in_place,
     )
 
 
@@ -152,30 +165,6 @@ def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
     phi_input = np.concatenate([origin for _, origin in found])
     order = np.argsort(phi, kind="stable")
     return phi[order], phi_input[order]
-
-
-def _resolve_phis(source: Ints, phi: Ints, phi_input: Ints) -> Ints:
-    """Replace each phi that merges one value only by that value, until none is left.
-
-    A phi whose inputs, resolved and without the phi itself, are one value is that value.
-    Resolving one phi can leave another with one input: nested loops take a round each.
-    """
-    count = len(source)
-    for _ in range(len(phi) + 1):
-        merged = source[phi_input]
-        open_ = source[phi] == phi  # a resolved phi is a value no longer
-        phi, phi_input, merged = phi[open_], phi_input[open_], merged[open_]
-        if not len(phi):
-            return source
-        heads = np.flatnonzero(np.concatenate([[True], phi[1:] != phi[:-1]]))
-        least = np.minimum.reduceat(np.where(merged == phi, count, merged), heads)
-        most = np.maximum.reduceat(np.where(merged == phi, NONE, merged), heads)
-        single = least == most
-        if not single.any():
-            return source
-        source[phi[heads[single]]] = least[single]
-        source = followed(source)
-    raise DumpError("the loops of the text feed each other in circles")
 
 
 def _uses(

@@ -9,6 +9,9 @@ from .liveness import Liveness, live_ranges
 from .numbered_program import NumberedProgram, number_program
 from .parts import HloText
 
+# The change lies between the known changelists 933746096 and 1014260217.
+_LATE_ASYNC_CHANGELIST = 10**9
+
 
 @dataclass(frozen=True)
 class Derived:
@@ -20,13 +23,21 @@ class Derived:
     liveness: Liveness
 
 
-def derive(hlo: HloText) -> Derived:
-    """Work out a module's schedule, values, positions, uses and live ranges.
+def derive(hlo: HloText, *, changelist: int | None = None) -> Derived:
+    """Compute a module's schedule, values, positions, uses and live ranges.
 
-    Raises DumpError if the text is not scheduled, or holds what no rule covers.
+    `changelist` is that of the TPU compiler, if the file names tell. In the newest libtpu a
+    value of an async computation starts at the time of the async-start, and in others at its
+    own time. Without a changelist the text decides by a heuristic: only the newest libtpu
+    prints a `dma_priority`. Raises DumpError if the text is not scheduled, or if no rule
+    covers an instruction.
     """
     program = number_program(hlo)
+    late = hlo.attributes().has_dma_priority
+    if changelist is not None:
+        late = changelist > _LATE_ASYNC_CHANGELIST
     schedule = flatten(program, is_scheduled=bool(hlo.header["is_scheduled"]))
-    dataflow = trace_values(program, schedule, find_regions(program, schedule))
-    liveness = live_ranges(program, schedule, dataflow, InPlaceRules(program))
+    regions = find_regions(program, schedule)
+    dataflow = trace_values(program, schedule, regions, InPlaceRules(program))
+    liveness = live_ranges(program, schedule, dataflow, async_starts_late=late)
     return Derived(program, schedule, dataflow, liveness)

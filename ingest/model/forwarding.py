@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DumpError
 from .flattening import Schedule
-from .numbered_program import Ints, Mask, NumberedProgram
+from .numbered_program import NONE, Ints, Mask, NumberedProgram
 from .runs import joined
 from .slots import Slots
 
@@ -32,10 +32,10 @@ sinh slice sort sqrt stochastic-convert subtract tan tanh topk transpose triangu
 # Defines nothing: it is its operand under another name.
 _IS_OPERAND = ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain",
                "all-reduce-done")  # fmt: skip
-_DONE = ("async-done", "all-gather-done", "collective-permute-done")
+_DONE = ("all-gather-done", "collective-permute-done")
 _OTHER = ("parameter", "get-tuple-element", "tuple", "copy", "while", "conditional", "call",
-          "copy-start", "copy-done", "async-start", "all-gather-start",
-          "collective-permute-start", "send", "recv-done")  # fmt: skip
+          "copy-start", "copy-done", "async-start", "async-update", "async-done",
+          "all-gather-start", "collective-permute-start", "send", "recv-done")  # fmt: skip
 KNOWN_OPCODES = frozenset(_DEFAULT.split()).union(_IS_OPERAND, _DONE, _OTHER)
 
 
@@ -170,34 +170,36 @@ def _done(flow: Forwarding, rows: Ints) -> None:
     flow.forward(flow.slots.whole(rows), flow.element(start, 1), leaves=True)
 
 
+def _async_update(flow: Forwarding, rows: Ints) -> None:
+    """An async-update defines the tables of its tuples; the leaves are its operand's."""
+    operand = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.slots.whole(rows), operand, leaves=True)
+
+
 def _inputs_of_start(flow: Forwarding, rows: Ints) -> None:
     """An async-start defines `{}`, `{0}` and its contexts; `{0,i}` is operand i."""
-    owner, number, operand = _operands(flow, rows)
-    inputs = flow.element(flow.slots.whole(owner), 0)
-    flow.forward(flow.element(inputs, number), operand)
+    inputs = flow.element(flow.slots.whole(rows), 0)
+    counts = flow.slots.element_count(inputs)
+    owner = np.repeat(rows, counts)
+    number = joined(np.zeros(len(rows), np.int64), counts)
+    operand = flow.slots.whole(flow.program.operand(owner, number))
+    flow.forward(flow.slots.element(np.repeat(inputs, counts), number), operand)
 
 
 def _collective_start(flow: Forwarding, rows: Ints) -> None:
-    """With one operand `{0}` is the operand, with several `{0,i}` is operand i."""
-    alone = flow.program.operand_count[rows] == 1
-    _element_0_is_operand(flow, rows[alone])
-    _inputs_of_start(flow, rows[~alone])
+    """If `{0}` is a tuple, `{0,i}` is operand i; otherwise `{0}` is operand 0."""
+    inputs = flow.element(flow.slots.whole(rows), 0)
+    is_tuple = ~flow.slots.is_leaf[inputs]
+    _element_0_is_operand(flow, rows[~is_tuple])
+    _inputs_of_start(flow, rows[is_tuple])
 
 
 def _collective_permute_start(flow: Forwarding, rows: Ints) -> None:
-    """As of the other collectives, but with several operands `{0}` holds no value."""
+    """As the other collectives, but a tuple `{0}` of several operands holds no value itself."""
     _collective_start(flow, rows)
     several = rows[flow.program.operand_count[rows] > 1]
-    flow.holds_none[flow.element(flow.slots.whole(several), 0)] = True
-
-
-def _operands(flow: Forwarding, rows: Ints) -> tuple[Ints, Ints, Ints]:
-    """Of every operand of these instructions: the instruction, its number, its whole slot."""
-    counts = flow.program.operand_count[rows]
-    at = joined(flow.program.operand_start[rows], counts)
-    owner = np.repeat(rows, counts)
-    number = at - flow.program.operand_start[owner]
-    return owner, number, flow.slots.whole(flow.program.operands[at])
+    inputs = flow.element(flow.slots.whole(several), 0)
+    flow.holds_none[inputs[~flow.slots.is_leaf[inputs]]] = True
 
 
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] = (
@@ -209,18 +211,22 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] =
     (("send",), _element_0_is_operand),
     (("recv-done",), _recv_done),
     (("async-start",), _inputs_of_start),
+    (("async-update",), _async_update),
     (("all-gather-start",), _collective_start),
     (("collective-permute-start",), _collective_permute_start),
     (_DONE, _done),
 )
 
 
-def forward_calls(flow: Forwarding, schedule: Schedule, rows: Ints) -> None:
+def forward_calls(
+    flow: Forwarding, schedule: Schedule, rows: Ints, in_place: tuple[Ints, Ints]
+) -> None:
     """Forwarding between calls, branches and async computations and their callers.
 
     A parameter of a called computation is the caller's operand; a call is its computation's
-    root; the leaves of `{1}` of an async-start are those of its computation's root.
-    `rows` are the parameters of the computations that the control flow reaches.
+    root; the leaves of `{1}` of an async-start and those of its async-done are the leaves of
+    its computation's root. `rows` are the parameters of the computations that the control flow
+    reaches.
     """
     program, slots = flow.program, flow.slots
     caller = schedule.caller[program.computation[rows]]
@@ -231,14 +237,34 @@ def forward_calls(flow: Forwarding, schedule: Schedule, rows: Ints) -> None:
     flow.forward(
         slots.whole(rows), slots.whole(program.operands[program.operand_start[caller] + number])
     )
-    for opcode, attributes in (
-        ("call", ("to_apply", "calls")),
-        ("async-start", ("calls", "to_apply")),
-    ):
-        calls = program.rows(opcode)
-        calls = calls[schedule.time[calls] >= 0]
-        root = slots.whole(program.root[program.callee(calls, *attributes)])
-        if opcode == "call":
-            flow.forward(slots.whole(calls), root)
-        else:
-            flow.forward(flow.element(slots.whole(calls), 1), root, leaves=True)
+    calls = program.rows("call")
+    calls = calls[schedule.time[calls] >= 0]
+    flow.forward(slots.whole(calls), slots.whole(program.called_root(calls)))
+    starts = program.rows("async-start")
+    starts = starts[schedule.time[starts] >= 0]
+    _forward_async(flow, starts, in_place)
+    dones = program.rows("async-done")
+    dones = dones[schedule.time[dones] >= 0]
+    root = slots.whole(program.called_root(program.async_start[dones]))
+    flow.forward(slots.whole(dones), root, leaves=True)
+
+
+def _forward_async(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]) -> None:
+    """The leaves of `{1}` of an async-start are its computation's root.
+
+    A root that writes into the place of a parameter is done only with the async-done. Until
+    then `{1}` holds the async-start's operand.
+    """
+    program, slots = flow.program, flow.slots
+    root = program.called_root(starts)
+    result = flow.element(slots.whole(starts), 1)
+    flow.forward(result, slots.whole(root), leaves=True)
+    start_of = np.full(len(program), NONE)
+    start_of[root] = starts
+    operand, written = in_place
+    start = start_of[slots.instruction[written]]
+    parameter = program.opcode.is_one_of("parameter")[slots.instruction[operand]]
+    chosen = np.flatnonzero((start != NONE) & parameter & slots.is_leaf[written])
+    operand, written, start = operand[chosen], written[chosen], start[chosen]
+    within = written - slots.whole(slots.instruction[written])
+    flow.source[flow.element(slots.whole(start), 1) + within] = operand

@@ -16,7 +16,6 @@ from .slots import Slots
 
 Index = tuple[int, ...]
 
-_WITHIN = ("get-tuple-element", "tuple")
 # Fusions are looked into only if one of these lies in them: nothing else is in place.
 _IN_PLACE = (
     "dynamic-update-slice",
@@ -65,10 +64,10 @@ class InPlaceRules:
             return _each(updated)
         if opcode == "all-reduce-start":
             return _each(count)
-        if opcode == "collective-permute" and count == 4:
-            return [InPlace(1, (), ())]
-        if opcode == "collective-permute-start" and count == 4:
-            return [InPlace(1, (), (1,))]
+        if opcode in ("collective-permute", "collective-permute-start") and count == 4:
+            into = (1,) if opcode == "collective-permute-start" else ()
+            below = _indices(self._shape(self.operand(row, 1)))
+            return [InPlace(1, index, into + index) for index in below]
         if opcode == "ragged-all-to-all":
             return [InPlace(1, (), ())]
         found = self._named(row)
@@ -126,57 +125,45 @@ class InPlaceRules:
                 self.program.refuse(root, f"lies in more than {_MAX_DEPTH} nested fusions")
             self._depth += 1
             self._of_fused[computation] = [
-                pair
-                for leaf in _leaves(self._shape(root))
-                if (pair := self._fused_leaf(root, leaf)) is not None
+                pair for leaf in _leaves(self._shape(root)) for pair in self._fused_leaf(root, leaf)
             ]
             self._depth -= 1
         return self._of_fused[computation]
 
-    def _fused_leaf(self, root: int, leaf: Index) -> InPlace | None:
-        """The fusion's operand that the instruction behind a leaf of its root updates in place.
+    def _fused_leaf(self, root: int, leaf: Index) -> list[InPlace]:
+        """The fusion's operands that the instruction behind a leaf of its root updates in place.
 
-        From the root back through tuples to the source of the leaf; if the source is in
-        place itself, from its operand on back, through bitcasts too, to a parameter.
+        From the root back to the origin of the leaf; if the origin is in place itself, from its
+        operand back, through one more in-place fusion too, to a parameter.
         """
-        source, index = self._back(root, leaf)
+        source, index = self._origin(root, leaf)
+        found = []
         for pair in self.pairs(source):
-            if pair.result_index == index:
-                found = self._parameter(source, pair)
-                return None if found is None else InPlace(*found, leaf)
-        return None
+            if pair.result_index != index:
+                continue
+            row, at = self._origin(self.operand(source, pair.operand), pair.operand_index)
+            if self.program.opcode.at(row) == "fusion":
+                for inner in self.pairs(row):
+                    if inner.result_index == at:
+                        row, at = self._origin(
+                            self.operand(row, inner.operand), inner.operand_index
+                        )
+                        break
+            if self.program.opcode.at(row) == "parameter":
+                found.append(InPlace(int(self.program.parameter_number[row]), at, leaf))
+        return found
 
-    def _parameter(self, source: int, pair: InPlace) -> tuple[int, Index] | None:
-        """The parameter's number and index that an in-place operand comes from."""
-        passed_fusion = False
-        row, index = self.operand(source, pair.operand), pair.operand_index
-        while True:
-            row, index = self._back(row, index)
-            opcode = self.program.opcode.at(row)
-            if opcode == "parameter":
-                return int(self.program.parameter_number[row]), index
-            if opcode == "bitcast":
-                row = self.operand(row, 0)
-            elif opcode == "fusion" and not passed_fusion:
-                passed_fusion = True
-                inner = [pair for pair in self.pairs(row) if pair.result_index == index]
-                if not inner:
-                    return None
-                row, index = self.operand(row, inner[0].operand), inner[0].operand_index
-            else:
-                return None
-
-    def _back(self, row: int, index: Index) -> tuple[int, Index]:
-        """Follow tuples and get-tuple-elements back to what they forward."""
-        while True:
-            opcode = self.program.opcode.at(row)
-            if opcode == "tuple" and index:
-                row, index = self.operand(row, index[0]), index[1:]
-            elif opcode == "get-tuple-element":
-                index = (int(self.program.tuple_index[row]), *index)
-                row = self.operand(row, 0)
-            else:
-                return row, index
+    def _origin(self, row: int, index: Index) -> tuple[int, Index]:
+        """Go back through tuples, then get-tuple-elements, then bitcasts of arrays."""
+        opcode = self.program.opcode
+        while index and opcode.at(row) == "tuple":
+            row, index = self.operand(row, index[0]), index[1:]
+        while opcode.at(row) == "get-tuple-element":
+            index = (int(self.program.tuple_index[row]), *index)
+            row = self.operand(row, 0)
+        while not index and opcode.at(row) == "bitcast":
+            row = self.operand(row, 0)
+        return row, index
 
     def operand(self, row: int, number: int) -> int:
         """The row of an instruction's operand. Raises DumpError if there is none."""
@@ -197,6 +184,15 @@ def _each(count: int) -> list[InPlace]:
     if count == 1:
         return [InPlace(0, (), ())]
     return [InPlace(number, (), (number,)) for number in range(count)]
+
+
+def _indices(shape: Shape, index: Index = ()) -> list[Index]:
+    """Every index of a shape, tuples included."""
+    elements = shape.elements if isinstance(shape, TupleShape) else ()
+    return [
+        index,
+        *(at for number, part in enumerate(elements) for at in _indices(part, (*index, number))),
+    ]
 
 
 def _leaves(shape: Shape, index: Index = ()) -> list[Index]:

@@ -12,7 +12,6 @@ from ..errors import DumpError
 from .dataflow import Dataflow
 from .flattening import Schedule
 from .forwarding import pairs
-from .in_place import InPlaceRules, in_place_slots
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
 from .runs import components
 
@@ -23,15 +22,12 @@ class Liveness:
 
     `start` and `end` are times of the schedule, both inclusive; NONE for a value of a region,
     which has no time. A value that lives out ends at the schedule's length. `alias_set` is the
-    smallest number of the values that must share memory with a value. The in-place pairs are
-    the slots of an operand and of the result that is written where the operand lies.
+    smallest number of the values that must share memory with a value.
     """
 
     start: Ints
     end: Ints
     alias_set: Ints
-    in_place_operand: Ints
-    in_place_result: Ints
 
     def ranges_table(self) -> pa.Table:
         """Columns: value_id, start_time, end_time; only values that have a range."""
@@ -46,15 +42,18 @@ class Liveness:
 
 
 def live_ranges(
-    program: NumberedProgram, schedule: Schedule, dataflow: Dataflow, rules: InPlaceRules
+    program: NumberedProgram, schedule: Schedule, dataflow: Dataflow, *, async_starts_late: bool
 ) -> Liveness:
-    """Work out live ranges and alias sets. Raises DumpError if an alias names what is not there."""
+    """Compute live ranges and alias sets.
+
+    `async_starts_late` says when values of async computations start; see `derive`. Raises
+    DumpError if an alias names a sub-shape that does not exist.
+    """
     aliased = _aliased_parameters(program, dataflow)
-    in_place = in_place_slots(program, dataflow.slots, rules)
-    alias_set = must_alias(program, schedule, dataflow, in_place, aliased)
-    start, end = _raw_ranges(program, schedule, dataflow, aliased[0])
+    alias_set = must_alias(program, schedule, dataflow, aliased)
+    start, end = _raw_ranges(program, schedule, dataflow, aliased[0], async_starts_late)
     start, end = _without_overlap(start, end, alias_set)
-    return Liveness(start, end, alias_set, *in_place)
+    return Liveness(start, end, alias_set)
 
 
 def _aliased_parameters(program: NumberedProgram, dataflow: Dataflow) -> tuple[Ints, Ints]:
@@ -76,7 +75,6 @@ def must_alias(
     program: NumberedProgram,
     schedule: Schedule,
     dataflow: Dataflow,
-    in_place: tuple[Ints, Ints],
     aliased: tuple[Ints, Ints],
 ) -> Ints:
     """Each value's alias set: the smallest number of the values that must share its memory.
@@ -103,7 +101,7 @@ def must_alias(
     branches = np.flatnonzero((caller != NONE) & program.opcode.is_one_of("conditional")[caller])
     together += [
         pairs(program, slots, slots.whole(caller[branches]), slots.whole(program.root[branches])),
-        in_place,
+        (dataflow.in_place_operand, dataflow.in_place_result),
         aliased,
     ]
     left = dataflow.value[np.concatenate([a for a, _ in together])]
@@ -113,7 +111,11 @@ def must_alias(
 
 
 def _raw_ranges(
-    program: NumberedProgram, schedule: Schedule, dataflow: Dataflow, aliased: Ints
+    program: NumberedProgram,
+    schedule: Schedule,
+    dataflow: Dataflow,
+    aliased: Ints,
+    async_starts_late: bool,
 ) -> tuple[Ints, Ints]:
     """Each value's range before values that must share memory are kept apart."""
     time, span_end = schedule.time, schedule.span_end
@@ -126,6 +128,9 @@ def _raw_ranges(
     start = np.where(
         program.opcode.is_one_of("parameter")[row], schedule.span_start[computation[row]], time[row]
     )
+    if async_starts_late:
+        context = schedule.async_start[computation[row]]
+        start = np.where(context != NONE, time[context], start)
     end = np.maximum(until[row], _async_ends(program, schedule)[computation[row]])
     uses_at, counts = _use_times(program, schedule)
     use = np.flatnonzero(counts[dataflow.use_instruction])
@@ -158,7 +163,7 @@ def _async_ends(program: NumberedProgram, schedule: Schedule) -> Ints:
     """
     done = program.rows("async-done")
     done_at = np.full(len(program) + 1, NONE)
-    done_at[program.operand(done, 0)] = schedule.time[done]
+    done_at[program.async_start[done]] = schedule.time[done]
     found: Ints = done_at[schedule.async_start]
     return found
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from ..errors import DumpError
 from .aliases import Alias, parse_aliases
 from .parts import HloText
+from .runs import followed
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -91,9 +92,9 @@ class NumberedProgram:
         """The instructions with one of these opcodes."""
         return np.flatnonzero(self.opcode.is_one_of(*opcodes))
 
-    def operand(self, rows: Ints, number: int) -> Ints:
+    def operand(self, rows: Ints, number: Ints | int) -> Ints:
         """One operand of each of these instructions. Raises DumpError where there is none."""
-        self.require(rows, self.operand_count[rows] > number, f"has no operand {number}")
+        self.require(rows, self.operand_count[rows] > number, "lacks an operand")
         found: Ints = self.operands[self.operand_start[rows] + number]
         return found
 
@@ -108,6 +109,23 @@ class NumberedProgram:
         self.require(rows, found[rows] != NONE, f"names no computation ({' or '.join(attributes)})")
         result: Ints = found[rows]
         return result
+
+    def called_root(self, rows: Ints) -> Ints:
+        """The root of the computation that each of these calls or async-starts runs."""
+        found: Ints = self.root[self.callee(rows, "to_apply", "calls")]
+        return found
+
+    @cached_property
+    def async_start(self) -> Ints:
+        """Of each async-update and async-done, the async-start that it continues; else NONE."""
+        rows = self.rows("async-update", "async-done")
+        pointer = np.arange(len(self))
+        pointer[rows] = self.operand(rows, 0)
+        found = followed(pointer)
+        is_start = self.opcode.is_one_of("async-start")
+        self.require(rows, is_start[found[rows]], "does not continue an async-start")
+        found[found == np.arange(len(self))] = NONE
+        return found
 
     @cached_property
     def parameter_start(self) -> Ints:

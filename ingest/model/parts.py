@@ -79,12 +79,14 @@ class HloAttributes:
     such as kLoop; output_to_operand_aliasing, the text in the attribute's braces.
     aliasing_operands: the instructions whose backend_config says which operands and results
     share memory: row, from 0 in `instructions`; lists, the text of the lists, empty if nothing
-    shares. is_gpu: whether the attributes are of a GPU's compiler.
+    shares. is_gpu: whether the attributes are of a GPU's compiler; has_dma_priority: whether a
+    backend_config has this attribute of the newest libtpu.
     """
 
     instructions: pa.Table
     aliasing_operands: pa.Table
     is_gpu: bool
+    has_dma_priority: bool
 
 
 @dataclass(frozen=True)

@@ -39,9 +39,12 @@ class Estimate:
     occupancy: pa.Table
 
 
-def estimate(hlo: HloText, derived: Derived) -> Estimate:
-    """Estimate the peak of each memory space. Raises DumpError for an unbounded shape."""
-    platform = platform_of(hlo)
+def estimate(hlo: HloText, derived: Derived, *, platform: str | None = None) -> Estimate:
+    """Estimate the peak of each memory space. Raises DumpError for an unbounded shape.
+
+    `platform` is cpu, gpu or tpu, if the file names tell; otherwise the text tells.
+    """
+    platform = platform or platform_of(hlo)
     sizes = value_sizes(derived.dataflow, platform)
     sharing = Sharing(
         derived.program,
@@ -117,7 +120,8 @@ def _handovers(derived: Derived, sizes: Sizes, temp: Mask, sharing: Sharing) -> 
         may |= sizes.space[held] == _VMEM
     at = np.flatnonzero(ends & may)
     at = at[sharing.can_share(user[at], number[at], position[at], dataflow.defined_at[value[at]])]
-    order = np.lexsort((number[at], -value[at], liveness.start[value[at]]))
+    # Values that begin together are results of one instruction, in the order of their ends.
+    order = np.lexsort((number[at], value[at], liveness.end[value[at]], liveness.start[value[at]]))
     return value[at][order], held[at][order]
 
 

@@ -1,6 +1,6 @@
 """How many bytes a value occupies, told from its shape and the platform alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -63,9 +63,9 @@ def value_sizes(dataflow: Dataflow, platform: str) -> Sizes:
 def array_bytes(shape: ArrayShape, platform: str) -> int:
     """An array's bytes as XLA allocates them on the platform.
 
-    Raises ValueError for an unbounded shape, or one beyond all memory.
+    Only a TPU pads to tiles. Raises ValueError for an unbounded shape, or one beyond all memory.
     """
-    size = padded_bytes(shape)
+    size = padded_bytes(shape if platform == TPU else replace(shape, tiles=()))
     if size > LARGEST_SIZE or shape.memory_space > LARGEST_ID:
         raise ValueError(f"shape {str(shape)[:80]!r} is larger than any memory")
     untiled = platform == TPU and not shape.tiles and shape.memory_space != _TPU_PACKED_SPACE

@@ -45,7 +45,8 @@ def read_attributes(instructions: InstructionLines) -> HloAttributes:
     )
     content = instructions.lines.content.tobytes()
     is_gpu = any(word in content for word in _GPU_WORDS)
-    return HloAttributes(table, read_aliasing_operands(instructions), is_gpu)
+    late = b'"dma_priority":' in content
+    return HloAttributes(table, read_aliasing_operands(instructions), is_gpu, late)
 
 
 def read_aliasing_operands(instructions: InstructionLines) -> pa.Table:
