@@ -8,7 +8,7 @@ in each temp allocation, with XLA's offsets; and the estimated peaks of the memo
 import argparse
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -259,11 +259,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dumps", type=Path, nargs="+")
     parser.add_argument("--all", action="store_true", help="print every peak")
+    parser.add_argument(
+        "--text-alone", action="store_true", help="do not take platform and compiler from names"
+    )
     options = parser.parse_args()
     use_quick_memory()
     report = Report()
     for path in options.dumps:
         for key, parts in find(path):
+            if options.text_alone:
+                key = replace(key, platform=None, compiler=None)
             report.add(key, parts)
     report.show(every=options.all)
 

@@ -66,8 +66,9 @@ class Sharing:
             user[fusions], number[fusions], operand_slot[fusions], result[fusions]
         )
         can &= ~never
-        known = self.recorded.is_known[user]
-        can[known] = self.recorded.shares(operand_slot[known], result[known])
+        if self.platform == TPU:
+            known = self.recorded.is_known[user]
+            can[known] = self.recorded.shares(operand_slot[known], result[known])
         return can
 
     @cached_property
@@ -157,7 +158,8 @@ class Sharing:
         sums = kind.is_one_of(_OUTPUT)[user] & program.opcode.is_one_of("add")[root]
         for at in np.flatnonzero(sums & equal).tolist():
             can[at] = self._is_other_summand(int(parameter[at]), int(root[at]))
-        return can & equal
+        can &= equal
+        return can
 
     def _is_other_summand(self, parameter: int, root: int) -> bool:
         """Whether a sum of a product and the parameter is the parameter's only use."""

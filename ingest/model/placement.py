@@ -11,6 +11,7 @@ import numpy as np
 
 from .can_share import Sharing
 from .dataflow import Dataflow
+from .derived import Derived
 from .gaps import may_fit, members_of
 from .liveness import Liveness
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
@@ -100,14 +101,14 @@ class _Allocations:
         )
 
 
-def place(
-    program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sizes: Sizes, sharing: Sharing
-) -> Placement:
+def place(derived: Derived, sizes: Sizes, sharing: Sharing) -> Placement:
     """Decide for each alias set which kind of allocation its values go to.
 
     The largest set first, of equal ones those that live out: each tries the allocations of
-    its operands, then all others from the smallest on.
+    its operands, then all others from the smallest on. The newest libtpu gives each output an
+    allocation of its own, and all the rest is temp.
     """
+    program, dataflow, liveness = derived.program, derived.dataflow, derived.liveness
     sets = _describe(program, dataflow, liveness, sizes)
     numbers = np.unique(liveness.alias_set)
     allocation = np.full(len(dataflow), NONE)
@@ -121,7 +122,7 @@ def place(
         ((sets.kind[numbers] == TEMP) | (sets.kind[numbers] == OUTPUT)) & ~sets.is_tuple[numbers]
     ]
     tries = tries[may_fit(tries, numbers[makes[numbers]], sets.size, sets.space, liveness, members)]
-    tries = tries[~_never_reuses(program, dataflow, liveness, sharing)[tries]]
+    tries = tries[~_never_reuses(derived, sharing)[tries]]
     going = np.unique(np.concatenate([tries, numbers[makes[numbers]]]))
     earliest = _earliest(program, dataflow, liveness, going)
     order = going[np.lexsort((earliest[going], ~sets.lives_out[going], -sets.size[going]))]
@@ -230,14 +231,14 @@ def _is_donated(program: NumberedProgram, dataflow: Dataflow, liveness: Liveness
     return donated
 
 
-def _never_reuses(
-    program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sharing: Sharing
-) -> Mask:
-    """Which alias sets always get memory of their own.
+def _never_reuses(derived: Derived, sharing: Sharing) -> Mask:
+    """Which alias sets never go into the allocation of another set.
 
-    On a TPU those of a collective-permute: other chips write into it at their own time.
+    On a TPU those of a collective-permute: other chips write into it at their own time. With
+    the newest libtpu all sets.
     """
-    never = np.zeros(len(dataflow), bool)
+    program, dataflow, liveness = derived.program, derived.dataflow, derived.liveness
+    never = np.full(len(dataflow), derived.is_newest_libtpu)
     if sharing.platform == TPU:
         permutes = program.opcode.is_one_of("collective-permute", "collective-permute-start")
         never[liveness.alias_set[permutes[dataflow.instruction]]] = True

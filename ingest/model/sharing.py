@@ -56,7 +56,7 @@ def estimate(hlo: HloText, derived: Derived, *, platform: str | None = None) -> 
             hlo.attributes().aliasing_operands, derived.program, derived.dataflow.slots
         ),
     )
-    placement = place(derived.program, derived.dataflow, derived.liveness, sizes, sharing)
+    placement = place(derived, sizes, sharing)
     group = _temp_groups(derived, sizes, placement, sharing)
     occupied = occupancy_steps(derived, sizes, placement, group, _heap_ends(derived, sharing))
     return Estimate(
@@ -119,6 +119,9 @@ def _handovers(derived: Derived, sizes: Sizes, temp: Mask, sharing: Sharing) -> 
     if sharing.platform == TPU:
         may |= sizes.space[held] == _VMEM
     at = np.flatnonzero(ends & may)
+    # Of an operand that the instruction names several times, XLA looks at the first.
+    _, first = np.unique(value[at] * len(slots) + position[at], return_index=True)
+    at = at[np.sort(first)]
     at = at[sharing.can_share(user[at], number[at], position[at], dataflow.defined_at[value[at]])]
     # Values that begin together are results of one instruction, in the order of their ends.
     order = np.lexsort((number[at], value[at], liveness.end[value[at]], liveness.start[value[at]]))

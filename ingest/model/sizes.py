@@ -63,13 +63,14 @@ def value_sizes(dataflow: Dataflow, platform: str) -> Sizes:
 def array_bytes(shape: ArrayShape, platform: str) -> int:
     """An array's bytes as XLA allocates them on the platform.
 
-    Only a TPU pads to tiles. Raises ValueError for an unbounded shape, or one beyond all memory.
+    Only a TPU pads to tiles, and not in its packed space. Raises ValueError for an unbounded
+    shape, or one beyond all memory.
     """
-    size = padded_bytes(shape if platform == TPU else replace(shape, tiles=()))
+    is_padded = platform == TPU and shape.memory_space != _TPU_PACKED_SPACE
+    size = padded_bytes(shape if is_padded else replace(shape, tiles=()))
     if size > LARGEST_SIZE or shape.memory_space > LARGEST_ID:
         raise ValueError(f"shape {str(shape)[:80]!r} is larger than any memory")
-    untiled = platform == TPU and not shape.tiles and shape.memory_space != _TPU_PACKED_SPACE
-    if not untiled or not size:
+    if not is_padded or shape.tiles or not size:
         return size
     elements = prod(shape.dimensions)
     return size * (-(-elements // _TPU_UNIT) * _TPU_UNIT) // elements

@@ -172,8 +172,11 @@ ENTRY %main (p: f32[64]) -> f32[] {
 """
 
 
-def test_of_two_results_the_later_takes_the_place():
-    assert places(TWO_RESULTS) == {"y{1}": "x{}"}
+def test_of_two_results_the_one_that_ends_first_takes_the_place():
+    assert places(TWO_RESULTS) == {"y{0}": "x{}"}
+    longer = TWO_RESULTS.replace("ROOT %out = f32[] dot(%s, %c)", "%d = f32[] dot(%c, %c)")
+    longer = longer.replace("}\n}\n", "}\n  ROOT %out = f32[] dot(%s, %s)\n}\n")
+    assert places(longer) == {"y{1}": "x{}"}
 
 
 def test_a_value_that_must_alias_another_takes_no_operands_place():
