@@ -4,6 +4,7 @@ A part is a few Arrow tables. Parts refer to instructions by name, because all f
 module use the same names. A field that the source does not provide is None.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -70,6 +71,25 @@ class LiveRange:
 
 
 @dataclass(frozen=True)
+class HloAttributes:
+    """What dataflow and liveness need of the instructions, and the warehouse does not store.
+
+    instructions: a row for each row of `HloText.instructions`: line, its number in the file;
+    is_root; parameter_number, of a parameter; tuple_index, of a get-tuple-element; fusion_kind,
+    such as kLoop; output_to_operand_aliasing, the text in the attribute's braces.
+    aliasing_operands: the instructions whose backend_config says which operands and results
+    share memory: row, from 0 in `instructions`; lists, the text of the lists, empty if nothing
+    shares. is_gpu: whether the attributes are of a GPU's compiler; has_dma_priority: whether a
+    backend_config has this attribute of the newest libtpu.
+    """
+
+    instructions: pa.Table
+    aliasing_operands: pa.Table
+    is_gpu: bool
+    has_dma_priority: bool
+
+
+@dataclass(frozen=True)
 class HloText:
     """A module's HLO text, in the text's order.
 
@@ -78,6 +98,10 @@ class HloText:
     custom_call_target, scoped_bytes, computation; operands: instruction, operand_number,
     operand; calls: instruction, attribute, computation; stack_frames as in the warehouse's
     table; entry_shapes likewise, None if the text has no signature.
+
+    `attributes` reads the rest on demand, because ingest of a dump with live ranges does not
+    need the rest. A reader of another format provides its own function. Therefore a HloText
+    cannot be pickled; parts never leave the process that read them.
     """
 
     header: dict[str, object]
@@ -87,6 +111,7 @@ class HloText:
     calls: pa.Table
     stack_frames: pa.Table
     entry_shapes: pa.Table | None
+    attributes: Callable[[], HloAttributes]
 
 
 @dataclass

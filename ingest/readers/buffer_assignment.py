@@ -6,9 +6,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
+from ..limits import LARGEST_SIZE
 from ..model.parts import BufferAssignment
 from ..model.shape_sizes import shape_columns
-from .lines import LARGEST_SIZE, Lines
+from .lines import Lines
 
 # As BufferAllocation::ToShortString prints it, with an address only in 2020 (seed 004).
 _ALLOCATION = (

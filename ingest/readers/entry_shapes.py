@@ -7,9 +7,10 @@ import pyarrow as pa
 
 from ...schema.arrow import module_rows
 from ..errors import DumpError
+from ..limits import LARGEST_SIZE
 from ..model.shape_sizes import logical_bytes, padded_bytes
 from ..model.shapes import Shape, TupleShape, parse_shape
-from .lines import LARGEST_SIZE, excerpt
+from .lines import excerpt
 
 
 def entry_shapes(signature: str) -> pa.Table:

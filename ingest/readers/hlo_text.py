@@ -2,6 +2,7 @@
 
 import re
 import string
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 from ..model.parts import HloText
+from .attributes import read_attributes
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
 from .lines import Lines, Mask, Positions, as_numpy, excerpt, slices
@@ -76,6 +78,7 @@ def read_hlo_text(lines: Lines) -> HloText:
         calls=_calls(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
         entry_shapes=entry_shapes(str(signature)) if signature is not None else None,
+        attributes=cache(partial(read_attributes, instructions)),
     )
 
 

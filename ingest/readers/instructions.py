@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .lines import LARGEST_SIZE, Bytes, Lines, Mask, Positions, as_numpy, positions_of, slices
+from ..limits import LARGEST_SIZE
+from .lines import Bytes, Lines, Mask, Positions, as_numpy, positions_of, slices
 
 _PREFIXES = ("", "  ", "ROOT ", "  ROOT ")
 _OPCODE = r"^[a-z][a-z0-9\-]*$"

@@ -14,11 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
-
-# Ids and times are 32-bit integers in the warehouse. Sizes are bytes; their limit lets 64 bits
-# hold the sum of some thousand sizes.
-LARGEST_ID = 2**31 - 1
-LARGEST_SIZE = 2**50
+from ..limits import LARGEST_ID
 
 _PIECE = 1 << 18
 

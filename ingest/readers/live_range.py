@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
+from ..limits import LARGEST_SIZE
 from ..model.parts import LiveRange
-from .lines import LARGEST_SIZE, Lines
+from .lines import Lines
 
 _HEADING = r"^HloLiveRange \(max (?P<schedule_length>\d+)\):$"
 _SCHEDULED = r"^    (?P<schedule_time>\d+):(?P<instruction>[^ ]+)$"

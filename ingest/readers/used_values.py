@@ -9,10 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
+from ..limits import LARGEST_SIZE
 from ..model.parts import UsedValues
 from .buffer_assignment import VALUE_NAME, value_name_columns
 from .instructions import read_instructions, split_instructions
-from .lines import LARGEST_SIZE, Lines, lines_of
+from .lines import Lines, lines_of
 
 _TOTAL = r"^Total bytes used: (?P<total_bytes>\d+)"
 _POSITION = r"^  (?P<instruction>[^ ,]+)(?: (?P<shape_index>\{[\d,]*\}))?$"

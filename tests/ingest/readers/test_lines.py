@@ -3,7 +3,8 @@
 import pytest
 
 from memhouse.ingest.errors import DumpError
-from memhouse.ingest.readers.lines import LARGEST_ID, LARGEST_SIZE, split_lines, whole_lines
+from memhouse.ingest.limits import LARGEST_ID, LARGEST_SIZE
+from memhouse.ingest.readers.lines import split_lines, whole_lines
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,277 @@
+"""Liveness worked out from HLO text, held against what the dumps themselves say.
+
+`.venv/bin/python benchmarks/liveness.py DUMPS` compares every module that has both: the
+schedule, values, positions, uses and live ranges to the row; the most bytes that live at once
+in each temp allocation, with XLA's offsets; and the estimated peaks of the memory spaces.
+"""
+
+import argparse
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+from parts import find
+
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.model.bound import live_bounds, ranges_of
+from memhouse.ingest.model.derived import Derived, derive
+from memhouse.ingest.model.derived_tables import estimated_tables
+from memhouse.ingest.model.join import join_parts
+from memhouse.ingest.model.parts import Parts
+from memhouse.ingest.model.sharing import Estimate, estimate
+from memhouse.ingest.model.sizes import TPU
+from memhouse.ingest.readers.lines import use_quick_memory
+from memhouse.ingest.sources.program import Key
+
+_TABLES = ("schedule", "values", "positions", "uses", "live_ranges")
+_SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_bytes", "shape")
+_STEPS = ("memory_space", "start_time", "live_bytes", "occupied_bytes")
+Row = tuple[object, ...]
+
+
+def dumped(parts: Parts) -> dict[str, set[Row]]:
+    """The rows of each table as the dump has them, values by instruction and index."""
+    found: dict[str, set[Row]] = {}
+    if parts.live_range is not None:
+        found["schedule"] = _rows(parts.live_range.schedule, "schedule_time", "instruction")
+        found["live_ranges"] = _rows(
+            parts.live_range.ranges, "instruction", "shape_index", "start_time", "end_time"
+        )
+    used = parts.used_values
+    if used is not None:
+        found["values"] = _rows(used.values, "instruction", "shape_index", "is_phi")
+        names = _value_names(used.values, used.values["instruction"])
+        found["positions"] = _of_values(names, used.positions, "instruction", "shape_index")
+        found["uses"] = _of_values(
+            names, used.uses, "instruction", "operand_number", "operand_shape_index"
+        )
+    return found
+
+
+def worked_out(derived: Derived) -> dict[str, set[Row]]:
+    """The rows of each table as worked out from the text."""
+    names = derived.program.names
+
+    def named(table: pa.Table) -> pa.Table:
+        return table.append_column("instruction", names.take(table["instruction_id"]))
+
+    dataflow = derived.dataflow
+    values = named(dataflow.values_table())
+    of_value = _value_names(values, values["instruction"])
+    scheduled = names.take(pa.array(derived.schedule.order)).to_pylist()
+    return {
+        "schedule": set(enumerate(scheduled)),
+        "values": _rows(values, "instruction", "shape_index", "is_phi"),
+        "positions": _of_values(
+            of_value, named(dataflow.positions_table()), "instruction", "shape_index"
+        ),
+        "uses": _of_values(
+            of_value,
+            named(dataflow.uses_table()),
+            "instruction",
+            "operand_number",
+            "operand_shape_index",
+        ),
+        "live_ranges": {
+            (*name, *times)
+            for name, *times in _of_values(
+                of_value, derived.liveness.ranges_table(), "start_time", "end_time"
+            )
+        },
+    }
+
+
+def _rows(table: pa.Table, *columns: str) -> set[Row]:
+    return set(zip(*(table[column].to_pylist() for column in columns), strict=True))
+
+
+def _value_names(values: pa.Table, instruction: pa.ChunkedArray) -> dict[int, Row]:
+    names = zip(instruction.to_pylist(), values["shape_index"].to_pylist(), strict=True)
+    return dict(zip(values["value_id"].to_pylist(), names, strict=True))
+
+
+def _of_values(names: dict[int, Row], table: pa.Table, *columns: str) -> set[Row]:
+    rows = zip(*(table[column].to_pylist() for column in ("value_id", *columns)), strict=True)
+    return {(names[value], *rest) for value, *rest in rows}
+
+
+def differing(theirs: set[Row], ours: set[Row], table: str, constants: set[str]) -> list[Row]:
+    """The rows that are not in both. A constant may lack a live range in the dump."""
+    missing, extra = theirs - ours, ours - theirs
+    if table == "live_ranges":
+        extra = {row for row in extra if row[0] not in constants}
+    return sorted([*missing, *extra], key=str)
+
+
+@dataclass
+class Peak:
+    """A memory space's peak in the dump, and as estimated from the text alone."""
+
+    module: str
+    platform: str
+    space: int
+    dumped: int
+    estimated: int
+
+    @property
+    def error(self) -> float:
+        """How far the estimate is off, as a part of the dumped peak."""
+        return (self.estimated - self.dumped) / max(self.dumped, 1)
+
+
+def peaks(name: str, parts: Parts, tables: dict[str, pa.Table], found: Estimate) -> list[Peak]:
+    """Both peaks of each memory space."""
+    estimated = {row["memory_space"]: row["peak_bytes"] for row in found.peaks.to_pylist()}
+    return [
+        Peak(
+            name,
+            found.platform,
+            row["memory_space"],
+            row["peak_bytes"],
+            estimated.get(row["memory_space"], 0),
+        )
+        for row in tables["module_memory"].to_pylist()
+        if row["peak_bytes"] is not None
+    ]
+
+
+def bounds_differ(parts: Parts, tables: dict[str, pa.Table], derived: Derived) -> tuple[int, int]:
+    """How many temp allocations there are, and of how many the bounds differ."""
+    assert parts.buffer_assignment is not None
+    values = parts.buffer_assignment.values
+    bounds = live_bounds(
+        parts.buffer_assignment.allocations,
+        values,
+        ranges_of(derived, values),
+        len(derived.schedule),
+    )
+    columns = ("allocation_index", "peak_bytes", "peak_time")
+    theirs = _rows(tables["allocations"].filter(tables["allocations"]["is_temp"]), *columns)
+    ours = _rows(bounds, "allocation_index", "live_bound_bytes", "live_bound_time")
+    return len(theirs), len(theirs - ours)
+
+
+class Report:
+    """Counts what was compared, and prints it."""
+
+    def __init__(self) -> None:
+        self.modules: Counter[str] = Counter()
+        self.compared: Counter[str] = Counter()
+        self.wrong: Counter[str] = Counter()
+        self.peaks: list[Peak] = []
+        self.slowest = (0.0, 0.0, "")
+
+    def add(self, key: Key, parts: Parts) -> None:
+        """Compare one module."""
+        name = f"{key.workload}/{key.name}"
+        assert parts.hlo is not None
+        if not parts.hlo.header["is_scheduled"]:
+            self.modules["not scheduled"] += 1
+            return
+        begin = time.perf_counter()
+        try:
+            derived = derive(parts.hlo, changelist=int(key.compiler) if key.compiler else None)
+            between = time.perf_counter()
+            estimated = estimate(parts.hlo, derived, platform=key.platform)
+        except DumpError as error:
+            self.modules["refused"] += 1
+            print(f"{name}: {error}")
+            return
+        end = time.perf_counter()
+        self.slowest = max(self.slowest, (between - begin, end - between, name))
+        self.modules["compared"] += 1
+        self._tables(name, parts, derived)
+        if parts.buffer_assignment is not None:
+            tables = join_parts(parts).tables
+            self._estimates(parts.buffer_assignment.values, tables, derived, estimated)
+            self.peaks += peaks(name, parts, tables, estimated)
+            count, differ = bounds_differ(parts, tables, derived)
+            self.compared["live_bounds"] += count
+            self.wrong["live_bounds"] += differ
+
+    def _tables(self, name: str, parts: Parts, derived: Derived) -> None:
+        ours = worked_out(derived)
+        is_constant = pa.array(derived.program.opcode.is_one_of("constant"))
+        constants = set(derived.program.names.filter(is_constant).to_pylist())
+        for table, rows in dumped(parts).items():
+            differ = differing(rows, ours[table], table, constants)
+            self.compared[table] += len(rows)
+            self.wrong[table] += len(differ)
+            for row in differ[:3]:
+                print(f"{name}: {table}: {row}")
+
+    def _estimates(
+        self,
+        values: pa.Table,
+        tables: dict[str, pa.Table],
+        derived: Derived,
+        estimated: Estimate,
+    ) -> None:
+        ours = estimated_tables(derived, estimated)
+        names = derived.program.names.take(ours["values"]["instruction_id"].combine_chunks())
+        ours["values"] = ours["values"].append_column("instruction", names)
+        for table, theirs, columns in (
+            ("sizes", _rows(values, *_SIZES), _SIZES),
+            ("occupancy", _rows(tables["occupancy"], *_STEPS), _STEPS),
+        ):
+            found = _rows(ours["values" if table == "sizes" else table], *columns)
+            self.compared[table] += len(theirs)
+            self.wrong[table] += len(theirs - found)
+
+    def show(self, *, every: bool) -> None:
+        """Print the tables; with `every`, the peaks of all modules and not only what differs."""
+        print(", ".join(f"{count} modules {what}" for what, count in self.modules.items()))
+        exact, estimate_, name = self.slowest
+        print(f"the slowest: {exact:.3f} s, and {estimate_:.3f} s for the estimate: {name}")
+        print("\n| table | rows compared | rows that differ |\n| --- | --- | --- |")
+        for table in (*_TABLES, "live_bounds", "sizes", "occupancy"):
+            print(f"| {table} | {self.compared[table]:,} | {self.wrong[table]:,} |")
+        print("\n| platform, space | peaks | equal | within the limit | worst |")
+        print("| --- | --- | --- | --- | --- |")
+        for group in sorted({_group(peak) for peak in self.peaks}):
+            found = [peak for peak in self.peaks if _group(peak) == group]
+            equal = sum(peak.error == 0 for peak in found)
+            within = sum(abs(peak.error) <= _limit(peak) for peak in found)
+            worst = max((peak.error for peak in found), key=abs)
+            print(f"| {group} | {len(found)} | {equal} | {within} | {worst:+.4%} |")
+        print("\n| module | space | dumped | estimated | off |\n| --- | --- | --- | --- | --- |")
+        for peak in self.peaks:
+            if every or peak.error:
+                print(
+                    f"| {peak.module} | {peak.space} | {peak.dumped:,} | {peak.estimated:,} "
+                    f"| {peak.error:+.4%} |"
+                )
+
+
+def _group(peak: Peak) -> str:
+    space = {0: "HBM", 1: "VMEM"}.get(peak.space, "others") if peak.platform == TPU else "memory"
+    return f"{peak.platform} {space}"
+
+
+def _limit(peak: Peak) -> float:
+    return 0.05 if peak.platform == TPU and peak.space == 1 else 0.01
+
+
+def main() -> None:
+    """Compare all modules under the given paths and print the counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dumps", type=Path, nargs="+")
+    parser.add_argument("--all", action="store_true", help="print every peak")
+    parser.add_argument(
+        "--text-alone", action="store_true", help="do not take platform and compiler from names"
+    )
+    options = parser.parse_args()
+    use_quick_memory()
+    report = Report()
+    for path in options.dumps:
+        for key, parts in find(path):
+            if options.text_alone:
+                key = replace(key, platform=None, compiler=None)
+            report.add(key, parts)
+    report.show(every=options.all)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""A module's schedule, values and live ranges, worked out from its HLO text alone."""
+
+from dataclasses import dataclass
+
+from .dataflow import Dataflow, trace_values
+from .flattening import Schedule, find_regions, flatten
+from .in_place import InPlaceRules
+from .liveness import Liveness, live_ranges
+from .numbered_program import NumberedProgram, number_program
+from .parts import HloText
+
+# The changes lie between the known changelists 933746096 and 1014260217.
+_BEFORE_NEWEST_LIBTPU = 10**9
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What the text of a scheduled module says exactly, as XLA's own analyses would.
+
+    `is_newest_libtpu` tells the compiler apart from all others: see `derive`.
+    """
+
+    program: NumberedProgram
+    schedule: Schedule
+    dataflow: Dataflow
+    liveness: Liveness
+    is_newest_libtpu: bool
+
+
+def derive(hlo: HloText, *, changelist: int | None = None) -> Derived:
+    """Compute a module's schedule, values, positions, uses and live ranges.
+
+    `changelist` is that of the TPU compiler, if the file names tell. The newest libtpu differs
+    from all other compilers: a value of an async computation starts at the time of the
+    async-start and not at its own time, and no value reuses the memory of an output. Without a
+    changelist the text decides by a heuristic: only the newest libtpu prints `dma_priority`.
+    Raises DumpError if the text is not scheduled, or if no rule
+    covers an instruction.
+    """
+    program = number_program(hlo)
+    newest = hlo.attributes().has_dma_priority
+    if changelist is not None:
+        newest = changelist > _BEFORE_NEWEST_LIBTPU
+    schedule = flatten(program, is_scheduled=bool(hlo.header["is_scheduled"]))
+    regions = find_regions(program, schedule)
+    dataflow = trace_values(program, schedule, regions, InPlaceRules(program))
+    liveness = live_ranges(program, schedule, dataflow, async_starts_late=newest)
+    return Derived(program, schedule, dataflow, liveness, newest)

@@ -1,0 +1,267 @@
+"""Which values lie in an allocation of their own for the whole program, and which in temp.
+
+An estimate of XLA's BufferAssigner: values that must alias are placed together; constants,
+parameters and outputs have allocations of their own, and other values may go into these
+while they are free. What is left is temp.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .can_share import Sharing
+from .dataflow import Dataflow
+from .derived import Derived
+from .gaps import may_fit, members_of
+from .liveness import Liveness
+from .numbered_program import NONE, Ints, Mask, NumberedProgram
+from .post_order import post_order
+from .sizes import TPU, Sizes
+
+THREAD_LOCAL, CONSTANT, PARAMETER, OUTPUT, TEMP = range(5)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where each value goes: `kind` is one of the constants above.
+
+    `allocation` is the alias set that an allocation was made for, NONE for temp and
+    thread-local values. `set_size` and `lives_out` are by an alias set's number.
+    """
+
+    kind: Ints
+    allocation: Ints
+    set_size: Ints
+    lives_out: Mask
+
+
+@dataclass
+class _Sets:
+    """The alias sets as columns, by the set's number; other rows mean nothing."""
+
+    size: Ints
+    space: Ints
+    kind: Ints
+    lives_out: Mask
+    is_tuple: Mask
+
+
+class _Allocations:
+    """The allocations that other values may go into, in the order in which they are made."""
+
+    def __init__(
+        self, program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sharing: Sharing
+    ):
+        self.program, self.dataflow, self.liveness = program, dataflow, liveness
+        self.sharing = sharing
+        self.order: list[int] = []
+        self.held: dict[int, list[int]] = {}
+        self.end_slot = _end_slots(program, dataflow, liveness, sharing)
+        # As lists: thousands of values are compared one by one.
+        self.start, self.end = liveness.start.tolist(), liveness.end.tolist()
+        self.copied = _copied(program, dataflow).tolist()
+
+    def make(self, alias_set: int, values: list[int]) -> None:
+        """Add the allocation of an alias set."""
+        self.order.append(alias_set)
+        self.held[alias_set] = list(values)
+
+    def is_free(self, allocation: int, values: list[int]) -> bool:
+        """Whether no value in the allocation interferes with one of these.
+
+        Two values interfere if they live together and not by turns, or if one copies the other.
+        """
+        start, end, copied = self.start, self.end, self.copied
+        for held in self.held[allocation]:
+            for value in values:
+                if end[held] < start[value] or end[value] < start[held]:
+                    if copied[value] == held or copied[held] == value:
+                        return False
+                elif not (
+                    (end[held] == start[value] and self._hands_over(held, value))
+                    or (end[value] == start[held] and self._hands_over(value, held))
+                ):
+                    return False
+        return True
+
+    def _hands_over(self, earlier: int, later: int) -> bool:
+        """Whether the later value may take the place of the earlier one as it ends."""
+        slots = self.dataflow.slots
+        slot = int(self.end_slot[earlier])
+        result = int(self.dataflow.defined_at[later])
+        user = int(slots.instruction[result])
+        begin, end = self.program.operand_start[user], self.program.operand_start[user + 1]
+        numbers = np.flatnonzero(self.program.operands[begin:end] == slots.instruction[slot])
+        if not len(numbers):
+            return False
+        return bool(
+            self.sharing.can_share(
+                np.array([user]), numbers[:1], np.array([slot]), np.array([result])
+            )[0]
+        )
+
+
+def place(derived: Derived, sizes: Sizes, sharing: Sharing) -> Placement:
+    """Decide for each alias set which kind of allocation its values go to.
+
+    The largest set first, of equal ones those that live out: each tries the allocations of
+    its operands, then all others from the smallest on. The newest libtpu gives each output an
+    allocation of its own, and all the rest is temp.
+    """
+    program, dataflow, liveness = derived.program, derived.dataflow, derived.liveness
+    sets = _describe(program, dataflow, liveness, sizes)
+    numbers = np.unique(liveness.alias_set)
+    allocation = np.full(len(dataflow), NONE)
+    fixed = np.isin(sets.kind, (CONSTANT, PARAMETER, OUTPUT))
+    allocation[fixed] = np.flatnonzero(fixed)
+    donated = _is_donated(program, dataflow, liveness)
+    makes = sets.lives_out & (sets.kind == OUTPUT) & ~sets.is_tuple
+    makes |= donated & (sets.kind == PARAMETER) & ~sets.is_tuple
+    members = members_of(liveness.alias_set)
+    tries = numbers[
+        ((sets.kind[numbers] == TEMP) | (sets.kind[numbers] == OUTPUT)) & ~sets.is_tuple[numbers]
+    ]
+    tries = tries[may_fit(tries, numbers[makes[numbers]], sets.size, sets.space, liveness, members)]
+    tries = tries[~_never_reuses(derived, sharing)[tries]]
+    going = np.unique(np.concatenate([tries, numbers[makes[numbers]]]))
+    earliest = _earliest(program, dataflow, liveness, going)
+    order = going[np.lexsort((earliest[going], ~sets.lives_out[going], -sets.size[going]))]
+    does_try = np.zeros(len(dataflow), bool)
+    does_try[tries] = True
+    made = _Allocations(program, dataflow, liveness, sharing)
+    order_members = members.of(order)
+    for alias_set, values in zip(order.tolist(), order_members, strict=True):
+        found = _reused(alias_set, values, sets, made, allocation) if does_try[alias_set] else NONE
+        if found != NONE:
+            allocation[alias_set] = found
+            sets.kind[alias_set] = sets.kind[found]
+            made.held[found] += values
+        elif makes[alias_set]:
+            made.make(alias_set, values)
+    kind = sets.kind[liveness.alias_set]
+    return Placement(kind, allocation[liveness.alias_set], sets.size, sets.lives_out)
+
+
+def _earliest(program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sets: Ints) -> Ints:
+    """The first place in post order of the instructions that define a set's values."""
+    chosen = np.isin(liveness.alias_set, sets)
+    computations = np.unique(program.computation[dataflow.instruction[chosen]])
+    place_of = post_order(program, computations)[dataflow.instruction]
+    earliest = np.full(len(dataflow), len(program))
+    np.minimum.at(earliest, liveness.alias_set[chosen], place_of[chosen])
+    return earliest
+
+
+def _reused(
+    alias_set: int, values: list[int], sets: _Sets, made: _Allocations, allocation: Ints
+) -> int:
+    """The allocation that an alias set can go into; NONE if it needs its own."""
+    candidates = dict.fromkeys(_of_operands(values, made, allocation))
+    candidates |= dict.fromkeys(reversed(made.order))
+    size, space = sets.size[alias_set], sets.space[alias_set]
+    for candidate in candidates:
+        if sets.space[candidate] != space or sets.size[candidate] < size:
+            continue
+        if sets.lives_out[alias_set] and sets.size[candidate] != size:
+            continue
+        if made.is_free(candidate, values):
+            return candidate
+    return NONE
+
+
+def _of_operands(values: list[int], made: _Allocations, allocation: Ints) -> list[int]:
+    """The allocations that hold the operands of the instructions that define these values."""
+    dataflow, program = made.dataflow, made.program
+    found = []
+    for value in values:
+        row = int(dataflow.instruction[value])
+        if dataflow.defined_at[value] != dataflow.slots.start[row]:
+            continue
+        for operand in program.operands[
+            program.operand_start[row] : program.operand_start[row + 1]
+        ]:
+            held = dataflow.value[dataflow.slots.start[operand]]
+            if held != NONE:
+                place_of = int(allocation[made.liveness.alias_set[held]])
+                if place_of in made.held:
+                    found.append(place_of)
+    return found
+
+
+def _describe(
+    program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sizes: Sizes
+) -> _Sets:
+    """The alias sets as columns. A set is constant or a parameter if one of its values is."""
+    alias_set, slots, row = liveness.alias_set, dataflow.slots, dataflow.instruction
+    count = len(dataflow)
+    size = np.zeros(count, np.int64)
+    np.maximum.at(size, alias_set, sizes.size)
+    space = np.zeros(count, np.int64)
+    np.maximum.at(space, alias_set, sizes.space)
+
+    def has(chosen: Mask) -> Mask:
+        found = np.zeros(count, bool)
+        found[alias_set[chosen]] = True
+        return found
+
+    root = program.root[program.entry]
+    out = dataflow.value[slots.start[root] : slots.start[root] + slots.count[root]]
+    lives_out = np.zeros(count, bool)
+    lives_out[alias_set[out[out != NONE]]] = True
+    entry = program.computation[row] == program.entry
+    is_constant = has(program.opcode.is_one_of("constant")[row])
+    is_parameter = has(program.opcode.is_one_of("parameter")[row] & entry)
+    kind = np.select(
+        [is_constant, is_parameter, has(liveness.start == NONE), lives_out],
+        [CONSTANT, PARAMETER, THREAD_LOCAL, OUTPUT],
+        TEMP,
+    )
+    return _Sets(size, space, kind, lives_out, has(slots.array[dataflow.defined_at] == NONE))
+
+
+def _is_donated(program: NumberedProgram, dataflow: Dataflow, liveness: Liveness) -> Mask:
+    """Which alias sets hold a parameter that an output takes the place of."""
+    slots = dataflow.slots
+    donated = np.zeros(len(dataflow), bool)
+    entry = np.array([program.entry])
+    for alias in program.input_output_alias:
+        parameter = program.parameter_of(entry, alias.number, program.root[entry])
+        slot = slots.find(int(parameter[0]), alias.operand_index)
+        donated[liveness.alias_set[dataflow.value[slot]]] = True
+    return donated
+
+
+def _never_reuses(derived: Derived, sharing: Sharing) -> Mask:
+    """Which alias sets never go into the allocation of another set.
+
+    On a TPU those of a collective-permute: other chips write into it at their own time. With
+    the newest libtpu all sets.
+    """
+    program, dataflow, liveness = derived.program, derived.dataflow, derived.liveness
+    never = np.full(len(dataflow), derived.is_newest_libtpu)
+    if sharing.platform == TPU:
+        permutes = program.opcode.is_one_of("collective-permute", "collective-permute-start")
+        never[liveness.alias_set[permutes[dataflow.instruction]]] = True
+    return never
+
+
+def _copied(program: NumberedProgram, dataflow: Dataflow) -> Ints:
+    """The value that each value copies; NONE if no copy makes it."""
+    copied = np.full(len(dataflow), NONE)
+    copies = np.flatnonzero(program.opcode.is_one_of("copy")[dataflow.instruction])
+    operand = program.operand(dataflow.instruction[copies], 0)
+    copied[copies] = dataflow.value[dataflow.slots.start[operand]]
+    return copied
+
+
+def _end_slots(
+    program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sharing: Sharing
+) -> Ints:
+    """Of each value, the slot of its last position in the order of the schedule."""
+    held = np.flatnonzero(dataflow.value != NONE)
+    until = sharing.until[dataflow.slots.instruction[held]]
+    # The first of several that end together counts.
+    order = np.lexsort((-held, until, dataflow.value[held]))
+    found = np.full(len(dataflow), NONE)
+    found[dataflow.value[held][order]] = held[order]
+    return found

@@ -1,0 +1,130 @@
+"""Reader of the instructions' attributes that only dataflow and liveness need.
+
+The warehouse does not store these attributes, so they are read only on demand: see
+`HloText.attributes`.
+"""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..limits import LARGEST_ID
+from ..model.parts import HloAttributes
+from .instructions import InstructionLines
+from .lines import Bytes, Mask, Positions, slices
+
+_MOST_DIGITS = 10
+_ALIASES = r"^\{(?P<text>(?:[^{}]|\{[^{}]*\})*)\}"
+# The newest TPU compilers' backend_config: which operands and results of an instruction share
+# memory. Results count on after the operands, and both by their leaves.
+_ALIASING_OPERANDS = '"aliasing_operands":{"lists":['
+_ALIASING_LISTS = r"^(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
+# What only a GPU's compiler writes into metadata and backend_config.
+_GPU_WORDS = (
+    b"operation_queue_id",
+    b"scheduling_name",
+    b"fusion_backend_config",
+    b"__cublas",
+    b"__triton",
+)
+
+
+def read_attributes(instructions: InstructionLines) -> HloAttributes:
+    """Read the attributes; what an instruction does not say is null. Raises DumpError."""
+    table = pa.table(
+        {
+            "line": pa.array(instructions.lines.numbers),
+            "is_root": pa.array(_is_root(instructions)),
+            "parameter_number": _parameter_numbers(instructions),
+            "tuple_index": _tuple_indices(instructions),
+            "fusion_kind": _texts(instructions, "kind", r"^(?P<text>k[A-Za-z]+)"),
+            "output_to_operand_aliasing": _texts(
+                instructions, "output_to_operand_aliasing", _ALIASES
+            ),
+        }
+    )
+    content = instructions.lines.content.tobytes()
+    is_gpu = any(word in content for word in _GPU_WORDS)
+    late = b'"dma_priority":' in content
+    return HloAttributes(table, read_aliasing_operands(instructions), is_gpu, late)
+
+
+def read_aliasing_operands(instructions: InstructionLines) -> pa.Table:
+    """The instructions whose backend_config says which operands share memory: row, lists."""
+    lines = instructions.lines
+    rows, starts = instructions.attribute("backend_config")
+    at = pc.find_substring(
+        slices(lines.content, starts, lines.ends[rows]), _ALIASING_OPERANDS
+    ).to_numpy()
+    rows, starts, at = rows[at >= 0], starts[at >= 0], at[at >= 0]
+    rest = slices(lines.content, starts + at + len(_ALIASING_OPERANDS), lines.ends[rows])
+    found = pc.struct_field(pc.extract_regex(rest, pattern=_ALIASING_LISTS), "text")
+    return pa.table({"row": rows, "lists": pc.fill_null(found, "").dictionary_encode()})
+
+
+def _is_root(instructions: InstructionLines) -> Mask:
+    """Which lines start with `ROOT `, and are not of an instruction called ROOT."""
+    lines = instructions.lines
+    at = lines.starts + 2 * lines.starting("  ")
+    root = np.ones(len(lines), bool)
+    for offset, byte in enumerate(b"ROOT "):
+        root &= _byte(lines.content, at + offset) == byte
+    root &= _byte(lines.content, at + len("ROOT ")) != ord("=")
+    return root
+
+
+def _byte(content: Bytes, at: Positions) -> Bytes:
+    """The bytes at these positions; the last one for a position beyond the end."""
+    found: Bytes = content[np.minimum(at, len(content) - 1)]
+    return found
+
+
+def _parameter_numbers(instructions: InstructionLines) -> pa.Int32Array:
+    rows = np.flatnonzero(instructions.has_opcode(["parameter"]))
+    return _numbers(instructions, rows, instructions.operands[rows])
+
+
+def _tuple_indices(instructions: InstructionLines) -> pa.Int32Array:
+    rows, starts = instructions.attribute("index")
+    chosen = instructions.has_opcode(["get-tuple-element"])[rows]
+    return _numbers(instructions, rows[chosen], starts[chosen])
+
+
+def _numbers(instructions: InstructionLines, rows: Positions, starts: Positions) -> pa.Int32Array:
+    """The decimal numbers that start at these bytes, in a column of all lines.
+
+    Raises DumpError at the first that is not a number.
+    """
+    lines = instructions.lines
+    numbers = np.zeros(len(rows), np.int64)
+    digits = np.zeros(len(rows), np.int64)
+    open_ = np.arange(len(rows))
+    for place in range(_MOST_DIGITS):
+        digit = _byte(lines.content, starts[open_] + place).astype(np.int64) - ord("0")
+        is_digit = (digit >= 0) & (digit <= 9)
+        open_, digit = open_[is_digit], digit[is_digit]
+        numbers[open_] = numbers[open_] * 10 + digit
+        digits[open_] = place + 1
+    wrong = (digits == 0) | (digits == _MOST_DIGITS) | (numbers > LARGEST_ID)
+    if wrong.any():
+        lines.where(rows).refuse(wrong, "expected a number of at most nine digits")
+    column = np.zeros(len(lines), np.int32)
+    column[rows] = numbers
+    missing = np.ones(len(lines), bool)
+    missing[rows] = False
+    return pa.array(column, mask=missing)
+
+
+def _texts(instructions: InstructionLines, name: str, pattern: str) -> pa.Array:
+    """An attribute's value as the group `text` of a pattern finds it, null where it does not.
+
+    A column of few distinct texts: a dictionary.
+    """
+    lines = instructions.lines
+    rows, starts = instructions.attribute(name)
+    value = slices(lines.content, starts, lines.ends[rows])
+    # struct_field keeps null what does not match.
+    found = pc.struct_field(pc.extract_regex(value, pattern=pattern), "text").dictionary_encode()
+    at = np.full(len(lines), -1)
+    at[rows] = np.arange(len(rows))
+    return found.take(pa.array(at, mask=at < 0))

@@ -1,0 +1,154 @@
+"""Live ranges and the values that must share memory, worked out from HLO text."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memhouse.ingest.errors import DumpError
+
+from .texts import ASYNC, BRANCHES, IN_PLACE, LOOP, alias_sets, derived, ranges
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_a_value_lives_from_its_instruction_to_its_last_use():
+    found = ranges(derived(ASYNC))
+    assert found["other{}"] == (5, 8)  # lives out: to the end of the schedule
+    assert found["p{}"] == (0, 8)  # so does a parameter that no output takes the place of
+
+
+def test_the_operand_of_an_async_start_lives_until_the_async_done():
+    found = ranges(derived(ASYNC))
+    assert found["slice{}"] == (3, 8)
+    assert found["start{2}"] == (4, 6)
+    # The async-start is a position of its operand, and the async-done uses it.
+    assert found["double{}"] == (1, 6)
+
+
+def test_what_nobody_uses_lives_for_its_own_time_also_after_the_root():
+    text = BRANCHES.replace(
+        "false_computation=%no\n", "false_computation=%no\n  %unused = pred[] not(%which)\n"
+    )
+    found = ranges(derived(text))
+    assert found["unused{}"] == (7, 7)
+    assert found["chosen{}"] == (6, 8)
+
+
+def test_the_values_of_a_loop_follow_each_other_in_one_place():
+    found = derived(LOOP)
+    together = {"zero{}", "c{0}", "b{0}", "next{}", "loop{0}"}
+    assert alias_sets(found) == {
+        frozenset(together),
+        frozenset({"first{}", "c{}", "b{}", "again{}", "loop{}"}),
+    }
+    lives = ranges(found)
+    assert [lives[name] for name in ("zero{}", "c{0}", "b{0}", "next{}", "loop{0}")] == [
+        *((1, 3), (3, 7), (7, 11), (11, 13), (13, 13))
+    ]
+
+
+def test_a_fusion_that_updates_a_slice_of_its_operand_works_in_place():
+    found = derived(IN_PLACE)
+    assert alias_sets(found) == {frozenset({"p{}", "once{}", "twice{}"})}
+    lives = ranges(found)
+    # The donated parameter ends where the fusion begins, q lives to the end.
+    assert (lives["p{}"], lives["once{}"], lives["twice{}"]) == ((0, 3), (3, 4), (4, 5))
+    assert lives["q{}"] == (0, 5)
+
+
+def test_a_parameter_that_is_not_donated_keeps_its_place_to_the_end():
+    text = IN_PLACE.replace(", input_output_alias={ {}: (0, {}, may-alias) }", "")
+    lives = ranges(derived(text))
+    # It still must alias the fusion: the one rule lets it end there all the same.
+    assert lives["p{}"] == (0, 3)
+    assert lives["twice{}"] == (4, 5)
+
+
+def test_an_async_computation_may_call_another():
+    text = ASYNC.replace("%sliced (q", "%wrapped (q").replace(
+        "ROOT %slice = f32[4]{0} slice(%q), slice={[0:4]}",
+        "ROOT %call = f32[4]{0} call(%q), to_apply=%sliced",
+    )
+    inner = """\
+%sliced (r: f32[8]) -> f32[4] {
+  %r = f32[8]{0} parameter(0)
+  %twice = f32[8]{0} add(%r, %r)
+  ROOT %slice = f32[4]{0} slice(%twice), slice={[0:4]}
+}
+
+"""
+    text = text.replace("calls=%sliced", "calls=%wrapped").replace(
+        "%wrapped (q", inner + "%wrapped (q"
+    )
+    found = ranges(derived(text))
+    # What an async computation computes may be in use until the async-done, at any depth.
+    assert found["twice{}"] == (4, 9)
+    assert found["double{}"] == (1, 9)
+
+
+def test_nested_fusions_beyond_all_reason_are_refused():
+    fused = [
+        f"%f{depth} (p{depth}: f32[8]) -> f32[8] {{\n"
+        f"  %p{depth} = f32[8]{{0}} parameter(0)\n"
+        f"  ROOT %r{depth} = f32[8]{{0}} fusion(%p{depth}), kind=kLoop, calls=%f{depth - 1}\n}}\n"
+        for depth in range(1, 1200)
+    ]
+    innermost = """\
+%f0 (p0: f32[8], i0: s32[]) -> f32[8] {
+  %p0 = f32[8]{0} parameter(0)
+  %i0 = s32[] constant(0)
+  ROOT %r0 = f32[8]{0} dynamic-update-slice(%p0, %p0, %i0)
+}
+"""
+    entry = """\
+ENTRY %main (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %out = f32[8]{0} fusion(%p), kind=kLoop, calls=%f1199
+}
+"""
+    header = "HloModule deep, is_scheduled=true\n\n"
+    with pytest.raises(DumpError, match="nested fusions"):
+        derived("\n".join([header + innermost, *fused, entry]))
+
+
+def test_output_to_operand_aliasing_names_in_place_pairs():
+    text = """\
+HloModule call, is_scheduled=true
+
+ENTRY %main (p: f32[8]) -> (f32[8], f32[2]) {
+  %p = f32[8]{0} parameter(0)
+  %n = f32[8]{0} negate(%p)
+  ROOT %call = (f32[8]{0}, f32[2]{0}) custom-call(%n), custom_call_target="f", \
+output_to_operand_aliasing={{0}: (0, {})}
+}
+"""
+    assert alias_sets(derived(text)) == {frozenset({"n{}", "call{0}"})}
+
+
+def test_an_element_that_both_branches_pass_on_lives_through_the_conditional():
+    lives = ranges(derived(BRANCHES))
+    # `q` is the root of branch 1, so it must alias the result and `minus`.
+    assert alias_sets(derived(BRANCHES)) == {frozenset({"q{}", "minus{}", "chosen{}"})}
+    assert (lives["q{}"], lives["minus{}"], lives["chosen{}"]) == ((0, 4), (4, 6), (6, 7))
+
+
+def test_all_sample_dumps_say_the_same():
+    """The benchmark compares all tables to the row, and the estimated peaks."""
+    dumps = ROOT / "tests" / "data" / "dumps"
+    ran = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / "liveness.py", dumps],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    table = dict(re.findall(r"^\| (\w+) \| ([\d,]+) \| 0 \|$", ran.stdout, re.MULTILINE))
+    exact = {"schedule", "values", "positions", "uses", "live_ranges", "live_bounds", "sizes"}
+    assert set(table) >= exact, ran.stdout
+    assert int(table["live_ranges"].replace(",", "")) > 4000
+    assert "refused" not in ran.stdout
+    peaks = re.findall(r"^\| (\w+ \w+) \| (\d+) \| (\d+) \| (\d+) \|", ran.stdout, re.MULTILINE)
+    assert {group for group, *_ in peaks} >= {"cpu memory", "gpu memory", "tpu HBM", "tpu VMEM"}
+    assert all(count == within for _, count, _, within in peaks), ran.stdout
