@@ -51,7 +51,7 @@ def _allocation_contradictions(parts: Parts, names: Names) -> list[Contradiction
         return []
     found = []
     total = pc.sum(assignment.allocations["size_bytes"]).as_py()
-    if total != used.total_bytes:
+    if used.total_bytes not in (None, total):
         found.append(
             f"the allocations add up to {total} bytes, 'Total bytes used' says {used.total_bytes}"
         )

@@ -45,7 +45,7 @@ class UsedValues:
     The definitions repeat the HLO text, so they are None if the dump has HLO text.
     """
 
-    total_bytes: int
+    total_bytes: int | None
     values: pa.Table
     positions: pa.Table
     uses: pa.Table

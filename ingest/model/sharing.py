@@ -28,13 +28,14 @@ class Estimate:
     """What a program occupies: each value's size, space, kind of allocation and place.
 
     `group` is the number of the value that first had a temp value's place; values of one group
-    share it. `peaks` and `occupancy` are as in `peaks.py`.
+    share it. `ends` are the ends of the live ranges as the heap counts them. `peaks` and `occupancy` are as in `peaks.py`.
     """
 
     platform: str
     sizes: Sizes
     placement: Placement
     group: Ints
+    ends: Ints
     peaks: pa.Table
     occupancy: pa.Table
 
@@ -58,10 +59,10 @@ def estimate(hlo: HloText, derived: Derived, *, platform: str | None = None) -> 
     )
     placement = place(derived, sizes, sharing)
     group = _temp_groups(derived, sizes, placement, sharing)
-    occupied = occupancy_steps(derived, sizes, placement, group, _heap_ends(derived, sharing))
-    return Estimate(
-        platform, sizes, placement, group, peak_rows(sizes, placement, occupied), occupied
-    )
+    ends = _heap_ends(derived, sharing)
+    occupied = occupancy_steps(derived, sizes, placement, group, ends)
+    peaks = peak_rows(sizes, placement, occupied)
+    return Estimate(platform, sizes, placement, group, ends, peaks, occupied)
 
 
 def _temp_groups(derived: Derived, sizes: Sizes, placement: Placement, sharing: Sharing) -> Ints:
