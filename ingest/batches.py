@@ -125,6 +125,7 @@ def _module_tables(outcomes: dict[int, ProgramOutcome]) -> dict[str, pa.Table]:
             owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(table))
             by_table.setdefault(name, []).append(table.add_column(0, "module_id", owner))
     tables = {
-        name: pa.concat_tables(found, promote_options="default") for name, found in by_table.items()
+        name: pa.concat_tables(found, promote_options="permissive")
+        for name, found in by_table.items()
     }
     return {"modules": arrow.rows("modules", headers), **tables} if headers else {}

@@ -24,7 +24,10 @@ _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?
 
 @dataclass
 class Summary:
-    """The outcome of an ingest. `problems` are messages for the user, one line each."""
+    """The outcome of an ingest.
+
+    `problems` and `notes` are messages for the user, one line each; a note is not a failure.
+    """
 
     run_id: str
     dumps: int = 0
@@ -34,6 +37,7 @@ class Summary:
     unchanged: int = 0
     read_bytes: int = 0
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -198,6 +202,8 @@ def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str
     summary.failed += outcome.status == FAILED
     summary.partial += outcome.status == PARTIAL
     for file in outcome.files:
+        if file.status == OK and file.message is not None:
+            summary.notes.append(f"{shown(file.path)}: {file.message}")
         if file.status != OK:
             line = "" if file.line is None else f":{file.line}"
             summary.problems.append(f"{shown(file.path)}{line}: {file.message}")

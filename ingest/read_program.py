@@ -3,9 +3,14 @@
 from collections.abc import Set
 from dataclasses import dataclass
 
+from .formats import FORMATS, Role
+from .model.agreement import difference
+from .model.completion import completed
 from .model.join import Module, join_parts
-from .outcomes import FAILED, OK, PARTIAL, FileOutcome, Settings
+from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from .sources.program import Identified, Key, Program
+
+_PROGRAM_TEXTS = frozenset(format_.name for format_ in FORMATS if format_.role is Role.PROGRAM)
 
 
 @dataclass
@@ -39,11 +44,28 @@ def read_program(
     if parts is None:
         outcome.status, outcome.module_id = FAILED, None
         return outcome
+    platform, compiler = program.key.platform, program.key.compiler
+    changelist = int(compiler) if compiler else None
+    differs = difference(parts, changelist=changelist)
+    parts, why_not = completed(parts, platform=platform, changelist=changelist)
     outcome.module = join_parts(parts)
+    outcome.module.header["liveness_difference"] = differs
+    if outcome.module.header["origin"] in ("derived", "estimated"):
+        # What was worked out is not missing.
+        outcome.files = [file for file in outcome.files if file.status != MISSING]
+    elif why_not is not None:
+        _say_why(outcome, why_not)
     for part, message in outcome.module.contradictions:
         # If two files hold a part, the part's own file is the last.
         next(file for file in outcome.files[::-1] if part in file.holds).contradict(message)
     return _judged(outcome)
+
+
+def _say_why(outcome: ProgramOutcome, why_not: str) -> None:
+    """Note at the HLO text why there are no figures; that is not a failure of the file."""
+    for file in outcome.files:
+        if file.kind in _PROGRAM_TEXTS and file.message is None:
+            file.message = f"no figures without a buffer assignment: {why_not}"
 
 
 def recognised(program: Program, identified: Identified) -> ProgramOutcome:

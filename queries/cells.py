@@ -83,3 +83,10 @@ def one_line(text: str) -> str:
 def counted(number: int, what: str) -> str:
     """So many of something: `1 dump`, `2 dumps`."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def without_usual_origin(rows: pa.Table) -> pa.Table:
+    """The rows without the column `origin` if XLA's own dumps are behind all of them."""
+    if "origin" in rows.column_names and set(rows["origin"].to_pylist()) <= {"dumped", None}:
+        return rows.drop_columns("origin")
+    return rows

@@ -18,11 +18,13 @@ class FoundModule:
     run_id: str
     workload: str
     module_name: str
+    origin: str | None
 
     @property
     def caption(self) -> str:
         """Which module it is, in a line."""
-        return f"{self.workload}/{self.module_name} of run {self.run_id}"
+        estimated = ", estimated from HLO text" if self.origin == "estimated" else ""
+        return f"{self.workload}/{self.module_name} of run {self.run_id}{estimated}"
 
 
 def find_module(store: Store, module: str | int, run: str | None = None) -> FoundModule:
@@ -47,5 +49,10 @@ def find_module(store: Store, module: str | int, run: str | None = None) -> Foun
         raise UsageError(f"several modules fit {name!r}, name one or its id:\n{listed}", "module")
     row = fitting[0]
     return FoundModule(
-        row["module_id"], row["dump_id"], row["run_id"], row["workload"], row["module_name"]
+        row["module_id"],
+        row["dump_id"],
+        row["run_id"],
+        row["workload"],
+        row["module_name"],
+        row["origin"],
     )

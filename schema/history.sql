@@ -8,7 +8,10 @@ WITH ordered_runs AS (
 ),
 
 with_figures AS (
-    SELECT DISTINCT module_id FROM module_memory WHERE peak_bytes IS NOT NULL
+    SELECT DISTINCT module_memory.module_id, modules.origin = 'estimated' AS is_estimated
+    FROM module_memory
+    INNER JOIN modules ON modules.module_id = module_memory.module_id
+    WHERE module_memory.peak_bytes IS NOT NULL
 ),
 
 grouped AS (
@@ -27,7 +30,8 @@ links AS (
         grouped.dump_id,
         grouped.module_id,
         ordered_runs.run_number,
-        with_figures.module_id IS NOT NULL AS has_figures
+        with_figures.module_id IS NOT NULL AS has_figures,
+        with_figures.is_estimated
     FROM grouped
     INNER JOIN ordered_runs ON ordered_runs.run_id = grouped.run_id
     LEFT JOIN chain_numbers ON chain_numbers.dump_id = grouped.dump_id
@@ -50,7 +54,8 @@ chained AS (
     FROM links
     WINDOW
         chain AS (PARTITION BY series_id ORDER BY run_number),
-        compared AS (PARTITION BY series_id, has_figures ORDER BY run_number)
+        -- An estimate is compared with estimates only.
+        compared AS (PARTITION BY series_id, has_figures, is_estimated ORDER BY run_number)
 ),
 
 -- A level is the dumps of one content in a row: where the content changes, one begins.
@@ -58,7 +63,7 @@ levelled AS (
     SELECT
         *,
         MAX(CASE WHEN compared_module_id IS DISTINCT FROM module_id THEN chain_index END) OVER (
-            PARTITION BY series_id, has_figures
+            PARTITION BY series_id, has_figures, is_estimated
             ORDER BY chain_index
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS level_index

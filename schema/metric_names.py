@@ -16,4 +16,6 @@ METRICS = (
     "temp_bytes",
     "fragmentation_bytes",
     "padding_bytes",
+    "live_bound_bytes",
+    "packing_bytes",
 )

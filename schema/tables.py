@@ -145,6 +145,18 @@ modules = Table(
     _optional("is_scheduled", Boolean, "the HLO text's order is XLA's schedule"),
     _optional("num_partitions", Integer, "SPMD partitions the module was compiled for"),
     _optional("replica_count", Integer, "replicas the module was compiled for"),
+    _optional(
+        "origin",
+        Text,
+        "dumped: XLA's own live ranges; derived: live ranges worked out from the schedule, exact; "
+        "estimated: without a buffer assignment; null without figures",
+    ),
+    _optional(
+        "liveness_difference",
+        Text,
+        "where the live ranges, positions or uses that follow from the HLO text differ from "
+        "the dumped ones; null if they agree or nothing was compared",
+    ),
     comment="A module's content, stored once even if many runs dumped it.",
 )
 
@@ -362,6 +374,12 @@ module_memory = Table(
         "bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes",
     ),
     _optional("fragmentation", Double, "fragmentation_bytes / temp_bytes"),
+    _optional(
+        "live_bound_bytes",
+        BigInteger,
+        "of the preallocated temps: the most that is live at one time, a bound for any packing",
+    ),
+    _optional("packing_bytes", BigInteger, "temp_bytes - live_bound_bytes: packing's share"),
     _optional(
         "padding_bytes",
         BigInteger,

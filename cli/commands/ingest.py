@@ -96,6 +96,8 @@ def ingest(
                 )
             for problem in summary.problems:
                 print_error(problem)
+            for note in summary.notes:
+                print_note(note)
             unreadable |= bool(summary.problems)
             if summary.dumps:
                 print_note(_said(summary, perf_counter() - start))

@@ -76,7 +76,7 @@ def _derived(parts: Parts, derived: Derived) -> Parts:
             origin="derived",
         )
     if parts.used_values is None:
-        parts.used_values = _used_values(assignment, derived)
+        parts.used_values = used_values(assignment, derived)
     return parts
 
 
@@ -90,7 +90,7 @@ _NO_PEAK = pa.schema(
 ).empty_table()
 
 
-def _used_values(assignment: BufferAssignment, derived: Derived) -> UsedValues:
+def used_values(assignment: BufferAssignment, derived: Derived) -> UsedValues:
     """The positions and uses of the assigned values, by the assignment's numbers."""
     tables = exact_tables(derived)
     ours = _plain(derived.dataflow.values_table())
@@ -130,7 +130,7 @@ def _estimated(derived: Derived, found: Estimate) -> BufferAssignment:
     text: their order is not XLA's packing, so the temp's size says nothing.
     """
     dataflow, placement, sizes = derived.dataflow, found.placement, found.sizes
-    kind, space, size = placement.kind, sizes.space, sizes.size
+    kind, space = placement.kind, sizes.space
     numbers = np.arange(len(dataflow))
     own = (placement.allocation == numbers) & np.isin(kind, (CONSTANT, PARAMETER, OUTPUT))
     fixed = np.flatnonzero(own)
@@ -141,8 +141,8 @@ def _estimated(derived: Derived, found: Estimate) -> BufferAssignment:
     at = np.where(placement.allocation != NONE, index_of[placement.allocation], NONE)
     at[is_temp] = len(fixed) + np.searchsorted(temp_spaces, space[is_temp])
     offset, temp_sizes = _places(found, is_temp, temp_spaces)
-    parameter = _parameters(derived, fixed)
     values = _plain(value_rows(dataflow, sizes))
+    number, shape_index, shape = _parameters(derived, fixed, values["shape"])
     names = derived.program.names.take(values["instruction_id"].combine_chunks())
     values = values.set_column(
         values.schema.get_field_index("instruction_id"), "instruction", names
@@ -154,7 +154,6 @@ def _estimated(derived: Derived, found: Estimate) -> BufferAssignment:
     count = len(fixed) + len(temp_spaces)
     of_fixed = np.concatenate([kind[fixed], np.full(len(temp_spaces), TEMP)])
     lives_out = np.concatenate([placement.lives_out[fixed], np.zeros(len(temp_spaces), bool)])
-    number, shape_index, shape = parameter
     none = pa.nulls(count, pa.int64())
     allocations = pa.table(
         {
@@ -191,8 +190,10 @@ def _places(found: Estimate, is_temp: Ints, spaces: Ints) -> tuple[Ints, Ints]:
     return offset, np.array(totals, np.int64)
 
 
-def _parameters(derived: Derived, fixed: Ints) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Which argument each fixed allocation holds: its number, index and shape; else null."""
+def _parameters(
+    derived: Derived, fixed: Ints, shapes: pa.ChunkedArray
+) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """The argument that each fixed allocation holds: number, index and shape, null for others."""
     program, dataflow = derived.program, derived.dataflow
     alias_set = derived.liveness.alias_set
     row = dataflow.instruction
@@ -206,8 +207,8 @@ def _parameters(derived: Derived, fixed: Ints) -> tuple[pa.Array, pa.Array, pa.A
     at = pa.array(value, mask=value == NONE)
     number = pa.array(program.parameter_number[row], pa.int32()).take(at)
     index = _plain(dataflow.values_table())["shape_index"].combine_chunks().take(at)
-    shapes = pa.nulls(len(fixed), pa.large_string())
-    return number, index, shapes
+    shape = pc.replace_substring_regex(shapes.combine_chunks().take(at), r"\{.*", "")
+    return number, index, shape
 
 
 def _plain(table: pa.Table) -> pa.Table:

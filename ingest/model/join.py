@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from .contradictions import Contradiction, contradictions
 from .instruction_names import Names
 from .metrics import memory_tables
-from .parts import LIVE_RANGE, HloText, LiveRange, Parts
+from .parts import LIVE_RANGE, HloText, LiveRange, Origin, Parts
 
 
 @dataclass
@@ -58,14 +58,24 @@ def join_parts(parts: Parts) -> Module:
             ranges if complete else None,
             names.numbered(parts.live_range.schedule, "schedule") if parts.live_range else None,
             complete=complete,
+            estimated=parts.buffer_assignment.origin == "estimated",
         )
     tables["memory_spaces"] = _memory_spaces(parts)
     filled = {name: table for name, table in tables.items() if len(table)}
     return Module(_header(parts), filled, contradicting)
 
 
+def _origin(parts: Parts) -> Origin | None:
+    """Where the module's figures come from; None if it has none."""
+    if parts.buffer_assignment is None or parts.live_range is None:
+        return None
+    if parts.buffer_assignment.origin == "estimated":
+        return "estimated"
+    return parts.live_range.origin
+
+
 def _header(parts: Parts) -> dict[str, object]:
-    header: dict[str, object] = {}
+    header: dict[str, object] = {"origin": _origin(parts)}
     if parts.hlo is not None:
         header |= parts.hlo.header
     if parts.used_values is not None:

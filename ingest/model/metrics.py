@@ -18,11 +18,13 @@ def memory_tables(
     schedule: pa.Table | None,
     *,
     complete: bool,
+    estimated: bool = False,
 ) -> dict[str, pa.Table]:
     """The rows of `allocations`, `occupancy` and `module_memory`.
 
     Without live ranges and schedule the peak is unknown: its figures are null and occupancy
-    has no rows. If the parts are not `complete`, all figures are null.
+    has no rows. If the parts are not `complete`, all figures are null. If they are `estimated`,
+    the figures that XLA's packing decides are null, and a temp has its live bound as its size.
     """
     spaces = np.unique(allocations["memory_space"].to_numpy())
     rows: list[dict[str, object]] = []
@@ -41,6 +43,11 @@ def memory_tables(
         rows.append(row)
     if lives is not None and schedule is not None:
         allocations = _temp_peaks(allocations, unions, len(schedule))
+        _add_bounds(rows, allocations)
+    if estimated:
+        for row in rows:
+            row.update(dict.fromkeys(_DECIDED_BY_PACKING))
+        allocations = _bounded(allocations)
     tables = {
         "allocations": allocations,
         "module_memory": module_rows("module_memory", rows),
@@ -140,6 +147,33 @@ def _occupancy(
             "occupied_bytes": pa.array(occupied[changed]),
         }
     )
+
+
+_DECIDED_BY_PACKING = (
+    "total_bytes",
+    "temp_bytes",
+    "thread_local_bytes",
+    "fragmentation_bytes",
+    "fragmentation",
+    "packing_bytes",
+)
+
+
+def _add_bounds(rows: list[dict[str, object]], allocations: pa.Table) -> None:
+    """Add to each space's row what its temps hold at their fullest, and what packing adds."""
+    temps = allocations.filter(allocations["is_temp"])
+    for row in rows:
+        here = temps.filter(pc.equal(temps["memory_space"], row["memory_space"]))
+        bound = pc.sum(here["peak_bytes"]).as_py() or 0
+        size = pc.sum(here["size_bytes"]).as_py() or 0
+        row |= {"live_bound_bytes": bound, "packing_bytes": size - bound}
+
+
+def _bounded(allocations: pa.Table) -> pa.Table:
+    """The allocations with the live bound as the size of each temp."""
+    sizes = pc.if_else(allocations["is_temp"], allocations["peak_bytes"], allocations["size_bytes"])
+    at = allocations.schema.get_field_index("size_bytes")
+    return allocations.set_column(at, "size_bytes", pc.fill_null(sizes, 0))
 
 
 def _temp_peaks(

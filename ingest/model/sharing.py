@@ -28,7 +28,8 @@ class Estimate:
     """What a program occupies: each value's size, space, kind of allocation and place.
 
     `group` is the number of the value that first had a temp value's place; values of one group
-    share it. `ends` are the ends of the live ranges as the heap counts them. `peaks` and `occupancy` are as in `peaks.py`.
+    share it. `ends` are the ends of the live ranges as the heap counts them. `peaks` and
+    `occupancy` are as in `peaks.py`.
     """
 
     platform: str

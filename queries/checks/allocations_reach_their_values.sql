@@ -12,3 +12,5 @@ LEFT JOIN (
     ON reached.module_id = allocations.module_id
         AND reached.allocation_index = allocations.allocation_index
 WHERE allocations.size_bytes <> COALESCE(reached.size_bytes, 0)
+    -- Estimated values have places, but no packing.
+    AND allocations.module_id NOT IN (SELECT module_id FROM modules WHERE origin = 'estimated')

@@ -10,6 +10,8 @@ LEFT JOIN allocations
     ON allocations.module_id = "values".module_id
         AND allocations.allocation_index = "values".allocation_index
 WHERE "values".allocation_index IS NOT NULL
+    -- Estimated values have places, but no packing.
+    AND "values".module_id NOT IN (SELECT module_id FROM modules WHERE origin = 'estimated')
     AND (
         allocations.allocation_index IS NULL
         OR "values".offset_bytes + "values".size_bytes > allocations.size_bytes

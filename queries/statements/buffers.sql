@@ -18,7 +18,8 @@ SELECT
     REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line AS source,
     op_name,
     REGEXP_REPLACE(shape, '\{.*', '') AS shape,
-    LEAST(padding_bytes, counted_bytes) AS padding_bytes
+    LEAST(padding_bytes, counted_bytes) AS padding_bytes,
+    (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
 FROM there
 ORDER BY counted_bytes DESC, size_bytes DESC, allocation_index, value_id
 LIMIT $4

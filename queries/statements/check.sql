@@ -14,6 +14,7 @@ baseline AS (
         trends.series_id,
         trends.module_id,
         trends.value_bytes,
+        trends.origin,
         dumps.compiler,
         dumps.flags_id,
         modules.entry_signature
@@ -72,7 +73,10 @@ held AS (
     FROM judged
     INNER JOIN dumps ON dumps.dump_id = judged.dump_id
     LEFT JOIN modules ON modules.module_id = judged.module_id
-    LEFT JOIN baseline ON baseline.series_id = judged.series_id
+    -- An estimate is held against estimates only.
+    LEFT JOIN baseline
+        ON baseline.series_id = judged.series_id
+            AND (baseline.origin = 'estimated') = (judged.origin = 'estimated')
     LEFT JOIN accepted ON accepted.series_id = judged.series_id
 )
 
@@ -97,6 +101,7 @@ SELECT
     other_signature AS signature_changed,
     other_compiler AS compiler_changed,
     other_flags AS flags_changed,
-    other_content AS content_changed
+    other_content AS content_changed,
+    origin
 FROM held
 ORDER BY workload, module_name, platform, occurrence

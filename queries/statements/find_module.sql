@@ -25,7 +25,16 @@ fitting AS (
     WHERE CONTAINS(run_id || '/' || name, $1) OR CAST(module_id AS VARCHAR) = $1
 )
 
-SELECT dump_id, module_id, run_id, workload, module_name, occurrence, exactness
+SELECT
+    fitting.dump_id,
+    fitting.module_id,
+    fitting.run_id,
+    fitting.workload,
+    fitting.module_name,
+    fitting.occurrence,
+    fitting.exactness,
+    modules.origin
 FROM fitting
-WHERE age = 1
-ORDER BY workload, module_name, occurrence
+LEFT JOIN modules ON modules.module_id = fitting.module_id
+WHERE fitting.age = 1
+ORDER BY fitting.workload, fitting.module_name, fitting.occurrence

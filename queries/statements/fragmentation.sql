@@ -23,12 +23,12 @@ SELECT
     workload,
     module_name AS module,
     memory_space AS space,
-    wasted_bytes,
+    packing_bytes,
     wasted AS share,
     size_bytes,
     run_id AS run,
     instruction AS fullest_at,
-    most_occupied_bytes
+    live_bound_bytes
 FROM ranked
 WHERE age = 1
-ORDER BY wasted_bytes DESC, workload, module_name, memory_space, run_id, allocation_index
+ORDER BY packing_bytes DESC, workload, module_name, memory_space, run_id, allocation_index

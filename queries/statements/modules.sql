@@ -11,7 +11,8 @@ SELECT
     dumps.platform,
     COALESCE(dumps.device_kind, dumps.target) AS device,
     dumps.compiler,
-    dumps.occurrence
+    dumps.occurrence,
+    modules.origin
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id

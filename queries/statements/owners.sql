@@ -4,7 +4,8 @@ SELECT
     share,
     buffers,
     COALESCE(source_file || ':' || source_line, '(no line: ' || categories || ')') AS source,
-    categories
+    categories,
+    (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
 FROM memory_by_source
 WHERE module_id = $1 AND memory_space = $2
 ORDER BY counted_bytes DESC, source

@@ -24,7 +24,9 @@ SELECT
     run_id AS run,
     padding_bytes,
     peak_instruction,
-    memory_space
+    memory_space,
+    packing_bytes,
+    origin
 FROM ranked
 WHERE age = 1
 ORDER BY memory_space, peak_bytes DESC NULLS LAST, run_at, workload, module_name

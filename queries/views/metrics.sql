@@ -35,3 +35,9 @@ FROM module_memory
 UNION ALL
 SELECT module_id, memory_space, 'padding_bytes', padding_bytes
 FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'live_bound_bytes', live_bound_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'packing_bytes', packing_bytes
+FROM module_memory

@@ -22,6 +22,9 @@
 -- fragmentation_bytes: total_bytes - thread_local_bytes - peak_bytes, what packing wastes
 -- fragmentation: fragmentation_bytes over temp_bytes
 -- padding_bytes: size - logical size of what is live at the peak
+-- live_bound_bytes: the most that is live in the temps at one time
+-- packing_bytes: temp_bytes - live_bound_bytes, what the compiler's packing takes above it
+-- origin: dumped; derived: live ranges worked out, exact; estimated: without buffer assignment
 -- peak_time: the first time of the peak, a position in the schedule
 -- schedule_length: instructions in the schedule
 -- peak_instruction: the instruction at peak_time
@@ -49,6 +52,9 @@ SELECT
     module_memory.fragmentation_bytes,
     module_memory.fragmentation,
     module_memory.padding_bytes,
+    module_memory.live_bound_bytes,
+    module_memory.packing_bytes,
+    modules.origin,
     module_memory.peak_time,
     modules.schedule_length,
     instructions.instruction AS peak_instruction,

@@ -33,6 +33,7 @@
 -- flags_changed: another set of compiler flags than before
 -- dump_id: the dump, see `dumps`
 -- module_id: its content, see `modules`
+-- origin: estimated if the values come from HLO text alone, see `modules`
 WITH numbered_runs AS (
     SELECT
         run_id,
@@ -73,10 +74,12 @@ compared AS (
         dumps.flags_id <> previous.flags_id AS flags_changed,
         dumps.dump_id,
         dumps.module_id,
+        modules.origin,
         previous.module_id AS previous_module_id
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN numbered_runs ON numbered_runs.run_id = dumps.run_id
+    LEFT JOIN modules ON modules.module_id = dumps.module_id
     LEFT JOIN signatures ON signatures.module_id = dumps.module_id
     LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
     LEFT JOIN numbered_runs AS previous_runs ON previous_runs.run_id = previous.run_id
@@ -92,11 +95,16 @@ levels AS (
         metrics.memory_space,
         metrics.metric,
         MIN(metrics.value_bytes) OVER (
-            PARTITION BY history.series_id, metrics.memory_space, metrics.metric
+            PARTITION BY
+                history.series_id,
+                modules.origin = 'estimated',
+                metrics.memory_space,
+                metrics.metric
             ORDER BY history.level_index
         ) AS best_bytes
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
+    INNER JOIN modules ON modules.module_id = dumps.module_id
     INNER JOIN metrics ON metrics.module_id = dumps.module_id
     WHERE history.chain_index = history.level_index
 )
@@ -129,7 +137,8 @@ SELECT
     compared.compiler_changed,
     compared.flags_changed,
     compared.dump_id,
-    compared.module_id
+    compared.module_id,
+    compared.origin
 FROM compared
 CROSS JOIN _metric_names
 LEFT JOIN metrics

@@ -90,6 +90,8 @@ CREATE TABLE modules (
     is_scheduled BOOLEAN,
     num_partitions INTEGER,
     replica_count INTEGER,
+    origin TEXT,
+    liveness_difference TEXT,
     PRIMARY KEY (module_id)
 );
 COMMENT ON TABLE modules IS 'A module''s content, stored once even if many runs dumped it.';
@@ -104,6 +106,8 @@ COMMENT ON COLUMN modules.input_output_alias IS 'the results that reuse argument
 COMMENT ON COLUMN modules.is_scheduled IS 'the HLO text''s order is XLA''s schedule';
 COMMENT ON COLUMN modules.num_partitions IS 'SPMD partitions the module was compiled for';
 COMMENT ON COLUMN modules.replica_count IS 'replicas the module was compiled for';
+COMMENT ON COLUMN modules.origin IS 'dumped: XLA''s own live ranges; derived: live ranges worked out from the schedule, exact; estimated: without a buffer assignment; null without figures';
+COMMENT ON COLUMN modules.liveness_difference IS 'where the live ranges, positions or uses that follow from the HLO text differ from the dumped ones; null if they agree or nothing was compared';
 CREATE TABLE entry_shapes (
     module_id BIGINT NOT NULL,
     is_output BOOLEAN NOT NULL,
@@ -373,6 +377,8 @@ CREATE TABLE module_memory (
     peak_instruction_id INTEGER,
     fragmentation_bytes BIGINT,
     fragmentation DOUBLE PRECISION,
+    live_bound_bytes BIGINT,
+    packing_bytes BIGINT,
     padding_bytes BIGINT
 );
 COMMENT ON TABLE module_memory IS 'A module''s memory in one space; `trends` reads this table. Key: module_id, memory_space.';
@@ -391,6 +397,8 @@ COMMENT ON COLUMN module_memory.peak_live_bytes IS 'live_bytes at peak_time';
 COMMENT ON COLUMN module_memory.peak_instruction_id IS 'the instruction at peak_time';
 COMMENT ON COLUMN module_memory.fragmentation_bytes IS 'bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes';
 COMMENT ON COLUMN module_memory.fragmentation IS 'fragmentation_bytes / temp_bytes';
+COMMENT ON COLUMN module_memory.live_bound_bytes IS 'of the preallocated temps: the most that is live at one time, which no packing can undercut';
+COMMENT ON COLUMN module_memory.packing_bytes IS 'temp_bytes - live_bound_bytes: packing''s share';
 COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the values live at the peak, an aliased extent counted once';
 CREATE TABLE history (
     dump_id BIGINT NOT NULL,

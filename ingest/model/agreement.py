@@ -1,0 +1,79 @@
+"""Holds a dump's live ranges, positions and uses against what follows from its HLO text."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import DumpError
+from .bound import ranges_of
+from .completion import used_values
+from .derived import Derived, derive
+from .parts import Parts
+
+
+def difference(parts: Parts, *, changelist: int | None = None) -> str | None:
+    """The first value whose live range, positions or uses differ; None if all agree.
+
+    None too if a part is missing, the text is not scheduled, or no rule covers it.
+    """
+    if parts.hlo is None or parts.buffer_assignment is None:
+        return None
+    if parts.live_range is None or parts.used_values is None:
+        return None
+    try:
+        derived = derive(parts.hlo, changelist=changelist)
+    except DumpError:
+        return None
+    return _ranges(parts, derived) or _places(parts, derived)
+
+
+def _ranges(parts: Parts, derived: Derived) -> str | None:
+    assert parts.buffer_assignment is not None
+    assert parts.live_range is not None
+    values = parts.buffer_assignment.values
+    ours = ranges_of(derived, values)
+    at = pc.index_in(values["value_id"], value_set=ours["value_id"].combine_chunks())
+    named = values.filter(pc.is_valid(at)).select(["instruction", "shape_index"])
+    found = ours.take(at.drop_null())
+    worked_out = named.append_column("start_time", found["start_time"]).append_column(
+        "end_time", found["end_time"]
+    )
+    # Constants may lack a live range in the dump.
+    differing = _only_in(parts.live_range.ranges, worked_out)
+    if differing is None:
+        return None
+    name = f"{differing['instruction']}{differing['shape_index']}"
+    lives = f"{differing['start_time']} to {differing['end_time']}"
+    return f"{name} lives from {lives} in the dump, otherwise by the HLO text"
+
+
+def _places(parts: Parts, derived: Derived) -> str | None:
+    assert parts.buffer_assignment is not None
+    assert parts.used_values is not None
+    ours = used_values(parts.buffer_assignment, derived)
+    for what, theirs, worked_out, number in (
+        ("position", parts.used_values.positions, ours.positions, "position_index"),
+        ("use", parts.used_values.uses, ours.uses, "use_index"),
+    ):
+        # The text does not say in which order XLA lists them.
+        theirs, worked_out = theirs.drop_columns(number), worked_out.drop_columns(number)
+        for row, where in (
+            (_only_in(theirs, worked_out), "is in the dump and does not follow from the HLO text"),
+            (_only_in(worked_out, theirs), "follows from the HLO text and is not in the dump"),
+        ):
+            if row is not None:
+                return f"value {row['value_id']}: {what} {row['instruction']} {where}"
+    return None
+
+
+def _only_in(rows: pa.Table, others: pa.Table) -> dict[str, object] | None:
+    """The first row, by its order, that is not among the others; None if all are."""
+    keys = rows.column_names
+    counted = pa.Table.from_arrays(rows.columns, names=keys)
+    numbered = counted.append_column("row", pa.array(range(len(rows)), pa.int64()))
+    aligned = others.select(keys).cast(counted.schema)
+    left = numbered.join(aligned, keys=keys, join_type="left anti")
+    if not len(left):
+        return None
+    first = int(pc.min(left["row"]).as_py())
+    found: dict[str, object] = rows.slice(first, 1).to_pylist()[0]
+    return found
