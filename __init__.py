@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .queries.check import Check
     from .queries.diff import Diff
     from .queries.export import Exported
+    from .queries.read_module import ReadModule
     from .queries.result import Rows
     from .queries.trends import Trends
     from .queries.verify import Verification
@@ -54,6 +55,7 @@ __all__ = [
     "WarehouseError",
     "__version__",
     "open",
+    "read",
 ]
 
 
@@ -73,6 +75,30 @@ def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = Fa
         store.close()
         raise
     return Warehouse(store)
+
+
+def read(text: str | bytes) -> ReadModule:
+    """A module from scheduled HLO text, for example `compiled.as_text()`; nothing is stored.
+
+    The figures are estimates: the text has no buffer assignment. Raises UsageError for text
+    that is not HLO, is not scheduled, or holds what no rule covers.
+    """
+    from .ingest.pipeline import Run, ingest_programs
+    from .ingest.sources.text import TextProgram
+    from .ingest.workers import Workers
+    from .queries.catalogue import use_views
+    from .queries.read_module import ReadModule
+    from .schema.stores.duckdb import open_store
+
+    program = TextProgram(text.encode() if isinstance(text, str) else text, modified=0.0)
+    store = open_store("duckdb:///:memory:", create=True)
+    use_views(store, read_only=False)
+    with Workers(1) as workers:
+        summary = ingest_programs(store, [program], Run("text", "text", __version__), workers)
+    if wrong := summary.problems + summary.notes:
+        store.close()
+        raise UsageError(wrong[0], "text")
+    return ReadModule(store, program.key.module_name)
 
 
 class Warehouse:

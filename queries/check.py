@@ -36,7 +36,7 @@ class Verdict:
     baseline_bytes: what now_bytes is held against, None if there is nothing; held_against:
     the run that has it, or `best so far`; before_run_id: the run before; accepted_reason: why
     the baseline was accepted, where it was; changed: what else differs from the baseline;
-    breaches: why the series fails, a phrase each.
+    breaches: why the series fails, a phrase each; origin: as in `modules`.
     """
 
     workload: str
@@ -51,11 +51,13 @@ class Verdict:
     accepted_reason: str | None
     changed: tuple[str, ...]
     breaches: tuple[str, ...]
+    origin: str | None
 
     @property
     def name(self) -> str:
         """The series as a user knows it."""
-        return f"{self.workload}/{self.module_name}"
+        estimated = " (estimated)" if self.origin == "estimated" else ""
+        return f"{self.workload}/{self.module_name}{estimated}"
 
     @property
     def is_acceptable(self) -> bool:
@@ -185,6 +187,7 @@ def _verdict(row: dict[str, Any], limits: Limits) -> Verdict:
         accepted_reason=row["accepted_reason"],
         changed=tuple(what_changed(row)),
         breaches=tuple(_breaches(row, limits)),
+        origin=row["origin"],
     )
 
 

@@ -33,6 +33,7 @@ _SERIES = pa.schema(
         ("best_bytes", pa.int64()),
         ("last_run", pa.string()),
         ("gone_for", pa.string()),
+        ("origin", pa.string()),
     ]
 )
 _STEPS = pa.schema(
@@ -45,6 +46,7 @@ _STEPS = pa.schema(
         ("changed", pa.string()),
         ("module", pa.string()),
         ("previous_run", pa.string()),
+        ("origin", pa.string()),
     ]
 )
 
@@ -118,6 +120,7 @@ def _series(rows: list[dict[str, Any]], runs: list[str]) -> Iterator[dict[str, A
             "best_bytes": last["best_bytes"],
             "last_run": last["run_id"],
             "gone_for": counted(missing, "run") if missing else None,
+            "origin": last["origin"],
         }
 
 
@@ -137,4 +140,5 @@ def _step(row: dict[str, Any]) -> dict[str, Any]:
         "changed": ", ".join(causes),
         "module": row["module_name"],
         "previous_run": row["previous_run_id"],
+        "origin": row["origin"],
     }

@@ -397,7 +397,7 @@ COMMENT ON COLUMN module_memory.peak_live_bytes IS 'live_bytes at peak_time';
 COMMENT ON COLUMN module_memory.peak_instruction_id IS 'the instruction at peak_time';
 COMMENT ON COLUMN module_memory.fragmentation_bytes IS 'bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes';
 COMMENT ON COLUMN module_memory.fragmentation IS 'fragmentation_bytes / temp_bytes';
-COMMENT ON COLUMN module_memory.live_bound_bytes IS 'of the preallocated temps: the most that is live at one time, which no packing can undercut';
+COMMENT ON COLUMN module_memory.live_bound_bytes IS 'of the preallocated temps: the most that is live at one time, a bound for any packing';
 COMMENT ON COLUMN module_memory.packing_bytes IS 'temp_bytes - live_bound_bytes: packing''s share';
 COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the values live at the peak, an aliased extent counted once';
 CREATE TABLE history (
