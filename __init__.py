@@ -7,7 +7,8 @@
         warehouse.peaks().df()
         warehouse.sql("SELECT workload, peak_bytes FROM peaks").df()
 
-The `memhouse` command does the same from a shell.
+The `memhouse` command does the same from a shell. This file is long because it is one list:
+every analysis is a method here.
 """
 
 from __future__ import annotations
@@ -90,7 +91,9 @@ def read(text: str | bytes) -> ReadModule:
     from .queries.read_module import ReadModule
     from .schema.stores.duckdb import open_store
 
-    program = TextProgram(text.encode() if isinstance(text, str) else text, modified=0.0)
+    held = text.encode() if isinstance(text, str) else text
+    # What a program prints of itself may lack the end of its last line.
+    program = TextProgram(held.rstrip(b"\n") + b"\n", modified=0.0)
     store = open_store("duckdb:///:memory:", create=True)
     use_views(store, read_only=False)
     with Workers(1) as workers:
