@@ -8,9 +8,12 @@ from collections import defaultdict
 
 from hypothesis import HealthCheck, given, settings
 
-from memhouse.ingest.model.derived import Derived
+from memhouse.ingest.model.derived import Derived, derive
+from memhouse.ingest.model.sharing import estimate
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import split_lines
 
-from . import plain_rules
+from . import plain_placement, plain_rules
 from .random_programs import scheduled_hlo
 from .texts import derived
 
@@ -67,3 +70,17 @@ def test_engine_and_plain_rules_agree(text: str):
     assert ours.uses == {value: found for value, found in plain.uses.items() if found}
     assert ours.alias_sets == sorted(plain.alias_sets, key=sorted)
     assert ours.live_ranges == plain.live_ranges
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(scheduled_hlo())
+def test_peaks_on_a_cpu_agree(text: str):
+    hlo = read_hlo_text(split_lines(text.encode()))
+    found = derive(hlo)
+    estimated = estimate(hlo, found, platform="cpu")
+    table = found.dataflow.values_table().to_pylist()
+    names = found.program.names
+    values = [position(str(names[row["instruction_id"]]), row["shape_index"]) for row in table]
+    sizes = dict(zip(values, estimated.sizes.size.tolist(), strict=True))
+    peaks = {row["memory_space"]: row["peak_bytes"] for row in estimated.peaks.to_pylist()}
+    assert peaks.get(0, 0) == plain_placement.peak(text, sizes)[1]
