@@ -185,11 +185,16 @@ def _operand_names(instructions: InstructionLines, rows: Positions) -> pa.LargeS
             owner = rows[np.flatnonzero(nested.to_numpy(zero_copy_only=False))]
             lines.where(owner).refuse(as_numpy(pc.is_null(whole)), "the operands do not close")
         text = pc.replace_with_mask(text, nested, whole)
-    typed = pc.match_substring(text, "[")
+    # An empty tuple `()` is a type without brackets.
+    typed = pc.or_(pc.match_substring(text, "["), pc.match_substring(text, ") "))
     if pc.any(typed).as_py():
         # `f32[2]{0} %a, /*index=5*/f32[2]{0} %b` becomes `a, b`.
-        bare = pc.replace_substring_regex(
-            text.filter(typed), pattern=r"[^%]*%([^ ,)%]+)[^%]*", replacement=r"\1, "
+        some = text.filter(typed)
+        bare = pc.if_else(
+            pc.match_substring(some, "%"),
+            pc.replace_substring_regex(some, r"[^%]*%([^ ,)%]+)[^%]*", r"\1, "),
+            # Without `%` a name is the word after the end of a shape.
+            pc.replace_substring_regex(some, r".*?[\]})] ([^ ,(){}\[\]]+)(?:, |$)", r"\1, "),
         )
         text = pc.replace_with_mask(text, typed, pc.utf8_rtrim(bare, ", "))
     if pc.any(pc.match_substring(text, "/*")).as_py():

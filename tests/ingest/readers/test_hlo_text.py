@@ -272,6 +272,30 @@ def test_operands_without_types():
     assert operands(hlo(MIXED), "constant.22") == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(s32[], f32[2]{0:T(128)}) %t, /*index=1*/() %e, f32[2]{0} %x",
+        "(s32[], f32[2]{0:T(128)}) t, /*index=1*/() e, f32[2]{0} x",
+    ],
+)
+def test_operands_with_types_that_are_tuples(text: str):
+    module = f"""\
+HloModule types, is_scheduled=true
+
+ENTRY %main () -> () {{
+  %t = (s32[], f32[2]{{0:T(128)}}) parameter(0)
+  %x = f32[2]{{0}} parameter(1)
+  %e = () tuple()
+  %one = (()) tuple({"() %e" if "%" in text else "() e"})
+  ROOT %all = ((s32[], f32[2]{{0}}), (), f32[2]{{0}}) tuple({text})
+}}
+"""
+    found = read_hlo_text(split_lines(module.encode()))
+    assert operands(found, "all") == ["t", "e", "x"]
+    assert operands(found, "one") == ["e"]
+
+
 def test_operands_with_comments_that_count_them():
     # `(%q.1, …, %broadcast_in_dim.7, /*index=5*/%broadcast.1, %broadcast_in_dim.11)`
     name = "flash_mha_bwd_dkv_block_q_major_128_block_q_128_block_k_major_128_block_k_128.1"
