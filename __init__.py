@@ -85,7 +85,7 @@ def read(text: str | bytes) -> ReadModule:
     that is not HLO, is not scheduled, or holds what no rule covers.
     """
     from .ingest.pipeline import Run, ingest_programs
-    from .ingest.sources.text import TextProgram
+    from .ingest.sources.hlo_in_memory import TextProgram
     from .ingest.workers import Workers
     from .queries.catalogue import use_views
     from .queries.read_module import ReadModule

@@ -47,7 +47,10 @@ def read_program(
     platform, compiler = program.key.platform, program.key.compiler
     changelist = int(compiler) if compiler else None
     differs = difference(parts, changelist=changelist)
-    parts, why_not = completed(parts, platform=platform, changelist=changelist)
+    why_not = None
+    # What a damaged file should have said is not made up.
+    if not any(file.status in (FAILED, PARTIAL) for file in outcome.files):
+        parts, why_not = completed(parts, platform=platform, changelist=changelist)
     outcome.module = join_parts(parts)
     outcome.module.header["liveness_difference"] = differs
     if outcome.module.header["origin"] in ("derived", "estimated"):

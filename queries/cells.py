@@ -21,6 +21,9 @@ def human_bytes(size: int | float) -> str:
     return f"{size:.0f} B" if unit == "B" else f"{size / UNITS[unit]:.2f} {unit}"
 
 
+ESTIMATED = "≈ is estimated from HLO text alone"
+
+
 def heading(column: str) -> str:
     """A column's name; the unit of sizes is in the cells."""
     name = column.removesuffix("_bytes")
@@ -85,8 +88,27 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def without_usual_origin(rows: pa.Table) -> pa.Table:
-    """The rows without the column `origin` if XLA's own dumps are behind all of them."""
-    if "origin" in rows.column_names and set(rows["origin"].to_pylist()) <= {"dumped", None}:
-        return rows.drop_columns("origin")
-    return rows
+def has_estimates(rows: pa.Table) -> bool:
+    """Whether some of the rows are of modules without a buffer assignment."""
+    return "origin" in rows.column_names and "estimated" in rows["origin"].to_pylist()
+
+
+def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
+    """The columns to show with their cells' texts; the sizes of estimated rows have the mark ≈.
+
+    The column `origin` is not shown: the mark says the same in less room.
+    """
+    count = range(len(rows))
+    estimated = [False for _ in count]
+    if has_estimates(rows):
+        estimated = [origin == "estimated" for origin in rows["origin"].to_pylist()]
+    columns = []
+    for field, column in zip(rows.schema, rows.columns, strict=True):
+        if field.name == "origin":
+            continue
+        cells = [human(field.name, value) for value in column.to_pylist()]
+        if _SIZE.search(field.name):
+            marked = zip(cells, estimated, strict=True)
+            cells = [f"≈{cell}" if mark and cell else cell for cell, mark in marked]
+        columns.append((field, cells))
+    return columns

@@ -5,18 +5,18 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from ...queries.cells import heading, human, is_number
+from ...queries.cells import ESTIMATED, has_estimates, heading, is_number, text_columns
 
 
 def print_markdown(rows: pa.Table) -> None:
     """Print rows with values as a person reads them."""
-    names = rows.column_names
-    sys.stdout.write(_line(map(heading, names)))
-    sys.stdout.write(_line("---:" if is_number(field.type) else "---" for field in rows.schema))
-    # By position: two columns may share a name.
-    columns = [column.to_pylist() for column in rows.columns]
-    for record in zip(*columns, strict=True):
-        sys.stdout.write(_line(map(human, names, record)))
+    columns = text_columns(rows)
+    sys.stdout.write(_line(heading(field.name) for field, _ in columns))
+    sys.stdout.write(_line("---:" if is_number(field.type) else "---" for field, _ in columns))
+    for record in zip(*(cells for _, cells in columns), strict=True):
+        sys.stdout.write(_line(record))
+    if has_estimates(rows):
+        sys.stdout.write(f"\n{ESTIMATED}\n")
 
 
 def _line(cells: Iterable[str]) -> str:

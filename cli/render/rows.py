@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-from ...queries.cells import without_usual_origin
+from ...queries.cells import ESTIMATED, has_estimates
 from ...queries.result import Rows
 from ..options import Format
 from .csv import print_csv
@@ -22,8 +22,10 @@ def print_rows(rows: Rows | pa.Table, output: Format) -> None:
             case Format.json:
                 print_json_rows(found.table)
             case Format.markdown:
-                print_markdown(without_usual_origin(found.table))
+                print_markdown(found.table)
             case Format.table if len(found):
-                print_table(without_usual_origin(found.table))
+                print_table(found.table)
+                if has_estimates(found.table):
+                    print_note(ESTIMATED)
             case _:
                 print_note(found.empty)

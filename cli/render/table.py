@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ...queries.cells import heading, human, is_number
+from ...queries.cells import heading, is_number, text_columns
 
 # Truncate text at the end, but paths and sparklines at the start.
 _CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
@@ -18,7 +18,7 @@ _GAP = 2
 
 def print_table(rows: pa.Table) -> None:
     """Print rows; on a terminal too narrow for all columns the last ones are left out."""
-    columns = [Column(rows, i) for i in range(rows.num_columns)]
+    columns = [Column(field, cells) for field, cells in text_columns(rows)]
     # Without emoji: `:100:` is a line number.
     console = _Console(emoji=False)
     left_out: list[Column] = []
@@ -54,13 +54,12 @@ class _Console(Console):
 class Column:
     """A column's texts and the width it is shown with: cells, of which 名 takes two."""
 
-    def __init__(self, rows: pa.Table, index: int) -> None:
-        field = rows.schema.field(index)
+    def __init__(self, field: pa.Field, cells: list[str]) -> None:
         self.heading = heading(field.name)
         self.is_number = is_number(field.type)
         self.cut_at_start = field.name in _CUT_AT_START
         self.is_prose = field.name in _PROSE
-        self.cells = [human(field.name, value) for value in rows.column(index).to_pylist()]
+        self.cells = cells
         self.width = max(cell_len(text) for text in (self.heading, *self.cells))
         self.least = self.width if self.is_number else min(self.width, _LEAST_TEXT)
 

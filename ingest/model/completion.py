@@ -38,9 +38,19 @@ def completed(
             parts = replace(parts, buffer_assignment=_estimated(derived, found))
             # The heap counts a value that lies within its user until just before the user.
             derived = replace(derived, liveness=replace(derived.liveness, end=found.ends))
+        elif unassigned := _unassigned(parts.buffer_assignment, derived):
+            return parts, unassigned
         return _derived(parts, derived), None
     except DumpError as error:
         return parts, str(error)
+
+
+def _unassigned(assignment: BufferAssignment, derived: Derived) -> str | None:
+    """Whether values of the text lack an allocation: then the assignment is cut short."""
+    has_range = derived.liveness.ranges_table()
+    held = ranges_of(derived, assignment.values)
+    lost = len(has_range) - len(held)
+    return f"{lost} values of the HLO text are not in BufferAssignment" if lost > 0 else None
 
 
 def _is_whole(parts: Parts) -> bool:

@@ -15,19 +15,19 @@ LEFT JOIN computations
     ON computations.module_id = instructions.module_id
         AND computations.computation = instructions.computation
 WHERE (
-        instructions.opcode <> 'parameter'
-        AND live_ranges.start_time <> instructions.schedule_time
-        -- In an async computation the newest libtpu counts from the async-start.
-        AND NOT EXISTS (
-            SELECT 1
-            FROM calls
-            INNER JOIN instructions AS callers
-                ON callers.module_id = calls.module_id
-                    AND callers.instruction_id = calls.instruction_id
-            WHERE calls.module_id = instructions.module_id
-                AND calls.computation = instructions.computation
-                AND callers.opcode = 'async-start'
-        )
+    instructions.opcode <> 'parameter'
+    AND live_ranges.start_time <> instructions.schedule_time
+    -- In an async computation the newest libtpu counts from the async-start.
+    AND NOT EXISTS (
+        SELECT 1
+        FROM calls
+        INNER JOIN instructions AS callers
+            ON callers.module_id = calls.module_id
+                AND callers.instruction_id = calls.instruction_id
+        WHERE calls.module_id = instructions.module_id
+            AND calls.computation = instructions.computation
+            AND callers.opcode = 'async-start'
     )
-    OR (instructions.opcode = 'parameter' AND live_ranges.start_time > instructions.schedule_time)
-    OR (instructions.opcode = 'parameter' AND computations.is_entry AND live_ranges.start_time > 0)
+)
+OR (instructions.opcode = 'parameter' AND live_ranges.start_time > instructions.schedule_time)
+OR (instructions.opcode = 'parameter' AND computations.is_entry AND live_ranges.start_time > 0)

@@ -5,14 +5,14 @@ SELECT
     dumps.module_name AS module,
     CASE WHEN dumps.oom THEN dumps.status || ', oom' ELSE dumps.status END AS status,
     module_memory.peak_bytes,
+    modules.origin,
     module_memory.total_bytes,
     dumps.module_id,
     modules.schedule_length AS instructions,
     dumps.platform,
     COALESCE(dumps.device_kind, dumps.target) AS device,
     dumps.compiler,
-    dumps.occurrence,
-    modules.origin
+    dumps.occurrence
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id

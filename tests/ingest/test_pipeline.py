@@ -272,8 +272,9 @@ def test_hlo_text_alone_is_a_whole_dump(filled):
         "is_scheduled, schedule_length FROM dumps INNER JOIN modules USING (module_id) "
         "WHERE dumps.module_name = 'jit_conv_general_dilated'",
     )
-    assert found == ["ok", None, True, True, None]
-    assert not rows(filled, f"SELECT 1 FROM module_memory WHERE module_id = {module_id}")
+    assert found == ["ok", None, True, True, 3]
+    figures = f"SELECT origin, peak_bytes, total_bytes FROM peaks WHERE module_id = {module_id}"
+    assert rows(filled, figures) == [("estimated", 671416320, None)]
     assert rows(filled, f"SELECT 1 FROM instructions WHERE module_id = {module_id}")
 
 

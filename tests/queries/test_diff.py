@@ -257,7 +257,7 @@ def test_two_modules_of_one_run(filled):
     # One program, compiled by two versions of XLA: it needs the same.
     assert sum(row["change_bytes"] for row in module["buffers"] if not row["memory_space"]) == 0
     changed = [row["figure"] for row in module["figures"] if not row["memory_space"]]
-    assert changed == ["fragmentation_bytes", "temp_bytes", "total_bytes"]
+    assert changed == ["fragmentation_bytes", "packing_bytes", "temp_bytes", "total_bytes"]
 
 
 def test_modules_of_different_devices(filled):

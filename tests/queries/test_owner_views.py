@@ -175,10 +175,10 @@ def test_every_temp_value_has_a_life(db):
 
 def test_what_packing_wastes(warehouse):
     found = warehouse.sql(
-        "SELECT workload, fragmentation.memory_space, size_bytes, most_occupied_bytes, "
-        "wasted_bytes, peak_time, instruction FROM fragmentation "
+        "SELECT workload, fragmentation.memory_space, size_bytes, live_bound_bytes, "
+        "packing_bytes, peak_time, instruction FROM fragmentation "
         "INNER JOIN dumps USING (module_id) WHERE workload IN ('llama-v5e', 'decode8-v5e') "
-        "ORDER BY wasted_bytes DESC LIMIT 2"
+        "ORDER BY packing_bytes DESC LIMIT 2"
     ).fetchall()
     assert found == [
         ("decode8-v5e", 1, 108019712, 78647808, 29371904, 190, "copy.17"),
@@ -188,7 +188,7 @@ def test_what_packing_wastes(warehouse):
 
 def test_waste_is_what_the_fullest_moment_leaves(db):
     found = rows(
-        db, "SELECT size_bytes, most_occupied_bytes, wasted_bytes, wasted FROM fragmentation"
+        db, "SELECT size_bytes, live_bound_bytes, packing_bytes, wasted FROM fragmentation"
     )
     for size, most, waste, wasted in found:
         assert 0 <= most <= size
@@ -199,7 +199,8 @@ def test_waste_is_what_the_fullest_moment_leaves(db):
 def test_waste_of_a_spaces_only_temp_is_the_modules_fragmentation(db):
     found = rows(
         db,
-        "SELECT ANY_VALUE(fragmentation_bytes), SUM(wasted_bytes) FROM fragmentation "
+        "SELECT ANY_VALUE(fragmentation_bytes), SUM(fragmentation.packing_bytes) "
+        "FROM fragmentation "
         "INNER JOIN module_memory USING (module_id, memory_space) "
         "GROUP BY module_id, memory_space HAVING COUNT(*) = 1",
     )

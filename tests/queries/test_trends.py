@@ -416,8 +416,9 @@ def test_a_night_without_a_peak_is_compared_with_none(tmp_path, db, nights):
     for night in ("2026-10-06", "2026-10-07", "2026-10-08"):
         shutil.copytree(nights / night / "llama-v5e", tmp_path / night / "llama-v5e")
         if night > "2026-10-06":
-            for path in (tmp_path / night / "llama-v5e").glob("*-live-range.txt*"):
-                path.unlink()
+            for ending in ("*-live-range.txt*", "*optimizations.txt*"):
+                for path in (tmp_path / night / "llama-v5e").glob(ending):
+                    path.unlink()
         fill(db, tmp_path / night)
     found = rows(
         db,

@@ -27,6 +27,16 @@ VALUE = f"{OF} AND value_id = 127"
 # check, what is done to the warehouse, what is then said.
 DAMAGES = [
     (
+        "bounds_fit_temps",
+        f"UPDATE module_memory SET live_bound_bytes = temp_bytes + 1 {OF}",
+        "must be live in temps of",
+    ),
+    (
+        "liveness_follows_from_text",
+        f"UPDATE modules SET liveness_difference = 'add{{}} lives from 1 to 2' {OF}",
+        "add{} lives from 1 to 2",
+    ),
+    (
         "allocations_add_up",
         f"UPDATE allocations SET size_bytes = size_bytes + 1 {OF} AND allocation_index = 0",
         "allocations add up to 148384 bytes, XLA reports 148383",

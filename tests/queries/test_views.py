@@ -174,7 +174,7 @@ def test_the_timeline_covers_the_schedule_and_reaches_the_peak(filled):
 
 def test_fragmentation_is_what_a_temp_allocation_leaves_free(filled):
     for size, most, wasted, share in rows(
-        filled, "SELECT size_bytes, most_occupied_bytes, wasted_bytes, wasted FROM fragmentation"
+        filled, "SELECT size_bytes, live_bound_bytes, packing_bytes, wasted FROM fragmentation"
     ):
         assert wasted == size - most >= 0
         assert share == pytest.approx(wasted / size)

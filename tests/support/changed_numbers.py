@@ -27,6 +27,8 @@ OCCUPANCY = (
     "module_memory.padding_bytes",
     "module_memory.fragmentation",
     "module_memory.fragmentation_bytes",
+    "module_memory.live_bound_bytes",
+    "module_memory.packing_bytes",
 )
 FRAME = (
     "stack_frames.file",
