@@ -59,9 +59,17 @@ def read_program(
     elif why_not is not None:
         _say_why(outcome, why_not)
     for part, message in outcome.module.contradictions:
-        # If two files hold a part, the part's own file is the last.
-        next(file for file in outcome.files[::-1] if part in file.holds).contradict(message)
+        _blamed(outcome, part).contradict(message)
     return _judged(outcome)
+
+
+def _blamed(outcome: ProgramOutcome, part: str) -> FileOutcome:
+    """The file that holds a part. If two files hold it, the part's own file is the last.
+
+    A part that was worked out is in no file: then the first file is at odds with the text.
+    """
+    holding = [file for file in outcome.files if part in file.holds]
+    return holding[-1] if holding else outcome.files[0]
 
 
 def _say_why(outcome: ProgramOutcome, why_not: str) -> None:

@@ -117,6 +117,21 @@ def test_a_cut_assignment_is_not_completed(tmp_path, db):
     assert ["is missing" in problem for problem in summary.problems] == [True, True]
 
 
+def test_a_value_that_the_text_lacks_is_told_at_the_assignment(tmp_path, db):
+    folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night")
+    for ending in ("live-range", "buffer-assignment-values"):
+        next(folder.glob(f"*-{ending}.txt")).unlink()
+    (path,) = folder.glob("*-buffer-assignment.txt")
+    temp = "preallocated-temp:\n"
+    ghost = " value: <999 ghost @0> (size=8,offset=0): f32[2]{0}\n"
+    path.write_text(path.read_text().replace(temp, temp + ghost, 1))
+    (summary,) = fill(db, folder)
+    (problem,) = summary.problems
+    assert problem.startswith(f"{path}: ")
+    assert "1 values have no live range, the first is ghost{}" in problem
+    assert rows(db, "SELECT status, peak_bytes FROM peaks") == [("partial", None)]
+
+
 def test_an_estimate_says_so_everywhere(tmp_path, db):
     (tmp_path / "step.txt").write_bytes(content("tpu/llama-v5e/*optimizations.txt.gz"))
     fill(db, tmp_path / "step.txt")
