@@ -58,8 +58,8 @@ def ingest(
     """Ingest XLA's memory dumps, each PATH as one run.
 
     Make dumps with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text". A folder's
-    sub-folders are its workloads. Ingesting the same path again changes nothing; after an
-    ingest that was cut short it goes on from there.
+    sub-folders are its workloads. Scheduled HLO text alone gives estimates. Ingesting the
+    same path again changes nothing; after an ingest that was cut short it goes on from there.
     """
     names = _run_names(paths, run)
     labels = _parse_labels(label or [])

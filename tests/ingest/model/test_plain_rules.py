@@ -7,12 +7,14 @@ from ...support.dumps import DUMPS, copy_dump
 from . import against_dumps, plain_rules, plain_text
 from .random_programs import scheduled_hlo
 
-SCHEDULED = sorted(
+FOLDERS = sorted(
     {path.parent.relative_to(DUMPS) for path in DUMPS.rglob("*after_optimizations.txt*")}
 )
+# JAX 0.4.23 does not say that its text is scheduled.
+UNSCHEDULED = {"cpu/jax-0.4.23"}
 
 
-@pytest.mark.parametrize("folder", SCHEDULED, ids=str)
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
 def test_dumps(folder, tmp_path):
     copy_dump(f"{folder}/*", tmp_path / "dump")
     compared = 0
@@ -22,8 +24,7 @@ def test_dumps(folder, tmp_path):
         assert said in ("", "not compared", "the module is not scheduled")
         assert tally.notes == []
         compared += not said
-    if not compared:
-        pytest.skip("too large, not scheduled, or without a buffer assignment")
+    assert (compared == 0) == (folder.as_posix() in UNSCHEDULED)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
