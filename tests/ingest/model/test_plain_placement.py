@@ -4,9 +4,9 @@ import pytest
 
 from ...support.dumps import copy_dump
 from . import placement_against_dumps, plain_placement, plain_text
-from .test_plain_rules import SCHEDULED
+from .test_plain_rules import FOLDERS
 
-CPU = [folder for folder in SCHEDULED if folder.parts[0] == "cpu"]
+CPU = [folder for folder in FOLDERS if folder.parts[0] == "cpu"]
 
 
 @pytest.mark.parametrize("folder", CPU, ids=str)
