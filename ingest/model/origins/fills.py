@@ -1,0 +1,33 @@
+"""Fills: buffers that hold one number everywhere, until something is written into them."""
+
+import numpy as np
+
+from ..numbered_program import NONE, Mask
+from ..runs import followed
+from .fusions import KEEPS_ELEMENTS, Fusions
+from .values import Values
+
+_REPEATS = (*KEEPS_ELEMENTS, "broadcast", "copy-start")
+
+
+def fills(values: Values, fusions: Fusions) -> Mask:
+    """Which values are one constant number everywhere, or memory that nothing has written yet."""
+    named = values.named
+    program = named.program
+    ends = program.opcode.is_one_of("constant") & named.is_scalar
+    is_allocation = np.array(
+        [text == "AllocateBuffer" for text in program.custom_call_target.texts] + [False], bool
+    )
+    ends |= is_allocation[program.custom_call_target.codes]
+    is_fill = ends[values.row] & values.is_array
+    source = np.arange(len(is_fill))
+    repeats = values.of(*_REPEATS)
+    entering = values.operand(repeats, 0)
+    source[repeats] = np.where(entering != NONE, entering, repeats)
+    made = values.of("fusion")
+    inner = fusions.repeated[fusions.root_of(values, made)]
+    is_fill[made] = fusions.is_fill[inner]
+    entering = fusions.from_outside(fusions.repeated, fusions.root_of(values, made))
+    source[made] = np.where(entering != NONE, entering, made)
+    found: Mask = is_fill[followed(source)]
+    return found

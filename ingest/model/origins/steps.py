@@ -1,0 +1,238 @@
+"""The ways of each value to its origin, opcode by opcode.
+
+An opcode without a rule here follows the last rule: its name owns, else its largest operand
+is asked.
+"""
+
+import numpy as np
+
+from ..numbered_program import NONE, Ints, Mask
+from ..runs import followed, joined
+from .fills import fills
+from .fusions import Fusions
+from .named import Named
+from .values import Loops, Values
+from .ways import ARGUMENT, FUSED, LOOP, MOVED, OPERAND, OWN, WEAK, Ways
+from .writes import Writes
+
+# Without a name of their own these only rearrange, cut or repeat their operand.
+_REARRANGES = ("convert", "transpose", "reshape", "slice", "reverse", "pad", "broadcast",
+               "reduce-precision", "dynamic-slice")  # fmt: skip
+_GATHERS = ("all-gather", "all-gather-start", "all-to-all", "collective-permute",
+            "collective-permute-start", "collective-broadcast")  # fmt: skip
+_REDUCES = ("all-reduce", "all-reduce-start", "reduce-scatter")
+
+
+class Steps:
+    """Collects the ways of all values.
+
+    Each rule takes its values out of those that are left, so that the first rule that applies
+    to a value is the only one.
+    """
+
+    def __init__(self, named: Named) -> None:
+        self.named = named
+        self.values = Values(named)
+        self.loops = Loops(self.values)
+        self.fusions = Fusions(named)
+        self.is_fill = fills(self.values, self.fusions)
+        self.writes = Writes(self.values, self.loops, self.fusions, self.is_fill)
+        self.ways = Ways(len(named.dataflow))
+        self._left = self.values.is_array.copy()
+        self._open_fills()
+        self._arguments()
+        self._merged()
+        self._copies()
+        self._updates()
+        self._slices()
+        self._gathers()
+        self._reduces()
+        self._fusions()
+        self._others()
+
+    def _take(self, values: Ints) -> Ints:
+        """Those of the values that no rule has taken, taken from now on."""
+        values = values[self._left[values]]
+        self._left[values] = False
+        return values
+
+    def _of(self, *opcodes: str) -> Ints:
+        return self._take(self.values.of(*opcodes))
+
+    def _fall_back_on_names(self, values: Ints) -> None:
+        """Let the values' own instructions stand in: by what they compute, else by any name."""
+        row = self.values.row[values]
+        argument = self.named.named_argument[row]
+        weak = self.named.has_weak_name[row]
+        strong = self.named.owns[row]
+        owner = np.where(strong | weak, row, argument)
+        rule = np.where(strong, OWN, np.where(argument != NONE, MOVED, WEAK))
+        self.ways.own(values, owner, rule)
+
+    def _open_fills(self) -> None:
+        found = self._take(np.flatnonzero(self.is_fill))
+        self.ways.is_fill[found] = True
+
+    def _arguments(self) -> None:
+        found = self._take(np.flatnonzero(self.named.is_entry_parameter[self.values.row]))
+        self.ways.own(found, self.values.row[found], ARGUMENT)
+
+    def _merged(self) -> None:
+        """What a loop computes in its body, else what enters; of a conditional the branches."""
+        loops = self.loops
+        phis = self._take(loops.phis)
+        at = np.isin(loops.phis, phis)
+        self._fall_back_on_names(phis)
+        self.ways.follow(phis, loops.computed[at], no_fill=True)
+        self.ways.follow(phis, loops.entering[at])
+        self.ways.rule[phis] = LOOP
+        chosen = self._take(loops.chosen)
+        self._fall_back_on_names(chosen)
+        self.ways.rule[chosen] = LOOP
+        results = list(loops.branches(chosen, self.writes.moved_from))
+        for computing in (True, False):
+            for phi, computes, value in results:
+                asked = computes == computing
+                self.ways.follow(phi[asked], value[asked], no_fill=True)
+
+    def _copies(self) -> None:
+        """A copy's own name is its reader's: it counts only if nothing else does."""
+        copies = self._of("copy")
+        starts = self._of("copy-start")
+        copies = np.concatenate([copies, starts[self.values.within[starts] == 1]])
+        self.ways.follow(copies, self.values.operand(copies, 0))
+        self.ways.rule[copies] = MOVED
+        self._fall_back_on_names(copies)
+
+    def _updates(self) -> None:
+        """A cache that is updated in place is the argument; a stack is what is put into it."""
+        writes = self.writes
+        found = self._take(writes.values)
+        at = np.isin(writes.values, found)
+        target, begin, update = writes.target[at], writes.begin[at], writes.update[at]
+        carried = (target != NONE) & self.loops.is_loop_phi[target]
+        rule = np.where(carried, LOOP, MOVED)
+        first_row = self.values.row[begin]
+        is_argument = (begin != NONE) & self.named.is_entry_parameter[first_row]
+        self._fall_back_on_names(found)
+        self.ways.own(found[is_argument], first_row[is_argument], rule[is_argument])
+        stacked = ~is_argument & (writes.begins_filled[at] | carried)
+        self._held(found[stacked], self.fusions.moved[update[stacked]], rule[stacked])
+        rest = ~is_argument & ~stacked & ~self.named.owns[self.values.row[found]]
+        inner = np.where(rest, writes.row[at], 0)
+        fused = rest & self.named.owns[inner] & self.named.is_fused[inner]
+        self.ways.own(found[fused], inner[fused], FUSED)
+        rest &= ~fused
+        self.ways.follow(found[rest], target[rest])
+        self.ways.rule[found[rest]] = MOVED
+
+    def _slices(self) -> None:
+        """A scan takes its inputs apart: the slice is of what was stacked."""
+        values, program = self.values, self.named.program
+        plain = values.of("dynamic-slice")
+        made = values.of("fusion")
+        root = self.fusions.sliced_from[self.fusions.root_of(values, made)]
+        slices = program.opcode.is_one_of("dynamic-slice")[root]
+        allowed = ~self.named.has_strong_name | self.named.takes_a_slice
+        slices &= allowed[root] & (allowed[values.row[made]] | ~values.is_single[made])
+        made, root = made[slices], root[slices]
+        outer = self.fusions.from_outside(self.fusions.sliced_from, program.operand(root, 0))
+        found = np.concatenate([plain, made])
+        source = np.concatenate([values.operand(plain, 0), outer])
+        is_named = self.named.has_strong_name[np.concatenate([values.row[plain], root])]
+        of_loop = (source != NONE) & self.loops.is_loop_phi[source]
+        follows = (source != NONE) & (of_loop | ~is_named) & self._left[found]
+        found, source = self._take(found[follows]), source[follows]
+        self.ways.follow(found, source)
+        self.ways.rule[found] = MOVED
+        self._fall_back_on_names(found)
+
+    def _gathers(self) -> None:
+        """A gathered parameter is the parameter; another gathered array is its reader's."""
+        found = self._of(*_GATHERS)
+        source = self.values.operand(found, self.values.element[found])
+        begin = np.where(source != NONE, self.writes.relayout_of[source], NONE)
+        row = self.values.row[begin]
+        is_argument = (begin != NONE) & self.named.is_entry_parameter[row]
+        self._fall_back_on_names(found)
+        self.ways.own(found[is_argument], row[is_argument], ARGUMENT)
+        nameless = ~is_argument & ~self.named.owns[self.values.row[found]]
+        self.ways.follow(found[nameless], source[nameless])
+        self.ways.rule[found[nameless]] = MOVED
+
+    def _reduces(self) -> None:
+        """One name cannot say what several reduced arrays are."""
+        found = self._of(*_REDUCES)
+        row = self.values.row[found]
+        self._fall_back_on_names(found)
+        asks = ~self.named.owns[row] | (self.named.program.operand_count[row] > 1)
+        asking = found[asks]
+        self.ways.follow(asking, self.values.operand(asking, self.values.element[asking]))
+        self.ways.rule[asking] = MOVED
+
+    def _fusions(self) -> None:
+        """The first instruction with a name, back from the root that gives the element."""
+        named, fusions = self.named, self.fusions
+        found = self._of("fusion")
+        row = self.values.row[found]
+        single = self.values.is_single[found] & named.owns[row]
+        self._fall_back_on_names(found)
+        root = fusions.root_of(self.values, found)
+        first = fusions.same_elements[root]
+        known = named.owns[first]
+        self.ways.own(found[known], first[known], np.where(single[known], OWN, FUSED))
+        found, root, single = found[~known], root[~known], single[~known]
+        found, root = found[~single], root[~single]
+        self._held(found, root, np.full(len(found), FUSED))
+        passed = fusions.from_outside(fusions.some_elements, root)
+        unknown = (self.ways.owner[found] == NONE) | (self.ways.owner_rule[found] == WEAK)
+        self._ask_operands(found[unknown & (passed == NONE)])
+
+    def _held(self, values: Ints, inner: Ints, rule: Ints) -> None:
+        """Let values be what fused or other instructions hold.
+
+        `inner` is an instruction for each: if it is fused, the nearest name inside owns, unless
+        the instruction only moves an operand of the fusion; else its value is followed.
+        """
+        named, fusions = self.named, self.fusions
+        values_of = np.where(named.is_fused[inner], NONE, named.value_of(inner))
+        passed = fusions.from_outside(fusions.some_elements, inner)
+        follows = np.where(values_of != NONE, values_of, passed)
+        first = fusions.same_elements[inner]
+        known = named.is_fused[inner] & named.owns[first]
+        self.ways.own(values[known], first[known], rule[known])
+        follows[known] = NONE
+        self.ways.follow(values, follows)
+        self.ways.rule[values] = rule
+        unknown = named.is_fused[inner] & ~known & (passed == NONE)
+        nearest = fusions.nearest(inner[unknown])
+        hit = nearest != NONE
+        self.ways.own(values[unknown][hit], nearest[hit], rule[unknown][hit])
+
+    def _others(self) -> None:
+        """A name owns; without one, what rearranges is its operand, and others guess."""
+        named, values = self.named, self.values
+        found = self._take(np.flatnonzero(self._left))
+        row = values.row[found]
+        self._fall_back_on_names(found)
+        asks = ~named.owns[row] & (named.named_argument[row] == NONE)
+        found, row = found[asks], row[asks]
+        rearranges = named.program.opcode.is_one_of(*_REARRANGES)[row]
+        moved = found[rearranges]
+        self.ways.follow(moved, values.operand(moved, 0))
+        self.ways.rule[moved] = MOVED
+        self._ask_operands(found[~rearranges & (named.program.parameter_number[row] == NONE)])
+
+    def _ask_operands(self, found: Ints) -> None:
+        """Guess: follow the operands, the largest first, that are no fills."""
+        program = self.named.program
+        row = self.values.row[found]
+        counts = program.operand_count[row]
+        value = np.repeat(found, counts)
+        operand = program.operands[joined(program.operand_start[row], counts)]
+        source = self.named.value_of(operand)
+        good = (source != NONE) & ~self.is_fill[source] & self.values.is_array[source]
+        value, operand, source = value[good], operand[good], source[good]
+        order = np.lexsort((-self.named.bytes[operand], value))
+        self.ways.follow(value[order], source[order], no_fill=True)
+        self.ways.rule[found] = OPERAND

@@ -1,0 +1,104 @@
+"""The arrays of a program, and the values that loops and conditionals merge."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..numbered_program import NONE, Ints, Mask
+from .named import Named
+
+_STARTS = ("all-gather-start", "collective-permute-start")
+
+
+class Values:
+    """The arrays among the values, each with its instruction and its element.
+
+    `at` are the values; `row`, `element` and the masks are by value, and stand for tuples too.
+    """
+
+    def __init__(self, named: Named) -> None:
+        program, flow = named.program, named.dataflow
+        slots = flow.slots
+        self.named = named
+        self.row = flow.instruction
+        self.within = flow.defined_at - slots.start[self.row]
+        self.is_array = slots.array[flow.defined_at] != NONE
+        element, second = _element_numbers(slots.trees.index_texts)
+        code = slots.trees.index[slots.node[flow.defined_at]]
+        starts = program.opcode.is_one_of(*_STARTS)[self.row]
+        # Of a start, `{0}` are the operands and `{1}` the results.
+        self.element = np.where(starts, second[code], element[code])
+        self.is_single = slots.count[self.row] == 1
+
+    def of(self, *opcodes: str) -> Ints:
+        """The arrays that instructions with one of these opcodes define."""
+        found = self.named.program.opcode.is_one_of(*opcodes)[self.row]
+        return np.flatnonzero(found & self.is_array)
+
+    def operand(self, values: Ints, number: Ints | int) -> Ints:
+        """The values that operands of the values' instructions are; NONE where there is none."""
+        program = self.named.program
+        row = self.row[values]
+        has = program.operand_count[row] > number
+        at = program.operand_start[row] + np.where(has, number, 0)
+        found = np.full(len(values), NONE)
+        found[has] = self.named.value_of(program.operands[at[has]])
+        return found
+
+
+def _element_numbers(indices: list[str]) -> tuple[Ints, Ints]:
+    """Of each shape index the first and the second number, 0 where there is none."""
+    numbers = [[int(n) for n in text.strip("{}").split(",") if n] for text in indices]
+    padded = [[*found, 0, 0][:2] for found in numbers] or [[0, 0]]
+    first, second = np.array(padded, np.int64).T
+    return first, second
+
+
+class Loops:
+    """The values that loops and conditionals merge, and what goes into each."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        named = values.named
+        program, flow = named.program, named.dataflow
+        slots = flow.slots
+        phi = np.flatnonzero(flow.is_phi & values.is_array)
+        row = values.row[phi]
+        is_parameter = program.opcode.is_one_of("parameter")[row]
+        loop = np.where(is_parameter, named.fusion[row], row)
+        of_loop = program.opcode.is_one_of("while")[loop]
+        self.phis = phi[of_loop]
+        loop, within = loop[of_loop], values.within[self.phis]
+        body = program.root[program.callee(loop, "body")]
+        self.entering = flow.value[slots.start[program.operand(loop, 0)] + within]
+        self.computed = flow.value[slots.start[body] + within]
+        self.is_loop_phi = np.zeros(len(flow), bool)
+        self.is_loop_phi[self.phis] = True
+        self.chosen = phi[~of_loop]
+
+    def branches(self, phis: Ints, moved_from: Ints) -> Iterator[tuple[Ints, Mask, Ints]]:
+        """Of each of these merged values the branches' results, one branch after the other.
+
+        Yields the values, whether the branch computes its result itself, and the results.
+        `moved_from` says what each value is a copy of.
+        """
+        program, flow = self._values.named.program, self._values.named.dataflow
+        row, within = self._values.row[phis], self._values.within[phis]
+        first = np.searchsorted(program.call_row, row)
+        count = np.searchsorted(program.call_row, row, side="right") - first
+        for number in range(int(count.max(initial=0))):
+            has = count > number
+            branch = program.call_computation[first[has] + number]
+            result = flow.value[flow.slots.start[program.root[branch]] + within[has]]
+            yield phis[has], self._is_inside(moved_from[result], branch), result
+
+    def _is_inside(self, values: Ints, computations: Ints) -> Mask:
+        """Whether each value is computed in a computation, or in what that calls."""
+        named = self._values.named
+        row = self._values.row[values]
+        found = np.zeros(len(values), bool)
+        while (row != NONE).any():
+            computation = np.where(row != NONE, named.program.computation[row], NONE)
+            found |= computation == computations
+            row = np.where(row != NONE, named.caller[computation], NONE)
+        return found

@@ -1,0 +1,111 @@
+"""Where buffers begin: what writes in place, and what the buffer held before all writes."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ..numbered_program import NONE, Ints, Mask
+from ..runs import followed
+from .fusions import KEEPS_ELEMENTS, Fusions
+from .values import Loops, Values
+
+_UPDATE = "dynamic-update-slice"
+
+
+class Writes:
+    """The values that a dynamic-update-slice writes, plainly or in a fusion.
+
+    Of each of `values`: `row`, the dynamic-update-slice; `update`, the instruction that it
+    writes; `target`, the value that it writes into, NONE if that is made in the fusion.
+    """
+
+    def __init__(self, values: Values, loops: Loops, fusions: Fusions, is_fill: Mask) -> None:
+        self._values, self._loops, self._fusions = values, loops, fusions
+        self._is_fill = is_fill
+        program = values.named.program
+        plain, made = values.of(_UPDATE), values.of("fusion")
+        root = fusions.written[fusions.root_of(values, made)]
+        writes = program.opcode.is_one_of(_UPDATE)[root]
+        made, root = made[writes], root[writes]
+        into = program.operand(root, 0)
+        self.values = np.concatenate([plain, made])
+        self.row = np.concatenate([values.row[plain], root])
+        self.update = program.operand(self.row, 1)
+        outer = fusions.from_outside(fusions.written_into, into)
+        self.target = np.concatenate([values.operand(plain, 0), outer])
+        filled = fusions.is_fill[fusions.written_into[into]]
+        self._filled_inside = np.concatenate([np.zeros(len(plain), bool), filled])
+
+    @cached_property
+    def begin(self) -> Ints:
+        """Of each of `values`: what its buffer held at first; NONE if that is in the fusion.
+
+        Through copies, writes and nameless changes of layout or type, and of loops through
+        what enters.
+        """
+        found: Ints = np.where(self.target == NONE, NONE, self._beginning[self.target])
+        return found
+
+    @cached_property
+    def begins_filled(self) -> Mask:
+        """Of each of `values`: whether its buffer held one number everywhere at first."""
+        inside = np.zeros(len(self._is_fill), bool)
+        inside[self.values[self._filled_inside]] = True
+        # A way back ends at a write whose fusion makes the fill.
+        found: Mask = self._filled_inside | (
+            (self.begin != NONE) & (self._is_fill | inside)[self.begin]
+        )
+        return found
+
+    @cached_property
+    def _beginning(self) -> Ints:
+        """Where each value's buffer begins, itself if nothing is known."""
+        values, named = self._values, self._values.named
+        source = self._moves.copy()
+        nameless = ~named.has_strong_name[values.row]
+        kept = values.of("convert", "transpose")
+        self._redirect(source, kept[nameless[kept]], values.operand(kept[nameless[kept]], 0))
+        made = values.of("fusion")
+        made = made[nameless[made]]
+        inner = self._fusions.root_of(values, made)
+        self._redirect(
+            source, made, self._fusions.from_outside(self._fusions.same_elements, inner)
+        )
+        self._redirect(source, self.values, self.target)
+        return followed(source)
+
+    @cached_property
+    def moved_from(self) -> Ints:
+        """What each value is a copy of, itself if it is none."""
+        return followed(self._copies)
+
+    @cached_property
+    def relayout_of(self) -> Ints:
+        """What each value is, cut, padded, converted or laid out another way."""
+        values = self._values
+        source = self._moves.copy()
+        found = values.of(*KEEPS_ELEMENTS, "slice", "pad")
+        self._redirect(source, found, values.operand(found, 0))
+        made = values.of("fusion")
+        inner = self._fusions.root_of(values, made)
+        self._redirect(source, made, self._fusions.from_outside(self._fusions.relayout_of, inner))
+        return followed(source)
+
+    @cached_property
+    def _copies(self) -> Ints:
+        source = np.arange(len(self._is_fill))
+        copies = self._values.of("copy", "copy-start")
+        self._redirect(source, copies, self._values.operand(copies, 0))
+        return source
+
+    @cached_property
+    def _moves(self) -> Ints:
+        """One step through copies, and from loops to what enters them."""
+        source = self._copies.copy()
+        self._redirect(source, self._loops.phis, self._loops.entering)
+        return source
+
+    @staticmethod
+    def _redirect(source: Ints, values: Ints, to: Ints) -> None:
+        """Point values to others, where there are others."""
+        source[values] = np.where(to != NONE, to, source[values])
