@@ -4,9 +4,8 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from .formats import FORMATS, Role
-from .model.agreement import difference
-from .model.completion import completed
 from .model.join import Module, join_parts
+from .model.worked_out import work_out
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from .sources.program import Identified, Key, Program
 
@@ -44,20 +43,20 @@ def read_program(
     if parts is None:
         outcome.status, outcome.module_id = FAILED, None
         return outcome
-    platform, compiler = program.key.platform, program.key.compiler
-    changelist = int(compiler) if compiler else None
-    differs = difference(parts, changelist=changelist)
-    why_not = None
-    # What a damaged file should have said is not made up.
-    if not any(file.status in (FAILED, PARTIAL) for file in outcome.files):
-        parts, why_not = completed(parts, platform=platform, changelist=changelist)
-    outcome.module = join_parts(parts)
-    outcome.module.header["liveness_difference"] = differs
+    compiler = program.key.compiler
+    found = work_out(
+        parts,
+        platform=program.key.platform,
+        changelist=int(compiler) if compiler else None,
+        completes=not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
+    )
+    outcome.module = join_parts(found.parts, found.attribution)
+    outcome.module.header["liveness_difference"] = found.difference
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
-    elif why_not is not None:
-        _say_why(outcome, why_not)
+    elif found.why_not is not None and outcome.module.header["origin"] is None:
+        _say_why(outcome, found.why_not)
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
     return _judged(outcome)

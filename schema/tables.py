@@ -199,6 +199,12 @@ allocations = Table(
     _required("maybe_live_out", Boolean, "may hold a result after the program has ended"),
     _required("is_temp", Boolean, "is the preallocated temp, shared by values over time"),
     _optional("shape", Text, "the shape of the argument or result, without layout"),
+    _optional(
+        "value_id",
+        Integer,
+        "the value that the allocation is for: the argument, the result, the constant; null of a "
+        "temp",
+    ),
     _optional("peak_bytes", BigInteger, "of a temp: the maximum of its occupied bytes over time"),
     _optional("peak_time", Integer, "of a temp: the first time of peak_bytes"),
     _optional("address", BigInteger, "the address in the compiler's process (some old dumps)"),
@@ -220,7 +226,75 @@ values = Table(
     _optional("logical_bytes", BigInteger, "elements x element size; for a tuple: its index table"),
     *_shape("the shape with layout"),
     _optional("element_type", Text, "for example bf16; null for a tuple"),
+    _optional(
+        "origin_instruction_id",
+        Integer,
+        "the instruction whose result the value holds; instruction_id only made it. Null without "
+        "HLO text, and where nothing says what it holds",
+    ),
+    _optional(
+        "origin_rule",
+        Text,
+        "how the origin was found: argument, own, moved, loop, fused, becomes, read; operand "
+        "(a guess: the largest operand) or weak (only a wrapper's name)",
+    ),
+    _optional(
+        "pass",
+        Text,
+        "argument, forward, backward, rematerialised, optimizer; other in a program without a "
+        "backward pass",
+    ),
+    _optional(
+        "role",
+        Text,
+        "weight, optimizer state, state, input, gathered weight, activation, gradient, output, "
+        "constant or workspace",
+    ),
+    _optional("alias_set", Integer, "the buffer that the value shares, see `alias_sets`"),
+    _optional("residual_id", Integer, "the residual that the value holds, see `residuals`"),
+    _optional("last_use_time", Integer, "the last time at which an instruction reads the value"),
     comment="An HLO value: one tensor, from definition to last use.",
+)
+
+alias_sets = Table(
+    "alias_sets",
+    metadata,
+    _module_id(),
+    _required("alias_set", Integer, "the smallest value_id of the values"),
+    _required("value_id", Integer, "the largest of the values"),
+    _required("start_time", Integer, "the first time a value of the set is live"),
+    _required("end_time", Integer, "the last time a value of the set is live"),
+    _required(
+        "idle_start_time",
+        Integer,
+        "the last touch before the longest stretch in which nothing reads or writes the set",
+    ),
+    _required("idle_end_time", Integer, "the first touch after that stretch"),
+    _required(
+        "peak_idle_time",
+        Integer,
+        "how long the stretch without a touch around the peak is; 0 if touched or not live there",
+    ),
+    comment="Values that must share one buffer, in a temp allocation: loops, updates in place.",
+)
+
+residuals = Table(
+    "residuals",
+    metadata,
+    _module_id(),
+    _required("residual_id", Integer, "from 0, the largest first"),
+    _required("value_id", Integer, "the largest value that holds it"),
+    _required("layers", Integer, "the number of layers that it is stacked over; 1 if not stacked"),
+    _required("made_instruction_id", Integer, "the instruction that computes it"),
+    _optional(
+        "read_instruction_id", Integer, "the first instruction of the backward that reads it"
+    ),
+    _required("start_time", Integer, "the first time it is live"),
+    _required("end_time", Integer, "the last time it is live"),
+    _required("idle_start_time", Integer, "the last touch before its longest stretch without any"),
+    _required("idle_end_time", Integer, "the first touch after that stretch"),
+    _required("peak_idle_time", Integer, "as in `alias_sets`"),
+    comment="A tensor that the forward pass keeps for the backward pass, with all its copies.",
 )
 
 positions = Table(
@@ -270,9 +344,25 @@ instructions = Table(
     _optional("source_file", Text, "the file of source_line"),
     _optional("source_line", Integer, "the source line that created the instruction"),
     _optional("stack_frame_id", Integer, "the innermost Python frame, see `stack_frames`"),
+    _optional("scope_id", Integer, "the scope and operation, see `scopes`; null if not named"),
+    _optional(
+        "pass",
+        Text,
+        "the pass that the instruction belongs to: as in `values`",
+    ),
     _optional("custom_call_target", Text, "the kernel that a custom-call calls"),
     _optional("scoped_bytes", BigInteger, "memory that the kernel reserves for itself, all spaces"),
     comment="An instruction named anywhere in the module.",
+)
+
+scopes = Table(
+    "scopes",
+    metadata,
+    _module_id(),
+    _required("scope_id", Integer, "from 0"),
+    _required("scope", Text, "the op_name's path without transformations, wrappers and loops"),
+    _required("operation", Text, "the op_name's last component, for example dot_general"),
+    comment="A scope of the program and an operation in it: what op_names say, stored once.",
 )
 
 operands = Table(
@@ -439,10 +529,13 @@ KEYS = {
     "memory_spaces": ("module_id", "memory_space"),
     "allocations": ("module_id", "allocation_index"),
     "values": ("module_id", "value_id"),
+    "alias_sets": ("module_id", "alias_set"),
+    "residuals": ("module_id", "residual_id"),
     "positions": ("module_id", "value_id", "position_index"),
     "uses": ("module_id", "value_id", "use_index"),
     "live_ranges": ("module_id", "value_id"),
     "instructions": ("module_id", "instruction_id"),
+    "scopes": ("module_id", "scope_id"),
     "operands": ("module_id", "instruction_id", "operand_number"),
     "computations": ("module_id", "computation"),
     "stack_frames": ("module_id", "stack_frame_id"),

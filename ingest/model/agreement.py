@@ -4,25 +4,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
 from .bound import ranges_of
 from .completion import used_values
-from .derived import Derived, derive
+from .derived import Derived
 from .parts import Parts
 
 
-def difference(parts: Parts, *, changelist: int | None = None) -> str | None:
+def difference(parts: Parts, derived: Derived) -> str | None:
     """The first value whose live range, positions or uses differ; None if all agree.
 
-    None too if a part is missing, the text is not scheduled, or no rule covers it.
+    None too if a part is missing.
     """
-    if parts.hlo is None or parts.buffer_assignment is None:
+    if parts.buffer_assignment is None:
         return None
     if parts.live_range is None or parts.used_values is None:
-        return None
-    try:
-        derived = derive(parts.hlo, changelist=changelist)
-    except DumpError:
         return None
     return _ranges(parts, derived) or _places(parts, derived)
 

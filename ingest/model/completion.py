@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 from .bound import ranges_of
-from .derived import Derived, derive
+from .derived import Derived
 from .derived_tables import exact_tables, value_rows
 from .numbered_program import NONE, Ints
 from .parts import BufferAssignment, LiveRange, Parts, UsedValues
@@ -21,16 +21,15 @@ from .sharing import Estimate, estimate
 
 
 def completed(
-    parts: Parts, *, platform: str | None = None, changelist: int | None = None
+    parts: Parts, derived: Derived, *, platform: str | None = None
 ) -> tuple[Parts, str | None]:
     """The parts with what the HLO text gives in addition, and why nothing could be added.
 
-    Parts that were dumped stay as they are. `platform` and `changelist` are what file names say.
+    Parts that were dumped stay as they are. `platform` is what the file names say.
     """
     if parts.hlo is None or _is_whole(parts):
         return parts, None
     try:
-        derived = derive(parts.hlo, changelist=changelist)
         if parts.buffer_assignment is None:
             if parts.used_values is not None or parts.live_range is not None:
                 return parts, None

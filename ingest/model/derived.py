@@ -27,8 +27,11 @@ class Derived:
     is_newest_libtpu: bool
 
 
-def derive(hlo: HloText, *, changelist: int | None = None) -> Derived:
+def derive(hlo: HloText, *, changelist: int | None = None, in_text_order: bool = False) -> Derived:
     """Compute a module's schedule, values, positions, uses and live ranges.
+
+    With `in_text_order`, the order of a text that is not scheduled is taken for a schedule:
+    then the times mean nothing, and all else holds.
 
     `changelist` is that of the TPU compiler, if the file names tell. The newest libtpu differs
     from all other compilers: a value of an async computation starts at the time of the
@@ -41,7 +44,7 @@ def derive(hlo: HloText, *, changelist: int | None = None) -> Derived:
     newest = hlo.attributes().has_dma_priority
     if changelist is not None:
         newest = changelist > _BEFORE_NEWEST_LIBTPU
-    schedule = flatten(program, is_scheduled=bool(hlo.header["is_scheduled"]))
+    schedule = flatten(program, is_scheduled=in_text_order or bool(hlo.header["is_scheduled"]))
     regions = find_regions(program, schedule)
     dataflow = trace_values(program, schedule, regions, InPlaceRules(program))
     liveness = live_ranges(program, schedule, dataflow, async_starts_late=newest)

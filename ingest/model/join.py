@@ -6,10 +6,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .attributed_tables import (
+    buffer_tables,
+    instruction_columns,
+    numbers_of,
+    value_columns,
+)
+from .attribution import Attribution
 from .contradictions import Contradiction, contradictions
 from .instruction_names import Names
+from .lives import lives_of
 from .metrics import memory_tables
+from .numbered_program import NONE, Ints, Mask
 from .parts import LIVE_RANGE, HloText, LiveRange, Origin, Parts
+from .shown_values import shown_values
 
 
 @dataclass
@@ -29,15 +39,24 @@ class Module:
         return sum(table.nbytes for table in self.tables.values())
 
 
-def join_parts(parts: Parts) -> Module:
+def join_parts(parts: Parts, attribution: Attribution | None = None) -> Module:
     """Number the instructions, find each live range's value, and compute the figures.
 
     If a part is missing or contradicts another part, the figures that depend on it are null.
+    Without an `attribution` nothing says whose memory a value is.
     """
     names = Names(parts)
     values = _values(parts, names)
     ranges, lost = _live_ranges(parts.live_range, values, names)
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names)}
+    number = None
+    if attribution is not None and len(values):
+        number = numbers_of(attribution, values)
+        values = _with(values, value_columns(attribution, values, number))
+    if attribution is not None:
+        columns = instruction_columns(attribution, len(names.unique))
+        tables["instructions"] = _with(tables["instructions"], columns)
+        tables["scopes"] = attribution.scopes
     if len(values):
         tables["values"] = values
     if parts.used_values is not None:
@@ -52,17 +71,71 @@ def join_parts(parts: Parts) -> Module:
     contradicting = contradictions(parts, names, ranges, lost)
     if parts.buffer_assignment is not None:
         complete = not contradicting
-        tables |= memory_tables(
-            parts.buffer_assignment.allocations,
+        ranges = ranges if complete else None
+        allocations = parts.buffer_assignment.allocations
+        shown = shown_values(
+            allocations,
             values,
-            ranges if complete else None,
+            _is_argument(attribution, number, values, tables["instructions"]),
+            _lives_out(attribution, number, values, ranges, parts),
+        )
+        tables |= memory_tables(
+            allocations.append_column("value_id", shown),
+            values,
+            ranges,
             names.numbered(parts.live_range.schedule, "schedule") if parts.live_range else None,
             complete=complete,
             estimated=parts.buffer_assignment.origin == "estimated",
         )
+        if (
+            attribution is not None
+            and attribution.is_scheduled
+            and number is not None
+            and ranges is not None
+        ):
+            lives = lives_of(values, ranges, tables["allocations"], tables["module_memory"])
+            tables |= buffer_tables(attribution, values, number, lives)
     tables["memory_spaces"] = _memory_spaces(parts)
     filled = {name: table for name, table in tables.items() if len(table)}
     return Module(_header(parts), filled, contradicting)
+
+
+def _is_argument(
+    attribution: Attribution | None, number: Ints | None, values: pa.Table, instructions: pa.Table
+) -> Mask:
+    """Which values are arguments of the program. Without HLO text: which parameters hold."""
+    if attribution is not None and number is not None:
+        return attribution.is_argument[number] & (number != NONE)
+    if "opcode" not in instructions.column_names:
+        return np.zeros(len(values), bool)
+    opcode = instructions["opcode"].take(values["instruction_id"])
+    found: Mask = pc.fill_null(pc.equal(opcode, "parameter"), False).to_numpy()
+    return found
+
+
+def _lives_out(
+    attribution: Attribution | None,
+    number: Ints | None,
+    values: pa.Table,
+    ranges: pa.Table | None,
+    parts: Parts,
+) -> Mask:
+    """Which values are part of the result. Without HLO text: which live until the end."""
+    if attribution is not None and number is not None:
+        return attribution.lives_out[number] & (number != NONE)
+    if ranges is None or parts.live_range is None:
+        return np.zeros(len(values), bool)
+    at_end = pc.equal(ranges["end_time"], parts.live_range.schedule_length)
+    ids = ranges["value_id"].filter(at_end).combine_chunks()
+    found: Mask = pc.is_in(values["value_id"], value_set=ids).to_numpy()
+    return found
+
+
+def _with(table: pa.Table, columns: dict[str, pa.Array]) -> pa.Table:
+    """The table with more columns."""
+    for name, column in columns.items():
+        table = table.append_column(name, column)
+    return table
 
 
 def _origin(parts: Parts) -> Origin | None:

@@ -150,6 +150,7 @@ CREATE TABLE allocations (
     maybe_live_out BOOLEAN NOT NULL,
     is_temp BOOLEAN NOT NULL,
     shape TEXT,
+    value_id INTEGER,
     peak_bytes BIGINT,
     peak_time INTEGER,
     address BIGINT
@@ -168,6 +169,7 @@ COMMENT ON COLUMN allocations.is_thread_local IS 'belongs to a computation withi
 COMMENT ON COLUMN allocations.maybe_live_out IS 'may hold a result after the program has ended';
 COMMENT ON COLUMN allocations.is_temp IS 'is the preallocated temp, shared by values over time';
 COMMENT ON COLUMN allocations.shape IS 'the shape of the argument or result, without layout';
+COMMENT ON COLUMN allocations.value_id IS 'the value that the allocation is for: the argument, the result, the constant; null of a temp';
 COMMENT ON COLUMN allocations.peak_bytes IS 'of a temp: the maximum of its occupied bytes over time';
 COMMENT ON COLUMN allocations.peak_time IS 'of a temp: the first time of peak_bytes';
 COMMENT ON COLUMN allocations.address IS 'the address in the compiler''s process (some old dumps)';
@@ -185,7 +187,14 @@ CREATE TABLE values (
     shape TEXT GENERATED ALWAYS AS (coalesce(_short_shape, _long_shape[1])) VIRTUAL,
     _short_shape TEXT,
     _long_shape TEXT[],
-    element_type TEXT
+    element_type TEXT,
+    origin_instruction_id INTEGER,
+    origin_rule TEXT,
+    pass TEXT,
+    role TEXT,
+    alias_set INTEGER,
+    residual_id INTEGER,
+    last_use_time INTEGER
 );
 COMMENT ON TABLE values IS 'An HLO value: one tensor, from definition to last use. Key: module_id, value_id.';
 COMMENT ON COLUMN values.module_id IS 'the module, see `modules`';
@@ -202,6 +211,57 @@ COMMENT ON COLUMN values.shape IS 'the shape with layout';
 COMMENT ON COLUMN values._short_shape IS '`shape` where it is up to 4096 bytes';
 COMMENT ON COLUMN values._long_shape IS '`shape` where it is longer, as a list of one text';
 COMMENT ON COLUMN values.element_type IS 'for example bf16; null for a tuple';
+COMMENT ON COLUMN values.origin_instruction_id IS 'the instruction whose result the value holds; instruction_id only made it. Null without HLO text, and where nothing says what it holds';
+COMMENT ON COLUMN values.origin_rule IS 'how the origin was found: argument, own, moved, loop, fused, becomes, read; operand (a guess: the largest operand) or weak (only a wrapper''s name)';
+COMMENT ON COLUMN values.pass IS 'argument, forward, backward, rematerialised, optimizer; other in a program without a backward pass';
+COMMENT ON COLUMN values.role IS 'weight, optimizer state, state, input, gathered weight, activation, gradient, output, constant or workspace';
+COMMENT ON COLUMN values.alias_set IS 'the buffer that the value shares, see `alias_sets`';
+COMMENT ON COLUMN values.residual_id IS 'the residual that the value holds, see `residuals`';
+COMMENT ON COLUMN values.last_use_time IS 'the last time at which an instruction reads the value';
+CREATE TABLE alias_sets (
+    module_id BIGINT NOT NULL,
+    alias_set INTEGER NOT NULL,
+    value_id INTEGER NOT NULL,
+    start_time INTEGER NOT NULL,
+    end_time INTEGER NOT NULL,
+    idle_start_time INTEGER NOT NULL,
+    idle_end_time INTEGER NOT NULL,
+    peak_idle_time INTEGER NOT NULL
+);
+COMMENT ON TABLE alias_sets IS 'Values that must share one buffer, in a temp allocation: loops, updates in place. Key: module_id, alias_set.';
+COMMENT ON COLUMN alias_sets.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN alias_sets.alias_set IS 'the smallest value_id of the values';
+COMMENT ON COLUMN alias_sets.value_id IS 'the largest of the values';
+COMMENT ON COLUMN alias_sets.start_time IS 'the first time a value of the set is live';
+COMMENT ON COLUMN alias_sets.end_time IS 'the last time a value of the set is live';
+COMMENT ON COLUMN alias_sets.idle_start_time IS 'the last touch before the longest stretch in which nothing reads or writes the set';
+COMMENT ON COLUMN alias_sets.idle_end_time IS 'the first touch after that stretch';
+COMMENT ON COLUMN alias_sets.peak_idle_time IS 'how long the stretch without a touch around the peak is; 0 if touched or not live there';
+CREATE TABLE residuals (
+    module_id BIGINT NOT NULL,
+    residual_id INTEGER NOT NULL,
+    value_id INTEGER NOT NULL,
+    layers INTEGER NOT NULL,
+    made_instruction_id INTEGER NOT NULL,
+    read_instruction_id INTEGER,
+    start_time INTEGER NOT NULL,
+    end_time INTEGER NOT NULL,
+    idle_start_time INTEGER NOT NULL,
+    idle_end_time INTEGER NOT NULL,
+    peak_idle_time INTEGER NOT NULL
+);
+COMMENT ON TABLE residuals IS 'A tensor that the forward pass keeps for the backward pass, with all its copies. Key: module_id, residual_id.';
+COMMENT ON COLUMN residuals.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN residuals.residual_id IS 'from 0, the largest first';
+COMMENT ON COLUMN residuals.value_id IS 'the largest value that holds it';
+COMMENT ON COLUMN residuals.layers IS 'the number of layers that it is stacked over; 1 if not stacked';
+COMMENT ON COLUMN residuals.made_instruction_id IS 'the instruction that computes it';
+COMMENT ON COLUMN residuals.read_instruction_id IS 'the first instruction of the backward that reads it';
+COMMENT ON COLUMN residuals.start_time IS 'the first time it is live';
+COMMENT ON COLUMN residuals.end_time IS 'the last time it is live';
+COMMENT ON COLUMN residuals.idle_start_time IS 'the last touch before its longest stretch without any';
+COMMENT ON COLUMN residuals.idle_end_time IS 'the first touch after that stretch';
+COMMENT ON COLUMN residuals.peak_idle_time IS 'as in `alias_sets`';
 CREATE TABLE positions (
     module_id BIGINT NOT NULL,
     value_id INTEGER NOT NULL,
@@ -255,6 +315,8 @@ CREATE TABLE instructions (
     source_file TEXT,
     source_line INTEGER,
     stack_frame_id INTEGER,
+    scope_id INTEGER,
+    pass TEXT,
     custom_call_target TEXT,
     scoped_bytes BIGINT
 );
@@ -272,8 +334,21 @@ COMMENT ON COLUMN instructions.op_name IS 'the operation''s name in the framewor
 COMMENT ON COLUMN instructions.source_file IS 'the file of source_line';
 COMMENT ON COLUMN instructions.source_line IS 'the source line that created the instruction';
 COMMENT ON COLUMN instructions.stack_frame_id IS 'the innermost Python frame, see `stack_frames`';
+COMMENT ON COLUMN instructions.scope_id IS 'the scope and operation, see `scopes`; null if not named';
+COMMENT ON COLUMN instructions.pass IS 'the pass that the instruction belongs to: as in `values`';
 COMMENT ON COLUMN instructions.custom_call_target IS 'the kernel that a custom-call calls';
 COMMENT ON COLUMN instructions.scoped_bytes IS 'memory that the kernel reserves for itself, all spaces';
+CREATE TABLE scopes (
+    module_id BIGINT NOT NULL,
+    scope_id INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    operation TEXT NOT NULL
+);
+COMMENT ON TABLE scopes IS 'A scope of the program and an operation in it: what op_names say, stored once. Key: module_id, scope_id.';
+COMMENT ON COLUMN scopes.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN scopes.scope_id IS 'from 0';
+COMMENT ON COLUMN scopes.scope IS 'the op_name''s path without transformations, wrappers and loops';
+COMMENT ON COLUMN scopes.operation IS 'the op_name''s last component, for example dot_general';
 CREATE TABLE operands (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 import numpy as np
 
@@ -105,9 +106,17 @@ class Named:
     def bytes(self) -> Ints:
         """The bytes of each instruction's elements, of a tuple those of its largest element."""
         trees = self._shapes
-        arrays = np.array([_elements_bytes(array) for array in trees.arrays] + [0], np.int64)
+        arrays = np.array([bytes_of(array) for array in trees.arrays] + [0], np.int64)
         largest = np.maximum.reduceat(arrays[trees.array], trees.start[:-1])
         found: Ints = largest[self.program.shape.codes]
+        return found
+
+    @cached_property
+    def elements(self) -> Ints:
+        """How many elements the array of each instruction has; 0 of a tuple."""
+        wholes = (self._shapes.shapes[node] for node in self._shapes.start[:-1])
+        counts = [prod(s.dimensions) if isinstance(s, ArrayShape) else 0 for s in wholes]
+        found: Ints = np.array(counts, np.int64)[self.program.shape.codes]
         return found
 
     @cached_property
@@ -131,7 +140,7 @@ class Named:
         return found
 
 
-def _elements_bytes(array: ArrayShape) -> int:
+def bytes_of(array: ArrayShape) -> int:
     """An array's bytes without padding; 0 if it has no bound."""
     try:
         return logical_bytes(array)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..numbered_program import NONE, Ints
+from .inner_readers import first_readers
 from .named import Named
-from .readers import first_readers
 from .search import search
 from .steps import Steps
 from .ways import BECOMES, OWN, READ, WEAK

@@ -1,77 +1,65 @@
-"""Who reads a buffer first: the instruction with a name, in fusions too."""
+"""What the instructions that read a result have in common."""
 
 import numpy as np
 
-from ..numbered_program import NONE, Ints
-from ..runs import joined
-from .fusions import Fusions
-from .named import Named
-from .values import Values
+from ..numbered_program import Ints, Mask, NumberedProgram
+
+# These only hand their operands on.
+MOVES = (
+    "get-tuple-element",
+    "tuple",
+    "bitcast",
+    "copy",
+    "copy-start",
+    "copy-done",
+    "optimization-barrier",
+    "domain",
+    "add-dependency",
+    "async-update",
+    "async-done",
+    "all-gather-done",
+    "all-reduce-done",
+    "collective-permute-done",
+)
 
 
-def first_readers(values: Values, fusions: Fusions, asked: Ints) -> Ints:
-    """The first instruction with a strong name that reads each of these values, or NONE.
+def read_by_optimizer_alone(program: NumberedProgram, undecided: Mask, of_optimizer: Mask) -> Mask:
+    """Which of the undecided instructions only the optimizer reads.
 
-    Copies of a value count as the value.
+    Readers are those in the same computation. A move stands for its own readers, and an
+    undecided reader must itself be read by the optimizer alone. A loop is never the optimizer's.
+    What nothing reads is not the optimizer's either.
     """
-    named = values.named
-    flow = named.dataflow
-    use = np.flatnonzero(np.isin(flow.use_value, asked))
-    use = use[np.lexsort((flow.use_operand[use], flow.use_instruction[use], flow.use_value[use]))]
-    reader = inner_readers(named, flow.use_instruction[use], flow.use_operand[use])
-    reader = np.where(named.owns[reader] & (reader != NONE), reader, NONE)
-    first = np.full(len(flow), NONE)
-    good = np.flatnonzero(reader != NONE)[::-1]
-    first[flow.use_value[use[good]]] = reader[good]
-    copies = values.of("copy", "copy-start", "convert", "reshape", "transpose")
-    source = values.operand(copies, 0)
-    copies, source = copies[source != NONE], source[source != NONE]
-    while True:
-        further = np.flatnonzero((first[source] == NONE) & (first[copies] != NONE))
-        if not len(further):
+    moves = program.opcode.is_one_of(*MOVES)
+    of_optimizer = of_optimizer & ~program.opcode.is_one_of("while")
+    operand, reader = _edges(program, undecided, moves)
+    passes_on = (moves | undecided)[reader]
+    # Bit 0: the optimizer reads it; bit 1: something else does.
+    seen = np.zeros(len(program), np.int8)
+    bits = np.where(of_optimizer[reader], 1, 2).astype(np.int8)
+    np.bitwise_or.at(seen, operand[~passes_on], bits[~passes_on])
+    # A plain loop from the text's end: the readers of a reader come before the reader then.
+    states = bytearray(seen.tobytes())
+    at = np.flatnonzero(passes_on)[::-1]
+    through, is_move = reader[at], moves[reader[at]]
+    for one, other, move in zip(
+        operand[at].tolist(), through.tolist(), is_move.tolist(), strict=True
+    ):
+        states[one] |= states[other] if move else (1 if states[other] == 1 else 2)
+    found: Mask = np.frombuffer(states, np.int8) == 1
+    return found & undecided
+
+
+def _edges(program: NumberedProgram, undecided: Mask, moves: Mask) -> tuple[Ints, Ints]:
+    """The operands that are undecided or move something undecided, and their readers."""
+    operand, reader = program.operands, program.operand_row
+    onward = np.flatnonzero(moves[reader])
+    wanted = undecided.copy()
+    while len(onward):
+        reached = wanted[operand[onward]]
+        wanted[reader[onward[reached]]] = True
+        if not reached.any():
             break
-        first[source[further[::-1]]] = first[copies[further[::-1]]]
-    found: Ints = first[asked]
-    return found
-
-
-def inner_readers(named: Named, users: Ints, operands: Ints) -> Ints:
-    """Which instruction reads an operand: the user, or the first with a name in a fusion.
-
-    `users` are instructions, `operands` the numbers of their operands. Within a fusion, the
-    readers of the parameter that the operand comes in as, through nameless ones.
-    """
-    program = named.program
-    found = users.copy()
-    fused = np.flatnonzero(program.opcode.is_one_of("fusion")[users])
-    if not len(fused):
-        return found
-    callee = program.callee(users[fused], "calls")
-    parameter = program.parameter_of(callee, operands[fused], users[fused])
-    pairs, back = np.unique(parameter, return_inverse=True)
-    start, readers = _readers(named)
-    nearest = np.full(len(pairs), NONE)
-    query, rows = np.arange(len(pairs)), pairs
-    while len(query):
-        counts = start[rows + 1] - start[rows]
-        query = np.repeat(query, counts)
-        rows = readers[joined(start[rows], counts)]
-        hit = named.owns[rows]
-        first, at = np.unique(query[hit], return_index=True)
-        nearest[first] = rows[hit][at]
-        left = nearest[query] == NONE
-        both = np.unique(query[left] * len(program) + rows[left])
-        query, rows = np.divmod(both, len(program))
-    hit = nearest[back]
-    found[fused] = np.where(hit != NONE, hit, users[fused])
-    return found
-
-
-def _readers(named: Named) -> tuple[Ints, Ints]:
-    """Of each fused instruction the fused ones that read it, by text order: starts, readers."""
-    program = named.program
-    at = np.flatnonzero(named.is_fused[program.operand_row])
-    operand, reader = program.operands[at], program.operand_row[at]
-    order = np.lexsort((reader, operand))
-    start = np.searchsorted(operand[order], np.arange(len(program) + 1))
-    return start, reader[order]
+        onward = onward[~reached]
+    at = np.flatnonzero(wanted[operand])
+    return operand[at], reader[at]

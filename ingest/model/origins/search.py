@@ -54,7 +54,7 @@ def search(ways: Ways) -> Found:
 def _followed(follows: Ints, ended: Mask) -> tuple[Ints, Mask]:
     """Where each value's way ends, and which values lead into a circle instead."""
     end = follows
-    for _ in range(max(1, int(len(follows)).bit_length())):
+    for _ in range(max(1, len(follows).bit_length())):
         further = end[end]
         if np.array_equal(further, end):
             break
@@ -68,7 +68,7 @@ def _last_of(follows: Ints, chosen: Mask, starting: Mask) -> Ints:
         return np.array([], np.int64)
     last = np.where(chosen, np.arange(len(follows)), NONE)
     step = follows
-    for _ in range(int(len(follows)).bit_length()):
+    for _ in range(len(follows).bit_length()):
         later = last[step]
         last = np.where(later != NONE, later, last)
         step = step[step]
@@ -78,7 +78,7 @@ def _last_of(follows: Ints, chosen: Mask, starting: Mask) -> Ints:
 def _on_circles(follows: Ints, circles: Mask) -> Ints:
     """The values that lie on a circle, and do not only lead into one."""
     at, step = np.flatnonzero(circles), follows
-    for _ in range(int(len(follows)).bit_length() if len(at) else 0):
+    for _ in range(len(follows).bit_length() if len(at) else 0):
         at, step = np.unique(step[at]), step[step]
     return at
 
@@ -87,7 +87,7 @@ def _rules(ways: Ways, follows: Ints, end: Ints, ended: Mask) -> Ints:
     """The rule of the first value on each way that is not `own`; else that of the end."""
     rule = np.where(ended, OWN, ways.rule)
     step = follows
-    for _ in range(int(len(follows)).bit_length()):
+    for _ in range(len(follows).bit_length()):
         rule = np.where(rule == OWN, rule[step], rule)
         step = step[step]
     return np.where(rule == OWN, ways.owner_rule[end], rule)

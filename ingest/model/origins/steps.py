@@ -6,8 +6,8 @@ is asked.
 
 import numpy as np
 
-from ..numbered_program import NONE, Ints, Mask
-from ..runs import followed, joined
+from ..numbered_program import NONE, Ints
+from ..runs import joined
 from .fills import fills
 from .fusions import Fusions
 from .named import Named

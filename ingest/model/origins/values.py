@@ -1,11 +1,14 @@
 """The arrays of a program, and the values that loops and conditionals merge."""
 
 from collections.abc import Iterator
+from functools import cached_property
+from math import prod
 
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
-from .named import Named
+from ..shapes import ArrayShape
+from .named import Named, bytes_of
 
 _STARTS = ("all-gather-start", "collective-permute-start")
 
@@ -43,6 +46,39 @@ class Values:
         at = program.operand_start[row] + np.where(has, number, 0)
         found = np.full(len(values), NONE)
         found[has] = self.named.value_of(program.operands[at[has]])
+        return found
+
+    @cached_property
+    def bytes(self) -> Ints:
+        """The bytes of each array's elements; 0 of a tuple."""
+        return self._by_array([bytes_of(array) for array in self._arrays])
+
+    @cached_property
+    def elements(self) -> Ints:
+        """How many elements each array has; 0 of a tuple."""
+        return self._by_array([prod(array.dimensions) for array in self._arrays])
+
+    @cached_property
+    def space(self) -> Ints:
+        """The memory space of each array; 0 of a tuple."""
+        return self._by_array([array.memory_space for array in self._arrays])
+
+    @cached_property
+    def plain_shape(self) -> Ints:
+        """A number for each array's element type and dimensions; 0 of a tuple."""
+        codes: dict[tuple[str, tuple[int, ...]], int] = {}
+        shapes = ((array.element_type, array.dimensions) for array in self._arrays)
+        return self._by_array([codes.setdefault(shape, len(codes) + 1) for shape in shapes])
+
+    @property
+    def _arrays(self) -> list[ArrayShape]:
+        return self.named.dataflow.slots.trees.arrays
+
+    def _by_array(self, of_arrays: list[int]) -> Ints:
+        slots = self.named.dataflow.slots
+        found: Ints = np.array([*of_arrays, 0], np.int64)[
+            slots.array[self.named.dataflow.defined_at]
+        ]
         return found
 
 

@@ -68,9 +68,7 @@ class Writes:
         made = values.of("fusion")
         made = made[nameless[made]]
         inner = self._fusions.root_of(values, made)
-        self._redirect(
-            source, made, self._fusions.from_outside(self._fusions.same_elements, inner)
-        )
+        self._redirect(source, made, self._fusions.from_outside(self._fusions.same_elements, inner))
         self._redirect(source, self.values, self.target)
         return followed(source)
 

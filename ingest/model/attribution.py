@@ -1,0 +1,75 @@
+"""What each value and each instruction of a program is to its user: whose, in which pass, why."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from .derived import Derived
+from .numbered_program import NONE, Ints, Mask
+from .origins.named import Named
+from .origins.op_names import callers, name_rows, scopes
+from .origins.origins import Origins, find_origins
+from .origins.passes import Passes, passes, value_pass
+from .origins.reads import find_reads
+from .origins.residuals import Residuals, find_residuals
+from .origins.roles import find_roles, lives_out
+from .origins.touches import Touches, find_touches
+from .origins.values import Values
+from .parts import HloText
+
+
+@dataclass(frozen=True)
+class Attribution:
+    """What the HLO text says about values and instructions, by their numbers there.
+
+    `scope` is each instruction's number in `scopes`; `value_pass` and `roles` are numbers of
+    PASSES and ROLES; `is_argument` and `lives_out` mark the arguments among the values and what
+    is part of the result. The times of `touches` mean nothing unless the text `is_scheduled`.
+    """
+
+    derived: Derived
+    is_scheduled: bool
+    scope: Ints
+    scopes: pa.Table
+    passes: Passes
+    origins: Origins
+    value_pass: Ints
+    roles: Ints
+    residuals: Residuals
+    touches: Touches
+    is_argument: Mask
+    lives_out: Mask
+
+
+def attribute(hlo: HloText, derived: Derived) -> Attribution:
+    """Find each value's origin, pass and role, and each instruction's scope and pass."""
+    program, dataflow = derived.program, derived.dataflow
+    alias_set, time = derived.liveness.alias_set, derived.schedule.time
+    names = name_rows(program, hlo.instructions["op_name"])
+    caller = callers(program)
+    named = Named(program, dataflow, names, caller)
+    values = Values(named)
+    scope, table = scopes(program, names, caller)
+    columns = (hlo.instructions[name] for name in ("source_file", "source_line"))
+    row_pass = passes(program, names, caller, *columns)
+    origins = find_origins(named, alias_set)
+    of_values = value_pass(row_pass, values.row, origins.row).astype(np.int64)
+    reads = find_reads(named, row_pass)
+    residuals = find_residuals(values, origins, of_values, reads, alias_set, time)
+    roles = find_roles(values, origins, of_values, reads, alias_set, residuals.of != NONE)
+    touches = find_touches(named, derived.schedule)
+    return Attribution(
+        derived,
+        bool(hlo.header["is_scheduled"]),
+        scope,
+        table,
+        row_pass,
+        origins,
+        of_values,
+        roles,
+        residuals,
+        touches,
+        named.is_entry_parameter[values.row],
+        lives_out(values),
+    )

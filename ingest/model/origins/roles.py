@@ -1,0 +1,125 @@
+"""What values are in a training step or an inference: weights, activations, gradients.
+
+The role follows from structure: what reads a value in which pass, and what takes its place.
+"""
+
+import numpy as np
+
+from ..numbered_program import NONE, Ints, Mask
+from .named import Named
+from .origins import Origins
+from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED
+from .reads import Reads
+from .values import Values
+
+ROLES = (
+    "weight",
+    "optimizer state",
+    "state",
+    "input",
+    "gathered weight",
+    "activation",
+    "gradient",
+    "output",
+    "constant",
+    "workspace",
+)
+(
+    WEIGHT,
+    OPTIMIZER_STATE,
+    STATE,
+    INPUT,
+    GATHERED,
+    ACTIVATION,
+    GRADIENT,
+    OUTPUT,
+    CONSTANT,
+    WORKSPACE,
+) = range(len(ROLES))
+_COLLECTIVES = ("all-gather", "all-gather-start", "all-to-all", "collective-permute",
+                "collective-permute-start", "collective-broadcast")  # fmt: skip
+
+
+def find_roles(
+    values: Values,
+    origins: Origins,
+    value_pass: Ints,
+    reads: Reads,
+    alias_set: Ints,
+    is_residual: Mask,
+) -> Ints:
+    """The role of each array, a number of ROLES; NONE of a tuple's table."""
+    named = values.named
+    of_argument = argument_roles(values, origins, reads, alias_set)
+    row = values.row
+    is_argument = named.is_entry_parameter[row]
+    origin_role = np.where(origins.row != NONE, of_argument[origins.row], NONE)
+    is_larger = values.elements > named.elements[origins.row]
+    gathered = named.program.opcode.is_one_of(*_COLLECTIVES)[row] | is_larger
+    later = np.zeros(len(row), bool)
+    later[alias_set[reads.value[reads.pass_ == OPTIMIZER]]] = True
+    role = np.full(len(row), WORKSPACE)
+    for chosen, name in (
+        ((value_pass == BACKWARD) & later[alias_set], GRADIENT),
+        (is_residual, ACTIVATION),
+        ((origin_role == WEIGHT) & gathered, GATHERED),
+        (named.program.opcode.is_one_of("constant")[row], CONSTANT),
+        (lives_out(values), OUTPUT),
+    ):
+        role[chosen] = name
+    role = np.where(is_argument, of_argument[row], role)
+    return np.where(values.is_array, role, NONE)
+
+
+def argument_roles(values: Values, origins: Origins, reads: Reads, alias_set: Ints) -> Ints:
+    """The role of each argument, by instruction; NONE of other instructions.
+
+    In a program with a backward pass: a weight is read in the forward pass and updated, an
+    optimizer's state is read by the optimizer alone and updated, the rest are inputs. An
+    argument is updated if an output takes its place, or has its type and dimensions. In a
+    program without: state is what an output takes the place of; the leaves of a container are
+    weights, arguments that are arrays themselves are inputs.
+    """
+    named = values.named
+    program = named.program
+    count = len(program)
+    rows = np.flatnonzero(named.is_entry_parameter)
+    out = np.flatnonzero(lives_out(values))
+    arguments = np.flatnonzero(named.is_entry_parameter[values.row])
+    in_place = np.zeros(count, bool)
+    in_place[values.row[arguments[np.isin(alias_set[arguments], alias_set[out])]]] = True
+    in_place[origins.row[out[origins.row[out] != NONE]]] = True
+    found = np.full(count, NONE)
+    if (reads.pass_ == BACKWARD).any():
+        shapes = values.plain_shape
+        same = np.zeros(count, bool)
+        computed = out[~named.is_entry_parameter[values.row[out]]]
+        same[values.row[arguments[np.isin(shapes[arguments], shapes[computed])]]] = True
+        updated = in_place | same
+        owner = origins.row[reads.value]
+        by = np.zeros((count, len(PASSES)), bool)
+        by[owner[owner != NONE], reads.pass_[owner != NONE]] = True
+        by_model = by[:, [FORWARD, BACKWARD, REMATERIALISED]].any(axis=1)
+        role = np.where(by_model, WEIGHT, np.where(by[:, OPTIMIZER], OPTIMIZER_STATE, INPUT))
+        role[~updated] = INPUT
+    else:
+        role = np.where(in_place, STATE, np.where(_in_container(named), WEIGHT, INPUT))
+    found[rows] = role[rows]
+    return found
+
+
+def lives_out(values: Values) -> Mask:
+    """Which values are part of the program's result."""
+    named = values.named
+    slots, root = named.dataflow.slots, named.program.root[named.program.entry]
+    held = named.dataflow.value[slots.start[root] : slots.start[root] + slots.count[root]]
+    found = np.zeros(len(values.row), bool)
+    found[held[held != NONE]] = True
+    return found
+
+
+def _in_container(named: Named) -> Mask:
+    """Which instructions have the name of a container's leaf, such as `p['emb']` or `cache[0]`."""
+    leaf = [("[" in text or "." in text) and "/" not in text for text in named.names.texts]
+    found: Mask = np.array([*leaf, False], bool)[named.names.code]
+    return found

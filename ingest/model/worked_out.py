@@ -1,0 +1,54 @@
+"""All that a module's HLO text says beyond what was dumped: worked out once, used three times."""
+
+from dataclasses import dataclass
+
+from ..errors import DumpError
+from .agreement import difference
+from .attribution import Attribution, attribute
+from .completion import completed
+from .derived import derive
+from .parts import HloText, Parts
+
+
+@dataclass(frozen=True)
+class WorkedOut:
+    """The parts with what they lacked, and what the text says about them.
+
+    `difference` is where dumped live ranges, positions or uses are not those of the text;
+    `why_not` says why what the parts lack could not be worked out.
+    """
+
+    parts: Parts
+    attribution: Attribution | None = None
+    difference: str | None = None
+    why_not: str | None = None
+
+
+def work_out(
+    parts: Parts, *, platform: str | None, changelist: int | None, completes: bool
+) -> WorkedOut:
+    """Work out liveness and attribution from the HLO text, if there is one.
+
+    `platform` and `changelist` are what the file names say. What the parts lack is filled in
+    only if the text `completes` them: what a damaged file should have said is not made up.
+    """
+    hlo = parts.hlo
+    if hlo is None:
+        return WorkedOut(parts)
+    try:
+        derived = derive(hlo, changelist=changelist)
+    except DumpError as error:
+        return WorkedOut(parts, _in_text_order(hlo), why_not=str(error) if completes else None)
+    differs, why_not = difference(parts, derived), None
+    if completes:
+        parts, why_not = completed(parts, derived, platform=platform)
+    return WorkedOut(parts, attribute(hlo, derived), differs, why_not)
+
+
+def _in_text_order(hlo: HloText) -> Attribution | None:
+    """Whose memory values are does not depend on the schedule, only on what computes them."""
+    try:
+        derived = derive(hlo, in_text_order=True)
+    except DumpError:
+        return None
+    return attribute(hlo, derived)
