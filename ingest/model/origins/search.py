@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
-from .ways import OWN, Ways
+from .ways import LOOP, OWN, Ways
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ def search(ways: Ways) -> Found:
 
     Of the values on a way that fails, the last one that has another way takes it, until no way
     fails or none is left: values nearer to the end know better. Of values that lead to each
-    other in a circle, all take their next way.
+    other in a circle, the loops take their next way: what enters.
     """
     start, targets, no_fill = ways.listed()
     numbers = np.arange(ways.count)
@@ -42,8 +42,8 @@ def search(ways: Ways) -> Found:
         chooses = more & fails & ~circles
         picky = more & is_fill & no_fill[at] if len(targets) else np.zeros(ways.count, bool)
         turning = _last_of(follows, chooses | picky, (fails & ~circles) | is_fill)
-        turning = np.union1d(turning, _on_circles(follows, circles & ~ended))
-        turning = turning[~ended[turning]]
+        rank = np.where(more, np.where(ways.rule == LOOP, 0, 1), 2)
+        turning = np.union1d(turning, _leaving(follows, circles, rank))
         if not len(turning):
             break
         way[turning] += 1
@@ -75,12 +75,17 @@ def _last_of(follows: Ints, chosen: Mask, starting: Mask) -> Ints:
     return np.unique(last[starting & (last != NONE)])
 
 
-def _on_circles(follows: Ints, circles: Mask) -> Ints:
-    """The values that lie on a circle, and do not only lead into one."""
+def _leaving(follows: Ints, circles: Mask, rank: Ints) -> Ints:
+    """Of the values that lie on each circle those of the lowest rank."""
     at, step = np.flatnonzero(circles), follows
-    for _ in range(len(follows).bit_length() if len(at) else 0):
-        at, step = np.unique(step[at]), step[step]
-    return at
+    lowest = rank.copy()
+    for _ in range(int(len(follows)).bit_length() if len(at) else 0):
+        # In the end only what lies on a circle is left, and all of a circle knows its lowest.
+        at = np.unique(step[at])
+        lowest = np.minimum(lowest, lowest[step])
+        step = step[step]
+    found: Ints = at[rank[at] == lowest[at]]
+    return found
 
 
 def _rules(ways: Ways, follows: Ints, end: Ints, ended: Mask) -> Ints:

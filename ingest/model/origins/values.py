@@ -120,11 +120,12 @@ class Loops:
         """
         program, flow = self._values.named.program, self._values.named.dataflow
         row, within = self._values.row[phis], self._values.within[phis]
-        first = np.searchsorted(program.call_row, row)
-        count = np.searchsorted(program.call_row, row, side="right") - first
+        calls = np.argsort(program.call_row, kind="stable")
+        first, stop = (np.searchsorted(program.call_row[calls], row, s) for s in ("left", "right"))
+        count = stop - first
         for number in range(int(count.max(initial=0))):
             has = count > number
-            branch = program.call_computation[first[has] + number]
+            branch = program.call_computation[calls[first[has] + number]]
             result = flow.value[flow.slots.start[program.root[branch]] + within[has]]
             yield phis[has], self._is_inside(moved_from[result], branch), result
 
