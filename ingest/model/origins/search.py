@@ -79,7 +79,7 @@ def _leaving(follows: Ints, circles: Mask, rank: Ints) -> Ints:
     """Of the values that lie on each circle those of the lowest rank."""
     at, step = np.flatnonzero(circles), follows
     lowest = rank.copy()
-    for _ in range(int(len(follows)).bit_length() if len(at) else 0):
+    for _ in range(len(follows).bit_length() if len(at) else 0):
         # In the end only what lies on a circle is left, and all of a circle knows its lowest.
         at = np.unique(step[at])
         lowest = np.minimum(lowest, lowest[step])
