@@ -1,0 +1,1 @@
+"""Origins: which instruction owns a value, and the scope and pass of its work."""
