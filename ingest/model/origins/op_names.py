@@ -42,8 +42,9 @@ class OpNames:
     By instruction: `code`, its op_name's place in `texts` (NONE for null), and `kind`, a Kind.
     By distinct op_name: `text_kind`; `has_rematted`, `has_transpose` and `has_jvp`, whether a
     component is `rematted_computation` or went through the transformation; `is_relative`,
-    whether it lacks the program at its start and continues its caller's; `scope` and
-    `operation`, what its own components name. An op_name that names no path (ARGUMENT,
+    whether it lacks the program at its start and continues its caller's; `loops`, how many
+    loops lie around the differentiated code; `scope` and `operation`, what its own components
+    name. An op_name that names no path (ARGUMENT,
     XLA_MADE) has none of these. `is_jax` says that some op_name starts with a program.
     """
 
@@ -55,6 +56,7 @@ class OpNames:
     has_transpose: Mask
     has_jvp: Mask
     is_relative: Mask
+    loops: Ints
     scope: list[str]
     operation: list[str]
     is_jax: bool
@@ -92,6 +94,7 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
         has_transpose=mask(path.has("transpose") for path in paths),
         has_jvp=mask(path.has("jvp") for path in paths),
         is_relative=mask(is_jax and not path.has_program for path in paths),
+        loops=np.fromiter((path.loops for path in paths), np.int64, len(paths)),
         scope=[path.scope for path in paths],
         operation=[path.operation for path in paths],
         is_jax=is_jax,

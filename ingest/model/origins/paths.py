@@ -20,8 +20,10 @@ TRANSFORMATIONS = (
     "remat",
     "checkpoint",
 )
+DIFFERENTIATING = ("transpose", "jvp")
 # Components of loops and conditionals; a branch is `branch_0_fun`.
-CONTROL_FLOW = ("while", "body", "cond", "scan")
+LOOPS = ("while", "scan")
+CONTROL_FLOW = (*LOOPS, "body", "cond")
 _BRANCH = re.compile(r"branch_\d+_fun")
 # Components of what calls a function and does not compute by itself.
 WRAPPERS = (
@@ -164,6 +166,16 @@ class Path:
     def is_weak(self) -> bool:
         """Whether the last component is control flow or a wrapper."""
         return not self.components or self.components[-1].is_dropped
+
+    @property
+    def loops(self) -> int:
+        """How many loops lie around the differentiated code: 1 for `while/body/jvp()/mul`."""
+        found = 0
+        for part in self.components:
+            if not part.transformations.isdisjoint(DIFFERENTIATING):
+                break
+            found += part.name in LOOPS
+        return found
 
     def has(self, transformation: str) -> bool:
         """Whether a component went through this transformation."""
