@@ -8,6 +8,9 @@ from ..flattening import CONTROL_FLOW
 from ..numbered_program import NONE, Ints, Mask, NumberedProgram
 from ..runs import followed
 
+# How far what reads constants alone is followed. XLA folds constants, so chains are short.
+_DEEPEST = 100
+
 
 @dataclass(frozen=True)
 class Reach:
@@ -39,14 +42,13 @@ def find_reach(program: NumberedProgram, caller: Ints, backward: Mask, loops: In
     main = _main_computations(program, caller, is_loop, backward, loops)
     is_main = main[program.computation]
     place = climb(program, caller, is_main)
-    depends = is_main & (program.parameter_number != NONE)
+    depends = is_main.copy()
     reach = is_main & backward
     reach[caller[holds]] = True
-    bounds = [(program.first[one], program.stop[one]) for one in np.flatnonzero(main).tolist()]
-    for first, stop in bounds:
-        _spread(program, depends, first, stop)
-    reach &= depends
-    for first, stop in bounds:
+    for computation in np.flatnonzero(main).tolist():
+        first, stop = int(program.first[computation]), int(program.stop[computation])
+        depends[first:stop] = _depends(program, first, stop)
+        reach[first:stop] &= depends[first:stop]
         _spread(program, reach, first, stop)
     backward_loop = np.zeros(len(program), bool)
     backward_loop[caller[holds & is_loop & ~main]] = True
@@ -102,7 +104,26 @@ def _main_computations(
     return main
 
 
-def _spread(program: NumberedProgram, reach: Mask, first: np.int64, stop: np.int64) -> None:
+def _depends(program: NumberedProgram, first: int, stop: int) -> Mask:
+    """Which instructions of a computation depend on a parameter of it.
+
+    Goes from constants to what reads constants alone, one reader further a round.
+    """
+    operand, reader = _operands(program, first, stop)
+    open_operands = program.operand_count[first:stop].copy()
+    open_operands[program.parameter_number[first:stop] != NONE] = 1
+    new = open_operands == 0
+    found: Mask = ~new
+    for _ in range(_DEEPEST):
+        open_operands -= np.bincount(reader[new[operand]], minlength=len(new))
+        new = (open_operands == 0) & found
+        if not new.any():
+            break
+        found &= ~new
+    return found
+
+
+def _spread(program: NumberedProgram, reach: Mask, first: int, stop: int) -> None:
     """Add to `reach` all instructions of a computation that read one in it, transitively.
 
     A plain loop: each operand stands before its reader, so that the text's order needs one
@@ -111,11 +132,16 @@ def _spread(program: NumberedProgram, reach: Mask, first: np.int64, stop: np.int
     before = reach[first:stop]
     if not before.any():
         return
-    edges = slice(program.operand_start[first], program.operand_start[stop])
-    operand, reader = program.operands[edges] - first, program.operand_row[edges] - first
+    operand, reader = _operands(program, first, stop)
     open_ends = ~before[reader] & (operand >= np.argmax(before))
     reached = bytearray(before.tobytes())
     for one, other in zip(operand[open_ends].tolist(), reader[open_ends].tolist(), strict=True):
         if reached[one]:
             reached[other] = 1
     reach[first:stop] = np.frombuffer(reached, bool)
+
+
+def _operands(program: NumberedProgram, first: int, stop: int) -> tuple[Ints, Ints]:
+    """A computation's operands and their readers, counted from its first instruction."""
+    edges = slice(program.operand_start[first], program.operand_start[stop])
+    return program.operands[edges] - first, program.operand_row[edges] - first
