@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from ..numbered_program import NONE, Ints, Mask, NumberedProgram
 from .op_names import Kind, OpNames
+from .optimizer_readers import read_by_optimizer_alone
 from .reach import Reach, climb, find_reach
-from .readers import read_by_optimizer_alone
 
 PassCodes = npt.NDArray[np.int8]
 
