@@ -45,8 +45,8 @@ class Named:
     @cached_property
     def has_weak_name(self) -> Mask:
         """Which instructions have only a wrapper's or a joined name."""
-        kind = self.names.kind
-        return (kind == Kind.WEAK) | (kind == Kind.JOINED)
+        found: Mask = np.isin(self.names.kind, (Kind.WEAK, Kind.JOINED))
+        return found
 
     @cached_property
     def takes_a_slice(self) -> Mask:

@@ -233,6 +233,8 @@ class Steps:
         asks = ~named.owns[row] & (named.named_argument[row] == NONE)
         found, row = found[asks], row[asks]
         rearranges = named.program.opcode.is_one_of(*_REARRANGES)[row]
+        # XLA puts the pieces of one array together again.
+        rearranges |= named.program.custom_call_target.is_one_of("ConcatBitcast")[row]
         moved = found[rearranges]
         self.ways.follow(moved, values.operand(moved, 0))
         self.ways.rule[moved] = MOVED
