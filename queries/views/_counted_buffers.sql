@@ -36,6 +36,8 @@
 -- origin_instruction: the instruction whose result the buffer holds
 -- origin_rule: how the origin was found, see `values`; null if it is not known
 -- is_saved_for_backward: the forward pass keeps the buffer for the backward pass
+-- kind: arguments, copies of arguments, outputs, constants or temps: what to call the buffer
+-- where the program has no name for it
 -- made_op_name: the framework's name of the instruction that makes the value
 -- made_source_file: the Python file of the line that created this instruction
 -- made_source_line: that line
@@ -114,6 +116,11 @@ SELECT
     held.instruction AS origin_instruction,
     counted.origin_rule,
     counted.residual_id IS NOT NULL AS is_saved_for_backward,
+    CASE
+        WHEN counted.category = 'temp' AND counted.pass = 'argument' THEN 'copies of arguments'
+        WHEN counted.category = 'other' THEN 'other'
+        ELSE counted.category || 's'
+    END AS kind,
     made.op_name AS made_op_name,
     made.source_file AS made_source_file,
     made.source_line AS made_source_line
