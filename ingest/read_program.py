@@ -51,7 +51,6 @@ def read_program(
         completes=not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
     )
     outcome.module = join_parts(found.parts, found.attribution)
-    outcome.module.header["liveness_difference"] = found.difference
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]

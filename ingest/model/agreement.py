@@ -1,5 +1,7 @@
 """Holds a dump's live ranges, positions and uses against what follows from its HLO text."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -7,7 +9,82 @@ import pyarrow.compute as pc
 from .bound import ranges_of
 from .completion import used_values
 from .derived import Derived
+from .numbered_program import NONE, Ints
 from .parts import Parts
+
+
+def agrees(
+    derived: Derived, number: Ints, values: pa.Table, tables: Mapping[str, pa.Table]
+) -> bool:
+    """Whether a module's live ranges, positions and uses are those of its HLO text.
+
+    `values` are the module's values by value_id, `number` their numbers in the text;
+    `tables` has live_ranges, positions and uses. Nearly all modules agree, so this compares
+    numbers only; `difference` says where a module differs.
+    """
+    flow, liveness = derived.dataflow, derived.liveness
+    ranges = tables["live_ranges"]
+    named = _numbers(values, number, ranges)
+    if (named == NONE).any():
+        return False
+    if not (
+        np.array_equal(liveness.start[named], ranges["start_time"].to_numpy())
+        and np.array_equal(liveness.end[named], ranges["end_time"].to_numpy())
+    ):
+        return False
+    is_assigned = np.zeros(len(flow) + 1, bool)
+    is_assigned[number] = True
+    is_assigned[NONE] = False
+    slots = flow.slots
+    index = slots.trees.index[slots.node]
+    held = np.flatnonzero(is_assigned[flow.value])
+    used = np.flatnonzero(is_assigned[flow.use_value])
+    positions, uses = tables["positions"], tables["uses"]
+    return _same(
+        (flow.value[held], slots.instruction[held], index[held]),
+        (
+            _numbers(values, number, positions),
+            positions["instruction_id"].to_numpy(),
+            _codes(slots.trees.index_texts, positions["shape_index"]),
+        ),
+    ) and _same(
+        (
+            flow.use_value[used],
+            flow.use_instruction[used],
+            flow.use_operand[used],
+            index[flow.use_slot[used]],
+        ),
+        (
+            _numbers(values, number, uses),
+            uses["instruction_id"].to_numpy(),
+            uses["operand_number"].to_numpy(),
+            _codes(slots.trees.index_texts, uses["operand_shape_index"]),
+        ),
+    )
+
+
+def _numbers(values: pa.Table, number: Ints, rows: pa.Table) -> Ints:
+    """The number in the text of each row's value; NONE of a value that is not there."""
+    ids, wanted = values["value_id"].to_numpy(), rows["value_id"].to_numpy()
+    at = np.minimum(np.searchsorted(ids, wanted), max(len(ids) - 1, 0))
+    return np.where(ids[at] == wanted, number[at], NONE)
+
+
+def _codes(texts: list[str], column: pa.ChunkedArray) -> Ints:
+    found = pc.index_in(column, value_set=pa.array(texts, pa.large_string()))
+    codes: Ints = pc.fill_null(found, NONE).to_numpy()
+    return codes
+
+
+def _same(ours: tuple[Ints, ...], theirs: tuple[Ints, ...]) -> bool:
+    """Whether two lists of rows, given by columns, are the same in whatever order."""
+    if len(ours[0]) != len(theirs[0]) or any((column == NONE).any() for column in theirs):
+        return False
+    keys = [np.zeros(len(ours[0]), np.int64), np.zeros(len(ours[0]), np.int64)]
+    for mine, other in zip(ours, theirs, strict=True):
+        width = int(max(mine.max(initial=0), other.max(initial=0))) + 1
+        keys = [key * width + column for key, column in zip(keys, (mine, other), strict=True)]
+    return np.array_equal(np.sort(keys[0]), np.sort(keys[1]))
 
 
 def difference(parts: Parts, derived: Derived) -> str | None:

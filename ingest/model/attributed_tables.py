@@ -35,7 +35,7 @@ def numbers_of(attribution: Attribution, values: pa.Table) -> Ints:
 
 def instruction_columns(attribution: Attribution, count: int) -> dict[str, pa.Array]:
     """The columns scope_id and pass of `count` instructions, those of the text first."""
-    passes = attribution.passes.codes
+    passes = attribution.passes.codes.astype(np.int64)
     return {
         "scope_id": _padded(attribution.scope, count),
         "pass": _texts(_padded(passes, count), PASSES),

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .agreement import agrees, difference
 from .attributed_tables import (
     buffer_tables,
     instruction_columns,
@@ -96,8 +97,23 @@ def join_parts(parts: Parts, attribution: Attribution | None = None) -> Module:
             lives = lives_of(values, ranges, tables["allocations"], tables["module_memory"])
             tables |= buffer_tables(attribution, values, number, lives)
     tables["memory_spaces"] = _memory_spaces(parts)
+    header = _header(parts)
+    if attribution is not None and number is not None:
+        header["liveness_difference"] = _difference(parts, attribution, number, tables)
     filled = {name: table for name, table in tables.items() if len(table)}
-    return Module(_header(parts), filled, contradicting)
+    return Module(header, filled, contradicting)
+
+
+def _difference(
+    parts: Parts, attribution: Attribution, number: Ints, tables: dict[str, pa.Table]
+) -> str | None:
+    """Where dumped live ranges, positions or uses differ from the HLO text's; None if nowhere."""
+    dumped = (parts.buffer_assignment, parts.live_range, parts.used_values)
+    if not attribution.is_scheduled or any(p is None or p.origin != "dumped" for p in dumped):
+        return None
+    if agrees(attribution.derived, number, tables["values"], tables):
+        return None
+    return difference(parts, attribution.derived)
 
 
 def _is_argument(
@@ -105,7 +121,8 @@ def _is_argument(
 ) -> Mask:
     """Which values are arguments of the program. Without HLO text: which parameters hold."""
     if attribution is not None and number is not None:
-        return attribution.is_argument[number] & (number != NONE)
+        is_argument: Mask = attribution.is_argument[number] & (number != NONE)
+        return is_argument
     if "opcode" not in instructions.column_names:
         return np.zeros(len(values), bool)
     opcode = instructions["opcode"].take(values["instruction_id"])
@@ -122,7 +139,8 @@ def _lives_out(
 ) -> Mask:
     """Which values are part of the result. Without HLO text: which live until the end."""
     if attribution is not None and number is not None:
-        return attribution.lives_out[number] & (number != NONE)
+        lives_out: Mask = attribution.lives_out[number] & (number != NONE)
+        return lives_out
     if ranges is None or parts.live_range is None:
         return np.zeros(len(values), bool)
     at_end = pc.equal(ranges["end_time"], parts.live_range.schedule_length)

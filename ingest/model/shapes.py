@@ -7,6 +7,7 @@ properties such as tiles (T) and the memory space (S). `(f32[2]{0}, token[])` is
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 COMBINE = -1  # a tile's `*`: the dimension joins the next more minor one before tiling
@@ -130,8 +131,9 @@ _NEXT = re.compile(r"\)|,\s*(?:/\*index=[0-9]+\*/)?")
 _MAX_DEPTH = 100
 
 
+@lru_cache(maxsize=2048)
 def parse_shape(text: str) -> Shape:
-    """Parse `text` as one shape.
+    """Parse `text` as one shape. A program's few shapes are parsed again and again.
 
     Raises ValueError, which says what was found and where.
     """

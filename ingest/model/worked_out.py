@@ -1,9 +1,8 @@
-"""All that a module's HLO text says beyond what was dumped: worked out once, used three times."""
+"""All that a module's HLO text says beyond what was dumped: worked out once."""
 
 from dataclasses import dataclass
 
 from ..errors import DumpError
-from .agreement import difference
 from .attribution import Attribution, attribute
 from .completion import completed
 from .derived import derive
@@ -14,13 +13,11 @@ from .parts import HloText, Parts
 class WorkedOut:
     """The parts with what they lacked, and what the text says about them.
 
-    `difference` is where dumped live ranges, positions or uses are not those of the text;
     `why_not` says why what the parts lack could not be worked out.
     """
 
     parts: Parts
     attribution: Attribution | None = None
-    difference: str | None = None
     why_not: str | None = None
 
 
@@ -39,10 +36,10 @@ def work_out(
         derived = derive(hlo, changelist=changelist)
     except DumpError as error:
         return WorkedOut(parts, _in_text_order(hlo), why_not=str(error) if completes else None)
-    differs, why_not = difference(parts, derived), None
+    attribution, why_not = attribute(hlo, derived), None
     if completes:
         parts, why_not = completed(parts, derived, platform=platform)
-    return WorkedOut(parts, attribute(hlo, derived), differs, why_not)
+    return WorkedOut(parts, attribution, why_not)
 
 
 def _in_text_order(hlo: HloText) -> Attribution | None:

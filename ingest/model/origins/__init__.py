@@ -1,1 +1,1 @@
-"""Whose memory a value is: the instruction whose result a value holds, and what that means."""
+"""Origins: which instruction owns a value, and the scope and pass of its work."""

@@ -73,15 +73,26 @@ class Fusions:
         return self._through(KEEPS_ELEMENTS, moves | ~self.named.has_strong_name)
 
     @cached_property
+    def computing(self) -> Ints:
+        """The first instruction with a name: behind bitcasts and copies, else before them."""
+        behind = self.moved
+        found: Ints = np.where(self.named.owns[behind], behind, self.same_elements)
+        return found
+
+    @cached_property
     def some_elements(self) -> Ints:
         """Through nameless instructions that keep, take or repeat elements."""
         return self._through(TAKES_ELEMENTS, ~self.named.has_strong_name)
 
     @cached_property
     def sliced_from(self) -> Ints:
-        """Through what keeps the elements, nameless or named as taking a slice."""
-        allowed = ~self.named.has_strong_name | self.named.takes_a_slice
-        return self._through(KEEPS_ELEMENTS, allowed)
+        """Through bitcasts and copies, and what keeps the elements: nameless, or named a slice."""
+        named = self.named
+        # XLA drops the dimension of a single slice by a bitcast, or by a reduce.
+        reduces = named.program.opcode.is_one_of("reduce")
+        allowed = (~named.has_strong_name & ~reduces) | named.takes_a_slice
+        allowed |= named.program.opcode.is_one_of("bitcast", "copy")
+        return self._through((*KEEPS_ELEMENTS, "reduce"), allowed)
 
     @cached_property
     def written(self) -> Ints:
@@ -104,7 +115,7 @@ class Fusions:
     def relayout_of(self) -> Ints:
         """Through what only rearranges, converts, cuts or pads, of any name."""
         everything = np.ones(len(self.named.program), bool)
-        return self._through((*KEEPS_ELEMENTS, "slice", "pad"), everything)
+        return self._through((*KEEPS_ELEMENTS, "slice", "pad", "dynamic-slice"), everything)
 
     def nearest(self, roots: Ints) -> Ints:
         """The nearest instruction that computes what its name says, back from each root.

@@ -45,8 +45,8 @@ class Named:
     @cached_property
     def has_weak_name(self) -> Mask:
         """Which instructions have only a wrapper's or a joined name."""
-        kind = self.names.kind
-        return (kind == Kind.WEAK) | (kind == Kind.JOINED)
+        found: Mask = np.isin(self.names.kind, (Kind.WEAK, Kind.JOINED))
+        return found
 
     @cached_property
     def takes_a_slice(self) -> Mask:
@@ -65,12 +65,14 @@ class Named:
 
     @cached_property
     def named_argument(self) -> Ints:
-        """The argument whose name each instruction carries; NONE if it carries none."""
+        """The argument whose name each instruction carries; NONE of constants and the nameless."""
         of_text = np.full(len(self.names.texts) + 1, NONE)
         arguments = np.flatnonzero(self.is_entry_parameter)[::-1]
         of_text[self.names.code[arguments]] = arguments
         of_text[NONE] = NONE
-        found: Ints = np.where(self.names.kind == Kind.ARGUMENT, of_text[self.names.code], NONE)
+        carries = self.names.kind == Kind.ARGUMENT
+        carries &= ~self.program.opcode.is_one_of("constant")
+        found: Ints = np.where(carries, of_text[self.names.code], NONE)
         return found
 
     @cached_property

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..numbered_program import NONE, Ints, Mask, NumberedProgram
-from .paths import Path, read_component, read_path
+from .paths import NO_PATH, Path, read_component, read_path
 
 Kinds = npt.NDArray[np.int8]
 
@@ -42,9 +42,10 @@ class OpNames:
     By instruction: `code`, its op_name's place in `texts` (NONE for null), and `kind`, a Kind.
     By distinct op_name: `text_kind`; `has_rematted`, `has_transpose` and `has_jvp`, whether a
     component is `rematted_computation` or went through the transformation; `is_relative`,
-    whether it lacks the program at its start and continues its caller's; `scope` and
-    `operation`, what its own components name. An op_name that names no path (ARGUMENT,
-    XLA_MADE) has none of these. `is_jax` says that some op_name starts with a program.
+    whether it lacks the program at its start and continues its caller's; `loops`, how many
+    loops lie around the differentiated code; `scope` and `operation`, what its own components
+    name: both empty, and the flags False, where it names no path (ARGUMENT, XLA_MADE).
+    `is_jax` says that some op_name starts with a program.
     """
 
     code: Ints
@@ -55,6 +56,7 @@ class OpNames:
     has_transpose: Mask
     has_jvp: Mask
     is_relative: Mask
+    loops: Ints
     scope: list[str]
     operation: list[str]
     is_jax: bool
@@ -77,11 +79,12 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
     kinds = [_kind(path, number in arguments) for number, path in enumerate(paths)]
     text_kind = np.array(kinds, np.int8)
     is_jax = any(path.has_program for path in paths)
-    named = text_kind >= Kind.JOINED
+    paths = [
+        path if kind >= Kind.JOINED else NO_PATH for path, kind in zip(paths, kinds, strict=True)
+    ]
 
     def mask(values: Iterable[bool]) -> Mask:
-        found: Mask = np.fromiter(values, bool, len(texts)) & named
-        return found
+        return np.fromiter(values, bool, len(texts))
 
     return OpNames(
         code=code,
@@ -91,7 +94,8 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
         has_rematted=mask(path.has_component("rematted_computation") for path in paths),
         has_transpose=mask(path.has("transpose") for path in paths),
         has_jvp=mask(path.has("jvp") for path in paths),
-        is_relative=mask(is_jax and not path.has_program for path in paths),
+        is_relative=mask(is_jax and not path.has_program and path is not NO_PATH for path in paths),
+        loops=np.fromiter((path.loops for path in paths), np.int64, len(paths)),
         scope=[path.scope for path in paths],
         operation=[path.operation for path in paths],
         is_jax=is_jax,
@@ -137,10 +141,9 @@ def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints
     around: dict[int, str] = {}
     chosen = []
     for key in distinct.tolist():
-        scope = _within(
-            _scope_around(program, names, caller, key // width, around), names, key % width
-        )
-        chosen.append(numbers.setdefault((scope, names.operation[key % width]), len(numbers)))
+        within, text = divmod(key, width)
+        scope = _within(_scope_around(program, names, caller, within, around), names, text)
+        chosen.append(numbers.setdefault((scope, names.operation[text]), len(numbers)))
     found[rows] = np.array(chosen, np.int64)[place]
     table = pa.table(
         {

@@ -20,8 +20,10 @@ TRANSFORMATIONS = (
     "remat",
     "checkpoint",
 )
+DIFFERENTIATING = ("transpose", "jvp")
 # Components of loops and conditionals; a branch is `branch_0_fun`.
-CONTROL_FLOW = ("while", "body", "cond", "scan")
+LOOPS = ("while", "scan")
+CONTROL_FLOW = (*LOOPS, "body", "cond")
 _BRANCH = re.compile(r"branch_\d+_fun")
 # Components of what calls a function and does not compute by itself.
 WRAPPERS = (
@@ -82,25 +84,15 @@ def split(text: str) -> tuple[list[str], bool]:
     parts = _ends(text, closing, 0, len(text), ";")
     is_joined = len(parts) > 1
     found: list[str] = []
-    waiting = [(0, parts[0])]
+    waiting = _pieces(text, closing, 0, parts[0])
     while waiting:
         start, end = waiting.pop()
-        first = start
-        pieces = []
-        for stop in _ends(text, closing, start, end, "/"):
-            pieces.append((first, stop))
-            first = stop + 1
-        for number, (low, high) in enumerate(pieces):
-            inner = _first_of_group(text, closing, low, high)
-            if inner is None:
-                found.append(text[low:high])
-                continue
+        first_end = _first_of_group(text, closing, start, end)
+        if first_end is None:
+            found.append(text[start:end])
+        else:
             is_joined = True
-            # What follows the group comes after the components of its first member.
-            if number + 1 < len(pieces):
-                waiting.append((pieces[number + 1][0], end))
-            waiting.append((low + 1, inner))
-            break
+            waiting += _pieces(text, closing, start + 1, first_end)
     return found, is_joined
 
 
@@ -165,6 +157,16 @@ class Path:
         """Whether the last component is control flow or a wrapper."""
         return not self.components or self.components[-1].is_dropped
 
+    @property
+    def loops(self) -> int:
+        """How many loops lie around the differentiated code: 1 for `while/body/jvp()/mul`."""
+        found = 0
+        for part in self.components:
+            if not part.transformations.isdisjoint(DIFFERENTIATING):
+                break
+            found += part.name in LOOPS
+        return found
+
     def has(self, transformation: str) -> bool:
         """Whether a component went through this transformation."""
         return any(transformation in part.transformations for part in self.components)
@@ -175,13 +177,13 @@ class Path:
 
 
 # What has no `/` is not by JAX: arguments' names, and XLA's own.
-_NO_PATH = Path((), False, False)
+NO_PATH = Path((), False, False)
 
 
 def read_path(text: str, component: Callable[[str], Component] = read_component) -> Path:
     """Read an op_name. `component` may be a cached `read_component`: components recur."""
     if "/" not in text:
-        return _NO_PATH
+        return NO_PATH
     is_joined = False
     parts = [component(part) for part in text.split("/")]
     if ";" in text or not all(part.is_whole for part in parts):
@@ -235,6 +237,13 @@ def _ends(text: str, closing: dict[int, int], start: int, end: int, separator: s
         if match[0] == separator:
             found.append(place)
     return [*found, end]
+
+
+def _pieces(text: str, closing: dict[int, int], start: int, end: int) -> list[tuple[int, int]]:
+    """Where the parts between `/` start and end in `text[start:end]`, the last one first."""
+    ends = _ends(text, closing, start, end, "/")
+    starts = [start, *(place + 1 for place in ends[:-1])]
+    return list(zip(starts, ends, strict=True))[::-1]
 
 
 def _first_of_group(text: str, closing: dict[int, int], start: int, end: int) -> int | None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..numbered_program import NONE, Ints
+from ..numbered_program import NONE, Ints, Mask
 from ..runs import components, joined
 from .named import Named
 from .op_names import Kind
@@ -56,9 +56,15 @@ def find_residuals(
     read_set, read_pass = alias_set[reads.value[order]], reads.pass_[order]
     last = np.full(len(is_forward), NONE)
     last[read_set] = read_pass  # of several reads the last one stays
-    saved = np.isin(last, _LATER)[alias_set] & is_forward
-    group = _merged(named, values, origins, alias_set)
-    held = np.flatnonzero(saved)
+    part, whole = _parts(named, values, origins)
+    copied_at = time[values.row[part]]
+    part, whole = alias_set[part], alias_set[whole]
+    # What is copied or cut in the backward pass is read there, if the copy is.
+    later_time = time[reads.user[reads.pass_ == BACKWARD]]
+    copied_late = copied_at >= later_time[later_time != NONE].min(initial=len(time))
+    saved = _with_sources(np.isin(last, _LATER), part[copied_late], whole[copied_late])
+    group = components(len(alias_set), part, whole)
+    held = np.flatnonzero(saved[alias_set] & is_forward)
     keys = np.stack([group[alias_set[held]], values.space[held]])
     keys, residual = np.unique(keys, axis=1, return_inverse=True)
     of = np.full(len(is_forward), NONE)
@@ -93,8 +99,8 @@ def _largest(group: Ints, bytes_: Ints) -> Ints:
     return found
 
 
-def _merged(named: Named, values: Values, origins: Origins, alias_set: Ints) -> Ints:
-    """The alias sets that hold one tensor: the smallest of them, for each alias set."""
+def _parts(named: Named, values: Values, origins: Origins) -> tuple[Ints, Ints]:
+    """Pairs of values of one origin: the first is a copy or a slice of the second."""
     moved = values.of(*_PARTS, "custom-call", "fusion", "concatenate")
     nameless = named.names.kind[values.row[moved]] < Kind.JOINED
     is_part = named.program.opcode.is_one_of(*_PARTS)[values.row[moved]]
@@ -105,7 +111,17 @@ def _merged(named: Named, values: Values, origins: Origins, alias_set: Ints) -> 
     part, whole = np.repeat(moved, counts), named.value_of(operand)
     same = (whole != NONE) & (origins.row[part] != NONE)
     same &= origins.row[part] == origins.row[whole]
-    return components(len(alias_set), alias_set[part[same]], alias_set[whole[same]])
+    return part[same], whole[same]
+
+
+def _with_sources(chosen: Mask, part: Ints, whole: Ints) -> Mask:
+    """The chosen sets, and those that chosen ones are parts of, through any number of parts."""
+    found = chosen.copy()
+    while True:
+        further = whole[found[part] & ~found[whole]]
+        if not len(further):
+            return found
+        found[further] = True
 
 
 def _by_size(of: Ints, bytes_: Ints, count: int) -> tuple[Ints, Ints]:
@@ -122,5 +138,6 @@ def _by_size(of: Ints, bytes_: Ints, count: int) -> tuple[Ints, Ints]:
 def _layers(values: Values, origins: Origins, value: Ints) -> Ints:
     """How many of its origin's results each of these values holds; 1 unless it is a multiple."""
     held = values.elements[value]
-    one = np.maximum(values.named.elements[origins.row[value]], 1)
-    return np.where(held % one == 0, np.maximum(held // one, 1), 1)
+    one = values.named.elements[origins.row[value]]
+    multiple = (one > 0) & (held >= one) & (held % np.maximum(one, 1) == 0)
+    return np.where(multiple, held // np.maximum(one, 1), 1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
-from .ways import LOOP, OWN, Ways
+from .ways import LOOP, OPERAND, OWN, WEAK, Ways
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def _leaving(follows: Ints, circles: Mask, rank: Ints) -> Ints:
     """Of the values that lie on each circle those of the lowest rank."""
     at, step = np.flatnonzero(circles), follows
     lowest = rank.copy()
-    for _ in range(int(len(follows)).bit_length() if len(at) else 0):
+    for _ in range(len(follows).bit_length() if len(at) else 0):
         # In the end only what lies on a circle is left, and all of a circle knows its lowest.
         at = np.unique(step[at])
         lowest = np.minimum(lowest, lowest[step])
@@ -89,10 +89,17 @@ def _leaving(follows: Ints, circles: Mask, rank: Ints) -> Ints:
 
 
 def _rules(ways: Ways, follows: Ints, end: Ints, ended: Mask) -> Ints:
-    """The rule of the first value on each way that is not `own`; else that of the end."""
+    """The rule of the first value on each way that is not `own`; else that of the end.
+
+    A guess stays a guess, wherever on the way it was made.
+    """
     rule = np.where(ended, OWN, ways.rule)
+    guessed = ~ended & (ways.rule == OPERAND)
     step = follows
     for _ in range(len(follows).bit_length()):
         rule = np.where(rule == OWN, rule[step], rule)
+        guessed |= guessed[step]
         step = step[step]
-    return np.where(rule == OWN, ways.owner_rule[end], rule)
+    rule = np.where(rule == OWN, ways.owner_rule[end], rule)
+    rule = np.where(guessed, OPERAND, rule)
+    return np.where(ways.owner_rule[end] == WEAK, WEAK, rule)

@@ -131,21 +131,34 @@ class Steps:
         values, program = self.values, self.named.program
         plain = values.of("dynamic-slice")
         made = values.of("fusion")
-        root = self.fusions.sliced_from[self.fusions.root_of(values, made)]
-        slices = program.opcode.is_one_of("dynamic-slice")[root]
-        allowed = ~self.named.has_strong_name | self.named.takes_a_slice
-        slices &= allowed[root] & (allowed[values.row[made]] | ~values.is_single[made])
-        made, root = made[slices], root[slices]
-        outer = self.fusions.from_outside(self.fusions.sliced_from, program.operand(root, 0))
-        found = np.concatenate([plain, made])
-        source = np.concatenate([values.operand(plain, 0), outer])
-        is_named = self.named.has_strong_name[np.concatenate([values.row[plain], root])]
-        of_loop = (source != NONE) & self.loops.is_loop_phi[source]
-        follows = (source != NONE) & (of_loop | ~is_named) & self._left[found]
-        found, source = self._take(found[follows]), source[follows]
-        self.ways.follow(found, source)
-        self.ways.rule[found] = MOVED
-        self._fall_back_on_names(found)
+        inner = self.fusions.root_of(values, made)
+        scanned = self._scanned(inner)
+        row = program.operand(values.row[plain], 0)
+        of_loop = self.loops.enters[row]
+        takes = of_loop | ~self.named.has_strong_name[values.row[plain]]
+        for found, source, rule in (
+            (made[scanned != NONE], scanned[scanned != NONE], LOOP),
+            (plain[takes], self.named.value_of(row[takes]), np.where(of_loop[takes], LOOP, MOVED)),
+        ):
+            left = self._left[found]
+            taken = self._take(found)
+            self._fall_back_on_names(taken)
+            self.ways.follow(taken, source[left])
+            self.ways.rule[taken] = rule if isinstance(rule, int) else rule[left]
+
+    def _scanned(self, inner: Ints) -> Ints:
+        """The value outside of a loop's fusion that each fused instruction takes a slice of.
+
+        NONE for what is no slice of what the loop's body gets.
+        """
+        program, fusions = self.named.program, self.fusions
+        root = fusions.sliced_from[inner]
+        slices = np.flatnonzero(program.opcode.is_one_of("dynamic-slice")[root])
+        outer = self.named.outer_operand[fusions.sliced_from[program.operand(root[slices], 0)]]
+        enters = (outer != NONE) & self.loops.enters[outer]
+        found = np.full(len(inner), NONE)
+        found[slices[enters]] = self.named.value_of(outer[enters])
+        return found
 
     def _gathers(self) -> None:
         """A gathered parameter is the parameter; another gathered array is its reader's."""
@@ -178,7 +191,7 @@ class Steps:
         single = self.values.is_single[found] & named.owns[row]
         self._fall_back_on_names(found)
         root = fusions.root_of(self.values, found)
-        first = fusions.same_elements[root]
+        first = fusions.computing[root]
         known = named.owns[first]
         self.ways.own(found[known], first[known], np.where(single[known], OWN, FUSED))
         found, root, single = found[~known], root[~known], single[~known]
@@ -197,11 +210,13 @@ class Steps:
         named, fusions = self.named, self.fusions
         values_of = np.where(named.is_fused[inner], NONE, named.value_of(inner))
         passed = fusions.from_outside(fusions.some_elements, inner)
-        follows = np.where(values_of != NONE, values_of, passed)
-        first = fusions.same_elements[inner]
+        first = fusions.computing[inner]
         known = named.is_fused[inner] & named.owns[first]
+        sliced = self._scanned(inner)
+        known &= sliced == NONE
+        passed = np.where(known, NONE, np.where(sliced != NONE, sliced, passed))
+        follows = np.where(values_of != NONE, values_of, passed)
         self.ways.own(values[known], first[known], rule[known])
-        follows[known] = NONE
         self.ways.follow(values, follows)
         self.ways.rule[values] = rule
         unknown = named.is_fused[inner] & ~known & (passed == NONE)
@@ -218,6 +233,8 @@ class Steps:
         asks = ~named.owns[row] & (named.named_argument[row] == NONE)
         found, row = found[asks], row[asks]
         rearranges = named.program.opcode.is_one_of(*_REARRANGES)[row]
+        # XLA puts the pieces of one array together again.
+        rearranges |= named.program.custom_call_target.is_one_of("ConcatBitcast")[row]
         moved = found[rearranges]
         self.ways.follow(moved, values.operand(moved, 0))
         self.ways.rule[moved] = MOVED

@@ -7,9 +7,12 @@ from math import prod
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
+from ..runs import followed
 from ..shapes import ArrayShape
 from .named import Named, bytes_of
 
+_HANDS_ON = ("get-tuple-element", "bitcast", "copy", "copy-start", "copy-done",
+             "opt-barrier", "optimization-barrier")  # fmt: skip
 _STARTS = ("all-gather-start", "collective-permute-start")
 
 
@@ -111,6 +114,19 @@ class Loops:
         self.is_loop_phi = np.zeros(len(flow), bool)
         self.is_loop_phi[self.phis] = True
         self.chosen = phi[~of_loop]
+
+    @cached_property
+    def enters(self) -> Mask:
+        """Which instructions give what a loop's body gets, carried or the same every time."""
+        named = self._values.named
+        program = named.program
+        step = np.arange(len(program))
+        moves = program.rows(*_HANDS_ON)
+        step[moves] = program.operand(moves, 0)
+        begin = followed(step)
+        by_loop = (named.fusion != NONE) & program.opcode.is_one_of("while")[named.fusion]
+        found: Mask = (by_loop & (program.parameter_number != NONE))[begin]
+        return found
 
     def branches(self, phis: Ints, moved_from: Ints) -> Iterator[tuple[Ints, Mask, Ints]]:
         """Of each of these merged values the branches' results, one branch after the other.

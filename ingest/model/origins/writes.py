@@ -63,7 +63,7 @@ class Writes:
         values, named = self._values, self._values.named
         source = self._moves.copy()
         nameless = ~named.has_strong_name[values.row]
-        kept = values.of("convert", "transpose")
+        kept = np.concatenate([values.of("convert", "transpose"), self._pieces])
         self._redirect(source, kept[nameless[kept]], values.operand(kept[nameless[kept]], 0))
         made = values.of("fusion")
         made = made[nameless[made]]
@@ -72,6 +72,14 @@ class Writes:
         self._redirect(source, self.values, self.target)
         return followed(source)
 
+    @property
+    def _pieces(self) -> Ints:
+        """Slices, and the arrays that XLA puts together again from slices."""
+        values = self._values
+        target = values.named.program.custom_call_target
+        joins = target.is_one_of("ConcatBitcast")[values.row] & values.is_array
+        return np.concatenate([values.of("slice"), np.flatnonzero(joins)])
+
     @cached_property
     def moved_from(self) -> Ints:
         """What each value is a copy of, itself if it is none."""
@@ -79,10 +87,13 @@ class Writes:
 
     @cached_property
     def relayout_of(self) -> Ints:
-        """What each value is, cut, padded, converted or laid out another way."""
+        """What each value is, cut, padded, converted or laid out another way.
+
+        A scan cuts its stacked inputs apart, one layer at a time.
+        """
         values = self._values
         source = self._moves.copy()
-        found = values.of(*KEEPS_ELEMENTS, "slice", "pad")
+        found = values.of(*KEEPS_ELEMENTS, "slice", "pad", "dynamic-slice")
         self._redirect(source, found, values.operand(found, 0))
         made = values.of("fusion")
         inner = self._fusions.root_of(values, made)

@@ -31,14 +31,15 @@ def read_by_optimizer_alone(program: NumberedProgram, undecided: Mask, of_optimi
     What nothing reads is not the optimizer's either.
     """
     moves = program.opcode.is_one_of(*MOVES)
-    of_optimizer = of_optimizer & ~program.opcode.is_one_of("while")
+    is_loop = program.opcode.is_one_of("while")
+    undecided, of_optimizer = undecided & ~is_loop, of_optimizer & ~is_loop
     operand, reader = _edges(program, undecided, moves)
     passes_on = (moves | undecided)[reader]
     # Bit 0: the optimizer reads it; bit 1: something else does.
     seen = np.zeros(len(program), np.int8)
     bits = np.where(of_optimizer[reader], 1, 2).astype(np.int8)
     np.bitwise_or.at(seen, operand[~passes_on], bits[~passes_on])
-    # A plain loop from the text's end: the readers of a reader come before the reader then.
+    # Plain loops, here from the text's end: an instruction's readers are done before it then.
     states = bytearray(seen.tobytes())
     at = np.flatnonzero(passes_on)[::-1]
     through, is_move = reader[at], moves[reader[at]]
@@ -53,13 +54,10 @@ def read_by_optimizer_alone(program: NumberedProgram, undecided: Mask, of_optimi
 def _edges(program: NumberedProgram, undecided: Mask, moves: Mask) -> tuple[Ints, Ints]:
     """The operands that are undecided or move something undecided, and their readers."""
     operand, reader = program.operands, program.operand_row
-    onward = np.flatnonzero(moves[reader])
-    wanted = undecided.copy()
-    while len(onward):
-        reached = wanted[operand[onward]]
-        wanted[reader[onward[reached]]] = True
-        if not reached.any():
-            break
-        onward = onward[~reached]
-    at = np.flatnonzero(wanted[operand])
+    moved = np.flatnonzero(moves[reader] & (moves | undecided)[operand])
+    wanted = bytearray(undecided.tobytes())
+    for one, other in zip(operand[moved].tolist(), reader[moved].tolist(), strict=True):
+        if wanted[one]:
+            wanted[other] = 1
+    at = np.flatnonzero(np.frombuffer(wanted, bool)[operand])
     return operand[at], reader[at]

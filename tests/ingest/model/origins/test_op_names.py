@@ -1,0 +1,232 @@
+"""Kinds of op_names, callers, scopes."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from memhouse.ingest.model.numbered_program import NONE
+from memhouse.ingest.model.origins.op_names import Kind, callers, scopes
+from memhouse.ingest.model.origins.paths import read_path
+
+from ....support.dumps import lines
+from .texts import computation, line, module, read, scope_by_name
+
+
+def kinds(text):
+    program, _, names = read(text)
+    return {
+        name: Kind(kind).name
+        for name, kind in zip(program.names.to_pylist(), names.kind.tolist(), strict=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("op_name", "kind"),
+    [
+        (None, "NONE"),
+        ("p['w']", "ARGUMENT"),
+        ("p['a/b']", "ARGUMENT"),
+        ("p['other']", "XLA_MADE"),
+        ("broadcast.92", "XLA_MADE"),
+        ("jit(f)", "XLA_MADE"),
+        ("a;b", "XLA_MADE"),
+        ("jit(f)/a;jit(f)/b", "JOINED"),
+        ("jit(f)/while;jit(f)/b", "JOINED"),
+        ("jit(f)/(jvp()/mul:transpose(jvp())/dot_general)", "JOINED"),
+        ("jit(f)/transpose(jvp())/while", "WEAK"),
+        ("jit(f)/jvp(while)", "WEAK"),
+        ("jit(ring)/shard_map", "WEAK"),
+        ("jit(f)/while/body/closed_call", "WEAK"),
+        ("jit(f)/remat2", "WEAK"),
+        ("jit(f)/transpose(jvp())", "WEAK"),
+        ("jit(f)/jvp()/mul", "STRONG"),
+        ("jit(f)/transpose", "STRONG"),
+        ("jit(f)/jvp(jit(silu))", "STRONG"),
+        ("/add", "STRONG"),
+        ("checkpoint/reduce_sum", "STRONG"),
+    ],
+)
+def test_kinds_of_op_names(op_name, kind):
+    text = module(
+        entry=[
+            line("a = parameter(0)", "p['w']"),
+            line("b = parameter(1)", "p['a/b']"),
+            line("c = add(a, b)", op_name),
+            line("d = add(a, c)", "jit(f)/d"),
+            line("ROOT e = add(c, d)", "jit(f)/e"),
+        ]
+    )
+    assert kinds(text)["c"] == kind
+
+
+def test_an_argument_is_told_by_the_entry_and_not_by_the_name_of_a_parameter():
+    text = module(
+        computation("fused", line("a = parameter(0)", "inner"), line("ROOT b = negate(a)", "x")),
+        entry=[
+            line("p = parameter(0)", "x"),
+            line("c = fusion(p), kind=kLoop, calls=%fused"),
+            line("ROOT d = copy(c)", "inner"),
+        ],
+    )
+    found = kinds(text)
+    assert [found[name] for name in "abcdp"] == [
+        *("XLA_MADE", "ARGUMENT", "NONE", "XLA_MADE", "ARGUMENT")
+    ]
+
+
+def test_a_parameter_that_xla_made_of_an_operation_is_no_argument_name():
+    text = module(
+        entry=[
+            line("a = parameter(0)", "jit(f)/jit(main)/transpose[permutation=(1, 0)]"),
+            line("ROOT b = copy(a)", "jit(f)/jit(main)/transpose[permutation=(1, 0)]"),
+        ]
+    )
+    assert kinds(text) == {"a": "STRONG", "b": "STRONG"}
+
+
+@pytest.mark.parametrize(
+    ("op_name", "flags"),
+    [
+        ("jit(f)/jvp()/transpose", "jvp"),
+        ("jit(f)/transpose[permutation=(1, 0)]", ""),
+        ("jit(f)/transpose(jvp(up))/mul", "transpose jvp"),
+        ("jit(f)/transpose(jvp())/checkpoint/rematted_computation/mul", "rematted transpose jvp"),
+        ("checkpoint/rematted_computation/reduce_sum", "rematted"),
+        ("jit(f)/jvp()/a;jit(f)/transpose(jvp())/b", "jvp"),
+        ("jit(f)/my_transpose(x)/jit(jvp)/mul", ""),
+        ("rematted_computation", ""),
+    ],
+)
+def test_flags_of_components(op_name, flags):
+    entry = [
+        line("a = parameter(0)"),
+        line("b = copy(a)", op_name),
+        line("ROOT c = copy(b)", "jit(f)/x"),
+    ]
+    _, _, names = read(module(entry=entry))
+    at = names.texts.index(op_name)
+    found = {
+        "rematted": names.has_rematted[at],
+        "transpose": names.has_transpose[at],
+        "jvp": names.has_jvp[at],
+    }
+    assert " ".join(flag for flag, holds in found.items() if holds) == flags
+
+
+LOOP = module(
+    computation(
+        "sum",
+        line("a = parameter(0)"),
+        line("b = parameter(1)"),
+        line("ROOT add = add(a, b)", "checkpoint/inner/reduce_sum"),
+    ),
+    computation(
+        "scattered",
+        line("q = parameter(0)"),
+        line("s = add(q, q)", "/add"),
+        line("ROOT t = reduce(s, q), dimensions={}, to_apply=%sum", "jit(f)/jvp(norm)/reduce_sum"),
+    ),
+    computation(
+        "body",
+        line("r = parameter(0)"),
+        line("u = fusion(r), kind=kLoop, calls=%scattered"),
+        line("ROOT v = negate(u)", "while/body/ssm/neg"),
+    ),
+    computation("condition", line("w = parameter(0)"), line("ROOT x = negate(w)", "lt")),
+    computation("dead", line("y = parameter(0)"), line("ROOT z = negate(y)", "body/mul")),
+    entry=[
+        line("p = parameter(0)", "x"),
+        line("ROOT loop = while(p), condition=%condition, body=%body", "jit(f)/jvp(up)/while"),
+    ],
+)
+
+
+def test_callers_are_the_first_instructions_that_lead_to_the_entry():
+    program, _, _ = read(LOOP)
+    found = {
+        name: program.names[row].as_py() if row != NONE else None
+        for name, row in zip(program.computation_names, callers(program).tolist(), strict=True)
+    }
+    assert found == {
+        **{"sum": "t", "scattered": "u", "body": "loop", "condition": "loop"},
+        **{"dead": None, "main": None},
+    }
+
+
+def test_callers_do_not_lead_in_circles():
+    call = line("ROOT b = call(a), to_apply=%again")
+    text = module(
+        computation("again", line("a = parameter(0)"), call),
+        entry=[line("p = parameter(0)"), line("ROOT c = call(p), to_apply=%again")],
+    )
+    program, _, _ = read(text)
+    assert callers(program).tolist() == [NONE, NONE]
+
+
+def test_relative_names_lie_in_the_scope_of_the_nearest_caller_with_a_path():
+    found = scope_by_name(LOOP)
+    assert found["loop"] == ("up", "while")
+    assert found["v"] == ("up/ssm", "neg")
+    assert found["s"] == ("up", "add")
+    assert found["t"] == ("norm", "reduce_sum")
+    assert found["add"] == ("norm/inner", "reduce_sum")
+    assert found["z"] == ("", "mul")
+    assert [found[name] for name in ("p", "u", "x", "a")] == [None] * 4
+
+
+def test_programs_that_are_not_jax_keep_their_first_component():
+    entry = [line("a = parameter(0)", "x"), line("ROOT b = copy(a)", "model/dense/MatMul")]
+    assert scope_by_name(module(entry=entry)) == {"a": None, "b": ("model/dense", "MatMul")}
+    _, _, names = read(module(entry=entry))
+    assert not names.is_jax
+    assert not names.is_relative.any()
+
+
+def test_a_program_without_op_names():
+    text = module(entry=[line("a = parameter(0)"), line("ROOT b = copy(a)")])
+    assert scope_by_name(text) == {"a": None, "b": None}
+
+
+# Counted with `grep -o` in the texts' op_names.
+@pytest.mark.parametrize(
+    ("dump", "components"),
+    [
+        (
+            "tpu/llama-v5e/*after_optimizations.txt.gz",
+            {
+                **{"transpose()": 634, "jvp()": 1041, "": 893, "rematted_computation": 250},
+                **{"closed_call": 585, "body": 704, "checkpoint": 427, "btd,dhk->bthk": 38},
+                **{"jit(silu)": 48, "jit(take_along_axis)": 107, "jit(log_softmax)": 41},
+            },
+        ),
+        (
+            "cpu/jax-0.4.23/module_0009*after_optimizations.txt",
+            {
+                **{"transpose()": 0, "jit(main)": 62, "while": 5, "body": 2, "jit(tril)": 6},
+                **{"branch_0_fun": 4, "branch_1_fun": 2, "cond": 9, "jit(cholesky)": 21},
+            },
+        ),
+    ],
+)
+def test_counts_of_components_in_real_dumps(dump, components):
+    _, _, names = read(lines(dump))
+    rows = Counter(names.code.tolist())
+    found = Counter()
+    for number, text in enumerate(names.texts):
+        for part in read_path(text).components:
+            found[part.name] += rows[number]
+            found.update({f"{name}()": rows[number] for name in part.transformations})
+    assert {name: found[name] for name in components} == components
+
+
+@pytest.mark.parametrize("dump", ["tpu/llama-v5e", "tpu/resnet-v5e", "tpu/decode8-v5e"])
+def test_real_dumps_have_no_component_that_is_neither_known_nor_a_name(dump):
+    program, _, names = read(lines(f"{dump}/*after_optimizations.txt.gz"))
+    numbers, table = scopes(program, names, callers(program))
+    assert set(numbers.tolist()) == {NONE, *range(table.num_rows)}
+    strange = re.compile(r"(jvp|transpose|vmap)\(|\[|^$|^(while|body|cond|checkpoint)$")
+    for scope in table["scope"].to_pylist():
+        for part in scope.split("/") if scope else ():
+            assert not strange.search(part)
+    assert "" not in table["operation"].to_pylist()

@@ -1,0 +1,176 @@
+"""How an op_name goes apart into components."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memhouse.ingest.model.origins.paths import read_component, read_path, split
+
+
+@pytest.mark.parametrize(
+    ("text", "components"),
+    [
+        ("jit(f)/mul", ["jit(f)", "mul"]),
+        ("mul", ["mul"]),
+        ("/add", ["", "add"]),
+        ("", [""]),
+        (
+            "jit(f)/jit(main)/jvp(while)/body/dynamic_slice[slice_sizes=(1, 64, 64)]",
+            ["jit(f)", "jit(main)", "jvp(while)", "body", "dynamic_slice[slice_sizes=(1, 64, 64)]"],
+        ),
+        ("jit(f)/btd,dhk->bthk/dot_general", ["jit(f)", "btd,dhk->bthk", "dot_general"]),
+        ("jit(f)/jvp(a/b)/mul", ["jit(f)", "jvp(a/b)", "mul"]),
+        ("m['a/b']/x", ["m['a/b']", "x"]),
+        ('m["a)/b"]/x', ['m["a)/b"]', "x"]),
+        ("'a/b'/x", ["'a/b'", "x"]),
+        ("jit(f)/q'/dot/k'/dot", ["jit(f)", "q'", "dot", "k'", "dot"]),
+        ("jit(f)/call[jaxpr={ lambda ; a/b }]/x", ["jit(f)", "call[jaxpr={ lambda ; a/b }]", "x"]),
+        # What does not close is a character like any other.
+        ("jit(f)/a(b/c", ["jit(f)", "a(b", "c"]),
+        ("jit(f)/a(b[c)/d", ["jit(f)", "a(b[c)", "d"]),
+        ("jit(f)/a)b/c", ["jit(f)", "a)b", "c"]),
+        ("jit(f)/'b/c", ["jit(f)", "'b", "c"]),
+        # A group that is none.
+        ("jit(f)/(a)/b", ["jit(f)", "(a)", "b"]),
+        ("jit(f)/a:b/c", ["jit(f)", "a:b", "c"]),
+    ],
+)
+def test_components_end_at_slashes_outside_of_brackets_and_quotes(text, components):
+    assert split(text) == (components, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "components"),
+    [
+        ("a/b;c/d", ["a", "b"]),
+        (
+            "jit(f)/(jvp()/mul:transpose(jvp())/dot_general)",
+            ["jit(f)", "jvp()", "mul"],
+        ),
+        (
+            "jit(<lambda>)/(jvp(becd,btec,bte->btd)/dot_general:transpose(jvp(x))/dot_general)",
+            ["jit(<lambda>)", "jvp(becd,btec,bte->btd)", "dot_general"],
+        ),
+        ("a/(b:c)/d", ["a", "b", "d"]),
+        ("a/((b:c)/d:e)/(f:g)", ["a", "b", "d", "f"]),
+        ("a/(b:c);d", ["a", "b"]),
+    ],
+)
+def test_of_joined_names_the_first_counts(text, components):
+    assert split(text) == (components, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "transformations"),
+    [
+        ("mul", "mul", set()),
+        ("jvp()", "", {"jvp"}),
+        ("transpose(jvp())", "", {"transpose", "jvp"}),
+        ("transpose(jvp(btd,dhk->bthk))", "btd,dhk->bthk", {"transpose", "jvp"}),
+        ("transpose(jvp(jit(silu)))", "jit(silu)", {"transpose", "jvp"}),
+        ("vmap(jvp(while))", "while", {"vmap", "jvp"}),
+        ("custom_jvp(relu)", "relu", {"custom_jvp"}),
+        ("custom_vjp(f)", "f", {"custom_vjp"}),
+        ("remat(f)", "f", {"remat"}),
+        ("checkpoint(f)", "f", {"checkpoint"}),
+        ("jit(log_softmax)", "jit(log_softmax)", set()),
+        # The primitive, with a JAX 0.4 parameter list.
+        ("transpose[permutation=(1, 0)]", "transpose", set()),
+        ("while[cond_nconsts=0 body_nconsts=8]", "while", set()),
+        ("jvp(while[cond_nconsts=0])", "while", {"jvp"}),
+        ("jvp(f)[a=b]", "f", {"jvp"}),
+        # Not around all of it.
+        ("jvp(a)(b)", "jvp(a)(b)", set()),
+        ("jvp(a", "jvp(a", set()),
+        ("my_jvp(a)", "my_jvp(a)", set()),
+        ("[a]", "[a]", set()),
+    ],
+)
+def test_a_component_is_a_name_within_transformations(text, name, transformations):
+    found = read_component(text)
+    assert (found.name, found.transformations) == (name, transformations)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("jvp()", "transpose(jvp())", "while", "body", "cond", "scan", "branch_12_fun"),
+        *("while[cond_nconsts=0]", "jvp(while)", "checkpoint", "jvp(checkpoint)", "remat2"),
+        *("rematted_computation", "closed_call", "shard_map", "pjit", "core_call", "xla_call"),
+        *("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr"),
+        *("jit(main)", "jit(<lambda>)", "pmap(<lambda>)"),
+    ],
+)
+def test_control_flow_and_wrappers_name_no_work(text):
+    assert read_component(text).is_dropped
+
+
+@pytest.mark.parametrize("text", ["ssm", "jit(silu)", "up", "branch", "jvp(mid)", "transpose"])
+def test_names_stay(text):
+    assert not read_component(text).is_dropped
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "operation"),
+    [
+        ("jit(f)/mul", "", "mul"),
+        ("jit(f)/jit(main)/jvp(up)/while/body/ssm/mul", "up/ssm", "mul"),
+        ("jit(f)/transpose(jvp(up))/while/body/closed_call/ssm/mul", "up/ssm", "mul"),
+        ("jit(f)/jvp(jit(silu))", "", "jit(silu)"),
+        ("jit(f)/up/while", "up", "while"),
+        ("jit(f)/cond/branch_0_fun/checkpoint/rematted_computation/mid/exp", "mid", "exp"),
+        ("jit(f)/jit(g)/dot[p=(1, 2)]", "jit(g)", "dot"),
+    ],
+)
+def test_scope_and_operation(text, scope, operation):
+    path = read_path(text)
+    assert (path.scope, path.operation, path.has_program) == (scope, operation, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ("jit(f)/transpose(jvp())/while/body/mul", 0),
+        ("jit(f)/jit(main)/transpose(jvp(while))/body/mul", 0),
+        ("jit(f)/while/body/transpose(jvp())/while/body/mul", 1),
+        ("jit(f)/while/body/while/body/jvp(up)/mul", 2),
+    ],
+)
+def test_loops_around_differentiated_code_are_counted(text, loops):
+    assert read_path(text).loops == loops
+
+
+PIECES = st.sampled_from([*"()[]{}'\"/;:ax", "jvp(", "transpose(", "jit(f)/", "while"])
+TEXTS = st.lists(PIECES, max_size=40).map("".join)
+
+
+@given(TEXTS)
+def test_any_text_goes_apart_and_nothing_is_made_up(text):
+    components, is_joined = split(text)
+    assert components
+    if not is_joined:
+        assert "/".join(components) == text
+    for component in components:
+        assert read_component(component).name in component
+
+
+@given(TEXTS)
+def test_the_quick_way_finds_what_the_thorough_one_finds(text):
+    path = read_path(text)
+    if "/" not in text:
+        assert not path.components
+        return
+    components, is_joined = split(text)
+    found = [read_component(part) for part in components]
+    assert path.is_joined == is_joined
+    assert path.components == tuple(found[1:] if found[0].is_program else found)
+
+
+@pytest.mark.parametrize("piece", ["(", "((a:b)/", "(a:b)/", "jvp(", "[)", "'", '"', "(a:", "a[b]"])
+def test_hostile_names_take_linear_time(piece):
+    closing = {"(": ")", "jvp(": ")", "(a:": ")"}.get(piece, "")
+    started = time.perf_counter()
+    read_path("jit(f)/" + piece * 20_000 + closing * 20_000 + "/x")
+    assert time.perf_counter() - started < 5
