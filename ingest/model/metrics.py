@@ -83,6 +83,7 @@ def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Co
     numbers = ["value_id", "allocation_index", "offset_bytes", "size_bytes", "logical_bytes"]
     shared = allocations.filter(pc.invert(allocations["is_thread_local"]))
     index = shared["allocation_index"].combine_chunks()
+    shown = allocations["value_id"].drop_null().combine_chunks()
     value = values.select(numbers)
     at = pc.index_in(value["allocation_index"], value_set=index).combine_chunks()
     value, at = value.filter(pc.is_valid(at)), at.drop_null()
@@ -94,6 +95,7 @@ def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Co
     return {
         "space": allocation["memory_space"].to_numpy(),
         "is_temp": allocation["is_temp"].to_numpy(),
+        "is_shown": pc.is_in(value["value_id"], value_set=shown).to_numpy(),
         "allocation": value["allocation_index"].to_numpy().astype(np.int64),
         "low": offset,
         "high": offset + value["size_bytes"].to_numpy(),
@@ -229,11 +231,16 @@ def _peak_figures(
 
 
 def _padding_at(time: int, space: int, allocations: pa.Table, lives: Columns) -> int:
-    """size - logical size of the space's live values, an aliased extent counted once."""
+    """size - logical size of what is live in the space, an aliased extent counted once.
+
+    An allocation that is occupied throughout counts for the value that it is for.
+    """
     here = lives["space"] == space
     temp = lives["is_temp"].astype(bool)
     live = here & temp & (lives["start"] <= time) & (lives["end"] >= time)
-    return _counted_padding(lives, live) + _largest_padding(lives, here & ~temp)
+    shown = here & lives["is_shown"].astype(bool)
+    of_shown = lives["high"][shown] - lives["low"][shown] - lives["logical"][shown]
+    return _counted_padding(lives, live) + int(of_shown.sum())
 
 
 def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
@@ -249,13 +256,3 @@ def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
     counted = np.maximum(high - np.maximum(low, covered), 0)
     padding = high - low - lives["logical"][chosen][order]
     return int(np.minimum(counted, padding).sum())
-
-
-def _largest_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
-    """The padding of the largest value in each allocation that is always occupied."""
-    size = (lives["high"] - lives["low"])[chosen]
-    allocation = lives["allocation"][chosen]
-    order = np.lexsort((lives["value_id"][chosen], -size, allocation))
-    _, first = np.unique(allocation[order], return_index=True)
-    largest = order[first]
-    return int((size - lives["logical"][chosen])[largest].sum())

@@ -1,7 +1,7 @@
 -- Everything that takes memory of its own at some time.
 --
--- A row per allocation that is occupied throughout, shown by the value that stands for it,
--- and a row per value in a temp allocation.
+-- A row per allocation that is occupied throughout, shown by the value that it is for: the
+-- argument, the result, the constant; and a row per value in a temp allocation.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
@@ -12,31 +12,49 @@
 -- offset_bytes: where in the allocation the buffer starts
 -- start_time: first time the buffer is there
 -- end_time: last time the buffer is there
+-- last_use_time: the last time at which an instruction reads the value
 -- value_id: the value, see `values`
--- instruction_id: the instruction that defines the value
+-- instruction_id: the instruction that makes the value
 -- shape_index: which part of the instruction's shape, `{}` for all of it
 -- shape: the value's shape with layout
+-- element_type: for example bf16; null for a tuple
+-- held_instruction_id: the instruction whose result the value holds
+-- origin_rule: how that was found, see `values`; null if it is not known
+-- pass: the pass that the value belongs to, see `values`
+-- role: what the value is for, see `values`
+-- residual_id: the residual that the value holds, see `residuals`
 SELECT
-    module_id,
-    memory_space,
-    allocation_index,
+    allocations.module_id,
+    allocations.memory_space,
+    allocations.allocation_index,
     CASE
-        WHEN is_parameter THEN 'argument'
-        WHEN maybe_live_out THEN 'output'
-        WHEN is_constant THEN 'constant'
+        WHEN allocations.is_parameter THEN 'argument'
+        WHEN allocations.maybe_live_out THEN 'output'
+        WHEN allocations.is_constant THEN 'constant'
         ELSE 'other'
     END AS category,
-    size_bytes,
-    padding_bytes,
+    allocations.size_bytes,
+    _lives.padding_bytes,
     0 AS offset_bytes,
     0 AS start_time,
-    schedule_length AS end_time,
-    value_id,
-    instruction_id,
-    shape_index,
-    shape
-FROM _standing
-WHERE choice = 'largest'
+    modules.schedule_length AS end_time,
+    _lives.last_use_time,
+    _lives.value_id,
+    _lives.instruction_id,
+    _lives.shape_index,
+    _lives.shape,
+    _lives.element_type,
+    _lives.held_instruction_id,
+    _lives.origin_rule,
+    _lives.pass,
+    _lives.role,
+    _lives.residual_id
+FROM allocations
+INNER JOIN modules ON modules.module_id = allocations.module_id
+LEFT JOIN _lives
+    ON _lives.module_id = allocations.module_id
+        AND _lives.value_id = allocations.value_id
+WHERE NOT allocations.is_temp AND NOT allocations.is_thread_local
 UNION ALL
 SELECT
     allocations.module_id,
@@ -48,10 +66,17 @@ SELECT
     _lives.offset_bytes,
     _lives.start_time,
     _lives.end_time,
+    _lives.last_use_time,
     _lives.value_id,
     _lives.instruction_id,
     _lives.shape_index,
-    _lives.shape
+    _lives.shape,
+    _lives.element_type,
+    _lives.held_instruction_id,
+    _lives.origin_rule,
+    _lives.pass,
+    _lives.role,
+    _lives.residual_id
 FROM allocations
 INNER JOIN _lives
     ON _lives.module_id = allocations.module_id

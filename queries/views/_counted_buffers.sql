@@ -18,15 +18,29 @@
 -- offset_bytes: where in the allocation the buffer starts
 -- start_time: first time the buffer is there
 -- end_time: last time the buffer is there
+-- last_use_time: the last time at which an instruction reads the value
 -- value_id: the value, see `values`
+-- instruction: the instruction that makes the value
 -- shape_index: which part of the instruction's shape, `{}` for all of it
+-- opcode: the opcode of the instruction that makes the value
 -- shape: the value's shape with layout
--- instruction: the instruction that defines the value
--- opcode: its opcode
--- op_name: the framework's name of the operation, or of the argument
--- source_file: the Python file of the line that made the instruction
+-- element_type: for example bf16; null for a tuple
+-- op_name: the framework's name of what the buffer holds: an operation, or an argument
+-- source_file: the Python file of the line that computes what the buffer holds
 -- source_line: that line
--- stack_frame_id: the instruction's innermost Python frame, see `stack_frames`
+-- stack_frame_id: the innermost Python frame of that line, see `stack_frames`
+-- scope: the scope of what the buffer holds, see `scopes`
+-- operation: the operation that computes what the buffer holds
+-- pass: the pass that the value belongs to, see `values`
+-- role: what the value is for, see `values`
+-- origin_instruction: the instruction whose result the buffer holds
+-- origin_rule: how the origin was found, see `values`; null if it is not known
+-- is_saved_for_backward: the forward pass keeps the buffer for the backward pass
+-- kind: arguments, copies of arguments, outputs, constants or temps: what to call the buffer
+-- where the program has no name for it
+-- made_op_name: the framework's name of the instruction that makes the value
+-- made_source_file: the Python file of the line that created this instruction
+-- made_source_line: that line
 WITH times AS (
     SELECT module_id, memory_space, peak_time AS time, TRUE AS is_peak, peak_bytes
     FROM module_memory
@@ -84,16 +98,36 @@ SELECT
     counted.offset_bytes,
     counted.start_time,
     counted.end_time,
+    counted.last_use_time,
     counted.value_id,
+    made.instruction,
     counted.shape_index,
+    made.opcode,
     counted.shape,
-    instructions.instruction,
-    instructions.opcode,
-    instructions.op_name,
-    instructions.source_file,
-    instructions.source_line,
-    instructions.stack_frame_id
+    counted.element_type,
+    held.op_name,
+    held.source_file,
+    held.source_line,
+    held.stack_frame_id,
+    held.scope,
+    held.operation,
+    counted.pass,
+    counted.role,
+    held.instruction AS origin_instruction,
+    counted.origin_rule,
+    counted.residual_id IS NOT NULL AS is_saved_for_backward,
+    CASE
+        WHEN counted.category = 'temp' AND counted.pass = 'argument' THEN 'copies of arguments'
+        WHEN counted.category = 'other' THEN 'other'
+        ELSE counted.category || 's'
+    END AS kind,
+    made.op_name AS made_op_name,
+    made.source_file AS made_source_file,
+    made.source_line AS made_source_line
 FROM counted
-LEFT JOIN instructions
-    ON instructions.module_id = counted.module_id
-        AND instructions.instruction_id = counted.instruction_id
+LEFT JOIN instructions AS made
+    ON made.module_id = counted.module_id
+        AND made.instruction_id = counted.instruction_id
+LEFT JOIN _operations AS held
+    ON held.module_id = counted.module_id
+        AND held.instruction_id = counted.held_instruction_id

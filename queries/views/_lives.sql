@@ -1,4 +1,4 @@
--- Every value with its life.
+-- Every value with its life, and with what it holds.
 --
 -- A row per value. A thread-local value has no life, and neither do some constants.
 --
@@ -10,10 +10,16 @@
 -- size_bytes: what the value takes
 -- logical_bytes: elements x element size
 -- padding_bytes: size_bytes - logical_bytes
--- instruction_id: the instruction that defines the value
+-- instruction_id: the instruction that makes the value
 -- shape_index: which part of the instruction's shape, `{}` for all of it
 -- shape: the value's shape with layout
 -- element_type: for example bf16; null for a tuple
+-- held_instruction_id: the origin; instruction_id where the origin is not known
+-- origin_rule: how the origin was found, see `values`
+-- pass: the pass that the value belongs to, see `values`
+-- role: what the value is for, see `values`
+-- residual_id: the residual that the value holds, see `residuals`
+-- last_use_time: the last time at which an instruction reads the value
 -- start_time: first time the value is live
 -- end_time: last time the value is live; the schedule's length if the value lives out
 SELECT
@@ -29,6 +35,12 @@ SELECT
     "values".shape_index,
     "values".shape,
     "values".element_type,
+    COALESCE("values".origin_instruction_id, "values".instruction_id) AS held_instruction_id,
+    "values".origin_rule,
+    "values".pass,
+    "values".role,
+    "values".residual_id,
+    "values".last_use_time,
     live_ranges.start_time,
     live_ranges.end_time
 FROM "values"

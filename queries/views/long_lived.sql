@@ -1,96 +1,113 @@
--- Which temp values hold much memory for long: candidates for rematerialisation.
+-- Which temp buffers hold much memory for long: candidates for rematerialisation.
 --
--- A row per value in a temp allocation. The best candidates are large, live at the peak, and
--- unused for most of their life: large idle_byte_steps.
+-- A row per residual (all copies of a tensor that the forward pass keeps for the backward pass)
+-- and per other buffer (all values that must share it) in a temp allocation. The best candidates
+-- are large and unused across the peak: large size_bytes and peak_idle_time. A loop's body
+-- touches what it reads in every iteration. Without HLO text each value has a row of its own,
+-- and what is idle is not known.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
--- value_id: the value, see `values`
--- instruction: the instruction that defines it
--- shape_index: which part of its shape, `{}` for all of it
--- opcode: its opcode
--- shape: its shape with layout
--- size_bytes: what it takes
--- start_time: first time it is live
--- end_time: last time it is live
+-- value_id: the largest value of the buffer, see `values`
+-- instruction: the instruction that makes this value
+-- shape_index: which part of the instruction's shape, `{}` for all of it
+-- opcode: the opcode of the instruction
+-- element_type: for example bf16; null for a tuple
+-- shape: the value's shape with layout
+-- size_bytes: what the value takes
+-- start_time: the first time the buffer is live
+-- end_time: the last time it is live
 -- life: end_time - start_time + 1
 -- byte_steps: size_bytes x life
--- idle_time: the longest stretch of its life between two times at which it is touched
+-- idle_time: the longest stretch of its life in which nothing reads or writes it
 -- idle_byte_steps: size_bytes x idle_time
+-- peak_idle_time: how long it is idle around the peak; 0 if it is touched or not live there
 -- is_live_at_peak: it is live when its memory space is fullest
--- op_name: the framework's name of the operation
--- source_file: the Python file of the line that made it
+-- is_saved_for_backward: the forward pass keeps it for the backward pass
+-- residual_id: the residual, see `saved_for_backward`; null if it is not kept
+-- op_name: the framework's name of what the buffer holds
+-- source_file: the Python file of the line that computes what the buffer holds
 -- source_line: that line
-WITH used AS (
-    -- Some uses are in a loop's body, before the value's life begins.
-    SELECT
-        uses.module_id,
-        uses.value_id,
-        live_ranges.start_time,
-        instructions.schedule_time,
-        LAG(instructions.schedule_time) OVER (
-            PARTITION BY uses.module_id, uses.value_id ORDER BY instructions.schedule_time
-        ) AS previous_time
-    FROM uses
-    INNER JOIN instructions
-        ON instructions.module_id = uses.module_id
-            AND instructions.instruction_id = uses.instruction_id
-    INNER JOIN live_ranges
-        ON live_ranges.module_id = uses.module_id
-            AND live_ranges.value_id = uses.value_id
-            AND live_ranges.start_time <= instructions.schedule_time
-            AND live_ranges.end_time >= instructions.schedule_time
-),
-
-idle AS (
+-- scope: the scope of what the buffer holds, see `scopes`
+-- operation: the operation that computes what the buffer holds
+-- pass: the pass that the value belongs to, see `values`
+WITH held AS (
     SELECT
         module_id,
         value_id,
-        MAX(schedule_time - COALESCE(previous_time, start_time)) AS until_a_use,
-        MAX(schedule_time) AS last_time
-    FROM used
-    GROUP BY module_id, value_id
-),
-
-lives AS (
+        residual_id,
+        start_time,
+        end_time,
+        idle_end_time - idle_start_time AS idle_time,
+        peak_idle_time
+    FROM residuals
+    UNION ALL
     SELECT
-        _values.*,
-        _values.end_time - _values.start_time + 1 AS life,
-        GREATEST(
-            COALESCE(idle.until_a_use, 0),
-            _values.end_time - COALESCE(idle.last_time, _values.start_time)
-        ) AS idle_time
-    FROM _values
+        alias_sets.module_id,
+        alias_sets.value_id,
+        NULL,
+        alias_sets.start_time,
+        alias_sets.end_time,
+        alias_sets.idle_end_time - alias_sets.idle_start_time,
+        alias_sets.peak_idle_time
+    FROM alias_sets
+    INNER JOIN "values"
+        ON "values".module_id = alias_sets.module_id
+            AND "values".value_id = alias_sets.value_id
+    WHERE "values".residual_id IS NULL
+    UNION ALL
+    SELECT
+        "values".module_id,
+        "values".value_id,
+        NULL,
+        live_ranges.start_time,
+        live_ranges.end_time,
+        NULL,
+        NULL
+    FROM "values"
     INNER JOIN allocations
-        ON allocations.module_id = _values.module_id
-            AND allocations.allocation_index = _values.allocation_index
-    LEFT JOIN idle
-        ON idle.module_id = _values.module_id
-            AND idle.value_id = _values.value_id
-    WHERE allocations.is_temp AND _values.start_time IS NOT NULL
+        ON allocations.module_id = "values".module_id
+            AND allocations.allocation_index = "values".allocation_index
+    INNER JOIN live_ranges
+        ON live_ranges.module_id = "values".module_id
+            AND live_ranges.value_id = "values".value_id
+    LEFT JOIN alias_sets
+        ON alias_sets.module_id = "values".module_id
+            AND alias_sets.alias_set = "values".alias_set
+    WHERE allocations.is_temp AND alias_sets.module_id IS NULL
 )
 
 SELECT
-    lives.module_id,
-    lives.memory_space,
-    lives.value_id,
-    lives.instruction,
-    lives.shape_index,
-    lives.opcode,
-    lives.shape,
-    lives.size_bytes,
-    lives.start_time,
-    lives.end_time,
-    lives.life,
-    lives.size_bytes * lives.life AS byte_steps,
-    lives.idle_time,
-    lives.size_bytes * lives.idle_time AS idle_byte_steps,
-    COALESCE(module_memory.peak_time BETWEEN lives.start_time AND lives.end_time, FALSE)
+    held.module_id,
+    _values.memory_space,
+    held.value_id,
+    _values.instruction,
+    _values.shape_index,
+    _values.opcode,
+    _values.element_type,
+    _values.shape,
+    _values.size_bytes,
+    held.start_time,
+    held.end_time,
+    held.end_time - held.start_time + 1 AS life,
+    _values.size_bytes * (held.end_time - held.start_time + 1) AS byte_steps,
+    held.idle_time,
+    _values.size_bytes * held.idle_time AS idle_byte_steps,
+    held.peak_idle_time,
+    COALESCE(module_memory.peak_time BETWEEN held.start_time AND held.end_time, FALSE)
         AS is_live_at_peak,
-    lives.op_name,
-    lives.source_file,
-    lives.source_line
-FROM lives
+    held.residual_id IS NOT NULL AS is_saved_for_backward,
+    held.residual_id,
+    _values.op_name,
+    _values.source_file,
+    _values.source_line,
+    _values.scope,
+    _values.operation,
+    _values.pass
+FROM held
+INNER JOIN _values
+    ON _values.module_id = held.module_id
+        AND _values.value_id = held.value_id
 LEFT JOIN module_memory
-    ON module_memory.module_id = lives.module_id
-        AND module_memory.memory_space = lives.memory_space
+    ON module_memory.module_id = _values.module_id
+        AND module_memory.memory_space = _values.memory_space

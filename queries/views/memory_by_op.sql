@@ -1,21 +1,24 @@
--- Which kinds of operation own the peak.
+-- Which operations own the peak.
 --
--- A row per module, memory space and opcode; the rows add up to the peak.
+-- A row per module, memory space and operation; the rows add up to the peak.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
--- opcode: the opcode of what defines the buffers; parameter for arguments
+-- operation: the operation that computes what the buffers hold, for example dot_general;
+-- parameter for arguments, and otherwise the opcode where the program has no name for it
 -- buffers: how many buffers it owns
 -- counted_bytes: what they add to the peak
 -- share: counted_bytes over the peak
 -- largest_bytes: the largest of them
+-- opcodes: the opcodes of the instructions that make them
 SELECT
     module_id,
     memory_space,
-    opcode,
+    CASE WHEN pass = 'argument' THEN 'parameter' ELSE COALESCE(operation, opcode) END AS operation,
     COUNT(*) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
     SUM(share) AS share,
-    MAX(counted_bytes) AS largest_bytes
+    MAX(counted_bytes) AS largest_bytes,
+    STRING_AGG(DISTINCT opcode, ', ' ORDER BY opcode) AS opcodes
 FROM peak_buffers
-GROUP BY module_id, memory_space, opcode
+GROUP BY 1, 2, 3

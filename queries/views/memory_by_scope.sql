@@ -1,59 +1,73 @@
 -- Which scopes of the program own the peak, at any depth.
 --
--- A row per module, memory space, pass and prefix of op_names. An op_name is a path:
--- `jit(train_step)/transpose(jvp())/while/body/dot_general`. A scope's row counts everything
--- under the scope, so sum only rows of one depth. Wrappers (`jit(…)`, `jvp(…)`, `transpose(…)`,
--- `checkpoint`, `while`, `body` and the like) are steps of the path like any other.
+-- A row per module, memory space, depth, scope and pass. A scope is a path of layers and named
+-- functions, such as `mid/attention`; transformations, wrappers and loops are not part of it,
+-- so a layer's forward and backward pass meet. The rows of one depth add up to the peak: filter
+-- on depth. At a depth a scope counts everything below it; a buffer whose scope has fewer steps
+-- counts for this scope, and the row's step is empty. Arguments are in the empty scope.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
--- depth: how many steps the prefix has; 0 for everything
--- scope: the prefix; empty at depth 0
--- step: its last step
--- is_wrapper: the step is a transformation or control flow, not a layer or an operation
--- pass: forward, backward, rematerialised, or other: arguments and what is outside of jvp
--- buffers: how many buffers are under it
+-- depth: at most so many steps of each scope are taken; 0 for everything
+-- scope: the first steps of the scope
+-- step: the step at this depth; empty for what is in the scope itself and in none below it
+-- pass: argument, forward, backward, rematerialised, optimizer or other, see `values`; null
+-- where it is not known
+-- buffers: how many buffers are in the scope
 -- counted_bytes: what they add to the peak
 -- share: counted_bytes over the peak
-WITH owned AS (
+WITH scopes_of_peak AS (
     SELECT
         module_id,
         memory_space,
-        counted_bytes,
-        share,
-        COALESCE(op_name, '') AS op_name,
+        COALESCE(scope, '') AS scope,
         CASE
-            WHEN op_name LIKE '%rematted_computation%' THEN 'rematerialised'
-            WHEN op_name LIKE '%transpose(%' THEN 'backward'
-            WHEN op_name LIKE '%jvp(%' THEN 'forward'
-            ELSE 'other'
-        END AS pass,
-        LENGTH(op_name) - LENGTH(REPLACE(op_name, '/', '')) + 1 AS steps
+            WHEN COALESCE(scope, '') = '' THEN 0
+            ELSE LENGTH(scope) - LENGTH(REPLACE(scope, '/', '')) + 1
+        END AS steps,
+        pass,
+        COUNT(*) AS buffers,
+        SUM(counted_bytes) AS counted_bytes,
+        SUM(share) AS share
     FROM peak_buffers
+    GROUP BY 1, 2, 3, 4, 5
+),
+
+deepest AS (
+    SELECT module_id, memory_space, MAX(steps) AS depth
+    FROM scopes_of_peak
+    GROUP BY module_id, memory_space
 ),
 
 depths AS (
     SELECT UNNEST(GENERATE_SERIES(0, 64)) AS depth
 ),
 
-prefixes AS (
+cut AS (
     SELECT
-        owned.module_id,
-        owned.memory_space,
-        owned.counted_bytes,
-        owned.share,
-        owned.pass,
+        scopes_of_peak.module_id,
+        scopes_of_peak.memory_space,
         depths.depth,
         CASE
             WHEN depths.depth = 0 THEN ''
-            ELSE SPLIT_PART(owned.op_name, '/', CAST(depths.depth AS INTEGER))
-        END AS step,
+            WHEN depths.depth >= scopes_of_peak.steps THEN scopes_of_peak.scope
+            ELSE REGEXP_EXTRACT(
+                scopes_of_peak.scope, '^([^/]*/){' || (depths.depth - 1) || '}[^/]*'
+            )
+        END AS scope,
         CASE
             WHEN depths.depth = 0 THEN ''
-            ELSE REGEXP_EXTRACT(owned.op_name, '^([^/]*/){' || (depths.depth - 1) || '}[^/]*')
-        END AS scope
-    FROM owned
-    INNER JOIN depths ON depths.depth <= CASE WHEN owned.op_name = '' THEN 0 ELSE owned.steps END
+            ELSE SPLIT_PART(scopes_of_peak.scope, '/', CAST(depths.depth AS INTEGER))
+        END AS step,
+        scopes_of_peak.pass,
+        scopes_of_peak.buffers,
+        scopes_of_peak.counted_bytes,
+        scopes_of_peak.share
+    FROM scopes_of_peak
+    INNER JOIN deepest
+        ON deepest.module_id = scopes_of_peak.module_id
+            AND deepest.memory_space = scopes_of_peak.memory_space
+    INNER JOIN depths ON depths.depth <= deepest.depth
 )
 
 SELECT
@@ -62,17 +76,9 @@ SELECT
     depth,
     scope,
     step,
-    (
-        step LIKE 'jit(%' OR step LIKE 'pjit(%' OR step LIKE 'jvp(%' OR step LIKE 'transpose(%'
-        OR step LIKE 'vmap(%' OR step LIKE 'shard_map%'
-        OR step IN (
-            'checkpoint', 'rematted_computation', 'remat', 'while', 'body', 'cond', 'scan',
-            'closed_call', 'core_call', 'custom_jvp_call', 'custom_vjp_call'
-        )
-    ) AS is_wrapper,
     pass,
-    COUNT(*) AS buffers,
+    CAST(SUM(buffers) AS BIGINT) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
     SUM(share) AS share
-FROM prefixes
+FROM cut
 GROUP BY module_id, memory_space, depth, scope, step, pass
