@@ -64,8 +64,9 @@ def human(column: str, value: Any) -> str:
 
 
 def human_pct(change: float) -> str:
-    """A change in percent as a person reads it: +7.5, and ×12 where it is over 1000."""
-    return f"×{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
+    """A change in percent as a person reads it: +7.5, and 12 times where it is over 1000."""
+    times = "\N{MULTIPLICATION SIGN}"
+    return f"{times}{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
 
 
 def without_layout(shape: str) -> str:

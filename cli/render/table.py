@@ -16,7 +16,8 @@ _CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 _LEAST_TEXT = 10
 # Shapes lose their layouts, but element type and dimensions stay whole. If that leaves too little
-# room, cut the names of operations even shorter, and only then the shapes.
+# room, cut the names of operations even shorter, leave out what follows the shapes, and only then
+# cut the shapes.
 _MOST_SHAPE = 32
 _NAMES = {"op_name", "scope"}
 _LEAST_NAME = 6
@@ -98,7 +99,10 @@ def _first_cells(text: str, width: int) -> str:
 def _fit(columns: list[Column], available: int) -> bool:
     """Narrow the widest texts until all columns fit; whether they do."""
     over = sum(column.width + _GAP for column in columns) - _GAP - available
-    for leasts in zip(*(column.leasts for column in columns), strict=True):
+    stages = list(zip(*(column.leasts for column in columns), strict=True))
+    if not columns[-1].is_shape and any(column.is_shape for column in columns):
+        stages.pop()
+    for leasts in stages:
         spare = [column.width - least for column, least in zip(columns, leasts, strict=True)]
         if sum(spare) >= over:
             _narrow(columns, leasts, over)

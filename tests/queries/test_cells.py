@@ -5,6 +5,8 @@ import pytest
 from memhouse.queries.cells import human, sparkline, without_layout
 from memhouse.queries.units import UNITS, unit_for
 
+TIMES = "\N{MULTIPLICATION SIGN}"
+
 
 @pytest.mark.parametrize(
     ("values", "shown"),
@@ -38,9 +40,9 @@ def test_a_size_has_the_largest_unit_that_fits(size, unit):
         (-100.0, "-100.0"),
         (0.0, "+0.0"),
         (1000.0, "+1000.0"),
-        (1100.0, "×12"),
+        (1100.0, f"{TIMES}12"),
         (-1100.0, "-1100.0"),
-        (1234567.0, "×12,347"),
+        (1234567.0, f"{TIMES}12,347"),
     ],
 )
 def test_a_change_of_over_a_thousand_percent_is_a_multiple(change, shown):
