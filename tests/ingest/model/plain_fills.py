@@ -1,14 +1,19 @@
 """Who owns a fill: what it becomes, its own name, who reads it."""
 
-from .plain_origins import Origin, Rules
+from typing import TYPE_CHECKING
+
+from .plain_answers import Origin
 from .plain_text import Instruction, Position, attribute_names
 from .plain_ways import RESHAPED
+
+if TYPE_CHECKING:
+    from .plain_origins import Rules
 
 
 class Fills:
     """The rules for fills on one module."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: "Rules") -> None:
         self.rules, self.ways, self.names = rules, rules.ways, rules.names
 
     def settle(self, value: Position) -> Origin | None:

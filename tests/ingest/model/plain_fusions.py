@@ -1,8 +1,13 @@
 """Whose result an element of a fusion holds: the rules of attribution for fusions, (a) to (g)."""
 
-from .plain_origins import Answer, Origin, Rules, Way, via
+from typing import TYPE_CHECKING
+
+from .plain_answers import Answer, Origin, Way, via
 from .plain_text import Instruction, Position
 from .plain_ways import RESHAPED
+
+if TYPE_CHECKING:
+    from .plain_origins import Rules
 
 FOLLOWED = (*RESHAPED, "bitcast", "copy")
 # What makes no result of its own of a fusion's parameter.
@@ -12,7 +17,7 @@ PASSED_THROUGH = (*FOLLOWED, "slice", "pad", "broadcast", "dynamic-slice")
 class Fusions:
     """The rules for fusions on one module."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: "Rules") -> None:
         self.rules, self.ways, self.names = rules, rules.ways, rules.names
 
     def go(self, node: Position, way: Way) -> Answer:

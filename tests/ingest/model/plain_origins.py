@@ -6,34 +6,18 @@ that was found. The engine of `memhouse` works this out on columns; tests compar
 Decisions where the rules leave a choice stand at their place, marked "Decision".
 """
 
-from dataclasses import dataclass
-
+from .plain_answers import CYCLE, FILL, Answer, Origin, Way, first_of, via
+from .plain_fills import Fills
+from .plain_fusions import Fusions
 from .plain_rules import alias_sets, find_uses
 from .plain_text import (
-    Index,
     Instruction,
     Module,
     Position,
     attribute_names,
     branches,
-    is_array,
-    sub_shapes,
 )
 from .plain_ways import Ways
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The instruction whose result a value holds, and the rule that found it."""
-
-    instruction: str
-    rule: str
-
-
-# Answers that are no origin: one constant everywhere; a way that comes back to a node on it.
-FILL, CYCLE = "fill", "cycle"
-Answer = Origin | str | None
-Way = frozenset[Position]
 
 GATHERS = (
     *("all-gather", "all-gather-start", "all-to-all", "collective-broadcast"),
@@ -46,36 +30,16 @@ CHANGED_IN_FORM = (
 )
 
 
-def via(answer: Answer, rule: str) -> Answer:
-    """The same origin, by the rule further out."""
-    return Origin(answer.instruction, rule) if isinstance(answer, Origin) else answer
-
-
-def array_values(ways: Ways) -> list[Position]:
-    """Every value that is an array, in the order of the text."""
-    result = []
-    values = ways.values.all()
-    for x in ways.module.instructions.values():
-        for index, shape in sub_shapes(x.shape).items():
-            if is_array(shape) and (x.name, index) in values:
-                result.append((x.name, index))
-    return result
-
-
 def origins(text: str) -> dict[Position, Origin | None]:
     """The origin of every array value; none if nothing owns it."""
     rules = Rules(Ways(text))
-    return {value: rules.origin(value) for value in array_values(rules.ways)}
+    return {value: rules.origin(value) for value in rules.ways.array_values()}
 
 
 class Rules:
     """The rules on one module."""
 
     def __init__(self, ways: Ways) -> None:
-        # Only here: fusions and fills ask these rules back.
-        from .plain_fills import Fills
-        from .plain_fusions import Fusions
-
         self.ways, self.names = ways, ways.names
         self.module: Module = ways.module
         self.fusions, self.fills = Fusions(self), Fills(self)
@@ -174,10 +138,10 @@ class Rules:
         seen = set()
         while name != computation and name not in seen:
             seen.add(name)
-            callers = self.module.callers.get(name, [])
-            if not callers:
+            caller = self.ways.caller(name)
+            if caller is None:
                 return False
-            name = callers[0].computation
+            name = caller.computation
         return name == computation
 
     def of_move(self, x: Instruction, back: Position, way: Way) -> Answer:
@@ -286,19 +250,8 @@ class Rules:
         """
         answers = []
         for name in self.ways.sized(x.operands):
-            answers.append(self.go((name, self.largest_leaf(name)), way))
+            leaf = self.ways.largest_leaf(self.module.instructions[name])
+            answers.append(self.go((name, leaf), way))
             if isinstance(answers[-1], Origin):
                 break
         return via(first_of(answers), "operand")
-
-    def largest_leaf(self, name: str) -> Index:
-        """Where an instruction's largest array lies."""
-        return self.ways.largest_leaf(self.module.instructions[name])
-
-
-def first_of(answers: list[Answer]) -> Answer:
-    """The first origin; else a fill, if there is one; else a way that came back."""
-    found = next((answer for answer in answers if isinstance(answer, Origin)), None)
-    if found is not None:
-        return found
-    return next((kind for kind in (FILL, CYCLE) if kind in answers), None)

@@ -6,8 +6,9 @@ A pass is of two instructions: the one that makes a value, and its origin.
 import re
 from collections import defaultdict
 
+from .plain_answers import Origin
 from .plain_names import has_component, has_transformation, is_relative
-from .plain_origins import Origin, Rules, array_values
+from .plain_origins import Rules
 from .plain_text import Instruction, Position, called
 from .plain_ways import Ways
 
@@ -21,7 +22,7 @@ def passes(text: str) -> dict[Position, str]:
     rules = Rules(Ways(text))
     found = Passes(rules)
     result = {}
-    for value in array_values(rules.ways):
+    for value in rules.ways.array_values():
         if (origin := rules.origin(value)) is not None:
             result[value] = found.of(value, origin)
     return result
@@ -106,17 +107,12 @@ class Passes:
     def by_caller(self, x: Instruction) -> str | None:
         """Rule 7: the pass of the nearest caller whose own name says one."""
         seen = set()
-        while (caller := self.caller(x)) is not None and caller.name not in seen:
+        while (caller := self.ways.caller(x.computation)) is not None and caller.name not in seen:
             seen.add(caller.name)
             if (told := self.by_name(caller)) is not None:
                 return told
             x = caller
         return None
-
-    def caller(self, x: Instruction) -> Instruction | None:
-        """Who calls the computation that an instruction is in; the first, if several do."""
-        callers = self.module.callers.get(x.computation, [])
-        return callers[0] if callers else None
 
     def at_entry(self, x: Instruction) -> Instruction | None:
         """The entry instruction that an instruction is in or under."""
@@ -126,7 +122,7 @@ class Passes:
             if following.name in seen:
                 return None
             seen.add(following.name)
-            following = self.caller(following)
+            following = self.ways.caller(following.computation)
         return following
 
     def by_place(self, y: Instruction) -> str:
@@ -169,7 +165,7 @@ class Passes:
         Decision: what the program gives back is no reader; nothing but that is not enough.
         """
         readers = self.readers_of(at, set())
-        return bool(readers) and all(self.is_optimizer(x, at) for x in readers)
+        return bool(readers) and all(self.is_optimizer(x) for x in readers)
 
     def readers_of(self, at: Instruction, seen: set[str]) -> list[Instruction]:
         """Who reads an instruction, through what only moves it."""
@@ -185,9 +181,8 @@ class Passes:
                 result.append(x)
         return result
 
-    def is_optimizer(self, x: Instruction, at: Instruction) -> bool:
+    def is_optimizer(self, x: Instruction) -> bool:
         """Whether a reader belongs to the optimizer: by its name, else by where it is."""
-        del at
         if x.opcode in ("while", "conditional"):
             return False
         told = self.by_name(x)

@@ -7,11 +7,14 @@ is saved; what is copied or sliced out of a saved set belongs to its row.
 import re
 from dataclasses import dataclass
 
-from .plain_origins import Origin, Rules, array_values
+from .plain_answers import Origin
+from .plain_idle import Idle
+from .plain_origins import Rules
 from .plain_passes import BACKWARD, FORWARD, OPTIMIZER, REMATERIALISED, Passes
 from .plain_rules import Range, flatten
+from .plain_sizes import elements, size
 from .plain_text import Instruction, Position, sub_shapes
-from .plain_ways import RESHAPED, Ways, elements, size
+from .plain_ways import RESHAPED, Ways
 
 Set = tuple[Position, ...]
 SPACE = re.compile(r"S\((\d+)\)")
@@ -56,10 +59,10 @@ class Residuals:
         self.rules, self.ways, self.names = rules, rules.ways, rules.names
         self.module, self.sizes, self.order = rules.module, sizes, rules.order
         self.passes = Passes(rules)
-        self.schedule = flatten(self.module)
-        self.times = self.schedule.times()
+        self.idle = Idle(self.ways, flatten(self.module))
+        self.times = self.idle.times
         self.sets: dict[Position, Set] = {}
-        for value in array_values(self.ways):
+        for value in self.ways.array_values():
             if value[0] not in self.times:
                 continue
             members = [
@@ -250,21 +253,12 @@ class Residuals:
             layers=self.elements(self.shape(value)) / max(1, of_origin),
             made=self.names.line(x),
             read=read,
-            idle=self.idle(sets),
+            idle=self.idle.longest([touch for one in sets for touch in self.touches(one)]),
         )
 
     def elements(self, shape: str) -> int:
         """How many elements an array has."""
         return elements(shape.partition("[")[2].partition("]")[0])
-
-    def idle(self, sets: tuple[Set, ...]) -> int:
-        """The longest stretch in which nothing touches a residual."""
-        touches = sorted({touch for members in sets for touch in self.touches(members)})
-        longest, until = 0, touches[0][1]
-        for start, end in touches:
-            longest = max(longest, start - until)
-            until = max(until, end)
-        return longest
 
     def touches(self, members: Set) -> list[Range]:
         """From when to when each definition and each read touches a set.
@@ -274,45 +268,9 @@ class Residuals:
         result = []
         for value in members:
             if self.ways.at(value).opcode != "parameter":
-                result.append(self.touch(value, self.ways.at(value)))
+                result.append(self.idle.touch(value, self.ways.at(value)))
             for user, _, _ in self.rules.uses.get(value, set()):
                 x = self.module.instructions[user]
                 if user in self.times and not self.hands_on(x):
-                    result.append(self.touch(value, x))
+                    result.append(self.idle.touch(value, x))
         return result
-
-    def touch(self, value: Position, x: Instruction) -> Range:
-        """When an instruction touches a value: all of a body, if the value outlives a turn."""
-        time = self.times[x.name]
-        touched = (time, time)
-        for body, inside in self.bodies(x):
-            definer = self.ways.at(value)
-            from_outside = definer.computation not in inside
-            is_phi = definer.computation == body and definer.opcode == "parameter"
-            if from_outside or is_phi:
-                touched = self.schedule.spans[body]
-        return touched
-
-    def bodies(self, x: Instruction) -> list[tuple[str, set[str]]]:
-        """The loop bodies around an instruction, outwards, each with the computations in it."""
-        result, inside, name = [], set(), x.computation
-        while True:
-            inside = inside | {name}
-            caller = next(iter(self.module.callers.get(name, [])), None)
-            if caller is None:
-                return result
-            loop = caller.opcode == "while"
-            if loop and name in caller.attributes.split("body=")[-1].split(",")[0]:
-                result.append((name, inside | self.below(name)))
-            name = caller.computation
-
-    def below(self, name: str) -> set[str]:
-        """The computations that one calls, and theirs."""
-        found, todo = {name}, [name]
-        while todo:
-            at = todo.pop()
-            for callee, callers in self.module.callers.items():
-                if callee not in found and any(x.computation == at for x in callers):
-                    found.add(callee)
-                    todo.append(callee)
-        return found

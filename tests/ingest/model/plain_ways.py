@@ -4,18 +4,17 @@ A node is a position: an instruction and an index of its shape, in fused computa
 leads from a node to the node whose result it holds.
 """
 
-import math
 import re
 from collections.abc import Iterator
 
 from .plain_names import Names
 from .plain_rules import Values, find_values
+from .plain_sizes import size
 from .plain_text import (
     Computation,
     Index,
     Instruction,
     Position,
-    Shape,
     attribute_names,
     branches,
     is_array,
@@ -26,7 +25,6 @@ RENAMED = ("bitcast", "copy", "opt-barrier", "optimization-barrier", "domain", "
 RESHAPED = ("convert", "reshape", "transpose")
 # Fusions of a scan's slice are named by one of these.
 SLICE_NAMES = ("dynamic_slice", "squeeze", "dynamic_index_in_dim")
-BITS = re.compile(r"(\d+)")
 
 
 class Ways:
@@ -36,6 +34,20 @@ class Ways:
         self.names = Names(text)
         self.module = self.names.module
         self.values: Values = find_values(self.module)
+
+    def array_values(self) -> list[Position]:
+        """Every value that is an array, in the order of the text."""
+        values = self.values.all()
+        return [
+            (x.name, index)
+            for x in self.module.instructions.values()
+            for index, shape in sub_shapes(x.shape).items()
+            if is_array(shape) and (x.name, index) in values
+        ]
+
+    def caller(self, computation: str) -> Instruction | None:
+        """Who calls a computation; the first, if several do."""
+        return next(iter(self.module.callers.get(computation, [])), None)
 
     def at(self, node: Position) -> Instruction:
         """The instruction of a node."""
@@ -280,24 +292,3 @@ class Ways:
             if not x.operands or not (moves or plain or named_so):
                 return
             node = (x.operands[0], ())
-
-
-def size(shape: Shape) -> float:
-    """The bytes of a shape's elements, without what a layout adds."""
-    if isinstance(shape, tuple):
-        return sum(size(part) for part in shape)
-    kind, _, rest = shape.partition("[")
-    return elements(rest.partition("]")[0]) * bits(kind) / 8
-
-
-def elements(dimensions: str) -> int:
-    """How many elements the dimensions `8,1024` hold; a bounded one (`<=8`) counts in full."""
-    return math.prod(int(number.lstrip("<= ")) for number in dimensions.split(",") if number)
-
-
-def bits(kind: str) -> int:
-    """The bits of an element type: `pred` and tokens have none in their name."""
-    found = BITS.search(kind)
-    if kind.startswith("c") and found:
-        return int(found[1])
-    return int(found[1]) if found else 8 * (kind == "pred")
