@@ -129,17 +129,6 @@ def scope_and_operation(op_name: str) -> tuple[list[str], str]:
     return [part.name for part in parts[:-1] if not says_nothing(part)], parts[-1].name
 
 
-def scope_below(op_name: str, caller: str) -> list[str]:
-    """The scope of a name; a relative one goes on where its caller's ends."""
-    scope, _ = scope_and_operation(op_name)
-    if not caller or not is_relative(op_name):
-        return scope
-    above, last = scope_and_operation(caller)
-    # A loop's own name ends in `while`; a fusion's ends in the operation, which is no scope.
-    del last
-    return above + scope
-
-
 def has_transformation(op_name: str, transformation: str) -> bool:
     """Whether a component of the path was made by a transformation of JAX."""
     return any(transformation in part.transformations for part in components(op_name))
@@ -190,6 +179,20 @@ class Names:
         if is_joined(op_name):
             return JOINED
         return WEAK if says_nothing(components(op_name)[-1]) else STRONG
+
+    def scope(self, x: Instruction) -> list[str]:
+        """The names on an instruction's path; a relative path goes on where its caller's ends.
+
+        Decision: a name that XLA made has no scope, and a caller without a path is passed over.
+        """
+        path = self.op_name(x)
+        if path and self.kind(x) in (ARGUMENT, XLA_MADE):
+            return []
+        scope, _ = scope_and_operation(path)
+        callers = self.module.callers.get(x.computation, [])
+        if callers and (not path or is_relative(path)):
+            return self.scope(callers[0]) + scope
+        return scope
 
     def is_strong(self, x: Instruction) -> bool:
         """Whether an instruction's name says what it computes, and it computes."""

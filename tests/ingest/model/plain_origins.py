@@ -186,9 +186,15 @@ class Rules:
         own = self.own_name(node, part)
         if carried or own is None:
             answer = via(self.go(whole, way), "loop" if carried else "moved")
-            # Decision: a slice of nothing that has an owner keeps its name.
-            return own if answer is None and own else answer
+            # Decision: a slice of a constant, or of nothing that has an owner, keeps its name.
+            return own if own and (answer is None or self.is_constant(answer)) else answer
         return own
+
+    def is_constant(self, answer: Answer) -> bool:
+        """Whether an answer is a constant."""
+        if not isinstance(answer, Origin):
+            return answer == FILL
+        return self.module.instructions[answer.instruction].opcode == "constant"
 
     def of_gather(self, node: Position, way: Way) -> Answer:
         """A gathered weight is its argument."""

@@ -145,7 +145,10 @@ class Ways:
         return root.name, index
 
     def sized(self, names: list[str]) -> list[str]:
-        """The larger first; equally large ones in their order."""
+        """The larger first; equally large ones in their order.
+
+        Decision: what counts are the elements' bytes, not what a layout makes of them.
+        """
         return sorted(names, key=lambda name: -size(self.module.instructions[name].shape))
 
     def largest_leaf(self, x: Instruction) -> Index:
