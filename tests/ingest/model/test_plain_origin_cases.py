@@ -180,3 +180,62 @@ def test_what_has_no_name_is_its_largest_operand():
         root="f32[10]",
     ).replace("%ROOT ", "ROOT %")
     assert origins(text)["out", ()] == Origin("x", "operand")
+
+
+def test_a_sum_of_several_over_devices_is_what_is_summed():
+    text = program(
+        f"x = f32[8]{{0}} parameter(0){named('x')}",
+        f"y = f32[8]{{0}} negate(%x){named('jit(f)/neg')}",
+        f"z = f32[8]{{0}} sine(%x){named('jit(f)/sin')}",
+        f"one = f32[8]{{0}} all-reduce(%y){named('jit(f)/psum')}",
+        f"ROOT two = (f32[8], f32[8]) all-reduce(%y, %z){named('jit(f)/psum')}",
+        root="(f32[8], f32[8])",
+    ).replace("%ROOT ", "ROOT %")
+    found = origins(text)
+    assert found["one", ()] == Origin("one", "own")
+    assert found["two", (0,)] == Origin("y", "moved")
+    assert found["two", (1,)] == Origin("z", "moved")
+
+
+def test_a_gathered_slice_of_a_weight_is_the_weight():
+    text = program(
+        f"x = f32[4,8]{{1,0}} parameter(0){named('x')}",
+        "i = s32[] constant(0)",
+        f"layer = f32[1,8]{{1,0}} dynamic-slice(%x, %i, %i){named('jit(f)/dynamic_slice')}",
+        f"half = bf16[1,8]{{1,0}} convert(%layer){named('jit(f)/convert_element_type')}",
+        "weight = f32[1,16]{1,0} all-gather(%half)" + named("jit(f)/dot_general"),
+        "sum = f32[1,8]{1,0} negate(%layer)" + named("jit(f)/neg"),
+        "ROOT other = f32[1,16]{1,0} all-gather(%sum)" + named("jit(f)/dot_general"),
+        root="f32[1,16]",
+    ).replace("%ROOT ", "ROOT %")
+    found = origins(text)
+    assert found["weight", ()] == Origin("x", "argument")
+    assert found["layer", ()] == Origin("layer", "own")
+    assert found["half", ()] == Origin("half", "own")
+    assert found["other", ()] == Origin("other", "own")
+
+
+def conditional(first):
+    """A choice between two branches; the second computes."""
+    return program(
+        f"x = f32[8]{{0}} parameter(0){named('x')}",
+        "which = s32[] parameter(1)",
+        "ROOT out = f32[8]{0} conditional(%which, %x, %x), branch_computations={%one, %two}"
+        + named("jit(f)/cond"),
+        root="f32[8]",
+        before=f"""%one (a: f32[8]) -> f32[8] {{
+  %a = f32[8]{{0}} parameter(0)
+  ROOT %done = f32[8]{{0}} {first}(%a){named("jit(f)/cond/branch_0_fun/first")}
+}}
+
+%two (b: f32[8]) -> f32[8] {{
+  %b = f32[8]{{0}} parameter(0)
+  ROOT %sine = f32[8]{{0}} sine(%b){named("jit(f)/cond/branch_1_fun/sin")}
+}}
+""",
+    ).replace("%ROOT ", "ROOT %")
+
+
+@pytest.mark.parametrize(("first", "owner"), [("copy", "sine"), ("negate", "done")])
+def test_a_choice_is_the_first_branch_that_computes(first, owner):
+    assert origins(conditional(first))["out", ()] == Origin(owner, "loop")
