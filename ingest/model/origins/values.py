@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
 from ..runs import followed
 from ..shapes import ArrayShape
-from .named import Named, bytes_of
+from .named import Named, bytes_of, elements_of
 
 _HANDS_ON = ("get-tuple-element", "bitcast", "copy", "copy-start", "copy-done",
              "opt-barrier", "optimization-barrier")  # fmt: skip
@@ -59,7 +58,7 @@ class Values:
     @cached_property
     def elements(self) -> Ints:
         """How many elements each array has; 0 of a tuple."""
-        return self._by_array([prod(array.dimensions) for array in self._arrays])
+        return self._by_array([elements_of(array) for array in self._arrays])
 
     @cached_property
     def space(self) -> Ints:
