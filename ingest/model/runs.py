@@ -22,13 +22,14 @@ def starts_of(counts: Ints) -> Ints:
 def followed(pointers: Ints) -> Ints:
     """Where each pointer leads in the end: each step follows all pointers at once.
 
-    The pointers must not lead in circles.
+    Of pointers that lead in circles the answer is one of the circle.
     """
-    while True:
+    for _ in range(len(pointers).bit_length()):
         further = pointers[pointers]
         if np.array_equal(further, pointers):
-            return further
+            break
         pointers = further
+    return pointers
 
 
 def components(count: int, left: Ints, right: Ints) -> Ints:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..numbered_program import NONE, Mask
+from ..numbered_program import NONE, Ints, Mask
 from ..runs import followed
 from .fusions import KEEPS_ELEMENTS, Fusions
 from .values import Values
@@ -10,8 +10,11 @@ from .values import Values
 _REPEATS = (*KEEPS_ELEMENTS, "broadcast", "copy-start")
 
 
-def fills(values: Values, fusions: Fusions) -> Mask:
-    """Which values are one constant number everywhere, or memory that nothing has written yet."""
+def fills(values: Values, fusions: Fusions) -> tuple[Mask, Ints]:
+    """Which values are one constant number everywhere, or memory that nothing has written yet.
+
+    And what each fill repeats: the value one step back, itself at the end.
+    """
     named = values.named
     program = named.program
     ends = program.opcode.is_one_of("constant") & named.is_scalar
@@ -30,4 +33,4 @@ def fills(values: Values, fusions: Fusions) -> Mask:
     entering = fusions.from_outside(fusions.repeated, fusions.root_of(values, made))
     source[made] = np.where(entering != NONE, entering, made)
     found: Mask = is_fill[followed(source)]
-    return found
+    return found, source

@@ -9,7 +9,9 @@ from .inner_readers import first_readers
 from .named import Named
 from .search import search
 from .steps import Steps
-from .ways import BECOMES, OWN, READ, WEAK
+from .ways import BECOMES, FUSED, MOVED, OWN, READ, WEAK
+
+_MOVES = ("copy", "copy-start")
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ def find_origins(named: Named, alias_set: Ints) -> Origins:
     own = becomes[ends]
     row[ends] = np.where(own != NONE, own, row[found.fill[ends]])
     late = np.where(own != NONE, BECOMES, rule[found.fill[ends]])
-    rule[ends] = np.where(rule[ends] == OWN, late, rule[ends])
+    is_weak = (own == NONE) & (rule[found.fill[ends]] == WEAK)
+    rule[ends] = np.where((rule[ends] == OWN) | is_weak, late, rule[ends])
     return Origins(row, np.where(row == NONE, NONE, rule))
 
 
@@ -47,24 +50,54 @@ def _fill_in(steps: Steps, row: Ints, rule: Ints, becomes: Ints) -> None:
     named, values, fusions = steps.named, steps.values, steps.fusions
     fills = np.flatnonzero(steps.is_fill)
     made = values.row[fills]
-    inner = made.copy()
-    fused = named.inner_root[made] != NONE
-    inner[fused] = fusions.root_of(values, fills[fused])
-    for answer, name in (
+    name, how = _fill_names(steps, fills)
+    moves = named.program.opcode.is_one_of(*_MOVES)[made]
+    for answer, reported in (
         (becomes[fills], BECOMES),
-        (np.where(named.owns[inner], inner, NONE), OWN),
+        (np.where(moves, NONE, name[fills]), how[fills]),
+        (_behind(name, steps.repeats)[fills], MOVED),
         (np.where(named.owns[made], made, NONE), OWN),
     ):
-        _answer(row, rule, fills, answer, name)
+        _answer(row, rule, fills, answer, reported)
     open_ = row[fills] == NONE
     _answer(row, rule, fills[open_], first_readers(values, fusions, fills[open_]), READ)
     _answer(row, rule, fills, np.where(named.has_weak_name[made], made, NONE), WEAK)
 
 
-def _answer(row: Ints, rule: Ints, values: Ints, answer: Ints, name: int) -> None:
+def _fill_names(steps: Steps, fills: Ints) -> tuple[Ints, Ints]:
+    """What the name of each fill says, in a fusion first what is inside; and the rule.
+
+    A copy has the name of what reads it, and a constant that of any of its readers.
+    """
+    named, values = steps.named, steps.values
+    row = values.row[fills]
+    fused = named.inner_root[row] != NONE
+    inner = row.copy()
+    inner[fused] = steps.fusions.computing[steps.fusions.root_of(values, fills[fused])]
+    is_constant = named.program.opcode.is_one_of("constant")
+    inner = np.where(named.owns[inner] & ~(is_constant[inner] & fused), inner, row)
+    nameless = ~named.owns[inner] | named.program.opcode.is_one_of(*_MOVES)[row]
+    name = np.full(len(values.row), NONE)
+    name[fills] = np.where(nameless, NONE, inner)
+    how = np.full(len(values.row), OWN)
+    how[fills[(inner != row) & ~(named.owns[row] & values.is_single[fills])]] = FUSED
+    return name, how
+
+
+def _behind(name: Ints, repeats: Ints) -> Ints:
+    """The first name on the way from each fill to what it repeats."""
+    found, step = name, repeats
+    for _ in range(len(repeats).bit_length()):
+        found = np.where(found == NONE, found[step], found)
+        step = step[step]
+    return found
+
+
+def _answer(row: Ints, rule: Ints, values: Ints, answer: Ints, reported: Ints | int) -> None:
     """Take an answer for the values that have none yet."""
     takes = (row[values] == NONE) & (answer != NONE)
-    row[values[takes]], rule[values[takes]] = answer[takes], name
+    row[values[takes]] = answer[takes]
+    rule[values[takes]] = reported if isinstance(reported, int) else reported[takes]
 
 
 def _becomes(alias_set: Ints, row: Ints) -> Ints:

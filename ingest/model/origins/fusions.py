@@ -48,15 +48,25 @@ class Fusions:
 
     def _through(self, opcodes: tuple[str, ...], allowed: Mask) -> Ints:
         """What is reached from each instruction through these opcodes, where allowed."""
+        return followed(self._step_through(opcodes, allowed))
+
+    def _step_through(
+        self, opcodes: tuple[str, ...], allowed: Mask, *, fusions: bool = False
+    ) -> Ints:
+        """One step: as `_steps`, and through these opcodes and fusions, where allowed.
+
+        `fusions` allows all fusions.
+        """
         named, program = self.named, self.named.program
         step = self._steps.copy()
         rows = np.flatnonzero(named.is_fused & allowed & program.opcode.is_one_of(*opcodes))
         step[rows] = program.operand(rows, 0)
         nested = program.rows("fusion")
-        nested = nested[named.is_fused[nested] & allowed[nested]]
+        nested = nested[named.is_fused[nested]]
+        nested = nested if fusions else nested[allowed[nested]]
         nested = nested[~program.opcode.is_one_of("tuple")[named.inner_root[nested]]]
         step[nested] = named.inner_root[nested]
-        return followed(step)
+        return step
 
     @cached_property
     def same_elements(self) -> Ints:
@@ -74,10 +84,24 @@ class Fusions:
 
     @cached_property
     def computing(self) -> Ints:
-        """The first instruction with a name: behind bitcasts and copies, else before them."""
-        behind = self.moved
-        found: Ints = np.where(self.named.owns[behind], behind, self.same_elements)
-        return found
+        """The first instruction with a name: behind bitcasts, copies and the roots of fusions.
+
+        If none behind has a name, the last one of these before that has; a bitcast, a copy or
+        a fusion may have the name of what is beside it.
+        """
+        named = self.named
+        moves = named.program.opcode.is_one_of("bitcast", "copy")
+        step = self._step_through(KEEPS_ELEMENTS, moves | ~named.has_strong_name, fusions=True)
+        found = np.where(named.owns, np.arange(len(step)), NONE)
+        end = step
+        for _ in range(len(step).bit_length()):
+            later = found[end]
+            found = np.where(later != NONE, later, found)
+            further = end[end]
+            if np.array_equal(further, end):
+                break
+            end = further
+        return np.where(found == NONE, end, found)
 
     @cached_property
     def some_elements(self) -> Ints:
@@ -124,13 +148,25 @@ class Fusions:
         larger operands first. NONE where there is none. Constants and broadcasts of one number
         compute nothing.
         """
-        named, program = self.named, self.named.program
+        is_constant = self.named.program.opcode.is_one_of("constant")
+        found = self._nearest(roots, self.named.owns & ~is_constant & ~self.is_fill)
+        hit = found != NONE
+        found[hit] = self.computing[found[hit]]
+        return found
+
+    def weak(self, roots: Ints) -> Ints:
+        """The nearest instruction with a wrapper's or a joined name, as in `nearest`."""
+        idle = self.named.program.opcode.is_one_of("constant", "parameter")
+        return self._nearest(roots, self.named.has_weak_name & ~idle)
+
+    def _nearest(self, roots: Ints, counts: Mask) -> Ints:
+        """The nearest instruction that counts, back from each root; NONE where there is none."""
+        program = self.named.program
         found = np.full(len(roots), NONE)
-        counts = named.owns & ~program.opcode.is_one_of("constant") & ~self.is_fill
         query = np.arange(len(roots))
         rows = roots
         seen = np.array([], np.int64)
-        inside = followed(self._steps)
+        inside = self._through((), ~counts)
         while len(query):
             rows = inside[rows]
             hit = counts[rows]

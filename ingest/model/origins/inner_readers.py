@@ -19,7 +19,9 @@ def first_readers(values: Values, fusions: Fusions, asked: Ints) -> Ints:
     use = np.flatnonzero(np.isin(flow.use_value, asked))
     use = use[np.lexsort((flow.use_operand[use], flow.use_instruction[use], flow.use_value[use]))]
     reader = inner_readers(named, flow.use_instruction[use], flow.use_operand[use])
-    reader = np.where(named.owns[reader] & (reader != NONE), reader, NONE)
+    # What moves a buffer has the name of the reader behind.
+    moves = named.program.opcode.is_one_of("bitcast", "copy", "copy-start")
+    reader = np.where(named.owns[reader] & ~moves[flow.use_instruction[use]], reader, NONE)
     first = np.full(len(flow), NONE)
     good = np.flatnonzero(reader != NONE)[::-1]
     first[flow.use_value[use[good]]] = reader[good]

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from ...errors import DumpError
 from ..dataflow import Dataflow
 from ..numbered_program import NONE, Ints, Mask, NumberedProgram
 from ..shape_sizes import logical_bytes
@@ -17,6 +18,8 @@ from .op_names import Kind, OpNames
 _NEVER_OWN = ("while", "conditional", "call", "tuple", "get-tuple-element", "parameter")
 # How JAX names what takes a slice out of a stacked array.
 _SLICING = ("dynamic_slice", "squeeze", "dynamic_index_in_dim")
+# More than any machine holds, and small enough to be summed.
+_MOST = 2**50
 
 
 @dataclass(frozen=True)
@@ -117,13 +120,16 @@ class Named:
     def elements(self) -> Ints:
         """How many elements the array of each instruction has; 0 of a tuple."""
         wholes = (self._shapes.shapes[node] for node in self._shapes.start[:-1])
-        counts = [prod(s.dimensions) if isinstance(s, ArrayShape) else 0 for s in wholes]
+        counts = [elements_of(s) if isinstance(s, ArrayShape) else 0 for s in wholes]
         found: Ints = np.array(counts, np.int64)[self.program.shape.codes]
         return found
 
     @cached_property
     def _shapes(self) -> ShapeTrees:
-        return flatten_shapes(self.program.shape.texts)
+        try:
+            return flatten_shapes(self.program.shape.texts)
+        except ValueError as error:
+            raise DumpError(str(error)) from None
 
     @cached_property
     def is_scalar(self) -> Mask:
@@ -153,6 +159,11 @@ class Named:
 def bytes_of(array: ArrayShape) -> int:
     """An array's bytes without padding; 0 if it has no bound."""
     try:
-        return logical_bytes(array)
+        return min(logical_bytes(array), _MOST)
     except ValueError:
         return 0
+
+
+def elements_of(array: ArrayShape) -> int:
+    """How many elements an array has; 0 if it has no bound."""
+    return max(0, min(prod(array.dimensions), _MOST))

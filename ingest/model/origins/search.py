@@ -37,10 +37,11 @@ def search(ways: Ways) -> Found:
         end, circles = _followed(follows, ended)
         is_fill = ended[end] & ways.is_fill[end]
         fails = ~is_fill & (circles | (ways.owner[end] == NONE))
-        # Who may still choose: with a way or an owner left.
-        more = ~ended & ((way + 1 < last) | (ways.owner != NONE))
+        # Who may still choose: with a way or an owner left, or who must not end at a fill.
+        picks = no_fill[at] if len(targets) else np.zeros(ways.count, bool)
+        more = ~ended & ((way + 1 < last) | (ways.owner != NONE) | picks)
         chooses = more & fails & ~circles
-        picky = more & is_fill & no_fill[at] if len(targets) else np.zeros(ways.count, bool)
+        picky = more & is_fill & picks
         turning = _last_of(follows, chooses | picky, (fails & ~circles) | is_fill)
         rank = np.where(more, np.where(ways.rule == LOOP, 0, 1), 2)
         turning = np.union1d(turning, _leaving(follows, circles, rank))

@@ -6,7 +6,7 @@ is asked.
 
 import numpy as np
 
-from ..numbered_program import NONE, Ints
+from ..numbered_program import NONE, Ints, Mask
 from ..runs import joined
 from .concatenations import Concatenations
 from .fills import fills
@@ -20,7 +20,7 @@ from .writes import Writes
 _REARRANGES = ("convert", "transpose", "reshape", "slice", "reverse", "pad", "broadcast",
                "reduce-precision", "dynamic-slice")  # fmt: skip
 _GATHERS = ("all-gather", "all-gather-start", "all-to-all", "collective-permute",
-            "collective-permute-start", "collective-broadcast")  # fmt: skip
+            "collective-permute-start", "collective-broadcast", "ragged-all-to-all")  # fmt: skip
 _REDUCES = ("all-reduce", "all-reduce-start", "reduce-scatter")
 
 
@@ -36,11 +36,12 @@ class Steps:
         self.values = Values(named)
         self.loops = Loops(self.values)
         self.fusions = Fusions(named)
-        self.is_fill = fills(self.values, self.fusions)
+        self.is_fill, self.repeats = fills(self.values, self.fusions)
         self.concatenations = Concatenations(self.values, self.fusions)
         self.writes = Writes(self.values, self.loops, self.fusions, self.is_fill)
         self.ways = Ways(len(named.dataflow))
         self._left = self.values.is_array.copy()
+        self._take(np.flatnonzero(self.values.is_context))
         self._open_fills()
         self._arguments()
         self._merged()
@@ -91,17 +92,20 @@ class Steps:
         chosen = self._take(loops.chosen)
         self._fall_back_on_names(chosen)
         self.ways.rule[chosen] = LOOP
-        results = list(loops.branches(chosen, self.writes.moved_from))
+        results = list(loops.branches(chosen, self.writes.relaid_from))
         for computing in (True, False):
             for phi, computes, value in results:
                 asked = computes == computing
                 self.ways.follow(phi[asked], value[asked], no_fill=True)
+        # If all branches give a fill, the first one's.
+        if results:
+            self.ways.follow(results[0][0], results[0][2])
 
     def _copies(self) -> None:
         """A copy's own name is its reader's: it counts only if nothing else does."""
         copies = self._of("copy")
         starts = self._of("copy-start")
-        copies = np.concatenate([copies, starts[self.values.within[starts] == 1]])
+        copies = np.concatenate([copies, starts])
         self.ways.follow(copies, self.values.operand(copies, 0))
         self.ways.rule[copies] = MOVED
         self._fall_back_on_names(copies)
@@ -112,7 +116,7 @@ class Steps:
         found = self._take(writes.values)
         at = np.isin(writes.values, found)
         target, begin, update = writes.target[at], writes.begin[at], writes.update[at]
-        carried = (target != NONE) & self.loops.is_loop_phi[target]
+        carried = (target != NONE) & self.loops.is_loop_phi[writes.relaid_from[target]]
         rule = np.where(carried, LOOP, MOVED)
         first_row = self.values.row[begin]
         is_argument = (begin != NONE) & self.named.is_entry_parameter[first_row]
@@ -120,11 +124,13 @@ class Steps:
         self.ways.own(found[is_argument], first_row[is_argument], rule[is_argument])
         stacked = ~is_argument & (writes.begins_filled[at] | carried)
         self._held(found[stacked], self.fusions.moved[update[stacked]], rule[stacked])
-        rest = ~is_argument & ~stacked & ~self.named.owns[self.values.row[found]]
+        rest = ~is_argument & ~stacked
         inner = np.where(rest, writes.row[at], 0)
         fused = rest & self.named.owns[inner] & self.named.is_fused[inner]
-        self.ways.own(found[fused], inner[fused], FUSED)
-        rest &= ~fused
+        row = self.values.row[found]
+        is_its_own = self.named.owns[row] & self.values.is_single[found]
+        self.ways.own(found[fused], inner[fused], np.where(is_its_own, OWN, FUSED)[fused])
+        rest &= ~fused & ~self.named.owns[row]
         self.ways.follow(found[rest], target[rest])
         self.ways.rule[found[rest]] = MOVED
 
@@ -136,7 +142,7 @@ class Steps:
         inner = self.fusions.root_of(values, made)
         scanned = self._scanned(inner)
         row = program.operand(values.row[plain], 0)
-        of_loop = self.loops.enters[row]
+        of_loop = self.loops.enters[row] & ~self._is_constant(self.named.value_of(row))
         takes = of_loop | ~self.named.has_strong_name[values.row[plain]]
         for found, source, rule in (
             (made[scanned != NONE], scanned[scanned != NONE], LOOP),
@@ -158,8 +164,16 @@ class Steps:
         slices = np.flatnonzero(program.opcode.is_one_of("dynamic-slice")[root])
         outer = self.named.outer_operand[fusions.sliced_from[program.operand(root[slices], 0)]]
         enters = (outer != NONE) & self.loops.enters[outer]
+        slices, whole = slices[enters], self.named.value_of(outer[enters])
+        tells = ~self._is_constant(whole)
         found = np.full(len(inner), NONE)
-        found[slices[enters]] = self.named.value_of(outer[enters])
+        found[slices[tells]] = whole[tells]
+        return found
+
+    def _is_constant(self, values: Ints) -> Mask:
+        """Which values are constants: the name of a slice says more than a constant's."""
+        row = self.values.row[values]
+        found: Mask = self.named.program.opcode.is_one_of("constant")[row] & (values != NONE)
         return found
 
     def _gathers(self) -> None:
@@ -201,7 +215,10 @@ class Steps:
         self._held(found, root, np.full(len(found), FUSED))
         passed = fusions.from_outside(fusions.some_elements, root)
         unknown = (self.ways.owner[found] == NONE) | (self.ways.owner_rule[found] == WEAK)
-        self._ask_operands(found[unknown & (passed == NONE)])
+        unknown &= passed == NONE
+        nameless = unknown & (self.ways.owner[found] == NONE)
+        self.ways.own(found[nameless], fusions.weak(root[nameless]), WEAK)
+        self._ask_operands(found[unknown])
 
     def _held(self, values: Ints, inner: Ints, rule: Ints) -> None:
         """Let values be what fused or other instructions hold.

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
 from ..runs import followed
 from ..shapes import ArrayShape
-from .named import Named, bytes_of
+from .named import Named, bytes_of, elements_of
 
 _HANDS_ON = ("get-tuple-element", "bitcast", "copy", "copy-start", "copy-done",
              "opt-barrier", "optimization-barrier")  # fmt: skip
 _STARTS = ("all-gather-start", "collective-permute-start")
+_SUMS = ("all-reduce-start",)
 
 
 class Values:
@@ -35,6 +35,10 @@ class Values:
         # Of a start, `{0}` are the operands and `{1}` the results.
         self.element = np.where(starts, second[code], element[code])
         self.is_single = slots.count[self.row] == 1
+        is_start = np.array([text.endswith("-start") for text in program.opcode.texts] + [False])
+        is_start = is_start[program.opcode.codes] & ~program.opcode.is_one_of(*_SUMS)
+        # Of a start, `{2}` and all after it are contexts: they say how far the start has come.
+        self.is_context = is_start[self.row] & (element[code] > 1)
 
     def of(self, *opcodes: str) -> Ints:
         """The arrays that instructions with one of these opcodes define."""
@@ -59,7 +63,7 @@ class Values:
     @cached_property
     def elements(self) -> Ints:
         """How many elements each array has; 0 of a tuple."""
-        return self._by_array([prod(array.dimensions) for array in self._arrays])
+        return self._by_array([elements_of(array) for array in self._arrays])
 
     @cached_property
     def space(self) -> Ints:

@@ -33,7 +33,9 @@ class Writes:
         self.update = program.operand(self.row, 1)
         outer = fusions.from_outside(fusions.written_into, into)
         self.target = np.concatenate([values.operand(plain, 0), outer])
-        filled = fusions.is_fill[fusions.written_into[into]]
+        first = fusions.written_into[into]
+        source = fusions.from_outside(fusions.repeated, first)
+        filled = fusions.is_fill[first] | (is_fill[source] & (source != NONE))
         self._filled_inside = np.concatenate([np.zeros(len(plain), bool), filled])
 
     @cached_property
@@ -60,19 +62,30 @@ class Writes:
     @cached_property
     def _beginning(self) -> Ints:
         """Where each value's buffer begins, itself if nothing is known."""
-        values, named = self._values, self._values.named
-        source = self._moves.copy()
-        nameless = ~named.has_strong_name[values.row]
-        kept = np.concatenate([values.of("convert", "transpose"), self._pieces])
+        values = self._values
+        source = self._relaid.copy()
+        self._redirect(source, self._loops.phis, self._loops.entering)
+        nameless = ~values.named.has_strong_name[values.row]
+        pieces = self._pieces[nameless[self._pieces]]
+        self._redirect(source, pieces, values.operand(pieces, 0))
+        self._redirect(source, self.values, self.target)
+        return followed(source)
+
+    @cached_property
+    def _relaid(self) -> Ints:
+        """One step through copies and nameless changes of layout or type."""
+        values = self._values
+        source = self._copies.copy()
+        nameless = ~values.named.has_strong_name[values.row]
+        kept = values.of("convert", "reshape", "transpose")
         self._redirect(source, kept[nameless[kept]], values.operand(kept[nameless[kept]], 0))
         made = values.of("fusion")
         made = made[nameless[made]]
         inner = self._fusions.root_of(values, made)
         self._redirect(source, made, self._fusions.from_outside(self._fusions.same_elements, inner))
-        self._redirect(source, self.values, self.target)
-        return followed(source)
+        return source
 
-    @property
+    @cached_property
     def _pieces(self) -> Ints:
         """Slices, and the arrays that XLA puts together again from slices."""
         values = self._values
@@ -81,9 +94,9 @@ class Writes:
         return np.concatenate([values.of("slice"), np.flatnonzero(joins)])
 
     @cached_property
-    def moved_from(self) -> Ints:
-        """What each value is a copy of, itself if it is none."""
-        return followed(self._copies)
+    def relaid_from(self) -> Ints:
+        """What each value is, but for copies and nameless changes of layout or type."""
+        return followed(self._relaid)
 
     @cached_property
     def relayout_of(self) -> Ints:
