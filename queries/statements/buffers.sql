@@ -22,7 +22,8 @@ ordered AS (
         there.*,
         stacks.called_by,
         ROW_NUMBER() OVER (
-            ORDER BY there.counted_bytes DESC, there.size_bytes DESC, there.allocation_index,
+            ORDER BY
+                there.counted_bytes DESC, there.size_bytes DESC, there.allocation_index,
                 there.value_id
         ) AS place
     FROM there

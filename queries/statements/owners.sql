@@ -32,33 +32,33 @@ named AS (
         CASE $4
             WHEN 'source'
                 THEN COALESCE(
-                    there.source_file || ':' || there.source_line, '(' || there.kind || ')'
-                )
+                        there.source_file || ':' || there.source_line, '(' || there.kind || ')'
+                    )
             WHEN 'scope'
                 THEN CASE
-                    WHEN there.kind LIKE '%arguments' THEN '(' || there.kind || ')'
-                    ELSE COALESCE(NULLIF(there.scope, ''), '(no scope)')
-                END
+                        WHEN there.kind LIKE '%arguments' THEN '(' || there.kind || ')'
+                        ELSE COALESCE(NULLIF(there.scope, ''), '(no scope)')
+                    END
             WHEN 'op'
                 THEN CASE
-                    WHEN there.kind LIKE '%arguments' THEN 'argument'
-                    ELSE COALESCE(there.operation, there.opcode, '(not known)')
-                END
+                        WHEN there.kind LIKE '%arguments' THEN 'argument'
+                        ELSE COALESCE(there.operation, there.opcode, '(not known)')
+                    END
             WHEN 'dtype' THEN COALESCE(there.element_type, '(index tables)')
             WHEN 'pass' THEN COALESCE(there.pass, '(not known)')
             WHEN 'category' THEN there.category
             ELSE COALESCE(
-                (
-                    SELECT MIN_BY(user_roles.role, user_roles.place)
-                    FROM user_roles
-                    WHERE CASE
-                            WHEN there.kind LIKE '%arguments' THEN there.op_name
-                            ELSE there.scope
-                        END LIKE user_roles.pattern ESCAPE '\'
-                ),
-                there.role,
-                '(not known)'
-            )
+                    (
+                        SELECT MIN_BY(user_roles.role, user_roles.place)
+                        FROM user_roles
+                        WHERE CASE
+                                WHEN there.kind LIKE '%arguments' THEN there.op_name
+                                ELSE there.scope
+                            END LIKE user_roles.pattern ESCAPE '\'
+                    ),
+                    there.role,
+                    '(not known)'
+                )
         END AS owner,
         $4 IN ('source', 'scope', 'op', 'pass')
         AND COALESCE(there.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
