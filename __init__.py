@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from .queries.check import Check
     from .queries.diff import Diff
     from .queries.export import Exported
+    from .queries.own_roles import RolesGiven
     from .queries.read_module import ReadModule
     from .queries.result import Rows
-    from .queries.roles import RolesGiven
     from .queries.trends import Trends
     from .queries.verify import Verification
     from .schema.stores.base import Deleted, Store
@@ -223,6 +223,19 @@ class Warehouse:
         from .queries.buffers import buffers
 
         return buffers(self._store, module, run, memory_space, at, limit, callers=callers)
+
+    def donations(
+        self,
+        module: str | int,
+        *,
+        run: str | None = None,
+        memory_space: int = 0,
+        limit: int | None = None,
+    ) -> Rows:
+        """Which of a module's arguments could be donated, or are donated for nothing."""
+        from .queries.donations import donations
+
+        return donations(self._store, module, run, memory_space, limit)
 
     def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
         """How full a memory space is over a module's schedule."""

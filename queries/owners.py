@@ -7,8 +7,8 @@ from ..schema.stores.base import Store
 from .callers import callers_of
 from .catalogue import statement
 from .find_module import find_module
+from .own_roles import Roles, RolesGiven, read_roles
 from .result import Rows
-from .roles import Roles, RolesGiven, read_roles
 
 # What owns the memory, and the name of its column.
 OWNERS = {

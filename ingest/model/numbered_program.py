@@ -70,6 +70,7 @@ class NumberedProgram:
     call_computation: Ints
     parameter_number: Ints
     tuple_index: Ints
+    slice_start: Ints
     fusion_kind: Codes
     operand_aliasing: Codes
     custom_call_target: Codes
@@ -208,6 +209,7 @@ def number_program(hlo: HloText) -> NumberedProgram:
         ),
         parameter_number=_numbers_or_none(attributes["parameter_number"]),
         tuple_index=_numbers_or_none(attributes["tuple_index"]),
+        slice_start=_numbers_or_none(attributes["slice_start"]),
         fusion_kind=_codes(attributes["fusion_kind"]),
         operand_aliasing=_codes(attributes["output_to_operand_aliasing"]),
         custom_call_target=_codes(hlo.instructions["custom_call_target"]),

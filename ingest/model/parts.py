@@ -75,8 +75,9 @@ class HloAttributes:
     """What dataflow and liveness need of the instructions, and the warehouse does not store.
 
     instructions: a row for each row of `HloText.instructions`: line, its number in the file;
-    is_root; parameter_number, of a parameter; tuple_index, of a get-tuple-element; fusion_kind,
-    such as kLoop; output_to_operand_aliasing, the text in the attribute's braces.
+    is_root; parameter_number, of a parameter; tuple_index, of a get-tuple-element; slice_start,
+    where a slice begins in the first dimension; fusion_kind, such as kLoop;
+    output_to_operand_aliasing, the text in the attribute's braces.
     aliasing_operands: the instructions whose backend_config says which operands and results
     share memory: row, from 0 in `instructions`; lists, the text of the lists, empty if nothing
     shares. is_gpu: whether the attributes are of a GPU's compiler; has_dma_priority: whether a

@@ -37,6 +37,7 @@ def read_attributes(instructions: InstructionLines) -> HloAttributes:
             "is_root": pa.array(_is_root(instructions)),
             "parameter_number": _parameter_numbers(instructions),
             "tuple_index": _tuple_indices(instructions),
+            "slice_start": _slice_starts(instructions),
             "fusion_kind": _texts(instructions, "kind", r"^(?P<text>k[A-Za-z]+)"),
             "output_to_operand_aliasing": _texts(
                 instructions, "output_to_operand_aliasing", _ALIASES
@@ -87,6 +88,16 @@ def _parameter_numbers(instructions: InstructionLines) -> pa.Int32Array:
 def _tuple_indices(instructions: InstructionLines) -> pa.Int32Array:
     rows, starts = instructions.attribute("index")
     chosen = instructions.has_opcode(["get-tuple-element"])[rows]
+    return _numbers(instructions, rows[chosen], starts[chosen])
+
+
+def _slice_starts(instructions: InstructionLines) -> pa.Int32Array:
+    """Where each slice begins in the first dimension: `slice={[START:STOP], ...}`."""
+    rows, starts = instructions.attribute("slice")
+    chosen = instructions.has_opcode(["slice"])[rows]
+    # A scalar's slice is `{}`.
+    starts = starts + len("{[")
+    chosen &= _byte(instructions.lines.content, starts - 1) == ord("[")
     return _numbers(instructions, rows[chosen], starts[chosen])
 
 

@@ -186,20 +186,21 @@ def test_a_shape_is_whole_and_what_has_no_room_is_a_flag_away(filled):
     assert "no room" not in plain(said)
 
 
-def test_the_last_column_is_cut_and_not_left_out_if_it_is_a_shape(filled):
-    query = "SELECT 7 AS n, 'bf16[8,2048,4096]' AS shape"
-    shown, said = on_terminal("sql", query, "--db", filled, columns=16)
-    assert plain(shown).splitlines()[1].split() == ["7", "bf16[8,2048,…"]
-    assert said == ""
-    shown, _ = on_terminal("sql", query, "--db", filled, columns=20)
-    assert plain(shown).splitlines()[1].split() == ["7", "bf16[8,2048,4096]"]
-
-
 def test_callers_have_the_room(filled):
     shown, _ = on_terminal("owners", "llama-v5e", "--db", filled, "--callers", "1")
     lines = plain(shown).splitlines()
     assert lines[0].split()[-2:] == ["called", "by"]
     assert any("train_step at zoo.py:46" in line for line in lines)
+
+
+def test_shapes_lose_their_layouts_first(filled):
+    query = "SELECT shape, op_name FROM peak_buffers ORDER BY counted_bytes DESC, shape LIMIT 30"
+    wide, _ = on_terminal("sql", query, "--db", filled, columns=250)
+    narrow, _ = on_terminal("sql", query, "--db", filled, columns=40)
+    whole, cut = (plain(shown).splitlines()[1:] for shown in (wide, narrow))
+    assert whole[0].split()[0].endswith("}")
+    shapes = [line.split("{")[0] for line in whole]
+    assert [line.split()[0] for line in cut] == shapes
 
 
 def test_columns_line_up(filled):

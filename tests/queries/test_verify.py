@@ -23,9 +23,61 @@ from ..support.warehouse import rows
 MODULE = "(SELECT module_id FROM dumps WHERE workload = 'jax-0.10.2' AND module_name = 'jit_mixed')"
 OF = f"WHERE module_id = {MODULE}"
 VALUE = f"{OF} AND value_id = 127"
+# The module whose residuals are damaged: a training step.
+STEP = "WHERE module_id = (SELECT module_id FROM dumps WHERE workload = 'llama-v5e')"
 
 # check, what is done to the warehouse, what is then said.
 DAMAGES = [
+    (
+        "origins_are_instructions",
+        f'UPDATE "values" SET origin_instruction_id = 99999 {VALUE}',
+        "value 127 has the origin 99999",
+    ),
+    (
+        "origins_are_instructions",
+        f"UPDATE \"values\" SET origin_rule = NULL {OF} AND origin_rule = 'argument'",
+        "by the rule null and the pass argument",
+    ),
+    (
+        "scopes_are_named",
+        f"DELETE FROM scopes {OF} AND scope_id = 0",
+        "is in scope 0, which is not in scopes",
+    ),
+    (
+        "scopes_are_named",
+        f"UPDATE instructions SET scope_id = NULL {OF} AND scope_id = 0",
+        "no instruction is in scope 0",
+    ),
+    (
+        "allocations_show_their_values",
+        f"UPDATE allocations SET value_id = NULL {OF} AND is_parameter",
+        "is shown by no value",
+    ),
+    (
+        "alias_sets_are_their_values",
+        f"UPDATE alias_sets SET end_time = end_time + 1 {OF}",
+        "is idle from",
+    ),
+    (
+        "alias_sets_are_their_values",
+        f"DELETE FROM alias_sets {OF} AND alias_set = (SELECT MIN(alias_set) FROM alias_sets {OF})",
+        "which is not there",
+    ),
+    (
+        "residuals_are_kept",
+        f"UPDATE residuals SET idle_end_time = end_time + 1 {STEP} AND residual_id = 0",
+        "residual 0 is made in forward",
+    ),
+    (
+        "residuals_are_kept",
+        f"UPDATE \"values\" SET pass = 'backward' {STEP} AND residual_id = 0",
+        "residual 0 is made in backward",
+    ),
+    (
+        "last_uses_are_live",
+        f'UPDATE "values" SET last_use_time = 4000 {OF} AND last_use_time IS NOT NULL',
+        "is used last at 4000",
+    ),
     (
         "bounds_fit_temps",
         f"UPDATE module_memory SET live_bound_bytes = temp_bytes + 1 {OF}",

@@ -133,6 +133,14 @@ class Named:
         found: Mask = np.array(scalar, bool)[self.program.shape.codes]
         return found
 
+    @cached_property
+    def is_flat(self) -> Mask:
+        """Which instructions give an array of one dimension."""
+        wholes = (self._shapes.shapes[node] for node in self._shapes.start[:-1])
+        flat = [isinstance(shape, ArrayShape) and len(shape.dimensions) == 1 for shape in wholes]
+        found: Mask = np.array(flat, bool)[self.program.shape.codes]
+        return found
+
     def value_of(self, rows: Ints) -> Ints:
         """The value that is the whole of each of these instructions; NONE if it is fused."""
         slots = self.dataflow.slots

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..numbered_program import NONE, Ints
 from ..runs import joined
+from .concatenations import Concatenations
 from .fills import fills
 from .fusions import Fusions
 from .named import Named
@@ -36,6 +37,7 @@ class Steps:
         self.loops = Loops(self.values)
         self.fusions = Fusions(named)
         self.is_fill = fills(self.values, self.fusions)
+        self.concatenations = Concatenations(self.values, self.fusions)
         self.writes = Writes(self.values, self.loops, self.fusions, self.is_fill)
         self.ways = Ways(len(named.dataflow))
         self._left = self.values.is_array.copy()
@@ -210,6 +212,8 @@ class Steps:
         named, fusions = self.named, self.fusions
         values_of = np.where(named.is_fused[inner], NONE, named.value_of(inner))
         passed = fusions.from_outside(fusions.some_elements, inner)
+        piece = self.concatenations.piece(fusions.same_elements[inner], passed)
+        passed = np.where(piece != NONE, piece, passed)
         first = fusions.computing[inner]
         known = named.is_fused[inner] & named.owns[first]
         sliced = self._scanned(inner)
@@ -235,8 +239,12 @@ class Steps:
         rearranges = named.program.opcode.is_one_of(*_REARRANGES)[row]
         # XLA puts the pieces of one array together again.
         rearranges |= named.program.custom_call_target.is_one_of("ConcatBitcast")[row]
-        moved = found[rearranges]
-        self.ways.follow(moved, values.operand(moved, 0))
+        is_whole, whole = self.concatenations.nearly_all(row)
+        rearranges |= is_whole
+        moved, source = found[rearranges], np.where(is_whole, whole, values.operand(found, 0))
+        source = source[rearranges]
+        piece = self.concatenations.piece(row[rearranges], source)
+        self.ways.follow(moved, np.where(piece != NONE, piece, source))
         self.ways.rule[moved] = MOVED
         self._ask_operands(found[~rearranges & (named.program.parameter_number[row] == NONE)])
 
