@@ -16,7 +16,7 @@ _CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 _LEAST_TEXT = 10
 # Shapes lose their layouts, but element type and dimensions stay whole. If that leaves too little
-# room, cut the names of operations even shorter, leave out what follows the shapes, and only then
+# room, leave out what follows the shapes, cut the names of operations even shorter, and only then
 # cut the shapes.
 _MOST_SHAPE = 32
 _NAMES = {"op_name", "scope"}
@@ -24,16 +24,20 @@ _LEAST_NAME = 6
 _GAP = 2
 
 
-def print_table(rows: pa.Table) -> None:
-    """Print rows; on a terminal too narrow for all columns the last ones are left out."""
+def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
+    """Print rows; on a terminal too narrow for all columns the last ones are left out.
+
+    A `wide` table is whole; None if the command has no option for it.
+    """
     columns = [Column(field, cells) for field, cells in text_columns(rows)]
     # Without emoji: `:100:` is a line number.
     console = _Console(emoji=False)
     left_out: list[Column] = []
-    if console.is_terminal:
+    if console.is_terminal and not wide:
         while not _fit(columns, console.width) and len(columns) > 1:
             left_out.insert(0, columns.pop())
-    # A pipe has no width: what is cut to fit a screen is of no use to the next program.
+    # A pipe has no width: what is cut to fit a screen is of no use to the next program. The lines
+    # of a wide table wrap on a terminal.
     console.width = max(console.width, sum(c.width + _GAP for c in columns))
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
     for column in columns:
@@ -48,8 +52,9 @@ def print_table(rows: pa.Table) -> None:
     console.print(table, highlight=False)
     if left_out:
         names = ", ".join(column.heading for column in left_out)
+        has_all = "--format csv has all" if wide is None else "--wide has all"
         Console(stderr=True, emoji=False).print(
-            f"no room for: {escape(names)} (--format csv has all)", style="dim", highlight=False
+            f"no room for: {escape(names)} ({has_all})", style="dim", highlight=False
         )
 
 
@@ -101,7 +106,7 @@ def _fit(columns: list[Column], available: int) -> bool:
     over = sum(column.width + _GAP for column in columns) - _GAP - available
     stages = list(zip(*(column.leasts for column in columns), strict=True))
     if not columns[-1].is_shape and any(column.is_shape for column in columns):
-        stages.pop()
+        del stages[1:]
     for leasts in stages:
         spare = [column.width - least for column, least in zip(columns, leasts, strict=True)]
         if sum(spare) >= over:

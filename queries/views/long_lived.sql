@@ -3,8 +3,8 @@
 -- A row per residual (all copies of a tensor that the forward pass keeps for the backward pass)
 -- and per other buffer (all values that must share it) in a temp allocation. The best candidates
 -- are large and unused across the peak: large size_bytes and peak_idle_time. A loop's body
--- touches what it reads in every iteration. Without HLO text each value has a row of its own,
--- and what is idle is not known.
+-- touches what it reads in every iteration. Without scheduled HLO text each value has a row of
+-- its own, and what is idle is not known.
 --
 -- module_id: the module, see `modules`
 -- memory_space: the memory space

@@ -52,8 +52,8 @@ cut AS (
             WHEN depths.depth = 0 THEN ''
             WHEN depths.depth >= scopes_of_peak.steps THEN scopes_of_peak.scope
             ELSE REGEXP_EXTRACT(
-                scopes_of_peak.scope, '^([^/]*/){' || (depths.depth - 1) || '}[^/]*'
-            )
+                    scopes_of_peak.scope, '^([^/]*/){' || (depths.depth - 1) || '}[^/]*'
+                )
         END AS scope,
         CASE
             WHEN depths.depth = 0 THEN ''

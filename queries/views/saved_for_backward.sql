@@ -76,5 +76,5 @@ LEFT JOIN _operations AS readers
     ON readers.module_id = residuals.module_id
         AND readers.instruction_id = residuals.read_instruction_id
 LEFT JOIN module_memory
-    ON module_memory.module_id = _lives.module_id
+    ON module_memory.module_id = residuals.module_id
         AND module_memory.memory_space = _lives.memory_space

@@ -20,11 +20,12 @@ ENDINGS = ["csv", "json", "parquet", "arrow"]
 
 @pytest.fixture(scope="session")
 def small(nights, tmp_path_factory):
-    """Two nights of one workload: every view has a row."""
+    """Two nights of decoding, and a training step in the first: every view has a row."""
     folder = tmp_path_factory.mktemp("small")
-    for night in ("2026-10-06", "2026-10-07"):
-        workload = nights / night / "decode-v5e"
-        copy_night(workload, folder / night / "decode-v5e")
+    chosen = {"2026-10-06": ["decode-v5e", "llama-cpu"], "2026-10-07": ["decode-v5e"]}
+    for night, workloads in chosen.items():
+        for workload in workloads:
+            copy_night(nights / night / workload, folder / night / workload)
         fill(folder / "small.duckdb", folder / night)
     return folder / "small.duckdb"
 

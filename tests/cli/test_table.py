@@ -163,8 +163,34 @@ def test_what_has_no_room_is_said(filled):
 def test_long_names_are_cut_where_they_tell_least(filled):
     shown, _ = on_terminal("buffers", "llama-v5e", "--db", filled)
     first = plain(shown).splitlines()[1]
-    assert re.search(r" …\S*general ", first)  # Of a path the beginning.
-    assert "all-gathe…" in first  # Of a name the end.
+    assert "(jvp())/dot_general" in first  # Of a path the beginning.
+
+
+def test_a_shape_is_whole_and_what_has_no_room_is_a_flag_away(filled):
+    shown, said = on_terminal("buffers", "llama-v5e", "--db", filled)
+    found = rows(
+        filled,
+        "SELECT REGEXP_REPLACE(shape, '\\{.*', '') FROM peak_buffers "
+        "INNER JOIN dumps USING (module_id) "
+        "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank <= 20 ORDER BY rank",
+    )
+    lines = plain(shown).splitlines()
+    for line, (shape,) in zip(lines[1:], found, strict=False):
+        assert f" {shape} " in line
+    assert plain(said).splitlines()[-1].endswith("(--wide has all)")
+    shown, said = on_terminal("buffers", "llama-v5e", "--db", filled, "--wide")
+    assert "bf16[8,1024,4096]" in plain(shown)
+    assert "{2,1,0:T(8,128)(2,1)}" in plain(shown)
+    assert "all-gather.19" in plain(shown)
+    assert "…" not in plain(shown)
+    assert "no room" not in plain(said)
+
+
+def test_callers_have_the_room(filled):
+    shown, _ = on_terminal("owners", "llama-v5e", "--db", filled, "--callers", "1")
+    lines = plain(shown).splitlines()
+    assert lines[0].split()[-2:] == ["called", "by"]
+    assert any("train_step at zoo.py:46" in line for line in lines)
 
 
 def test_shapes_lose_their_layouts_first(filled):

@@ -203,7 +203,8 @@ def test_a_row_says_what_a_buffer_is(warehouse):
         "op_name, start_time, end_time FROM peak_buffers INNER JOIN dumps USING (module_id) "
         "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank IN (1, 5, 6) ORDER BY rank"
     ).fetchall()
-    # bf16[8,1024,4096] is 64 MiB; the second of the while's results is its carry.
+    # bf16[8,1024,4096] is 64 MiB. The second of the while's results is a stack of what each
+    # layer adds to its input: the while only made it.
     assert [row[:8] for row in found] == [
         (
             1,
@@ -223,7 +224,7 @@ def test_a_row_says_what_a_buffer_is(warehouse):
             "{2}",
             "while",
             "bf16[2,8,1024,512]{3,2,1,0:T(8,128)(2,1)}",
-            "jit(train_step)/jvp()/while",
+            "jit(train_step)/jvp()/while/body/closed_call/add",
         ),
         (
             6,
@@ -236,3 +237,77 @@ def test_a_row_says_what_a_buffer_is(warehouse):
             "m['emb']",
         ),
     ]
+
+
+# --- what a buffer holds ----------------------------------------------------------------
+
+
+def test_a_loops_result_is_what_the_body_computes(warehouse):
+    (found,) = warehouse.sql(
+        "SELECT op_name, source_line, operation, pass, role, origin_instruction, origin_rule, "
+        "is_saved_for_backward, opcode, made_op_name, made_source_line, element_type "
+        "FROM peak_buffers INNER JOIN dumps USING (module_id) "
+        "WHERE workload = 'llama-v5e' AND instruction = 'while.47' AND shape_index = '{2}'"
+    ).fetchall()
+    held = ("jit(train_step)/jvp()/while/body/closed_call/add", 35, "add", "forward")
+    made = ("while", "jit(train_step)/jvp()/while", 40, "bf16")
+    assert found == (*held, "activation", "add.510", "loop", True, *made)
+
+
+def test_the_caches_of_a_decoding_step_are_its_arguments(warehouse):
+    found = warehouse.sql(
+        "SELECT op_name, opcode, role, source_file FROM peak_buffers "
+        "INNER JOIN dumps USING (module_id) WHERE workload = 'decode-h100' "
+        "AND category = 'argument' ORDER BY counted_bytes DESC, op_name"
+    ).fetchall()
+    assert found[:4] == [
+        (f"cache[{layer}][{part}]", "parameter", "state", None)
+        for layer in (0, 1)
+        for part in (0, 1)
+    ]
+    assert {opcode for _, opcode, _, _ in found} == {"parameter"}
+
+
+def test_every_argument_has_its_name(db):
+    found = rows(
+        db,
+        """
+        SELECT peak_buffers.op_name, arguments.op_name
+        FROM peak_buffers
+        INNER JOIN allocations USING (module_id, allocation_index)
+        INNER JOIN instructions AS arguments
+            ON arguments.module_id = peak_buffers.module_id
+            AND arguments.instruction = peak_buffers.instruction
+        WHERE category = 'argument' AND peak_buffers.opcode IS NOT NULL
+        """,
+    )
+    assert len(found) > 200
+    assert [row for row in found if row[0] != row[1]] == []
+
+
+def test_what_is_shown_is_live_at_the_peak_or_belongs_to_the_program(history):
+    """XLA uses outputs as scratch; a dead scratch value never stands for its allocation."""
+    found = rows(
+        history,
+        f"""
+        SELECT instruction, category, live.start_time, live.end_time, peak_time {JOINED}
+        INNER JOIN dumps ON dumps.module_id = peak_buffers.module_id
+        LEFT JOIN live_ranges AS live
+            ON live.module_id = peak_buffers.module_id AND live.value_id = peak_buffers.value_id
+        WHERE run_id = '2026-10-08' AND workload = 'llama-v5e'
+            AND (live.start_time IS NULL OR peak_time NOT BETWEEN live.start_time AND live.end_time)
+        """,
+    )
+    assert {category for _, category, *_ in found} <= {"argument", "output", "constant"}
+
+
+def test_an_output_is_shown_by_a_value_that_lives_out(db):
+    ((outputs, others),) = rows(
+        db,
+        "SELECT COUNT(*), COUNT(*) FILTER (live_ranges.end_time <> schedule_length) "
+        "FROM peak_buffers INNER JOIN modules USING (module_id) "
+        "INNER JOIN live_ranges ON live_ranges.module_id = peak_buffers.module_id "
+        "AND live_ranges.value_id = peak_buffers.value_id WHERE category = 'output'",
+    )
+    assert outputs > 20
+    assert others == 0
