@@ -55,7 +55,7 @@ def _fill_in(steps: Steps, row: Ints, rule: Ints, becomes: Ints) -> None:
     for answer, reported in (
         (becomes[fills], BECOMES),
         (np.where(moves, NONE, name[fills]), how[fills]),
-        (_behind(name, steps.repeats)[fills], MOVED),
+        (_behind(steps, name)[fills], MOVED),
         (np.where(named.owns[made], made, NONE), OWN),
     ):
         _answer(row, rule, fills, answer, reported)
@@ -84,10 +84,11 @@ def _fill_names(steps: Steps, fills: Ints) -> tuple[Ints, Ints]:
     return name, how
 
 
-def _behind(name: Ints, repeats: Ints) -> Ints:
-    """The first name on the way from each fill to what it repeats."""
-    found, step = name, repeats
-    for _ in range(len(repeats).bit_length()):
+def _behind(steps: Steps, name: Ints) -> Ints:
+    """The first name on the way from each fill to what it repeats, the constant not counted."""
+    is_constant = steps.named.program.opcode.is_one_of("constant")[steps.values.row]
+    found, step = np.where(is_constant, NONE, name), steps.repeats
+    for _ in range(len(step).bit_length()):
         found = np.where(found == NONE, found[step], found)
         step = step[step]
     return found

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
-from .ways import LOOP, OPERAND, OWN, WEAK, Ways
+from .ways import OPERAND, OWN, WEAK, Ways
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def search(ways: Ways) -> Found:
         chooses = more & fails & ~circles
         picky = more & is_fill & picks
         turning = _last_of(follows, chooses | picky, (fails & ~circles) | is_fill)
-        rank = np.where(more, np.where(ways.rule == LOOP, 0, 1), 2)
+        rank = np.where(more, np.where(ways.is_loop, 0, 1), 2)
         turning = np.union1d(turning, _leaving(follows, circles, rank))
         if not len(turning):
             break

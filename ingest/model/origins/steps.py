@@ -89,6 +89,7 @@ class Steps:
         self.ways.follow(phis, loops.computed[at], no_fill=True)
         self.ways.follow(phis, loops.entering[at])
         self.ways.rule[phis] = LOOP
+        self.ways.is_loop[phis] = True
         chosen = self._take(loops.chosen)
         self._fall_back_on_names(chosen)
         self.ways.rule[chosen] = LOOP
@@ -143,16 +144,15 @@ class Steps:
         scanned = self._scanned(inner)
         row = program.operand(values.row[plain], 0)
         of_loop = self.loops.enters[row] & ~self._is_constant(self.named.value_of(row))
-        takes = of_loop | ~self.named.has_strong_name[values.row[plain]]
-        for found, source, rule in (
-            (made[scanned != NONE], scanned[scanned != NONE], LOOP),
-            (plain[takes], self.named.value_of(row[takes]), np.where(of_loop[takes], LOOP, MOVED)),
+        for found, source in (
+            (made[scanned != NONE], scanned[scanned != NONE]),
+            (plain[of_loop], self.named.value_of(row[of_loop])),
         ):
             left = self._left[found]
             taken = self._take(found)
             self._fall_back_on_names(taken)
             self.ways.follow(taken, source[left])
-            self.ways.rule[taken] = rule if isinstance(rule, int) else rule[left]
+            self.ways.rule[taken] = LOOP
 
     def _scanned(self, inner: Ints) -> Ints:
         """The value outside of a loop's fusion that each fused instruction takes a slice of.

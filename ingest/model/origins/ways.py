@@ -29,8 +29,8 @@ class Ways:
     A value either ends the search, or has ways: values to follow, the first one first. A way
     fails if it ends without an origin, if it leads back, or if it ends at a fill and `no_fill`
     says so. After the last way `owner` stands in, with `owner_rule`, if there is one. `rule` is
-    reported for what a way finds. Of a value without ways, `owner` is the origin; a fill without
-    ways ends the search open.
+    reported for what a way finds. `is_loop` marks what loops carry. Of a value without ways,
+    `owner` is the origin; a fill without ways ends the search open.
     """
 
     count: int
@@ -38,6 +38,7 @@ class Ways:
     owner: Ints = field(init=False)
     owner_rule: Ints = field(init=False)
     is_fill: Mask = field(init=False)
+    is_loop: Mask = field(init=False)
     _values: list[Ints] = field(default_factory=list)
     _targets: list[Ints] = field(default_factory=list)
     _no_fill: list[Mask] = field(default_factory=list)
@@ -47,6 +48,7 @@ class Ways:
         self.owner = np.full(self.count, NONE)
         self.owner_rule = np.full(self.count, OWN, np.int8)
         self.is_fill = np.zeros(self.count, bool)
+        self.is_loop = np.zeros(self.count, bool)
 
     def own(self, values: Ints, rows: Ints, rule: Ints | int) -> None:
         """Let instructions be what values fall back on."""
