@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from .queries.export import Exported
     from .queries.read_module import ReadModule
     from .queries.result import Rows
+    from .queries.roles import RolesGiven
     from .queries.trends import Trends
     from .queries.verify import Verification
     from .schema.stores.base import Deleted, Store
@@ -177,13 +178,33 @@ class Warehouse:
         module: str | int,
         *,
         run: str | None = None,
+        by: str | None = None,
         memory_space: int = 0,
+        at: int | None = None,
+        callers: int = 0,
+        roles: RolesGiven | None = None,
         limit: int | None = None,
     ) -> Rows:
-        """The Python lines that own a module's peak, the largest first."""
+        """Who owns a module's memory at its peak, or at the time `at`, the largest first.
+
+        `by` is source (a line of Python), scope, op, dtype, pass, category or role. `roles` are
+        roles of your own: a TOML file, or a mapping such as {"kv cache": "cache*"}. With
+        `callers`, lines are told apart by so many Python frames. Beyond `limit` the rest is one
+        row.
+        """
         from .queries.owners import owners
 
-        return owners(self._store, module, run, memory_space, limit)
+        return owners(
+            self._store,
+            module,
+            run,
+            memory_space,
+            limit,
+            by=by,
+            at=at,
+            callers=callers,
+            roles=roles,
+        )
 
     def buffers(
         self,
@@ -192,12 +213,16 @@ class Warehouse:
         run: str | None = None,
         memory_space: int = 0,
         at: int | None = None,
+        callers: int = 0,
         limit: int | None = None,
     ) -> Rows:
-        """The buffers live at a module's peak, or at the time `at`, the largest first."""
+        """The buffers live at a module's peak, or at the time `at`, the largest first.
+
+        With `callers`, each has so many Python frames. Beyond `limit` the rest is one row.
+        """
         from .queries.buffers import buffers
 
-        return buffers(self._store, module, run, memory_space, at, limit)
+        return buffers(self._store, module, run, memory_space, at, limit, callers=callers)
 
     def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
         """How full a memory space is over a module's schedule."""

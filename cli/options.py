@@ -53,6 +53,17 @@ RunOfModule = Annotated[
 ]
 Space = Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many rows.")]
+At = Annotated[
+    int | None,
+    typer.Option(metavar="TIME", help="At this time of the schedule; else at the peak."),
+]
+Callers = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, help="Show N callers of each line, from the Python stack."),
+]
+Wide = Annotated[
+    bool, typer.Option("--wide", "-v", help="Show all columns, and no text cut short.")
+]
 Figure = Annotated[
     str, typer.Option(help="Which figure: peak, total, temp, argument, output, padding and so on.")
 ]

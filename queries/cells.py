@@ -22,6 +22,9 @@ def human_bytes(size: int | float) -> str:
 
 
 ESTIMATED = "≈ is estimated from HLO text alone"
+GUESSED = "? is a guess: what XLA made has no name, so its largest operand owns it, or a wrapper"
+# What a guess can be wrong about.
+_MAY_BE_GUESSED = {"source", "scope", "operation", "pass"}
 
 
 def heading(column: str) -> str:
@@ -93,22 +96,39 @@ def has_estimates(rows: pa.Table) -> bool:
     return "origin" in rows.column_names and "estimated" in rows["origin"].to_pylist()
 
 
-def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
-    """The columns to show with their cells' texts; the sizes of estimated rows have the mark ≈.
+def has_guesses(rows: pa.Table) -> bool:
+    """Whether some of the rows say whose a buffer is by a guess."""
+    return "is_guess" in rows.column_names and True in rows["is_guess"].to_pylist()
 
-    The column `origin` is not shown: the mark says the same in less room.
+
+def notes(rows: pa.Table) -> list[str]:
+    """What the marks in the rows' cells mean, a line each."""
+    meanings = [(has_estimates(rows), ESTIMATED), (has_guesses(rows), GUESSED)]
+    return [meaning for is_there, meaning in meanings if is_there]
+
+
+def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
+    """The columns to show with their cells' texts.
+
+    The sizes of estimated rows have the mark ≈, and a guessed owner has the mark ?. The columns
+    `origin` and `is_guess` are not shown: the marks say the same in less room.
     """
     count = range(len(rows))
-    estimated = [False for _ in count]
+    estimated, guessed = [False for _ in count], [False for _ in count]
     if has_estimates(rows):
         estimated = [origin == "estimated" for origin in rows["origin"].to_pylist()]
+    if has_guesses(rows):
+        guessed = rows["is_guess"].to_pylist()
     columns = []
     for field, column in zip(rows.schema, rows.columns, strict=True):
-        if field.name == "origin":
+        if field.name in ("origin", "is_guess"):
             continue
         cells = [human(field.name, value) for value in column.to_pylist()]
         if _SIZE.search(field.name):
             marked = zip(cells, estimated, strict=True)
             cells = [f"≈{cell}" if mark and cell else cell for cell, mark in marked]
+        elif field.name in _MAY_BE_GUESSED:
+            marked = zip(cells, guessed, strict=True)
+            cells = [f"{cell}?" if mark and cell else cell for cell, mark in marked]
         columns.append((field, cells))
     return columns

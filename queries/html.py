@@ -5,7 +5,7 @@ from html import escape
 
 import pyarrow as pa
 
-from .cells import ESTIMATED, has_estimates, heading, is_number, one_line, text_columns
+from .cells import heading, is_number, notes, one_line, text_columns
 
 _MOST_ROWS = 20
 
@@ -22,8 +22,7 @@ def table_html(table: pa.Table, caption: str, empty: str) -> str:
     for record in zip(*(cells for _, cells in columns), strict=True):
         parts.append(_row("td", record, aligned))
     parts += ["</tbody>", "</table>"]
-    if has_estimates(table):
-        parts.append(f"<p>{ESTIMATED}</p>")
+    parts += [f"<p>{note}</p>" for note in notes(table)]
     if table.num_rows > _MOST_ROWS:
         parts.append(f"<p>… and {table.num_rows - _MOST_ROWS} more rows</p>")
     return "\n".join(parts)

@@ -6,6 +6,7 @@ from .find_module import find_module
 from .lists import peaks
 from .owners import owners
 from .result import Rows
+from .roles import RolesGiven
 from .timeline import timeline
 
 
@@ -24,15 +25,39 @@ class ReadModule:
         """What the module needs at its peak, a row a memory space."""
         return peaks(self._store)
 
-    def owners(self, memory_space: int = 0, limit: int | None = None) -> Rows:
-        """The Python lines that own the peak."""
-        return owners(self._store, self.name, None, memory_space, limit)
+    def owners(
+        self,
+        memory_space: int = 0,
+        limit: int | None = None,
+        *,
+        by: str | None = None,
+        at: int | None = None,
+        callers: int = 0,
+        roles: RolesGiven | None = None,
+    ) -> Rows:
+        """Who owns the memory at the peak, or at a time of the schedule."""
+        return owners(
+            self._store,
+            self.name,
+            None,
+            memory_space,
+            limit,
+            by=by,
+            at=at,
+            callers=callers,
+            roles=roles,
+        )
 
     def buffers(
-        self, memory_space: int = 0, at: int | None = None, limit: int | None = None
+        self,
+        memory_space: int = 0,
+        at: int | None = None,
+        limit: int | None = None,
+        *,
+        callers: int = 0,
     ) -> Rows:
         """The buffers that fill the memory at the peak, or at a time of the schedule."""
-        return buffers(self._store, self.name, None, memory_space, at, limit)
+        return buffers(self._store, self.name, None, memory_space, at, limit, callers=callers)
 
     def timeline(self, memory_space: int = 0) -> Rows:
         """How full the memory is over the schedule."""

@@ -1,10 +1,23 @@
 """`memhouse buffers`: what fills a module's memory."""
 
-from typing import Annotated
+from dataclasses import replace
 
-import typer
+from ..options import (
+    DEFAULT_DB,
+    AsFormat,
+    At,
+    Callers,
+    Db,
+    Format,
+    Limit,
+    Module,
+    RunOfModule,
+    Space,
+    Wide,
+)
 
-from ..options import DEFAULT_DB, AsFormat, Db, Format, Limit, Module, RunOfModule, Space
+# What only a wide table, csv and json have.
+_DETAILS = ["start_time", "end_time", "last_use_time", "layout"]
 
 
 def buffers(
@@ -12,10 +25,10 @@ def buffers(
     db: Db = DEFAULT_DB,
     run: RunOfModule = None,
     space: Space = 0,
-    at: Annotated[
-        int | None, typer.Option(metavar="TIME", help="At this time of the schedule.")
-    ] = None,
+    at: At = None,
+    callers: Callers = 0,
     limit: Limit = 20,
+    wide: Wide = False,
     output: AsFormat = Format.table,
 ) -> None:
     """Show the buffers that fill a module's memory at its peak, or at any time."""
@@ -25,6 +38,8 @@ def buffers(
     from ..render.text import print_note
 
     with reading(db) as store:
-        found = find(store, module, run, space, at, limit)
+        found = find(store, module, run, space, at, limit, callers=callers)
     print_note(found.caption)
-    print_rows(found, output)
+    if output in (Format.table, Format.markdown) and not wide:
+        found = replace(found, table=found.table.drop_columns(_DETAILS))
+    print_rows(found, output, wide=wide)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from ...queries.cells import ESTIMATED, has_estimates, heading, is_number, text_columns
+from ...queries.cells import heading, is_number, notes, text_columns
 
 
 def print_markdown(rows: pa.Table) -> None:
@@ -15,8 +15,8 @@ def print_markdown(rows: pa.Table) -> None:
     sys.stdout.write(_line("---:" if is_number(field.type) else "---" for field, _ in columns))
     for record in zip(*(cells for _, cells in columns), strict=True):
         sys.stdout.write(_line(record))
-    if has_estimates(rows):
-        sys.stdout.write(f"\n{ESTIMATED}\n")
+    for note in notes(rows):
+        sys.stdout.write(f"\n{note}\n")
 
 
 def _line(cells: Iterable[str]) -> str:

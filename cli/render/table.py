@@ -12,20 +12,30 @@ from ...queries.cells import heading, is_number, text_columns
 _CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
+# A shape is pasted into code: leave a later column out rather than cut it.
+_WHOLE = {"shape"}
 _LEAST_TEXT = 10
+_MOST_WHOLE = 40
 _GAP = 2
 
 
-def print_table(rows: pa.Table) -> None:
-    """Print rows; on a terminal too narrow for all columns the last ones are left out."""
+def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
+    """Print rows; on a terminal too narrow for all columns the last ones are left out.
+
+    A `wide` table is whole; None if the command has no option for it.
+    """
     columns = [Column(field, cells) for field, cells in text_columns(rows)]
     # Without emoji: `:100:` is a line number.
     console = _Console(emoji=False)
     left_out: list[Column] = []
-    if console.is_terminal:
+    if console.is_terminal and not wide:
         while not _fit(columns, console.width) and len(columns) > 1:
-            left_out.insert(0, columns.pop())
-    # A pipe has no width: what is cut to fit a screen is of no use to the next program.
+            if columns[-1].least > _LEAST_TEXT and not columns[-1].is_number:
+                columns[-1].least = _LEAST_TEXT
+            else:
+                left_out.insert(0, columns.pop())
+    # A pipe has no width: what is cut to fit a screen is of no use to the next program. Of a
+    # wide table the terminal wraps the lines.
     console.width = max(console.width, sum(c.width + _GAP for c in columns))
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
     for column in columns:
@@ -40,8 +50,9 @@ def print_table(rows: pa.Table) -> None:
     console.print(table, highlight=False)
     if left_out:
         names = ", ".join(column.heading for column in left_out)
+        has_all = "--format csv has all" if wide is None else "--wide has all"
         Console(stderr=True, emoji=False).print(
-            f"no room for: {escape(names)} (--format csv has all)", style="dim", highlight=False
+            f"no room for: {escape(names)} ({has_all})", style="dim", highlight=False
         )
 
 
@@ -61,7 +72,8 @@ class Column:
         self.is_prose = field.name in _PROSE
         self.cells = cells
         self.width = max(cell_len(text) for text in (self.heading, *self.cells))
-        self.least = self.width if self.is_number else min(self.width, _LEAST_TEXT)
+        most = _MOST_WHOLE if field.name in _WHOLE else _LEAST_TEXT
+        self.least = self.width if self.is_number else min(self.width, most)
 
     def shown(self, text: str) -> str:
         """The text cut to the column's width."""

@@ -1,5 +1,6 @@
 -- The rows of `memhouse buffers MODULE`: module $1, memory space $2, at the time $3 or, if $3
--- is null, at the peak; the $4 largest.
+-- is null, at the peak; the $4 largest, and the rest as one. $5 and $6 are Python frames and who
+-- calls each.
 WITH there AS (
     SELECT *
     FROM _counted_buffers
@@ -8,18 +9,66 @@ WITH there AS (
     SELECT *
     FROM _counted_buffers
     WHERE module_id = $1 AND memory_space = $2 AND NOT is_peak AND time = $3
+),
+
+stacks AS (
+    SELECT
+        UNNEST(CAST($5 AS INTEGER[])) AS stack_frame_id,
+        UNNEST(CAST($6 AS VARCHAR[])) AS called_by
+),
+
+ordered AS (
+    SELECT
+        there.*,
+        stacks.called_by,
+        ROW_NUMBER() OVER (
+            ORDER BY there.counted_bytes DESC, there.size_bytes DESC, there.allocation_index,
+                there.value_id
+        ) AS place
+    FROM there
+    LEFT JOIN stacks ON stacks.stack_frame_id = there.stack_frame_id
+),
+
+shown AS (
+    SELECT
+        counted_bytes,
+        CAST(counted_bytes AS DOUBLE) / NULLIF(SUM(counted_bytes) OVER (), 0) AS share,
+        CASE
+            WHEN shape LIKE '(%' THEN REGEXP_REPLACE(shape, '\{[^{}]*\}', '', 'g')
+            ELSE REGEXP_REPLACE(shape, '\{.*', '')
+        END AS shape,
+        REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line AS source,
+        called_by,
+        op_name,
+        category,
+        role,
+        pass,
+        instruction || CASE WHEN shape_index = '{}' THEN '' ELSE shape_index END AS value,
+        LEAST(padding_bytes, counted_bytes) AS padding_bytes,
+        start_time,
+        end_time,
+        last_use_time,
+        CASE WHEN shape NOT LIKE '(%' THEN REGEXP_EXTRACT(shape, '\{.*') END AS layout,
+        COALESCE(origin_rule IN ('operand', 'weak'), FALSE) AS is_guess,
+        place
+    FROM ordered
 )
 
 SELECT
-    counted_bytes,
-    CAST(counted_bytes AS DOUBLE) / NULLIF(SUM(counted_bytes) OVER (), 0) AS share,
-    category,
-    instruction || CASE WHEN shape_index = '{}' THEN '' ELSE shape_index END AS value,
-    REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line AS source,
-    op_name,
-    REGEXP_REPLACE(shape, '\{.*', '') AS shape,
-    LEAST(padding_bytes, counted_bytes) AS padding_bytes,
+    *,
     (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
-FROM there
-ORDER BY counted_bytes DESC, size_bytes DESC, allocation_index, value_id
-LIMIT $4
+FROM (
+    SELECT * FROM shown WHERE place <= COALESCE($4, place)
+    UNION ALL BY NAME
+    SELECT
+        CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
+        SUM(share) AS share,
+        COUNT(*) || ' more' AS op_name,
+        CAST(SUM(padding_bytes) AS BIGINT) AS padding_bytes,
+        FALSE AS is_guess,
+        $4 + 1 AS place
+    FROM shown
+    WHERE place > $4
+    HAVING COUNT(*) > 0
+) AS listed
+ORDER BY place

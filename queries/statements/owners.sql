@@ -1,12 +1,108 @@
--- The rows of `memhouse owners MODULE`: module $1, memory space $2, the $3 largest lines.
+-- The rows of `memhouse owners MODULE --by`: module $1, memory space $2, at the time $3 or, if
+-- $3 is null, at the peak; by $4; the $5 largest owners, and the rest as one. $6 and $7 are
+-- Python frames and who calls each; $8 and $9 are the user's own roles: patterns of LIKE and the
+-- role that each gives.
+WITH there AS (
+    SELECT *
+    FROM _counted_buffers
+    WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_peak
+    UNION ALL
+    SELECT *
+    FROM _counted_buffers
+    WHERE module_id = $1 AND memory_space = $2 AND NOT is_peak AND time = $3
+),
+
+stacks AS (
+    SELECT
+        UNNEST(CAST($6 AS INTEGER[])) AS stack_frame_id,
+        UNNEST(CAST($7 AS VARCHAR[])) AS called_by
+),
+
+user_roles AS (
+    SELECT
+        UNNEST(CAST($8 AS VARCHAR[])) AS pattern,
+        UNNEST(CAST($9 AS VARCHAR[])) AS role,
+        UNNEST(GENERATE_SERIES(1, LEN(CAST($9 AS VARCHAR[])))) AS place
+),
+
+named AS (
+    SELECT
+        there.*,
+        stacks.called_by,
+        CASE $4
+            WHEN 'source'
+                THEN COALESCE(
+                    there.source_file || ':' || there.source_line, '(' || there.kind || ')'
+                )
+            WHEN 'scope'
+                THEN CASE
+                    WHEN there.kind LIKE '%arguments' THEN '(' || there.kind || ')'
+                    ELSE COALESCE(NULLIF(there.scope, ''), '(no scope)')
+                END
+            WHEN 'op'
+                THEN CASE
+                    WHEN there.kind LIKE '%arguments' THEN 'argument'
+                    ELSE COALESCE(there.operation, there.opcode, '(not known)')
+                END
+            WHEN 'dtype' THEN COALESCE(there.element_type, '(index tables)')
+            WHEN 'pass' THEN COALESCE(there.pass, '(not known)')
+            WHEN 'category' THEN there.category
+            ELSE COALESCE(
+                (
+                    SELECT MIN_BY(user_roles.role, user_roles.place)
+                    FROM user_roles
+                    WHERE CASE
+                            WHEN there.kind LIKE '%arguments' THEN there.op_name
+                            ELSE there.scope
+                        END LIKE user_roles.pattern ESCAPE '\'
+                ),
+                there.role,
+                '(not known)'
+            )
+        END AS owner,
+        $4 IN ('source', 'scope', 'op', 'pass')
+        AND COALESCE(there.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
+    FROM there
+    LEFT JOIN stacks ON stacks.stack_frame_id = there.stack_frame_id
+),
+
+owned AS (
+    SELECT
+        owner,
+        called_by,
+        is_guess,
+        SUM(counted_bytes) AS counted_bytes,
+        COUNT(*) AS buffers,
+        LIST(DISTINCT category) AS categories,
+        ROW_NUMBER() OVER (
+            ORDER BY SUM(counted_bytes) DESC, owner, called_by, is_guess
+        ) AS place
+    FROM named
+    GROUP BY owner, called_by, is_guess
+),
+
+shown AS (
+    SELECT
+        LEAST(place, $5 + 1) AS place,
+        COUNT(*) AS owners,
+        MIN(owner) AS owner,
+        MIN(called_by) AS called_by,
+        BOOL_AND(is_guess) AS is_guess,
+        SUM(counted_bytes) AS counted_bytes,
+        SUM(buffers) AS buffers,
+        ARRAY_TO_STRING(LIST_SORT(LIST_DISTINCT(FLATTEN(LIST(categories)))), ', ') AS categories
+    FROM owned
+    GROUP BY LEAST(place, $5 + 1)
+)
+
 SELECT
-    counted_bytes,
-    share,
-    buffers,
-    COALESCE(source_file || ':' || source_line, '(no line: ' || categories || ')') AS source,
+    CAST(counted_bytes AS BIGINT) AS counted_bytes,
+    CAST(counted_bytes AS DOUBLE) / NULLIF(SUM(counted_bytes) OVER (), 0) AS share,
+    CAST(buffers AS BIGINT) AS buffers,
+    CASE WHEN owners = 1 THEN owner ELSE owners || ' more' END AS owner,
+    CASE WHEN owners = 1 THEN called_by END AS called_by,
     categories,
+    owners = 1 AND is_guess AS is_guess,
     (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
-FROM memory_by_source
-WHERE module_id = $1 AND memory_space = $2
-ORDER BY counted_bytes DESC, source
-LIMIT $3
+FROM shown
+ORDER BY place

@@ -5,7 +5,7 @@
 -- module_id: the module, see `modules`
 -- memory_space: the memory space
 -- operation: the operation that computes what the buffers hold, for example dot_general;
--- parameter for arguments, and otherwise the opcode where the program has no name for it
+-- argument for arguments and their copies; the opcode where the program has no name for it
 -- buffers: how many buffers it owns
 -- counted_bytes: what they add to the peak
 -- share: counted_bytes over the peak
@@ -14,7 +14,10 @@
 SELECT
     module_id,
     memory_space,
-    CASE WHEN pass = 'argument' THEN 'parameter' ELSE COALESCE(operation, opcode) END AS operation,
+    CASE
+        WHEN pass = 'argument' OR category = 'argument' THEN 'argument'
+        ELSE COALESCE(operation, opcode)
+    END AS operation,
     COUNT(*) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
     SUM(share) AS share,
