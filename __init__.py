@@ -224,6 +224,19 @@ class Warehouse:
 
         return buffers(self._store, module, run, memory_space, at, limit, callers=callers)
 
+    def donations(
+        self,
+        module: str | int,
+        *,
+        run: str | None = None,
+        memory_space: int = 0,
+        limit: int | None = None,
+    ) -> Rows:
+        """Which of a module's arguments could be donated, or are donated for nothing."""
+        from .queries.donations import donations
+
+        return donations(self._store, module, run, memory_space, limit)
+
     def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
         """How full a memory space is over a module's schedule."""
         from .queries.timeline import timeline

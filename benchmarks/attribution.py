@@ -133,14 +133,16 @@ def main() -> None:
     parser.add_argument("--truth", type=Path)
     given = parser.parse_args()
     use_quick_memory()
-    with tempfile.TemporaryDirectory() as folder:
-        with memhouse.open(f"{folder}/memhouse.duckdb") as warehouse:
-            for path in given.dumps:
-                warehouse.ingest(path, run=path.resolve().name)
-            shares(warehouse, "origin_rule", RULES)
-            shares(warehouse, "pass", _PASSES)
-            if given.truth is not None:
-                truth(warehouse, given.truth)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        memhouse.open(f"{folder}/memhouse.duckdb") as warehouse,
+    ):
+        for path in given.dumps:
+            warehouse.ingest(path, run=path.resolve().name)
+        shares(warehouse, "origin_rule", RULES)
+        shares(warehouse, "pass", _PASSES)
+        if given.truth is not None:
+            truth(warehouse, given.truth)
     for path in given.dumps:
         times(path)
 

@@ -16,6 +16,7 @@ COMMANDS = (
     "peaks",
     "owners",
     "buffers",
+    "donations",
     "timeline",
     "fragmentation",
     "trends",

@@ -11,6 +11,10 @@ from .units import UNITS, unit_for
 
 # Columns with a part of a whole, from 0 to 1.
 _SHARES = {"share", "wasted", "fragmentation"}
+# From a change of so many percent on, the figure is shown as a multiple of what it was.
+_MULTIPLE_PCT = 1000
+# A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
+_LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}|/\*index=\d+\*/")
 _SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -58,8 +62,19 @@ def human(column: str, value: Any) -> str:
     if isinstance(value, float):
         if column in _SHARES:
             return f"{value:.1%}"
-        return f"{value:+.1f}" if column.endswith("_pct") else f"{value:.4g}"
+        return human_pct(value) if column.endswith("_pct") else f"{value:.4g}"
     return one_line(str(value))
+
+
+def human_pct(change: float) -> str:
+    """A change in percent as a person reads it: +7.5, and 12 times where it is over 1000."""
+    times = "\N{MULTIPLICATION SIGN}"
+    return f"{times}{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
+
+
+def without_layout(shape: str) -> str:
+    """A shape without its layout: `bf16[8,128]` of `bf16[8,128]{1,0:T(8,128)}`."""
+    return _LAYOUT.sub("", shape)
 
 
 def sparkline(values: Sequence[float | None]) -> str:

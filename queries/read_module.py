@@ -2,6 +2,7 @@
 
 from ..schema.stores.base import Store
 from .buffers import buffers
+from .donations import donations
 from .find_module import find_module
 from .lists import peaks
 from .owners import owners
@@ -58,6 +59,10 @@ class ReadModule:
     ) -> Rows:
         """The buffers that fill the memory at the peak, or at a time of the schedule."""
         return buffers(self._store, self.name, None, memory_space, at, limit, callers=callers)
+
+    def donations(self, memory_space: int = 0, limit: int | None = None) -> Rows:
+        """Which arguments could be donated, or are donated for nothing."""
+        return donations(self._store, self.name, None, memory_space, limit)
 
     def timeline(self, memory_space: int = 0) -> Rows:
         """How full the memory is over the schedule."""

@@ -142,6 +142,11 @@ modules = Table(
     ),
     _optional("entry_signature", Text, "parameter and result shapes: entry_computation_layout"),
     _optional("input_output_alias", Text, "the results that reuse arguments, as XLA prints them"),
+    _optional(
+        "buffer_donor",
+        Text,
+        "the arguments that are donated, although XLA has no result for them, as XLA prints them",
+    ),
     _optional("is_scheduled", Boolean, "the HLO text's order is XLA's schedule"),
     _optional("num_partitions", Integer, "SPMD partitions the module was compiled for"),
     _optional("replica_count", Integer, "replicas the module was compiled for"),
@@ -414,9 +419,12 @@ compiler_flags = Table(
     metadata,
     _required("flags_id", BigInteger, "64-bit hash of the flag set, see `dumps`"),
     _required(
-        "flag", Text, "the flag's name; dump flags are left out, they do not change the program"
+        "flag",
+        Text,
+        "the flag's name; flags of dumps, caches and toolchain folders are left out, because they "
+        "do not change the program",
     ),
-    _required("value", Text, "the flag's value"),
+    _required("value", Text, "the flag's value; of a file's path only the file's name"),
     comment="A flag of a set of compiler flags.",
 )
 

@@ -274,6 +274,7 @@ ANALYSES = {
     "fragmentation": lambda w: w.fragmentation(),
     "owners": lambda w: w.owners("llama-v5e"),
     "buffers": lambda w: w.buffers("llama-v5e", at=10),
+    "donations": lambda w: w.donations("llama-v5e", run="2026-10-08"),
     "timeline": lambda w: w.timeline("llama-v5e", run="2026-10-01"),
     "trends": lambda w: w.trends(metric="temp"),
     "diff": lambda w: w.diff("2026-10-07", "2026-10-08"),

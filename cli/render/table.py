@@ -1,21 +1,26 @@
 """Rows as a table on the terminal, fitted to its width: a line a row, numbers whole."""
 
+from collections.abc import Iterable, Sequence
+
 import pyarrow as pa
 from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ...queries.cells import heading, is_number, text_columns
+from ...queries.cells import heading, is_number, text_columns, without_layout
 
 # Truncate text at the end, but paths and sparklines at the start.
 _CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
-# A shape is pasted into code: leave a later column out rather than cut it.
-_WHOLE = {"shape"}
 _LEAST_TEXT = 10
-_MOST_WHOLE = 40
+# Shapes lose their layouts, but element type and dimensions stay whole. If that leaves too little
+# room, cut the names of operations even shorter, leave out what follows the shapes, and only then
+# cut the shapes.
+_MOST_SHAPE = 32
+_NAMES = {"op_name", "scope"}
+_LEAST_NAME = 6
 _GAP = 2
 
 
@@ -30,10 +35,7 @@ def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
     left_out: list[Column] = []
     if console.is_terminal and not wide:
         while not _fit(columns, console.width) and len(columns) > 1:
-            if columns[-1].least > _LEAST_TEXT and not columns[-1].is_number:
-                columns[-1].least = _LEAST_TEXT
-            else:
-                left_out.insert(0, columns.pop())
+            left_out.insert(0, columns.pop())
     # A pipe has no width: what is cut to fit a screen is of no use to the next program. Of a
     # wide table the terminal wraps the lines.
     console.width = max(console.width, sum(c.width + _GAP for c in columns))
@@ -70,13 +72,23 @@ class Column:
         self.is_number = is_number(field.type)
         self.cut_at_start = field.name in _CUT_AT_START
         self.is_prose = field.name in _PROSE
+        self.is_shape = field.name == "shape" or field.name.endswith("_shape")
         self.cells = cells
-        self.width = max(cell_len(text) for text in (self.heading, *self.cells))
-        most = _MOST_WHOLE if field.name in _WHOLE else _LEAST_TEXT
-        self.least = self.width if self.is_number else min(self.width, most)
+        self.width = self.whole_width = self._width(cells)
+        self.leasts = [self.width if self.is_number else min(self.width, _LEAST_TEXT)] * 3
+        if self.is_shape:
+            whole = min(self._width(map(without_layout, cells)), _MOST_SHAPE)
+            self.leasts[:2] = [whole, whole]
+        elif field.name in _NAMES:
+            self.leasts[1] = min(self.width, _LEAST_NAME)
+
+    def _width(self, cells: Iterable[str]) -> int:
+        return max(cell_len(text) for text in (self.heading, *cells))
 
     def shown(self, text: str) -> str:
         """The text cut to the column's width."""
+        if self.is_shape and self.width < self.whole_width:
+            text = without_layout(text)
         if self.is_prose or cell_len(text) <= self.width:
             return text
         if self.cut_at_start and text != self.heading:
@@ -92,13 +104,23 @@ def _first_cells(text: str, width: int) -> str:
 def _fit(columns: list[Column], available: int) -> bool:
     """Narrow the widest texts until all columns fit; whether they do."""
     over = sum(column.width + _GAP for column in columns) - _GAP - available
-    if sum(column.width - column.least for column in columns) < over:
-        return False
+    stages = list(zip(*(column.leasts for column in columns), strict=True))
+    if not columns[-1].is_shape and any(column.is_shape for column in columns):
+        stages.pop()
+    for leasts in stages:
+        spare = [column.width - least for column, least in zip(columns, leasts, strict=True)]
+        if sum(spare) >= over:
+            _narrow(columns, leasts, over)
+            return True
+    return False
+
+
+def _narrow(columns: list[Column], leasts: Sequence[int], over: int) -> None:
+    """Take so many cells from the widest texts."""
     while over > 0:
         widest = max(
-            (column for column in columns if column.width > column.least),
+            (column for column, least in zip(columns, leasts, strict=True) if column.width > least),
             key=lambda column: column.width,
         )
         widest.width -= 1
         over -= 1
-    return True

@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from .derived import Derived
 from .numbered_program import NONE, Ints, Mask
+from .origins.find_origins import Origins, find_origins
 from .origins.named import Named
 from .origins.op_names import callers, name_rows, scopes
-from .origins.origins import Origins, find_origins
 from .origins.passes import Passes, passes, value_pass
 from .origins.reads import find_reads
 from .origins.residuals import Residuals, find_residuals

@@ -18,9 +18,9 @@ from .contradictions import Contradiction, contradictions
 from .instruction_names import Names
 from .lives import lives_of
 from .metrics import memory_tables
-from .numbered_program import NONE, Ints, Mask
+from .numbered_program import Ints
 from .parts import LIVE_RANGE, HloText, LiveRange, Origin, Parts
-from .shown_values import shown_values
+from .shown_values import ends_of, guessed_ends, shown_values
 
 
 @dataclass
@@ -74,12 +74,11 @@ def join_parts(parts: Parts, attribution: Attribution | None = None) -> Module:
         complete = not contradicting
         ranges = ranges if complete else None
         allocations = parts.buffer_assignment.allocations
-        shown = shown_values(
-            allocations,
-            values,
-            _is_argument(attribution, number, values, tables["instructions"]),
-            _lives_out(attribution, number, values, ranges, parts),
-        )
+        if attribution is not None and number is not None:
+            ends = ends_of(attribution, number)
+        else:
+            ends = guessed_ends(values, tables["instructions"], ranges, parts.live_range)
+        shown = shown_values(allocations, values, ends)
         tables |= memory_tables(
             allocations.append_column("value_id", shown),
             values,
@@ -114,39 +113,6 @@ def _difference(
     if agrees(attribution.derived, number, tables["values"], tables):
         return None
     return difference(parts, attribution.derived)
-
-
-def _is_argument(
-    attribution: Attribution | None, number: Ints | None, values: pa.Table, instructions: pa.Table
-) -> Mask:
-    """Which values are arguments of the program. Without HLO text: which parameters hold."""
-    if attribution is not None and number is not None:
-        is_argument: Mask = attribution.is_argument[number] & (number != NONE)
-        return is_argument
-    if "opcode" not in instructions.column_names:
-        return np.zeros(len(values), bool)
-    opcode = instructions["opcode"].take(values["instruction_id"])
-    found: Mask = pc.fill_null(pc.equal(opcode, "parameter"), False).to_numpy()
-    return found
-
-
-def _lives_out(
-    attribution: Attribution | None,
-    number: Ints | None,
-    values: pa.Table,
-    ranges: pa.Table | None,
-    parts: Parts,
-) -> Mask:
-    """Which values are part of the result. Without HLO text: which live until the end."""
-    if attribution is not None and number is not None:
-        lives_out: Mask = attribution.lives_out[number] & (number != NONE)
-        return lives_out
-    if ranges is None or parts.live_range is None:
-        return np.zeros(len(values), bool)
-    at_end = pc.equal(ranges["end_time"], parts.live_range.schedule_length)
-    ids = ranges["value_id"].filter(at_end).combine_chunks()
-    found: Mask = pc.is_in(values["value_id"], value_set=ids).to_numpy()
-    return found
 
 
 def _with(table: pa.Table, columns: dict[str, pa.Array]) -> pa.Table:

@@ -5,8 +5,14 @@ import re
 from ..errors import DumpError
 from .lines import Lines, excerpt
 
-# Dump flags differ from run to run and do not change the program.
-_IGNORED = re.compile(r"^xla_dump_|_dump_(?:to|dir|path)$")
+# Flags that say what is dumped, where a toolchain lies, what is cached or where a profile is
+# written differ from run to run and do not change the program. A profile that is read does.
+_IGNORED = re.compile(
+    r"(?:^|_)dumps?(?:_|$)|_profile_to$"
+    r"|^(?!.*profile).*(?:_dir|_directory|_cache_file|_cache_path)$"
+)
+# The folder of a file that is read is the machine's: `/home/me/step.pb` is `step.pb`.
+_FOLDER = re.compile(r"(?:(?<=[,=\s'\"])|^)(?:[a-z]+://|~?/|[A-Za-z]:\\)(?:[^,\s'\"]*[/\\])?")
 _FLAG = re.compile(r"^--([^=\s]+)(?:=(.*))?$")
 _FIELD = re.compile(r"^([\w.]+): (.*)$")
 # A size of more digits may not fit 64 bits.
@@ -36,7 +42,10 @@ def read_debug_options(lines: Lines) -> dict[str, str]:
 
 
 def _of_program(flags: dict[str, str]) -> dict[str, str]:
-    return {flag: value for flag, value in flags.items() if not _IGNORED.search(flag)}
+    """The flags that say something of the program, without what is the machine's."""
+    return {
+        flag: _FOLDER.sub("", value) for flag, value in flags.items() if not _IGNORED.search(flag)
+    }
 
 
 def read_gpu_target(lines: Lines) -> dict[str, object]:

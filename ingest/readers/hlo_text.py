@@ -97,6 +97,7 @@ def _header(lines: Lines) -> dict[str, object]:
         "is_scheduled": ", is_scheduled=true" in text,
         "entry_signature": _braced(text, "entry_computation_layout"),
         "input_output_alias": _braced(text, "input_output_alias"),
+        "buffer_donor": _braced(text, "buffer_donor"),
         "num_partitions": _count(text, "num_partitions"),
         "replica_count": _count(text, "replica_count"),
     }

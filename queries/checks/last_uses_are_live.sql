@@ -1,4 +1,6 @@
 -- The buffer that a value shares is live when the value is used last.
+--
+-- An estimate ends a value before its last user where the user may write in its place.
 SELECT
     "values".module_id,
     'value ' || "values".value_id || ' is used last at ' || "values".last_use_time
@@ -11,4 +13,6 @@ INNER JOIN alias_sets
 INNER JOIN live_ranges
     ON live_ranges.module_id = "values".module_id
         AND live_ranges.value_id = "values".value_id
+INNER JOIN modules ON modules.module_id = "values".module_id
 WHERE "values".last_use_time NOT BETWEEN alias_sets.start_time AND alias_sets.end_time
+    AND modules.origin <> 'estimated'

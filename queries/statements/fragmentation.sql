@@ -1,34 +1,36 @@
 -- The rows of `memhouse fragmentation`: of run $1 and workload $2, where they are not null.
--- Without a run, the latest of each series.
+-- Without a run, all temp allocations of the latest dump of each series.
 WITH ranked AS (
     SELECT
         dumps.run_id,
         dumps.workload,
         dumps.module_name,
-        fragmentation.*,
+        dumps.module_id,
         ROW_NUMBER() OVER (
-            PARTITION BY
-                history.series_id, fragmentation.memory_space, fragmentation.allocation_index
+            PARTITION BY history.series_id
             ORDER BY runs.run_at DESC, runs.run_id DESC
         ) AS age
-    FROM fragmentation
-    INNER JOIN dumps ON dumps.module_id = fragmentation.module_id
+    FROM dumps
     INNER JOIN runs ON runs.run_id = dumps.run_id
     INNER JOIN history ON history.dump_id = dumps.dump_id
     WHERE dumps.run_id = COALESCE($1, dumps.run_id)
         AND dumps.workload = COALESCE($2, dumps.workload)
+        AND dumps.module_id IS NOT NULL
 )
 
 SELECT
-    workload,
-    module_name AS module,
-    memory_space AS space,
-    packing_bytes,
-    wasted AS share,
-    size_bytes,
-    run_id AS run,
-    instruction AS fullest_at,
-    live_bound_bytes
+    ranked.workload,
+    ranked.module_name AS module,
+    fragmentation.memory_space AS space,
+    fragmentation.packing_bytes,
+    fragmentation.wasted AS share,
+    fragmentation.size_bytes,
+    ranked.run_id AS run,
+    fragmentation.instruction AS fullest_at,
+    fragmentation.live_bound_bytes
 FROM ranked
-WHERE age = 1
-ORDER BY packing_bytes DESC, workload, module_name, memory_space, run_id, allocation_index
+INNER JOIN fragmentation ON fragmentation.module_id = ranked.module_id
+WHERE ranked.age = 1
+ORDER BY
+    fragmentation.packing_bytes DESC, ranked.workload, ranked.module_name,
+    fragmentation.memory_space, ranked.run_id, fragmentation.allocation_index

@@ -10,11 +10,13 @@
 -- shape_index: which part of its shape, `{}` for all of it
 -- opcode: its opcode
 -- shape: its shape with layout: the tiles follow T
+-- element_type: for example bf16; null for a tuple
 -- size_bytes: what it takes
 -- logical_bytes: elements x element size
 -- padding_bytes: size_bytes - logical_bytes
 -- times_logical: size_bytes over logical_bytes
--- is_live_at_peak: it is live when its memory space is fullest
+-- is_live_at_peak: it takes memory when its memory space is fullest: it is live then, or its
+--     allocation is occupied throughout and holds it as argument, output or constant
 -- op_name: the framework's name of the operation
 -- source_file: the Python file of the line that made it
 -- source_line: that line
@@ -26,16 +28,32 @@ SELECT
     _values.shape_index,
     _values.opcode,
     _values.shape,
+    _values.element_type,
     _values.size_bytes,
     _values.logical_bytes,
     _values.padding_bytes,
     CAST(_values.size_bytes AS DOUBLE) / NULLIF(_values.logical_bytes, 0) AS times_logical,
-    COALESCE(module_memory.peak_time BETWEEN _values.start_time AND _values.end_time, FALSE)
-        AS is_live_at_peak,
+    COALESCE(
+        module_memory.peak_time BETWEEN _values.start_time AND _values.end_time
+        OR (
+            module_memory.peak_time IS NOT NULL
+            AND (
+                (allocations.is_parameter AND _values.opcode = 'parameter')
+                OR (allocations.maybe_live_out AND _values.end_time = modules.schedule_length)
+                OR allocations.is_constant
+            )
+        ),
+        FALSE
+    ) AS is_live_at_peak,
     _values.op_name,
     _values.source_file,
     _values.source_line
 FROM _values
+LEFT JOIN modules ON modules.module_id = _values.module_id
+LEFT JOIN allocations
+    ON allocations.module_id = _values.module_id
+        AND allocations.allocation_index = _values.allocation_index
+        AND NOT allocations.is_thread_local
 LEFT JOIN module_memory
     ON module_memory.module_id = _values.module_id
         AND module_memory.memory_space = _values.memory_space

@@ -87,6 +87,7 @@ CREATE TABLE modules (
     reported_peak_bytes BIGINT,
     entry_signature TEXT,
     input_output_alias TEXT,
+    buffer_donor TEXT,
     is_scheduled BOOLEAN,
     num_partitions INTEGER,
     replica_count INTEGER,
@@ -103,6 +104,7 @@ COMMENT ON COLUMN modules.reported_peak_time IS 'the time of XLA''s own estimate
 COMMENT ON COLUMN modules.reported_peak_bytes IS 'XLA''s own peak: the sum of logical sizes, without padding, over all memory spaces';
 COMMENT ON COLUMN modules.entry_signature IS 'parameter and result shapes: entry_computation_layout';
 COMMENT ON COLUMN modules.input_output_alias IS 'the results that reuse arguments, as XLA prints them';
+COMMENT ON COLUMN modules.buffer_donor IS 'the arguments that are donated, although XLA has no result for them, as XLA prints them';
 COMMENT ON COLUMN modules.is_scheduled IS 'the HLO text''s order is XLA''s schedule';
 COMMENT ON COLUMN modules.num_partitions IS 'SPMD partitions the module was compiled for';
 COMMENT ON COLUMN modules.replica_count IS 'replicas the module was compiled for';
@@ -408,8 +410,8 @@ CREATE TABLE compiler_flags (
 );
 COMMENT ON TABLE compiler_flags IS 'A flag of a set of compiler flags. Key: flags_id, flag.';
 COMMENT ON COLUMN compiler_flags.flags_id IS '64-bit hash of the flag set, see `dumps`';
-COMMENT ON COLUMN compiler_flags.flag IS 'the flag''s name; dump flags are left out, they do not change the program';
-COMMENT ON COLUMN compiler_flags.value IS 'the flag''s value';
+COMMENT ON COLUMN compiler_flags.flag IS 'the flag''s name; flags of dumps, caches and toolchain folders are left out, because they do not change the program';
+COMMENT ON COLUMN compiler_flags.value IS 'the flag''s value; of a file''s path only the file''s name';
 CREATE TABLE reported_peak (
     module_id BIGINT NOT NULL,
     rank INTEGER NOT NULL,

@@ -21,7 +21,7 @@ SAMPLES = {
     "tpu": "tpu/decode8-v5e/module*",
 }
 # Kinds that stand in no sample, so that nothing is known of them.
-UNTRIED = {"parameter's index", "replicas"}
+UNTRIED = {"parameter's index", "replicas", "donor"}
 # Hashes of a dump's content and name: they change with it.
 HASHES = {"module_id", "dump_id", "flags_id", "sha256", "bytes", "path", "workload", "series_id"}
 

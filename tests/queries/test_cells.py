@@ -2,8 +2,10 @@
 
 import pytest
 
-from memhouse.queries.cells import sparkline
+from memhouse.queries.cells import human, sparkline, without_layout
 from memhouse.queries.units import UNITS, unit_for
+
+TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 @pytest.mark.parametrize(
@@ -29,3 +31,38 @@ def test_a_sparkline_has_a_bar_a_value(values, shown):
 def test_a_size_has_the_largest_unit_that_fits(size, unit):
     assert unit_for(size) == unit
     assert unit in UNITS
+
+
+@pytest.mark.parametrize(
+    ("change", "shown"),
+    [
+        (7.53, "+7.5"),
+        (-100.0, "-100.0"),
+        (0.0, "+0.0"),
+        (1000.0, "+1000.0"),
+        (1100.0, f"{TIMES}12"),
+        (-1100.0, "-1100.0"),
+        (1234567.0, f"{TIMES}12,347"),
+    ],
+)
+def test_a_change_of_over_a_thousand_percent_is_a_multiple(change, shown):
+    assert human("change_pct", change) == shown
+
+
+@pytest.mark.parametrize(
+    ("shape", "shown"),
+    [
+        ("bf16[8,2048,4096]{2,1,0:T(8,128)(2,1)S(1)}", "bf16[8,2048,4096]"),
+        ("f32[]{:T(128)}", "f32[]"),
+        ("s4[<=8,16]{1,0:E(4)}", "s4[<=8,16]"),
+        ("pred[8]", "pred[8]"),
+        ("token[]", "token[]"),
+        ("()", "()"),
+        (
+            "(f32[4]{0}, (u32[]{:S(2)}, s8[2,2]{1,0}), /*index=5*/bf16[3]{0})",
+            "(f32[4], (u32[], s8[2,2]), bf16[3])",
+        ),
+    ],
+)
+def test_a_shape_without_layout(shape, shown):
+    assert without_layout(shape) == shown

@@ -24,10 +24,7 @@ MODULE = "(SELECT module_id FROM dumps WHERE workload = 'jax-0.10.2' AND module_
 OF = f"WHERE module_id = {MODULE}"
 VALUE = f"{OF} AND value_id = 127"
 # The module whose residuals are damaged: a training step.
-STEP = (
-    "WHERE module_id = "
-    "(SELECT module_id FROM dumps WHERE workload = 'llama-v5e')"
-)
+STEP = "WHERE module_id = (SELECT module_id FROM dumps WHERE workload = 'llama-v5e')"
 
 # check, what is done to the warehouse, what is then said.
 DAMAGES = [
@@ -38,7 +35,7 @@ DAMAGES = [
     ),
     (
         "origins_are_instructions",
-        f'UPDATE "values" SET origin_rule = NULL {OF} AND origin_rule = \'argument\'',
+        f"UPDATE \"values\" SET origin_rule = NULL {OF} AND origin_rule = 'argument'",
         "by the rule null and the pass argument",
     ),
     (
@@ -73,7 +70,7 @@ DAMAGES = [
     ),
     (
         "residuals_are_kept",
-        f'UPDATE "values" SET pass = \'backward\' {STEP} AND residual_id = 0',
+        f"UPDATE \"values\" SET pass = 'backward' {STEP} AND residual_id = 0",
         "residual 0 is made in backward",
     ),
     (

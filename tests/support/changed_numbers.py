@@ -183,6 +183,7 @@ KINDS = (
         r"input_output_alias=\{ \{\d*\}: \((\d+)",
         "modules.input_output_alias",
     ),
+    _kind("donor", HLO, r"buffer_donor=\{ \((\d+)", "modules.buffer_donor"),
     _kind("partitions", HLO, r"num_partitions=(\d+)", "modules.num_partitions"),
     _kind("replicas", HLO, r"replica_count=(\d+)", "modules.replica_count"),
     _kind(

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
 from ..runs import components, joined
+from .find_origins import Origins
 from .named import Named
 from .op_names import Kind
-from .origins import Origins
 from .passes import BACKWARD, FORWARD, REMATERIALISED
 from .reads import Reads
 from .values import Values

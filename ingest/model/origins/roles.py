@@ -6,8 +6,8 @@ The role follows from structure: what reads a value in which pass, and what take
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
+from .find_origins import Origins
 from .named import Named
-from .origins import Origins
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED
 from .reads import Reads
 from .values import Values

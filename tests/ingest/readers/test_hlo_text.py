@@ -71,6 +71,7 @@ def test_the_header_of_seed_001():
         "entry_signature": "(f32[4,4096,5120]{2,1,0:T(8,128)}, f32[4,4099,5120]{2,0,1:T(4,128)})"
         "->f32[4,1,5120]{2,1,0:T(1,128)}",
         "input_output_alias": None,
+        "buffer_donor": None,
         "num_partitions": 1,
         "replica_count": 1,
     }
@@ -91,6 +92,10 @@ def test_donated_arguments_are_in_the_header():
     assert alias.startswith("{0}: (0, {}, may-alias), {1}: (1, {}, may-alias), {2}: (2, ")
     assert alias.endswith("{34}: (34, {}, may-alias)")
     assert alias.count("may-alias") == 32
+
+
+def test_donated_arguments_that_no_result_takes_are_in_the_header():
+    assert hlo(LLAMA).header["buffer_donor"] == "(17, {}), (18, {}), (29, {}), (30, {})"
 
 
 def test_the_signature_holds_everything_between_its_braces():

@@ -176,7 +176,7 @@ def test_the_whole_stack_behind_a_buffer_of_the_peak(warehouse, instruction, cha
                 "fusion.509": 35,
                 "fusion.513": 35,
                 "fusion.514": 35,
-                "while.47": 40,
+                "while.47": 35,
             },
         ),
         # No frames: the innermost line was not told beyond the scan.
@@ -187,7 +187,7 @@ def test_the_whole_stack_behind_a_buffer_of_the_peak(warehouse, instruction, cha
                 "fusion.512": 40,
                 "fusion.516": 40,
                 "fusion.517": 40,
-                "while.11": 40,
+                "while.11": 35,
             },
         ),
     ],
