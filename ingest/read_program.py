@@ -55,7 +55,9 @@ def read_program(
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
     elif found.why_not is not None and outcome.module.header["origin"] is None:
-        _say_why(outcome, found.why_not)
+        _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
+    if found.no_owners is not None:
+        _note(outcome, f"nothing says whose memory values are: {found.no_owners}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
     return _judged(outcome)
@@ -70,11 +72,11 @@ def _blamed(outcome: ProgramOutcome, part: str) -> FileOutcome:
     return holding[-1] if holding else outcome.files[0]
 
 
-def _say_why(outcome: ProgramOutcome, why_not: str) -> None:
-    """Note at the HLO text why there are no figures; that is not a failure of the file."""
+def _note(outcome: ProgramOutcome, message: str) -> None:
+    """Note at the HLO text what it does not say; that is not a failure of the file."""
     for file in outcome.files:
         if file.kind in _PROGRAM_TEXTS and file.message is None:
-            file.message = f"no figures without a buffer assignment: {why_not}"
+            file.message = message
 
 
 def recognised(program: Program, identified: Identified) -> ProgramOutcome:

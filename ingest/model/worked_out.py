@@ -6,19 +6,21 @@ from ..errors import DumpError
 from .attribution import Attribution, attribute
 from .completion import completed
 from .derived import derive
-from .parts import HloText, Parts
+from .parts import Parts
 
 
 @dataclass(frozen=True)
 class WorkedOut:
     """The parts with what they lacked, and what the text says about them.
 
-    `why_not` says why what the parts lack could not be worked out.
+    `why_not` says why what the parts lack could not be worked out, `no_owners` why there is no
+    attribution.
     """
 
     parts: Parts
     attribution: Attribution | None = None
     why_not: str | None = None
+    no_owners: str | None = None
 
 
 def work_out(
@@ -32,20 +34,16 @@ def work_out(
     hlo = parts.hlo
     if hlo is None:
         return WorkedOut(parts)
+    derived = attribution = why_not = no_owners = None
     try:
         derived = derive(hlo, changelist=changelist)
     except DumpError as error:
-        return WorkedOut(parts, _in_text_order(hlo), why_not=str(error) if completes else None)
-    attribution, why_not = attribute(hlo, derived), None
-    if completes:
-        parts, why_not = completed(parts, derived, platform=platform)
-    return WorkedOut(parts, attribution, why_not)
-
-
-def _in_text_order(hlo: HloText) -> Attribution | None:
-    """Whose memory values are does not depend on the schedule, only on what computes them."""
+        why_not = str(error) if completes else None
     try:
-        derived = derive(hlo, in_text_order=True)
-    except DumpError:
-        return None
-    return attribute(hlo, derived)
+        # Whose memory values are does not depend on the schedule, only on what computes them.
+        attribution = attribute(hlo, derived or derive(hlo, in_text_order=True))
+    except DumpError as error:
+        no_owners = str(error)
+    if completes and derived is not None:
+        parts, why_not = completed(parts, derived, platform=platform)
+    return WorkedOut(parts, attribution, why_not, no_owners)
