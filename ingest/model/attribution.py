@@ -57,7 +57,8 @@ def attribute(hlo: HloText, derived: Derived) -> Attribution:
     of_values = value_pass(row_pass, values.row, origins.row).astype(np.int64)
     reads = find_reads(named, row_pass)
     residuals = find_residuals(values, origins, of_values, reads, alias_set, time)
-    roles = find_roles(values, origins, of_values, reads, alias_set, residuals.of != NONE)
+    is_residual = residuals.of != NONE
+    roles = find_roles(values, origins, of_values, reads, row_pass, alias_set, is_residual)
     touches = find_touches(named, derived.schedule)
     return Attribution(
         derived,

@@ -19,12 +19,14 @@ _REARRANGES = ("convert", "reshape", "transpose")
 class Reads:
     """Of each read: the value, the instruction that reads it (also within a fusion), its pass.
 
-    `user` is the instruction of the schedule that reads the value, itself or in its fusion.
+    `user` is the instruction of the schedule that reads the value, itself or in its fusion, and
+    `operand` the number of its operand.
     """
 
     value: Ints
     reader: Ints
     user: Ints
+    operand: Ints
     pass_: Ints
 
 
@@ -47,5 +49,9 @@ def find_reads(named: Named, passes: Passes) -> Reads:
     found = passes.codes[reader]
     known = ~nameless[reader] | (found == OPTIMIZER)
     return Reads(
-        flow.use_value[use[known]], reader[known], user[known], found[known].astype(np.int64)
+        flow.use_value[use[known]],
+        reader[known],
+        user[known],
+        flow.use_operand[use[known]],
+        found[known].astype(np.int64),
     )

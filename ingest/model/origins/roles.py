@@ -6,9 +6,10 @@ The role follows from structure: what reads a value in which pass, and what take
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
-from .find_origins import Origins
+from .inner_readers import inner_readers
 from .named import Named
-from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED
+from .find_origins import Origins
+from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
 from .reads import Reads
 from .values import Values
 
@@ -45,12 +46,13 @@ def find_roles(
     origins: Origins,
     value_pass: Ints,
     reads: Reads,
+    passes: Passes,
     alias_set: Ints,
     is_residual: Mask,
 ) -> Ints:
     """The role of each array, a number of ROLES; NONE of a tuple's table."""
     named = values.named
-    of_argument = argument_roles(values, origins, reads, alias_set)
+    of_argument = argument_roles(values, origins, reads, passes, alias_set)
     row = values.row
     is_argument = named.is_entry_parameter[row]
     origin_role = np.where(origins.row != NONE, of_argument[origins.row], NONE)
@@ -71,12 +73,15 @@ def find_roles(
     return np.where(values.is_array, role, NONE)
 
 
-def argument_roles(values: Values, origins: Origins, reads: Reads, alias_set: Ints) -> Ints:
+def argument_roles(
+    values: Values, origins: Origins, reads: Reads, passes: Passes, alias_set: Ints
+) -> Ints:
     """The role of each argument, by instruction; NONE of other instructions.
 
     In a program with a backward pass: a weight is read in the forward pass and updated, an
     optimizer's state is read by the optimizer alone and updated, the rest are inputs. An
-    argument is updated if an output takes its place, or has its type and dimensions. In a
+    argument is updated if an output takes its place, or has its type and dimensions, or if the
+    optimizer reads it and it is an array of floating-point numbers. In a
     program without: state is what an output takes the place of; the leaves of a container are
     weights, arguments that are arrays themselves are inputs.
     """
@@ -91,14 +96,26 @@ def argument_roles(values: Values, origins: Origins, reads: Reads, alias_set: In
     in_place[origins.row[out[origins.row[out] != NONE]]] = True
     found = np.full(count, NONE)
     if (reads.pass_ == BACKWARD).any():
-        shapes = values.plain_shape
+        # A result may be laid out anew where it is given back.
+        held, at = _results(values)
+        computed = at[~named.is_entry_parameter[values.row[held]]]
+        taken = values.plain_shape(named.dataflow.defined_at[arguments])
         same = np.zeros(count, bool)
-        computed = out[~named.is_entry_parameter[values.row[out]]]
-        same[values.row[arguments[np.isin(shapes[arguments], shapes[computed])]]] = True
-        updated = in_place | same
+        same[values.row[arguments[np.isin(taken, values.plain_shape(computed))]]] = True
         owner = origins.row[reads.value]
+        asked = np.flatnonzero((owner != NONE) & named.is_entry_parameter[owner])
+        # XLA fuses the optimizer's work with the last product of the backward pass.
+        reader = inner_readers(named, reads.user[asked], reads.operand[asked])
         by = np.zeros((count, len(PASSES)), bool)
-        by[owner[owner != NONE], reads.pass_[owner != NONE]] = True
+        by[owner[asked], passes.codes[reader]] = True
+        # A partitioned program may give back another part than it takes.
+        large = arguments[values.is_float[arguments] & (values.elements[arguments] > 1)]
+        is_large = np.zeros(count, bool)
+        is_large[values.row[large]] = True
+        updated = in_place | same | (by[:, OPTIMIZER] & is_large)
+        if not by[:, OPTIMIZER].any():
+            # Gradients alone: of inputs too.
+            updated &= _in_container(named) | (named.names.code == NONE)
         by_model = by[:, [FORWARD, BACKWARD, REMATERIALISED]].any(axis=1)
         role = np.where(by_model, WEIGHT, np.where(by[:, OPTIMIZER], OPTIMIZER_STATE, INPUT))
         role[~updated] = INPUT
@@ -110,12 +127,18 @@ def argument_roles(values: Values, origins: Origins, reads: Reads, alias_set: In
 
 def lives_out(values: Values) -> Mask:
     """Which values are part of the program's result."""
+    found = np.zeros(len(values.row), bool)
+    found[_results(values)[0]] = True
+    return found
+
+
+def _results(values: Values) -> tuple[Ints, Ints]:
+    """The values that the program's result holds, and the slot of the result that holds each."""
     named = values.named
     slots, root = named.dataflow.slots, named.program.root[named.program.entry]
-    held = named.dataflow.value[slots.start[root] : slots.start[root] + slots.count[root]]
-    found = np.zeros(len(values.row), bool)
-    found[held[held != NONE]] = True
-    return found
+    at = np.arange(slots.start[root], slots.start[root] + slots.count[root])
+    held = named.dataflow.value[at]
+    return held[held != NONE], at[held != NONE]
 
 
 def _in_container(named: Named) -> Mask:

@@ -71,11 +71,20 @@ class Values:
         return self._by_array([array.memory_space for array in self._arrays])
 
     @cached_property
-    def plain_shape(self) -> Ints:
-        """A number for each array's element type and dimensions; 0 of a tuple."""
+    def is_float(self) -> Mask:
+        """Which arrays hold floating-point numbers."""
+        return (
+            self._by_array([array.element_type.startswith(("f", "bf")) for array in self._arrays])
+            > 0
+        )
+
+    def plain_shape(self, at: Ints) -> Ints:
+        """A number for the element type and dimensions at each of these slots; 0 of a tuple."""
         codes: dict[tuple[str, tuple[int, ...]], int] = {}
         shapes = ((array.element_type, array.dimensions) for array in self._arrays)
-        return self._by_array([codes.setdefault(shape, len(codes) + 1) for shape in shapes])
+        numbers = [codes.setdefault(shape, len(codes) + 1) for shape in shapes]
+        found: Ints = np.array([*numbers, 0], np.int64)[self.named.dataflow.slots.array[at]]
+        return found
 
     @property
     def _arrays(self) -> list[ArrayShape]:

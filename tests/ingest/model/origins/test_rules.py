@@ -1,0 +1,241 @@
+"""A small program for each rule that may find an origin."""
+
+import pytest
+
+from memhouse.ingest.model.numbered_program import NONE
+from memhouse.ingest.model.origins.roles import ROLES
+from memhouse.ingest.model.origins.ways import RULES
+
+from .against_plain import (
+    attribution_of,
+    differences,
+    engine_answers,
+    engine_residuals,
+    places,
+)
+
+A, T = "f32[8]{0}", "(f32[8]{0}, f32[8]{0})"
+
+
+def named(op_name):
+    return f', metadata={{op_name="{op_name}"}}'
+
+
+def program(*entry, before="", header=""):
+    lines = "".join(f"  {line}\n" for line in entry)
+    return (
+        f"HloModule m, is_scheduled=true{header}\n\n{before}\nENTRY %main (x: f32[8]) -> f32[8] "
+        f"{{\n  %x = {A} parameter(0){named('x')}\n{lines}}}\n"
+    )
+
+
+def fused(*lines):
+    text = "".join(f"  {line}\n" for line in lines)
+    return f"%fused (a: f32[8]) -> f32[8] {{\n  %a = {A} parameter(0)\n{text}}}\n"
+
+
+def origin(text, name, index=()):
+    """The origin of a value and its rule; the plain rules say the same of all values."""
+    assert differences(text) == {}
+    answer = engine_answers(attribution_of(text))[name, index]
+    return answer and answer[:2]
+
+
+def turn(*body):
+    """A loop of these lines that carries two arrays."""
+    return (
+        f"%go (c: {T}) -> pred[] {{\n  %c = {T} parameter(0)\n"
+        "  ROOT %yes = pred[] constant(true)\n}\n\n"
+        f"%turn (b: {T}) -> {T} {{\n  %b = {T} parameter(0)\n"
+        f"  %one = {A} get-tuple-element(%b), index=0\n"
+        f"  %two = {A} get-tuple-element(%b), index=1\n"
+        + "".join(f"  {line}\n" for line in body)
+        + "}\n"
+    )
+
+
+LOOP = (
+    f"%first = {T} tuple(%start, %x)",
+    f"%loop = {T} while(%first), condition=%go, body=%turn" + named("jit(f)/while"),
+    f"ROOT %out = {A} get-tuple-element(%loop), index=0",
+)
+ZERO = "%zero = f32[] constant(0)"
+SINE = f"%sine = {A} sine(%x)" + named("jit(f)/sin")
+FILL = f"%start = {A} broadcast(%zero), dimensions={{}}"
+
+EXAMPLES = {
+    "argument": (program(f"ROOT %y = {A} copy(%x)"), "x", "x"),
+    "own": (program(SINE, f"ROOT %y = {A} copy(%sine)"), "sine", "sine"),
+    "moved": (
+        program(SINE, f"ROOT %y = {A} copy(%sine)" + named("jit(f)/its_reader")),
+        "y",
+        "sine",
+    ),
+    "loop": (
+        program(
+            SINE.replace("%sine", "%start"),
+            *LOOP,
+            before=turn(
+                f"%new = {A} negate(%one)" + named("jit(f)/while/body/neg"),
+                f"ROOT %end = {T} tuple(%new, %two)",
+            ),
+        ),
+        "loop",
+        "new",
+    ),
+    "fused": (
+        program(
+            f"ROOT %y = {A} fusion(%x), kind=kLoop, calls=%fused",
+            before=fused(
+                f"%inner = {A} exponential(%a)" + named("jit(f)/exp"),
+                f"ROOT %b = {A} bitcast(%inner)" + named("jit(f)/its_reader"),
+            ),
+        ),
+        "y",
+        "inner",
+    ),
+    "becomes": (
+        program(
+            ZERO,
+            "%i = s32[] constant(1)",
+            SINE,
+            FILL,
+            f"ROOT %y = {A} scatter(%start, %i, %sine), to_apply=%fused" + named("jit(f)/scatter"),
+            before=fused(f"ROOT %b = {A} copy(%a)"),
+        ),
+        "start",
+        "y",
+    ),
+    "read": (
+        program(ZERO, FILL, f"ROOT %y = {A} multiply(%x, %start)" + named("jit(f)/mul")),
+        "start",
+        "y",
+    ),
+    "operand": (program(SINE, f"ROOT %y = {A} tan(%sine)"), "y", "sine"),
+    "weak": (
+        program("ROOT %y = f32[8]{0} iota(), iota_dimension=0" + named("jit(f)/while")),
+        "y",
+        "y",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule(rule):
+    text, name, owner = EXAMPLES[rule]
+    index = (0,) if name == "loop" else ()
+    assert origin(text, name, index) == (owner, rule)
+
+
+def update(start):
+    return program(
+        start,
+        *LOOP,
+        before=turn(
+            "%at = s32[] constant(0)",
+            "%new = f32[1]{0} rng(%at, %at)" + named("jit(f)/while/body/sin"),
+            f"%put = {A} dynamic-update-slice(%one, %new, %at)" + named("jit(f)/while/body/put"),
+            f"ROOT %end = {T} tuple(%put, %two)",
+        ),
+    )
+
+
+def test_an_update_of_a_cache_is_the_cache_and_of_a_stack_what_is_stacked():
+    assert origin(update(f"%start = {A} copy(%x)"), "loop", (0,)) == ("x", "loop")
+    filled = update(f"{ZERO}\n  {FILL}")
+    assert origin(filled, "loop", (0,)) == ("new", "loop")
+    assert origin(filled, "start") == ("new", "becomes")
+
+
+def test_loops_that_lead_to_each_other_are_what_enters():
+    text = program(
+        SINE.replace("%sine", "%start"),
+        *LOOP,
+        before=turn(f"ROOT %end = {T} tuple(%two, %one)"),
+    )
+    assert origin(text, "b", (0,)) == ("start", "loop")
+    assert origin(text, "b", (1,)) == ("x", "loop")
+    # After the loop, the first is what was the second before the last turn.
+    assert origin(text, "loop", (0,)) == ("x", "loop")
+
+
+def test_a_branch_that_hands_its_operand_on_does_not_compute():
+    branches = "".join(
+        f"%{name} (p.{name}: f32[8]) -> f32[8] {{\n  %p.{name} = {A} parameter(0)\n"
+        f"  ROOT %r.{name} = {A} {opcode}(%p.{name}){named('jit(f)/cond/' + opcode)}\n}}\n\n"
+        for name, opcode in (("first", "copy"), ("second", "sine"))
+    )
+    text = program(
+        "%which = s32[] constant(0)",
+        f"ROOT %y = {A} conditional(%which, %x, %x), branch_computations={{%first, %second}}",
+        before=branches,
+    )
+    assert origin(text, "y") == ("r.second", "loop")
+
+
+def test_a_gathered_parameter_is_the_parameter():
+    text = program(
+        f"%half = bf16[8]{{0}} convert(%x){named('jit(f)/convert_element_type')}",
+        "ROOT %y = bf16[16]{0} all-gather(%half)" + named("jit(f)/dot_general"),
+    )
+    assert origin(text, "y") == ("x", "argument")
+
+
+def test_what_is_fetched_back_by_copies_is_saved():
+    fast = "f32[8]{0:S(1)}"
+    text = program(
+        f"%made = {A} tanh(%x)" + named("jit(f)/jvp()/tanh"),
+        f"%loss = {A} negate(%made)" + named("jit(f)/jvp()/neg"),
+        f"%slope = {A} negate(%loss)" + named("jit(f)/transpose(jvp())/neg"),
+        f"%start = ({fast}, {A}, u32[]) copy-start(%made)",
+        f"%done = {fast} copy-done(%start)",
+        f"ROOT %back = {A} multiply(%done, %slope)" + named("jit(f)/transpose(jvp())/mul"),
+    )
+    assert differences(text) == {}
+    rows = engine_residuals(attribution_of(text))
+    assert {(*values, origin, reader) for (values, _, _, origin, _), reader in rows} == {
+        (("made", ()), "made", "back"),
+        (("start", (0,)), "made", "back"),
+        (("loss", ()), "loss", "slope"),
+    }
+
+
+def roles(text):
+    found = attribution_of(text)
+    return {
+        name: ROLES[role]
+        for (name, _), role in zip(places(found), found.roles.tolist(), strict=True)
+        if role != NONE
+    }
+
+
+@pytest.mark.parametrize("donated", [True, False])
+def test_roles_of_a_training_step(donated):
+    text = program(
+        f"%w = {A} parameter(1)" + named("p['w']").replace("'", "\\'"),
+        f"%m = {A} parameter(2)" + named("m['w']").replace("'", "\\'"),
+        f"%hidden = {A} multiply(%x, %w)" + named("jit(f)/jvp()/mul"),
+        f"%loss = {A} tanh(%hidden)" + named("jit(f)/jvp()/tanh"),
+        f"%slope = {A} multiply(%loss, %hidden)" + named("jit(f)/transpose(jvp())/mul"),
+        f"%moment = {A} add(%m, %slope)" + named("jit(f)/add"),
+        f"%new = {A} subtract(%w, %moment)" + named("jit(f)/sub"),
+        f"ROOT %out = {T} tuple(%new, %moment)",
+        header=", input_output_alias={ {0}: (1, {}), {1}: (2, {}) }" if donated else "",
+    ).replace("%x = f32[8]", "%x = s32[8]")
+    found = roles(text)
+    assert (found["x"], found["w"], found["m"]) == ("input", "weight", "optimizer state")
+    assert (found["hidden"], found["slope"]) == ("activation", "gradient")
+
+
+def test_roles_of_a_decoder():
+    text = program(
+        f"%w = {A} parameter(1)" + named("p['w']").replace("'", "\\'"),
+        f"%cache = {A} parameter(2)" + named("cache[0]"),
+        "%i = s32[] parameter(3)" + named("pos"),
+        "%key = f32[1]{0} rng(%i, %i)" + named("jit(f)/dot_general"),
+        f"ROOT %put = {A} dynamic-update-slice(%cache, %key, %i)" + named("jit(f)/put"),
+        header=", input_output_alias={ {}: (2, {}) }",
+    )
+    found = roles(text)
+    names = ("x", "w", "cache", "i")
+    assert [found[name] for name in names] == ["input", "weight", "state", "input"]
