@@ -147,14 +147,16 @@ rest AS MATERIALIZED (
 ),
 
 rematerialised AS (
-    SELECT DISTINCT
+    SELECT
         made.module_id = $2 AS is_b,
         made.scope,
         made.operation,
-        made.source_file || ':' || made.source_line AS line
+        made.source_file || ':' || made.source_line AS line,
+        COUNT(*) AS instructions
     FROM _operations AS made
     INNER JOIN instructions USING (module_id, instruction_id)
     WHERE module_id IN ($1, $2) AND instructions.pass = 'rematerialised'
+    GROUP BY ALL
 ),
 
 -- How many residuals of an operation a module saves; a copy in another space is the same one.
@@ -162,15 +164,13 @@ saved AS (
     SELECT is_b, scope, operation, MAX(residuals) AS residuals
     FROM (
         SELECT module_id = $2 AS is_b, memory_space, scope, operation, COUNT(*) AS residuals
-        FROM saved_for_backward
-        WHERE module_id IN ($1, $2)
-        GROUP BY ALL
+        FROM saved_for_backward WHERE module_id IN ($1, $2) GROUP BY ALL
     )
     GROUP BY is_b, scope, operation
 ),
 
--- What one module saves and the other rematerialises. JAX saves what a policy names through a
--- reduce_precision, which the other module does not have: there the line tells.
+-- What one module saves and the other rematerialises, each more than the other. JAX saves what a
+-- policy names through a reduce_precision, which the other lacks: there the line tells.
 kept AS (
     SELECT
         rest.buffer,
@@ -192,13 +192,13 @@ kept AS (
         AND rest.pass = 'forward'
         AND NOT rest.is_elsewhere
         AND saved.residuals > COALESCE(other.residuals, 0)
-        AND EXISTS (
+        AND 0 < (
+            SELECT SUM(CASE WHEN is_b = rest.is_b THEN -instructions ELSE instructions END)
             FROM rematerialised
-            WHERE rematerialised.is_b <> rest.is_b
-                AND rematerialised.scope = rest.scope
+            WHERE scope = rest.scope
                 AND (
-                    rematerialised.operation = rest.operation
-                    OR (rest.operation = 'reduce_precision' AND rematerialised.line = rest.line)
+                    operation = rest.operation
+                    OR rest.operation = 'reduce_precision' AND line = rest.line
                 )
         )
 ),

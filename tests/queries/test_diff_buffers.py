@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 import memhouse
+from memhouse.queries.catalogue import statement
 
 from ..support.console import on_terminal
 from ..support.history import NIGHTS
@@ -114,6 +115,26 @@ def test_an_argument_of_another_type_is_the_same_argument(changes):
     assert caches[0]["shape"] == "bf16[8,2048,4,128] → s8[8,2048,4,128]"
 
 
+def test_any_two_modules_add_up(filled):
+    """Of one program or of two, on one device or on two, with HLO text or without."""
+    with memhouse.open(filled, read_only=True) as warehouse:
+        query = "SELECT DISTINCT module_id FROM module_memory ORDER BY module_id"
+        modules = [row["module_id"] for row in warehouse.sql(query).arrow().to_pylist()]
+        peaks = {
+            (row["module_id"], row["memory_space"]): row["peak_bytes"] or 0
+            for row in warehouse.sql("SELECT * FROM module_memory").arrow().to_pylist()
+        }
+    with reading(filled) as store:
+        for a, b in pairwise(modules):
+            found: dict[int, int] = {}
+            for row in store.rows(statement("diff_buffers"), [a, b]).to_pylist():
+                space = row["memory_space"]
+                found[space] = found.get(space, 0) + row["change_bytes"]
+            for space in {space for module, space in peaks if module in (a, b)}:
+                change = peaks.get((b, space), 0) - peaks.get((a, space), 0)
+                assert found.get(space, 0) == change
+
+
 # --- rematerialisation ----------------------------------------------------------------------
 
 
@@ -185,20 +206,40 @@ def test_without_hlo_text_the_instruction_tells(bare, history):
 
 
 @pytest.mark.parametrize("by", KINDS)
-def test_groups_add_up_to_the_change_of_the_peak(nightly, changes, by):
-    column = {"op": "operation", "dtype": "element_type"}.get(by, by)
-    for (workload, a, b), (_, _, rows) in changes.items():
-        groups = nightly.diff(a, b, workload=workload, by=by).arrow().to_pylist()
-        assert 0 not in [row["change_bytes"] for row in groups]
-        for space in {row["memory_space"] for row in rows}:
-            own = [row for row in groups if row["memory_space"] == space]
-            assert len({row[column] for row in own}) == len(own)
-            assert sum(row["change_bytes"] for row in own) == sum(
-                row["change_bytes"] for row in rows if row["memory_space"] == space
-            )
-            for row in own:
-                assert row["change_bytes"] == (row["b_bytes"] or 0) - (row["a_bytes"] or 0)
+def test_groups_add_up_to_the_change_of_the_peak(history, changes, by):
+    with reading(history) as store:
+        for a_id, b_id, rows in changes.values():
+            groups = store.rows(statement("diff_groups"), [a_id, b_id, by]).to_pylist()
+            for space in {row["memory_space"] for row in rows}:
+                own = [row for row in groups if row["memory_space"] == space]
+                assert len({row["owner"] for row in own}) == len(own)
+                assert sum(row["change_bytes"] for row in own) == sum(
+                    row["change_bytes"] for row in rows if row["memory_space"] == space
+                )
+            for row in groups:
+                assert row["change_bytes"] == (row["b_bytes"] or 0) - (row["a_bytes"] or 0) != 0
                 assert (row["a_bytes"] is None) == (row["a_buffers"] == 0)
+
+
+@pytest.mark.parametrize(
+    ("by", "column", "largest"),
+    [
+        ("source", "source", "zoo.py:40"),
+        ("scope", "scope", "(no scope)"),
+        ("op", "operation", "exp"),
+        ("dtype", "element_type", "bf16"),
+        ("pass", "pass", "forward"),
+        ("category", "category", "temp"),
+        ("role", "role", "activation"),
+    ],
+)
+def test_a_group_has_its_owner_s_name(nightly, by, column, largest):
+    found = nightly.diff("2026-10-09", "2026-10-10", workload="llama-v5e", by=by).arrow()
+    assert found.column_names == [
+        *("module", "memory_space", "change_bytes", column),
+        *("a_bytes", "b_bytes", "a_buffers", "b_buffers"),
+    ]
+    assert found[column][0].as_py() == largest
 
 
 def test_groups_are_those_of_the_owners(nightly):
@@ -293,7 +334,6 @@ def test_groups_in_a_terminal(history):
     assert forward.split() == ["+1.94", "GiB", "forward", "60.07", "MiB", "2.00", "GiB", "12", "38"]
 
 
-def test_neighbouring_nights_without_a_change_have_no_rows(nightly):
-    for a, b in pairwise(NIGHTS[:2]):
-        for by in ("buffer", *KINDS):
-            assert len(nightly.diff(a, b, by=by)) == 0
+@pytest.mark.parametrize("by", ["buffer", "pass"])
+def test_nights_without_a_change_have_no_rows(nightly, by):
+    assert len(nightly.diff(*NIGHTS[:2], by=by)) == 0
