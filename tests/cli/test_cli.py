@@ -139,6 +139,28 @@ def test_commands_about_a_module(filled):
         assert json.loads(run.stdout)
 
 
+def test_who_owns_by_whatever_one_asks(filled, tmp_path):
+    for by, column in (("source", "source"), ("dtype", "element_type"), ("op", "operation")):
+        found = json.loads(
+            run_memhouse("owners", "llama-v5e/", "--by", by, "--db", filled, "-f", "json").stdout
+        )
+        assert sum(row["counted_bytes"] for row in found) == 321896448
+        assert found[0][column]
+    roles = tmp_path / "roles.toml"
+    roles.write_text('[roles]\n"kv cache" = ["cache*"]\n')
+    done = run_memhouse("owners", "decode-h100", "--roles", roles, "--db", filled, "-f", "csv")
+    assert done.stdout.splitlines()[1].startswith("67108864,")
+    assert "kv cache" in done.stdout.splitlines()[1]
+
+
+def test_a_wrong_way_to_ask_who_owns_is_wrong_usage(filled, tmp_path):
+    owners = ("owners", "decode-h100", "--db", filled)
+    assert "--by" in refused(2, *owners, "--by", "line")
+    assert "--callers" in refused(2, *owners, "--by", "op", "--callers", "1")
+    assert "--roles" in refused(2, *owners, "--roles", tmp_path / "gone.toml")
+    assert "--roles" in refused(2, *owners, "--by", "op", "--roles", tmp_path / "gone.toml")
+
+
 def test_a_module_that_is_not_there_or_not_the_only_one(filled):
     assert "no module fits 'gone'" in refused(2, "buffers", "gone", "--db", filled)
     assert "several modules fit" in refused(2, "buffers", "jit_mixed", "--db", filled)
