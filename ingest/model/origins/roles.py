@@ -6,9 +6,9 @@ The role follows from structure: what reads a value in which pass, and what take
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
+from .find_origins import Origins
 from .inner_readers import inner_readers
 from .named import Named
-from .find_origins import Origins
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
 from .reads import Reads
 from .values import Values
