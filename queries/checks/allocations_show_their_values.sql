@@ -18,10 +18,10 @@ WHERE CASE
             THEN allocations.value_id IS NOT NULL
         WHEN shown.value_id IS NULL
             THEN EXISTS (
-                SELECT 1
-                FROM "values"
-                WHERE "values".module_id = allocations.module_id
-                    AND "values".allocation_index = allocations.allocation_index
-            )
+                    SELECT 1
+                    FROM "values"
+                    WHERE "values".module_id = allocations.module_id
+                        AND "values".allocation_index = allocations.allocation_index
+                )
         ELSE allocations.is_parameter AND instructions.opcode <> 'parameter'
     END

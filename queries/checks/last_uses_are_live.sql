@@ -5,7 +5,7 @@ SELECT
     "values".module_id,
     'value ' || "values".value_id || ' is used last at ' || "values".last_use_time
     || ', its alias set lives from ' || alias_sets.start_time || ' to ' || alias_sets.end_time
-    AS breach
+        AS breach
 FROM "values"
 INNER JOIN alias_sets
     ON alias_sets.module_id = "values".module_id

@@ -32,7 +32,7 @@ both_dumps AS (
     SELECT
         history.dump_id,
         whole_scopes.memory_space,
-            whole_scopes.scope,
+        whole_scopes.scope,
         whole_scopes.pass,
         whole_scopes.counted_bytes,
         0 AS previous_bytes
@@ -43,7 +43,7 @@ both_dumps AS (
     SELECT
         history.dump_id,
         whole_scopes.memory_space,
-            whole_scopes.scope,
+        whole_scopes.scope,
         whole_scopes.pass,
         0,
         whole_scopes.counted_bytes
