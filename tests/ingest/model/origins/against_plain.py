@@ -65,10 +65,10 @@ def plain_answers(rules: Rules, passes: Passes) -> dict[Position, Answer]:
     result: dict[Position, Answer] = {}
     for value in rules.ways.array_values():
         origin = rules.origin(value)
-        result[value] = origin and (
-            origin.instruction,
-            origin.rule,
-            passes.of(value, origin),
+        result[value] = (
+            None
+            if origin is None
+            else (origin.instruction, origin.rule, passes.of(value, origin))
         )
     return result
 
