@@ -66,9 +66,7 @@ def plain_answers(rules: Rules, passes: Passes) -> dict[Position, Answer]:
     for value in rules.ways.array_values():
         origin = rules.origin(value)
         result[value] = (
-            None
-            if origin is None
-            else (origin.instruction, origin.rule, passes.of(value, origin))
+            None if origin is None else (origin.instruction, origin.rule, passes.of(value, origin))
         )
     return result
 
