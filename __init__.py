@@ -256,11 +256,14 @@ class Warehouse:
 
         return trends(self._store, workload, since, memory_space, metric)
 
-    def diff(self, a: str, b: str, *, workload: str | None = None) -> Diff:
-        """What differs from A to B, two runs or two modules."""
+    def diff(self, a: str, b: str, *, workload: str | None = None, by: str = "buffer") -> Diff:
+        """What differs from A to B, two runs or two modules.
+
+        `by` is buffer, source, scope, op, dtype, pass, category or role.
+        """
         from .queries.diff import diff
 
-        return diff(self._store, a, b, workload)
+        return diff(self._store, a, b, workload, by)
 
     def check(
         self,

@@ -12,18 +12,26 @@ from .catalogue import statement
 from .diff_causes import Dump, causes
 from .find_module import find_module
 from .lists import run_names
+from .owners import OWNERS
 from .result import Result, Rows
+
+BUFFER = "buffer"
+# What the change can be summed by.
+KINDS = (BUFFER, *OWNERS)
 
 
 @dataclass(frozen=True)
 class ModuleDiff(Result):
     """A module in A and in B; either is None where it is missing.
 
-    rows: the buffers at the peaks that differ, in all memory spaces, with memory_space,
-    change_bytes (they add up to the change of peak_bytes), what (grew, came and so on),
-    a_bytes, b_bytes, category, value, source, op_name, shape, opcode, and the times of both
-    lives; metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: flag, a_value,
-    b_value; causes: what else differs, a sentence each.
+    rows: what changes at the peaks, in all memory spaces: memory_space and change_bytes, which
+    add up to the change of peak_bytes, and more. By buffer: what (grew, came and so on), a_bytes,
+    b_bytes, shape, source, op_name, scope, operation, pass, role, category, residuals and layers
+    (of what is now kept for backward, or now rematerialised), value (B's, if B has it), a_value,
+    opcode, the times of both lives, is_guess. By anything else: the owner, a_bytes, b_bytes,
+    a_buffers, b_buffers (counts).
+    metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: flag, a_value, b_value;
+    causes: what else differs, a sentence each.
     """
 
     name: str
@@ -53,34 +61,34 @@ class ModuleDiff(Result):
 
 @dataclass(frozen=True)
 class Diff(Result):
-    """What differs from A to B: `modules`, and the buffers of all of them as `rows`.
+    """What differs from A to B: `modules`, and what changes in all of them as `rows`.
 
-    rows has the columns of ModuleDiff.rows, and before them the module's name.
+    rows has the columns of ModuleDiff.rows, and before them the module's name; by: see `diff`.
     """
 
     modules: tuple[ModuleDiff, ...]
     rows: Rows
+    by: str
 
     def tables(self) -> tuple[Rows, ...]:
         """What differs, module by module."""
         return tuple(table for module in self.modules for table in module.tables())
 
 
-def diff(store: Store, a: str, b: str, workload: str | None = None) -> Diff:
+def diff(store: Store, a: str, b: str, workload: str | None = None, by: str = BUFFER) -> Diff:
     """What differs from A to B, two runs (of one workload) or two modules.
 
-    Raises UsageError.
+    `by` is buffer, source, scope, op, dtype, pass, category or role. Raises UsageError.
     """
-    no_buffers = store.rows(statement("diff_buffers"), [-1, -1, 0])
-    schema = pa.schema([("memory_space", pa.int32()), *no_buffers.schema])
-    found = [_diff_dumps(store, *pair, schema) for pair in _pairs(store, a, b, workload)]
-    rows = [
-        {"module": module.name, **row}
-        for module in found
-        for row in module.rows.arrow().to_pylist()
+    if by not in KINDS:
+        raise UsageError(f"a change has no {by!r}: use {', '.join(KINDS)}", "by")
+    found = [_diff_dumps(store, *pair, by) for pair in _pairs(store, a, b, workload)]
+    empty = _changes(store, -1, -1, by)
+    tables = [
+        table.add_column(0, "module", pa.array([name] * len(table), pa.string()))
+        for name, table in [("", empty), *((module.name, module.rows.arrow()) for module in found)]
     ]
-    named = pa.schema([("module", pa.string()), *schema])
-    return Diff(tuple(found), Rows(pa.Table.from_pylist(rows, schema=named)))
+    return Diff(tuple(found), Rows(pa.concat_tables(tables)), by)
 
 
 def _pairs(
@@ -99,32 +107,37 @@ def _pairs(
     return [(find_module(store, a).dump_id, find_module(store, b).dump_id)]
 
 
-def _diff_dumps(
-    store: Store, a_dump_id: int | None, b_dump_id: int | None, schema: pa.Schema
-) -> ModuleDiff:
-    """One module in A and B. `schema` is that of its buffers."""
+def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None, by: str) -> ModuleDiff:
+    """One module in A and B."""
     a, b = _dump(store, a_dump_id), _dump(store, b_dump_id)
     names = dict.fromkeys(dump.name for dump in (a, b) if dump is not None)
     flags = metrics = None
-    buffers: list[dict[str, Any]] = []
+    a_module_id = b_module_id = -1
     if a is not None and b is not None:
         if None not in (a.flags_id, b.flags_id):
             flags = store.rows(statement("diff_flags"), [a.flags_id, b.flags_id])
-        modules = [a.module_id, b.module_id]
-        if None not in modules and modules[0] != modules[1]:
-            metrics = store.rows(statement("diff_metrics"), modules)
-            for space in sorted(set(metrics["memory_space"].to_pylist())):
-                found = store.rows(statement("diff_buffers"), [*modules, space])
-                buffers += [{"memory_space": space, **row} for row in found.to_pylist()]
+        if a.module_id is not None and b.module_id is not None and a.module_id != b.module_id:
+            a_module_id, b_module_id = a.module_id, b.module_id
+            metrics = store.rows(statement("diff_metrics"), [a_module_id, b_module_id])
+    buffers = _changes(store, a_module_id, b_module_id, BUFFER)
+    rows = buffers if by == BUFFER else _changes(store, a_module_id, b_module_id, by)
     return ModuleDiff(
         " → ".join(names),
         a,
         b,
-        Rows(pa.Table.from_pylist(buffers, schema=schema)),
+        Rows(rows),
         Rows(pa.table({}) if metrics is None else metrics),
         Rows(pa.table({}) if flags is None else flags),
-        tuple(causes(a, b, _dicts(metrics), len(_dicts(flags)))),
+        tuple(causes(a, b, _dicts(metrics), len(_dicts(flags)), buffers.to_pylist())),
     )
+
+
+def _changes(store: Store, a_module_id: int, b_module_id: int, by: str) -> pa.Table:
+    """What changes at the peaks from one module to another; nothing if their ids are -1."""
+    if by == BUFFER:
+        return store.rows(statement("diff_buffers"), [a_module_id, b_module_id])
+    rows = store.rows(statement("diff_groups"), [a_module_id, b_module_id, by])
+    return rows.rename_columns([OWNERS[by] if n == "owner" else n for n in rows.column_names])
 
 
 def _dicts(rows: pa.Table | None) -> Sequence[dict[str, Any]]:

@@ -4,6 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .cells import counted, human_bytes
+
+# A change of what is kept for backward is a cause from this share of all changes on.
+_LEAST_SHARE = 0.1
+
 
 @dataclass(frozen=True)
 class Dump:
@@ -29,11 +34,16 @@ class Dump:
 
 
 def causes(
-    a: Dump | None, b: Dump | None, metrics: Sequence[dict[str, Any]], flags: int
+    a: Dump | None,
+    b: Dump | None,
+    metrics: Sequence[dict[str, Any]],
+    flags: int,
+    buffers: Sequence[dict[str, Any]],
 ) -> list[str]:
     """What else differs between the two, the likeliest cause first.
 
-    metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: how many differ.
+    metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: how many differ;
+    buffers: those of `ModuleDiff`.
     """
     if a is None or b is None:
         return [f"only in {dump.run_id}" for dump in (a, b) if dump is not None]
@@ -47,6 +57,7 @@ def causes(
     if None not in (a.module_id, b.module_id) and a.entry_signature != b.entry_signature:
         found.append("the shapes of arguments or results differ")
     found += _donation(metrics)
+    found += _rematerialisation(buffers)
     if a.compiler != b.compiler:
         found.append(f"the compiler differs: {a.compiler} and {b.compiler}")
     if flags:
@@ -68,3 +79,18 @@ def _donation(metrics: Sequence[dict[str, Any]]) -> list[str]:
                 return ["the arguments are now donated"]
             return [f"{'more' if row['change_bytes'] > 0 else 'less'} of the arguments is donated"]
     return []
+
+
+def _rematerialisation(buffers: Sequence[dict[str, Any]]) -> list[str]:
+    """How many residuals are now kept for backward, or now rematerialised, if that matters."""
+    found = []
+    there = [row for row in buffers if row["memory_space"] == 0]
+    least = _LEAST_SHARE * sum(abs(row["change_bytes"]) for row in there)
+    for what in ("now kept for backward", "now rematerialised"):
+        rows = [row for row in there if row["what"] == what]
+        change = sum(row["change_bytes"] for row in rows)
+        if rows and abs(change) >= least:
+            residuals = counted(sum(row["residuals"] for row in rows), "residual")
+            sign = "+" if change > 0 else ""
+            found.append(f"{what}: {residuals}, {sign}{human_bytes(change)}")
+    return found

@@ -1,12 +1,14 @@
-"""What `memhouse diff` shows: modules with their causes, metrics and buffers."""
+"""What `memhouse diff` shows: modules with their causes, metrics and buffers or groups."""
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...queries.cells import human_bytes, one_line
-from ...queries.diff import Diff, ModuleDiff
+from ...queries.cells import counted, human_bytes, one_line
+from ...queries.diff import BUFFER, Diff, ModuleDiff
 from ...queries.diff_causes import Dump
 from ..options import Format
 from .json import print_json
@@ -14,22 +16,31 @@ from .rows import print_rows
 from .text import print_text
 
 # What a person wants to see of a buffer, in order.
-_BUFFER_COLUMNS = ("change_bytes", "what", "category", "value", "source", "op_name", "shape")
+_BUFFER_COLUMNS = (
+    *("change_bytes", "what", "shape", "source", "operation", "pass", "category", "value"),
+    "is_guess",
+)
+# Smaller changes than this share of all are summed.
+_LEAST_SHARE = 0.001
+_SHAPE = re.compile(r"(\w+)\[([^]]*)\]")
 
 
-def print_diff(diff: Diff, space: int, limit: int, output: Format) -> None:
-    """Print a diff. csv and json have all buffers, of all memory spaces."""
+def print_diff(diff: Diff, space: int, limit: int, output: Format, *, wide: bool) -> None:
+    """Print a diff. csv and json have all changes, of all memory spaces."""
     match output:
         case Format.json:
-            print_json([_as_object(module) for module in diff.modules])
+            print_json([_as_object(module, diff.by) for module in diff.modules])
         case Format.csv:
             print_rows(diff.rows, output)
         case _:
             for module in diff.modules:
-                _print_module(module, space, limit, output)
+                _print_module(module, diff.by, space, None if wide else limit, output)
 
 
-def _print_module(module: ModuleDiff, space: int, limit: int, output: Format) -> None:
+def _print_module(
+    module: ModuleDiff, by: str, space: int, limit: int | None, output: Format
+) -> None:
+    """Print a module; without a limit all that changes, with all columns."""
     heading = "## " if output is Format.markdown else ""
     if module.is_same:
         print_text(one_line(f"{heading}{module.name}: the same"))
@@ -38,31 +49,91 @@ def _print_module(module: ModuleDiff, space: int, limit: int, output: Format) ->
     flags = module.flags.arrow().to_pylist()
     for flag in flags[:limit]:
         print_text(one_line(f"- {flag['flag']}: {flag['a_value']} → {flag['b_value']}"))
-    if len(flags) > limit:
+    if limit is not None and len(flags) > limit:
         print_text(f"- … and {len(flags) - limit} more flags")
     if len(module.metrics):
         print_text("")
         print_rows(_metrics(module, space), output)
     rows = module.rows.arrow()
-    buffers = rows.filter(pc.equal(rows["memory_space"], space))
-    if len(buffers):
-        change = pc.sum(buffers["change_bytes"]).as_py()
-        print_text(f"\nThe peak changes by {human_bytes(change)}:\n")
-        print_rows(_buffers(buffers, limit), output)
+    changes = rows.filter(pc.equal(rows["memory_space"], space)).drop_columns(["memory_space"])
+    if len(changes):
+        change = human_bytes(pc.sum(changes["change_bytes"]).as_py())
+        summed = "" if by == BUFFER else f", by {by}"
+        print_text(f"\nThe peak changes by {change}{summed}:\n")
+        shown = _buffers(changes, limit) if by == BUFFER else _groups(changes, limit)
+        print_rows(shown, output, wide=limit is None)
     print_text("")
 
 
-def _buffers(buffers: pa.Table, limit: int) -> pa.Table:
+def _buffers(changes: pa.Table, limit: int | None) -> pa.Table:
     """The largest changes, and the sum of those that are left out."""
-    columns = buffers.select(_BUFFER_COLUMNS)
-    rest = columns.slice(limit)
-    if not len(rest):
-        return columns
-    change = pc.sum(rest["change_bytes"]).as_py()
-    last = {"change_bytes": change, "what": f"{len(rest)} smaller"}
-    return pa.concat_tables(
-        [columns.slice(0, limit), pa.Table.from_pylist([last], schema=columns.schema)]
+    rows, rest = _largest(changes, limit)
+    for row in rows:
+        row["shape"] = _short_shape(row["shape"])
+    if limit is None:
+        return _beside(pa.Table.from_pylist(rows, schema=changes.schema))
+    for row in rows:
+        if (row["residuals"] or 0) > 1:
+            row["shape"] += f" +{row['residuals'] - 1} more"
+        if not row["source"]:
+            row["source"] = row["op_name"]
+    schema = pa.schema([changes.schema.field(name) for name in _BUFFER_COLUMNS])
+    return pa.Table.from_pylist([*rows, *_summed(rest, "what")], schema=schema)
+
+
+def _groups(changes: pa.Table, limit: int | None) -> pa.Table:
+    """The same of groups."""
+    rows, rest = _largest(changes, limit)
+    rows += _summed(rest, changes.column_names[1])
+    return _beside(pa.Table.from_pylist(rows, schema=changes.schema))
+
+
+def _beside(changes: pa.Table) -> pa.Table:
+    """The rows with A and B as a person calls them."""
+    return changes.rename_columns(
+        [re.sub("^[ab]_", lambda side: side[0].upper(), name) for name in changes.column_names]
     )
+
+
+def _largest(
+    changes: pa.Table, limit: int | None
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The changes to show, and the rest: more than so many, or far below the sum of all."""
+    rows = changes.to_pylist()
+    if limit is None:
+        return rows, []
+    least = _LEAST_SHARE * sum(abs(row["change_bytes"]) for row in rows)
+    shown = [row for row in rows[:limit] if abs(row["change_bytes"]) >= least]
+    if len(rows) == len(shown) + 1:
+        return rows, []
+    return shown, rows[len(shown) :]
+
+
+def _summed(rows: Sequence[dict[str, Any]], named: str) -> list[dict[str, Any]]:
+    """One row for many, or none for none; the column `named` says how many."""
+    if not rows:
+        return []
+    sums = {
+        name: sum(row[name] or 0 for row in rows)
+        for name in rows[0]
+        if name.endswith(("_bytes", "_buffers"))
+    }
+    return [{**sums, named: counted(len(rows), "smaller change")}]
+
+
+def _short_shape(shape: str) -> str:
+    """`bf16[8,512] → bf16[16,512]` as `bf16[8→16,512]`, and a tuple as its number of arrays."""
+    found = _SHAPE.findall(shape)
+    if shape.startswith("("):
+        return f"({len(_SHAPE.findall(shape.split(' → ')[-1]))} arrays)"
+    if len(found) != 2:
+        return shape
+    (a_type, a_dims), (b_type, b_dims) = ((kind, dims.split(",")) for kind, dims in found)
+    if len(a_dims) != len(b_dims):
+        return shape
+    pairs = [(a_type, b_type), *zip(a_dims, b_dims, strict=True)]
+    kind, *dims = [a if a == b else f"{a}→{b}" for a, b in pairs]
+    return f"{kind}[{','.join(dims)}]"
 
 
 def _metrics(module: ModuleDiff, space: int) -> pa.Table:
@@ -86,7 +157,7 @@ def _metrics(module: ModuleDiff, space: int) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def _as_object(module: ModuleDiff) -> dict[str, Any]:
+def _as_object(module: ModuleDiff, by: str) -> dict[str, Any]:
     def run(dump: Dump | None) -> str | None:
         return None if dump is None else dump.run_id
 
@@ -98,7 +169,7 @@ def _as_object(module: ModuleDiff) -> dict[str, Any]:
         "causes": module.causes,
         "flags": module.flags.arrow().to_pylist(),
         "figures": [_figure(row) for row in module.metrics.arrow().to_pylist()],
-        "buffers": module.rows.arrow().to_pylist(),
+        "buffers" if by == BUFFER else "groups": module.rows.arrow().to_pylist(),
     }
 
 

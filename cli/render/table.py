@@ -14,6 +14,8 @@ from ...queries.cells import heading, is_number, text_columns, without_layout
 _CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
+# What a row is about is told in a few words.
+_WHOLE = {"what"}
 _LEAST_TEXT = 10
 # Shapes lose their layouts, but element type and dimensions stay whole. If that leaves too little
 # room, leave out what follows the shapes, cut the names of operations even shorter, and only then
@@ -75,7 +77,8 @@ class Column:
         self.is_shape = field.name == "shape" or field.name.endswith("_shape")
         self.cells = cells
         self.width = self.whole_width = self._width(cells)
-        self.leasts = [self.width if self.is_number else min(self.width, _LEAST_TEXT)] * 3
+        is_whole = self.is_number or field.name in _WHOLE
+        self.leasts = [self.width if is_whole else min(self.width, _LEAST_TEXT)] * 3
         if self.is_shape:
             whole = min(self._width(map(without_layout, cells)), _MOST_SHAPE)
             self.leasts[:2] = [whole, whole]

@@ -1,144 +1,299 @@
--- The change at the peak from module $1 to module $2 in memory space $3, buffer by buffer.
+-- The change at the peaks from module $1 to module $2, in all memory spaces: a row per change.
 --
--- Instruction numbers drift from one compilation to the next, so buffers are matched by what
--- they are: first by everything but their numbers, then by everything but their dimensions.
--- A buffer without op_name is known by its instruction's name without the number. Every buffer
--- of both peaks is in exactly one row, so change_bytes add up to the change of the peak.
-WITH buffers AS (
-    SELECT
-        module_id = $2 AS is_b,
-        counted_bytes,
-        category,
-        opcode,
-        COALESCE(op_name, '') AS op_name,
-        COALESCE(op_name, REGEXP_REPLACE(instruction, '[.0-9]+$', '')) AS identity,
-        COALESCE(source_file || ':' || source_line, '') AS source,
-        REGEXP_REPLACE(shape, '\{.*', '') AS shape,
-        instruction || CASE WHEN shape_index = '{}' THEN '' ELSE shape_index END AS value,
-        start_time,
-        end_time,
-        rank
-    FROM peak_buffers
-    WHERE module_id IN ($1, $2) AND memory_space = $3
+-- Numbers of instructions and lines drift from one compilation to the next. Buffers are
+-- therefore matched by owner: the argument's name, or the scope, operation and pass of what the
+-- buffer holds. If one of the modules has no attribution, the owner is the op_name, or the
+-- instruction's name without its number. The keys run from the strictest to the loosest, and the
+-- n-th largest buffer of a key in A matches the n-th largest in B.
+--
+-- A row is a matched pair, a buffer that one peak alone has, or what one peak saves for the
+-- backward pass together with what the other peak rematerialises instead. Every buffer of both
+-- peaks is in exactly one row, so change_bytes add up to the change of the peak.
+WITH RECURSIVE attribution AS (
+    SELECT COUNT(DISTINCT module_id) = 2 AS is_known
+    FROM "values"
+    WHERE module_id IN ($1, $2) AND origin_rule IS NOT NULL
 ),
 
-numbered AS (
+-- Every buffer of both modules at any time, with the words that a match needs. Of a tuple's
+-- index table only the number of arrays counts.
+everything AS MATERIALIZED (
     SELECT
-        *,
-        ROW_NUMBER() OVER (
-            PARTITION BY is_b, category, opcode, identity, source, shape ORDER BY rank
-        ) AS nth
+        there.module_id,
+        there.module_id = $2 AS is_b,
+        there.allocation_index,
+        there.value_id,
+        there.residual_id,
+        REGEXP_REPLACE(there.shape, '\{[^}]*\}', '', 'g') AS bare_shape,
+        CASE
+            WHEN there.element_type IS NULL THEN LEN(STRING_SPLIT(bare_shape, '[')) - 1 || ' arrays'
+            ELSE REGEXP_EXTRACT(bare_shape, '\[.*')
+        END AS dims,
+        CASE
+            WHEN NOT attribution.is_known
+                THEN COALESCE(held.op_name, REGEXP_REPLACE(made.instruction, '[.0-9]+$', ''))
+            WHEN there.origin_rule IS NULL THEN NULL
+            WHEN held.operation IS NULL THEN held.op_name || ' ' || there.pass
+            ELSE held.scope || '/' || held.operation || ' ' || there.pass
+        END AS owner,
+        [CAST(there.memory_space AS VARCHAR), there.category, owner] AS known,
+        LIST_CONCAT(known, [there.element_type, dims]) AS likeness,
+        attribution.is_known
+    FROM _buffers AS there
+    CROSS JOIN attribution
+    LEFT JOIN instructions AS made
+        ON made.module_id = there.module_id AND made.instruction_id = there.instruction_id
+    LEFT JOIN _operations AS held
+        ON held.module_id = there.module_id AND held.instruction_id = there.held_instruction_id
+    WHERE there.module_id IN ($1, $2)
+),
+
+buffers AS MATERIALIZED (
+    SELECT
+        everything.*,
+        residuals.layers,
+        ROW_NUMBER() OVER (ORDER BY everything.is_b, peak_buffers.rank) AS buffer,
+        peak_buffers.* EXCLUDE (module_id, allocation_index, value_id),
+        peak_buffers.instruction
+        || CASE WHEN peak_buffers.shape_index = '{}' THEN '' ELSE peak_buffers.shape_index END
+            AS value,
+        COALESCE(peak_buffers.source_file || ':' || peak_buffers.source_line, '') AS line,
+        REGEXP_REPLACE(everything.dims, '[0-9]+', 'n', 'g') AS ranks
+    FROM everything
+    INNER JOIN peak_buffers
+        ON peak_buffers.module_id = everything.module_id
+            AND peak_buffers.allocation_index = everything.allocation_index
+            AND peak_buffers.value_id IS NOT DISTINCT FROM everything.value_id
+    LEFT JOIN residuals
+        ON residuals.module_id = everything.module_id
+            AND residuals.residual_id = everything.residual_id
+),
+
+-- The keys, the strictest first; a null matches nothing. The first looks at the line as well:
+-- of several equal buffers, the one whose line is gone is the one that went.
+keyed AS MATERIALIZED (
+    SELECT
+        buffer,
+        is_b,
+        [
+            LIST_CONCAT(likeness, [opcode, line]),
+            LIST_CONCAT(likeness, [opcode]),
+            likeness,
+            CASE WHEN owner <> '' THEN LIST_CONCAT(known, [element_type, ranks, opcode]) END,
+            CASE WHEN owner <> '' THEN LIST_CONCAT(known, [element_type, ranks]) END,
+            CASE WHEN is_known AND pass = 'argument' THEN known END,
+            CASE WHEN is_known AND owner <> '' THEN LIST_CONCAT(known, [ranks]) END
+        ] AS keys
     FROM buffers
 ),
 
-same AS (
-    SELECT a.rank AS a_rank, b.rank AS b_rank
-    FROM numbered AS a
-    INNER JOIN numbered AS b
-        ON NOT a.is_b AND b.is_b
-            AND b.category = a.category
-            AND b.opcode = a.opcode
-            AND b.identity = a.identity
-            AND b.source = a.source
-            AND b.shape = a.shape
-            AND b.nth = a.nth
-),
-
-rest AS (
+-- A step a key. A step takes what the steps before it have not matched.
+matches AS (
+    SELECT buffer, is_b, keys, 0 AS step, CAST(NULL AS BIGINT) AS partner
+    FROM keyed
+    UNION ALL
     SELECT
-        *,
-        ROW_NUMBER() OVER (
-            PARTITION BY is_b, category, opcode, identity, source ORDER BY rank
-        ) AS nth_of_rest
+        buffer,
+        is_b,
+        keys,
+        step + 1 AS step,
+        CASE
+            WHEN keys[step + 1] IS NOT NULL AND COUNT(*) OVER likest = 2
+                THEN CAST(SUM(buffer) OVER likest - buffer AS BIGINT)
+        END AS partner
+    FROM (
+        SELECT
+            *,
+            ROW_NUMBER() OVER (PARTITION BY is_b, keys[step + 1] ORDER BY buffer) AS nth
+        FROM matches
+        WHERE partner IS NULL AND step < LEN(keys)
+    )
+    WINDOW likest AS (PARTITION BY keys[step + 1], nth)
+),
+
+matched AS (
+    SELECT buffer, LEAST(buffer, partner) AS row_number
+    FROM matches
+    WHERE partner IS NOT NULL
+),
+
+-- A buffer of one peak that the other module has at another time only changed its life.
+spare AS (
+    SELECT
+        everything.is_b,
+        everything.likeness,
+        COUNT(*) - COUNT(buffers.buffer) AS not_at_peak
+    FROM everything
+    LEFT JOIN buffers
+        ON buffers.is_b = everything.is_b
+            AND buffers.allocation_index = everything.allocation_index
+            AND buffers.value_id IS NOT DISTINCT FROM everything.value_id
+    GROUP BY everything.is_b, everything.likeness
+),
+
+rest AS MATERIALIZED (
+    SELECT
+        buffers.*,
+        COALESCE(
+            spare.not_at_peak >= ROW_NUMBER() OVER (
+                PARTITION BY buffers.is_b, buffers.likeness ORDER BY buffers.buffer
+            ),
+            FALSE
+        ) AS is_elsewhere
     FROM buffers
-    WHERE CASE
-            WHEN is_b THEN rank NOT IN (SELECT b_rank FROM same)
-            ELSE rank NOT IN (SELECT a_rank FROM same)
-        END
+    LEFT JOIN spare
+        ON spare.is_b <> buffers.is_b AND spare.likeness IS NOT DISTINCT FROM buffers.likeness
+    WHERE buffers.buffer NOT IN (SELECT matched.buffer FROM matched)
 ),
 
-resized AS (
-    SELECT a.rank AS a_rank, b.rank AS b_rank
-    FROM rest AS a
-    INNER JOIN rest AS b
-        ON NOT a.is_b AND b.is_b
-            AND b.category = a.category
-            AND b.opcode = a.opcode
-            AND b.identity = a.identity
-            AND b.source = a.source
-            AND b.nth_of_rest = a.nth_of_rest
-),
-
-pairs AS (
-    SELECT a_rank, b_rank FROM same
-    UNION ALL
-    SELECT a_rank, b_rank FROM resized
-    UNION ALL
-    SELECT rank, NULL FROM buffers
-    WHERE NOT is_b
-        AND rank NOT IN (SELECT a_rank FROM same)
-        AND rank NOT IN (SELECT a_rank FROM resized)
-    UNION ALL
-    SELECT NULL, rank FROM buffers
-    WHERE is_b
-        AND rank NOT IN (SELECT b_rank FROM same)
-        AND rank NOT IN (SELECT b_rank FROM resized)
-),
-
--- Buffers at any time: a buffer that is new at the peak may only have changed its life.
-anywhere AS (
+rematerialised AS (
     SELECT DISTINCT
-        _buffers.module_id = $2 AS is_b,
-        _buffers.category,
-        instructions.opcode,
-        COALESCE(instructions.op_name, '') AS op_name,
-        REGEXP_REPLACE(_buffers.shape, '\{.*', '') AS shape
-    FROM _buffers
-    INNER JOIN instructions
-        ON instructions.module_id = _buffers.module_id
-            AND instructions.instruction_id = _buffers.instruction_id
-    WHERE _buffers.module_id IN ($1, $2) AND _buffers.memory_space = $3
+        made.module_id = $2 AS is_b,
+        made.scope,
+        made.operation,
+        made.source_file || ':' || made.source_line AS line
+    FROM _operations AS made
+    INNER JOIN instructions USING (module_id, instruction_id)
+    WHERE module_id IN ($1, $2) AND instructions.pass = 'rematerialised'
+),
+
+-- How many residuals of an operation a module saves; a copy in another space is the same one.
+saved AS (
+    SELECT is_b, scope, operation, MAX(residuals) AS residuals
+    FROM (
+        SELECT module_id = $2 AS is_b, memory_space, scope, operation, COUNT(*) AS residuals
+        FROM saved_for_backward
+        WHERE module_id IN ($1, $2)
+        GROUP BY ALL
+    )
+    GROUP BY is_b, scope, operation
+),
+
+-- What one module saves and the other rematerialises. JAX saves what a policy names through a
+-- reduce_precision, which the other module does not have: there the line tells.
+kept AS (
+    SELECT
+        rest.buffer,
+        rest.is_b,
+        rest.memory_space,
+        rest.scope,
+        rest.operation,
+        rest.line,
+        rest.counted_bytes,
+        MIN(rest.buffer) OVER (
+            PARTITION BY rest.is_b, rest.memory_space, rest.scope, rest.operation, rest.line
+        ) AS row_number
+    FROM rest
+    INNER JOIN saved USING (is_b, scope, operation)
+    LEFT JOIN saved AS other
+        ON other.is_b <> saved.is_b
+            AND (other.scope, other.operation) = (saved.scope, saved.operation)
+    WHERE rest.residual_id IS NOT NULL
+        AND rest.pass = 'forward'
+        AND NOT rest.is_elsewhere
+        AND saved.residuals > COALESCE(other.residuals, 0)
+        AND EXISTS (
+            FROM rematerialised
+            WHERE rematerialised.is_b <> rest.is_b
+                AND rematerialised.scope = rest.scope
+                AND (
+                    rematerialised.operation = rest.operation
+                    OR (rest.operation = 'reduce_precision' AND rematerialised.line = rest.line)
+                )
+        )
+),
+
+-- What takes the place of saved buffers, in the row of those that are likest.
+replaced AS (
+    SELECT rest.buffer, kept.row_number
+    FROM rest
+    INNER JOIN kept
+        ON kept.is_b <> rest.is_b
+            AND kept.memory_space = rest.memory_space
+            AND kept.scope = rest.scope
+            AND (
+                kept.operation = rest.operation
+                OR (kept.operation = 'reduce_precision' AND kept.line = rest.line)
+            )
+    WHERE rest.pass = 'rematerialised' AND NOT rest.is_elsewhere
+    QUALIFY ROW_NUMBER() OVER (
+            PARTITION BY rest.buffer
+            ORDER BY
+                kept.operation = rest.operation DESC,
+                kept.line = rest.line DESC,
+                kept.counted_bytes DESC,
+                kept.buffer
+        ) = 1
+),
+
+placed AS (
+    SELECT buffer, row_number, 'matched' AS how FROM matched
+    UNION ALL
+    SELECT buffer, row_number, 'kept' AS how FROM kept
+    UNION ALL
+    SELECT buffer, row_number, 'replaced' AS how FROM replaced
+    UNION ALL
+    SELECT buffer, buffer, CASE WHEN is_elsewhere THEN 'elsewhere' ELSE 'alone' END AS how
+    FROM rest
+    WHERE buffer NOT IN (SELECT kept.buffer FROM kept)
+        AND buffer NOT IN (SELECT replaced.buffer FROM replaced)
+),
+
+-- A row's words are those of its largest buffer: of a saved one, else of one in B.
+changes AS (
+    SELECT
+        buffers.memory_space,
+        CAST(SUM(buffers.counted_bytes) FILTER (WHERE NOT buffers.is_b) AS BIGINT) AS a_bytes,
+        CAST(SUM(buffers.counted_bytes) FILTER (WHERE buffers.is_b) AS BIGINT) AS b_bytes,
+        ARG_MAX(placed.how, placed.how = 'kept') AS how,
+        ARG_MAX(buffers, (placed.how = 'kept', buffers.is_b, -buffers.buffer)) AS shown,
+        ARG_MIN(buffers.bare_shape, buffers.buffer) FILTER (WHERE NOT buffers.is_b) AS a_shape,
+        ARG_MIN(buffers.value, buffers.buffer) FILTER (WHERE NOT buffers.is_b) AS a_value,
+        ARG_MIN(buffers.bare_shape, buffers.buffer) FILTER (WHERE buffers.is_b) AS b_shape,
+        COUNT(DISTINCT buffers.residual_id) FILTER (WHERE placed.how = 'kept') AS residuals,
+        MIN(buffers.start_time) FILTER (WHERE NOT buffers.is_b) AS a_start_time,
+        MAX(buffers.end_time) FILTER (WHERE NOT buffers.is_b) AS a_end_time,
+        MIN(buffers.start_time) FILTER (WHERE buffers.is_b) AS b_start_time,
+        MAX(buffers.end_time) FILTER (WHERE buffers.is_b) AS b_end_time
+    FROM placed
+    INNER JOIN buffers ON buffers.buffer = placed.buffer
+    GROUP BY buffers.memory_space, placed.row_number
 )
 
 SELECT
-    COALESCE(b.counted_bytes, 0) - COALESCE(a.counted_bytes, 0) AS change_bytes,
+    memory_space,
+    COALESCE(b_bytes, 0) - COALESCE(a_bytes, 0) AS change_bytes,
     CASE
-        WHEN a.rank IS NOT NULL AND b.rank IS NOT NULL
-            THEN
-                CASE
-                    WHEN b.counted_bytes > a.counted_bytes THEN 'grew'
-                    WHEN b.counted_bytes < a.counted_bytes THEN 'shrank'
-                    ELSE 'same'
-                END
-        WHEN a.rank IS NULL
-            THEN
-                CASE WHEN elsewhere.is_b IS NULL THEN 'came' ELSE 'now at the peak' END
-        ELSE CASE WHEN elsewhere.is_b IS NULL THEN 'went' ELSE 'not at the peak now' END
+        WHEN how = 'kept' AND shown.is_b THEN 'now kept for backward'
+        WHEN how = 'kept' THEN 'now rematerialised'
+        WHEN how = 'matched' AND b_bytes > a_bytes THEN 'grew'
+        WHEN how = 'matched' THEN 'shrank'
+        WHEN how = 'elsewhere' AND shown.is_b THEN 'now at the peak'
+        WHEN how = 'elsewhere' THEN 'not at the peak now'
+        WHEN shown.is_b THEN 'came'
+        ELSE 'went'
     END AS what,
-    a.counted_bytes AS a_bytes,
-    b.counted_bytes AS b_bytes,
-    COALESCE(b.category, a.category) AS category,
-    COALESCE(b.value, a.value) AS value,
-    REGEXP_EXTRACT(COALESCE(b.source, a.source), '[^/]*$') AS source,
-    COALESCE(b.op_name, a.op_name) AS op_name,
-    CASE
-        WHEN a.shape <> b.shape THEN a.shape || ' → ' || b.shape
-        ELSE COALESCE(b.shape, a.shape)
-    END AS shape,
-    COALESCE(b.opcode, a.opcode) AS opcode,
-    a.start_time AS a_start_time,
-    a.end_time AS a_end_time,
-    b.start_time AS b_start_time,
-    b.end_time AS b_end_time
-FROM pairs
-LEFT JOIN buffers AS a ON NOT a.is_b AND a.rank = pairs.a_rank
-LEFT JOIN buffers AS b ON b.is_b AND b.rank = pairs.b_rank
-LEFT JOIN anywhere AS elsewhere
-    ON elsewhere.is_b = (b.rank IS NULL)
-        AND (a.rank IS NULL OR b.rank IS NULL)
-        AND elsewhere.category = COALESCE(b.category, a.category)
-        AND elsewhere.opcode = COALESCE(b.opcode, a.opcode)
-        AND elsewhere.op_name = COALESCE(b.op_name, a.op_name)
-        AND elsewhere.shape = COALESCE(b.shape, a.shape)
-WHERE COALESCE(b.counted_bytes, 0) <> COALESCE(a.counted_bytes, 0)
-ORDER BY ABS(COALESCE(b.counted_bytes, 0) - COALESCE(a.counted_bytes, 0)) DESC, value
+    a_bytes,
+    b_bytes,
+    CASE WHEN how = 'matched' AND a_shape <> b_shape THEN a_shape || ' → ' ELSE '' END
+    || shown.bare_shape AS shape,
+    REGEXP_EXTRACT(shown.line, '[^/]*$') AS source,
+    COALESCE(shown.op_name, '') AS op_name,
+    shown.scope,
+    shown.operation,
+    shown.pass,
+    shown.role,
+    shown.category,
+    NULLIF(residuals, 0) AS residuals,
+    CASE WHEN how = 'kept' THEN shown.layers END AS layers,
+    shown.value AS value,
+    a_value,
+    shown.opcode,
+    a_start_time,
+    a_end_time,
+    b_start_time,
+    b_end_time,
+    COALESCE(shown.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
+FROM changes
+WHERE change_bytes <> 0
+ORDER BY memory_space, ABS(change_bytes) DESC, value

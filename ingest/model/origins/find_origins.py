@@ -59,8 +59,8 @@ def _fill_in(steps: Steps, row: Ints, rule: Ints, becomes: Ints) -> None:
         (np.where(named.owns[made], made, NONE), OWN),
     ):
         _answer(row, rule, fills, answer, reported)
-    open_ = row[fills] == NONE
-    _answer(row, rule, fills[open_], first_readers(values, fusions, fills[open_]), READ)
+    if (row[fills] == NONE).any():
+        _answer(row, rule, fills, first_readers(values, fusions, fills), READ)
     _answer(row, rule, fills, np.where(named.has_weak_name[made], made, NONE), WEAK)
 
 

@@ -50,7 +50,8 @@ def find_residuals(
     named = values.named
     bytes_ = values.bytes
     largest = _largest(alias_set, bytes_)
-    is_forward = (value_pass[largest] == FORWARD) & values.is_array
+    # What a reducer computes has no time.
+    is_forward = (value_pass[largest] == FORWARD) & values.is_array & (time[values.row] != NONE)
     order = np.flatnonzero(is_forward[reads.value])
     order = order[np.lexsort((time[reads.user[order]], alias_set[reads.value[order]]))]
     read_set, read_pass = alias_set[reads.value[order]], reads.pass_[order]

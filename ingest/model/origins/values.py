@@ -11,7 +11,7 @@ from ..shapes import ArrayShape
 from .named import Named, bytes_of, elements_of
 
 _HANDS_ON = ("get-tuple-element", "bitcast", "copy", "copy-start", "copy-done",
-             "opt-barrier", "optimization-barrier")  # fmt: skip
+             "opt-barrier", "optimization-barrier", "domain", "add-dependency")  # fmt: skip
 _STARTS = ("all-gather-start", "collective-permute-start")
 _SUMS = ("all-reduce-start",)
 

@@ -3,11 +3,13 @@
 from typing import TYPE_CHECKING
 
 from .plain_answers import Origin
-from .plain_text import Instruction, Position, attribute_names
+from .plain_text import Instruction, Position
 from .plain_ways import RESHAPED
 
 if TYPE_CHECKING:
     from .plain_origins import Rules
+
+MOVES = ("copy", "copy-start")
 
 
 class Fills:
@@ -23,7 +25,6 @@ class Fills:
             or self.own(value)
             or self.read(value)
             or self.rules.weak(self.ways.at(value))
-            or self.weak_behind(value)
         )
 
     def becomes(self, value: Position) -> Origin | None:
@@ -36,21 +37,21 @@ class Fills:
         return None
 
     def own(self, value: Position) -> Origin | None:
-        """A strong name of its own; in a fusion first the inner root's.
+        """A strong name of its own; in a fusion first what is inside.
 
-        Decision: what only moves a fill takes the name of the fill behind it before its own, and
-        so does a nameless one; the constant's own name does not count, constants are shared.
+        Decision: a copy takes the name of the fill behind it before its own, and so does what is
+        nameless; the constant's own name does not count, constants are shared.
         """
         x = self.ways.at(value)
-        moves = self.ways.moved(value) is not None
-        first = None if moves else self.first_name(value)
-        if first is not None:
+        if x.opcode not in MOVES and (first := self.first_name(value)) is not None:
             return first
+        held = self.ways.values.held
         for node in self.ways.fill(value)[1:]:
-            found = self.ways.at(node)
-            names_itself = self.names.is_strong(found) and self.ways.moved(node) is None
-            if found.opcode != "constant" and names_itself:
-                return Origin(found.name, "moved")
+            behind = self.ways.at(node)
+            if behind.opcode in (*MOVES, "constant") or held.get(node) != node:
+                continue
+            if (first := self.first_name(node)) is not None:
+                return Origin(first.instruction, "moved")
         return Origin(x.name, "own") if self.names.is_strong(x) else None
 
     def first_name(self, value: Position) -> Origin | None:
@@ -66,24 +67,23 @@ class Fills:
     def read(self, value: Position) -> Origin | None:
         """The first strong name that reads it, in the order of the text.
 
-        Decision: nameless moves and conversions of it are read on; what reads them comes after
-        what reads the value itself.
+        Decision: copies and conversions of it are read on; what reads them comes after what
+        reads the value itself. A copy is no reader, it has the name of the reader behind.
         """
         order = self.rules.order
         todo, seen = [value], {value}
         while todo:
             current = todo.pop(0)
             uses = self.rules.uses.get(current, set())
+            following: list[Position] = []
             for user, number, _ in sorted(uses, key=lambda use: (order[use[0]], use[1:])):
                 x = self.rules.module.instructions[user]
                 if (reader := self.reader(x, number)) is not None:
                     return Origin(reader.name, "read")
-                following: Position = (x.name, ())
-                if x.opcode == "copy-start":
-                    following = (x.name, (0,))
-                if following not in seen and (x.opcode in RESHAPED or self.ways.moved(following)):
-                    seen.add(following)
-                    todo.append(self.ways.values.held.get(following, following))
+                if x.opcode in (*MOVES, *RESHAPED) and number == 0:
+                    following.append((x.name, (0,) if x.opcode == "copy-start" else ()))
+            todo += [node for node in following if node not in seen]
+            seen |= set(following)
         return None
 
     def reader(self, x: Instruction, number: int) -> Instruction | None:
@@ -93,35 +93,20 @@ class Fills:
             inside = self.inner_reader(fused.name, fused.parameter(number).name)
             if inside is not None:
                 return inside
-        if self.ways.moved((x.name, ())) is not None or x.opcode in RESHAPED:
-            return None if x.opcode not in RESHAPED or not self.names.is_strong(x) else x
-        return x if self.names.is_strong(x) else None
+        return x if self.names.is_strong(x) and x.opcode not in (*MOVES, "bitcast") else None
 
     def inner_reader(self, computation: str, name: str) -> Instruction | None:
-        """The first strong name in a fused computation that reads a parameter, level by level."""
+        """The first strong name in a fused computation that reads a parameter, level by level.
+
+        Decision: a nested fusion counts as one instruction.
+        """
         instructions = self.rules.module.computations[computation].instructions
-        level, seen = [name], {name}
+        level, seen = {name}, {name}
         while level:
-            readers = [x for x in instructions if set(level) & set(x.operands)]
+            readers = [x for x in instructions if level & set(x.operands)]
             for x in readers:
-                if x.opcode == "fusion":
-                    for number, operand in enumerate(x.operands):
-                        nested = attribute_names(x, "calls")[0]
-                        parameter = self.ways.computation(x, "calls").parameter(number)
-                        if operand in level:
-                            inside = self.inner_reader(nested, parameter.name)
-                            if inside is not None:
-                                return inside
                 if self.names.is_strong(x):
                     return x
-            level = [x.name for x in readers if x.name not in seen]
-            seen |= set(level)
-        return None
-
-    def weak_behind(self, value: Position) -> Origin | None:
-        """A wrapper's or a joined name on the way back to the constant."""
-        for node in self.ways.fill(value):
-            x = self.ways.at(node)
-            if x.opcode != "constant" and self.names.is_second_best(x):
-                return Origin(x.name, "weak")
+            level = {x.name for x in readers} - seen
+            seen |= level
         return None

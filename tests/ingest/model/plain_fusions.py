@@ -1,17 +1,18 @@
 """Whose result an element of a fusion holds: the rules of attribution for fusions, (a) to (g)."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from .plain_answers import Answer, Origin, Way, via
+from .plain_answers import Answer, Origin, Way
+from .plain_concatenations import piece
 from .plain_text import Instruction, Position
-from .plain_ways import RESHAPED
+from .plain_ways import KEPT
 
 if TYPE_CHECKING:
     from .plain_origins import Rules
 
-FOLLOWED = (*RESHAPED, "bitcast", "copy")
 # What makes no result of its own of a fusion's parameter.
-PASSED_THROUGH = (*FOLLOWED, "slice", "pad", "broadcast", "dynamic-slice")
+PASSED_THROUGH = (*KEPT, "slice", "pad", "broadcast", "dynamic-slice")
 
 
 class Fusions:
@@ -24,108 +25,127 @@ class Fusions:
         """The origin of one result of a fusion."""
         x = self.ways.at(node)
         inner = self.ways.inner(x, node[1])
-        named, single = self.names.is_strong(x), not node[1]
+        named_and_single = self.names.is_strong(x) and not node[1]
         if (owner := self.behind(inner)) is not None:
-            return Origin(owner.name, "own" if named and single else "fused")
-        if not (named and single):
-            operand = self.passed(inner)
-            if operand is not None:
-                answer = via(self.rules.go(operand, way), "fused")
-                if answer is not None:
-                    return answer
-        else:
+            return Origin(owner.name, "own" if named_and_single else "fused")
+        if named_and_single:
             return Origin(x.name, "own")
+        if (operand := self.passed(inner)) is not None:
+            return self.rules.first_of(x, [operand], way, "fused")
         if (owner := self.nearest(inner)) is not None:
             return Origin(owner.name, "fused")
-        if named:
-            return Origin(x.name, "own")
         # Decision: an argument's name on a fusion says more than a guess by size.
-        if (argument := self.rules.argument_of(x)) is not None:
-            return argument
-        answer = self.rules.of_operands(x, way)
-        if answer is not None:
-            return answer
-        return self.rules.weak(x) or self.weak_inside(inner)
+        if (name := self.rules.by_name(x)) is not None and name.rule != "weak":
+            return name
+        return self.rules.of_operands(x, way) or self.rules.weak(x) or self.weak_inside(inner)
+
+    def element(self, inner: Position) -> Origin | Position | None:
+        """The origin of what an instruction inside of a fusion gives, or the value it moves."""
+        if (owner := self.behind(inner)) is not None:
+            return Origin(owner.name, "fused")
+        if (operand := self.passed(inner)) is not None:
+            return operand
+        owner = self.nearest(inner)
+        return Origin(owner.name, "fused") if owner else None
 
     def behind(self, node: Position) -> Instruction | None:
         """(a) The first strong name behind nameless conversions and moves.
 
-        Decision: a nested fusion is looked into first, then its own name counts.
+        Decision: bitcasts and copies of any name are looked behind, since they have the name of
+        what reads them; so are the roots of nested fusions. Of what has been looked behind, the
+        last one with a name counts if nothing behind has one; but a fusion of several results
+        does not say what one of them is.
         """
-        x = self.ways.at(node)
-        if x.opcode == "fusion":
-            inside = self.behind(self.ways.inner(x, node[1]))
-            return inside or (x if self.names.is_strong(x) else None)
-        if self.names.is_strong(x):
-            return x
-        if x.opcode in FOLLOWED:
-            return self.behind((x.operands[0], ()))
-        if x.opcode in ("get-tuple-element", "tuple"):
-            back = self.ways.moved(node)
-            return self.behind(back) if back else None
-        return None
+        found = None
+        moves = ("bitcast", "copy")
+        while self.ways.is_fused(node):
+            x = self.ways.at(node)
+            following: Position | None = None
+            if self.names.is_strong(x) and not (x.opcode == "fusion" and node[1]):
+                found = x
+            if x.opcode == "parameter":
+                following = self.ways.passed_in(node)
+            elif x.opcode == "get-tuple-element" or (x.opcode == "tuple" and node[1]):
+                following = self.ways.moved(node)
+            elif x.opcode == "fusion":
+                following = self.ways.inner(x, node[1])
+            elif x.opcode in moves or (x.opcode in KEPT and self.ways.is_nameless(x)):
+                following = (x.operands[0], ())
+            if following is None:
+                return found
+            node = following
+        return found
+
+    def moved(self, node: Position) -> Position:
+        """Back through moves of any name, and others that keep the elements if nameless."""
+
+        def allowed(x: Instruction) -> bool:
+            return x.opcode in ("bitcast", "copy") or self.ways.is_nameless(x)
+
+        return self.ways.inside(node, KEPT, allowed)
 
     def passed(self, node: Position) -> Position | None:
-        """(b) The caller's operand, if a result only moves a fused parameter."""
-        fused = self.ways.at(node).computation
-        while True:
-            x = self.ways.at(node)
-            if x.opcode == "parameter":
-                operand = self.ways.passed_in(node)
-                if operand is None or x.computation == fused:
-                    return operand
-                node = operand
-            elif x.opcode == "fusion":
-                node = self.ways.inner(x, node[1])
-            elif x.opcode in PASSED_THROUGH and not self.names.is_strong(x):
-                node = (x.operands[0], ())
-            elif x.opcode in ("get-tuple-element", "tuple"):
-                back = self.ways.moved(node)
-                if back is None:
-                    return None
-                node = back
-            else:
-                return None
+        """(b) The caller's operand, if a result only moves a fused parameter.
+
+        Decision: a slice out of a concatenation of flat arrays is what it cuts out.
+        """
+        reached = self.ways.inside(node, PASSED_THROUGH, self.ways.is_nameless)
+        if self.ways.is_fused(reached):
+            return None
+        return piece(self.ways, self.ways.at(self.ways.kept(node)), reached) or reached
 
     def nearest(self, node: Position) -> Instruction | None:
-        """(d) The nearest strong name inside, level by level, the larger first in each.
+        """(d) The nearest strong name inside, level by level, the larger operands first.
 
-        Decision: a nested fusion's inner root and operands are one level further.
+        Decision: a nameless nested fusion stands for its root; what is found is looked behind.
         """
-        level, seen = [node[0]], {node[0]}
+
+        def counts(x: Instruction) -> bool:
+            if x.opcode == "constant" or not self.names.is_strong(x):
+                return False
+            return not self.repeats_a_constant((x.name, ()))
+
+        found = self.nearest_of(node, counts)
+        return found and self.behind((found.name, ()))
+
+    def nearest_of(
+        self, node: Position, counts: Callable[[Instruction], bool]
+    ) -> Instruction | None:
+        """The nearest instruction inside that counts."""
+        level, seen = [node], set()
         while level:
-            for name in level:
-                x = self.rules.module.instructions[name]
-                if self.names.is_strong(x) and not self.says_nothing(x):
-                    return x
-            below = [name for at in level for name in self.below(at)]
-            fresh = list(dict.fromkeys(name for name in below if name not in seen))
-            seen |= set(fresh)
-            level = self.ways.sized(fresh)
+            below: list[Position] = []
+            reached = [self.ways.inside(one, (), lambda x: not counts(x)) for one in level]
+            for one in reached:
+                if self.ways.is_fused(one) and counts(self.ways.at(one)):
+                    return self.ways.at(one)
+            for one in reached:
+                if self.ways.is_fused(one):
+                    below += self.below(one)
+            level = list(dict.fromkeys(one for one in below if one not in seen))
+            seen |= set(level)
         return None
 
-    def says_nothing(self, x: Instruction) -> bool:
-        """Parameters, constants and broadcast fills own nothing."""
-        if x.opcode in ("parameter", "constant"):
-            return True
-        return x.opcode == "broadcast" and self.ways.is_fill((x.name, ()))
+    def repeats_a_constant(self, node: Position) -> bool:
+        """Whether a node repeats one number that is a constant in the fusion."""
+        end = self.ways.inside(node, (*KEPT, "broadcast"), lambda _: True)
+        x = self.ways.at(end)
+        is_scalar = isinstance(x.shape, str) and "[]" in x.shape
+        return self.ways.is_fused(end) and x.opcode == "constant" and is_scalar
 
-    def below(self, name: str) -> list[str]:
+    def below(self, node: Position) -> list[Position]:
         """What an instruction in a fusion is made of, in the same fusion."""
-        x = self.rules.module.instructions[name]
-        nested = [self.ways.root(x).name] if x.opcode == "fusion" else []
-        return nested + x.operands
+        x = self.ways.at(node)
+        if x.opcode == "fusion":
+            x = self.ways.root(x)
+        found = [(name, ()) for name in self.ways.sized(x.operands)]
+        return [one for one in found if self.ways.is_fused(one)]
 
     def weak_inside(self, node: Position) -> Origin | None:
         """(g) A wrapper's or a joined name inside, the nearest first."""
-        todo, seen = [node[0]], set()
-        while todo:
-            name = todo.pop(0)
-            if name in seen:
-                continue
-            seen.add(name)
-            x = self.rules.module.instructions[name]
-            if x.opcode not in ("parameter", "constant") and self.names.is_second_best(x):
-                return Origin(x.name, "weak")
-            todo += self.below(name)
-        return None
+
+        def counts(x: Instruction) -> bool:
+            return x.opcode not in ("constant", "parameter") and self.names.is_second_best(x)
+
+        found = self.nearest_of(node, counts)
+        return Origin(found.name, "weak") if found else None

@@ -1,7 +1,7 @@
 """When something touches a buffer, and how long nothing does: a loop's body runs every turn."""
 
 from .plain_rules import Range, Schedule
-from .plain_text import Instruction, Position, attribute_names, called
+from .plain_text import Instruction, Position, called
 from .plain_ways import Ways
 
 
@@ -29,14 +29,18 @@ class Idle:
             from_outside = definer.computation not in inside
             is_phi = definer.computation == body and definer.opcode == "parameter"
             if from_outside or is_phi:
-                touched = self.schedule.spans[body]
+                first, after = self.schedule.spans[body]
+                touched = (first, after - 1)
         return touched
 
     def bodies(self, x: Instruction) -> list[tuple[str, set[str]]]:
-        """The loop bodies around an instruction, outwards, each with the computations in it."""
+        """The loop bodies around an instruction, outwards, each with the computations in it.
+
+        Decision: a condition is one too, it runs in every turn.
+        """
         result, name = [], x.computation
         while (caller := self.ways.caller(name)) is not None:
-            if caller.opcode == "while" and name in attribute_names(caller, "body"):
+            if caller.opcode == "while":
                 result.append((name, self.below(name)))
             name = caller.computation
         return result

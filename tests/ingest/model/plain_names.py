@@ -152,6 +152,8 @@ class Names:
             if x.opcode == "parameter" and name:
                 self.arguments.setdefault(name, x.name)
         self.kinds: dict[str, str] = {}
+        paths = {self.op_name(x) for x in self.module.instructions.values()} - {""}
+        self.is_jax = not all(is_relative(path) for path in paths)
 
     def op_name(self, x: Instruction) -> str:
         """The op_name of an instruction; empty if it has none."""
@@ -169,10 +171,14 @@ class Names:
         return self.kinds[name]
 
     def kind_of(self, op_name: str) -> str:
-        """The kind of an op_name, the first that fits."""
+        """The kind of an op_name, the first that fits.
+
+        Decision: a path that begins with the program is no argument's name, though a parameter
+        has it: XLA can turn what moves a parameter into the parameter.
+        """
         if not op_name:
             return NONE
-        if op_name in self.arguments:
+        if op_name in self.arguments and is_relative(op_name):
             return ARGUMENT
         if "/" not in op_name:
             return XLA_MADE
@@ -185,14 +191,25 @@ class Names:
 
         Decision: a name that XLA made has no scope, and a caller without a path is passed over.
         """
-        path = self.op_name(x)
-        if path and self.kind(x) in (ARGUMENT, XLA_MADE):
+        if self.kind(x) in (ARGUMENT, XLA_MADE):
             return []
-        scope, _ = scope_and_operation(path)
-        callers = self.module.callers.get(x.computation, [])
-        if callers and (not path or is_relative(path)):
-            return self.scope(callers[0]) + scope
-        return scope
+        scope, _ = scope_and_operation(self.op_name(x))
+        if self.kind(x) != NONE and not self.continues(x):
+            return scope
+        return self.scope_around(x.computation) + scope
+
+    def continues(self, x: Instruction) -> bool:
+        """Whether an instruction's path lacks the program that other paths begin with."""
+        return self.is_jax and is_relative(self.op_name(x))
+
+    def scope_around(self, computation: str) -> list[str]:
+        """The scope of what calls a computation."""
+        if computation == self.module.entry or not self.module.callers.get(computation):
+            return []
+        caller = self.module.callers[computation][0]
+        if self.kind(caller) in (NONE, ARGUMENT, XLA_MADE):
+            return self.scope_around(caller.computation)
+        return self.scope(caller)
 
     def is_strong(self, x: Instruction) -> bool:
         """Whether an instruction's name says what it computes, and it computes."""

@@ -6,7 +6,19 @@ that was found. The engine of `memhouse` works this out on columns; tests compar
 Decisions where the rules leave a choice stand at their place, marked "Decision".
 """
 
-from .plain_answers import CYCLE, FILL, Answer, Origin, Way, first_of, via
+from .plain_answers import (
+    LOOP,
+    OTHER,
+    STUCK,
+    Answer,
+    Circle,
+    Fill,
+    Origin,
+    Way,
+    circle,
+    via,
+)
+from .plain_concatenations import nearly_all, piece
 from .plain_fills import Fills
 from .plain_fusions import Fusions
 from .plain_rules import alias_sets, find_uses
@@ -54,28 +66,24 @@ class Rules:
 
     def origin(self, value: Position) -> Origin | None:
         """The origin of a value, fills settled."""
-        x = self.ways.at(value)
-        if x.opcode == "constant":
-            return Origin(x.name, "own") if self.names.is_strong(x) else None
         answer = self.answer(value)
-        if answer == FILL:
+        if not isinstance(answer, Fill):
+            return answer if isinstance(answer, Origin) else None
+        if self.ways.is_fill(value):
             return self.fills.settle(value)
-        if isinstance(answer, Origin):
-            return answer
-        return self.weak(x)
+        # What leads to a fill is what its own buffer becomes, else what the fill is.
+        becomes = self.fills.becomes(value)
+        found = becomes or self.fills.settle(answer.value)
+        if found is None:
+            return None
+        is_weak = found.rule == "weak"
+        return Origin(found.instruction, "weak" if is_weak else answer.rule)
 
     def answer(self, value: Position) -> Answer:
         """What the rules say of a value, before fills are settled; worked out once."""
         if value not in self.known:
-            self.known[value] = self.go(value, frozenset())
+            self.known[value] = self.go(value, {})
         return self.known[value]
-
-    def weak(self, x: Instruction) -> Origin | None:
-        """A wrapper's or a joined name, if there is one.
-
-        Decision: also for the opcodes that never own (a while's `…/while`), as the last resort.
-        """
-        return Origin(x.name, "weak") if self.names.is_second_best(x) else None
 
     # The table, row by row.
 
@@ -83,25 +91,27 @@ class Rules:
         """The origin of what a node holds."""
         node = self.ways.settled(node)
         if node in way:
-            return CYCLE
-        way = way | {node}
+            return circle(node, way)
+        way = way | {node: STUCK}
         x = self.ways.at(node)
         if self.ways.is_argument(node):
             return Origin(x.name, "argument")
+        if self.ways.is_context(node):
+            return None
         if self.ways.loop(node) is not None:
             return self.of_loop(node, way)
         if (operand := self.ways.passed_in(node)) is not None:
             return self.go(operand, way)
         if x.opcode == "conditional":
             return self.of_conditional(node, way)
+        if self.ways.is_fill(node):
+            return Fill(self.ways.values.held.get(node, node))
         if (back := self.ways.moved(node)) is not None:
             return self.of_move(x, back, way)
-        if self.ways.is_fill(node):
-            return FILL
         if (update := self.ways.update(node)) is not None:
             return self.of_update(node, update, way)
-        if (part := self.ways.slice(node)) is not None:
-            return self.of_slice(node, part, way)
+        if (whole := self.ways.scanned(node)) is not None:
+            return self.first_of(x, [whole], way, "loop")
         if x.opcode in GATHERS:
             return self.of_gather(node, way)
         if x.opcode in REDUCTIONS:
@@ -110,27 +120,69 @@ class Rules:
             return self.fusions.go(node, way)
         return self.of_anything_else(x, way)
 
+    def first_of(self, x: Instruction, nodes: list[Position], way: Way, rule: str) -> Answer:
+        """What the first of these nodes says that says something; else the instruction's name.
+
+        A fill counts only from the last one.
+        """
+        here = next(reversed(way))
+        is_loop = self.ways.loop(here) is not None
+        for number, node in enumerate(nodes):
+            is_last = number == len(nodes) - 1
+            has_more = not is_last or self.by_name(x) is not None
+            way = way | {here: (LOOP if is_loop else OTHER) if has_more else STUCK}
+            answer = self.go(node, way)
+            if isinstance(answer, Circle) and answer.leaver != here:
+                return answer
+            if isinstance(answer, Origin) or (is_last and isinstance(answer, Fill)):
+                return via(answer, rule)
+        return self.by_name(x)
+
+    def by_name(self, x: Instruction) -> Origin | None:
+        """What an instruction's own name says: what it computes, an argument, or little.
+
+        Decision: a wrapper's name is the last resort of the opcodes that never own, too.
+        """
+        if self.names.is_strong(x):
+            return Origin(x.name, "own")
+        return self.argument_of(x) or self.weak(x)
+
+    def weak(self, x: Instruction) -> Origin | None:
+        """A wrapper's or a joined name, if there is one."""
+        return Origin(x.name, "weak") if self.names.is_second_best(x) else None
+
+    def argument_of(self, x: Instruction) -> Origin | None:
+        """The parameter whose name an instruction carries.
+
+        Decision: constants have no argument's name: XLA makes them of shapes and indices.
+        """
+        if x.opcode == "constant" or self.names.kind(x) != "argument":
+            return None
+        return Origin(self.names.arguments[self.names.op_name(x)], "moved")
+
     def of_loop(self, node: Position, way: Way) -> Answer:
         """What the body computes for it; if nothing, what the loop starts with."""
         loop = self.ways.loop(node)
         assert loop is not None
         body = self.module.computations[attribute_names(loop, "body")[0]]
-        answer = self.go((body.root.name, node[1]), way)
-        # An answer that is the node itself came back to it.
-        if not isinstance(answer, Origin):
-            answer = self.go((loop.operands[0], node[1]), way)
-        return via(answer, "loop")
+        computed, entering = (body.root.name, node[1]), (loop.operands[0], node[1])
+        return self.first_of(self.ways.at(node), [computed, entering], way, "loop")
 
     def of_conditional(self, node: Position, way: Way) -> Answer:
-        """The first branch that computes it, else the first that hands something through."""
+        """The first branch that computes it, else the first that hands something through.
+
+        Decision: a branch computes what it neither gets nor only copies or lays out anew. If
+        all branches give a fill, it is the first one's.
+        """
         x = self.ways.at(node)
-        answers = []
+        results: dict[bool, list[Position]] = {True: [], False: []}
+        every = []
         for name in branches(x):
-            answer = self.go((self.module.computations[name].root.name, node[1]), way)
-            if isinstance(answer, Origin) and self.lies_in(answer.instruction, name):
-                return via(answer, "loop")
-            answers.append(answer)
-        return via(first_of(answers), "loop")
+            result = (self.module.computations[name].root.name, node[1])
+            begin = self.ways.through_moves(result)
+            results[self.lies_in(begin[0], name)].append(result)
+            every.append(result)
+        return self.first_of(x, [*results[True], *results[False], every[0]], way, "loop")
 
     def lies_in(self, instruction: str, computation: str) -> bool:
         """Whether an instruction is in a computation or in what that calls."""
@@ -145,14 +197,18 @@ class Rules:
         return name == computation
 
     def of_move(self, x: Instruction, back: Position, way: Way) -> Answer:
-        """What is moved; the move's own name only if the way back finds nothing."""
-        answer = via(self.go(back, way), "moved")
-        if answer is None and self.names.is_strong(x):
-            return Origin(x.name, "own")
-        return self.argument_of(x) if answer is None else answer
+        """What is moved; a copy's own name only if the way back finds nothing."""
+        if x.opcode in ("copy", "copy-start"):
+            return self.first_of(x, [back], way, "moved")
+        return self.go(back, way)
 
     def of_update(self, node: Position, update: Instruction, way: Way) -> Answer:
-        """A cache is its argument; a stack is what is stacked; else the update itself."""
+        """A cache is its argument; a stack is what is stacked; else the update itself.
+
+        Decision: the content at first is followed through slices and their joining again too,
+        since XLA pipelines collectives so.
+        """
+        x = self.ways.at(node)
         old: Position = (update.operands[0], ())
         is_phi = self.ways.is_phi(old)
         rule = "loop" if is_phi else "moved"
@@ -160,104 +216,85 @@ class Rules:
         if self.ways.is_argument(base):
             return Origin(base[0], rule)
         if is_phi or self.ways.is_fill(base):
-            answer = via(self.go((update.operands[1], ()), way), rule)
-            if isinstance(answer, Origin):
-                return answer
-        return self.own_name(node, update) or via(self.go(old, way), "moved")
+            written = self.held((update.operands[1], ()))
+            if isinstance(written, Origin):
+                return via(written, rule)
+            return self.first_of(x, [written], way, rule) if written else self.by_name(x)
+        if self.names.is_strong(update) and update is not x:
+            named_and_single = self.names.is_strong(x) and not node[1]
+            return Origin(update.name, "own" if named_and_single else "fused")
+        if self.names.is_strong(x):
+            return Origin(x.name, "own")
+        outside = self.ways.target(old)
+        return self.by_name(x) if outside is None else self.first_of(x, [outside], way, "moved")
 
-    def own_name(self, node: Position, inner: Instruction) -> Origin | None:
-        """The strong name of the instruction inside a fusion, else of the fusion.
-
-        Decision: as for other fusions, `own` if the fusion is named and has one result.
-        """
-        x = self.ways.at(node)
-        named_and_single = self.names.is_strong(x) and not node[1]
-        if self.names.is_strong(inner):
-            return Origin(inner.name, "own" if x is inner or named_and_single else "fused")
-        return Origin(x.name, "own") if self.names.is_strong(x) else None
-
-    def of_slice(self, node: Position, part: Instruction, way: Way) -> Answer:
-        """A scan's slice is what it is a slice of; so is one without a name.
-
-        Decision: the rule is `loop` if a loop hands the whole in, else `moved`.
-        """
-        whole: Position = (part.operands[0], ())
-        carried = self.ways.is_carried(whole)
-        own = self.own_name(node, part)
-        if carried or own is None:
-            answer = via(self.go(whole, way), "loop" if carried else "moved")
-            # Decision: a slice of a constant, or of nothing that has an owner, keeps its name.
-            return own if own and (answer is None or self.is_constant(answer)) else answer
-        return own
-
-    def is_constant(self, answer: Answer) -> bool:
-        """Whether an answer is a constant."""
-        if not isinstance(answer, Origin):
-            return answer == FILL
-        return self.module.instructions[answer.instruction].opcode == "constant"
+    def held(self, node: Position) -> Origin | Position | None:
+        """What is written: inside a fusion by the rules for its elements, else the value."""
+        node = self.fusions.moved(node)
+        if not self.ways.is_fused(node):
+            return node
+        return self.ways.scanned(node) or self.fusions.element(node)
 
     def of_gather(self, node: Position, way: Way) -> Answer:
         """A gathered weight is its argument."""
-        operand = self.operand_of(node)
-        base = self.ways.gathered(operand)
-        if self.ways.is_argument(base):
+        x, operand = self.ways.at(node), self.operand_of(node)
+        base = None if operand is None else self.ways.gathered(operand)
+        if base is not None and self.ways.is_argument(base):
             return Origin(base[0], "argument")
-        x = self.ways.at(node)
-        if self.names.is_strong(x):
-            return Origin(x.name, "own")
-        return via(self.go(operand, way), "moved")
+        if self.names.is_strong(x) or operand is None:
+            return self.by_name(x)
+        return self.first_of(x, [operand], way, "moved")
 
     def of_reduction(self, node: Position, way: Way) -> Answer:
         """A sum over devices has a name of its own only if it sums one thing.
 
         Decision: what is summed is reported as `moved`; the own name is kept if nothing is found.
         """
-        x = self.ways.at(node)
-        if self.names.is_strong(x) and len(x.operands) == 1:
-            return Origin(x.name, "own")
-        answer = via(self.go(self.operand_of(node), way), "moved")
-        if answer is None and self.names.is_strong(x):
-            return Origin(x.name, "own")
-        return answer
+        x, operand = self.ways.at(node), self.operand_of(node)
+        if (self.names.is_strong(x) and len(x.operands) == 1) or operand is None:
+            return self.by_name(x)
+        return self.first_of(x, [operand], way, "moved")
 
-    def operand_of(self, node: Position) -> Position:
-        """The operand that a collective's element belongs to; of one operand, that one."""
+    def operand_of(self, node: Position) -> Position | None:
+        """The operand that a collective's element belongs to."""
         x, index = self.ways.at(node), node[1]
-        # all-gather-start and collective-permute-start put their results at {1}.
+        # These put their results at {1}.
         two_parts = x.opcode in ("all-gather-start", "collective-permute-start")
         inside = index[1:] if two_parts else index
-        number = inside[0] if inside and len(x.operands) > 1 else 0
-        return x.operands[min(number, len(x.operands) - 1)], ()
+        number = inside[0] if inside else 0
+        return (x.operands[number], ()) if number < len(x.operands) else None
 
     def of_anything_else(self, x: Instruction, way: Way) -> Answer:
-        """A strong name owns; what only changes the form is its operand; else a guess."""
-        if self.names.is_strong(x):
-            return Origin(x.name, "own")
-        if (argument := self.argument_of(x)) is not None:
-            return argument
-        if x.opcode in ("constant", "parameter"):
-            return None
-        if x.opcode in CHANGED_IN_FORM:
-            answer = via(self.go((x.operands[0], ()), way), "moved")
-        else:
-            answer = self.of_operands(x, way)
-        return answer if answer is not None else self.weak(x)
+        """A strong name owns; what only changes the form is its operand; else a guess.
 
-    def argument_of(self, x: Instruction) -> Origin | None:
-        """The parameter whose name an instruction carries."""
-        if self.names.kind(x) != "argument":
-            return None
-        return Origin(self.names.arguments[self.names.op_name(x)], "moved")
+        Decision: ConcatBitcast, by which XLA joins slices again, and a concatenation that is
+        nearly one operand are moves.
+        """
+        if self.names.is_strong(x) or self.argument_of(x) is not None:
+            return self.by_name(x)
+        if x.opcode in ("constant", "parameter"):
+            return self.by_name(x)
+        whole = nearly_all(self.ways, x)
+        if whole is None and (x.opcode in CHANGED_IN_FORM or self.ways.is_join(x)) and x.operands:
+            whole = (x.operands[0], ())
+            whole = piece(self.ways, x, whole) or whole
+        if whole is not None:
+            return self.first_of(x, [whole], way, "moved")
+        return self.of_operands(x, way) or self.by_name(x)
 
     def of_operands(self, x: Instruction, way: Way) -> Answer:
         """The largest operand that has an origin and is no fill.
 
-        Decision: an operand that is a tuple counts by its largest leaf.
+        Decision: an operand that is a tuple says nothing.
         """
-        answers = []
+        here = next(reversed(way))
+        way = way | {here: OTHER}
         for name in self.ways.sized(x.operands):
-            leaf = self.ways.largest_leaf(self.module.instructions[name])
-            answers.append(self.go((name, leaf), way))
-            if isinstance(answers[-1], Origin):
-                break
-        return via(first_of(answers), "operand")
+            if not isinstance(self.module.instructions[name].shape, str):
+                continue
+            answer = via(self.go((name, ()), way), "operand")
+            if isinstance(answer, Circle) and answer.leaver != here:
+                return answer
+            if isinstance(answer, Origin):
+                return answer
+        return None

@@ -5,6 +5,7 @@ is saved; what is copied or sliced out of a saved set belongs to its row.
 """
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 
 from .plain_answers import Origin
@@ -14,16 +15,18 @@ from .plain_passes import BACKWARD, FORWARD, OPTIMIZER, REMATERIALISED, Passes
 from .plain_rules import Range, flatten
 from .plain_sizes import elements, size
 from .plain_text import Instruction, Position, sub_shapes
-from .plain_ways import RESHAPED, Ways
+from .plain_ways import RESHAPED, SLICE_NAMES, Ways
 
 Set = tuple[Position, ...]
 SPACE = re.compile(r"S\((\d+)\)")
 # What hands a value on, and does not read it.
 HANDED_ON = (
-    *("tuple", "get-tuple-element", "copy", "bitcast", "copy-start", "copy-done", "while", "call"),
+    *("tuple", "get-tuple-element", "bitcast", "copy-done", "while", "call", "conditional"),
+    *("opt-barrier", "optimization-barrier", "add-dependency", "domain"),
     *("async-start", "async-update", "async-done"),
 )
-SLICED = ("slice", "dynamic-slice")
+PARTS = ("copy", "copy-start", "slice", "dynamic-slice")
+LATER = (BACKWARD, REMATERIALISED)
 
 
 @dataclass(frozen=True)
@@ -36,9 +39,10 @@ class Residual:
     # The value that stands for it: the largest.
     value: Position
     bytes: float
-    layers: float
+    layers: int
     made: str
-    read: tuple[str, ...]
+    # What the backward pass reads it by first; several if they read at the same time.
+    readers: tuple[str, ...]
     idle: int
 
 
@@ -62,6 +66,7 @@ class Residuals:
         self.idle = Idle(self.ways, flatten(self.module))
         self.times = self.idle.times
         self.sets: dict[Position, Set] = {}
+        self.known: dict[Set, list[tuple[Instruction, Instruction, str]]] = {}
         for value in self.ways.array_values():
             if value[0] not in self.times:
                 continue
@@ -92,130 +97,125 @@ class Residuals:
     # What is saved.
 
     def saved(self) -> list[Set]:
-        """The sets that are made in forward and read last in backward."""
-        every = dict.fromkeys(self.sets.values())
-        return [members for members in every if self.is_saved(members)]
+        """The sets that are made in forward and read last in backward.
 
-    def is_saved(self, members: Set) -> bool:
-        """Whether a set is saved for the backward pass.
+        Decision: also those whose copies or slices are saved, if these are made after the first
+        read of the backward pass: what is copied or cut there is read there.
+        """
+        every = list(dict.fromkeys(self.sets.values()))
+        saved = {members for members in every if self.is_read_late(members)}
+        late = [
+            self.times[x.name]
+            for members in every
+            for x, _, told in self.reads(members)
+            if told == BACKWARD
+        ]
+        cut = [
+            (self.sets[part], self.sets[whole])
+            for part, whole in self.parts()
+            if late and self.times[part[0]] >= min(late)
+        ]
+        while further := {whole for part, whole in cut if part in saved} - saved:
+            saved |= further
+        return [members for members in every if members in saved and self.is_forward(members)]
+
+    def is_forward(self, members: Set) -> bool:
+        """Whether a set is made in the forward pass.
 
         Decision: what a rematerialised clone of XLA's holds is not made in forward; entry
         parameters are no residuals, their pass is `argument`.
         """
         value = self.largest(members)
         origin = self.rules.origin(value)
-        if origin is None or self.passes.of(value, origin) != FORWARD:
-            return False
-        told = [told for _, told in self.reads(members) if told is not None]
-        return any(self.is_backward(one) for one in told) and self.is_backward(told[-1])
+        return origin is not None and self.passes.of(value, origin) == FORWARD
 
-    def is_backward(self, told: str | None) -> bool:
-        """Whether a read is for the backward pass."""
-        return told in (BACKWARD, REMATERIALISED)
+    def is_read_late(self, members: Set) -> bool:
+        """Whether the last read of a set is for the backward pass."""
+        reads = self.reads(members) if self.is_forward(members) else []
+        return bool(reads) and reads[-1][2] in LATER
 
-    def reads(self, members: Set) -> list[tuple[Instruction, str | None]]:
-        """Who reads a set and in which pass, by time."""
-        uses = {
-            (self.times[user], user, number)
-            for value in members
-            for user, number, _ in self.rules.uses.get(value, set())
-            if user in self.times
-        }
-        result = []
-        for _, user, number in sorted(uses):
-            x = self.module.instructions[user]
-            if self.hands_on(x):
-                continue
-            result.append((x, self.pass_of_read(x, number)))
-        return result
+    def reads(self, members: Set) -> list[tuple[Instruction, Instruction, str]]:
+        """Who reads a set, by time: the user, what reads it inside of a fusion, the pass."""
+        if members not in self.known:
+            uses = {
+                (self.times[user], self.order[value[0]], value[1], number, user)
+                for value in members
+                for user, number, _ in self.rules.uses.get(value, set())
+                if user in self.times
+            }
+            found = [self.read(self.module.instructions[use[-1]], use[-2]) for use in sorted(uses)]
+            self.known[members] = [read for read in found if read is not None]
+        return self.known[members]
+
+    def read(self, x: Instruction, number: int) -> tuple[Instruction, Instruction, str] | None:
+        """A read with its pass; none if that is not known.
+
+        By its name, else by what reads it inside a fusion, else the optimizer's if after it.
+        """
+        if self.hands_on(x) or x.opcode in ("copy", "copy-start"):
+            return None
+        reader = x
+        if x.opcode == "fusion" and self.is_nameless(x):
+            fused = self.ways.computation(x, "calls")
+            inner = self.rules.fills.inner_reader(fused.name, fused.parameter(number).name)
+            reader = inner or x
+        told = self.passes.of_instruction(reader)
+        return None if self.is_nameless(reader) and told != OPTIMIZER else (x, reader, told)
+
+    def is_nameless(self, x: Instruction) -> bool:
+        """Whether an instruction has no path, not even a wrapper's."""
+        return self.names.kind(x) in ("none", "argument", "xla-made")
 
     def hands_on(self, x: Instruction) -> bool:
         """Whether an instruction hands a value on, and does not read it."""
-        nameless = x.opcode in RESHAPED and not self.names.is_strong(x)
-        return x.opcode in HANDED_ON or nameless
-
-    def pass_of_read(self, x: Instruction, number: int) -> str | None:
-        """By its name, else by what reads it inside a fusion, else the optimizer's if after it."""
-        if (told := self.passes.by_name(x)) is not None:
-            return told
-        inner = self.inner_reader(x, number)
-        if inner is not None and (told := self.passes.by_name(inner)) is not None:
-            return told
-        at = self.passes.at_entry(x)
-        return OPTIMIZER if at is not None and at.name in self.passes.after else None
-
-    def inner_reader(self, x: Instruction, number: int) -> Instruction | None:
-        """What reads a fusion's parameter, if it has a strong name."""
-        if x.opcode != "fusion":
-            return None
-        fused = self.ways.computation(x, "calls")
-        return self.rules.fills.inner_reader(fused.name, fused.parameter(number).name)
+        return x.opcode in HANDED_ON or (x.opcode in RESHAPED and self.is_nameless(x))
 
     # What is one row.
 
     def merged(self, saved: list[Set]) -> list[tuple[Set, ...]]:
         """The saved sets, together with those of the same origin that are cut out of them.
 
-        Decision: a copy that is read by another copy alone is in the row too: on TPU the pieces
-        in HBM are such copies, and what is put together of them in VMEM is what backward reads.
+        Decision: what lies between two sets of a row joins them, saved or not.
         """
-        every = list(dict.fromkeys(self.sets.values()))
-        group = {members: {members} for members in every}
-        for members in every:
-            for other in self.cut_from(members):
-                one, two = group[members], group[other]
-                if one is two or self.owner(members) != self.owner(other):
-                    continue
+        group = {members: {members} for members in self.sets.values()}
+        for part, whole in self.parts():
+            one, two = group[self.sets[part]], group[self.sets[whole]]
+            if one is not two:
                 one |= two
                 group |= dict.fromkeys(two, one)
-        whole = {id(group[members]): group[members] for members in saved}.values()
-        return [tuple(sorted(sets, key=lambda one: self.first(one))) for sets in whole]
+        rows: dict[int, list[Set]] = defaultdict(list)
+        for members in saved:
+            rows[id(group[members])].append(members)
+        self.groups = {members: group[members] for members in saved}
+        return [tuple(row) for row in rows.values()]
 
-    def first(self, members: Set) -> tuple[int, Position]:
-        """Where the first value of a set stands in the text."""
-        return min((self.order[value[0]], value) for value in members)
+    def parts(self) -> list[tuple[Position, Position]]:
+        """Values that are copies or slices of others with the same origin, and the others.
 
-    def owner(self, members: Set) -> str | None:
-        """The instruction that owns a set."""
-        origin = self.rules.origin(self.largest(members))
-        return origin.instruction if origin else None
-
-    def cut_from(self, members: Set) -> list[Set]:
-        """The sets that values of this one are copies or slices of."""
+        Decision: what is nameless and has the origin of its operand is the operand, in another
+        place or cut; fusions and custom calls too.
+        """
         result = []
-        for value in members:
-            for source in self.sources(value):
-                held = self.ways.values.held.get(source)
-                if held is not None and held in self.sets:
-                    result.append(self.sets[held])
+        for value in self.sets:
+            x = self.ways.at(value)
+            may_be = x.opcode in (*PARTS, "custom-call", "fusion", "concatenate")
+            takes = self.is_nameless(x) or x.opcode in PARTS or self.takes_a_slice(x)
+            owner = self.owner(value) if may_be and takes else None
+            for name in x.operands if owner else []:
+                held = self.ways.values.held.get((name, ()))
+                if held in self.sets and self.owner(held) == owner:
+                    result.append((value, held))
         return result
 
-    def sources(self, node: Position) -> list[Position]:
-        """What a value is a copy, a slice or a joining of slices of; in nameless fusions too.
+    def takes_a_slice(self, x: Instruction) -> bool:
+        """Whether an instruction is named as JAX names what takes a slice out of a stack."""
+        said = self.names.op_name(x).partition(";")[0].rpartition("/")[2]
+        return said.partition("[")[0] in SLICE_NAMES
 
-        Decision: a fusion that is named as a scan's slice counts as the slice it is.
-        """
-        x = self.ways.at(node)
-        if (part := self.ways.slice(node)) is not None:
-            return self.outside((part.operands[0], ()))
-        if x.opcode == "copy-start" and node[1] == (2,):
-            return []
-        if x.opcode in (*SLICED, *RESHAPED, "copy", "copy-start"):
-            if x.opcode in RESHAPED and self.names.is_strong(x):
-                return []
-            return self.outside((x.operands[0], ()))
-        if self.names.metadata[x.name].target == "ConcatBitcast":
-            return [(name, ()) for name in x.operands]
-        if x.opcode == "fusion" and not self.names.is_strong(x):
-            inner = self.ways.inner(x, node[1])
-            passed = self.rules.fusions.passed(inner)
-            return [passed] if passed else []
-        return []
-
-    def outside(self, node: Position) -> list[Position]:
-        """A node, from inside fusions out."""
-        settled = self.ways.through_moves(node)
-        return [settled] if settled in self.ways.values.held else []
+    def owner(self, value: Position) -> str | None:
+        """The instruction that owns a value."""
+        origin = self.rules.origin(value)
+        return origin.instruction if origin else None
 
     # What a row says.
 
@@ -225,34 +225,39 @@ class Residuals:
         Decision: who reads it is asked of all its sets, since what TPU keeps in HBM is read as
         pieces brought back to VMEM; bytes and idle time are of the sets of one space.
         """
-        backward = {
-            x.name: self.names.line(x)
-            for members in sets
-            for x, told in self.reads(members)
-            if self.is_backward(told) and self.ways.slice((x.name, ())) is None
-        }
-        in_time = sorted(backward, key=lambda name: self.times[name])
-        read = tuple(dict.fromkeys(backward[name] for name in in_time if backward[name]))
+        late = [
+            (self.times[x.name], reader)
+            for members in self.groups[sets[0]]
+            if self.is_forward(members)
+            for x, reader, told in self.reads(members)
+            if told in LATER and not self.takes_a_slice(reader)
+        ]
+        first = min((time for time, _ in late), default=0)
+        readers = tuple(dict.fromkeys(reader.name for time, reader in late if time == first))
         spaces = sorted({self.space(members[0]) for members in sets})
-        return [self.row(sets, space, read) for space in spaces]
+        return [self.row(sets, space, readers) for space in spaces]
 
-    def row(self, sets: tuple[Set, ...], space: str, read: tuple[str, ...]) -> Residual:
+    def row(self, sets: tuple[Set, ...], space: str, readers: tuple[str, ...]) -> Residual:
         """The row of one residual in one memory space."""
         sets = tuple(members for members in sets if self.space(members[0]) == space)
-        value = max((self.largest(members) for members in sets), key=self.size)
+        values = [value for members in sets for value in members]
+        values.sort(key=lambda value: (self.order[value[0]], value[1]))
+        value = max(values, key=self.size)
         origin = self.rules.origin(value)
         assert origin is not None
         x = self.module.instructions[origin.instruction]
-        of_origin = self.elements(self.shape((x.name, self.ways.largest_leaf(x))))
+        one = self.elements(x.shape) if isinstance(x.shape, str) else 0
+        held = self.elements(self.shape(value))
+        is_multiple = one > 0 and held >= one and held % one == 0
         return Residual(
             sets=sets,
             space=space,
             origin=origin,
             value=value,
             bytes=self.size(value),
-            layers=self.elements(self.shape(value)) / max(1, of_origin),
+            layers=held // one if is_multiple else 1,
             made=self.names.line(x),
-            read=read,
+            readers=readers,
             idle=self.idle.longest([touch for one in sets for touch in self.touches(one)]),
         )
 
@@ -263,14 +268,13 @@ class Residuals:
     def touches(self, members: Set) -> list[Range]:
         """From when to when each definition and each read touches a set.
 
-        Decision: a loop's parameter is no definition, nothing is written there.
+        Decision: copies are reads, so that what is fetched back into fast memory is touched.
         """
         result = []
         for value in members:
-            if self.ways.at(value).opcode != "parameter":
-                result.append(self.idle.touch(value, self.ways.at(value)))
+            result.append(self.idle.touch(value, self.ways.at(value)))
             for user, _, _ in self.rules.uses.get(value, set()):
                 x = self.module.instructions[user]
-                if user in self.times and not self.hands_on(x):
+                if user in self.times and x.opcode not in HANDED_ON:
                     result.append(self.idle.touch(value, x))
         return result

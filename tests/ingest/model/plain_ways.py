@@ -5,7 +5,7 @@ leads from a node to the node whose result it holds.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 
 from .plain_names import Names
 from .plain_rules import Values, find_values
@@ -23,6 +23,8 @@ from .plain_text import (
 
 RENAMED = ("bitcast", "copy", "opt-barrier", "optimization-barrier", "domain", "add-dependency")
 RESHAPED = ("convert", "reshape", "transpose")
+# These keep the elements, whatever their order and type.
+KEPT = (*RESHAPED, "bitcast", "copy")
 # Fusions of a scan's slice are named by one of these.
 SLICE_NAMES = ("dynamic_slice", "squeeze", "dynamic_index_in_dim")
 
@@ -132,6 +134,24 @@ class Ways:
         callers = self.module.callers[x.computation]
         return next((caller for caller in callers if caller.opcode == "while"), None)
 
+    def is_context(self, node: Position) -> bool:
+        """Whether a node says how far an asynchronous operation has come.
+
+        Decision: that belongs to nothing, so that it has no owner.
+        """
+        opcode, index = self.at(node).opcode, node[1]
+        is_start = opcode.endswith("-start") and opcode != "all-reduce-start"
+        return is_start and bool(index) and index[0] > 1
+
+    def is_join(self, x: Instruction) -> bool:
+        """Whether an instruction puts the slices of one array together again."""
+        return self.names.metadata[x.name].target == "ConcatBitcast"
+
+    def is_fused(self, node: Position) -> bool:
+        """Whether a node is part of a fusion."""
+        caller = self.caller(self.at(node).computation)
+        return caller is not None and caller.opcode == "fusion"
+
     def is_argument(self, node: Position) -> bool:
         """Whether a node is a parameter of the entry computation."""
         x = self.at(node)
@@ -147,25 +167,67 @@ class Ways:
     def sized(self, names: list[str]) -> list[str]:
         """The larger first; equally large ones in their order.
 
-        Decision: what counts are the elements' bytes, not what a layout makes of them.
+        Decision: what counts are the elements' bytes, not what a layout makes of them; of a
+        tuple those of its largest array.
         """
-        return sorted(names, key=lambda name: -size(self.module.instructions[name].shape))
+        return sorted(names, key=lambda name: -self.bytes(self.module.instructions[name]))
+
+    def bytes(self, x: Instruction) -> float:
+        """The bytes of an instruction's largest array."""
+        leaves = [shape for shape in sub_shapes(x.shape).values() if is_array(shape)]
+        return max((size(shape) for shape in leaves), default=0)
 
     def largest_leaf(self, x: Instruction) -> Index:
         """Where an instruction's largest array lies; the first of equally large ones."""
         leaves = {i: shape for i, shape in sub_shapes(x.shape).items() if is_array(shape)}
         return max(leaves, key=lambda index: size(leaves[index]), default=())
 
+    # Many steps inside of a fusion.
+
+    def inside(
+        self, node: Position, opcodes: tuple[str, ...], allowed: Callable[[Instruction], bool]
+    ) -> Position:
+        """Go back inside of fusions, through the first operands of these opcodes, where allowed.
+
+        Also through elements of tuples, parameters, and roots of nested fusions where these are
+        allowed. What comes into the outermost fusion is the node outside of it.
+        """
+        while self.is_fused(node):
+            x, following = self.at(node), None
+            if x.opcode == "parameter":
+                following = self.passed_in(node)
+            elif x.opcode == "get-tuple-element" or (x.opcode == "tuple" and node[1]):
+                following = self.moved(node)
+            elif x.opcode == "fusion" and (node[1] or allowed(x)):
+                following = self.inner(x, node[1])
+            elif x.opcode in opcodes and allowed(x):
+                following = (x.operands[0], ())
+            if following is None:
+                return node
+            node = following
+        return node
+
+    def is_nameless(self, x: Instruction) -> bool:
+        """Whether an instruction has no strong name, whatever it computes."""
+        return self.names.kind(x) != "strong"
+
+    def kept(self, node: Position) -> Position:
+        """Through nameless instructions that keep the elements."""
+        return self.inside(node, KEPT, self.is_nameless)
+
     # Many steps.
 
     def is_fill(self, node: Position) -> bool:
-        """Whether a node is one constant everywhere."""
+        """Whether a node is one constant everywhere.
+
+        Decision: a scalar constant is, too.
+        """
         return bool(self.fill(node))
 
     def fill(self, node: Position) -> list[Position]:
         """The nodes from a fill back to its constant; empty if it is no fill."""
         way: list[Position] = []
-        while node not in way:
+        while node not in way and not self.is_context(node):
             node = self.settled(node)
             way.append(node)
             x = self.at(node)
@@ -184,58 +246,79 @@ class Ways:
         return []
 
     def is_phi(self, node: Position) -> bool:
-        """Whether a node, through moves and nameless conversions, is a phi of a loop."""
-        node = self.through_moves(node)
+        """Whether what is written into is a phi of a loop, laid out in whatever way."""
+        outside = self.target(node)
+        if outside is None:
+            return False
+        node = self.through_moves(outside)
         return node in self.values.phis and self.loop(node) is not None
 
-    def is_carried(self, node: Position) -> bool:
-        """Whether a node is a phi of a loop, or comes into a loop's body from outside.
+    def enters(self, node: Position) -> bool:
+        """Whether a loop's body gets a node, carried or the same every time.
 
         The page says "a loop phi" and, in the same line, that a scan's inputs are meant. These
         never change in the loop, so they are no phis; what counts is that the body gets them.
         """
-        if self.is_phi(node):
-            return True
-        seen = set()
-        following: Position | None = node
-        while following is not None and following not in seen:
-            seen.add(following)
-            if self.at(following).opcode == "parameter" and self.loop(following) is not None:
-                return True
-            following = self.moved(following) or self.passed_in(following)
-        return False
+        while True:
+            x = self.at(node)
+            if x.opcode == "parameter":
+                return self.loop(node) is not None
+            handed_on = (*RENAMED, "get-tuple-element", "copy-start", "copy-done")
+            if x.opcode not in handed_on:
+                return False
+            node = x.operands[0], ()
 
     def through_moves(self, node: Position) -> Position:
-        """Go back through moves, parameters and nameless conversions."""
+        """Go back through moves, and through what has no name and only changes the layout."""
         seen = set()
         while node not in seen:
             seen.add(node)
             node = self.settled(node)
             x = self.at(node)
             following = self.moved(node) or self.passed_in(node)
-            if following is None and x.opcode in RESHAPED and not self.names.is_strong(x):
-                following = (x.operands[0], ())
+            if self.is_nameless(x):
+                if x.opcode in RESHAPED:
+                    following = (x.operands[0], ())
+                elif x.opcode == "fusion":
+                    reached = self.kept(self.inner(x, node[1]))
+                    following = None if self.is_fused(reached) else reached
             if following is None:
                 return node
             node = following
         return node
 
+    def target(self, node: Position) -> Position | None:
+        """What a dynamic-update-slice writes into, outside of its fusion."""
+        node = self.written_into(node)
+        return None if self.is_fused(node) else node
+
+    def written_into(self, node: Position) -> Position:
+        """Go back through what writes in place, inside of a fusion."""
+        in_place = ("dynamic-update-slice", "copy", "bitcast")
+
+        def allowed(x: Instruction) -> bool:
+            return x.opcode in in_place or self.is_nameless(x)
+
+        return self.inside(node, (*KEPT, "dynamic-update-slice"), allowed)
+
     def initial(self, node: Position) -> Position:
-        """Where a node's first content comes from: loops by their start, updates by operand 0."""
+        """Where a node's first content comes from: loops by their start, updates by operand 0.
+
+        Decision: through nameless slices, and through what joins slices again, but not through
+        dynamic slices.
+        """
         seen = set()
-        while node not in seen:
+        node = self.written_into(node)
+        while node not in seen and not self.is_fused(node):
             seen.add(node)
             node = self.through_moves(node)
             x = self.at(node)
             if (loop := self.loop(node)) is not None:
                 node = (loop.operands[0], node[1])
             elif (update := self.update(node)) is not None:
-                node = (update.operands[0], ())
-            elif x.opcode == "fusion":
-                inner = self.through_moves(self.inner(x, node[1]))
-                if inner[0] == x.name or self.at(inner).computation == self.root(x).computation:
-                    return node
-                node = inner
+                node = self.written_into((update.operands[0], ()))
+            elif self.is_nameless(x) and (x.opcode == "slice" or self.is_join(x)):
+                node = (x.operands[0], ())
             else:
                 return node
         return node
@@ -245,6 +328,7 @@ class Ways:
 
         A dynamic slice counts as a slice: a layer's part of stacked weights is still the weight.
         """
+        cut = ("slice", "dynamic-slice", "pad")
         seen = set()
         while node not in seen:
             seen.add(node)
@@ -252,10 +336,13 @@ class Ways:
             x = self.at(node)
             if (loop := self.loop(node)) is not None:
                 node = (loop.operands[0], node[1])
-            elif x.opcode in (*RESHAPED, "slice", "dynamic-slice", "pad"):
+            elif x.opcode in (*RESHAPED, *cut):
                 node = (x.operands[0], ())
             elif x.opcode == "fusion":
-                node = self.inner(x, node[1])
+                reached = self.inside(self.inner(x, node[1]), (*KEPT, *cut), lambda _: True)
+                if self.is_fused(reached):
+                    return node
+                node = reached
             else:
                 return node
         return node
@@ -264,34 +351,42 @@ class Ways:
         """The dynamic-update-slice that a node is, through what a fusion may wrap around it."""
         x = self.at(node)
         if x.opcode == "fusion":
-            node = self.inner(x, node[1])
-            while self.at(node).opcode in ("bitcast", "copy", "convert"):
-                node = (self.at(node).operands[0], ())
-            return self.update(node)
+            wrapped = ("bitcast", "copy", "convert")
+            reached = self.inside(self.inner(x, node[1]), wrapped, lambda _: True)
+            if not self.is_fused(reached):
+                return None
+            x = self.at(reached)
         return x if x.opcode == "dynamic-update-slice" else None
 
-    def slice(self, node: Position) -> Instruction | None:
-        """The dynamic-slice that a node is, or that a fusion consists of.
+    def scanned(self, node: Position) -> Position | None:
+        """What a node is a slice of, if a loop's body gets that: so a scan takes its inputs.
 
         TPU drops the sliced dimension by a reduce inside the fusion; all of it has the slice's
         name, and what has such a name belongs to the slice.
+
+        Decision: a slice of a constant keeps its own name.
         """
         x = self.at(node)
-        if x.opcode != "fusion":
-            return x if x.opcode == "dynamic-slice" else None
-        for _, inner in zip(range(50), self.sliced(self.inner(x, node[1])), strict=False):
-            if inner.opcode in ("dynamic-slice", "fusion"):
-                return self.slice((inner.name, ()))
-        return None
+        if x.opcode == "fusion":
+            node = self.inner(x, node[1])
+        if self.is_fused(node):
+            node = self.sliced(node)
+        if self.at(node).opcode != "dynamic-slice":
+            return None
+        whole: Position = (self.at(node).operands[0], ())
+        if self.is_fused(whole):
+            whole = self.sliced(whole)
+        if self.is_fused(whole) or not self.enters(whole):
+            return None
+        held = self.values.held.get(whole, whole)
+        return None if self.at(held).opcode == "constant" else whole
 
-    def sliced(self, node: Position) -> Iterator[Instruction]:
-        """The instructions back from a node that a slice may be wrapped in."""
-        while True:
-            x = self.at(node)
-            yield x
-            named_so = self.names.op_name(x).rsplit("/", 1)[-1] in SLICE_NAMES
-            moves = x.opcode in ("bitcast", "copy")
-            plain = x.opcode in RESHAPED and not self.names.is_strong(x)
-            if not x.operands or not (moves or plain or named_so):
-                return
-            node = (x.operands[0], ())
+    def sliced(self, node: Position) -> Position:
+        """Through what a slice may be wrapped in, inside of a fusion."""
+
+        def allowed(x: Instruction) -> bool:
+            said = self.names.op_name(x).partition(";")[0].rsplit("/", 1)[-1].partition("[")[0]
+            plain = self.is_nameless(x) and x.opcode != "reduce"
+            return said in SLICE_NAMES or x.opcode in ("bitcast", "copy") or plain
+
+        return self.inside(node, (*KEPT, "reduce"), allowed)

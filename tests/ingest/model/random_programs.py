@@ -35,6 +35,18 @@ METADATA = (
     ', metadata={op_name="jit(f)/f(x, calls=%y, to_apply=%z)/{{}: (0, {})}"}',
     ', backend_config={"aliasing_operands":{"lists":[{"indices":["0","1"]}]}}',
 )
+# What JAX and XLA call instructions: all kinds of names, of all passes, and lines of source.
+ARGUMENT_NAMES = ("x", "p['w']", "p['blocks'][1]")
+OP_NAMES = (
+    *("", "", "", "", *ARGUMENT_NAMES[:2], "broadcast.92"),
+    *("jit(f)/sub", "jit(f)/jvp()/mul", "jit(f)/transpose(jvp())/mul", "jit(f)/jvp(up)/exp"),
+    *("jit(f)/transpose(jvp(up))/dot_general", "jit(f)/jit(main)/dot_general"),
+    *("jit(f)/while/body/jvp(up)/mul", "jit(f)/while/body/transpose(jvp(up))/mul"),
+    *("jit(f)/while/body/dynamic_slice", "jit(f)/checkpoint/rematted_computation/down/dot"),
+    *("/add", "body/mul", "checkpoint/rematted_computation/sin", "transpose(jvp(up))/neg"),
+    *("jit(f)/up/mul;jit(f)/down/add", "jit(f)/down/(mul:add)", "up/mul;down/add"),
+    *("jit(f)/while", "jit(f)/jvp()/closed_call", "jit(f)/shard_map", "while"),
+)
 STEPS = 4
 DEPTH = 2
 
@@ -59,6 +71,8 @@ class Writer:
     careful: bool
     typed: bool
     percent: str
+    # Whether the instructions have names of JAX's, and move more than others do.
+    named: bool = False
     done: list[str] = field(default_factory=list)
     names: dict[str, int] = field(default_factory=dict)
 
@@ -66,6 +80,16 @@ class Writer:
         """A name that no other instruction or computation has."""
         count = self.names[base] = self.names.get(base, -1) + 1
         return f"{base}.{count}" if count else base
+
+    def metadata(self, text, opcode, is_argument):
+        """What stands after an instruction: its name, its line."""
+        if not self.named:
+            return self.choose(METADATA[: 3 if "config" in text else 4])
+        op_name = self.choose(ARGUMENT_NAMES if is_argument and self.chance() else OP_NAMES)
+        parts = [f'op_name="{op_name}"'.replace("'", "\\'")] if op_name else []
+        if self.number(0, 2) == 0:
+            parts.append(f'source_file="/a/zoo.py" source_line={self.number(1, 4)}')
+        return f", metadata={{{' '.join(parts)}}}" if parts else ""
 
     def show(self, shape, layout=True):
         """A shape as text."""
@@ -124,14 +148,18 @@ class Body:
         """Write one instruction, and give its name."""
         writer = self.writer
         self.read.update(operands)
-        name = writer.name(name or opcode)
+        again = (
+            ".remat" if writer.named and opcode != "parameter" and writer.number(0, 19) == 0 else ""
+        )
+        name = writer.name((name or opcode) + again)
         read = [writer.percent + operand for operand in operands]
         if writer.typed:
             types = (writer.show(self.shapes[operand]) for operand in operands)
             read = [f"{kind} {text}" for kind, text in zip(types, read, strict=True)]
         inside = listed(read) if inside is None else inside
         text = f"{writer.percent}{name} = {writer.show(shape)} {opcode}({inside}){attributes}"
-        self.lines.append((name, text + writer.choose(METADATA[: 3 if "config" in text else 4])))
+        is_argument = opcode == "parameter" and self.depth == 0
+        self.lines.append((name, text + writer.metadata(text, opcode, is_argument)))
         self.shapes[name] = shape
         if seen:
             self.seen.append((name, shape))
@@ -175,6 +203,8 @@ class Body:
         if self.open and self.writer.chance():
             self.open.pop(self.writer.number(0, len(self.open) - 1))()
         steps = STEPS_OF_BODIES if self.depth < DEPTH else FLAT_STEPS
+        if self.writer.named:
+            steps = (*steps, *MOVING_STEPS)
         self.writer.choose(steps)(self)
 
     def close(self, base, result=None, entry=False):
@@ -305,6 +335,48 @@ def custom_call(body):
     body.emit("custom-call", shape, operands, aliasing)
 
 
+def rearrange(body):
+    """What changes an array's form, or repeats, cuts or joins it."""
+    kind = body.writer.choose(
+        ["convert", "reshape", "broadcast", "slice", "halves", "join", "fill"]
+    )
+    if kind == "convert":
+        body.emit("convert", VECTOR, [body.want(VECTOR)])
+    elif kind == "reshape":
+        shape = body.writer.choose(SAME_SIZE)
+        body.emit("reshape", SAME_SIZE[shape], [body.want(shape)])
+    elif kind == "broadcast":
+        body.emit("broadcast", MATRIX, [body.want(PART)], ", dimensions={0}")
+    elif kind == "slice":
+        start = body.writer.number(0, 4)
+        body.emit("slice", PART, [body.want(VECTOR)], f", slice={{[{start}:{start + 4}]}}")
+    elif kind == "halves":
+        body.emit("concatenate", VECTOR, [body.want(PART), body.want(PART)], ", dimensions={0}")
+    elif kind == "join":
+        target = ', custom_call_target="ConcatBitcast"'
+        body.emit("custom-call", VECTOR, [body.want(PART), body.want(PART)], target)
+    elif body.writer.chance():
+        body.emit("broadcast", VECTOR, [body.want(NUMBER)], ", dimensions={}")
+    else:
+        body.emit("custom-call", VECTOR, [], ', custom_call_target="AllocateBuffer"')
+
+
+def dynamic_slice(body):
+    sizes = ", dynamic_slice_sizes={4}"
+    body.emit("dynamic-slice", PART, [body.want(VECTOR), body.want(COUNT)], sizes)
+
+
+def collective(body):
+    """A collective of one operand or of two that is done at once."""
+    opcode = body.writer.choose(["all-reduce", "all-to-all", "collective-permute"])
+    count = body.writer.number(1, 2) if opcode != "collective-permute" else 1
+    operands = [body.own(VECTOR) for _ in range(count)]
+    attributes = ", channel_id=1, replica_groups={}"
+    if opcode == "all-reduce":
+        attributes += f", to_apply={body.writer.percent}{region(body)}"
+    body.emit(opcode, VECTOR if count == 1 else (VECTOR,) * count, operands, attributes)
+
+
 def copy_start(body):
     shape = body.writer.choose(ARRAYS)
     far = shape + "@fast" if body.writer.chance() else shape
@@ -407,6 +479,9 @@ def fused(writer, shapes, depth):
             if writer.number(0, 3) == 0:
                 updated = inner.emit("bitcast", MATRIX, [updated])
             made.append(updated)
+        elif writer.named and writer.chance():
+            how = writer.choose(["convert", "copy", "cut", "repeat", "scan", "constant"])
+            made.append(moved_inside(inner, how, source))
         else:
             made.append(inner.emit("negate", VECTOR, [source]))
     # XLA wants everything in a fusion to be used.
@@ -419,6 +494,22 @@ def fused(writer, shapes, depth):
         root = inner.emit("tuple", shape, made)
     inner.root = lambda _: root
     return inner.close("fused_computation", shape), shape
+
+
+def moved_inside(inner, how, source):
+    """What a fusion may move, cut or fill."""
+    if how in ("convert", "copy"):
+        return inner.emit(how, VECTOR, [source])
+    if how == "cut":
+        return inner.emit("slice", PART, [source], ", slice={[0:4]}")
+    if how == "repeat":
+        return inner.emit("broadcast", MATRIX, [inner.arguments[1]], ", dimensions={0}")
+    if how == "scan":
+        operands = [source, inner.arguments[2]]
+        cut = inner.emit("dynamic-slice", PART, operands, ", dynamic_slice_sizes={4}")
+        return inner.emit("bitcast", PART, [cut])
+    number = inner.emit("constant", NUMBER, inside="0")
+    return inner.emit("broadcast", VECTOR, [number], ", dimensions={}")
 
 
 def inner_body(body, parameters, result, base):
@@ -518,14 +609,16 @@ FLAT_STEPS = (
     *(copy, bitcast, barrier, update, set_size, custom_call, copy_start, gather_start),
     *(permute_start, reduce_start, scatter, fusion, fusion),
 )
+MOVING_STEPS = (*(rearrange for _ in range(6)), dynamic_slice, dynamic_slice, collective, update)
 STEPS_OF_BODIES = (*FLAT_STEPS, loop, loop, loop, conditional, conditional, call, async_start)
 
 
 @st.composite
-def scheduled_hlo(draw, nested=True):
+def scheduled_hlo(draw, nested=True, named=False):
     """The text of one module; JAX's CPU client takes no tuples in tuples, nor as arguments."""
     flags = [draw(st.booleans()) for _ in range(3)]
-    writer = Writer(draw, *flags, percent=draw(st.sampled_from(["%", "%", "%", ""])))
+    percent = draw(st.sampled_from(["%", "%", "%", ""]))
+    writer = Writer(draw, *flags, percent=percent, named=named)
     kinds = [*LEAVES]
     if nested:
         kinds += [(VECTOR, COUNT), (VECTOR, (PART, VECTOR))]
