@@ -30,6 +30,34 @@ OCCUPANCY = (
     "module_memory.live_bound_bytes",
     "module_memory.packing_bytes",
 )
+_SPAN = (
+    "value_id",
+    "start_time",
+    "end_time",
+    "idle_start_time",
+    "idle_end_time",
+    "peak_idle_time",
+)
+# What follows from what computes each value, and from what reads it.
+ATTRIBUTION = (
+    "allocations.value_id",
+    "alias_sets rows",
+    *(f"alias_sets.{name}" for name in _SPAN),
+    "residuals rows",
+    *(f"residuals.{name}" for name in ("layers", "made_instruction_id", "read_instruction_id")),
+    *(f"residuals.{name}" for name in _SPAN),
+    "instructions.pass",
+    "instructions.scope_id",
+    "scopes rows",
+    "values.alias_set",
+    "values.last_use_time",
+    "values.origin_instruction_id",
+    "values.origin_rule",
+    "values.pass",
+    "values.residual_id",
+    "values.role",
+    "dump_files.message",
+)
 FRAME = (
     "stack_frames.file",
     "stack_frames.function",
@@ -61,8 +89,8 @@ def _kind(name: str, file: str, pattern: str, *changes: str) -> Kind:
     return Kind(name, file, pattern, frozenset(changes))
 
 
-def _unread(name: str, file: str, pattern: str) -> Kind:
-    return Kind(name, file, pattern, unread=True)
+def _unread(name: str, file: str, pattern: str, *changes: str) -> Kind:
+    return Kind(name, file, pattern, frozenset(changes), unread=True)
 
 
 KINDS = (
@@ -94,6 +122,8 @@ KINDS = (
         r"^ value: .*\(size=(\d+),",
         "values.size_bytes",
         "values.logical_bytes",
+        "alias_sets.value_id",
+        "residuals.value_id",
         *OCCUPANCY,
     ),
     _kind(
@@ -143,9 +173,10 @@ KINDS = (
         HLO,
         r"^  .*? = .*? (?!constant|parameter)[a-z][a-z\-]*\(%?[a-z][^ ,()]*?(\d+)[,)]",
         "operands.operand_instruction_id",
+        *ATTRIBUTION,
     ),
     _kind("instruction's dimension", HLO, r"^  .*? = \w+\[(\d+)", "instructions.shape"),
-    _unread("parameter instruction's number", HLO, r" parameter\((\d+)\)"),
+    _unread("parameter instruction's number", HLO, r" parameter\((\d+)\)", *ATTRIBUTION),
     _kind("source line", HLO, r"source_line=(\d+)", "instructions.source_line"),
     _kind(
         "instruction's frame",
@@ -155,7 +186,7 @@ KINDS = (
         "instructions.source_line",
         "instructions.source_file",
     ),
-    _unread("tuple's index", HLO, r" get-tuple-element\(.*\), index=(\d+)"),
+    _unread("tuple's index", HLO, r" get-tuple-element\(.*\), index=(\d+)", *ATTRIBUTION),
     _kind(
         "called computation",
         HLO,

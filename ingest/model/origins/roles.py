@@ -11,7 +11,7 @@ from .inner_readers import inner_readers
 from .named import Named
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
 from .reads import Reads
-from .values import Values
+from .values import GATHERS, Values
 
 ROLES = (
     "weight",
@@ -37,8 +37,6 @@ ROLES = (
     CONSTANT,
     WORKSPACE,
 ) = range(len(ROLES))
-_COLLECTIVES = ("all-gather", "all-gather-start", "all-to-all", "collective-permute",
-                "collective-permute-start", "collective-broadcast")  # fmt: skip
 
 
 def find_roles(
@@ -57,7 +55,7 @@ def find_roles(
     is_argument = named.is_entry_parameter[row]
     origin_role = np.where(origins.row != NONE, of_argument[origins.row], NONE)
     is_larger = values.elements > named.elements[origins.row]
-    gathered = named.program.opcode.is_one_of(*_COLLECTIVES)[row] | is_larger
+    gathered = named.program.opcode.is_one_of(*GATHERS)[row] | is_larger
     later = np.zeros(len(row), bool)
     later[alias_set[reads.value[reads.pass_ == OPTIMIZER]]] = True
     role = np.full(len(row), WORKSPACE)

@@ -12,15 +12,13 @@ from .concatenations import Concatenations
 from .fills import fills
 from .fusions import Fusions
 from .named import Named
-from .values import Loops, Values
+from .values import GATHERS, Loops, Values
 from .ways import ARGUMENT, FUSED, LOOP, MOVED, OPERAND, OWN, WEAK, Ways
 from .writes import Writes
 
 # Without a name of their own these only rearrange, cut or repeat their operand.
 _REARRANGES = ("convert", "transpose", "reshape", "slice", "reverse", "pad", "broadcast",
                "reduce-precision", "dynamic-slice")  # fmt: skip
-_GATHERS = ("all-gather", "all-gather-start", "all-to-all", "collective-permute",
-            "collective-permute-start", "collective-broadcast", "ragged-all-to-all")  # fmt: skip
 _REDUCES = ("all-reduce", "all-reduce-start", "reduce-scatter")
 
 
@@ -178,7 +176,7 @@ class Steps:
 
     def _gathers(self) -> None:
         """A gathered parameter is the parameter; another gathered array is its reader's."""
-        found = self._of(*_GATHERS)
+        found = self._of(*GATHERS)
         source = self.values.operand(found, self.values.element[found])
         begin = np.where(source != NONE, self.writes.relayout_of[source], NONE)
         row = self.values.row[begin]

@@ -10,6 +10,9 @@ from ..runs import followed
 from ..shapes import ArrayShape
 from .named import Named, bytes_of, elements_of
 
+# The collectives that hand on what they get, to other devices and in larger arrays.
+GATHERS = ("all-gather", "all-gather-start", "all-to-all", "collective-permute",
+           "collective-permute-start", "collective-broadcast", "ragged-all-to-all")  # fmt: skip
 _HANDS_ON = ("get-tuple-element", "bitcast", "copy", "copy-start", "copy-done",
              "opt-barrier", "optimization-barrier", "domain", "add-dependency")  # fmt: skip
 _STARTS = ("all-gather-start", "collective-permute-start")
