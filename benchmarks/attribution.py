@@ -111,11 +111,10 @@ def truth(warehouse: memhouse.Warehouse, path: Path) -> None:
     owners = warehouse.sql(_OWNERS, named).arrow().to_pylist()
     count = right = 0
     for row in rows:
-        folder = PurePosixPath(row["dump"]).parts
         same = [
             owner
             for owner in owners
-            if PurePosixPath(owner["workload"]).parts[-len(folder) :] == folder
+            if _same_end(row["dump"], owner["workload"])
             and all(owner[name] == row[name] for name in ("module", "instruction", "shape_index"))
         ]
         count += bool(same)
@@ -124,6 +123,13 @@ def truth(warehouse: memhouse.Warehouse, path: Path) -> None:
         elif same:
             print(f"{row['dump']} {row['instruction']}{row['shape_index']}: {same[0]}")
     print(f"\nread by hand: {right} of {count} right, {len(rows) - count} not in these dumps")
+
+
+def _same_end(path: str, other: str) -> bool:
+    """Whether the shorter of two paths is the end of the other."""
+    a, b = PurePosixPath(path).parts, PurePosixPath(other).parts
+    shared = min(len(a), len(b))
+    return a[-shared:] == b[-shared:]
 
 
 def main() -> None:
