@@ -92,6 +92,8 @@ def read(text: str | bytes) -> ReadModule:
     from .queries.read_module import ReadModule
     from .schema.stores.duckdb import open_store
 
+    if not isinstance(text, str | bytes):
+        raise UsageError("expected HLO text: use compiled.as_text()", "text")
     held = text.encode() if isinstance(text, str) else text
     # What a program prints of itself may lack the end of its last line.
     program = TextProgram(held.rstrip(b"\n") + b"\n", modified=0.0)

@@ -57,7 +57,7 @@ def read_program(
     elif found.why_not is not None and outcome.module.header["origin"] is None:
         _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
     if found.no_owners is not None:
-        _note(outcome, f"nothing says whose memory values are: {found.no_owners}")
+        _note(outcome, f"the owners of values are not known: {found.no_owners}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
     return _judged(outcome)

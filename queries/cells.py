@@ -26,9 +26,9 @@ def human_bytes(size: int | float) -> str:
 
 
 ESTIMATED = "≈ is estimated from HLO text alone"
-GUESSED = "? is a guess: what XLA made has no name, so its largest operand owns it, or a wrapper"
+GUESSED = "? is a guess: what XLA made has no name, so its largest operand stands for it, or a loop"
 # What a guess can be wrong about.
-_MAY_BE_GUESSED = {"source", "scope", "operation", "pass"}
+_MAY_BE_GUESSED = {"source", "scope", "operation", "pass", "role"}
 
 
 def heading(column: str) -> str:

@@ -81,7 +81,7 @@ def diff(store: Store, a: str, b: str, workload: str | None = None, by: str = BU
     `by` is buffer, source, scope, op, dtype, pass, category or role. Raises UsageError.
     """
     if by not in KINDS:
-        raise UsageError(f"a change has no {by!r}: use {', '.join(KINDS)}", "by")
+        raise UsageError(f"invalid owner {by!r}: use {', '.join(KINDS)}", "by")
     found = [_diff_dumps(store, *pair, by) for pair in _pairs(store, a, b, workload)]
     empty = _changes(store, -1, -1, by)
     tables = [

@@ -38,6 +38,7 @@ def owners(
 
     `by` is source, scope, op, dtype, pass, category or role; without it, source, or role if
     there are `roles`: a file or a mapping, see `read_roles`. Beyond `limit` the rest is one row.
+    An owner has a row for each stack of callers, and one more for what is a guess.
     Columns: counted_bytes (they add up to what is occupied), share (of that, from 0 to 1),
     buffers (a count), the owner (source, scope, operation, element_type, pass, category or
     role), called_by (with `callers`, so many Python frames), categories, is_guess (its origin
@@ -65,13 +66,13 @@ def owners(
 def _checked(by: str, callers: int, roles: RolesGiven | None) -> Roles:
     """The user's roles, if the arguments fit together. Raises UsageError."""
     if by not in OWNERS:
-        raise UsageError(f"{by!r} owns nothing: use {', '.join(OWNERS)}", "by")
+        raise UsageError(f"invalid owner {by!r}: use {', '.join(OWNERS)}", "by")
     if callers and by != "source":
-        raise UsageError("callers are those of lines: use them by source", "callers")
+        raise UsageError("callers need by='source'", "callers")
     if roles is None:
         return Roles()
     if by != "role":
-        raise UsageError("roles of your own need owners by role", "roles")
+        raise UsageError("roles need by='role'", "roles")
     return read_roles(roles)
 
 

@@ -255,9 +255,18 @@ values = Table(
         "weight, optimizer state, state, input, gathered weight, activation, gradient, output, "
         "constant or workspace",
     ),
-    _optional("alias_set", Integer, "the buffer that the value shares, see `alias_sets`"),
+    _optional(
+        "alias_set",
+        Integer,
+        "the smallest value_id of those that must share a buffer; `alias_sets` has those in temps",
+    ),
     _optional("residual_id", Integer, "the residual that the value holds, see `residuals`"),
-    _optional("last_use_time", Integer, "the last time at which an instruction reads the value"),
+    _optional(
+        "last_use_time",
+        Integer,
+        "the last time at which an instruction computes from the value or copies it; in a loop "
+        "until the body ends; null if nothing does",
+    ),
     comment="An HLO value: one tensor, from definition to last use.",
 )
 

@@ -1,6 +1,6 @@
 """`memhouse donations`: which arguments could be donated, or are donated for nothing."""
 
-from ..options import DEFAULT_DB, AsFormat, Db, Format, Limit, Module, RunOfModule, Space
+from ..options import DEFAULT_DB, AsFormat, Db, Format, Limit, Module, RunOfModule, Space, Wide
 
 
 def donations(
@@ -9,6 +9,7 @@ def donations(
     run: RunOfModule = None,
     space: Space = 0,
     limit: Limit = 20,
+    wide: Wide = False,
     output: AsFormat = Format.table,
 ) -> None:
     """Show which arguments could be donated, or are donated for nothing.
@@ -26,4 +27,4 @@ def donations(
     with reading(db) as store:
         found = find(store, module, run, space, limit)
     print_note(found.caption)
-    print_rows(found, output)
+    print_rows(found, output, wide=wide)

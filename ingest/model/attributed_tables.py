@@ -27,10 +27,10 @@ def numbers_of(attribution: Attribution, values: pa.Table) -> Ints:
     known = pc.is_valid(codes).to_numpy()
     rows = values["instruction_id"].to_numpy().astype(np.int64)
     theirs = rows * width + pc.fill_null(codes, 0).to_numpy()
-    # Values are numbered in the order of the text, so that `ours` ascends.
-    at = np.searchsorted(ours, theirs)
-    found = known & (at < len(ours)) & (ours[np.minimum(at, len(ours) - 1)] == theirs)
-    return np.where(found, at, NONE)
+    order = np.argsort(ours)
+    at = np.minimum(np.searchsorted(ours, theirs, sorter=order), max(len(ours) - 1, 0))
+    found = known & (ours[order[at]] == theirs) if len(ours) else np.zeros(len(theirs), bool)
+    return np.where(found, order[at] if len(ours) else NONE, NONE)
 
 
 def instruction_columns(attribution: Attribution, count: int) -> dict[str, pa.Array]:

@@ -9,13 +9,14 @@ from .derived import Derived
 from .numbered_program import NONE, Ints, Mask
 from .origins.find_origins import Origins, find_origins
 from .origins.named import Named
-from .origins.op_names import callers, name_rows, scopes
+from .origins.op_names import Kind, callers, name_rows, scopes
 from .origins.passes import Passes, passes, value_pass
 from .origins.reads import find_reads
 from .origins.residuals import Residuals, find_residuals
 from .origins.roles import find_roles, lives_out
 from .origins.touches import Touches, find_touches
 from .origins.values import Values
+from .origins.ways import OPERAND
 from .parts import HloText
 
 
@@ -54,7 +55,8 @@ def attribute(hlo: HloText, derived: Derived) -> Attribution:
     columns = (hlo.instructions[name] for name in ("source_file", "source_line"))
     row_pass = passes(program, names, caller, *columns)
     origins = find_origins(named, alias_set)
-    of_values = value_pass(row_pass, values.row, origins.row).astype(np.int64)
+    told = (origins.rule == OPERAND) & (names.kind[values.row] == Kind.JOINED)
+    of_values = value_pass(row_pass, values.row, origins.row, told).astype(np.int64)
     reads = find_reads(named, row_pass)
     residuals = find_residuals(values, origins, of_values, reads, alias_set, time)
     is_residual = residuals.of != NONE

@@ -95,6 +95,8 @@ def join_parts(parts: Parts, attribution: Attribution | None = None) -> Module:
         ):
             lives = lives_of(values, ranges, tables["allocations"], tables["module_memory"])
             tables |= buffer_tables(attribution, values, number, lives)
+    if "residual_id" in values.column_names:
+        tables["values"] = _with_known_residuals(values, tables.get("residuals"))
     tables["memory_spaces"] = _memory_spaces(parts)
     header = _header(parts)
     if attribution is not None and number is not None:
@@ -113,6 +115,16 @@ def _difference(
     if agrees(attribution.derived, number, tables["values"], tables):
         return None
     return difference(parts, attribution.derived)
+
+
+def _with_known_residuals(values: pa.Table, residuals: pa.Table | None) -> pa.Table:
+    """The values without the residuals that have no row: those outside of temps, or no times."""
+    at = values.schema.get_field_index("residual_id")
+    if residuals is None:
+        return values.set_column(at, "residual_id", pa.nulls(len(values), pa.int32()))
+    known = pc.is_in(values["residual_id"], value_set=residuals["residual_id"].combine_chunks())
+    kept = pc.if_else(known, values["residual_id"], pa.scalar(None, pa.int32()))
+    return values.set_column(at, "residual_id", kept)
 
 
 def _with(table: pa.Table, columns: dict[str, pa.Array]) -> pa.Table:

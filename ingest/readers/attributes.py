@@ -14,6 +14,7 @@ from .instructions import InstructionLines
 from .lines import Bytes, Mask, Positions, slices
 
 _MOST_DIGITS = 10
+_FIRST_START = r"^\{\[(?P<start>[0-9]{1,18}):"
 _ALIASES = r"^\{(?P<text>(?:[^{}]|\{[^{}]*\})*)\}"
 # The newest TPU compilers' backend_config: which operands and results of an instruction share
 # memory. Results count on after the operands, and both by their leaves.
@@ -91,14 +92,20 @@ def _tuple_indices(instructions: InstructionLines) -> pa.Int32Array:
     return _numbers(instructions, rows[chosen], starts[chosen])
 
 
-def _slice_starts(instructions: InstructionLines) -> pa.Int32Array:
-    """Where each slice begins in the first dimension: `slice={[START:STOP], ...}`."""
+def _slice_starts(instructions: InstructionLines) -> pa.Int64Array:
+    """Where each slice begins in the first dimension: `slice={[START:STOP], ...}`.
+
+    Null of what has no such number: it only tells which part of a concatenation is cut out.
+    """
+    lines = instructions.lines
     rows, starts = instructions.attribute("slice")
     chosen = instructions.has_opcode(["slice"])[rows]
-    # A scalar's slice is `{}`.
-    starts = starts + len("{[")
-    chosen &= _byte(instructions.lines.content, starts - 1) == ord("[")
-    return _numbers(instructions, rows[chosen], starts[chosen])
+    rows, starts = rows[chosen], starts[chosen]
+    value = slices(lines.content, starts, lines.ends[rows])
+    found = pc.struct_field(pc.extract_regex(value, pattern=_FIRST_START), "start")
+    at = np.full(len(lines), -1)
+    at[rows] = np.arange(len(rows))
+    return found.cast(pa.int64()).take(pa.array(at, mask=at < 0))
 
 
 def _numbers(instructions: InstructionLines, rows: Positions, starts: Positions) -> pa.Int32Array:

@@ -276,7 +276,7 @@ SELECT
     a_bytes,
     b_bytes,
     CASE WHEN how = 'matched' AND a_shape <> b_shape THEN a_shape || ' → ' ELSE '' END
-    || shown.bare_shape AS shape,
+    || COALESCE(shown.bare_shape, '') AS shape,
     REGEXP_EXTRACT(shown.line, '[^/]*$') AS source,
     COALESCE(shown.op_name, '') AS op_name,
     shown.scope,

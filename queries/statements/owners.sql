@@ -60,7 +60,7 @@ named AS (
                     '(not known)'
                 )
         END AS owner,
-        $4 IN ('source', 'scope', 'op', 'pass')
+        $4 IN ('source', 'scope', 'op', 'pass', 'role')
         AND COALESCE(there.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
     FROM there
     LEFT JOIN stacks ON stacks.stack_frame_id = there.stack_frame_id

@@ -117,7 +117,9 @@ SELECT
     counted.origin_rule,
     counted.residual_id IS NOT NULL AS is_saved_for_backward,
     CASE
-        WHEN counted.category = 'temp' AND counted.pass = 'argument' THEN 'copies of arguments'
+        WHEN counted.category <> 'argument' AND counted.pass = 'argument'
+            AND counted.origin_rule NOT IN ('operand', 'weak')
+            THEN 'copies of arguments'
         WHEN counted.category = 'other' THEN 'other'
         ELSE counted.category || 's'
     END AS kind,

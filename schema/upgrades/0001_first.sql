@@ -217,9 +217,9 @@ COMMENT ON COLUMN values.origin_instruction_id IS 'the instruction whose result 
 COMMENT ON COLUMN values.origin_rule IS 'how the origin was found: argument, own, moved, loop, fused, becomes, read; operand (a guess: the largest operand) or weak (only a wrapper''s name)';
 COMMENT ON COLUMN values.pass IS 'argument, forward, backward, rematerialised, optimizer; other in a program without a backward pass';
 COMMENT ON COLUMN values.role IS 'weight, optimizer state, state, input, gathered weight, activation, gradient, output, constant or workspace';
-COMMENT ON COLUMN values.alias_set IS 'the buffer that the value shares, see `alias_sets`';
+COMMENT ON COLUMN values.alias_set IS 'the smallest value_id of those that must share a buffer; `alias_sets` has those in temps';
 COMMENT ON COLUMN values.residual_id IS 'the residual that the value holds, see `residuals`';
-COMMENT ON COLUMN values.last_use_time IS 'the last time at which an instruction reads the value';
+COMMENT ON COLUMN values.last_use_time IS 'the last time at which an instruction computes from the value or copies it; in a loop until the body ends; null if nothing does';
 CREATE TABLE alias_sets (
     module_id BIGINT NOT NULL,
     alias_set INTEGER NOT NULL,

@@ -251,7 +251,7 @@ def test_groups_are_those_of_the_owners(nightly):
 
 
 def test_an_unknown_kind_is_a_usage_error(nightly):
-    with pytest.raises(memhouse.UsageError, match="a change has no 'layer': use buffer, source"):
+    with pytest.raises(memhouse.UsageError, match="invalid owner 'layer': use buffer, source"):
         nightly.diff("2026-10-09", "2026-10-10", by="layer")
 
 

@@ -200,9 +200,9 @@ def test_a_file_of_roles_that_is_not_there_or_not_text(opened, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        ({"by": "line"}, "'line' owns nothing: use source, scope, op"),
-        ({"by": "op", "callers": 1}, "callers are those of lines"),
-        ({"by": "op", "roles": {"a": "b"}}, "roles of your own need owners by role"),
+        ({"by": "line"}, "invalid owner 'line': use source, scope, op"),
+        ({"by": "op", "callers": 1}, "callers need by='source'"),
+        ({"by": "op", "roles": {"a": "b"}}, "roles need by='role'"),
         ({"roles": {}}, "write a table"),
     ],
 )

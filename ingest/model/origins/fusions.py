@@ -226,6 +226,5 @@ class Fusions:
         program = self.named.program
         root = self.named.inner_root[values.row[made]]
         is_tuple = program.opcode.is_one_of("tuple")[root]
-        element = program.operand_start[root[is_tuple]] + values.element[made[is_tuple]]
-        root[is_tuple] = program.operands[element]
+        root[is_tuple] = program.operand(root[is_tuple], values.element[made[is_tuple]])
         return root

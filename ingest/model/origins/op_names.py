@@ -3,6 +3,7 @@
 All is decided once for each distinct op_name; the columns by instruction are codes.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,6 +18,8 @@ from ..numbered_program import NONE, Ints, Mask, NumberedProgram
 from .paths import NO_PATH, Path, read_component, read_path
 
 Kinds = npt.NDArray[np.int8]
+
+_NUMBERED = re.compile(r"\.\d+$")
 
 
 class Kind(IntEnum):
@@ -77,8 +80,13 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
     paths = [read_path(text, component) for text in texts]
     arguments = set(code[_entry_parameters(program)].tolist())
     kinds = [_kind(path, number in arguments) for number, path in enumerate(paths)]
-    text_kind = np.array(kinds, np.int8)
     is_jax = any(path.has_program for path in paths)
+    if not is_jax:
+        for number, text in enumerate(texts):
+            # Others name operations without a path: `aten__mm`. XLA's own names are numbered.
+            if kinds[number] == Kind.XLA_MADE and text and not _NUMBERED.search(text):
+                paths[number], kinds[number] = Path((component(text),), False, False), Kind.STRONG
+    text_kind = np.array(kinds, np.int8)
     paths = [
         path if kind >= Kind.JOINED else NO_PATH for path, kind in zip(paths, kinds, strict=True)
     ]

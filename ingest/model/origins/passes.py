@@ -81,13 +81,14 @@ def in_optimizer_reach(program: NumberedProgram, names: OpNames, caller: Ints) -
     return _reach(program, names, caller, codes).is_in_reach
 
 
-def value_pass(found: Passes, made_by: Ints, origin: Ints) -> PassCodes:
+def value_pass(found: Passes, made_by: Ints, origin: Ints, told: Mask) -> PassCodes:
     """The pass of values, of the instructions that make them and of those that own them.
 
-    An argument's is `argument` whatever makes the value; else a clone by XLA makes it
-    rematerialised; else it is the owner's. NONE without an owner.
+    `told` marks values whose owner is a guess while the joined name of what makes them says the
+    pass: then it is the maker's. An argument's is `argument` whatever makes the value; else a
+    clone by XLA makes it rematerialised; else it is the owner's. NONE without an owner.
     """
-    codes = found.codes[origin]
+    codes = np.where(told, found.codes[made_by], found.codes[origin])
     cloned = (found.is_clone[made_by] & (made_by != NONE)) | found.is_clone[origin]
     codes = np.where(cloned & (codes != ARGUMENT), REMATERIALISED, codes)
     return np.where(origin == NONE, np.int8(NONE), codes)

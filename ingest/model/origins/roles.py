@@ -3,6 +3,8 @@
 The role follows from structure: what reads a value in which pass, and what takes its place.
 """
 
+import re
+
 import numpy as np
 
 from ..numbered_program import NONE, Ints, Mask
@@ -12,7 +14,10 @@ from .named import Named
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
 from .reads import Reads
 from .values import GATHERS, Values
+from .ways import OPERAND, WEAK
 
+# JAX's name for an array that a function takes by `*args`.
+_STARRED = re.compile(r"args\[\d+\]")
 ROLES = (
     "weight",
     "optimizer state",
@@ -57,7 +62,11 @@ def find_roles(
     is_larger = values.elements > named.elements[origins.row]
     gathered = named.program.opcode.is_one_of(*GATHERS)[row] | is_larger
     later = np.zeros(len(row), bool)
-    later[alias_set[reads.value[reads.pass_ == OPTIMIZER]]] = True
+    asked = np.flatnonzero(value_pass[reads.value] == BACKWARD)
+    # XLA fuses the optimizer's work with other products of the backward pass.
+    reader = inner_readers(named, reads.user[asked], reads.operand[asked])
+    asked = asked[passes.codes[reader] == OPTIMIZER]
+    later[alias_set[reads.value[asked]]] = True
     role = np.full(len(row), WORKSPACE)
     for chosen, name in (
         ((value_pass == BACKWARD) & later[alias_set], GRADIENT),
@@ -91,7 +100,8 @@ def argument_roles(
     arguments = np.flatnonzero(named.is_entry_parameter[values.row])
     in_place = np.zeros(count, bool)
     in_place[values.row[arguments[np.isin(alias_set[arguments], alias_set[out])]]] = True
-    in_place[origins.row[out[origins.row[out] != NONE]]] = True
+    sure = out[(origins.row[out] != NONE) & ~np.isin(origins.rule[out], (OPERAND, WEAK))]
+    in_place[origins.row[sure]] = True
     found = np.full(count, NONE)
     if (reads.pass_ == BACKWARD).any():
         # A result may be laid out anew where it is given back.
@@ -141,6 +151,9 @@ def _results(values: Values) -> tuple[Ints, Ints]:
 
 def _in_container(named: Named) -> Mask:
     """Which instructions have the name of a container's leaf, such as `p['emb']` or `cache[0]`."""
-    leaf = [("[" in text or "." in text) and "/" not in text for text in named.names.texts]
+    leaf = [
+        ("[" in text or "." in text) and "/" not in text and not _STARRED.fullmatch(text)
+        for text in named.names.texts
+    ]
     found: Mask = np.array([*leaf, False], bool)[named.names.code]
     return found

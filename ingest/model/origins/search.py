@@ -39,8 +39,9 @@ def search(ways: Ways) -> Found:
         fails = ~is_fill & (circles | (ways.owner[end] == NONE))
         # Who may still choose: with a way or an owner left, or who must not end at a fill.
         picks = no_fill[at] if len(targets) else np.zeros(ways.count, bool)
-        more = ~ended & ((way + 1 < last) | (ways.owner != NONE) | picks)
-        chooses = more & fails & ~circles
+        other = ~ended & ((way + 1 < last) | (ways.owner != NONE))
+        more = other | (~ended & picks)
+        chooses = other & fails & ~circles
         picky = more & is_fill & picks
         turning = _last_of(follows, chooses | picky, (fails & ~circles) | is_fill)
         rank = np.where(more, np.where(ways.is_loop, 0, 1), 2)

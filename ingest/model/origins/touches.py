@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..flattening import Schedule
-from ..numbered_program import NONE, Ints
+from ..numbered_program import NONE, Ints, Mask
 from .named import Named
 
 # These hand their operand on, and read nothing.
@@ -16,11 +16,15 @@ HANDS_ON = ("tuple", "get-tuple-element", "bitcast", "while", "call", "condition
 
 @dataclass(frozen=True)
 class Touches:
-    """Stretches of time, and the value that is touched in each; both ends are inclusive."""
+    """Stretches of time, and the value that is touched in each; both ends are inclusive.
+
+    `is_read` tells the reads from the definitions.
+    """
 
     value: Ints
     start: Ints
     end: Ints
+    is_read: Mask
 
 
 def find_touches(named: Named, schedule: Schedule) -> Touches:
@@ -34,6 +38,7 @@ def find_touches(named: Named, schedule: Schedule) -> Touches:
     values = np.concatenate([np.arange(len(flow)), flow.use_value[reads]])
     rows = np.concatenate([flow.instruction, flow.use_instruction[reads]])
     timed = (schedule.time[rows] != NONE) & (schedule.time[flow.instruction[values]] != NONE)
+    is_read = (np.arange(len(values)) >= len(flow))[timed]
     values, rows = values[timed], rows[timed]
     start = schedule.time[rows].copy()
     end = start.copy()
@@ -59,13 +64,13 @@ def find_touches(named: Named, schedule: Schedule) -> Touches:
         on = (caller != NONE) & ~inside & (carried_by[climbing] != computation)
         climbing = climbing[on]
         around[climbing] = program.computation[caller[on]]
-    return Touches(values, start, end)
+    return Touches(values, start, end, is_read)
 
 
 def last_uses(touches: Touches, count: int) -> Ints:
-    """The last time at which each of `count` values is touched; NONE without a time."""
+    """The last time at which each of `count` values is read or copied; NONE if never."""
     found = np.full(count, NONE)
-    np.maximum.at(found, touches.value, touches.end)
+    np.maximum.at(found, touches.value[touches.is_read], touches.end[touches.is_read])
     return found
 
 

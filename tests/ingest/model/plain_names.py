@@ -173,6 +173,8 @@ class Names:
     def kind_of(self, op_name: str) -> str:
         """The kind of an op_name, the first that fits.
 
+        Decision: in a program without any path of JAX, a name without a number is an operation's.
+
         Decision: a path that begins with the program is no argument's name, though a parameter
         has it: XLA can turn what moves a parameter into the parameter.
         """
@@ -181,7 +183,8 @@ class Names:
         if op_name in self.arguments and is_relative(op_name):
             return ARGUMENT
         if "/" not in op_name:
-            return XLA_MADE
+            is_own = self.is_jax or re.search(r"\.\d+$", op_name)
+            return XLA_MADE if is_own else STRONG
         if is_joined(op_name):
             return JOINED
         return WEAK if says_nothing(components(op_name)[-1]) else STRONG

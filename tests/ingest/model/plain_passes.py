@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 
 from .plain_answers import Origin
-from .plain_names import components, has_component, has_transformation
+from .plain_names import JOINED, components, has_component, has_transformation
 from .plain_origins import Rules
 from .plain_text import Instruction, Position, attribute_names, called
 from .plain_ways import Ways
@@ -78,7 +78,13 @@ class Passes:
         self.passes: dict[str, str] = {}
 
     def of(self, value: Position, origin: Origin) -> str:
-        """The pass of a value: of what makes it (m) and of its origin (y)."""
+        """The pass of a value: of what makes it (m) and of its origin (y).
+
+        Decision: if the origin is a guess, a joined name of what makes the value tells the pass.
+        """
+        maker = self.module.instructions[value[0]]
+        if origin.rule == "operand" and self.rules.names.kind(maker) == JOINED:
+            return self.of_instruction(maker)
         y = self.module.instructions[origin.instruction]
         if self.ways.is_argument((y.name, ())):
             return ARGUMENT
