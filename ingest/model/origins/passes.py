@@ -88,8 +88,9 @@ def value_pass(found: Passes, made_by: Ints, origin: Ints, told: Mask) -> PassCo
     pass: then it is the maker's. An argument's is `argument` whatever makes the value; else a
     clone by XLA makes it rematerialised; else it is the owner's. NONE without an owner.
     """
-    codes = np.where(told, found.codes[made_by], found.codes[origin])
-    cloned = (found.is_clone[made_by] & (made_by != NONE)) | found.is_clone[origin]
+    owner = np.where(told, made_by, origin)
+    codes = found.codes[owner]
+    cloned = (found.is_clone[made_by] & (made_by != NONE)) | found.is_clone[owner]
     codes = np.where(cloned & (codes != ARGUMENT), REMATERIALISED, codes)
     return np.where(origin == NONE, np.int8(NONE), codes)
 

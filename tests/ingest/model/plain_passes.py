@@ -82,10 +82,10 @@ class Passes:
 
         Decision: if the origin is a guess, a joined name of what makes the value tells the pass.
         """
-        maker = self.module.instructions[value[0]]
-        if origin.rule == "operand" and self.rules.names.kind(maker) == JOINED:
-            return self.of_instruction(maker)
         y = self.module.instructions[origin.instruction]
+        maker = self.module.instructions[value[0]]
+        if origin.rule == "operand" and self.names.kind(maker) == JOINED:
+            y = maker
         if self.ways.is_argument((y.name, ())):
             return ARGUMENT
         if CLONE.search(value[0]):

@@ -65,14 +65,26 @@ def test_an_argument_is_told_by_the_entry_and_not_by_the_name_of_a_parameter():
         computation("fused", line("a = parameter(0)", "inner"), line("ROOT b = negate(a)", "x")),
         entry=[
             line("p = parameter(0)", "x"),
-            line("c = fusion(p), kind=kLoop, calls=%fused"),
+            line("c = fusion(p), kind=kLoop, calls=%fused", "jit(f)/neg"),
             line("ROOT d = copy(c)", "inner"),
         ],
     )
     found = kinds(text)
     assert [found[name] for name in "abcdp"] == [
-        *("XLA_MADE", "ARGUMENT", "NONE", "XLA_MADE", "ARGUMENT")
+        *("XLA_MADE", "ARGUMENT", "STRONG", "XLA_MADE", "ARGUMENT")
     ]
+
+
+def test_other_frontends_name_operations_without_a_path():
+    text = module(
+        entry=[
+            line("a = parameter(0)", "p0"),
+            line("b = tanh(a)", "aten__tanh"),
+            line("c = copy(b)", "broadcast.92"),
+            line("ROOT d = negate(c)", "model/layer/neg"),
+        ]
+    )
+    assert kinds(text) == {"a": "ARGUMENT", "b": "STRONG", "c": "XLA_MADE", "d": "STRONG"}
 
 
 def test_a_parameter_that_xla_made_of_an_operation_is_no_argument_name():

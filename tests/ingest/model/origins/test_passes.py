@@ -230,6 +230,7 @@ def test_the_pass_of_a_value_is_its_owners_but_for_arguments_and_clones():
         found,
         np.array([at[name] for name in made_by]),
         np.array([NONE if name is None else at[name] for name in origin]),
+        np.zeros(len(origin), bool),
     )
     assert [PASSES[code] if code != NONE else None for code in codes.tolist()] == [
         *("argument", "argument", "rematerialised", "rematerialised", "backward", None)

@@ -1,0 +1,62 @@
+"""Programs that once went wrong: what a review found."""
+
+import time
+
+import numpy as np
+import pytest
+
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.model.attributed_tables import numbers_of
+from memhouse.ingest.model.attribution import Attribution, attribute
+from memhouse.ingest.model.derived import derive
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import split_lines
+
+
+def attributed(*lines: str, before: str = "") -> Attribution:
+    """A program of these instructions, after a parameter `p: f32[8]`."""
+    body = "".join(f"  {line}\n" for line in ("%p = f32[8]{0} parameter(0)", *lines))
+    text = f"HloModule m, is_scheduled=true\n\n{before}ENTRY %main (p: f32[8]) -> f32[8] {{\n{body}}}\n"
+    hlo = read_hlo_text(split_lines(text.encode()))
+    return attribute(hlo, derive(hlo))
+
+
+def test_a_fusion_with_more_results_than_its_root_is_a_damaged_dump():
+    fused = (
+        "%fused (a: f32[8]) -> (f32[8]) {\n  %a = f32[8]{0} parameter(0)\n"
+        "  ROOT %t = (f32[8]{0}) tuple(%a)\n}\n\n"
+    )
+    with pytest.raises(DumpError, match="lacks an operand"):
+        attributed(
+            "%f = (f32[8]{0}, f32[8]{0}) fusion(%p), kind=kLoop, calls=%fused",
+            "ROOT %r = f32[8]{0} get-tuple-element(%f), index=1",
+            before=fused,
+        )
+
+
+def test_a_slice_far_into_a_large_array_is_read():
+    found = attributed(
+        "%x = f32[1200000000]{0} iota(), iota_dimension=0",
+        "ROOT %s = f32[8]{0} slice(%x), slice={[1100000000:1100000008]}",
+    )
+    assert found.derived.program.slice_start.tolist() == [-1, -1, 1_100_000_000]
+
+
+def test_values_in_nested_tuples_are_found():
+    found = attributed(
+        "%ab = (f32[8]{0}, f32[8]{0}) tuple(%p, %p)",
+        '%f = ((f32[8]{0}, f32[8]{0}), f32[8]{0}) custom-call(%p), custom_call_target="f"',
+        "%g = (f32[8]{0}, f32[8]{0}) get-tuple-element(%f), index=0",
+        "ROOT %r = f32[8]{0} get-tuple-element(%g), index=1",
+    )
+    flow = found.derived.dataflow
+    assert numbers_of(found, flow.values_table()).tolist() == list(range(len(flow)))
+
+
+def test_a_long_chain_without_names_takes_no_time():
+    lines = ["%v0 = f32[8]{0} iota(), iota_dimension=0"]
+    lines += [f"%v{i + 1} = f32[8]{{0}} negate(%v{i})" for i in range(8000)]
+    begin = time.perf_counter()
+    found = attributed(*lines, "ROOT %r = f32[8]{0} add(%v8000, %p)")
+    assert time.perf_counter() - begin < 3  # once 4 s for the search alone
+    assert np.count_nonzero(found.origins.row == -1) > 8000
