@@ -16,7 +16,8 @@ from memhouse.ingest.readers.lines import split_lines
 def attributed(*lines: str, before: str = "") -> Attribution:
     """A program of these instructions, after a parameter `p: f32[8]`."""
     body = "".join(f"  {line}\n" for line in ("%p = f32[8]{0} parameter(0)", *lines))
-    text = f"HloModule m, is_scheduled=true\n\n{before}ENTRY %main (p: f32[8]) -> f32[8] {{\n{body}}}\n"
+    entry = f"ENTRY %main (p: f32[8]) -> f32[8] {{\n{body}}}\n"
+    text = f"HloModule m, is_scheduled=true\n\n{before}{entry}"
     hlo = read_hlo_text(split_lines(text.encode()))
     return attribute(hlo, derive(hlo))
 
