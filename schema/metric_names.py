@@ -19,3 +19,5 @@ METRICS = (
     "live_bound_bytes",
     "packing_bytes",
 )
+# All other metrics are better if they are lower.
+BETTER_HIGHER = frozenset({"alias_bytes"})

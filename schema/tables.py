@@ -71,6 +71,7 @@ runs = Table(
     metadata,
     _key("run_id", Text, "the user's name for the run"),
     _required("run_at", DateTime(timezone=True), "when the run's programs were compiled (UTC)"),
+    _required("run_seq", Integer, "the order in which runs first entered: it orders equal run_at"),
     _required("ingested_at", DateTime(timezone=True), "when the run was first ingested (UTC)"),
     _required("source", Text, "the ingested path, as given"),
     _required("tool_version", Text, "the memhouse version that ingested the run"),
@@ -94,7 +95,9 @@ dumps = Table(
     _required("workload", Text, "the dump's folder relative to the ingested path, `.` if none"),
     _required("module_name", Text, "the HLO module's name"),
     _optional("module_number", Integer, "the module's number within its process (module_NNNN)"),
-    _required("occurrence", Integer, "1 for the first module of this name in the run and workload"),
+    _required(
+        "occurrence", Integer, "1 for the first module of its name and platform in run and workload"
+    ),
     _optional("platform", Text, "cpu, gpu or tpu; null if the file's name does not say"),
     _optional("target", Text, "the target in the file's name, for example sm_9.0a_gpu"),
     _optional("compiler", Text, "libtpu's changelist in the file's name, for example 933746096"),
@@ -132,6 +135,18 @@ modules = Table(
     metadata,
     _key("module_id", BigInteger, "64-bit hash of the module's name and its files' content"),
     _required("module_name", Text, "the HLO module's name"),
+    _optional(
+        "program_id",
+        BigInteger,
+        "64-bit hash of what the program is: instructions, allocations, values and live ranges, "
+        "without names, source lines and constants' values; null without HLO text. Equal: the "
+        "same memory program",
+    ),
+    _optional(
+        "skeleton_id",
+        BigInteger,
+        "64-bit hash of the arguments' names and ranks: equal for another batch size or dtype",
+    ),
     _optional("schedule_length", Integer, "instructions in the flattened schedule"),
     _optional("reported_total_bytes", BigInteger, "XLA's own `Total bytes used`, all spaces"),
     _optional("reported_peak_time", Integer, "the time of XLA's own estimated peak"),
@@ -172,6 +187,8 @@ entry_shapes = Table(
     _required("is_output", Boolean, "true for the result, false for an argument"),
     _optional("parameter_number", Integer, "the argument's number; null for the result"),
     _required("shape_index", Text, "the part of the argument or result, `{}` for the whole"),
+    _optional("argument_name", Text, "the argument's name in the framework, for example p['emb']"),
+    _optional("sharding", Text, "how the argument is sharded, as XLA prints it; null if not told"),
     _required("shape", Text, "the shape with layout"),
     _optional("element_type", Text, "for example bf16"),
     _optional("logical_bytes", BigInteger, "elements x element size; null if unbounded"),
@@ -495,33 +512,79 @@ module_memory = Table(
     comment="A module's memory in one space; `trends` reads this table.",
 )
 
+traits = Table(
+    "traits",
+    metadata,
+    _module_id(),
+    _required("trait", Text, "what is described, for example saved or collective"),
+    _required("name", Text, "of which: a source line, an opcode; empty if there is one only"),
+    _required("amount", BigInteger, "bytes or a count, as the trait says"),
+    comment="What the cause of a change is told from: facts of a module, worked out at ingest.",
+)
+
+lineages = Table(
+    "lineages",
+    metadata,
+    _required("run_id", Text, "the run, see `runs`"),
+    _required("branch", Text, "the label branch; empty without one"),
+    _required("suite", Text, "the label suite; empty without one"),
+    _required("run_number", Integer, "the run's place among the runs of branch and suite, from 1"),
+    _optional("previous_run_id", Text, "the run before it, of the same branch and suite"),
+    comment="Which run follows which: runs of one branch and suite. "
+    "Recomputed after every change of runs.",
+)
+
 history = Table(
     "history",
     metadata,
     _required("dump_id", BigInteger, "the dump, see `dumps`"),
     _required("series_id", BigInteger, "the dump's chain, with one dump a run"),
-    _required("series_number", Integer, "1 for the first chain of its workload, name, platform"),
+    _required(
+        "series_number",
+        Integer,
+        "1 for the first chain born in its branch, suite, workload, name and platform; it never "
+        "shifts",
+    ),
     _required("chain_index", Integer, "the dump's place in its chain, from 1"),
     _optional("previous_dump_id", BigInteger, "the previous dump in the chain"),
-    _optional("compared_dump_id", BigInteger, "the last previous dump with figures"),
-    _optional("level_index", Integer, "the chain_index since which the content is unchanged"),
-    _optional("matched_by", Text, "content, signature or order; null for a chain's first dump"),
+    _optional(
+        "compared_dump_id",
+        BigInteger,
+        "the last previous dump with figures of the same origin; null if this dump has none",
+    ),
+    _optional("level_index", Integer, "the chain_index since which the program is unchanged"),
+    _optional(
+        "matched_by",
+        Text,
+        "how the previous dump was found: only, program, signature, skeleton, order, workload "
+        "renamed, module renamed or renamed; null for a chain's first dump",
+    ),
     _optional("missed_runs", Integer, "the number of runs between this dump and previous_dump_id"),
+    _required("is_new", Boolean, "a chain's first dump, but not of the first run of its lineage"),
     _required("is_last", Boolean, "the dump is the last of its chain"),
+    _optional("cause", Text, "why the dump differs from compared_dump_id; null if it does not"),
     comment="Which dump follows which from run to run. Recomputed after every change of runs.",
+)
+
+gone = Table(
+    "gone",
+    metadata,
+    _required("run_id", Text, "the first run without the series, see `runs`"),
+    _required("series_id", BigInteger, "the series, see `history`"),
+    _required("last_dump_id", BigInteger, "its last dump, in the run before"),
+    comment="A series that a run lacks and the run before has. Recomputed with `history`.",
 )
 
 accepted_changes = Table(
     "accepted_changes",
     metadata,
-    _required("run_id", Text, "the run whose figure was accepted, see `runs`"),
-    _required("series_id", BigInteger, "the series, see `history`"),
+    _required("dump_id", BigInteger, "the dump whose figure was accepted, see `dumps`"),
     _required("memory_space", Integer, "the memory space"),
     _required("metric", Text, "the metric, for example peak_bytes"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
     _required("reason", Text, "why the change was accepted"),
     _required("accepted_at", DateTime(timezone=True), "when it was accepted (UTC)"),
-    comment="A growth accepted by `memhouse check --accept`: the new baseline of its series.",
+    comment="A growth accepted by `memhouse check --accept`: the new floor of its series.",
 )
 
 schema_version = Table(
@@ -560,7 +623,10 @@ KEYS = {
     "reported_peak": ("module_id", "rank"),
     "occupancy": ("module_id", "memory_space", "start_time"),
     "module_memory": ("module_id", "memory_space"),
+    "traits": ("module_id", "trait", "name"),
+    "lineages": ("run_id",),
     "history": ("dump_id",),
+    "gone": ("run_id", "series_id"),
 }
 
 # Tables that users do not query.

@@ -6,6 +6,7 @@ a store; both use only what this module declares.
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -18,16 +19,19 @@ class Known:
     """What a store holds when the ingest of a run begins.
 
     run: the run's row, None if the run is new; labels: the run's labels; dumps: the rows of
-    the run's dumps, by dump_id; modules: the ids of all modules; complete: the ids of modules
-    of dumps that were read whole; flag_sets: the ids of all sets of compiler flags.
+    the run's dumps, by dump_id; files: the rows of these dumps' files, by dump_id; modules: the
+    ids of all modules; complete: the ids of modules of dumps that were read whole; flag_sets:
+    the ids of all sets of compiler flags; next_run_seq: the run_seq of the next new run.
     """
 
     run: Mapping[str, Any] | None
     labels: Mapping[str, str]
     dumps: Mapping[int, Mapping[str, Any]]
+    files: Mapping[int, Sequence[Mapping[str, Any]]]
     modules: frozenset[int]
     complete: frozenset[int]
     flag_sets: frozenset[int]
+    next_run_seq: int
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Batch:
 
     The store first deletes the rows that `modules`, `dumps` and `runs` name: every row of
     these modules, these dumps with their files, these runs with their labels.
+    What users said of a dump, that they accept its growth, stays.
     """
 
     tables: Mapping[str, pa.Table]
@@ -44,7 +49,7 @@ class Batch:
     runs: Sequence[str] = ()
 
 
-@dataclass(frozen=True)
+@dataclass
 class Deleted:
     """How many runs, dumps and modules were deleted."""
 
@@ -78,6 +83,19 @@ class Store(Protocol):
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
         """Delete these runs, and the modules and flag sets that no other run refers to."""
 
+    def replacing(self, run_id: str) -> AbstractContextManager[Deleted]:
+        """Delete the run's dumps, and at the end of the block what no dump refers to then.
+
+        All that is written in the block is part of it: all or nothing. The run and its labels
+        stay. At the end the yielded value says what was deleted.
+        """
+
+    def label(self, run_ids: Sequence[str], labels: Mapping[str, str | None]) -> None:
+        """Set these labels of each of these runs; a label that is None is removed."""
+
+    def nights(self, name: str) -> list[Mapping[str, Any]]:
+        """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
+
     def runs_before(self, time: datetime) -> list[str]:
         """The runs that were compiled before a time."""
 
@@ -87,8 +105,21 @@ class Store(Protocol):
         Raises memhouse.schema.errors.QueryError if the query is wrong.
         """
 
-    def worked_out_history(self) -> pa.Table:
-        """What the rows of `history` must be."""
+    def worked_out_history(self) -> Mapping[str, pa.Table]:
+        """What the rows of `lineages`, `history` and `gone` must be, by table."""
+
+    def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
+        """Which dump of run B follows which of run A, by the rule of the chains.
+
+        Columns: a_dump_id and b_dump_id, null where a dump has no partner, and matched_by.
+        """
+
+    def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
+        """Why the second dump of each pair differs from the first, in the order of the pairs.
+
+        Columns: a_dump_id, b_dump_id; cause, one line of fewer than 100 characters, null if
+        only names, lines and constants differ; phrases, all that is to be said.
+        """
 
     def owns(self, file_status: os.stat_result) -> bool:
         """Whether the file with this status is part of the store, not a dump to ingest."""

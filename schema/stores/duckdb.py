@@ -1,7 +1,6 @@
 """The tables in a DuckDB file: the default store."""
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -12,13 +11,14 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from .. import arrow, history
+from .. import arrow
+from ..causes.find_causes import find_causes
+from ..causes.sides import VERSIONS
 from ..errors import QueryError, WarehouseError, duckdb_says, with_remedy
+from ..history import work_out
 from . import duckdb_file
 from .base import Batch, Deleted, Known
-
-_FEW_BLOCKS = "8MB"
-_ONE_DIGIT = re.compile(r"\.\d")
+from .duckdb_rows import delete, insert
 
 
 def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "DuckDBStore":
@@ -49,6 +49,7 @@ class DuckDBStore:
         self.read_only = read_only
         self.is_new = is_new
         self._connect = connect
+        self._is_replacing = False
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -84,23 +85,40 @@ class DuckDBStore:
         run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
         labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
         dumps = self._dicts("SELECT * FROM dumps WHERE run_id = $1", run_id)
+        files: dict[int, list[dict[str, Any]]] = {row["dump_id"]: [] for row in dumps}
+        for row in self._dicts(_FILES, run_id):
+            files[row["dump_id"]].append(row)
         return Known(
             run=run[0] if run else None,
             labels={row["key"]: row["value"] for row in labels},
             dumps={row["dump_id"]: row for row in dumps},
+            files=files,
             modules=self._ids("SELECT module_id FROM modules"),
             complete=self._ids("SELECT DISTINCT module_id FROM dumps WHERE status = 'ok'"),
             flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
+            next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
         )
 
     def runs_before(self, time: datetime) -> list[str]:
         """The runs that were compiled before a time."""
-        query = "SELECT run_id FROM runs WHERE run_at < $1 ORDER BY run_at, run_id"
+        query = "SELECT run_id FROM runs WHERE run_at < $1 ORDER BY run_at, run_seq"
         return [row[0] for row in self.connection.sql(query, params=[time]).fetchall()]
 
-    def worked_out_history(self) -> pa.Table:
-        """What the rows of `history` must be."""
-        return history.worked_out(self.connection)
+    def nights(self, name: str) -> list[Mapping[str, Any]]:
+        """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
+        return list(self._dicts(_NIGHTS, name))
+
+    def worked_out_history(self) -> dict[str, pa.Table]:
+        """What the rows of `lineages`, `history` and `gone` must be, by table."""
+        return work_out.worked_out(self.connection, self._causes)
+
+    def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
+        """Which dump of run B follows which of run A: a_dump_id, b_dump_id, matched_by."""
+        return work_out.paired(self.connection, a_run_id, b_run_id)
+
+    def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
+        """Why the second dump of each pair differs from the first, in the order of the pairs."""
+        return find_causes(self.rows, pairs)
 
     def owns(self, file_status: os.stat_result) -> bool:
         """Whether the file with this status is the warehouse: reading it would drop its lock."""
@@ -114,35 +132,61 @@ class DuckDBStore:
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""
         with self._transaction():
-            self._delete("module_id", batch.modules, but=("dumps",))
-            self._delete("dump_id", batch.dumps, but=("history",))
-            self._delete("run_id", batch.runs, only=("runs", "run_labels"))
+            changed = self._changed_runs(batch)
+            delete(self.connection, "module_id", batch.modules, but=("dumps",))
+            delete(self.connection, "dump_id", batch.dumps, but=("history", "accepted_changes"))
+            delete(self.connection, "run_id", batch.runs, only=("runs", "run_labels"))
             for name, table in batch.tables.items():
-                self._insert(name, table)
-            for run_id in self._changed_runs(batch.tables):
-                self._refresh_history(run_id)
-        self._forget_blocks()
+                insert(self.connection, name, table)
+            work_out.refresh(self.connection, changed, self._causes)
+        duckdb_file.forget_blocks(self.connection, self.name)
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
         """Delete these runs, and the modules and flag sets that no other run refers to."""
         with self._transaction():
             names = list(run_ids)
             there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]
-            dumps = [row["dump_id"] for row in self._dicts(_AMONG.format("dumps"), names)]
-            self._delete("dump_id", dumps)
-            self._delete("run_id", names)
-            orphans = self._ids(
-                "SELECT module_id FROM modules WHERE module_id NOT IN "
-                "(SELECT module_id FROM dumps WHERE module_id IS NOT NULL)"
-            )
-            self._delete("module_id", sorted(orphans), but=("dumps",))
-            self.connection.execute(
-                "DELETE FROM compiler_flags WHERE flags_id NOT IN "
-                "(SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL)"
-            )
-            self._refresh_history(None)
+            dumps = self._delete_dumps(names)
+            # The lineages as they were tell what changes.
+            delete(self.connection, "run_id", names, but=("lineages",))
+            orphans = self._delete_orphans()
+            work_out.refresh(self.connection, [], self._causes)
         self.connection.execute("CHECKPOINT")
-        return Deleted(len(there), len(dumps), len(orphans), there)
+        return Deleted(len(there), dumps, orphans, there)
+
+    @contextmanager
+    def replacing(self, run_id: str) -> Iterator[Deleted]:
+        """Delete the run's dumps, and at the end of the block what no dump refers to then."""
+        deleted = Deleted(1, run_ids=[run_id])
+        with self._transaction():
+            self._is_replacing = True
+            try:
+                deleted.dumps = self._delete_dumps([run_id])
+                yield deleted
+                # Only now: modules of the deleted dumps may be modules of the new ones.
+                deleted.modules = self._delete_orphans()
+                work_out.refresh(self.connection, [run_id], self._causes)
+            finally:
+                self._is_replacing = False
+
+    def label(self, run_ids: Sequence[str], labels: Mapping[str, str | None]) -> None:
+        """Set these labels of each of these runs; a label that is None is removed."""
+        rows = [
+            {"run_id": run_id, "key": key, "value": value}
+            for run_id in dict.fromkeys(run_ids)
+            for key, value in labels.items()
+            if value is not None
+        ]
+        with self._transaction():
+            parameters = [list(run_ids), list(labels)]
+            self.connection.execute(
+                "DELETE FROM run_labels WHERE list_contains($1, run_id) AND list_contains($2, key)",
+                parameters,
+            )
+            insert(self.connection, "run_labels", arrow.rows("run_labels", rows))
+            # A run that changes its lineage is found out; only these labels change causes.
+            changed = [] if labels.keys().isdisjoint(VERSIONS) else run_ids
+            work_out.refresh(self.connection, changed, self._causes)
 
     def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """Run a user's statements, all or nothing; the rows of the last one.
@@ -151,8 +195,13 @@ class DuckDBStore:
         """
         with self._transaction():
             rows = self.rows(query, parameters)
-            self._refresh_history(None)
+            self._work_out_history()
         return rows
+
+    def work_out_history(self) -> None:
+        """Work the history out from scratch, after changes that went past the store."""
+        with self._transaction():
+            self._work_out_history()
 
     def execute(self, script: str) -> None:
         """Run SQL statements that have no rows, all or nothing."""
@@ -168,6 +217,9 @@ class DuckDBStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
+        if self._is_replacing:
+            yield
+            return
         self.connection.begin()
         try:
             yield
@@ -180,69 +232,46 @@ class DuckDBStore:
                 raise WarehouseError(with_remedy(duckdb_says(error))) from error
             raise
 
-    def _delete(
-        self,
-        key: str,
-        ids: Sequence[int | str],
-        *,
-        only: Sequence[str] = (),
-        but: Sequence[str] = (),
-    ) -> None:
-        """Delete the rows with these ids from every table that has the key."""
-        if not ids:
-            return
-        for name in only or self._tables_with(key):
-            if name not in but:
-                self.connection.execute(
-                    f'DELETE FROM "{name}" WHERE {key} IN (SELECT UNNEST($1))', [list(ids)]
-                )
+    def _delete_dumps(self, run_ids: Sequence[str]) -> int:
+        """Delete the dumps of these runs with all that belongs to them; how many there were."""
+        dumps = [row["dump_id"] for row in self._dicts(_AMONG.format("dumps"), list(run_ids))]
+        delete(self.connection, "dump_id", dumps)
+        return len(dumps)
 
-    def _tables_with(self, column: str) -> list[str]:
-        query = """SELECT table_name FROM duckdb_columns() INNER JOIN duckdb_tables()
-            USING (table_name) WHERE column_name = $1 ORDER BY table_name"""
-        return [row[0] for row in self.connection.sql(query, params=[column]).fetchall()]
+    def _delete_orphans(self) -> int:
+        """Delete the modules and flag sets that no dump refers to; how many modules."""
+        orphans = self._ids(
+            "SELECT module_id FROM modules WHERE module_id NOT IN "
+            "(SELECT module_id FROM dumps WHERE module_id IS NOT NULL)"
+        )
+        delete(self.connection, "module_id", sorted(orphans), but=("dumps",))
+        self.connection.execute(
+            "DELETE FROM compiler_flags WHERE flags_id NOT IN "
+            "(SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL)"
+        )
+        return len(orphans)
 
-    def _insert(self, name: str, rows: pa.Table) -> None:
-        columns = "*"
-        if "shape" in rows.column_names and "_long_shape" in arrow.stored_columns()[name]:
-            is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
-            columns = f"""* EXCLUDE shape,
-                CASE WHEN {is_short} THEN shape END AS _short_shape,
-                CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"""
-        self.connection.register("incoming", rows)
-        try:
-            self.connection.execute(f'INSERT INTO "{name}" BY NAME SELECT {columns} FROM incoming')
-        finally:
-            # After an error the transaction is aborted, and only its end unregisters.
-            with suppress(duckdb.Error):
-                self.connection.unregister("incoming")
+    def _changed_runs(self, batch: Batch) -> list[str]:
+        """The runs whose dumps, modules or labels the batch changes."""
+        changed = set(batch.runs)
+        for name in ("runs", "run_labels", "dumps"):
+            if name in batch.tables:
+                changed.update(batch.tables[name]["run_id"].unique().to_pylist())
+        if batch.modules:
+            query = "SELECT DISTINCT run_id FROM dumps WHERE module_id IN (SELECT UNNEST($1))"
+            found = self.connection.sql(query, params=[list(batch.modules)]).fetchall()
+            changed.update(run_id for (run_id,) in found)
+        return sorted(changed)
 
-    def _changed_runs(self, tables: Mapping[str, pa.Table]) -> Sequence[str | None]:
-        """The runs whose groups have new chains; None stands for all groups.
+    def _work_out_history(self) -> None:
+        for name, rows in self.worked_out_history().items():
+            self.connection.execute(f"DELETE FROM {name}")
+            insert(self.connection, name, rows)
 
-        A run that is not the latest also changes the chains of the runs after it.
-        """
-        changed = [
-            run
-            for name in ("runs", "dumps")
-            if name in tables
-            for run in tables[name]["run_id"].unique().to_pylist()
-        ]
-        latest = self.connection.sql(
-            "SELECT run_id FROM runs ORDER BY run_at DESC, run_id DESC LIMIT 1"
-        ).fetchall()
-        if not latest or not changed:
-            return ()
-        return sorted(set(changed)) if set(changed) == set(latest[0]) else (None,)
-
-    def _refresh_history(self, run_id: str | None) -> None:
-        """Recompute the chains of the groups with a dump in a run, or of all groups."""
-        links = history.worked_out(self.connection, run_id)
-        if run_id is None:
-            self.connection.execute("DELETE FROM history")
-        else:
-            self._delete("dump_id", links["dump_id"].to_pylist(), only=("history",))
-        self._insert("history", links)
+    def _causes(self, pairs: Sequence[tuple[int, int]]) -> Sequence[str | None]:
+        """The lines alone."""
+        found: list[str | None] = self.causes(pairs)["cause"].to_pylist()
+        return found
 
     def _dicts(self, query: str, parameter: object) -> list[dict[str, Any]]:
         found = self.connection.sql(query, params=[parameter]).to_arrow_table()
@@ -252,24 +281,8 @@ class DuckDBStore:
         column = self.connection.sql(query).to_arrow_table().column(0)
         return frozenset(column.drop_null().to_pylist())
 
-    def _forget_blocks(self) -> None:
-        """Free the memory of the blocks that were read and written.
-
-        DuckDB keeps these blocks until they take most of the machine's memory. The readers
-        of dumps need this memory.
-        """
-        if duckdb_file.database_path(self.name) is None:
-            return
-        setting = "SELECT current_setting('memory_limit')"
-        ((limit,),) = self.connection.sql(setting).fetchall()
-        try:
-            # A lower limit makes DuckDB free the blocks that are not in use.
-            with suppress(duckdb.Error):
-                self.connection.execute(f"SET memory_limit = '{_FEW_BLOCKS}'")
-        finally:
-            # DuckDB truncates the limit that it shows, so setting the shown limit would lower it.
-            exact = _ONE_DIGIT.sub(r"\g<0>5", limit)
-            self.connection.execute(f"SET memory_limit = '{exact}'")
-
 
 _AMONG = "SELECT * FROM {} WHERE run_id IN (SELECT UNNEST($1))"
+_FILES = "SELECT dump_files.* FROM dump_files INNER JOIN dumps USING (dump_id) WHERE run_id = $1"
+_NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')
+    ORDER BY run_seq DESC"""

@@ -1,6 +1,7 @@
 """A DuckDB file that is a warehouse: opening, creating and upgrading it."""
 
 import os
+import re
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,8 @@ from ..errors import WarehouseError, opening_error, with_remedy
 # Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
 # modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
 _BLOCK_BYTES = 32768
+_FEW_BLOCKS = "8MB"
+_ONE_DIGIT = re.compile(r"\.\d")
 _UPGRADES = Path(__file__).parents[1] / "upgrades"
 
 
@@ -86,6 +89,25 @@ def database_path(db: str) -> Path | None:
             "or a duckdb:///PATH URL"
         )
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
+
+
+def forget_blocks(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Free the memory of the blocks that were read and written.
+
+    DuckDB keeps these blocks until they take most of the machine's memory. The readers
+    of dumps need this memory.
+    """
+    if database_path(name) is None:
+        return
+    ((limit,),) = connection.sql("SELECT current_setting('memory_limit')").fetchall()
+    try:
+        # A lower limit makes DuckDB free the blocks that are not in use.
+        with suppress(duckdb.Error):
+            connection.execute(f"SET memory_limit = '{_FEW_BLOCKS}'")
+    finally:
+        # DuckDB truncates the limit that it shows, so setting the shown limit would lower it.
+        exact = _ONE_DIGIT.sub(r"\g<0>5", limit)
+        connection.execute(f"SET memory_limit = '{exact}'")
 
 
 def _create_file(path: Path) -> None:

@@ -2,6 +2,7 @@
 CREATE TABLE runs (
     run_id TEXT NOT NULL,
     run_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    run_seq INTEGER NOT NULL,
     ingested_at TIMESTAMP WITH TIME ZONE NOT NULL,
     source TEXT NOT NULL,
     tool_version TEXT NOT NULL,
@@ -10,6 +11,7 @@ CREATE TABLE runs (
 COMMENT ON TABLE runs IS 'One ingested run, for example a night.';
 COMMENT ON COLUMN runs.run_id IS 'the user''s name for the run';
 COMMENT ON COLUMN runs.run_at IS 'when the run''s programs were compiled (UTC)';
+COMMENT ON COLUMN runs.run_seq IS 'the order in which runs first entered: it orders equal run_at';
 COMMENT ON COLUMN runs.ingested_at IS 'when the run was first ingested (UTC)';
 COMMENT ON COLUMN runs.source IS 'the ingested path, as given';
 COMMENT ON COLUMN runs.tool_version IS 'the memhouse version that ingested the run';
@@ -48,7 +50,7 @@ COMMENT ON COLUMN dumps.run_id IS 'the run, see `runs`';
 COMMENT ON COLUMN dumps.workload IS 'the dump''s folder relative to the ingested path, `.` if none';
 COMMENT ON COLUMN dumps.module_name IS 'the HLO module''s name';
 COMMENT ON COLUMN dumps.module_number IS 'the module''s number within its process (module_NNNN)';
-COMMENT ON COLUMN dumps.occurrence IS '1 for the first module of this name in the run and workload';
+COMMENT ON COLUMN dumps.occurrence IS '1 for the first module of its name and platform in run and workload';
 COMMENT ON COLUMN dumps.platform IS 'cpu, gpu or tpu; null if the file''s name does not say';
 COMMENT ON COLUMN dumps.target IS 'the target in the file''s name, for example sm_9.0a_gpu';
 COMMENT ON COLUMN dumps.compiler IS 'libtpu''s changelist in the file''s name, for example 933746096';
@@ -81,6 +83,8 @@ COMMENT ON COLUMN dump_files.message IS 'what is wrong, and what to do';
 CREATE TABLE modules (
     module_id BIGINT NOT NULL,
     module_name TEXT NOT NULL,
+    program_id BIGINT,
+    skeleton_id BIGINT,
     schedule_length INTEGER,
     reported_total_bytes BIGINT,
     reported_peak_time INTEGER,
@@ -98,6 +102,8 @@ CREATE TABLE modules (
 COMMENT ON TABLE modules IS 'A module''s content, stored once even if many runs dumped it.';
 COMMENT ON COLUMN modules.module_id IS '64-bit hash of the module''s name and its files'' content';
 COMMENT ON COLUMN modules.module_name IS 'the HLO module''s name';
+COMMENT ON COLUMN modules.program_id IS '64-bit hash of what the program is: instructions, allocations, values and live ranges, without names, source lines and constants'' values; null without HLO text. Equal: the same memory program';
+COMMENT ON COLUMN modules.skeleton_id IS '64-bit hash of the arguments'' names and ranks: equal for another batch size or dtype';
 COMMENT ON COLUMN modules.schedule_length IS 'instructions in the flattened schedule';
 COMMENT ON COLUMN modules.reported_total_bytes IS 'XLA''s own `Total bytes used`, all spaces';
 COMMENT ON COLUMN modules.reported_peak_time IS 'the time of XLA''s own estimated peak';
@@ -115,6 +121,8 @@ CREATE TABLE entry_shapes (
     is_output BOOLEAN NOT NULL,
     parameter_number INTEGER,
     shape_index TEXT NOT NULL,
+    argument_name TEXT,
+    sharding TEXT,
     shape TEXT NOT NULL,
     element_type TEXT,
     logical_bytes BIGINT,
@@ -125,6 +133,8 @@ COMMENT ON COLUMN entry_shapes.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN entry_shapes.is_output IS 'true for the result, false for an argument';
 COMMENT ON COLUMN entry_shapes.parameter_number IS 'the argument''s number; null for the result';
 COMMENT ON COLUMN entry_shapes.shape_index IS 'the part of the argument or result, `{}` for the whole';
+COMMENT ON COLUMN entry_shapes.argument_name IS 'the argument''s name in the framework, for example p[''emb'']';
+COMMENT ON COLUMN entry_shapes.sharding IS 'how the argument is sharded, as XLA prints it; null if not told';
 COMMENT ON COLUMN entry_shapes.shape IS 'the shape with layout';
 COMMENT ON COLUMN entry_shapes.element_type IS 'for example bf16';
 COMMENT ON COLUMN entry_shapes.logical_bytes IS 'elements x element size; null if unbounded';
@@ -477,6 +487,30 @@ COMMENT ON COLUMN module_memory.fragmentation IS 'fragmentation_bytes / temp_byt
 COMMENT ON COLUMN module_memory.live_bound_bytes IS 'of the preallocated temps: the most that is live at one time, a bound for any packing';
 COMMENT ON COLUMN module_memory.packing_bytes IS 'temp_bytes - live_bound_bytes: packing''s share';
 COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the values live at the peak, an aliased extent counted once';
+CREATE TABLE traits (
+    module_id BIGINT NOT NULL,
+    trait TEXT NOT NULL,
+    name TEXT NOT NULL,
+    amount BIGINT NOT NULL
+);
+COMMENT ON TABLE traits IS 'What the cause of a change is told from: facts of a module, worked out at ingest. Key: module_id, trait, name.';
+COMMENT ON COLUMN traits.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN traits.trait IS 'what is described, for example saved or collective';
+COMMENT ON COLUMN traits.name IS 'of which: a source line, an opcode; empty if there is one only';
+COMMENT ON COLUMN traits.amount IS 'bytes or a count, as the trait says';
+CREATE TABLE lineages (
+    run_id TEXT NOT NULL,
+    branch TEXT NOT NULL,
+    suite TEXT NOT NULL,
+    run_number INTEGER NOT NULL,
+    previous_run_id TEXT
+);
+COMMENT ON TABLE lineages IS 'Which run follows which: runs of one branch and suite. Recomputed after every change of runs. Key: run_id.';
+COMMENT ON COLUMN lineages.run_id IS 'the run, see `runs`';
+COMMENT ON COLUMN lineages.branch IS 'the label branch; empty without one';
+COMMENT ON COLUMN lineages.suite IS 'the label suite; empty without one';
+COMMENT ON COLUMN lineages.run_number IS 'the run''s place among the runs of branch and suite, from 1';
+COMMENT ON COLUMN lineages.previous_run_id IS 'the run before it, of the same branch and suite';
 CREATE TABLE history (
     dump_id BIGINT NOT NULL,
     series_id BIGINT NOT NULL,
@@ -487,31 +521,42 @@ CREATE TABLE history (
     level_index INTEGER,
     matched_by TEXT,
     missed_runs INTEGER,
-    is_last BOOLEAN NOT NULL
+    is_new BOOLEAN NOT NULL,
+    is_last BOOLEAN NOT NULL,
+    cause TEXT
 );
 COMMENT ON TABLE history IS 'Which dump follows which from run to run. Recomputed after every change of runs. Key: dump_id.';
 COMMENT ON COLUMN history.dump_id IS 'the dump, see `dumps`';
 COMMENT ON COLUMN history.series_id IS 'the dump''s chain, with one dump a run';
-COMMENT ON COLUMN history.series_number IS '1 for the first chain of its workload, name, platform';
+COMMENT ON COLUMN history.series_number IS '1 for the first chain born in its branch, suite, workload, name and platform; it never shifts';
 COMMENT ON COLUMN history.chain_index IS 'the dump''s place in its chain, from 1';
 COMMENT ON COLUMN history.previous_dump_id IS 'the previous dump in the chain';
-COMMENT ON COLUMN history.compared_dump_id IS 'the last previous dump with figures';
-COMMENT ON COLUMN history.level_index IS 'the chain_index since which the content is unchanged';
-COMMENT ON COLUMN history.matched_by IS 'content, signature or order; null for a chain''s first dump';
+COMMENT ON COLUMN history.compared_dump_id IS 'the last previous dump with figures of the same origin; null if this dump has none';
+COMMENT ON COLUMN history.level_index IS 'the chain_index since which the program is unchanged';
+COMMENT ON COLUMN history.matched_by IS 'how the previous dump was found: only, program, signature, skeleton, order, workload renamed, module renamed or renamed; null for a chain''s first dump';
 COMMENT ON COLUMN history.missed_runs IS 'the number of runs between this dump and previous_dump_id';
+COMMENT ON COLUMN history.is_new IS 'a chain''s first dump, but not of the first run of its lineage';
 COMMENT ON COLUMN history.is_last IS 'the dump is the last of its chain';
-CREATE TABLE accepted_changes (
+COMMENT ON COLUMN history.cause IS 'why the dump differs from compared_dump_id; null if it does not';
+CREATE TABLE gone (
     run_id TEXT NOT NULL,
     series_id BIGINT NOT NULL,
+    last_dump_id BIGINT NOT NULL
+);
+COMMENT ON TABLE gone IS 'A series that a run lacks and the run before has. Recomputed with `history`. Key: run_id, series_id.';
+COMMENT ON COLUMN gone.run_id IS 'the first run without the series, see `runs`';
+COMMENT ON COLUMN gone.series_id IS 'the series, see `history`';
+COMMENT ON COLUMN gone.last_dump_id IS 'its last dump, in the run before';
+CREATE TABLE accepted_changes (
+    dump_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
     metric TEXT NOT NULL,
     accepted_bytes BIGINT NOT NULL,
     reason TEXT NOT NULL,
     accepted_at TIMESTAMP WITH TIME ZONE NOT NULL
 );
-COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new baseline of its series.';
-COMMENT ON COLUMN accepted_changes.run_id IS 'the run whose figure was accepted, see `runs`';
-COMMENT ON COLUMN accepted_changes.series_id IS 'the series, see `history`';
+COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new floor of its series.';
+COMMENT ON COLUMN accepted_changes.dump_id IS 'the dump whose figure was accepted, see `dumps`';
 COMMENT ON COLUMN accepted_changes.memory_space IS 'the memory space';
 COMMENT ON COLUMN accepted_changes.metric IS 'the metric, for example peak_bytes';
 COMMENT ON COLUMN accepted_changes.accepted_bytes IS 'the value that was accepted';

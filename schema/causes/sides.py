@@ -1,0 +1,230 @@
+"""The two sides of a pair of dumps: all facts that causes are told from, fetched at once."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import pyarrow as pa
+
+Rows = Callable[[str, Sequence[object]], pa.Table]
+# Figures by name, then by what they are of: see `ingest/model/traits.py`.
+Traits = Mapping[str, Mapping[str, int]]
+
+# Labels of a run that name a version of the compiler.
+VERSIONS = ("jax", "jaxlib", "libtpu", "xla")
+_LAYOUT = re.compile(r"\{[^{}]*\}")
+_ARRAY = re.compile(r"(\w+)\[([^]]*)\]")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An array in the arguments or the result.
+
+    `name` is the framework's, None if not told; `shape` is without the layout; `donated` are
+    the bytes of the argument that a result may take.
+    """
+
+    name: str | None
+    number: int
+    index: str
+    shape: str
+    layout: str
+    size: int
+    sharding: str | None
+    donated: int
+
+    @property
+    def type(self) -> str:
+        """The element type; of a tuple's shape all of it."""
+        found = _ARRAY.fullmatch(self.shape)
+        return found[1] if found else self.shape
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The array's dimensions, as XLA prints them."""
+        found = _ARRAY.fullmatch(self.shape)
+        return tuple(found[2].split(",")) if found and found[2] else ()
+
+
+@dataclass(frozen=True)
+class Side:
+    """A dump: its row of `cause_dumps.sql`, its run's versions, its module's facts."""
+
+    dump: Mapping[str, Any]
+    versions: Mapping[str, str]
+    traits: Traits
+    arguments: Sequence[Leaf]
+    results: Sequence[Leaf]
+
+    def amount(self, trait: str, name: str = "") -> int:
+        """One trait's amount; 0 if the module lacks it."""
+        return self.traits.get(trait, {}).get(name, 0)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A compiler flag that differs; a value is None where the flag is not set."""
+
+    name: str
+    a: str | None
+    b: str | None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two dumps to compare."""
+
+    a: Side
+    b: Side
+    flags: Sequence[Flag]
+
+    def differs(self, column: str) -> bool:
+        """Whether both sides know the column and differ in it."""
+        values = (self.a.dump[column], self.b.dump[column])
+        return None not in values and values[0] != values[1]
+
+    @property
+    def is_same_program(self) -> bool:
+        """Whether both are known to be the same memory program."""
+        a, b = self.a.dump, self.b.dump
+        return any(a[key] is not None and a[key] == b[key] for key in ("module_id", "program_id"))
+
+    @property
+    def has_modules(self) -> bool:
+        """Whether both dumps could be read."""
+        return None not in (self.a.dump["module_id"], self.b.dump["module_id"])
+
+    @property
+    def has_shapes(self) -> bool:
+        """Whether both sides' arguments and results are known."""
+        return all(side.arguments or side.results for side in (self.a, self.b))
+
+    @property
+    def has_traits(self) -> bool:
+        """Whether both sides' traits are known."""
+        return bool(self.a.traits and self.b.traits)
+
+    @property
+    def has_figures(self) -> bool:
+        """Whether both sides' figures are known, and from one origin."""
+        a, b = self.a.dump, self.b.dump
+        is_known = None not in (a["peak_bytes"], b["peak_bytes"])
+        return is_known and (a["origin"] == "estimated") == (b["origin"] == "estimated")
+
+    @property
+    def peak(self) -> int:
+        """The larger of both peaks."""
+        return max(self.a.dump["peak_bytes"] or 0, self.b.dump["peak_bytes"] or 0)
+
+    def change(self, column: str) -> int:
+        """How much a figure of the main memory grew; 0 if a side lacks it."""
+        values = (self.a.dump[column], self.b.dump[column])
+        return 0 if None in values else values[1] - values[0]
+
+
+def fetch(rows: Rows, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], Pair]:
+    """The pairs of dumps with their facts, each table read once for all."""
+    dumps = _dumps(rows, pairs)
+    known = [pair for pair in pairs if pair[0] in dumps and pair[1] in dumps]
+    bare = {(a, b): Pair(_side(dumps[a]), _side(dumps[b]), ()) for a, b in known}
+    modules = sorted(
+        {
+            side.dump["module_id"]
+            for pair in bare.values()
+            if pair.has_modules and pair.differs("module_id")
+            for side in (pair.a, pair.b)
+        }
+    )
+    traits, shapes = _traits(rows, modules), _shapes(rows, modules)
+    versions = _versions(rows, sorted({dump["run_id"] for dump in dumps.values()}))
+    flags = _flags(rows, bare.values())
+
+    def side(dump: Mapping[str, Any]) -> Side:
+        of_entry = shapes.get(dump["module_id"], {})
+        return Side(
+            dump,
+            versions.get(dump["run_id"], {}),
+            traits.get(dump["module_id"], {}),
+            of_entry.get(False, ()),
+            of_entry.get(True, ()),
+        )
+
+    return {
+        (a, b): Pair(
+            side(dumps[a]),
+            side(dumps[b]),
+            flags.get((dumps[a]["flags_id"], dumps[b]["flags_id"]), ()),
+        )
+        for a, b in known
+    }
+
+
+def _side(dump: Mapping[str, Any]) -> Side:
+    return Side(dump, {}, {}, (), ())
+
+
+def _dumps(rows: Rows, pairs: Sequence[tuple[int, int]]) -> dict[int, dict[str, Any]]:
+    ids = sorted({dump for pair in pairs for dump in pair})
+    return {dump["dump_id"]: dump for dump in rows(_sql("cause_dumps"), [ids]).to_pylist()}
+
+
+def _versions(rows: Rows, runs: Sequence[str]) -> dict[str, dict[str, str]]:
+    query = """SELECT * FROM run_labels
+        WHERE key IN (SELECT UNNEST($1)) AND run_id IN (SELECT UNNEST($2))"""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows(query, [list(VERSIONS), list(runs)]).to_pylist():
+        found.setdefault(row["run_id"], {})[row["key"]] = row["value"]
+    return found
+
+
+def _traits(rows: Rows, modules: Sequence[int]) -> dict[int, dict[str, dict[str, int]]]:
+    found: dict[int, dict[str, dict[str, int]]] = {}
+    if modules:
+        query = "SELECT * FROM traits WHERE module_id IN (SELECT UNNEST($1))"
+        for row in rows(query, [list(modules)]).to_pylist():
+            of_module = found.setdefault(row["module_id"], {})
+            of_module.setdefault(row["trait"], {})[row["name"]] = row["amount"]
+    return found
+
+
+def _shapes(rows: Rows, modules: Sequence[int]) -> dict[int, dict[bool, list[Leaf]]]:
+    found: dict[int, dict[bool, list[Leaf]]] = {}
+    if modules:
+        for row in rows(_sql("cause_shapes"), [list(modules)]).to_pylist():
+            leaf = Leaf(
+                row["argument_name"],
+                row["parameter_number"] or 0,
+                "" if row["shape_index"] == "{}" else row["shape_index"],
+                _LAYOUT.sub("", row["shape"]),
+                row["shape"],
+                row["padded_bytes"] or 0,
+                row["sharding"],
+                row["donated_bytes"] or 0,
+            )
+            found.setdefault(row["module_id"], {}).setdefault(row["is_output"], []).append(leaf)
+    return found
+
+
+def _flags(rows: Rows, pairs: Iterable[Pair]) -> dict[tuple[int, int], list[Flag]]:
+    sets = sorted(
+        {
+            (pair.a.dump["flags_id"], pair.b.dump["flags_id"])
+            for pair in pairs
+            if pair.differs("flags_id")
+        }
+    )
+    found: dict[tuple[int, int], list[Flag]] = {}
+    if sets:
+        columns = [list(column) for column in zip(*sets, strict=True)]
+        for row in rows(_sql("cause_flags"), columns).to_pylist():
+            of_sets = found.setdefault((row["a_flags_id"], row["b_flags_id"]), [])
+            of_sets.append(Flag(row["flag"], row["a_value"], row["b_value"]))
+    return found
+
+
+@cache
+def _sql(name: str) -> str:
+    return (resources.files(__package__) / f"{name}.sql").read_text()

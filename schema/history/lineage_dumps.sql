@@ -1,0 +1,47 @@
+-- The dumps of `followed_runs`, from run number $1 on, and the dumps $2 before it; in order of
+-- runs, groups and places in the group.
+WITH signatures AS (
+    -- A signature can be long: comparing numbers is cheaper.
+    SELECT module_id, MIN(module_id) OVER (PARTITION BY entry_signature) AS signature_id
+    FROM modules
+    WHERE entry_signature IS NOT NULL
+),
+
+memory AS (
+    SELECT
+        module_id,
+        BOOL_OR(peak_bytes IS NOT NULL) AS has_figures,
+        MAX(CASE WHEN memory_space = 0 THEN total_bytes END) AS total_bytes
+    FROM module_memory
+    GROUP BY module_id
+)
+
+SELECT
+    followed_runs.run_number,
+    dumps.dump_id,
+    dumps.workload,
+    dumps.module_name,
+    dumps.platform,
+    dumps.occurrence,
+    dumps.module_id,
+    modules.program_id,
+    signatures.signature_id,
+    modules.skeleton_id,
+    memory.total_bytes,
+    COALESCE(memory.total_bytes, 0) < 1048576 AND COALESCE(modules.schedule_length, 0) < 50
+        AS is_tiny,
+    CASE WHEN memory.has_figures THEN modules.origin = 'estimated' END AS is_estimated,
+    dumps.status || CASE WHEN dumps.oom THEN ', oom' ELSE '' END AS health
+FROM followed_runs
+INNER JOIN dumps ON dumps.run_id = followed_runs.run_id
+LEFT JOIN modules ON modules.module_id = dumps.module_id
+LEFT JOIN signatures ON signatures.module_id = dumps.module_id
+LEFT JOIN memory ON memory.module_id = dumps.module_id
+WHERE followed_runs.run_number >= $1 OR dumps.dump_id IN (SELECT UNNEST($2))
+ORDER BY
+    followed_runs.run_number,
+    dumps.workload,
+    dumps.module_name,
+    dumps.platform NULLS FIRST,
+    dumps.occurrence,
+    dumps.dump_id

@@ -1,0 +1,38 @@
+-- The chains as they stand in the runs of `followed_runs`: a row per chain.
+--
+-- last_dump_id: its last dump; born_dump_id: its first; dumped_id, estimated_id: its last dumps
+-- with figures of either origin, null if there are none, with their level_index.
+WITH with_figures AS (
+    SELECT DISTINCT module_memory.module_id, modules.origin = 'estimated' AS is_estimated
+    FROM module_memory
+    INNER JOIN modules ON modules.module_id = module_memory.module_id
+    WHERE module_memory.peak_bytes IS NOT NULL
+),
+
+links AS (
+    SELECT
+        history.series_id,
+        history.series_number,
+        history.dump_id,
+        history.chain_index,
+        history.level_index,
+        with_figures.is_estimated
+    FROM history
+    INNER JOIN dumps ON dumps.dump_id = history.dump_id
+    INNER JOIN followed_runs ON followed_runs.run_id = dumps.run_id
+    LEFT JOIN with_figures ON with_figures.module_id = dumps.module_id
+)
+
+SELECT
+    series_id,
+    ANY_VALUE(series_number) AS number,
+    MAX(chain_index) AS length,
+    MIN_BY(dump_id, chain_index) AS born_dump_id,
+    MAX_BY(dump_id, chain_index) AS last_dump_id,
+    MAX_BY(dump_id, chain_index) FILTER (NOT is_estimated) AS dumped_id,
+    MAX_BY(level_index, chain_index) FILTER (NOT is_estimated) AS dumped_level_index,
+    MAX_BY(dump_id, chain_index) FILTER (is_estimated) AS estimated_id,
+    MAX_BY(level_index, chain_index) FILTER (is_estimated) AS estimated_level_index
+FROM links
+GROUP BY series_id
+ORDER BY born_dump_id
