@@ -1,11 +1,13 @@
 """Collects the outcomes of a run's programs and writes them in batches."""
 
+from collections.abc import Set
 from typing import Any
 
 import pyarrow as pa
 
 from ..schema import arrow, ids
 from ..schema.stores.base import Batch, Known, Store
+from .occurrences import Occurrences
 from .outcomes import OK
 from .read_program import ProgramOutcome
 
@@ -18,10 +20,24 @@ _Row = dict[str, Any]
 
 
 class Batches:
-    """A run's dumps that wait for the store; `new_modules` counts the modules written."""
+    """A run's dumps that wait for the store; `new_modules` counts the modules written.
 
-    def __init__(self, store: Store, run_id: str, known: Known) -> None:
+    `run` is the run's own row and labels, if they change: they are part of the first batch, so
+    that a stored run has dumps. The dumps in `kept` stay as they are stored.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        run_id: str,
+        known: Known,
+        occurrences: Occurrences,
+        run: Batch | None = None,
+        kept: Set[int] = frozenset(),
+    ) -> None:
         self._store, self._run_id, self._known = store, run_id, known
+        self._occurrences = occurrences
+        self._run, self._kept = run, kept
         self._stored = set(known.modules)
         self._flag_sets = set(known.flag_sets)
         self.new_modules = 0
@@ -30,8 +46,12 @@ class Batches:
         self._flags: dict[int, dict[str, str]] = {}
         self._waiting_bytes = 0
 
-    def add(self, outcome: ProgramOutcome, occurrence: int) -> bool:
-        """Add a program's outcome; False if the store already holds the same dump."""
+    def add(self, outcome: ProgramOutcome) -> bool:
+        """Add a program's outcome; False if the dump stays as it is stored."""
+        key = outcome.key
+        if ids.dump_id(self._run_id, *key.in_run) in self._kept:
+            return False
+        occurrence = self._occurrences.number(key.workload, outcome.module_name, key.platform)
         row = _dump_row(self._run_id, outcome, occurrence)
         if self._known.dumps.get(row["dump_id"]) == row and outcome.status == OK:
             return False
@@ -55,10 +75,12 @@ class Batches:
 
     def write(self) -> None:
         """Write all waiting rows in one transaction."""
-        if not self._dumps:
+        if not self._dumps and self._run is None:
             return
         rows = [row for row, _ in self._dumps]
+        run = self._run or Batch({})
         tables = {
+            **run.tables,
             "dumps": arrow.rows("dumps", rows),
             "dump_files": arrow.rows(
                 "dump_files",
@@ -81,8 +103,10 @@ class Batches:
                 tables | _module_tables(self._modules),
                 modules=sorted(self._stored & self._modules.keys()),
                 dumps=sorted(self._known.dumps.keys() & {row["dump_id"] for row in rows}),
+                runs=run.runs,
             )
         )
+        self._run = None
         self.new_modules += len(self._modules.keys() - self._stored)
         self._stored.update(self._modules)
         self._flag_sets.update(self._flags)
@@ -94,7 +118,7 @@ class Batches:
 def _dump_row(run_id: str, outcome: ProgramOutcome, occurrence: int) -> _Row:
     key, settings = outcome.key, outcome.settings
     return {
-        "dump_id": ids.dump_id(run_id, key.workload, key.name, key.target),
+        "dump_id": ids.dump_id(run_id, *key.in_run),
         "run_id": run_id,
         "workload": key.workload,
         "module_name": outcome.module_name,

@@ -1,21 +1,22 @@
-"""Ingests one path as one run: finds the programs, reads them and writes each batch."""
+"""Ingests the paths of one run: finds the programs, reads them and writes each batch."""
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from ..schema import arrow
-from ..schema.stores.base import Batch, Known, Store
+from ..schema import arrow, ids
+from ..schema.errors import UsageError
+from ..schema.stores.base import Batch, Deleted, Store
 from .batches import Batches
+from .choose_run import Chosen, choose_run
+from .given_paths import GivenPaths
+from .occurrences import Occurrences
 from .outcomes import FAILED, OK, PARTIAL
 from .read_program import ProgramOutcome
-from .sources.dump_folder import find_dumps, is_wanted
-from .sources.files import SourceFile, is_file, open_source, source_name
-from .sources.names import readable
+from .sources.files import source_name
 from .sources.program import Program
 from .workers import Workers
 
@@ -26,7 +27,9 @@ _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?
 class Summary:
     """The outcome of an ingest.
 
-    `problems` and `notes` are messages for the user, one line each; a note is not a failure.
+    run_id: the run that the dumps are in, which may be a later night NAME@TIME; replaced: what
+    was dropped to replace a run. `problems` and `notes` are messages for the user, one line
+    each; a note is not a failure.
     """
 
     run_id: str
@@ -36,6 +39,7 @@ class Summary:
     partial: int = 0
     unchanged: int = 0
     read_bytes: int = 0
+    replaced: Deleted | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -45,7 +49,10 @@ class Run:
     """The run that the programs become.
 
     run_at: when the programs were compiled, if the user says so; otherwise a date in the
-    name of the run or of the source, otherwise the time of the newest program.
+    name of the run, otherwise `named_at`, a date in the name of the source, otherwise the time
+    of the newest program. labels: an empty one is removed. is_named: the user named the run, so
+    its programs become no other run; replaces: a run of this name that holds other dumps is
+    replaced.
     """
 
     run_id: str
@@ -53,6 +60,9 @@ class Run:
     tool_version: str
     run_at: datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    named_at: datetime | None = None
+    is_named: bool = False
+    replaces: bool = False
 
 
 def run_name(path: Path) -> str:
@@ -62,36 +72,45 @@ def run_name(path: Path) -> str:
 
 def ingest(
     store: Store,
-    path: Path,
-    *,
+    *paths: Path,
     tool_version: str,
     workers: Workers,
     run_id: str | None = None,
     run_at: datetime | None = None,
     labels: Mapping[str, str] | None = None,
+    replaces: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
-    """Ingest the dumps under `path` (a folder, file or archive) as one run.
+    """Ingest the dumps under `paths` (folders, files or archives) as one run.
 
-    `progress` receives the bytes done and the total. An error in a file is recorded in
-    `dump_files` and in the summary's problems; ingest continues. Raises WarehouseError.
+    Several paths need a `run_id`. If the path's run holds other dumps, these become the run
+    NAME@TIME; a `run_id` that holds other dumps is refused, unless `replaces`: see
+    `choose_run`. `progress` receives the bytes done and the total. An error in a file is
+    recorded in `dump_files` and in the summary's problems; ingest continues. Raises
+    WarehouseError and UsageError.
     """
+    given = GivenPaths(paths)
+    if run_id is None and (replaces or len(paths) > 1):
+        raise UsageError(
+            "name the run to replace" if replaces else "name the run of several paths", "run"
+        )
     problems: list[str] = []
-    name = run_id or run_name(path)
+    name = run_id or run_name(paths[0])
     with ExitStack() as cleanup:
-        files = open_source(path, is_wanted, cleanup, problems.append)
-        found = find_dumps(
-            _but_warehouse(files, store),
-            lambda file, why: problems.append(f"{_shown(path, str(file.path))}: {why}"),
-            named_file=is_file(path),
-        )
+        found = given.programs(store, cleanup, problems.append)
         if not found:
-            return Summary(name, problems=problems or [_nothing_found(path)])
-        source = str(readable(PurePosixPath(path)))
-        run = Run(name, source, tool_version, run_at, labels or {})
-        summary = ingest_programs(
-            store, found, run, workers, progress, shown=lambda file: _shown(path, file)
+            return Summary(name, problems=problems)
+        run = Run(
+            name,
+            given.source,
+            tool_version,
+            run_at,
+            labels or {},
+            named_at=next(filter(None, map(_date_in, given.names)), None),
+            is_named=run_id is not None,
+            replaces=replaces,
         )
+        summary = ingest_programs(store, found, run, workers, progress, shown=given.shown)
         summary.problems[:0] = problems
         return summary
 
@@ -107,83 +126,85 @@ def ingest_programs(
     """Ingest at least one program from any source as one run.
 
     A stored module is not stored again: the new dump refers to it. An unchanged dump is not
-    written. `shown` turns a file of the source into the path to show. Raises WarehouseError.
+    written. `shown` turns a file of the source into the path to show. Raises WarehouseError,
+    and UsageError if the run is named and holds other dumps.
     """
-    summary = Summary(run.run_id)
-    if store.is_new:
-        # The workers read the first programs while the store is created.
-        outcomes = workers.read(programs, frozenset())
-        known = store.known(run.run_id)
-    else:
-        known = store.known(run.run_id)
-        outcomes = workers.read(programs, known.complete)
-    _write_run(store, run, known, max(program.modified for program in programs))
-    batches = Batches(store, run.run_id, known)
-    done, total = 0, sum(program.size_bytes for program in programs)
-    for outcome, occurrence in zip(outcomes, _occurrences(programs), strict=True):
-        _count(summary, outcome, shown)
-        summary.unchanged += not batches.add(outcome, occurrence)
-        done += outcome.size_bytes
-        progress(done, total)
-    batches.write()
+    # The workers read the first programs while the store is created.
+    begun = workers.read(programs, frozenset()) if store.is_new else None
+    chosen = choose_run(
+        store, programs, run.run_id, run.source, is_named=run.is_named, replaces=run.replaces
+    )
+    outcomes = begun or workers.read(chosen.programs, chosen.known.complete)
+    summary = Summary(chosen.run_id, notes=[] if chosen.note is None else [chosen.note])
+    with ExitStack() as block:
+        before = chosen.known.run
+        if chosen.replaces:
+            summary.replaced = block.enter_context(store.replacing(chosen.run_id))
+            chosen = replace(chosen, known=replace(chosen.known, dumps={}, files={}))
+        batches = Batches(
+            store,
+            chosen.run_id,
+            chosen.known,
+            _occurrences(chosen),
+            _run_batch(run, chosen),
+            chosen.kept,
+        )
+        done, total = 0, sum(program.size_bytes for program in programs)
+        for outcome in outcomes:
+            _count(summary, outcome, shown)
+            summary.unchanged += not batches.add(outcome)
+            done += outcome.size_bytes
+            progress(done, total)
+        batches.write()
     summary.new_modules = batches.new_modules
+    if summary.replaced is not None and before is not None:
+        summary.notes.insert(0, _what_was_replaced(summary.replaced, before["source"]))
     return summary
 
 
-def _write_run(store: Store, run: Run, known: Known, newest: float) -> None:
-    """Add the run, or update `run_at` and labels of a stored run with those given."""
-    row = dict(known.run) if known.run is not None else None
-    if row is None:
-        row = {
-            "run_id": run.run_id,
-            "run_at": run.run_at
-            or _date_in(run.run_id)
-            or _date_in(PurePosixPath(run.source).name)
-            or datetime.fromtimestamp(newest, UTC),
+def _occurrences(chosen: Chosen) -> Occurrences:
+    """The numbers of the programs; dumps that stay as they are stored keep theirs."""
+    given = {ids.dump_id(chosen.run_id, *program.key.in_run) for program in chosen.programs}
+    return Occurrences(chosen.known.dumps, given - chosen.kept)
+
+
+def _run_batch(run: Run, chosen: Chosen) -> Batch | None:
+    """The run's row and labels if they change: those of a stored run that are given anew."""
+    known = chosen.known
+    row = dict(known.run or {})
+    if known.run is None or chosen.replaces:
+        newest = datetime.fromtimestamp(max(p.modified for p in chosen.programs), UTC)
+        row |= {
+            "run_id": chosen.run_id,
+            "run_at": run.run_at or chosen.run_at or _date_in(run.run_id) or run.named_at or newest,
+            "run_seq": row.get("run_seq", known.next_run_seq),
             "ingested_at": datetime.now(UTC),
             "source": run.source,
             "tool_version": run.tool_version,
         }
-    elif run.run_at is not None:
-        row["run_at"] = run.run_at
-    labels = {**known.labels, **run.labels}
+    else:
+        if run.run_at is not None:
+            row["run_at"] = run.run_at
+        if chosen.has_new_dumps:
+            # The new source holds the stored dumps too: otherwise this would be another night.
+            row["source"] = run.source
+    labels = {key: value for key, value in {**known.labels, **run.labels}.items() if value}
     if row == known.run and labels == known.labels:
-        return
+        return None
     label_rows = [
-        {"run_id": run.run_id, "key": key, "value": value} for key, value in labels.items()
+        {"run_id": chosen.run_id, "key": key, "value": value} for key, value in labels.items()
     ]
     tables = {"runs": arrow.rows("runs", [row]), "run_labels": arrow.rows("run_labels", label_rows)}
-    store.write(Batch(tables, runs=[run.run_id] if known.run is not None else []))
+    return Batch(tables, runs=[chosen.run_id] if known.run is not None else [])
 
 
-def _occurrences(programs: Sequence[Program]) -> Iterator[int]:
-    """Each program's number, from 1, among those of equal workload, name and platform."""
-    seen: Counter[tuple[str, str, str | None]] = Counter()
-    for program in programs:
-        key = (program.key.workload, program.key.module_name, program.key.platform)
-        seen[key] += 1
-        yield seen[key]
-
-
-def _but_warehouse(files: Iterator[SourceFile], store: Store) -> Iterator[SourceFile]:
-    """All files except the warehouse: opening and closing it would release its lock."""
-    for file in files:
-        try:
-            status = file.location.stat()
-        except OSError:  # The file has vanished; reading it reports this.
-            yield file
-            continue
-        if not store.owns(status):
-            yield file
-
-
-def _nothing_found(path: Path) -> str:
-    if is_file(path):
-        return f"{path}: this is not a memory dump of XLA: give a dump folder, archive or dump file"
-    return (
-        f"{path}: there are no memory dumps of XLA here: make some with "
-        "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
+def _what_was_replaced(replaced: Deleted, source: str) -> str:
+    (run_id,) = replaced.run_ids
+    dropped = " and ".join(
+        f"{number} {what}" if number == 1 else f"{number} {what}s"
+        for number, what in ((replaced.dumps, "dump"), (replaced.modules, "module"))
     )
+    return f"replaced run {run_id}: {dropped} of {source} dropped"
 
 
 def _date_in(name: str) -> datetime | None:
@@ -207,8 +228,3 @@ def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str
         if file.status != OK:
             line = "" if file.line is None else f":{file.line}"
             summary.problems.append(f"{shown(file.path)}{line}: {file.message}")
-
-
-def _shown(path: Path, file: str) -> str:
-    """The path to show for a file: below a folder or archive `path`, or `path` itself."""
-    return str(path if file == readable(PurePosixPath(path.name)).as_posix() else path / file)

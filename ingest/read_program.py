@@ -50,7 +50,7 @@ def read_program(
         changelist=int(compiler) if compiler else None,
         completes=not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
     )
-    outcome.module = join_parts(found.parts, found.attribution)
+    outcome.module = join_parts(found.parts, found.attribution, found.program)
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]

@@ -27,11 +27,18 @@ class Derived:
     is_newest_libtpu: bool
 
 
-def derive(hlo: HloText, *, changelist: int | None = None, in_text_order: bool = False) -> Derived:
+def derive(
+    hlo: HloText,
+    program: NumberedProgram | None = None,
+    *,
+    changelist: int | None = None,
+    in_text_order: bool = False,
+) -> Derived:
     """Compute a module's schedule, values, positions, uses and live ranges.
 
-    With `in_text_order`, the order of a text that is not scheduled is taken for a schedule:
-    then the times mean nothing, and all else holds.
+    `program` is the numbered text, if the caller has it. With `in_text_order`, the order of a
+    text that is not scheduled is taken for a schedule: then the times mean nothing, and all else
+    holds.
 
     `changelist` is that of the TPU compiler, if the file names tell. The newest libtpu differs
     from all other compilers: a value of an async computation starts at the time of the
@@ -40,7 +47,7 @@ def derive(hlo: HloText, *, changelist: int | None = None, in_text_order: bool =
     Raises DumpError if the text is not scheduled, or if no rule
     covers an instruction.
     """
-    program = number_program(hlo)
+    program = program or number_program(hlo)
     newest = hlo.attributes().has_dma_priority
     if changelist is not None:
         newest = changelist > _BEFORE_NEWEST_LIBTPU

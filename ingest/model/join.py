@@ -18,9 +18,12 @@ from .contradictions import Contradiction, contradictions
 from .instruction_names import Names
 from .lives import lives_of
 from .metrics import memory_tables
-from .numbered_program import Ints
+from .numbered_program import Ints, NumberedProgram
 from .parts import LIVE_RANGE, HloText, LiveRange, Origin, Parts
+from .program_id import program_id_of
 from .shown_values import ends_of, guessed_ends, shown_values
+from .skeleton import skeleton_id_of
+from .traits import traits_of
 
 
 @dataclass
@@ -40,11 +43,14 @@ class Module:
         return sum(table.nbytes for table in self.tables.values())
 
 
-def join_parts(parts: Parts, attribution: Attribution | None = None) -> Module:
+def join_parts(
+    parts: Parts, attribution: Attribution | None = None, program: NumberedProgram | None = None
+) -> Module:
     """Number the instructions, find each live range's value, and compute the figures.
 
     If a part is missing or contradicts another part, the figures that depend on it are null.
-    Without an `attribution` nothing says whose memory a value is.
+    Without an `attribution` nothing says whose memory a value is, and without a `program` the
+    module has no program_id.
     """
     names = Names(parts)
     values = _values(parts, names)
@@ -98,9 +104,15 @@ def join_parts(parts: Parts, attribution: Attribution | None = None) -> Module:
     if "residual_id" in values.column_names:
         tables["values"] = _with_known_residuals(values, tables.get("residuals"))
     tables["memory_spaces"] = _memory_spaces(parts)
+    if attribution is not None:
+        tables["traits"] = traits_of(attribution, tables)
     header = _header(parts)
     if attribution is not None and number is not None:
         header["liveness_difference"] = _difference(parts, attribution, number, tables)
+    if program is not None and not contradicting:
+        assignment = parts.buffer_assignment
+        allocations = assignment.allocations if assignment is not None else None
+        header["program_id"] = program_id_of(program, allocations, values, ranges)
     filled = {name: table for name, table in tables.items() if len(table)}
     return Module(header, filled, contradicting)
 
@@ -147,6 +159,7 @@ def _header(parts: Parts) -> dict[str, object]:
     header: dict[str, object] = {"origin": _origin(parts)}
     if parts.hlo is not None:
         header |= parts.hlo.header
+        header["skeleton_id"] = skeleton_id_of(parts.hlo.entry_shapes)
     if parts.used_values is not None:
         header["reported_total_bytes"] = parts.used_values.total_bytes
     if parts.live_range is not None:

@@ -6,6 +6,7 @@ from ..errors import DumpError
 from .attribution import Attribution, attribute
 from .completion import completed
 from .derived import derive
+from .numbered_program import NumberedProgram, number_program
 from .parts import Parts
 
 
@@ -14,10 +15,11 @@ class WorkedOut:
     """The parts with what they lacked, and what the text says about them.
 
     `why_not` says why what the parts lack could not be worked out, `no_owners` why there is no
-    attribution.
+    attribution. `program` is the text as numbers, None if it says less than it should.
     """
 
     parts: Parts
+    program: NumberedProgram | None = None
     attribution: Attribution | None = None
     why_not: str | None = None
     no_owners: str | None = None
@@ -36,14 +38,18 @@ def work_out(
         return WorkedOut(parts)
     derived = attribution = why_not = no_owners = None
     try:
-        derived = derive(hlo, changelist=changelist)
+        program = number_program(hlo)
+    except DumpError as error:
+        return WorkedOut(parts, why_not=str(error) if completes else None, no_owners=str(error))
+    try:
+        derived = derive(hlo, program, changelist=changelist)
     except DumpError as error:
         why_not = str(error) if completes else None
     try:
         # Whose memory values are does not depend on the schedule, only on what computes them.
-        attribution = attribute(hlo, derived or derive(hlo, in_text_order=True))
+        attribution = attribute(hlo, derived or derive(hlo, program, in_text_order=True))
     except DumpError as error:
         no_owners = str(error)
     if completes and derived is not None:
         parts, why_not = completed(parts, derived, platform=platform)
-    return WorkedOut(parts, attribution, why_not, no_owners)
+    return WorkedOut(parts, program if completes else None, attribution, why_not, no_owners)

@@ -1,6 +1,6 @@
 """The arrays of the entry computation's arguments and result, from its signature."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 import pyarrow as pa
@@ -10,28 +10,40 @@ from ..errors import DumpError
 from ..limits import LARGEST_SIZE
 from ..model.shape_sizes import logical_bytes, padded_bytes
 from ..model.shapes import Shape, TupleShape, parse_shape
+from .entry_parameters import EntryParameter
 from .lines import excerpt
 
 
-def entry_shapes(signature: str) -> pa.Table:
+def entry_shapes(signature: str, parameters: Mapping[int, EntryParameter]) -> pa.Table:
     """Rows of the warehouse's `entry_shapes` for an entry_computation_layout.
 
-    Raises DumpError.
+    `parameters` says by number what the text says of the arguments elsewhere. Raises DumpError.
     """
     arguments, arrow, result = signature.partition(")->")
     try:
         if not arrow:
             raise ValueError("there is no '->'")
-        parameters = parse_shape(arguments + ")")
-        if not isinstance(parameters, TupleShape):
+        shapes = parse_shape(arguments + ")")
+        if not isinstance(shapes, TupleShape):
             raise ValueError("the arguments are not in parentheses")
         rows = [
-            row for number, shape in enumerate(parameters.elements) for row in _rows(shape, number)
+            row
+            for number, shape in enumerate(shapes.elements)
+            for row in _argument_rows(shape, number, parameters.get(number, EntryParameter()))
         ]
         rows += _rows(parse_shape(result), None)
     except ValueError as error:
         raise DumpError(f"the entry computation's signature is wrong: {error}", 1) from None
     return module_rows("entry_shapes", rows)
+
+
+def _argument_rows(
+    shape: Shape, number: int, parameter: EntryParameter
+) -> Iterator[dict[str, object]]:
+    rows = list(_rows(shape, number))
+    shardings = parameter.leaf_shardings(len(rows))
+    for row, sharding in zip(rows, shardings, strict=True):
+        yield {**row, "argument_name": parameter.name, "sharding": sharding}
 
 
 def _rows(shape: Shape, parameter_number: int | None) -> Iterator[dict[str, object]]:

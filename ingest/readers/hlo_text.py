@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ..errors import DumpError
 from ..model.parts import HloText
 from .attributes import read_attributes
+from .entry_parameters import read_entry_parameters
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
 from .lines import Lines, Mask, Positions, as_numpy, excerpt, slices
@@ -65,19 +66,22 @@ def read_hlo_text(lines: Lines) -> HloText:
             int(lines.numbers[-1]),
         )
     instructions = split_instructions(body.where(is_instruction))
-    owner = pa.array((np.cumsum(is_open) - 1)[is_instruction])
+    owner = (np.cumsum(is_open) - 1)[is_instruction]
     signature = header["entry_signature"]
     frames = read_stack_frames(body.where(is_frame_row | is_frame_table))
+    table = read_instructions(instructions)
+    in_entry = as_numpy(computations["is_entry"])[owner]
+    parameters = read_entry_parameters(instructions, table["op_name"], in_entry)
     return HloText(
         header=header,
         computations=computations,
-        instructions=_with_sources(read_instructions(instructions), frames).append_column(
-            "computation", computations["computation"].take(owner)
+        instructions=_with_sources(table, frames).append_column(
+            "computation", computations["computation"].take(pa.array(owner))
         ),
         operands=_operands(instructions),
         calls=_calls(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
-        entry_shapes=entry_shapes(str(signature)) if signature is not None else None,
+        entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
         attributes=cache(partial(read_attributes, instructions)),
     )
 

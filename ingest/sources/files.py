@@ -78,6 +78,11 @@ def is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113
 
 
+def is_dump_file(path: Path) -> bool:
+    """Whether the path is a file, and not an archive of files."""
+    return is_file(path) and not _is_archive(path.name)
+
+
 def open_source(
     path: Path,
     wanted: Callable[[str], bool],

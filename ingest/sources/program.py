@@ -29,6 +29,11 @@ class Key:
     target: str | None = None
     compiler: str | None = None
 
+    @property
+    def in_run(self) -> tuple[str, str, str | None]:
+        """The part that is unique within the run."""
+        return self.workload, self.name, self.target
+
 
 @dataclass
 class Identified:
@@ -74,3 +79,39 @@ class Program(Protocol):
         Records errors in the files of `identified`. With `beside`, other threads may read
         parts of the program at the same time.
         """
+
+
+@dataclass(frozen=True)
+class Fingerprinted:
+    """A program whose fingerprint was taken before; its module is stored, so it is not read."""
+
+    program: Program
+    identified: Identified
+
+    @property
+    def key(self) -> Key:
+        """What identifies the program within its run."""
+        return self.program.key
+
+    @property
+    def size_bytes(self) -> int:
+        """The stored size."""
+        return self.program.size_bytes
+
+    @property
+    def modified(self) -> float:
+        """When the program was written."""
+        return self.program.modified
+
+    @property
+    def oom(self) -> bool:
+        """Whether XLA ran out of memory while compiling the program."""
+        return self.program.oom
+
+    def fingerprint(self) -> Identified:
+        """The fingerprint that was taken."""
+        return self.identified
+
+    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+        """Parse the program all the same."""
+        return self.program.read(self.program.fingerprint(), beside=beside)

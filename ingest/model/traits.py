@@ -1,0 +1,167 @@
+"""A module's traits: the facts by which the cause of a change is told, worked out at ingest.
+
+`schema/causes` reads them by these names:
+
+- operation: by opcode, the number of instructions
+- program_shapes, program_layouts: a hash of all opcodes with their shapes, without and with
+  layouts, in any order; program_order: a hash of the same in the schedule's order;
+  collectives: a hash of the collectives alone, in any order
+- forward, recomputed: by operation, the instructions of the forward pass, and those that
+  `jax.checkpoint` computes again in the backward pass; only of costly operations. Under the
+  empty name: of all operations
+- clones: the instructions that XLA made to compute something again
+- loops: the loops that the framework wrote
+- computed: by element type, the bytes of what is computed; product: by element type, the
+  matrix products and convolutions of the forward pass
+- saved: by source line, the bytes that the forward pass keeps for the backward pass, in all
+  memory spaces; under the empty name: of all lines
+- peak: by source line, the bytes at the main memory's peak, without arguments
+- peak_collective: by opcode, the bytes at this peak that collectives made
+
+An amount of 0 has no row.
+"""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .attribution import Attribution
+from .line_traits import COLLECTIVES, Rows, peak_traits, saved_traits
+from .numbered_program import NONE, Ints, NumberedProgram
+from .origins.passes import FORWARD, REMATERIALISED
+
+# What a checkpoint policy names, because it is costly to compute again.
+_COSTLY = (
+    *("dot_general", "ragged_dot", "conv_general_dilated", "gather", "scatter", "sort", "top_k"),
+    *("fft", "pallas_call", "tpu_custom_call", "ffi_call", "psum", "all_gather", "all_to_all"),
+    *("reduce_scatter", "psum_scatter", "ppermute"),
+)
+# What only names or moves data computes nothing.
+_MOVES = (
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional"),
+    *("call", "copy", "copy-start", "copy-done", "slice-start", "slice-done"),
+)
+# A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
+_LAYOUT = r"\{[^{}]*\}|/\*index=\d+\*/"
+
+
+def traits_of(attribution: Attribution, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The rows of `traits` without module_id; `tables` has the module's other rows."""
+    program = attribution.derived.program
+    rows = _program(program, tables["instructions"])
+    rows += _rematerialisation(attribution) + _loops_and_products(attribution)
+    if "element_type" in tables.get("values", pa.table({})).column_names:
+        rows += _computed(program, tables["values"])
+    if "live_ranges" in tables and "module_memory" in tables:
+        rows += saved_traits(tables) + peak_traits(tables)
+    trait, name, amount = zip(*(row for row in rows if row[2]), strict=True)
+    return pa.table(
+        {
+            "trait": pa.array(trait, pa.string()),
+            "name": pa.array(name, pa.string()),
+            "amount": pa.array(amount, pa.int64()),
+        }
+    )
+
+
+def _program(program: NumberedProgram, instructions: pa.Table) -> Rows:
+    """What the instructions are, and in which order they are scheduled."""
+    chosen = np.flatnonzero(~program.opcode.is_one_of("tuple", "get-tuple-element", "parameter"))
+    bare = pc.replace_substring_regex(pa.array(program.shape.texts, pa.large_string()), _LAYOUT, "")
+    texts, kind = _kinds(program, chosen, bare.to_pylist())
+    order: Rows = []
+    # Without live ranges and a scheduled text nothing tells the order.
+    if "schedule_time" in instructions.column_names:
+        time = pc.fill_null(instructions["schedule_time"], NONE).to_numpy()[chosen]
+        in_order = np.argsort(time, kind="stable")
+        in_order = in_order[time[in_order] != NONE]
+        order = [("program_order", "", _hash64(texts, kind[in_order]))]
+    with_layouts = _kinds(program, chosen, program.shape.texts)
+    collectives = np.flatnonzero(program.opcode.is_one_of(*COLLECTIVES))
+    collective = _kinds(program, collectives, bare.to_pylist())
+    counts = np.bincount(program.opcode.codes, minlength=len(program.opcode.texts))
+    return [
+        *(("operation", *row) for row in zip(program.opcode.texts, counts.tolist(), strict=True)),
+        ("program_shapes", "", _hash64(texts, np.sort(kind))),
+        ("program_layouts", "", _hash64(with_layouts[0], np.sort(with_layouts[1]))),
+        *order,
+        ("collectives", "", _hash64(collective[0], np.sort(collective[1]))),
+    ]
+
+
+def _kinds(program: NumberedProgram, chosen: Ints, shapes: list[str]) -> tuple[list[str], Ints]:
+    """The kinds of instructions, sorted, and that of each chosen one: its opcode and shape."""
+    width = len(shapes)
+    pairs, place = np.unique(
+        program.opcode.codes[chosen] * width + program.shape.codes[chosen], return_inverse=True
+    )
+    told = [f"{program.opcode.texts[pair // width]} {shapes[pair % width]}" for pair in pairs]
+    texts = sorted(set(told))
+    rank = {text: number for number, text in enumerate(texts)}
+    return texts, np.array([rank[text] for text in told], np.int64)[place]
+
+
+def _hash64(texts: list[str], numbers: Ints) -> int:
+    """A 63-bit hash, the same in every process."""
+    content = "\0".join(texts).encode(errors="surrogateescape")
+    digest = blake2b(content + numbers.astype("<i8").tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def _rematerialisation(attribution: Attribution) -> Rows:
+    """What JAX and XLA compute again, beside what the forward pass computes."""
+    is_clone, codes = attribution.passes.is_clone, attribution.passes.codes
+    operations = attribution.scopes["operation"].to_pylist()
+    return [
+        ("clones", "", int(is_clone.sum())),
+        *_operations("forward", attribution.scope[codes == FORWARD], operations),
+        *_operations(
+            "recomputed", attribution.scope[(codes == REMATERIALISED) & ~is_clone], operations
+        ),
+    ]
+
+
+def _loops_and_products(attribution: Attribution) -> Rows:
+    """The framework's loops, and the types of the forward pass's products."""
+    program = attribution.derived.program
+    operations = attribution.scopes["operation"].to_pylist()
+    is_loop, is_product = (
+        np.array([operation.startswith(names) for operation in operations] + [False])
+        for names in ("while", ("dot_general", "conv_general"))
+    )
+    loops = program.opcode.is_one_of("while") & is_loop[attribution.scope]
+    products = program.opcode.is_one_of("dot", "convolution", "custom-call")
+    products &= is_product[attribution.scope] & (attribution.passes.codes == FORWARD)
+    types: dict[str, int] = {}
+    for code, count in zip(
+        *np.unique(program.shape.codes[products], return_counts=True), strict=True
+    ):
+        # Of a tuple with the kernel's workspace, the first element is the product.
+        type_ = program.shape.texts[code].lstrip("(").split("[")[0]
+        types[type_] = types.get(type_, 0) + int(count)
+    return [("loops", "", int(loops.sum())), *(("product", *row) for row in types.items())]
+
+
+def _operations(trait: str, scope: Ints, operations: list[str]) -> Rows:
+    """How many instructions belong to any operation, and to each costly one."""
+    counts = np.bincount(scope[scope != NONE], minlength=len(operations)).tolist()
+    costly = dict.fromkeys(_COSTLY, 0)
+    for operation, count in zip(operations, counts, strict=True):
+        name = next((name for name in _COSTLY if operation.startswith(name)), None)
+        if name is not None:
+            costly[name] += count
+    return [(trait, "", sum(counts)), *((trait, *row) for row in costly.items())]
+
+
+def _computed(program: NumberedProgram, values: pa.Table) -> Rows:
+    """The bytes of each element type that instructions compute, copies left out."""
+    row = values["instruction_id"].to_numpy()
+    moves = np.append(program.opcode.is_one_of(*_MOVES), True)
+    computes = ~moves[np.minimum(row, len(program))]
+    found = values.filter(pa.array(computes)).group_by("element_type")
+    sums = found.aggregate([("logical_bytes", "sum")]).drop_null()
+    types = sums["element_type"].to_pylist(), sums["logical_bytes_sum"].to_pylist()
+    return [("computed", *pair) for pair in zip(*types, strict=True)]
