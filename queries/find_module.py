@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .catalogue import statement
+from .lists import require_runs
 
 _LISTED = 20
 
@@ -15,6 +16,7 @@ class FoundModule:
 
     module_id: int
     dump_id: int
+    series_id: int
     run_id: str
     workload: str
     module_name: str
@@ -27,23 +29,28 @@ class FoundModule:
         return f"{self.workload}/{self.module_name} of run {self.run_id}{estimated}"
 
 
-def find_module(store: Store, module: str | int, run: str | None = None) -> FoundModule:
+def find_module(
+    store: Store, module: str | int, run: str | None = None, branch: str | None = None
+) -> FoundModule:
     """The one module that the user means by an id, a name, or a part of one.
 
-    Raises UsageError if none or several fit.
+    Several fit that are one program, on several hosts for example, are no doubt: the newest is
+    taken. Only runs of `branch` count, if it is given. Raises UsageError if no module fits, or
+    several programs do.
     """
     name = str(module)
-    found = store.rows(statement("find_module"), [name, run]).to_pylist()
+    found = store.rows(statement("find_module"), [name, run, branch]).to_pylist()
     most = max((row["exactness"] for row in found), default=0)
     fitting = [row for row in found if row["exactness"] == most]
     if not fitting:
+        require_runs(store, (run, "run"))
         raise UsageError(f"no module fits {name!r}: see `memhouse modules`", "module")
-    if len({row["module_id"] for row in fitting}) > 1:
-        lines = [
+    if len({row["program_id"] or row["module_id"] for row in fitting}) > 1:
+        lines = sorted(
             f"  {row['workload']}/{row['module_name']}"
             f" (number {row['occurrence']}, id {row['module_id']})"
             for row in fitting
-        ]
+        )
         more = [f"  … and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
         listed = "\n".join([*lines[:_LISTED], *more])
         raise UsageError(f"several modules fit {name!r}, name one or its id:\n{listed}", "module")
@@ -51,6 +58,7 @@ def find_module(store: Store, module: str | int, run: str | None = None) -> Foun
     return FoundModule(
         row["module_id"],
         row["dump_id"],
+        row["series_id"],
         row["run_id"],
         row["workload"],
         row["module_name"],

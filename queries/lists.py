@@ -1,17 +1,20 @@
 """Lists of what the warehouse holds: runs, modules, peaks, fragmentation, tables."""
 
+from typing import Any
+
 import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .catalogue import View, public_views, statement
+from .folding import folded
 from .result import Rows
 
 
 def runs(store: Store) -> Rows:
     """The runs, the oldest first.
 
-    Columns: run, run_at (UTC), dumps, new_modules, incomplete, oom (counts),
+    Columns: run, run_at (UTC), branch (the label), dumps, new_modules, incomplete, oom (counts),
     largest_peak_bytes, workloads, modules (counts), source, ingested_at (UTC).
     """
     return Rows(store.rows(statement("runs")), empty="there are no runs yet")
@@ -44,14 +47,30 @@ def modules(store: Store, run: str | None = None, workload: str | None = None) -
     return Rows(found, empty="there are no such modules")
 
 
-def peaks(store: Store, run: str | None = None, workload: str | None = None) -> Rows:
+def peaks(
+    store: Store, run: str | None = None, workload: str | None = None, *, fold: bool = False
+) -> Rows:
     """Each module's peak in each memory space; without `run` the latest of each series.
 
-    Columns: workload, module, space (its name), peak_bytes, total_bytes, run, padding_bytes,
-    peak_instruction, memory_space (its number).
+    With `fold`, the workloads of equal programs are one row. Columns: workload, module, space
+    (its name), peak_bytes, total_bytes, run, padding_bytes, peak_instruction, memory_space (its
+    number).
     """
     found = store.rows(statement("peaks"), [run, workload])
-    return Rows(found, empty="there are no such peaks")
+    if fold:
+        named = folded(found.to_pylist(), _program, lambda row: str(row["workload"]))
+        rows = [{**row, "workload": name} for row, name in named]
+        found = pa.Table.from_pylist(rows, schema=found.schema)
+    shown = found.drop_columns(["platform", "status", "program_id"])
+    return Rows(shown, empty="there are no such peaks")
+
+
+def _program(row: dict[str, Any]) -> tuple[object, ...] | None:
+    """What the rows of one program share, in one space of one run."""
+    if row["program_id"] is None:
+        return None
+    names = ("run", "module", "platform", "status", "program_id", "memory_space")
+    return tuple(row[name] for name in names)
 
 
 def fragmentation(store: Store, run: str | None = None, workload: str | None = None) -> Rows:

@@ -1,29 +1,31 @@
 """How memory changed from run to run."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..schema.stores.base import Store
 from .arguments import metric_column, parse_time
+from .branches import choose_branch
 from .catalogue import statement
 from .cells import counted
-from .lists import run_names
+from .folding import folded
+from .levels import alternating
 from .result import Result, Rows
+from .series import Series, take_apart
 
 _EMPTY = "there is no such history"
-_CHANGES = {
-    "signature_changed": "signature",
-    "compiler_changed": "compiler",
-    "flags_changed": "flags",
-    "content_changed": "program",
-}
 # So many of the latest runs fit a line beside the numbers.
 _RUNS_SHOWN = 24
+# As a shell takes it.
+_NO_BRANCH = "''"
+_BRANCHES_SHOWN = 5
 _SERIES = pa.schema(
     [
         ("workload", pa.string()),
@@ -31,6 +33,7 @@ _SERIES = pa.schema(
         ("trend", pa.list_(pa.int64())),
         ("now_bytes", pa.int64()),
         ("best_bytes", pa.int64()),
+        ("since", pa.string()),
         ("last_run", pa.string()),
         ("gone_for", pa.string()),
         ("origin", pa.string()),
@@ -43,32 +46,49 @@ _STEPS = pa.schema(
         ("change_bytes", pa.int64()),
         ("change_pct", pa.float64()),
         ("now_bytes", pa.int64()),
-        ("changed", pa.string()),
+        ("cause", pa.string()),
         ("module", pa.string()),
         ("previous_run", pa.string()),
         ("origin", pa.string()),
     ]
 )
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Trends(Result):
-    """The history of one metric in one memory space.
+    """The history of one metric in one memory space, of one branch.
 
     rows: the rows of the view `trends`, one a run and series; series: a row a series with
     workload, module, trend (the metric in each of the latest runs, null where the series is
-    missing), now_bytes, best_bytes (the lowest so far), last_run, and gone_for if the latest
-    runs lack a series; steps: a row for each run in which a program changed, with run,
-    workload, change_bytes, change_pct, now_bytes, changed (what did), module, previous_run.
+    missing), now_bytes, best_bytes (the best so far), since (the first run of today's level),
+    and, if some are gone, last_run and gone_for; steps: a row for each run in which a program
+    changed, came or went, with run, workload, change_bytes, change_pct, now_bytes, cause,
+    module, previous_run.
+
+    branch: the branch, empty for the runs without one; other_branches: the others, the newest
+    first; jitter: the number of changes that are no steps, because the figure stays at its level.
     """
 
     rows: Rows
     series: Rows
     steps: Rows
+    branch: str
+    other_branches: tuple[str, ...]
+    jitter: int
 
     def tables(self) -> tuple[Rows, ...]:
         """The series and their steps."""
         return (self.series, self.steps) if len(self.steps) else (self.series,)
+
+    @property
+    def branches_note(self) -> str:
+        """Which branch it is, and which others there are."""
+        shown = f"branch {self.branch}" if self.branch else "runs without a branch"
+        names = [f"--branch {name or _NO_BRANCH}" for name in self.other_branches[:_BRANCHES_SHOWN]]
+        left = len(self.other_branches) - len(names)
+        more = f" and {left} more" if left else ""
+        return f"{shown}; others: {', '.join(names)}{more}"
 
 
 def trends(
@@ -77,68 +97,166 @@ def trends(
     since: str | datetime | None = None,
     memory_space: int = 0,
     metric: str = "peak",
+    *,
+    branch: str | None = None,
+    fold: bool = True,
 ) -> Trends:
-    """How a metric of each series changed from run to run, and what changed with it.
+    """How a metric of each series changed from run to run, and why.
 
-    Raises UsageError.
+    With `fold`, the series of equal programs are one row. Raises UsageError.
     """
-    parameters = [workload, parse_time(since, "since"), memory_space, metric_column(metric)]
+    start = parse_time(since, "since")
+    column = metric_column(metric)
+    branches = choose_branch(store, branch)
+    chosen = None
+    if workload is not None:
+        chosen = store.rows(statement("series_of"), [workload])["series_id"].to_pylist()
+    parameters = [branches.chosen, memory_space, column, chosen]
     found = store.rows(statement("trends"), parameters)
-    rows = found.to_pylist()
-    series = pa.Table.from_pylist(list(_series(rows, run_names(store)[::-1])), schema=_SERIES)
-    if series["gone_for"].null_count == len(series):
-        series = series.drop_columns("gone_for")
-    steps = [_step(row) for row in rows if row["content_changed"] or row["status"] == "failed"]
+    is_shown = _is_since(found, start)
+    gone = _gone(store, found, start)
+    vanished = {step["series_id"] for step in gone}
+    ids = found["series_id"].to_numpy()
+    shown = [
+        series
+        for series in take_apart(found)
+        if is_shown[series.start : series.stop].any() or ids[series.start] in vanished
+    ]
+    rows = _rows(found, shown)
+    steps = gone + [
+        _step(rows[place]) for series in shown for place in series.steps if is_shown[place]
+    ]
+    order = {rows[series.last]["series_id"]: place for place, series in enumerate(shown)}
+    steps.sort(key=lambda step: (order[step["series_id"]], step["run_number"]))
+
+    def name(series: Series) -> str:
+        return str(rows[series.stop - 1]["workload"])
+
+    named = [(series, name(series)) for series in shown]
+    if fold:
+        named = folded(shown, lambda series: series.programs, name)
+        steps = [
+            {**step, "workload": workload}
+            for step, workload in folded(steps, _same_step, lambda step: str(step["workload"]))
+        ]
+    axes = _Axes(found, is_shown)
+    table = pa.Table.from_pylist(
+        [_series(found, rows, series, workload, axes) for series, workload in named],
+        schema=_SERIES,
+    )
+    if table["gone_for"].null_count == len(table):
+        table = table.drop_columns(["last_run", "gone_for"])
     return Trends(
-        Rows(found, empty=_EMPTY),
-        Rows(series, empty=_EMPTY),
+        Rows(found.filter(pa.array(is_shown)), empty=_EMPTY),
+        Rows(table, empty=_EMPTY),
         Rows(pa.Table.from_pylist(steps, schema=_STEPS), empty="nothing changed"),
+        branches.chosen,
+        branches.others,
+        sum(bool(is_shown[place]) for series in shown for place in series.jitter),
     )
 
 
-def what_changed(row: dict[str, Any]) -> list[str]:
-    """What a row of `trends` says has changed since the previous run."""
-    return [name for column, name in _CHANGES.items() if row[column]]
+def _is_since(found: pa.Table, start: datetime | None) -> npt.NDArray[np.bool_]:
+    """Which rows are of runs since the time."""
+    if start is None:
+        return np.ones(len(found), bool)
+    is_since: npt.NDArray[np.bool_] = pc.greater_equal(found["run_at"], start).to_numpy()
+    return is_since
 
 
-def _series(rows: list[dict[str, Any]], runs: list[str]) -> Iterator[dict[str, Any]]:
-    """A row a series, with its metric in the latest of the runs."""
-    there = {row["run_id"] for row in rows}
-    first = next((number for number, run in enumerate(runs) if run in there), 0)
-    latest = runs[first:][-_RUNS_SHOWN:]
-    for _, group in groupby(rows, key=lambda row: row["series_id"]):
-        series = list(group)
-        by_run = {row["run_id"]: row["value_bytes"] for row in series}
-        known = [row for row in series if row["value_bytes"] is not None]
-        last = known[-1] if known else series[-1]
-        missing = series[-1]["runs_since"]
-        yield {
-            "workload": last["workload"],
-            "module": last["module_name"],
-            "trend": [by_run.get(run) for run in latest] if known else [],
-            "now_bytes": last["value_bytes"],
-            "best_bytes": last["best_bytes"],
-            "last_run": last["run_id"],
-            "gone_for": counted(missing, "run") if missing else None,
-            "origin": last["origin"],
-        }
+def _rows(found: pa.Table, shown: Sequence[Series]) -> dict[int, _Row]:
+    """The few rows that are read one by one, by their places."""
+    places: set[int] = set()
+    for series in shown:
+        places.update((series.stop - 1, series.last, *series.steps))
+        if series.since is not None:
+            places.add(series.since)
+    wanted = sorted(places)
+    return dict(zip(wanted, found.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True))
 
 
-def _step(row: dict[str, Any]) -> dict[str, Any]:
-    """A step of a series, with what changed besides the program."""
-    causes = what_changed(row)
-    if row["oom"]:
-        causes.insert(0, "out of memory")
-    if row["status"] != "ok":
-        causes.insert(0, f"the dump is {row['status']}")
+class _Axes:
+    """The latest runs of each suite, as their numbers: a place in the trend for each."""
+
+    def __init__(self, found: pa.Table, is_shown: npt.NDArray[np.bool_]) -> None:
+        self.runs: dict[str, range] = {}
+        shown = found.filter(pa.array(is_shown))
+        numbers = pc.add(shown["run_number"], pc.fill_null(shown["runs_since"], 0))
+        ends = pa.table({"suite": shown["suite"], "first": shown["run_number"], "last": numbers})
+        for row in (
+            ends.group_by("suite").aggregate([("first", "min"), ("last", "max")]).to_pylist()
+        ):
+            last = row["last_max"]
+            first = max(row["first_min"], last - _RUNS_SHOWN + 1)
+            self.runs[row["suite"]] = range(first, last + 1)
+
+    def of(self, suite: str) -> range:
+        """The latest runs of a suite; none if all its series vanished before the rows shown."""
+        return self.runs.get(suite, range(0))
+
+
+def _series(
+    found: pa.Table, rows: dict[int, _Row], series: Series, workload: str, axes: _Axes
+) -> _Row:
+    """A series, with its metric in the latest runs."""
+    known, newest = rows[series.last], rows[series.stop - 1]
+    # No more of the latest rows can be among the latest runs.
+    start = max(series.start, series.stop - _RUNS_SHOWN)
+    latest = found.select(["run_number", "value_bytes"]).slice(start, series.stop - start)
+    by_run = dict(
+        zip(latest["run_number"].to_pylist(), latest["value_bytes"].to_pylist(), strict=True)
+    )
+    since = None
+    if series.since is not None:
+        since = "alternates" if alternating(series.levels) else rows[series.since]["run_id"]
+    missing = newest["runs_since"]
     return {
+        "workload": workload,
+        "module": newest["module_name"],
+        "trend": [by_run.get(run) for run in axes.of(newest["suite"])] if series.known else [],
+        "now_bytes": known["value_bytes"],
+        "best_bytes": known["best_bytes"],
+        "since": since,
+        "last_run": known["run_id"],
+        "gone_for": counted(missing, "run") if missing else None,
+        "origin": known["origin"],
+    }
+
+
+def _step(row: _Row) -> _Row:
+    """A step of a series, and why."""
+    cause = row["cause"]
+    if cause is None:
+        health = [f"the dump is {row['status']}"] if row["status"] != "ok" else []
+        health += ["out of memory"] if row["oom"] else []
+        came = ["new"] if row["is_new"] else []
+        missed = row["missed_runs"]
+        came += [f"back after {counted(missed, 'missing run')}"] if missed else []
+        cause = "; ".join(came + health)
+    return row | {
         "run": row["run_id"],
-        "workload": row["workload"],
-        "change_bytes": row["change_bytes"],
-        "change_pct": row["change_pct"],
         "now_bytes": row["value_bytes"],
-        "changed": ", ".join(causes),
+        "cause": cause,
         "module": row["module_name"],
         "previous_run": row["previous_run_id"],
-        "origin": row["origin"],
     }
+
+
+def _gone(store: Store, found: pa.Table, start: datetime | None) -> list[_Row]:
+    """A step for each run since the time that lacks a series which the run before has."""
+    series = pc.unique(found["series_id"]).to_pylist()
+    return [
+        row | {"run": row["run_id"], "module": row["module_name"], "cause": "gone"}
+        for row in store.rows(statement("gone"), [series]).to_pylist()
+        if start is None or row["run_at"] >= start
+    ]
+
+
+def _same_step(step: _Row) -> Hashable:
+    """What steps of one run share that are one program on several hosts."""
+    if step["program_id"] is None:
+        return None
+    return tuple(
+        step.get(name)
+        for name in ("run", "module", "platform", "program_id", "change_bytes", "cause", "suite")
+    )

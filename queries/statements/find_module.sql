@@ -1,40 +1,76 @@
 -- Modules that a user may mean by $1: an id, a name, or part of one; of run $2 if it is not
--- null. A row per series, with its latest dump. exactness is 3 for an id, 2 for a whole name.
+-- null, and of branch $3 if it is not null. A row per series, with its latest dump. exactness is
+-- 3 for an id, 2 for a whole name.
+--
+-- A name that the default branch has is meant of this branch: main, else master, else the runs
+-- without a branch, else the branch that had the name last. A series that is gone is meant only
+-- if its name does not go on with another series.
 WITH named AS (
     SELECT
         dumps.*,
         runs.run_at,
+        runs.run_seq,
+        _branch_ranks.branch,
+        _branch_ranks.suite,
+        _branch_ranks.run_number,
+        _branch_ranks.branch_rank,
         history.series_id,
         dumps.workload || '/' || dumps.module_name AS name
     FROM dumps
     INNER JOIN runs ON runs.run_id = dumps.run_id
+    INNER JOIN _branch_ranks ON _branch_ranks.run_id = dumps.run_id
     INNER JOIN history ON history.dump_id = dumps.dump_id
-    WHERE dumps.module_id IS NOT NULL AND dumps.run_id = COALESCE($2, dumps.run_id)
+    WHERE dumps.run_id = COALESCE($2, dumps.run_id)
+        AND _branch_ranks.branch = COALESCE($3, _branch_ranks.branch)
+        AND (
+            CONTAINS(dumps.run_id || '/' || dumps.workload || '/' || dumps.module_name, $1)
+            OR CAST(dumps.module_id AS VARCHAR) = $1
+        )
 ),
 
+-- An unreadable dump does not end a series, but it is not what is meant.
 fitting AS (
     SELECT
         *,
         CASE
             WHEN CAST(module_id AS VARCHAR) = $1 THEN 3
-            WHEN $1 IN (name, workload, module_name, run_id || '/' || name) THEN 2
+            WHEN $1 IN (
+                    name, workload, module_name, run_id || '/' || name, run_id || '/' || workload
+                )
+                THEN 2
             ELSE 1
         END AS exactness,
-        ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY run_at DESC, run_id DESC) AS age
+        MAX(run_number) OVER (PARTITION BY series_id) AS last_number,
+        MAX(run_number) OVER (PARTITION BY branch, suite, name, platform) AS told_number,
+        FIRST_VALUE(branch) OVER (
+            PARTITION BY name, platform
+            ORDER BY branch_rank, run_at DESC, run_seq DESC
+        ) AS told_branch
     FROM named
-    WHERE CONTAINS(run_id || '/' || name, $1) OR CAST(module_id AS VARCHAR) = $1
+),
+
+ranked AS (
+    SELECT
+        *,
+        ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY run_number DESC) AS age
+    FROM fitting
+    WHERE module_id IS NOT NULL
+        AND (exactness = 3 OR (branch = told_branch AND last_number = told_number))
 )
 
 SELECT
-    fitting.dump_id,
-    fitting.module_id,
-    fitting.run_id,
-    fitting.workload,
-    fitting.module_name,
-    fitting.occurrence,
-    fitting.exactness,
+    ranked.dump_id,
+    ranked.module_id,
+    ranked.series_id,
+    ranked.run_id,
+    ranked.workload,
+    ranked.module_name,
+    ranked.occurrence,
+    ranked.exactness,
+    modules.program_id,
     modules.origin
-FROM fitting
-LEFT JOIN modules ON modules.module_id = fitting.module_id
-WHERE fitting.age = 1
-ORDER BY fitting.workload, fitting.module_name, fitting.occurrence
+FROM ranked
+LEFT JOIN modules ON modules.module_id = ranked.module_id
+WHERE ranked.age = 1
+ORDER BY
+    ranked.run_at DESC, ranked.run_seq DESC, ranked.workload, ranked.module_name, ranked.occurrence

@@ -1,36 +1,28 @@
 -- The rows of `memhouse fragmentation`: of run $1 and workload $2, where they are not null.
 -- Without a run, all temp allocations of the latest dump of each series.
-WITH ranked AS (
-    SELECT
-        dumps.run_id,
-        dumps.workload,
-        dumps.module_name,
-        dumps.module_id,
-        ROW_NUMBER() OVER (
-            PARTITION BY history.series_id
-            ORDER BY runs.run_at DESC, runs.run_id DESC
-        ) AS age
+WITH chosen AS (
+    SELECT run_id, workload, module_name, module_id
     FROM dumps
-    INNER JOIN runs ON runs.run_id = dumps.run_id
-    INNER JOIN history ON history.dump_id = dumps.dump_id
-    WHERE dumps.run_id = COALESCE($1, dumps.run_id)
-        AND dumps.workload = COALESCE($2, dumps.workload)
-        AND dumps.module_id IS NOT NULL
+    WHERE module_id IS NOT NULL
+        AND workload = COALESCE($2, workload)
+        AND (
+            run_id = $1
+            OR ($1 IS NULL AND dump_id IN (SELECT _newest.dump_id FROM _newest))
+        )
 )
 
 SELECT
-    ranked.workload,
-    ranked.module_name AS module,
+    chosen.workload,
+    chosen.module_name AS module,
     fragmentation.memory_space AS space,
     fragmentation.packing_bytes,
     fragmentation.wasted AS share,
     fragmentation.size_bytes,
-    ranked.run_id AS run,
+    chosen.run_id AS run,
     fragmentation.instruction AS fullest_at,
     fragmentation.live_bound_bytes
-FROM ranked
-INNER JOIN fragmentation ON fragmentation.module_id = ranked.module_id
-WHERE ranked.age = 1
+FROM chosen
+INNER JOIN fragmentation ON fragmentation.module_id = chosen.module_id
 ORDER BY
-    fragmentation.packing_bytes DESC, ranked.workload, ranked.module_name,
-    fragmentation.memory_space, ranked.run_id, fragmentation.allocation_index
+    fragmentation.packing_bytes DESC, chosen.workload, chosen.module_name,
+    fragmentation.memory_space, chosen.run_id, fragmentation.allocation_index

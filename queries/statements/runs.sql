@@ -2,6 +2,7 @@
 SELECT
     run_id AS run,
     run_at,
+    NULLIF(branch, '') AS branch,
     dumps,
     new_modules,
     incomplete,
@@ -12,4 +13,4 @@ SELECT
     source,
     ingested_at
 FROM runs_summary
-ORDER BY run_at, run_id
+ORDER BY run_at, run_seq

@@ -5,6 +5,8 @@
 --
 -- run_id: the run
 -- run_at: when the run's programs were compiled (UTC)
+-- branch: the run's branch, empty without one
+-- suite: the run's suite, empty without one
 -- workload: the dump's folder within the run
 -- module_name: the HLO module's name
 -- platform: cpu, gpu or tpu
@@ -15,7 +17,8 @@
 -- previous_run_id: the run that the row is compared with
 -- previous_bytes: the value then
 -- now_bytes: the value now
--- best_bytes: the lowest value so far
+-- best_bytes: the best value so far
+-- cause: why the program differs from the one in previous_run_id, in a line
 -- oom: XLA ran out of memory compiling the module
 -- signature_changed: the arguments or results have other shapes or layouts than before
 -- compiler_changed: another compiler changelist than before
@@ -27,6 +30,8 @@
 SELECT
     run_id,
     run_at,
+    branch,
+    suite,
     workload,
     module_name,
     platform,
@@ -38,6 +43,7 @@ SELECT
     previous_bytes,
     value_bytes AS now_bytes,
     best_bytes,
+    cause,
     oom,
     signature_changed,
     compiler_changed,

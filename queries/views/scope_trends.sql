@@ -6,6 +6,8 @@
 --
 -- run_id: the run
 -- run_at: when the run's programs were compiled (UTC)
+-- branch: the run's branch, empty without one
+-- suite: the run's suite, empty without one
 -- workload: the dump's folder within the run
 -- module_name: the HLO module's name
 -- platform: cpu, gpu or tpu
@@ -67,6 +69,8 @@ changes AS (
 SELECT
     dumps.run_id,
     runs.run_at,
+    lineages.branch,
+    lineages.suite,
     dumps.workload,
     dumps.module_name,
     dumps.platform,
@@ -87,5 +91,6 @@ SELECT
 FROM changes
 INNER JOIN dumps ON dumps.dump_id = changes.dump_id
 INNER JOIN runs ON runs.run_id = dumps.run_id
+INNER JOIN lineages ON lineages.run_id = dumps.run_id
 INNER JOIN history ON history.dump_id = changes.dump_id
 LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id

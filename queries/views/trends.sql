@@ -1,123 +1,155 @@
 -- How each metric of each module changed from run to run, and what else changed with it.
 --
 -- A row per dump, memory space and metric. The dumps of a series follow each other in order of
--- run_at, whenever they were ingested: see `history`. A row is compared with the last dump
--- before it that has figures. The first dump of a series, and a dump without a peak, is
--- compared with nothing, and the changes are null. A failed dump has a row for each metric in
--- memory space 0, without values.
+-- their runs, within one branch and suite, whenever they were ingested: see `history` and
+-- `lineages`. A row is compared with the last dump before it that has figures. The first dump of
+-- a series, and a dump without a peak, is compared with nothing, and the changes are null. A
+-- failed dump has a row for each metric in memory space 0, without values. A series that a run
+-- lacks has no row there: see `gone`.
 --
 -- run_id: the run
 -- run_at: when the run's programs were compiled (UTC)
+-- run_number: the run's place among the runs of branch and suite, from 1
+-- branch: the run's branch, empty without one
+-- suite: the run's suite, empty without one
 -- workload: the dump's folder within the run
 -- module_name: the HLO module's name
 -- platform: cpu, gpu or tpu
 -- occurrence: 1 for the first module of its name and platform in run and workload
 -- series_id: the series, see `history`
 -- series_number: 1 for the first series of its workload, module name and platform
+-- is_new: the series begins here, and not with the first run of its branch and suite
 -- memory_space: XLA's number of the space; 0 is the device's main memory
 -- metric: for example peak_bytes, see `module_memory`
 -- value_bytes: the metric's value; null if the dump does not support it
 -- previous_bytes: the value in previous_run_id
 -- change_bytes: value_bytes - previous_bytes
 -- change_pct: change_bytes in percent of previous_bytes; null if that is 0
--- best_bytes: the lowest value so far, this row included
+-- best_bytes: the best value so far, this row included: the lowest, but of alias_bytes the highest
 -- previous_run_id: the run that the row is compared with
--- missed_runs: runs between these two, in which the series has no figures
--- is_last: no later run has the series
--- runs_since: runs after this one, if it is the series' last: 0, or the series has vanished
+-- missed_runs: runs of the branch and suite between these two, without figures of the series
+-- is_last: no later run of the branch and suite has the series
+-- runs_since: their runs after this one, if it is the series' last: 0, or the series is gone
+-- cause: why the program differs from the one in previous_run_id, in a line; null if it does not
 -- status: ok, partial or failed, see `dumps`
 -- oom: XLA ran out of memory compiling the module
--- content_changed: the module is another one than before
+-- content_changed: the program is another one than before; names and source lines do not count
 -- signature_changed: the arguments or results have other shapes or layouts than before
 -- compiler_changed: another compiler changelist than before
 -- flags_changed: another set of compiler flags than before
 -- dump_id: the dump, see `dumps`
 -- module_id: its content, see `modules`
+-- program_id: what the program is, without names and lines, see `modules`
 -- origin: estimated if the values come from HLO text alone, see `modules`
-WITH numbered_runs AS (
+WITH placed AS (
     SELECT
-        run_id,
-        run_at,
-        ROW_NUMBER() OVER (ORDER BY run_at, run_id) AS run_number,
-        COUNT(*) OVER () AS runs
+        runs.run_id,
+        runs.run_at,
+        lineages.branch,
+        lineages.suite,
+        lineages.run_number,
+        MAX(lineages.run_number) OVER (PARTITION BY lineages.branch, lineages.suite) AS runs
     FROM runs
+    INNER JOIN lineages ON lineages.run_id = runs.run_id
 ),
 
 -- A signature can be long: comparing numbers is cheaper.
-signatures AS (
-    SELECT module_id, MIN(module_id) OVER (PARTITION BY entry_signature) AS signature_id
+programs AS (
+    SELECT
+        module_id,
+        program_id,
+        origin,
+        CASE
+            WHEN entry_signature IS NOT NULL
+                THEN MIN(module_id) OVER (PARTITION BY entry_signature)
+        END AS signature_id
     FROM modules
-    WHERE entry_signature IS NOT NULL
 ),
 
 compared AS (
     SELECT
         dumps.run_id,
-        numbered_runs.run_at,
+        placed.run_at,
+        placed.run_number,
+        placed.branch,
+        placed.suite,
         dumps.workload,
         dumps.module_name,
         dumps.platform,
         dumps.occurrence,
         history.series_id,
         history.series_number,
+        history.is_new,
         history.level_index,
         previous.run_id AS previous_run_id,
-        numbered_runs.run_number - previous_runs.run_number - 1 AS missed_runs,
+        placed.run_number - previously_placed.run_number - 1 AS missed_runs,
         history.is_last,
-        CASE WHEN history.is_last THEN numbered_runs.runs - numbered_runs.run_number END
-            AS runs_since,
+        CASE WHEN history.is_last THEN placed.runs - placed.run_number END AS runs_since,
+        history.cause,
         dumps.status,
         dumps.oom,
-        dumps.module_id <> previous.module_id AS content_changed,
-        signatures.signature_id <> previous_signatures.signature_id AS signature_changed,
+        CASE
+            WHEN programs.program_id IS NULL OR previous_programs.program_id IS NULL
+                THEN dumps.module_id <> previous.module_id
+            ELSE programs.program_id <> previous_programs.program_id
+        END AS content_changed,
+        programs.signature_id <> previous_programs.signature_id AS signature_changed,
         dumps.compiler <> previous.compiler AS compiler_changed,
         dumps.flags_id <> previous.flags_id AS flags_changed,
         dumps.dump_id,
         dumps.module_id,
-        modules.origin,
+        programs.program_id,
+        programs.origin,
         previous.module_id AS previous_module_id
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
-    INNER JOIN numbered_runs ON numbered_runs.run_id = dumps.run_id
-    LEFT JOIN modules ON modules.module_id = dumps.module_id
-    LEFT JOIN signatures ON signatures.module_id = dumps.module_id
+    INNER JOIN placed ON placed.run_id = dumps.run_id
+    LEFT JOIN programs ON programs.module_id = dumps.module_id
     LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
-    LEFT JOIN numbered_runs AS previous_runs ON previous_runs.run_id = previous.run_id
-    LEFT JOIN signatures AS previous_signatures
-        ON previous_signatures.module_id = previous.module_id
+    LEFT JOIN placed AS previously_placed ON previously_placed.run_id = previous.run_id
+    LEFT JOIN programs AS previous_programs ON previous_programs.module_id = previous.module_id
 ),
 
--- Only the first dump of a level can be lower than all dumps before it.
+-- Only the first dump of a level can be better than all dumps before it.
 levels AS (
     SELECT
         history.series_id,
         history.level_index,
         metrics.memory_space,
         metrics.metric,
-        MIN(metrics.value_bytes) OVER (
+        CASE
+            WHEN metrics.metric = 'alias_bytes' THEN MAX(metrics.value_bytes) OVER so_far
+            ELSE MIN(metrics.value_bytes) OVER so_far
+        END AS best_bytes
+    FROM history
+    INNER JOIN dumps ON dumps.dump_id = history.dump_id
+    INNER JOIN modules ON modules.module_id = dumps.module_id
+    INNER JOIN metrics ON metrics.module_id = dumps.module_id
+    WHERE history.chain_index = history.level_index
+    WINDOW
+        so_far AS (
             PARTITION BY
                 history.series_id,
                 modules.origin = 'estimated',
                 metrics.memory_space,
                 metrics.metric
             ORDER BY history.level_index
-        ) AS best_bytes
-    FROM history
-    INNER JOIN dumps ON dumps.dump_id = history.dump_id
-    INNER JOIN modules ON modules.module_id = dumps.module_id
-    INNER JOIN metrics ON metrics.module_id = dumps.module_id
-    WHERE history.chain_index = history.level_index
+        )
 )
 
 SELECT
     compared.run_id,
     compared.run_at,
+    compared.run_number,
+    compared.branch,
+    compared.suite,
     compared.workload,
     compared.module_name,
     compared.platform,
     compared.occurrence,
     compared.series_id,
     compared.series_number,
+    compared.is_new,
     COALESCE(metrics.memory_space, 0) AS memory_space,
     _metric_names.metric,
     metrics.value_bytes,
@@ -130,6 +162,7 @@ SELECT
     compared.missed_runs,
     compared.is_last,
     compared.runs_since,
+    compared.cause,
     compared.status,
     compared.oom,
     compared.content_changed,
@@ -138,6 +171,7 @@ SELECT
     compared.flags_changed,
     compared.dump_id,
     compared.module_id,
+    compared.program_id,
     compared.origin
 FROM compared
 CROSS JOIN _metric_names

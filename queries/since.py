@@ -1,0 +1,194 @@
+"""Since when a figure is what it is: the levels of one series, and why the last one began."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..schema.metric_names import BETTER_HIGHER
+from ..schema.stores.base import Store
+from .arguments import metric_column
+from .branches import choose_branch
+from .catalogue import statement
+from .cells import counted, human_bytes, human_pct
+from .find_module import find_module
+from .levels import Tolerance, alternating, creep, levels, parse_tolerance, recovered
+from .result import Result, Rows
+
+# So many growths that were taken back are told, the latest ones.
+_TOLD = 3
+_LEVELS = pa.schema(
+    [
+        ("since_run", pa.string()),
+        ("last_run", pa.string()),
+        ("runs", pa.int64()),
+        ("value_bytes", pa.int64()),
+        ("change_bytes", pa.int64()),
+        ("change_pct", pa.float64()),
+        ("before_run", pa.string()),
+        ("cause", pa.string()),
+        ("origin", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Since(Result):
+    """The levels of a series.
+
+    rows: a row a level, the oldest first, with since_run and last_run (its first and last run),
+    runs (how many have the figure), value_bytes (in the first), change_bytes and change_pct
+    against before_run (the run before it that has figures), and cause (why it changed then);
+    answer: sentences that say since when the last level lasts, and how it came about.
+    """
+
+    rows: Rows
+    answer: tuple[str, ...]
+
+
+def since(
+    store: Store,
+    module: str | int,
+    metric: str = "peak",
+    memory_space: int = 0,
+    tolerance: str | None = None,
+    *,
+    branch: str | None = None,
+) -> Since:
+    """Since when a module's figure is what it is.
+
+    `tolerance` is how far a figure may lie from its level's first, 0.5% or 1MiB. `branch` names
+    the branch whose series is meant. Raises UsageError.
+    """
+    column = metric_column(metric)
+    within = parse_tolerance(tolerance)
+    if branch is not None:
+        choose_branch(store, branch)
+    found = find_module(store, module, branch=branch)
+    query = statement("since")
+    every = store.rows(query, [found.series_id, memory_space, column]).to_pylist()
+    figure = column.removesuffix("_bytes")
+    name = f"{found.workload}/{found.module_name}"
+    figures = _of_newest_origin(every)
+    if not figures:
+        empty = f"{name} has no {figure} in memory space {memory_space}"
+        return Since(Rows(_LEVELS.empty_table(), name, empty), ())
+    rows = _levels(store, figures, within)
+    answer = (_last(name, figure, every, rows), *_before(rows))
+    if column not in BETTER_HIGHER:
+        answer += (*_course(figures, rows, within),)
+    return Since(Rows(pa.Table.from_pylist(rows, schema=_LEVELS), name), answer)
+
+
+def _of_newest_origin(every: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with figures; an estimate is compared with estimates only."""
+    known = [row for row in every if row["value_bytes"] is not None]
+    return [
+        row
+        for row in known
+        if (row["origin"] == "estimated") == (known[-1]["origin"] == "estimated")
+    ]
+
+
+def _levels(
+    store: Store, figures: Sequence[dict[str, Any]], within: Tolerance | None
+) -> list[dict[str, Any]]:
+    """A row for each level."""
+    values = [row["value_bytes"] for row in figures]
+    programs = [row["program_id"] or row["module_id"] for row in figures]
+    found = levels(values, programs, within)
+    causes = _causes(store, [(figures[x.first - 1], figures[x.first]) for x in found[1:]])
+    return [
+        {
+            "since_run": figures[level.first]["run_id"],
+            "last_run": figures[level.last]["run_id"],
+            "runs": level.last - level.first + 1,
+            "value_bytes": level.value,
+            **_change(figures[level.first - 1] if level.first else None, level.value),
+            "cause": cause,
+            "origin": figures[level.first]["origin"],
+            "level": level,
+        }
+        for level, cause in zip(found, [figures[0]["cause"], *causes], strict=True)
+    ]
+
+
+def _change(before: dict[str, Any] | None, value: int) -> dict[str, Any]:
+    """How a figure differs from the one before it, if there is one."""
+    if before is None:
+        return {"change_bytes": None, "change_pct": None, "before_run": None}
+    change = value - before["value_bytes"]
+    return {
+        "change_bytes": change,
+        "change_pct": 100 * change / before["value_bytes"] if before["value_bytes"] else None,
+        "before_run": before["run_id"],
+    }
+
+
+def _causes(
+    store: Store, steps: Sequence[tuple[dict[str, Any], dict[str, Any]]]
+) -> list[str | None]:
+    """Why each second row differs from the first; only the cause against the compared is stored."""
+    asked = [(a["dump_id"], b["dump_id"]) for a, b in steps if b["previous_run_id"] != a["run_id"]]
+    told = {}
+    if asked:
+        rows = store.causes(asked).to_pylist()
+        told = {(row["a_dump_id"], row["b_dump_id"]): row["cause"] for row in rows}
+    return [told.get((a["dump_id"], b["dump_id"]), b["cause"]) for a, b in steps]
+
+
+def _last(
+    name: str, figure: str, every: Sequence[dict[str, Any]], rows: Sequence[dict[str, Any]]
+) -> str:
+    """What the figure is, and since when."""
+    last = rows[-1]
+    estimated = "≈" if last["origin"] == "estimated" else ""
+    now = [row["value_bytes"] for row in every if row["value_bytes"] is not None][-1]
+    said = f"{name}: {figure} {estimated}{human_bytes(now)}"
+    said += f" since {last['since_run']}, for {counted(last['runs'], 'run')}"
+    if now != last["value_bytes"]:
+        said += f"; it was {human_bytes(last['value_bytes'])} then, which is the same level"
+    missing = every[-1]["runs_since"]
+    return f"{said}; gone for {counted(missing, 'run')}" if missing else said
+
+
+def _before(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """What the figure was before, and why it changed."""
+    if len(rows) == 1:
+        return [f"it has not changed since the first run, {rows[0]['since_run']}"]
+    last = rows[-1]
+    change = "" if last["change_pct"] is None else f", {_percent(last['change_pct'])}"
+    grown = f"{'+' if last['change_bytes'] > 0 else ''}{human_bytes(last['change_bytes'])}"
+    value = last["value_bytes"] - last["change_bytes"]
+    said = [f"before: {human_bytes(value)} in {last['before_run']} ({grown}{change})"]
+    return [*said, f"cause: {last['cause']}"] if last["cause"] else said
+
+
+def _percent(change: float) -> str:
+    """A change in percent, or a multiple where that is easier to read."""
+    text = human_pct(change)
+    return f"{text} %" if text[0] in "+-" else text
+
+
+def _course(
+    figures: Sequence[dict[str, Any]],
+    rows: Sequence[dict[str, Any]],
+    within: Tolerance | None,
+) -> list[str]:
+    """How the figure came to its last level, beyond the last step."""
+    found = [row["level"] for row in rows]
+    if between := alternating(found, within):
+        return [f"alternates between {human_bytes(between[0])} and {human_bytes(between[1])}"]
+    said = []
+    accepted = max((n for n, row in enumerate(figures) if row["is_accepted"]), default=0)
+    if crept := creep(found, accepted):
+        grown = "" if crept.growth_pct == float("inf") else f" {crept.growth_pct:.1f} %"
+        run = rows[crept.lowest]["last_run"]
+        said.append(f"grown{grown} since {run}, the lowest, in {crept.steps} steps")
+    said += [
+        f"grew {human_bytes(recovery.growth_bytes)} on {rows[recovery.grown]['since_run']}, "
+        f"back on {rows[recovery.back]['since_run']}"
+        for recovery in recovered(found)[-_TOLD:]
+    ]
+    return said
