@@ -15,9 +15,6 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..schema.stores.base import Store
     from ..schema.stores.duckdb import DuckDBStore
 
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
@@ -67,43 +64,6 @@ def checks() -> tuple[Check, ...]:
     """All checks that are SQL, by name: the files in `checks/`, and the one of all keys."""
     found = [Check(name, _first_line(text), text) for name, text in _files("checks").items()]
     return tuple(sorted([*found, _keys_are_unique()], key=lambda check: check.name))
-
-
-HISTORY_IS_CURRENT = "history_is_current"
-HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out again."
-
-
-def history_breaches(store: "Store") -> "pa.Table":
-    """Where the check `history_is_current` fails: columns module and breach.
-
-    The check is Python, because `schema/history.py` works the chains out.
-    """
-    import pyarrow as pa
-
-    must = {row["dump_id"]: row for row in store.worked_out_history().to_pylist()}
-    stored = {row["dump_id"]: row for row in store.rows("SELECT * FROM history").to_pylist()}
-    wrong: list[tuple[int, str]] = []
-    for dump_id in sorted(must.keys() | stored.keys()):
-        row, before = must.get(dump_id), stored.get(dump_id)
-        if row is None:
-            wrong.append((dump_id, "has a row in the history and is not a dump"))
-        elif before is None:
-            wrong.append((dump_id, "has no row in the history"))
-        else:
-            wrong += [
-                (dump_id, f"has the {name} {before[name]} in the history instead of {row[name]}")
-                for name in row
-                if before[name] != row[name]
-            ]
-    names = store.rows(statement("dump_names"), [[dump_id for dump_id, _ in wrong]]).to_pylist()
-    named = {row["dump_id"]: row["name"] for row in names}
-    return pa.table(
-        {
-            "module": [named.get(dump_id, "no module") for dump_id, _ in wrong],
-            "breach": [f"dump {dump_id} {what}" for dump_id, what in wrong],
-        },
-        schema=pa.schema([("module", pa.string()), ("breach", pa.string())]),
-    )
 
 
 def use_views(store: "DuckDBStore", *, read_only: bool) -> None:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .catalogue import statement
-from .diff_causes import Dump, causes
 from .find_module import find_module
 from .lists import run_names
 from .owners import OWNERS
@@ -18,6 +18,29 @@ from .result import Result, Rows
 BUFFER = "buffer"
 # What the change can be summed by.
 KINDS = (BUFFER, *OWNERS)
+
+_DUMPS = """SELECT dump_id, run_id, workload, module_name, module_number, occurrence, module_id,
+    flags_id FROM dumps WHERE dump_id IN (SELECT UNNEST($1))"""
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A dump as `diff` compares it; the columns are those of `dumps`."""
+
+    dump_id: int
+    run_id: str
+    workload: str
+    module_name: str
+    module_number: int | None
+    occurrence: int
+    module_id: int | None
+    flags_id: int | None
+
+    @property
+    def name(self) -> str:
+        """The series as a user knows it."""
+        number = f" #{self.occurrence}" if self.occurrence > 1 else ""
+        return f"{self.workload}/{self.module_name}{number}"
 
 
 @dataclass(frozen=True)
@@ -31,7 +54,7 @@ class ModuleDiff(Result):
     opcode, the times of both lives, is_guess. By anything else: the owner, a_bytes, b_bytes,
     a_buffers, b_buffers (counts).
     metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: flag, a_value, b_value;
-    causes: what else differs, a sentence each.
+    cause: why it changed in one line, as `trends` and `check` say it; causes: all of it.
     """
 
     name: str
@@ -40,6 +63,7 @@ class ModuleDiff(Result):
     rows: Rows
     metrics: Rows
     flags: Rows
+    cause: str
     causes: tuple[str, ...]
 
     @property
@@ -54,9 +78,12 @@ class ModuleDiff(Result):
 
     def tables(self) -> tuple[Rows, ...]:
         """What differs: flags, metrics, buffers."""
-        said = "the same" if self.is_same else "; ".join(self.causes)
+        said = "the same" if self.is_same else self.cause
         title = Rows(pa.table({}), f"{self.name}: {said}", "")
         return (title, *(part for part in (self.flags, self.metrics, self.rows) if len(part)))
+
+
+_Pair = tuple[Dump | None, Dump | None]
 
 
 @dataclass(frozen=True)
@@ -82,7 +109,12 @@ def diff(store: Store, a: str, b: str, workload: str | None = None, by: str = BU
     """
     if by not in KINDS:
         raise UsageError(f"invalid owner {by!r}: use {', '.join(KINDS)}", "by")
-    found = [_diff_dumps(store, *pair, by) for pair in _pairs(store, a, b, workload)]
+    pairs = _pairs(store, a, b, workload)
+    both = [(a.dump_id, b.dump_id) for a, b in pairs if a is not None and b is not None]
+    told = {(row["a_dump_id"], row["b_dump_id"]): row for row in store.causes(both).to_pylist()}
+    found = [
+        _diff_dumps(store, a, b, by, told.get((a and a.dump_id, b and b.dump_id))) for a, b in pairs
+    ]
     empty = _changes(store, -1, -1, by)
     tables = [
         table.add_column(0, "module", pa.array([name] * len(table), pa.string()))
@@ -91,25 +123,48 @@ def diff(store: Store, a: str, b: str, workload: str | None = None, by: str = BU
     return Diff(tuple(found), Rows(pa.concat_tables(tables)), by)
 
 
-def _pairs(
-    store: Store, a: str, b: str, workload: str | None
-) -> list[tuple[int | None, int | None]]:
-    """The dumps of A beside those of B."""
+def _pairs(store: Store, a: str, b: str, workload: str | None) -> list[_Pair]:
+    """The dumps of A beside those of B, in order of workload and place in the run."""
     runs = set(run_names(store))
     if {a, b} <= runs:
-        pairs = store.rows(statement("diff_pairs"), [a, b, workload]).to_pylist()
-        return [(pair["a_dump_id"], pair["b_dump_id"]) for pair in pairs]
+        pairs = store.pairs(a, b).select(["a_dump_id", "b_dump_id"]).to_pylist()
+        found = _dumps(store, [tuple(pair.values()) for pair in pairs])
+        chosen = [
+            pair
+            for pair in found
+            if workload is None or workload in {dump.workload for dump in pair if dump}
+        ]
+        if found and not chosen:
+            named = sorted({dump.workload for pair in found for dump in pair if dump})
+            known = ", ".join(named)
+            raise UsageError(f"these runs have no workload {workload!r}: {known}", "workload")
+        return sorted(chosen, key=_place)
     if workload is not None:
         raise UsageError("--workload needs two runs")
     for name, other in ((a, b), (b, a)):
         if name in runs:
             raise UsageError(f"{name} is a run and {other} is not: give two runs or two modules")
-    return [(find_module(store, a).dump_id, find_module(store, b).dump_id)]
+    return _dumps(store, [(find_module(store, a).dump_id, find_module(store, b).dump_id)])
 
 
-def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None, by: str) -> ModuleDiff:
-    """One module in A and B."""
-    a, b = _dump(store, a_dump_id), _dump(store, b_dump_id)
+def _dumps(store: Store, pairs: Sequence[tuple[int | None, int | None]]) -> list[_Pair]:
+    ids = sorted({dump for pair in pairs for dump in pair if dump is not None})
+    found: dict[int | None, Dump | None] = {None: None}
+    found |= {row["dump_id"]: Dump(**row) for row in store.rows(_DUMPS, [ids]).to_pylist()}
+    return [(found[a], found[b]) for a, b in pairs]
+
+
+def _place(pair: _Pair) -> tuple[str, int, int]:
+    a, b = pair
+    dump = b or a
+    assert dump is not None
+    return dump.workload, dump.module_number or 0, dump.dump_id
+
+
+def _diff_dumps(
+    store: Store, a: Dump | None, b: Dump | None, by: str, told: dict[str, Any] | None
+) -> ModuleDiff:
+    """One module in A and B; `told` is its row of `Store.causes`."""
     names = dict.fromkeys(dump.name for dump in (a, b) if dump is not None)
     flags = metrics = None
     a_module_id = b_module_id = -1
@@ -119,17 +174,39 @@ def _diff_dumps(store: Store, a_dump_id: int | None, b_dump_id: int | None, by: 
         if a.module_id is not None and b.module_id is not None and a.module_id != b.module_id:
             a_module_id, b_module_id = a.module_id, b.module_id
             metrics = store.rows(statement("diff_metrics"), [a_module_id, b_module_id])
-    buffers = _changes(store, a_module_id, b_module_id, BUFFER)
-    rows = buffers if by == BUFFER else _changes(store, a_module_id, b_module_id, by)
+            if _lacks_figures(metrics, "a_bytes") or _lacks_figures(metrics, "b_bytes"):
+                # What is not known is not 0: nothing grew or shrank to it.
+                a_module_id = b_module_id = -1
+                metrics = None
+    buffers = _changes(store, a_module_id, b_module_id, by)
+    cause = _without_cause(a, b) if told is None or told["cause"] is None else told["cause"]
     return ModuleDiff(
         " → ".join(names),
         a,
         b,
-        Rows(rows),
+        Rows(buffers),
         Rows(pa.table({}) if metrics is None else metrics),
         Rows(pa.table({}) if flags is None else flags),
-        tuple(causes(a, b, _dicts(metrics), len(_dicts(flags)), buffers.to_pylist())),
+        cause,
+        tuple(told["phrases"] if told is not None and told["phrases"] else [cause]),
     )
+
+
+def _lacks_figures(metrics: pa.Table, side: str) -> bool:
+    """Whether one side has no peak in any memory space; `metrics` has what differs."""
+    peaks = metrics.filter(pc.equal(metrics["metric"], "peak_bytes"))
+    return len(peaks) > 0 and peaks[side].null_count == len(peaks)
+
+
+def _without_cause(a: Dump | None, b: Dump | None) -> str:
+    """What is to be said of dumps that differ in nothing that a cause could name."""
+    if a is None or b is None:
+        return "".join(f"only in {dump.run_id}" for dump in (a, b) if dump is not None)
+    if a.module_id is None and b.module_id is None:
+        return "both dumps failed"
+    if a.module_id == b.module_id:
+        return "the same program"
+    return "same but for names, lines or constants"
 
 
 def _changes(store: Store, a_module_id: int, b_module_id: int, by: str) -> pa.Table:
@@ -138,14 +215,3 @@ def _changes(store: Store, a_module_id: int, b_module_id: int, by: str) -> pa.Ta
         return store.rows(statement("diff_buffers"), [a_module_id, b_module_id])
     rows = store.rows(statement("diff_groups"), [a_module_id, b_module_id, by])
     return rows.rename_columns([OWNERS[by] if n == "owner" else n for n in rows.column_names])
-
-
-def _dicts(rows: pa.Table | None) -> Sequence[dict[str, Any]]:
-    return () if rows is None else rows.to_pylist()
-
-
-def _dump(store: Store, dump_id: int | None) -> Dump | None:
-    if dump_id is None:
-        return None
-    row = store.rows(statement("diff_dump"), [dump_id]).to_pylist()[0]
-    return Dump(**{name: row[name] for name in Dump.__dataclass_fields__})

@@ -9,15 +9,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ..schema.stores.base import Store
-from .catalogue import (
-    HISTORY_HOLDS,
-    HISTORY_IS_CURRENT,
-    Check,
-    checks,
-    history_breaches,
-    statement,
-)
+from .catalogue import Check, checks, statement
 from .cells import counted
+from .history_breaches import HISTORY_HOLDS, HISTORY_IS_CURRENT, history_breaches
 from .result import Result, Rows
 
 

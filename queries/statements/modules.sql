@@ -20,4 +20,5 @@ LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
 WHERE dumps.run_id = COALESCE($1, dumps.run_id)
     AND dumps.workload = COALESCE($2, dumps.workload)
-ORDER BY runs.run_at, dumps.run_id, dumps.workload, dumps.module_number, dumps.module_name
+ORDER BY
+    runs.run_at, runs.run_seq, dumps.workload, dumps.module_number, dumps.module_name

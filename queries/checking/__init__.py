@@ -1,0 +1,1 @@
+"""The parts of `check`: limits, what a run is held against, rules, and what is accepted."""

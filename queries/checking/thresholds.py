@@ -1,0 +1,101 @@
+"""Limits of `memhouse check`: how much a figure may grow, how large it may be, and the like."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ..units import UNITS
+
+Outcome = Literal["pass", "warn", "fail"]
+_SIZE = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP]?i?B)$")
+_PERCENT = re.compile(r"^(\d+(?:\.\d+)?) ?%$")
+_OF_DEVICE = re.compile(r"^(\d+(?:\.\d+)?) ?% of device$")
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number of bytes, or a percentage of something."""
+
+    amount: float
+    is_percent: bool
+    text: str
+
+    def of(self, base: float) -> float:
+        """The threshold in bytes."""
+        return base * self.amount / 100 if self.is_percent else self.amount
+
+
+Thresholds = tuple[Threshold, ...]
+
+
+def parse_growth(text: str) -> Threshold:
+    """`2%` or `64MiB`. Raises ValueError."""
+    if match := _PERCENT.match(text):
+        return Threshold(float(match[1]), True, text)
+    return _parse_size(text, "a percentage such as 2%")
+
+
+def parse_size(text: str) -> Threshold:
+    """`64MiB`. Raises ValueError."""
+    return _parse_size(text)
+
+
+def parse_most(text: str) -> Threshold:
+    """`15GiB` or `95% of device`. Raises ValueError."""
+    if match := _OF_DEVICE.match(text):
+        return Threshold(float(match[1]), True, text)
+    if _PERCENT.match(text):
+        raise ValueError(f"{text!r} of what? write '{text} of device', or a size such as 15GiB")
+    return _parse_size(text, "a part such as '95% of device'")
+
+
+def _parse_size(text: str, other: str = "") -> Threshold:
+    match = _SIZE.match(text)
+    if match is None or match[2] not in UNITS:
+        expected = f"neither {other} nor a size" if other else "not a size"
+        raise ValueError(f"{text!r} is {expected} such as 64MiB")
+    return Threshold(float(match[1]) * UNITS[match[2]], False, text)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one workload is held to; a rule without thresholds is off.
+
+    max_growth: over the run that it is held against; max_creep: over the lowest since the last
+    accepted growth, None for the default; max_bytes: of the figure; max_padding: of the padding,
+    a share of the peak or bytes; max_scoped_bytes: of the memory that a kernel reserves for
+    itself; lost_donation: of what is no longer donated, a share of the peak or bytes; new, gone:
+    what is said of a program that is new or gone, None for the default.
+    """
+
+    max_growth: Thresholds = ()
+    max_creep: Thresholds | None = None
+    max_bytes: Thresholds = ()
+    max_padding: Thresholds = ()
+    max_scoped_bytes: Thresholds = ()
+    lost_donation: Thresholds = ()
+    new: Outcome = "pass"
+    gone: Outcome | None = None
+
+    @property
+    def has_absolute(self) -> bool:
+        """Whether a rule judges a program that is held against nothing."""
+        return bool(self.max_bytes or self.max_padding or self.max_scoped_bytes)
+
+
+DEFAULT_GROWTH = (parse_growth("1%"),)
+DEFAULT_CREEP = (parse_growth("3%"),)
+DEFAULT_LOST_DONATION = (parse_growth("0.1%"),)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What all workloads are held to; baseline: the default lineage's branch, if it is named."""
+
+    default: Limits
+    workloads: dict[str, Limits] = field(default_factory=dict)
+    baseline: str | None = None
+
+    def limits(self, workload: str) -> Limits:
+        """A workload's own limits, else those of all."""
+        return self.workloads.get(workload, self.default)

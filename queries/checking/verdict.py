@@ -1,0 +1,132 @@
+"""What `check` says of a program."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .thresholds import Outcome
+
+Status = Literal[
+    "grown",
+    "shrunk",
+    "changed",
+    "unchanged",
+    "renamed",
+    "new",
+    "first",
+    "gone",
+    "failed",
+    "unmeasured",
+]
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A rule that a program breaks.
+
+    metric, value: what `--accept` records, so that the program passes; None if nothing helps.
+    """
+
+    text: str
+    metric: str | None = None
+    value: int | None = None
+    outcome: Outcome = "fail"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one program. Sizes are bytes.
+
+    status: grown, shrunk; changed (another program of the same size), unchanged, renamed; new,
+    first (there is nothing to hold it against), gone, failed, or unmeasured (it has no figures,
+    or what it is held against has none). breaches: the rules that it breaks. held_against: the
+    run with before_bytes: the one before, or where only a creep breaks a rule, the lowest;
+    lowest_bytes, lowest_run_id: the lowest since the last accepted growth; cause: why the
+    program differs from the one it is held against; accepted_reason: why it passes though it
+    breaks a rule; names_platform: another platform has a program of this name.
+    """
+
+    workload: str
+    module_name: str
+    series_id: int
+    series_number: int
+    memory_space: int
+    status: Status
+    platform: str | None = None
+    names_platform: bool = False
+    breaches: tuple[Breach, ...] = ()
+    dump_id: int | None = None
+    module_id: int | None = None
+    program_id: int | None = None
+    now_bytes: int | None = None
+    before_bytes: int | None = None
+    held_against: str | None = None
+    held_dump_id: int | None = None
+    held_module_id: int | None = None
+    held_program_id: int | None = None
+    lowest_bytes: int | None = None
+    lowest_run_id: str | None = None
+    cause: str | None = None
+    accepted_reason: str | None = None
+    origin: str | None = None
+    is_judged: bool = True
+
+    @property
+    def name(self) -> str:
+        """The program as a user knows it."""
+        number = f" #{self.series_number}" if self.series_number > 1 else ""
+        estimated = " (estimated)" if self.origin == "estimated" else ""
+        return f"{self.workload}/{self.module_name}{number}{self.platform_suffix}{estimated}"
+
+    @property
+    def platform_suffix(self) -> str:
+        """The platform, as the name shows it: nothing if it tells nothing apart."""
+        return f" ({self.platform})" if self.names_platform and self.platform else ""
+
+    def fits(self, given: str, *, exactly: bool) -> bool:
+        """Whether a user can mean the program by this name, or by a part of one."""
+        whole = f"{self.workload}/{self.module_name}"
+        names = {self.workload, self.module_name, whole, self.name, f"{whole} ({self.platform})"}
+        return given in names if exactly else given in self.name
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the program passes, passes with a warning, or fails."""
+        found = {breach.outcome for breach in self.breaches}
+        return "fail" if "fail" in found else "warn" if "warn" in found else "pass"
+
+    @property
+    def change_bytes(self) -> int | None:
+        """How much the figure grew."""
+        if self.now_bytes is None or self.before_bytes is None:
+            return None
+        return self.now_bytes - self.before_bytes
+
+    @property
+    def matters(self) -> bool:
+        """Whether there is something to say of the program."""
+        return bool(
+            self.breaches
+            or self.accepted_reason
+            or self.cause
+            or self.status not in ("unchanged", "first", "unmeasured", "changed")
+        )
+
+    @property
+    def said(self) -> str:
+        """The outcome and why, in words: `fail: grew by more than 1%`."""
+        why = [breach.text for breach in self.breaches]
+        if self.accepted_reason is not None:
+            why.append(f"accepted: {self.accepted_reason}")
+        if not why and self.status in ("new", "first", "renamed"):
+            why.append(self.status)
+        return f"{self.outcome}: {'; '.join(why)}" if why else self.outcome
+
+    def acceptable(self) -> dict[str, int]:
+        """What `--accept` records of the program, by metric; nothing if it fails all the same.
+
+        A program that found no room, or has no figures, cannot be accepted.
+        """
+        failing = [breach for breach in self.breaches if breach.outcome == "fail"]
+        if any(breach.metric is None or breach.value is None for breach in failing):
+            return {}
+        return {b.metric: b.value for b in failing if b.metric is not None and b.value is not None}
