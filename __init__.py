@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .queries.own_roles import RolesGiven
     from .queries.read_module import ReadModule
     from .queries.result import Rows
+    from .queries.since import Since
     from .queries.trends import Trends
     from .queries.verify import Verification
     from .schema.stores.base import Deleted, Store
@@ -119,17 +120,19 @@ class Warehouse:
 
     def ingest(
         self,
-        path: str | os.PathLike[str],
-        *,
+        *paths: str | os.PathLike[str],
         run: str | None = None,
+        replace: bool = False,
         at: datetime | None = None,
         labels: Mapping[str, str] | None = None,
         jobs: int = 1,
     ) -> Summary:
-        """Ingest the dumps under `path` as one run, as `memhouse ingest` does.
+        """Ingest the dumps under a path, or with `run` under several, as one run.
 
-        `at` with no time zone is UTC. What is wrong with single files is in the summary's
-        problems, and in `dump_files`.
+        If the path's run holds other dumps, the new ones become the run NAME@TIME: the
+        summary's run_id. A `run` that holds other dumps is refused, unless `replace`: then the
+        summary's `replaced` is what was dropped. `at` with no time zone is UTC. What is wrong
+        with single files is in the summary's problems, and in `dump_files`.
         """
         from .ingest.pipeline import ingest
         from .ingest.workers import Workers
@@ -137,13 +140,20 @@ class Warehouse:
         with Workers(jobs) as workers:
             return ingest(
                 self._store,
-                Path(path),
+                *map(Path, paths),
                 tool_version=__version__,
                 workers=workers,
                 run_id=run,
                 run_at=at,
                 labels=dict(labels or {}),
+                replaces=replace,
             )
+
+    def label(self, *runs: str, labels: Mapping[str, str | None] | None = None) -> Rows:
+        """Set labels of runs, and remove those that are None or empty; the runs' labels then."""
+        from .queries.label import label
+
+        return label(self._store, runs, labels or {})
 
     def sql(self, query: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a query; `$1` and so on in it are the parameters. Raises QueryError."""
@@ -249,14 +259,36 @@ class Warehouse:
         self,
         *,
         workload: str | None = None,
+        branch: str | None = None,
         since: str | datetime | None = None,
         memory_space: int = 0,
         metric: str = "peak",
     ) -> Trends:
-        """How a metric of each series changed from run to run, and what changed with it."""
+        """How a metric of each series changed from run to run, and why.
+
+        `branch` is main, master or the runs without a branch if it is not named.
+        """
         from .queries.trends import trends
 
-        return trends(self._store, workload, since, memory_space, metric)
+        return trends(self._store, workload, since, memory_space, metric, branch=branch)
+
+    def since(
+        self,
+        module: str | int,
+        *,
+        metric: str = "peak",
+        memory_space: int = 0,
+        tolerance: str | None = None,
+        branch: str | None = None,
+    ) -> Since:
+        """Since when a module's metric is what it is, and why it changed then.
+
+        `tolerance` is how far a value may lie from its level's first, such as 0.5% or 1MiB.
+        `branch` is the branch whose series is meant, by default main.
+        """
+        from .queries.since import since
+
+        return since(self._store, module, metric, memory_space, tolerance, branch=branch)
 
     def diff(self, a: str, b: str, *, workload: str | None = None, by: str = "buffer") -> Diff:
         """What differs from A to B, two runs or two modules.
@@ -277,13 +309,15 @@ class Warehouse:
         limits: str | os.PathLike[str] | None = None,
         metric: str = "peak",
         memory_space: int = 0,
+        module: str | None = None,
     ) -> Check:
-        """Judge whether the memory of a run, else of the latest, is within its thresholds.
+        """Judge whether the memory of a run, else of the latest, is within its limits.
 
-        `max_growth` are texts such as 2% or 64MiB, each must hold; `limits` is a TOML file.
+        `baseline` is a run, or branch=NAME; `max_growth` are texts such as 2% or 64MiB, each must
+        hold; `limits` is a TOML file with all rules; with `module` only this one is judged.
         """
         from .queries.check import check
-        from .queries.thresholds import read_policy
+        from .queries.checking.read_policy import read_policy
 
         return check(
             self._store,
@@ -293,6 +327,7 @@ class Warehouse:
             policy=read_policy(max_growth, limits),
             metric=metric,
             memory_space=memory_space,
+            module=module,
         )
 
     def accept(self, check: Check, reason: str) -> Check:

@@ -5,6 +5,8 @@ import os
 import sys
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
+_WRONG_USAGE = 2
+_BISECTION_ABORTS = 128
 
 
 def main() -> None:
@@ -39,8 +41,14 @@ def _run() -> int:
     try:
         app()
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        return _BISECTION_ABORTS if status == _WRONG_USAGE and _bisects(sys.argv) else status
     return 0
+
+
+def _bisects(arguments: list[str]) -> bool:
+    """Whether `git bisect run` asks: to git, the status of wrong usage is a bad commit."""
+    return any(argument.partition("=")[0] == "--bisect" for argument in arguments)
 
 
 def _open_standard_streams() -> None:

@@ -12,6 +12,7 @@ from .errors import usage_errors
 COMMANDS = (
     "ingest",
     "runs",
+    "label",
     "modules",
     "peaks",
     "owners",
@@ -20,6 +21,7 @@ COMMANDS = (
     "timeline",
     "fragmentation",
     "trends",
+    "since",
     "diff",
     "check",
     "views",

@@ -20,6 +20,7 @@ _INTERRUPT = re.compile(r"Query interrupted|: KeyboardInterrupt:")
 _OPTIONS = {
     "at": "--at",
     "baseline": "--baseline / --best",
+    "branch": "--branch",
     "by": "--by",
     "callers": "--callers",
     "keep": "--keep",
@@ -30,6 +31,7 @@ _OPTIONS = {
     "roles": "--roles",
     "run": "--run",
     "since": "--since",
+    "tolerance": "--tolerance",
     "where": "--where",
     "wide": "--wide",
     "workload": "--workload",

@@ -15,6 +15,8 @@ class Format(StrEnum):
     markdown = "markdown"
 
 
+# Formats of plain values: nothing is folded, rounded or cut in them.
+FOR_SCRIPTS = (Format.csv, Format.json)
 Db = Annotated[
     str,
     typer.Option(
@@ -32,13 +34,20 @@ Wait = Annotated[
     typer.Option(
         metavar="SECONDS",
         min=0,
-        help="To write, wait at most so long while another process uses the warehouse.",
+        help="Wait at most SECONDS while another process uses the warehouse.",
     ),
 ]
 Run = Annotated[str | None, typer.Option(help="Only this run.")]
 Workload = Annotated[str | None, typer.Option(help="Only this workload.")]
 Since = Annotated[
     str | None, typer.Option(metavar="TIME", help="Only runs since this date or time, in UTC.")
+]
+Branch = Annotated[
+    str | None,
+    typer.Option(help="The runs of this branch; else main, master or those without a branch."),
+]
+All = Annotated[
+    bool, typer.Option("--all", help="Show the same program of several workloads one by one.")
 ]
 Module = Annotated[
     str,
@@ -66,6 +75,13 @@ Wide = Annotated[
 ]
 Figure = Annotated[
     str, typer.Option(help="Which figure: peak, total, temp, argument, output, padding and so on.")
+]
+Tolerance = Annotated[
+    str | None,
+    typer.Option(
+        metavar="0.5%|1MiB",
+        help="How far a figure may lie from its level; 0.2 % and at least 64 KiB unless given.",
+    ),
 ]
 DEFAULT_DB = "memhouse.duckdb"
 # A night's ingest is over by then; a prompt that someone left open may not be.

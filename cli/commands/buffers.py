@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ..options import (
     DEFAULT_DB,
+    DEFAULT_WAIT,
     AsFormat,
     At,
     Callers,
@@ -13,6 +14,7 @@ from ..options import (
     Module,
     RunOfModule,
     Space,
+    Wait,
     Wide,
 )
 
@@ -30,6 +32,7 @@ def buffers(
     limit: Limit = 20,
     wide: Wide = False,
     output: AsFormat = Format.table,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Show the buffers that fill a module's memory at its peak, or at any time."""
     from ...queries.buffers import buffers as find
@@ -37,7 +40,7 @@ def buffers(
     from ..render.rows import print_rows
     from ..render.text import print_note
 
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         found = find(store, module, run, space, at, limit, callers=callers)
     print_note(found.caption)
     if output in (Format.table, Format.markdown) and not wide:

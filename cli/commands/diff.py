@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import DEFAULT_DB, AsFormat, Db, Format, Space, Workload
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Space, Wait, Workload
 
 _RUN_OR_MODULE = "A run, or a module as RUN/WORKLOAD/NAME or a unique part of it."
 
@@ -37,6 +37,7 @@ def diff(
         bool, typer.Option("--wide", "-v", help="Show all changes with all columns, none cut.")
     ] = False,
     output: AsFormat = Format.table,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Show what grew or shrank from A to B, buffer by buffer, and what else changed.
 
@@ -47,6 +48,6 @@ def diff(
     from ..opening import reading
     from ..render.differences import print_diff
 
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         found = find(store, a, b, workload, by.value)
     print_diff(found, space, limit, output, wide=wide)

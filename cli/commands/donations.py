@@ -1,6 +1,18 @@
 """`memhouse donations`: which arguments could be donated, or are donated for nothing."""
 
-from ..options import DEFAULT_DB, AsFormat, Db, Format, Limit, Module, RunOfModule, Space, Wide
+from ..options import (
+    DEFAULT_DB,
+    DEFAULT_WAIT,
+    AsFormat,
+    Db,
+    Format,
+    Limit,
+    Module,
+    RunOfModule,
+    Space,
+    Wait,
+    Wide,
+)
 
 
 def donations(
@@ -11,6 +23,7 @@ def donations(
     limit: Limit = 20,
     wide: Wide = False,
     output: AsFormat = Format.table,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Show which arguments could be donated, or are donated for nothing.
 
@@ -24,7 +37,7 @@ def donations(
     from ..render.rows import print_rows
     from ..render.text import print_note
 
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         found = find(store, module, run, space, limit)
     print_note(found.caption)
     print_rows(found, output, wide=wide)

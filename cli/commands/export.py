@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import DEFAULT_DB, Db, Since, Workload
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Since, Wait, Workload
 
 
 def export(
@@ -27,12 +27,13 @@ def export(
         bool,
         typer.Option("--wide", help="Of trends: a row per run and series, a column per metric."),
     ] = False,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Write a view or table to a csv, json, parquet or arrow file; sizes are plain bytes."""
     from ...queries.export import export as write
     from ..opening import reading
     from ..render.text import print_note
 
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         done = write(store, view, file, where=where, since=since, workload=workload, wide=wide)
     print_note(f"{done.path}: {done.rows} rows of {view}")

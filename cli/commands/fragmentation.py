@@ -1,6 +1,6 @@
 """`memhouse fragmentation`: what packing wastes."""
 
-from ..options import DEFAULT_DB, AsFormat, Db, Format, Run, Workload
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Run, Wait, Workload
 
 
 def fragmentation(
@@ -8,6 +8,7 @@ def fragmentation(
     run: Run = None,
     workload: Workload = None,
     output: AsFormat = Format.table,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Show what packing wastes of each temp allocation, the most first.
 
@@ -17,6 +18,6 @@ def fragmentation(
     from ..opening import reading
     from ..render.rows import print_rows
 
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         found = lists.fragmentation(store, run, workload)
     print_rows(found, output)

@@ -38,6 +38,9 @@ def ingest(
         str | None,
         typer.Option(metavar="NAME", help="Name the run; else it is named after the path."),
     ] = None,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the dumps of the run NAME if they differ.")
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option(
@@ -51,25 +54,29 @@ def ingest(
         typer.Option(metavar="KEY=VALUE", help="Label the run, for example branch=main."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Read with so many processors.")
+        int, typer.Option("--jobs", "-j", min=1, help="Number of processes that read.")
     ] = os.cpu_count() or 1,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Ingest XLA's memory dumps, each PATH as one run.
+    """Ingest XLA's memory dumps, each PATH as one run; with --run all are one.
 
     Make dumps with XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_as_text". A folder's
     sub-folders are its workloads. Scheduled HLO text alone gives estimates. Ingesting the
     same path again changes nothing; after an ingest that was cut short it goes on from there.
+    If its dumps have changed, both nights are kept: the newer is the run NAME@TIME.
     """
-    names = _run_names(paths, run)
+    if replace and run is None:
+        raise typer.BadParameter("it needs --run NAME: name the run", param_hint="--replace")
+    named = _named_paths(paths, run)
     labels = _parse_labels(label or [])
     from ...queries.arguments import parse_time
 
     run_at = parse_time(at, "at")
-    from ...ingest.pipeline import ingest as ingest_path
+    from ...ingest.pipeline import ingest as ingest_paths
     from ...ingest.readers.lines import use_quick_memory
     from ...ingest.sources.files import exists
     from ...ingest.workers import Workers
+    from ...queries.label import hint_at_branches
     from ..opening import ingesting
     from ..render.text import print_error, print_note
 
@@ -80,18 +87,23 @@ def ingest(
         raise typer.Exit(1)
     use_quick_memory()
     unreadable = False
-    with Workers(jobs) as workers, ingesting(db, wait=wait) as store:
-        for path, name in zip(paths, names, strict=True):
+    with (
+        Workers(jobs) as workers,
+        ingesting(db, wait=wait) as store,
+        hint_at_branches(store, labels) as hints,
+    ):
+        for name, of_run in named.items():
             start = perf_counter()
             with _progress(name) as progress:
-                summary = ingest_path(
+                summary = ingest_paths(
                     store,
-                    path,
+                    *of_run,
                     tool_version=__version__,
                     workers=workers,
-                    run_id=name,
+                    run_id=run,
                     run_at=run_at,
                     labels=labels,
+                    replaces=replace,
                     progress=progress,
                 )
             for problem in summary.problems:
@@ -101,26 +113,29 @@ def ingest(
             unreadable |= bool(summary.problems)
             if summary.dumps:
                 print_note(_said(summary, perf_counter() - start))
+    for hint in hints:
+        print_note(hint)
     if unreadable:
         raise typer.Exit(1)
 
 
-def _run_names(paths: list[Path], run: str | None) -> list[str]:
+def _named_paths(paths: list[Path], run: str | None) -> dict[str, list[Path]]:
+    """The paths of each run, by its name."""
     from ...ingest.pipeline import run_name
 
     if run is not None:
         if not run:
             raise typer.BadParameter("it is empty: name the run", param_hint="--run")
-        if len(paths) > 1:
-            raise typer.BadParameter("it names one run: give one PATH with it", param_hint="--run")
-        return [run]
-    names = [run_name(path) for path in paths]
-    for name in names:
-        if names.count(name) > 1:
+        return {run: paths}
+    named: dict[str, list[Path]] = {}
+    for path in paths:
+        named.setdefault(run_name(path), []).append(path)
+    for name, same in named.items():
+        if len(same) > 1:
             raise typer.BadParameter(
                 f"two of these paths would both be the run {name!r}: ingest one with --run NAME"
             )
-    return names
+    return named
 
 
 def _parse_labels(labels: list[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import typer
 
 from ..options import (
     DEFAULT_DB,
+    DEFAULT_WAIT,
     AsFormat,
     At,
     Callers,
@@ -18,6 +19,7 @@ from ..options import (
     Module,
     RunOfModule,
     Space,
+    Wait,
     Wide,
 )
 
@@ -52,6 +54,7 @@ def owners(
     limit: Limit = 20,
     wide: Wide = False,
     output: AsFormat = Format.table,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Show who owns a module's memory at its peak, or at any time: lines, scopes, roles."""
     from ...queries.owners import owners as find
@@ -59,7 +62,7 @@ def owners(
     from ..render.rows import print_rows
     from ..render.text import print_note
 
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         found = find(
             store,
             module,

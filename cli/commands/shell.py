@@ -6,12 +6,15 @@ from importlib.util import find_spec
 
 import typer
 
-from ..options import DEFAULT_DB, Db
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 
 _WRONG_USAGE = 2
 
 
-def shell(db: Db = DEFAULT_DB) -> None:
+def shell(
+    db: Db = DEFAULT_DB,
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
     """Open a SQL editor on the warehouse, which it can only read.
 
     It is harlequin, which `pip install 'memhouse[shell]'` installs.
@@ -28,7 +31,7 @@ def shell(db: Db = DEFAULT_DB) -> None:
     from ..opening import reading
 
     # Says what is wrong with the warehouse before harlequin opens it.
-    with reading(db):
+    with reading(db, wait=wait):
         path = database_path(db)
     command = [sys.executable, "-m", "harlequin", "--read-only", str(path or db)]
     sys.stdout.flush()

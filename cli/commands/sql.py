@@ -36,7 +36,7 @@ def sql(
             with writing(db, wait=wait) as store:
                 rows = Rows(store.change(text), empty="done")
         else:
-            with reading(db) as store:
+            with reading(db, wait=wait) as store:
                 rows = find(store, text)
     except QueryError as error:
         said = str(error)

@@ -1,6 +1,16 @@
 """`memhouse timeline`: how full a module's memory is over its schedule."""
 
-from ..options import DEFAULT_DB, AsFormat, Db, Format, Module, RunOfModule, Space
+from ..options import (
+    DEFAULT_DB,
+    DEFAULT_WAIT,
+    AsFormat,
+    Db,
+    Format,
+    Module,
+    RunOfModule,
+    Space,
+    Wait,
+)
 
 
 def timeline(
@@ -9,6 +19,7 @@ def timeline(
     run: RunOfModule = None,
     space: Space = 0,
     output: AsFormat = Format.table,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Show how full a module's memory is over its schedule, as a chart on a terminal."""
     from ...queries.timeline import timeline as find
@@ -16,7 +27,7 @@ def timeline(
     from ..render.rows import print_rows
     from ..render.text import is_terminal, print_note
 
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         found = find(store, module, run, space)
     print_note(found.caption)
     if output is Format.table and is_terminal() and len(found):

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import DEFAULT_DB, AsFormat, Db, Format
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 
 # A damaged dump can break a check a thousand times over.
 _SHOWN = 20
@@ -16,6 +16,7 @@ def verify(
     list_checks: Annotated[
         bool, typer.Option("--list", help="Say what is checked, and check nothing.")
     ] = False,
+    wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Hold every module against what its dump says of itself; name each breach.
 
@@ -30,7 +31,7 @@ def verify(
     if list_checks:
         print_rows(checks_list(), output)
         return
-    with reading(db) as store:
+    with reading(db, wait=wait) as store:
         found = hold(store)
     if output is Format.table and len(found) > _SHOWN:
         print_rows(found.arrow()[:_SHOWN], output)

@@ -1,6 +1,7 @@
 """What `memhouse diff` shows: modules with their causes, metrics and buffers or groups."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...queries.cells import counted, human_bytes, one_line
-from ...queries.diff import BUFFER, Diff, ModuleDiff
-from ...queries.diff_causes import Dump
+from ...queries.diff import BUFFER, Diff, Dump, ModuleDiff
 from ..options import Format
 from .json import print_json
 from .rows import print_rows
@@ -20,9 +20,14 @@ _BUFFER_COLUMNS = (
     *("change_bytes", "what", "shape", "source", "operation", "pass", "category", "value"),
     "is_guess",
 )
+# Where the lines of a cause end.
+_WIDTH = 80
 # Smaller changes than this share of all are summed.
 _LEAST_SHARE = 0.001
 _SHAPE = re.compile(r"(\w+)\[([^]]*)\]")
+
+# As causes say it.
+_UNSET = "unset"
 
 
 def print_diff(diff: Diff, space: int, limit: int, output: Format, *, wide: bool) -> None:
@@ -41,14 +46,15 @@ def _print_module(
     module: ModuleDiff, by: str, space: int, limit: int | None, output: Format
 ) -> None:
     """Print a module; without a limit all that changes, with all columns."""
-    heading = "## " if output is Format.markdown else ""
     if module.is_same:
+        heading = "## " if output is Format.markdown else ""
         print_text(one_line(f"{heading}{module.name}: the same"))
         return
-    print_text(one_line(f"{heading}{module.name}: {'; '.join(module.causes)}"))
+    _print_causes(module, output)
     flags = module.flags.arrow().to_pylist()
     for flag in flags[:limit]:
-        print_text(one_line(f"- {flag['flag']}: {flag['a_value']} → {flag['b_value']}"))
+        a, b = (_UNSET if flag[side] is None else flag[side] for side in ("a_value", "b_value"))
+        print_text(one_line(f"- {flag['flag']}: {a} → {b}"))
     if limit is not None and len(flags) > limit:
         print_text(f"- … and {len(flags) - limit} more flags")
     if len(module.metrics):
@@ -63,6 +69,23 @@ def _print_module(
         shown = _buffers(changes, limit) if by == BUFFER else _groups(changes, limit)
         print_rows(shown, output, wide=limit is None)
     print_text("")
+
+
+def _print_causes(module: ModuleDiff, output: Format) -> None:
+    """The cause; in Markdown as a heading, and below it what the line had no room for."""
+    whole = "; ".join(module.causes)
+    if output is not Format.markdown:
+        text = one_line(f"{module.name}: {whole}")
+        lines = textwrap.wrap(
+            text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+        print_text("\n".join(lines))
+        return
+    print_text(one_line(f"## {module.name}: {module.cause}"))
+    if module.cause != whole:
+        print_text("")
+        for cause in module.causes:
+            print_text(one_line(f"- {cause}"))
 
 
 def _buffers(changes: pa.Table, limit: int | None) -> pa.Table:
@@ -166,7 +189,8 @@ def _as_object(module: ModuleDiff, by: str) -> dict[str, Any]:
         "a_run": run(module.a),
         "b_run": run(module.b),
         "same": module.is_same,
-        "causes": module.causes,
+        "cause": None if module.is_same else module.cause,
+        "causes": () if module.is_same else module.causes,
         "flags": module.flags.arrow().to_pylist(),
         "figures": [_figure(row) for row in module.metrics.arrow().to_pylist()],
         "buffers" if by == BUFFER else "groups": module.rows.arrow().to_pylist(),

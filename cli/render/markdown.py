@@ -1,7 +1,7 @@
-"""Rows as a Markdown table on stdout."""
+"""Rows as a Markdown table."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
@@ -10,13 +10,18 @@ from ...queries.cells import heading, is_number, notes, text_columns
 
 def print_markdown(rows: pa.Table) -> None:
     """Print rows with values as a person reads them."""
+    sys.stdout.writelines(markdown_lines(rows))
+
+
+def markdown_lines(rows: pa.Table) -> Iterator[str]:
+    """The lines of the table, and of the notes to it."""
     columns = text_columns(rows)
-    sys.stdout.write(_line(heading(field.name) for field, _ in columns))
-    sys.stdout.write(_line("---:" if is_number(field.type) else "---" for field, _ in columns))
+    yield _line(heading(field.name) for field, _ in columns)
+    yield _line("---:" if is_number(field.type) else "---" for field, _ in columns)
     for record in zip(*(cells for _, cells in columns), strict=True):
-        sys.stdout.write(_line(record))
+        yield _line(record)
     for note in notes(rows):
-        sys.stdout.write(f"\n{note}\n")
+        yield f"\n{note}\n"
 
 
 def _line(cells: Iterable[str]) -> str:

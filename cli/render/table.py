@@ -1,5 +1,6 @@
 """Rows as a table on the terminal, fitted to its width: a line a row, numbers whole."""
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
@@ -15,7 +16,10 @@ _CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 # What a row is about is told in a few words.
-_WHOLE = {"what"}
+_WHOLE = {"what", "cause"}
+# A text that has no room beside the columns before it stands below its row.
+_BELOW = "cause"
+_INDENT = "    "
 _LEAST_TEXT = 10
 # Shapes lose their layouts, but element type and dimensions stay whole. If that leaves too little
 # room, leave out what follows the shapes, cut the names of operations even shorter, and only then
@@ -35,6 +39,9 @@ def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
     # Without emoji: `:100:` is a line number.
     console = _Console(emoji=False)
     left_out: list[Column] = []
+    below: list[str] | None = None
+    if console.is_terminal and not wide:
+        below = _taken_below(columns, console.width)
     if console.is_terminal and not wide:
         while not _fit(columns, console.width) and len(columns) > 1:
             left_out.insert(0, columns.pop())
@@ -51,7 +58,10 @@ def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
         )
     for cells in zip(*(map(column.shown, column.cells) for column in columns), strict=True):
         table.add_row(*map(escape, cells))
-    console.print(table, highlight=False)
+    if below is None:
+        console.print(table, highlight=False)
+    else:
+        _print_with_texts_below(console, table, below)
     if left_out:
         names = ", ".join(column.heading for column in left_out)
         has_all = "--format csv has all" if wide is None else "--wide has all"
@@ -66,10 +76,33 @@ class _Console(Console):
         raise
 
 
+def _taken_below(columns: list["Column"], available: int) -> list[str] | None:
+    """The texts of the column that has no room, which is taken out; None if there is room."""
+    if any(column.is_prose for column in columns):
+        return None
+    for place, column in enumerate(columns):
+        width = sum(before.width + _GAP for before in columns[:place]) + column.width
+        if column.name == _BELOW and place and width > available:
+            return columns.pop(place).cells
+    return None
+
+
+def _print_with_texts_below(console: Console, table: Table, texts: Sequence[str]) -> None:
+    with console.capture() as captured:
+        console.print(table, highlight=False)
+    heading, *lines = captured.get().splitlines()
+    console.file.write(f"{heading}\n")
+    for line, text in zip(lines, texts, strict=True):
+        console.file.write(f"{line}\n")
+        for part in textwrap.wrap(text, max(console.width - len(_INDENT), _LEAST_TEXT)):
+            console.file.write(f"{_INDENT}{part}\n")
+
+
 class Column:
     """A column's texts and the width it is shown with: cells, of which 名 takes two."""
 
     def __init__(self, field: pa.Field, cells: list[str]) -> None:
+        self.name = field.name
         self.heading = heading(field.name)
         self.is_number = is_number(field.type)
         self.cut_at_start = field.name in _CUT_AT_START

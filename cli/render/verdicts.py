@@ -1,29 +1,131 @@
-"""What `memhouse check` says of a run: a summary in Markdown."""
+"""What `memhouse check` says of a run: Markdown, a table, or a row for each program."""
 
-from ...queries.cells import human_bytes, one_line
+from collections.abc import Hashable, Iterator
+
+import pyarrow as pa
+
+from ...queries.cells import one_line
 from ...queries.check import Check
+from ...queries.checking.verdict import Verdict
+from ...queries.folding import folded
 from ..options import Format
+from .markdown import markdown_lines
 from .rows import print_rows
-from .text import print_text
+from .text import print_prose, print_text
+
+_SHOWN = pa.schema(
+    [
+        ("module", pa.string()),
+        ("before_bytes", pa.int64()),
+        ("now_bytes", pa.int64()),
+        ("change_bytes", pa.int64()),
+        ("held_against", pa.string()),
+        ("cause", pa.string()),
+        ("verdict", pa.string()),
+        ("origin", pa.string()),
+    ]
+)
+_FIGURES = ("module", "before_bytes", "now_bytes", "change_bytes", "held_against")
 
 
-def print_check(check: Check, metric: str) -> None:
-    """Print the summary, fit for a comment on a pull request."""
-    failing = check.breaches
-    count = len(check.verdicts)
-    result = f"{len(failing)} of {count} fail" if failing else f"all {count} pass"
-    run = one_line(check.run_id)
-    print_text(f"### memhouse: {metric} memory of `{run}`: {result}\n")
-    if len(check.rows):
-        print_rows(check.rows, Format.markdown)
-    for verdict in check.verdicts:
-        if verdict.accepted_reason and verdict.baseline_bytes is not None:
-            size = human_bytes(verdict.baseline_bytes)
-            why = one_line(verdict.accepted_reason)
-            print_text(f"\n{one_line(verdict.name)}: {size} was accepted: {why}")
-    if check.missing:
-        print_text(f"\nMissing since the run before: {', '.join(map(one_line, check.missing))}")
-    if failing:
-        before = failing[0].before_run_id
-        if before is not None and before == failing[0].held_against:
-            print_text(f"\nWhat grew: `memhouse diff {one_line(before)} {run}`")
+def print_check(check: Check, output: Format, *, is_whole: bool) -> None:
+    """Print what matters of a run, or with `is_whole` all programs; csv and json have all."""
+    match output:
+        case Format.csv | Format.json:
+            print_rows(check.rows, output)
+        case Format.markdown:
+            print_text(markdown(check, is_whole=is_whole))
+        case _:
+            print_text(_heading(check, one_line(check.run_id)))
+            for note in check.notes:
+                print_text(one_line(note))
+            _print_table(_rows(check, is_whole=is_whole))
+            for line in _after(check, is_whole=is_whole):
+                print_text(line)
+
+
+def _print_table(rows: pa.Table) -> None:
+    """Print figures side by side; words take more room, and follow."""
+    if not len(rows):
+        return
+    print_text("")
+    print_rows(rows.select([*_FIGURES, "origin"]), Format.table)
+    print_text("")
+    for row in rows.to_pylist():
+        said = [row["verdict"], *([row["cause"]] if row["cause"] else [])]
+        if said != ["pass"]:
+            print_prose(one_line(f"{row['module']}: {'; '.join(said)}"))
+
+
+def markdown(check: Check, *, is_whole: bool = False) -> str:
+    """The summary as Markdown, fit for a comment on a pull request; its first line has it all."""
+    heading = _heading(check, f"`{one_line(check.run_id)}`")
+    parts = [f"### memhouse: {heading}", *map(one_line, check.notes)]
+    rows = _rows(check, is_whole=is_whole)
+    if len(rows):
+        parts.append("".join(markdown_lines(rows)).rstrip("\n"))
+    return "\n\n".join([*parts, *_after(check, is_whole=is_whole)])
+
+
+def _heading(check: Check, run: str) -> str:
+    figure = check.metric.removesuffix("_bytes").replace("_", " ")
+    return f"{figure} memory of {run}: {check.result}"
+
+
+def _after(check: Check, *, is_whole: bool) -> Iterator[str]:
+    """What follows the rows, a line each."""
+    hidden = 0 if is_whole else sum(1 for verdict in check.verdicts if not verdict.matters)
+    if hidden and hidden < len(check.verdicts):
+        yield f"{hidden} unchanged"
+    changed = [verdict.held_against for verdict in check.breaches if verdict.change_bytes]
+    diffs = [
+        f"`memhouse diff {one_line(before)} {one_line(check.run_id)}`"
+        for before in dict.fromkeys(changed)
+        if before is not None
+    ]
+    if diffs:
+        yield f"What changed: {', '.join(diffs)}"
+
+
+def _rows(check: Check, *, is_whole: bool) -> pa.Table:
+    """The rows to show: equal programs of several hosts are one row."""
+    if is_whole:
+        named = [(verdict, verdict.name) for verdict in check.verdicts]
+    else:
+        shown = [verdict for verdict in check.verdicts if verdict.matters]
+        named = [
+            (verdict, verdict.name if names == verdict.workload else _of_hosts(verdict, names))
+            for verdict, names in folded(shown, _same, lambda verdict: verdict.workload)
+        ]
+    rows = [
+        {
+            "module": name,
+            "before_bytes": verdict.before_bytes,
+            "now_bytes": verdict.now_bytes,
+            "change_bytes": verdict.change_bytes,
+            "held_against": verdict.held_against,
+            "cause": verdict.cause,
+            "verdict": verdict.said,
+            "origin": verdict.origin,
+        }
+        for verdict, name in named
+    ]
+    return pa.Table.from_pylist(rows, schema=_SHOWN)
+
+
+def _of_hosts(verdict: Verdict, names: str) -> str:
+    return f"{verdict.module_name}{verdict.platform_suffix} of {names}"
+
+
+def _same(verdict: Verdict) -> Hashable:
+    """Equal for verdicts that say the same of one program on several hosts."""
+    if verdict.program_id is None:
+        return None
+    return (
+        verdict.module_name,
+        verdict.program_id,
+        verdict.held_program_id,
+        verdict.held_against,
+        verdict.cause,
+        verdict.said,
+    )

@@ -1,0 +1,60 @@
+"""`memhouse label`: the labels of runs."""
+
+from typing import Annotated
+
+import typer
+
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
+
+
+def label(
+    given: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN… [KEY=VALUE…]",
+            help="Runs, then labels to set; KEY= removes one. The first is always a run.",
+            show_default=False,
+        ),
+    ],
+    db: Db = DEFAULT_DB,
+    output: AsFormat = Format.table,
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
+    """Set labels of runs, for example branch=main; without KEY=VALUE show them.
+
+    Runs of one branch follow each other in the history, which is worked out anew.
+    """
+    runs, labels = _parse(given)
+    from ...queries.label import hint_at_branches
+    from ...queries.label import label as set_labels
+    from ..opening import reading, writing
+    from ..render.rows import print_rows
+    from ..render.text import print_note
+
+    if not labels:
+        with reading(db, wait=wait) as store:
+            print_rows(set_labels(store, runs), output)
+        return
+    with writing(db, wait=wait) as store, hint_at_branches(store, labels) as hints:
+        set_labels(store, runs, labels)
+    what = " ".join(f"{key}={value}" for key, value in labels.items())
+    print_note(f"labelled {', '.join(runs)}: {what}")
+    for hint in hints:
+        print_note(hint)
+
+
+def _parse(given: list[str]) -> tuple[list[str], dict[str, str]]:
+    """The runs and the labels: the first is a run, whatever its name."""
+    runs = given[:1]
+    labels: dict[str, str] = {}
+    for text in given[1:]:
+        key, equals, value = text.partition("=")
+        if not equals and labels:
+            raise typer.BadParameter(f"name the run {text!r} before the labels")
+        if not equals:
+            runs.append(text)
+        elif not key:
+            raise typer.BadParameter("a label is KEY=VALUE")
+        else:
+            labels[key] = value
+    return runs, labels
