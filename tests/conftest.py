@@ -55,6 +55,14 @@ def history(tmp_path_factory):
     return filled_with_nights(tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def hosts(tmp_path_factory):
+    """A warehouse of eight hosts and two branches. Only read it."""
+    from .support.hosts import hosts as filled_with_hosts
+
+    return filled_with_hosts(tmp_path_factory)
+
+
 @pytest.fixture
 def own(history, db):
     """A copy of the ten nights' warehouse, to write to."""

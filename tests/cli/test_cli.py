@@ -180,7 +180,7 @@ def test_tables_and_views_are_listed(filled):
 
 
 def test_unknown_names_are_wrong_usage(filled):
-    assert "there is no table gone" in refused(2, "tables", "gone", "--db", filled)
+    assert "there is no table nope" in refused(2, "tables", "nope", "--db", filled)
     assert "there is no view gone" in refused(2, "views", "gone")
     assert "No such command" in refused(2, "gone")
     assert "gone" in refused(2, "peaks", "--format", "gone", "--db", filled)
@@ -209,7 +209,7 @@ def test_sql_only_reads(filled, query):
     ("query", "said"),
     [
         ("SELEC 1", "syntax error"),
-        ("SELECT * FROM gone", "gone"),
+        ("SELECT * FROM nope", "nope"),
         ("SELECT CAST('x' AS INTEGER)", "Could not convert"),
     ],
 )
@@ -331,7 +331,7 @@ def test_ingest_speaks_on_stderr_only(tmp_path):
     ("args", "said"),
     [
         ([], "PATH"),
-        (["a", "b", "--run", "one"], "--run"),
+        (["a", "--replace"], "--run NAME"),
         (["x/night", "y/night"], "night"),
         (["a", "--at", "yesterday"], "yesterday"),
         (["a", "--label", "novalue"], "KEY=VALUE"),

@@ -135,7 +135,7 @@ def test_no_rows_are_a_whole_file(history, tmp_path):
     for ending in ENDINGS:
         file = tmp_path / f"none.{ending}"
         assert export(history, "trends", file, "--workload", "nope") == []
-    assert (tmp_path / "none.csv").read_text().startswith("run_id,run_at,workload,")
+    assert (tmp_path / "none.csv").read_text().startswith("run_id,run_at,run_number,branch,")
     assert json.loads((tmp_path / "none.json").read_text()) == []
 
 

@@ -31,7 +31,7 @@ def test_a_night_on_which_nothing_was_new_takes_only_its_dumps(own):
     after = everything(own)
     assert runs(own) == [night for night in NIGHTS if night != "2026-10-02"]
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"runs", "dumps", "dump_files", "history"}
+    assert changed == {"runs", "lineages", "dumps", "dump_files", "history"}
     assert len(before["dumps"]) - len(after["dumps"]) == 4
 
 

@@ -138,7 +138,7 @@ def test_whatever_its_width(filled, columns):
 
 
 def test_numbers_are_whole(filled):
-    shown, _ = on_terminal("peaks", "--db", filled)
+    shown, _ = on_terminal("peaks", "--all", "--db", filled)
     lines = plain(shown).splitlines()
     found = rows(
         filled,
@@ -270,7 +270,7 @@ def test_a_cut_text_fits_its_cells(column, text, shown):
 
 
 def test_in_a_pipe_a_row_is_a_line(filled):
-    done = memhouse("peaks", "--db", filled)
+    done = memhouse("peaks", "--all", "--db", filled)
     assert len(done.stdout.splitlines()) == 1 + len(memhouse_csv("peaks", filled))
     assert "\x1b" not in done.stdout
 

@@ -46,7 +46,7 @@ class TextInMemory:
         return Identified(
             module_id,
             self.key.module_name,
-            [FileOutcome(self.key.name, "text", len(self.text))],
+            [FileOutcome(self.key.name, "text", len(self.text), self.text.hex())],
             content=self.text,
         )
 

@@ -1,5 +1,6 @@
 """Several processes at one warehouse: who writes is waited for, by name, and nothing is lost."""
 
+import inspect
 import os
 import shutil
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import memhouse
+from memhouse.cli.app import app
 from memhouse.schema.errors import WarehouseBusyError
 from memhouse.schema.stores.duckdb import open_store
 
@@ -73,6 +75,7 @@ WRITERS = {
     "prune": ["prune", "seeds"],
     "accept": ["check", "--accept", "agreed", "--limits", "limits.toml"],
     "sql": ["sql", "--write", "DELETE FROM run_labels"],
+    "label": ["label", "seeds", "branch=main"],
 }
 
 
@@ -102,6 +105,7 @@ def test_a_writer_waits_and_says_for_whom(seeds, limits, command, read_only):
         "prune": "SELECT COUNT(*) = 0 FROM runs",
         "accept": "SELECT COUNT(*) > 0 FROM accepted_changes",
         "sql": "SELECT COUNT(*) = 0 FROM run_labels",
+        "label": "SELECT COUNT(*) = 1 FROM run_labels",
     }
     assert rows(seeds, changed[command]) == [(True,)]
 
@@ -123,18 +127,66 @@ def test_a_writer_waits_only_so_long(seeds, limits, command, seconds):
     assert everything(seeds) == before
 
 
+READERS = {
+    "buffers": ["002_79ae6c566c7e6550"],
+    "check": [],
+    "diff": ["seeds", "seeds"],
+    "donations": ["002_79ae6c566c7e6550"],
+    "export": ["peaks", "peaks.csv"],
+    "fragmentation": [],
+    "label": ["seeds"],
+    "modules": [],
+    "owners": ["002_79ae6c566c7e6550"],
+    "peaks": [],
+    "runs": [],
+    "since": ["002_79ae6c566c7e6550"],
+    "sql": ["SELECT 1"],
+    "tables": [],
+    "timeline": ["002_79ae6c566c7e6550"],
+    "trends": [],
+    "verify": [],
+}
+
+
+def test_every_command_with_a_warehouse_can_wait():
+    """The shell reads too, but only on a terminal."""
+    waiting = {command.name for command in app.registered_commands if waits(command)}
+    assert waiting == {*READERS, *WRITERS, "shell"} - {"accept"}
+    assert {command.name for command in app.registered_commands} - waiting == {"views"}
+
+
+def waits(command):
+    return "wait" in inspect.signature(command.callback).parameters
+
+
+@pytest.mark.parametrize("command", READERS)
+def test_a_reader_waits_and_says_for_whom(seeds, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    with held(seeds) as holder:
+        process = start(command, *READERS[command], "--db", seeds)
+        line = process.stderr.readline()
+        assert line.startswith(f"{seeds} is in use by process {holder.pid} (")
+        assert line.endswith("): waiting up to 600 s for it\n")
+        let_go(holder)
+        finish(process)
+
+
 @pytest.mark.parametrize(
     "command",
     [["peaks"], ["sql", "SELECT 1", "-f", "csv"], ["verify"]],
     ids=lambda command: command[0],
 )
-def test_a_reader_is_told_who_writes(seeds, command):
+@pytest.mark.parametrize("seconds", ["0", "0.5"])
+def test_a_reader_waits_only_so_long(seeds, command, seconds):
     with held(seeds) as holder:
-        run = run_memhouse(*command, "--db", seeds)
+        began = time.monotonic()
+        run = run_memhouse(*command, "--wait", seconds, "--db", seeds)
+        assert time.monotonic() - began > float(seconds)
     assert (run.returncode, run.stdout) == (1, "")
-    (line,) = run.stderr.splitlines()
-    assert line.startswith(f"error: {seeds} is in use by process {holder.pid} (")
-    assert line.endswith("): try again when it has finished")
+    *waiting, error = run.stderr.splitlines()
+    assert len(waiting) == (seconds != "0")
+    assert error.startswith(f"error: {seeds} is in use by process {holder.pid} (")
+    assert error.endswith("): try again when it has finished")
 
 
 def test_readers_do_not_keep_readers_out(seeds):
@@ -147,7 +199,7 @@ def test_a_real_ingest_is_named_by_its_command(tmp_path, nights):
     writer = start("ingest", "--db", db, "--jobs", "1", *sorted(nights.iterdir()))
     writer.stderr.readline()
     writer.send_signal(signal.SIGSTOP)  # One night is in, the others can wait.
-    run = run_memhouse("peaks", "--db", db)
+    run = run_memhouse("peaks", "--wait", "0", "--db", db)
     writer.send_signal(signal.SIGCONT)
     assert run.returncode == 1
     # Wherever memhouse is installed, and however long the paths of its arguments are.

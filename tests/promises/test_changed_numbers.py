@@ -23,7 +23,18 @@ SAMPLES = {
 # Kinds that stand in no sample, so that nothing is known of them.
 UNTRIED = {"parameter's index", "replicas", "donor"}
 # Hashes of a dump's content and name: they change with it.
-HASHES = {"module_id", "dump_id", "flags_id", "sha256", "bytes", "path", "workload", "series_id"}
+HASHES = {
+    "module_id",
+    "program_id",
+    "skeleton_id",
+    "dump_id",
+    "flags_id",
+    "sha256",
+    "bytes",
+    "path",
+    "workload",
+    "series_id",
+}
 
 
 def numbers(text, kind, chance):

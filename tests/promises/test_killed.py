@@ -6,6 +6,7 @@ MEMHOUSE_KILL_ROUNDS says how many rounds; with `pytest -s` each says where it w
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -56,7 +57,7 @@ def kill(process):
 def content(db):
     """All there is but the times of ingest."""
     found = everything(db)
-    found["runs"] = [(run, at, *rest) for run, at, _, *rest in found["runs"]]
+    found["runs"] = [(run, at, seq, *rest) for run, at, seq, _, *rest in found["runs"]]
     return found
 
 
@@ -116,7 +117,7 @@ def check_what_is_there(db, expected, told):
         if table in ("runs", "dumps", "dump_files", "compiler_flags"):
             assert set(found[table]) <= set(rows)
         # Verify has held the chains of what is there.
-        elif table not in ("schema_version", "view_set", "history"):
+        elif table not in ("schema_version", "view_set", "lineages", "history", "gone"):
             assert found[table] == [row for row in rows if row[0] in there], table
 
 
@@ -138,6 +139,38 @@ def test_a_killed_ingest_loses_nothing_and_goes_on(tmp_path, alone, number, kill
     assert (resumed.returncode, len(said.splitlines())) == (0, len(SAMPLES)), said
     assert memhouse("verify", "--db", db).returncode == 0
     assert content(db) == expected
+
+
+@pytest.mark.parametrize("options", [[], ["--run", "dumps", "--replace"]], ids=["later", "replace"])
+@pytest.mark.parametrize(
+    "round_", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 12))]
+)
+def test_a_killed_change_of_a_night_harms_neither_night(tmp_path, nights, options, round_):
+    """A path that changed: both nights are kept, or with --replace one of them, whole."""
+    dumps, db, alone = tmp_path / "dumps", tmp_path / "memhouse.duckdb", tmp_path / "alone.duckdb"
+    shutil.copytree(nights / "2026-10-01", dumps)
+    for file in (db, alone):
+        assert memhouse("ingest", dumps, "--db", file).returncode == 0
+    before = content(db)
+    shutil.rmtree(dumps)
+    # A month later, whatever the archive says; whole seconds, because tar has no others.
+    shutil.copytree(nights / "2026-10-06", dumps)
+    for file in dumps.glob("*/*"):
+        os.utime(file, (1_800_000_000, 1_800_000_000))
+    assert memhouse("ingest", dumps, *options, "--db", alone).returncode == 0
+    after = content(alone)
+    process = start(db, [dumps, *options], jobs=1)
+    time.sleep(random.Random(round_).uniform(0.2, 1.5))
+    kill(process)
+    assert memhouse("verify", "--db", db).returncode == 0
+    found = content(db)
+    if options:
+        assert found in (before, after)
+    else:
+        assert set(before["dumps"]) <= set(found["dumps"]) <= set(after["dumps"])
+        assert set(before["runs"]) <= set(found["runs"]) <= set(after["runs"])
+    assert memhouse("ingest", dumps, *options, "--db", db).returncode == 0
+    assert content(db) == after
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def test_with_write_it_is_committed(small):
     ("query", "said"),
     [
         ("DELETE FROM run_labels; SELEC 1", "syntax error"),
-        ("DELETE FROM run_labels; DELETE FROM gone", "Table with name gone does not exist"),
+        ("DELETE FROM run_labels; DELETE FROM nights", "Table with name nights does not exist"),
         ("DELETE FROM run_labels; INSERT INTO runs SELECT * FROM runs", "Duplicate key"),
         ("DELETE FROM run_labels;\nSELECT 'x'::INTEGER", "Could not convert"),
     ],

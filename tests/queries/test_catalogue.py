@@ -99,7 +99,11 @@ def test_every_table_with_a_key_is_checked():
 # --- all files ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", sorted(EVERYTHING))
+# What a name means today is asked by name, also where several series have had the name.
+BY_NAME = {"views/_newest", "statements/find_module"}
+
+
+@pytest.mark.parametrize("file", sorted(EVERYTHING.keys() - BY_NAME))
 def test_no_query_spells_the_key_of_a_series_out(file):
     """Only `history` knows which dumps belong together."""
     query = sqlglot.parse_one(EVERYTHING[file].replace("{check}", "SELECT 1"), read="duckdb")

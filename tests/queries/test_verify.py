@@ -6,12 +6,11 @@ from contextlib import closing
 
 import pytest
 
-from memhouse.queries.catalogue import (
+from memhouse.queries.catalogue import checks, statement
+from memhouse.queries.history_breaches import (
     HISTORY_HOLDS,
     HISTORY_IS_CURRENT,
-    checks,
     history_breaches,
-    statement,
 )
 from memhouse.schema.stores.duckdb import open_store
 from memhouse.schema.tables import KEYS
@@ -149,6 +148,12 @@ DAMAGES = [
         "occupied_fits_allocations",
         f"UPDATE occupancy SET occupied_bytes = 999999 {OF} AND start_time = 0",
         "memory space 0: 999999 bytes are occupied of 148383",
+    ),
+    (
+        "occurrences_are_unique",
+        "UPDATE dumps SET occurrence = 1 "
+        "WHERE workload = 'jax-0.4.23' AND module_name = 'jit_convert_element_type'",
+        "jit_convert_element_type: 2 dumps have the occurrence 1",
     ),
     (
         "operands_are_instructions",
@@ -375,22 +380,22 @@ def test_a_row_that_occurs_twice_is_found(copied, table):
 @pytest.mark.parametrize(
     ("script", "said"),
     [
-        ("DELETE FROM history WHERE chain_index = 3", "has no row in the history"),
+        ("DELETE FROM history WHERE chain_index = 3", "has no row in `history`"),
         (
             "UPDATE history SET dump_id = 7 WHERE chain_index = 3",
-            "has a row in the history and is not a dump",
+            "has a row in `history` that the dumps do not give",
         ),
         (
             "UPDATE history SET series_id = 7 WHERE chain_index = 3",
-            "has the series_id 7 in the history instead of ",
+            "has the series_id 7 in `history` instead of ",
         ),
         (
             "UPDATE history SET previous_dump_id = NULL WHERE chain_index = 3",
-            "has the previous_dump_id None in the history instead of ",
+            "has the previous_dump_id None in `history` instead of ",
         ),
         (
             "UPDATE runs SET run_at = run_at + INTERVAL 20 DAY WHERE run_id = '2026-10-02'",
-            "has the chain_index 2 in the history instead of ",
+            "has the chain_index 2 in `history` instead of ",
         ),
     ],
 )

@@ -317,9 +317,7 @@ def test_a_dump_without_figures_has_a_row_for_each_metric(own):
             "UPDATE dumps SET module_id = NULL, status = 'failed' "
             "WHERE run_id = '2026-10-05' AND workload = 'llama-v5e'"
         )
-        links = store.worked_out_history()
-        store.connection.register("links", links)
-        store.execute("DELETE FROM history; INSERT INTO history BY NAME SELECT * FROM links")
+        store.work_out_history()
     found = rows(
         own,
         "SELECT metric, memory_space, value_bytes, previous_run_id, best_bytes, is_last "

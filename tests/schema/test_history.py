@@ -4,56 +4,130 @@ import shutil
 
 import pytest
 
-from memhouse.schema.history import number_chains
+from memhouse.schema.history.chains import follow
+from memhouse.schema.history.pairing import Dump, aligned
 
 from ..support.dumps import copy_dump
 from ..support.history import NIGHTS, ingest_nights
 from ..support.warehouse import fill, reading, rows, writing
 
+# A module of one name several times in a run: (dump_id, run, program_id, signature_id).
+CHAINS = {
+    "a new one compiled first moves none of the others": (
+        [(11, 1, 100), (12, 1, 200), (21, 2, 300), (22, 2, 100), (23, 2, 200)],
+        {11: 1, 12: 2, 21: 3, 22: 1, 23: 2},
+    ),
+    "two swap their places": (
+        [(11, 1, 100), (12, 1, 200), (21, 2, 200), (22, 2, 100)],
+        {11: 1, 12: 2, 21: 2, 22: 1},
+    ),
+    "both changed, their signatures did not": (
+        [(11, 1, 100, 7), (12, 1, 200, 8), (21, 2, 201, 8), (22, 2, 101, 7)],
+        {11: 1, 12: 2, 21: 2, 22: 1},
+    ),
+    "everything changed: as many as before follow in order": (
+        [(11, 1, 100), (12, 1, 200), (21, 2, 101), (22, 2, 201)],
+        {11: 1, 12: 2, 21: 1, 22: 2},
+    ),
+    "everything changed and one more came: nothing tells which is which": (
+        [(11, 1, 100), (12, 1, 200), (21, 2, 101), (22, 2, 201), (23, 2, 301)],
+        {11: 1, 12: 2, 21: 3, 22: 4, 23: 5},
+    ),
+    "one of two that are equal goes and comes back": (
+        [(11, 1, 100), (12, 1, 100), (21, 2, 100), (31, 3, 100), (32, 3, 100)],
+        {11: 1, 12: 2, 21: 1, 31: 1, 32: 2},
+    ),
+    "one of two comes back in another order, and both have changed": (
+        [(11, 1, 100, 7), (12, 1, 200, 8), (21, 2, 200, 8), (31, 3, 201, 8), (32, 3, 101, 7)],
+        {11: 1, 12: 2, 21: 2, 31: 2, 32: 1},
+    ),
+}
 
-def dump(dump_id, run_number, module_id, signature_id=None):
-    return {
-        "dump_id": dump_id,
-        "run_number": run_number,
-        "module_id": module_id,
-        "signature_id": signature_id,
+
+def dump(dump_id, run_number, program_id, signature_id=None, **columns):
+    row = {
+        "workload": "train",
+        "module_name": "jit_step",
+        "platform": "tpu",
+        "occurrence": dump_id % 10,
+        "module_id": program_id,
+        "skeleton_id": None,
+        "total_bytes": 1 << 20,
+        "is_tiny": False,
+        "is_estimated": False,
+        "health": "ok",
     }
+    return Dump(
+        run_number=run_number,
+        dump_id=dump_id,
+        program_id=program_id,
+        signature_id=signature_id,
+        **row | columns,
+    )
+
+
+@pytest.mark.parametrize("case", CHAINS)
+def test_a_dump_follows_its_chain(case):
+    dumps, numbers = CHAINS[case]
+    runs = sorted({run for _, run, *_ in dumps})
+    links = follow([dump(*row) for row in dumps], runs).links
+    assert {link.dump.dump_id: link.number for link in links} == numbers
 
 
 @pytest.mark.parametrize(
-    ("dumps", "numbers"),
+    ("before", "now", "pairs"),
     [
-        # A new one compiled first moves none of the others.
-        ([(11, 1, 100), (12, 1, 200), (21, 2, 300), (22, 2, 100), (23, 2, 200)],
-         {11: 1, 12: 2, 21: 3, 22: 1, 23: 2}),
-        # Two swap their places.
-        ([(11, 1, 100), (12, 1, 200), (21, 2, 200), (22, 2, 100)], {11: 1, 12: 2, 21: 2, 22: 1}),
-        # Both changed, their signatures did not.
-        ([(11, 1, 100, 7), (12, 1, 200, 8), (21, 2, 201, 8), (22, 2, 101, 7)],
-         {11: 1, 12: 2, 21: 2, 22: 1}),
-        # Everything changed: as many as before follow in order.
-        ([(11, 1, 100), (12, 1, 200), (21, 2, 101), (22, 2, 201)], {11: 1, 12: 2, 21: 1, 22: 2}),
-        # Everything changed and one more came: nothing tells which is which.
-        ([(11, 1, 100), (12, 1, 200), (21, 2, 101), (22, 2, 201), (23, 2, 301)],
-         {11: 1, 12: 2, 21: 3, 22: 4, 23: 5}),
-        # One of two that are equal goes and comes back.
-        ([(11, 1, 100), (12, 1, 100), (21, 2, 100), (31, 3, 100), (32, 3, 100)],
-         {11: 1, 12: 2, 21: 1, 31: 1, 32: 2}),
+        # A smaller one came first, and all shrank.
+        ([128, 256, 512], [38, 77, 154, 307], [(0, 1), (1, 2), (2, 3)]),
+        # The third of four went.
+        ([64, 128, 256, 512], [64, 128, 512], [(0, 0), (1, 1), (3, 2)]),
+        # Nothing tells of sizes that are not known: the first ones pair.
+        ([None, None], [None, None, None], [(0, 0), (1, 1)]),
+        ([8], [1000, 9], [(0, 1)]),
+        ([8], [None, 1000], [(0, 1)]),
     ],
-)  # fmt: skip
-def test_a_dump_follows_its_chain(dumps, numbers):
-    assert number_chains([dump(*row) for row in dumps]) == numbers
+)
+def test_those_of_one_signature_are_aligned_by_size(before, now, pairs):
+    assert aligned(before, now) == pairs
+    assert aligned(now, before) == [(b, a) for a, b in pairs]
+
+
+def test_trivial_programs_are_never_matched_across_both_names():
+    """They are equal by chance."""
+    before = dump(11, 1, 100)
+    for is_tiny, how in ((True, None), (False, "renamed")):
+        now = dump(21, 2, 100, workload="other", module_name="jit_other", is_tiny=is_tiny)
+        followed = follow([before._replace(is_tiny=is_tiny), now], [1, 2])
+        assert followed.links[-1].matched_by == how
+        assert len(followed.gone) == is_tiny
+
+
+def test_a_failed_or_estimated_dump_is_kept_and_not_compared():
+    dumps = [
+        dump(11, 1, 100),
+        dump(21, 2, None, is_estimated=None, health="failed"),
+        dump(31, 3, 300, is_estimated=True),
+        dump(41, 4, 100),
+    ]
+    links = follow(dumps, [1, 2, 3, 4]).links
+    assert [link.compared and link.compared.dump_id for link in links] == [None, None, None, 11]
+    assert [link.previous and link.previous.dump_id for link in links] == [None, 11, 21, 31]
+    assert [link.level_index for link in links] == [1, None, 3, 1]
+    assert [link.before and link.before.dump_id for link in links] == [None, 11, 21, None]
 
 
 def stored(db):
-    return rows(db, "SELECT * FROM history ORDER BY dump_id")
+    return {
+        table: rows(db, f"SELECT * FROM {table} ORDER BY ALL")
+        for table in ("lineages", "history", "gone")
+    }
 
 
 def assert_current(db):
     with reading(db) as store:
-        assert sorted(store.worked_out_history().to_pylist(), key=lambda row: row["dump_id"]) == (
-            store.rows("SELECT * FROM history ORDER BY dump_id").to_pylist()
-        )
+        for table, worked_out in store.worked_out_history().items():
+            held = store.rows(f"SELECT * FROM {table}").to_pylist()
+            assert sorted(map(str, worked_out.to_pylist())) == sorted(map(str, held))
 
 
 def test_the_chains_are_the_same_in_whatever_order_runs_are_ingested(nights, history, tmp_path):
@@ -80,13 +154,13 @@ def test_a_chain_is_told_by_its_links(history):
         WHERE dumps.workload = 'resnet-h100' AND dumps.run_id >= '2026-10-04' ORDER BY 1""",
     )
     assert chain == [
-        (4, "2026-10-04", "2026-10-03", "content", 1, False),
-        (5, "2026-10-05", "2026-10-04", "order", 5, False),
-        (6, "2026-10-06", "2026-10-05", "content", 5, False),
-        (7, "2026-10-07", "2026-10-06", "content", 5, False),
-        (8, "2026-10-08", "2026-10-07", "order", 8, False),
-        (9, "2026-10-09", "2026-10-08", "content", 8, False),
-        (10, "2026-10-10", "2026-10-09", "order", 10, True),
+        (4, "2026-10-04", "2026-10-03", "only", 1, False),
+        (5, "2026-10-05", "2026-10-04", "only", 5, False),
+        (6, "2026-10-06", "2026-10-05", "only", 5, False),
+        (7, "2026-10-07", "2026-10-06", "only", 5, False),
+        (8, "2026-10-08", "2026-10-07", "only", 8, False),
+        (9, "2026-10-09", "2026-10-08", "only", 8, False),
+        (10, "2026-10-10", "2026-10-09", "only", 10, True),
     ]
 
 
@@ -99,7 +173,7 @@ def test_deleting_a_run_closes_the_chain(own):
         """SELECT before.run_id, matched_by FROM history INNER JOIN dumps USING (dump_id)
         INNER JOIN dumps AS before ON before.dump_id = history.previous_dump_id
         WHERE dumps.run_id = '2026-10-06' AND dumps.workload = 'llama-v5e'""",
-    ) == [("2026-10-04", "order")]
+    ) == [("2026-10-04", "only")]
 
 
 def test_a_platform_that_vanishes_leaves_the_other_alone(tmp_path, db):
@@ -123,5 +197,5 @@ def test_a_platform_that_vanishes_leaves_the_other_alone(tmp_path, db):
     ) == [
         ("2026-11-01", "cpu", None, True),
         ("2026-11-01", "gpu", None, False),
-        ("2026-11-02", "gpu", "content", True),
+        ("2026-11-02", "gpu", "only", True),
     ]

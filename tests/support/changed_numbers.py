@@ -38,6 +38,8 @@ _SPAN = (
     "idle_end_time",
     "peak_idle_time",
 )
+# What the cause of a change is told from follows from most of a program.
+TRAITS = ("traits rows", "traits.name", "traits.amount")
 # What follows from what computes each value, and from what reads it.
 ATTRIBUTION = (
     "allocations.value_id",
@@ -49,6 +51,7 @@ ATTRIBUTION = (
     "instructions.pass",
     "instructions.scope_id",
     "scopes rows",
+    *TRAITS,
     "values.alias_set",
     "values.last_use_time",
     "values.origin_instruction_id",
@@ -67,6 +70,7 @@ FRAME = (
     "stack_frames.column_end",
     "instructions.source_file",
     "instructions.source_line",
+    *TRAITS,
 )
 
 
@@ -124,6 +128,7 @@ KINDS = (
         "values.logical_bytes",
         "alias_sets.value_id",
         "residuals.value_id",
+        *TRAITS,
         *OCCUPANCY,
     ),
     _kind(
@@ -175,8 +180,21 @@ KINDS = (
         "operands.operand_instruction_id",
         *ATTRIBUTION,
     ),
-    _kind("instruction's dimension", HLO, r"^  .*? = \w+\[(\d+)", "instructions.shape"),
-    _unread("parameter instruction's number", HLO, r" parameter\((\d+)\)", *ATTRIBUTION),
+    _kind("instruction's dimension", HLO, r"^  .*? = \w+\[(\d+)", "instructions.shape", *TRAITS),
+    _unread(
+        "parameter instruction's number",
+        HLO,
+        r" parameter\((\d+)\)",
+        "entry_shapes.argument_name",
+        "entry_shapes.sharding",
+        *ATTRIBUTION,
+    ),
+    _kind(
+        "argument's sharding",
+        HLO,
+        r" parameter\(\d+\), sharding=\{devices=\[(\d+)",
+        "entry_shapes.sharding",
+    ),
     _kind("source line", HLO, r"source_line=(\d+)", "instructions.source_line"),
     _kind(
         "instruction's frame",
@@ -207,7 +225,14 @@ KINDS = (
         "entry_shapes.padded_bytes",
         "modules.entry_signature",
     ),
-    _kind("alias' output", HLO, r"input_output_alias=\{ \{(\d+)", "modules.input_output_alias"),
+    # The note at the text says that the owners of values are not known.
+    _kind(
+        "alias' output",
+        HLO,
+        r"input_output_alias=\{ \{(\d+)",
+        "modules.input_output_alias",
+        *ATTRIBUTION,
+    ),
     _kind(
         "alias' argument",
         HLO,
@@ -233,6 +258,7 @@ KINDS = (
         r"function_name_id=\d+ line=(\d+)",
         "stack_frames.line",
         "instructions.source_line",
+        *TRAITS,
     ),
     _kind("location's last line", HLO, r" end_line=(\d+)", "stack_frames.end_line"),
     _kind("location's column", HLO, r" column=(\d+)", "stack_frames.column_start"),

@@ -36,14 +36,14 @@ def test_only_a_module_with_hlo_text_has_them(warehouse):
 
 
 def test_tiles_pad():
-    (argument, _) = entry_shapes("(bf16[3,3,64,64]{3,2,1,0:T(8,128)(2,1)})->f32[]").to_pylist()
+    (argument, _) = entry_shapes("(bf16[3,3,64,64]{3,2,1,0:T(8,128)(2,1)})->f32[]", {}).to_pylist()
     assert argument["logical_bytes"] == 3 * 3 * 64 * 64 * 2
     # 64 to 64 by 8, 64 to 128.
     assert argument["padded_bytes"] == 3 * 3 * 64 * 128 * 2
 
 
 def test_results_of_a_tuple_are_numbered():
-    found = entry_shapes("()->(f32[2]{0}, (s8[3]{0}, pred[]), /*index=2*/bf16[4,4]{1,0})")
+    found = entry_shapes("()->(f32[2]{0}, (s8[3]{0}, pred[]), /*index=2*/bf16[4,4]{1,0})", {})
     assert [(row["shape_index"], row["shape"]) for row in found.to_pylist()] == [
         ("{0}", "f32[2]{0}"),
         ("{1,0}", "s8[3]{0}"),
@@ -55,7 +55,7 @@ def test_results_of_a_tuple_are_numbered():
 
 
 def test_an_argument_may_be_a_tuple():
-    found = entry_shapes("((f32[2]{0}, s32[]), f32[3]{0})->f32[]").to_pylist()
+    found = entry_shapes("((f32[2]{0}, s32[]), f32[3]{0})->f32[]", {}).to_pylist()
     assert [(row["parameter_number"], row["shape_index"]) for row in found] == [
         (0, "{0}"),
         (0, "{1}"),
@@ -65,12 +65,12 @@ def test_an_argument_may_be_a_tuple():
 
 
 def test_no_arguments():
-    (result,) = entry_shapes("()->f32[2]{0}").to_pylist()
+    (result,) = entry_shapes("()->f32[2]{0}", {}).to_pylist()
     assert (result["is_output"], result["logical_bytes"]) == (True, 8)
 
 
 def test_what_has_no_size_has_none():
-    found = entry_shapes("(f32[?,4]{1,0}, token[])->s32[<=7]{0}").to_pylist()
+    found = entry_shapes("(f32[?,4]{1,0}, token[])->s32[<=7]{0}", {}).to_pylist()
     assert found[0]["logical_bytes"] is None
     assert found[0]["padded_bytes"] is None
     assert (found[1]["shape"], found[1]["logical_bytes"]) == ("token[]", 0)
@@ -111,7 +111,7 @@ def test_padded_arguments_are_the_parameter_allocations(warehouse):
 )
 def test_a_wrong_signature_is_refused(signature, message):
     with pytest.raises(DumpError, match=message):
-        entry_shapes(signature)
+        entry_shapes(signature, {})
 
 
 def test_a_wrong_signature_stops_nothing_else(tmp_path, db):

@@ -1,0 +1,170 @@
+"""`memhouse label`: labels of runs, and what a branch is told of."""
+
+import json
+
+import pytest
+
+import memhouse as library
+from memhouse.schema.errors import UsageError
+
+from ..support.history import memhouse
+from ..support.warehouse import everything, fill, rows
+
+HINT = (
+    "runs without a branch are a history of their own: memhouse label RUN branch=main joins them\n"
+)
+LABELS = "SELECT run_id, key, value FROM run_labels ORDER BY ALL"
+
+
+@pytest.fixture
+def two(db, nights):
+    """A warehouse of two nights."""
+    for night in ("2026-10-01", "2026-10-05"):
+        fill(db, nights / night / "llama-cpu", run_id=night)
+    return db
+
+
+def label(db, *args):
+    done = memhouse("label", *args, "--db", db)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def refused(db, *args):
+    """What is said of wrong usage; nothing is changed."""
+    before = everything(db)
+    done = memhouse("label", *args, "--db", db)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert everything(db) == before
+    return " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_labels_are_set_changed_and_removed(two):
+    said = label(two, "2026-10-01", "2026-10-05", "branch=main", "commit=a1")
+    assert said.stderr == "labelled 2026-10-01, 2026-10-05: branch=main commit=a1\n"
+    label(two, "2026-10-05", "commit=b2=c", "branch=")
+    assert rows(two, LABELS) == [
+        ("2026-10-01", "branch", "main"),
+        ("2026-10-01", "commit", "a1"),
+        ("2026-10-05", "commit", "b2=c"),
+    ]
+
+
+def test_without_labels_they_are_shown(two):
+    assert label(two, "2026-10-01").stderr == "2026-10-01 has no labels\n"
+    label(two, "2026-10-01", "commit=a1", "branch=main")
+    shown = json.loads(label(two, "2026-10-05", "2026-10-01", "-f", "json").stdout)
+    assert shown == [
+        {"run": "2026-10-01", "key": "branch", "value": "main"},
+        {"run": "2026-10-01", "key": "commit", "value": "a1"},
+    ]
+
+
+def test_a_label_moves_a_run_to_another_history(two):
+    linked = "SELECT COUNT(previous_dump_id) FROM history"
+    assert rows(two, linked) == [(1,)]
+    label(two, "2026-10-05", "branch=main")
+    assert rows(two, linked) == [(0,)]
+    label(two, "2026-10-01", "branch=main")
+    assert rows(two, linked) == [(1,)]
+    assert memhouse("verify", "--db", two).returncode == 0
+
+
+def test_the_first_branch_says_what_becomes_of_the_other_runs(two):
+    assert label(two, "2026-10-05", "commit=a1").stderr.count("\n") == 1
+    assert label(two, "2026-10-05", "branch=main").stderr.endswith(HINT)
+    # Once is enough.
+    assert HINT not in label(two, "2026-10-05", "branch=dev").stderr
+
+
+def test_all_labelled_at_once_have_nothing_to_be_told(two):
+    assert HINT not in label(two, "2026-10-01", "2026-10-05", "branch=main").stderr
+
+
+def test_ingesting_with_the_first_branch_says_so_too(two, nights):
+    path = nights / "2026-10-08/llama-cpu"
+    args = ("--label", "branch=main", "--db", two)
+    first = memhouse("ingest", path, "--run", "a", *args)
+    second = memhouse("ingest", path, "--run", "b", *args)
+    assert first.stderr.endswith(HINT)
+    assert HINT not in second.stderr
+
+
+def test_a_new_warehouse_with_branches_has_nothing_to_be_told(db, nights):
+    path = nights / "2026-10-08/llama-cpu"
+    done = memhouse("ingest", path, "--run", "a", "--label", "branch=main", "--db", db)
+    assert HINT not in done.stderr
+
+
+def test_the_first_name_is_a_run_whatever_it_looks_like(db, nights):
+    fill(db, nights / "2026-10-01/llama-cpu", run_id="branch=main")
+    label(db, "branch=main", "branch=dev")
+    assert rows(db, LABELS) == [("branch=main", "branch", "dev")]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["branch=main"], "there is no run 'branch=main'"),
+        (["gone", "branch=main"], "there is no run 'gone': see `memhouse runs`"),
+        (["2026-10-01", "gone", "branch=main"], "there is no run 'gone'"),
+        (["2026-10-01", "branch=main", "2026-10-05"], "name the run '2026-10-05' before"),
+        (["2026-10-01", "=main"], "a label is KEY=VALUE"),
+    ],
+)
+def test_wrong_usage_changes_nothing(two, args, said):
+    assert said in refused(two, *args)
+
+
+def test_runs_show_the_branch_where_one_has_one(two):
+    assert "branch" not in memhouse("runs", "--db", two).stdout
+    label(two, "2026-10-05", "branch=main")
+    heading, first, second = memhouse("runs", "--db", two).stdout.splitlines()
+    assert "branch" in heading.split()
+    assert "main" not in first.split()
+    assert "main" in second.split()
+    shown = json.loads(memhouse("runs", "--db", two, "-f", "json").stdout)
+    assert [row["branch"] for row in shown] == [None, "main"]
+
+
+def test_runs_of_one_time_are_listed_as_they_came(db, nights):
+    for run in ("b", "a"):
+        path = nights / "2026-10-01/llama-cpu"
+        memhouse("ingest", path, "--run", run, "--at", "2026-10-01", "--db", db)
+    shown = json.loads(memhouse("runs", "--db", db, "-f", "json").stdout)
+    assert [row["run"] for row in shown] == ["b", "a"]
+
+
+def test_python_labels_too(two):
+    with library.open(two) as warehouse:
+        warehouse.label("2026-10-01", "2026-10-05", labels={"branch": "main", "by": "me"})
+        found = warehouse.label("2026-10-01", labels={"by": None})
+        assert found.arrow().to_pylist() == [
+            {"run": "2026-10-01", "key": "branch", "value": "main"}
+        ]
+        with pytest.raises(UsageError, match="there is no run 'gone'"):
+            warehouse.label("gone", labels={"branch": "main"})
+
+
+def test_python_replaces_and_says_what(two, nights):
+    with library.open(two) as warehouse:
+        with pytest.raises(UsageError, match="holds other dumps"):
+            warehouse.ingest(nights / "2026-10-05/llama-cpu", run="2026-10-01")
+        summary = warehouse.ingest(nights / "2026-10-05/llama-cpu", run="2026-10-01", replace=True)
+    gone = summary.replaced
+    assert (summary.run_id, gone.runs, gone.dumps, gone.modules) == ("2026-10-01", 1, 1, 1)
+
+
+def test_an_empty_label_is_none_when_ingesting_too(two, nights):
+    path = nights / "2026-10-05/llama-cpu"
+    again = ("ingest", path, "--run", "2026-10-05", "--db", two)
+    assert memhouse(*again, "--label", "branch=", "--label", "by=me").returncode == 0
+    assert rows(two, LABELS) == [("2026-10-05", "by", "me")]
+    assert memhouse(*again, "--label", "by=").returncode == 0
+    assert rows(two, LABELS) == []
+
+
+def test_an_empty_branch_is_not_the_first_branch(two, nights):
+    path = nights / "2026-10-05/llama-cpu"
+    done = memhouse("ingest", path, "--run", "other", "--label", "branch=", "--db", two)
+    assert HINT not in done.stderr

@@ -1,0 +1,311 @@
+"""The same program has one program_id: whatever its names, its lines and the files of its dump."""
+
+import re
+from contextlib import ExitStack
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from memhouse.ingest.model.join import join_parts
+from memhouse.ingest.model.numbered_program import number_program
+from memhouse.ingest.model.parts import Parts
+from memhouse.ingest.model.program_id import program_id_of
+from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import split_lines
+from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
+from memhouse.ingest.sources.files import open_source
+
+from ...support.dumps import DUMPS, copy_dump
+from ...support.warehouse import fill, rows
+
+CPU = "cpu/jax-0.10.2/module_0018*"
+SAMPLES = {"cpu": CPU, "gpu": "gpu/decode-h100/module*", "tpu": "tpu/decode8-v5e/module*"}
+
+
+def stored(db, *columns):
+    return rows(
+        db,
+        f"SELECT {', '.join(f'modules.{column}' for column in columns)} FROM modules "
+        "JOIN dumps USING (module_id) ORDER BY workload",
+    )
+
+
+def shifted(text):
+    """Every number at the end of a name is larger by 1000: `fusion.7` is `fusion.1007`."""
+    return re.sub(r"(?<=[a-z_])\.(\d+)\b", lambda found: f".{int(found[1]) + 1000}", text)
+
+
+def renamed(text):
+    """The program's function has another name: in op_names too."""
+    return re.sub(r"\b(jit_|jit\()(mixed|generate)\b", r"\1step", text)
+
+
+def moved(text):
+    """Comments stand above the function: its lines and frames are others."""
+    text = re.sub(r"source_line=(\d+)", lambda found: f"source_line={int(found[1]) + 3}", text)
+    text = re.sub(r"( line=)(\d+)", lambda found: f"{found[1]}{int(found[2]) + 3}", text)
+    return re.sub(r"stack_frame_id=\d+", "stack_frame_id=1", text)
+
+
+def nameless(text):
+    return re.sub(r' ?(op_name|source_file|deduplicated_name)="(\\.|[^"\\])*"', "", text)
+
+
+def other_constants(text):
+    return re.sub(r"constant\([0-9.e-]+\)", "constant(7)", text)
+
+
+def other_channels(text):
+    return re.sub(r"channel_id=(\d+)", lambda found: f"channel_id={int(found[1]) + 8}", text)
+
+
+def other_configs(text):
+    return text.replace('backend_config={"', 'backend_config={"unheard_of":"1","')
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize(
+    "change",
+    [shifted, renamed, moved, nameless, other_constants, other_channels, other_configs],
+)
+def test_what_does_not_change_memory_keeps_the_id(tmp_path, db, sample, change):
+    folder = copy_dump(SAMPLES[sample], tmp_path / "night" / "before")
+    other = copy_dump(SAMPLES[sample], tmp_path / "night" / "now")
+    for path in other.glob("*optimizations*.txt"):
+        text = path.read_text()
+        path.write_text(change(text))
+        # One device needs no channels.
+        assert change(text) != text or "optimizations-" in path.name or change is other_channels
+    (summary,) = fill(db, folder.parent)
+    assert summary.problems == []
+    before, now = stored(db, "program_id")
+    assert before == now
+    assert before[0] is not None
+
+
+def a_text():
+    (path,) = DUMPS.glob(f"{CPU}optimizations.txt")
+    return path.read_text()
+
+
+def of_text(text):
+    return program_id_of(number_program(read_hlo_text(split_lines(text.encode()))))
+
+
+def test_every_name_may_be_another():
+    """Names are any text, and which of two sorts first counts no more than they do."""
+    text = a_text()
+    names = dict.fromkeys(re.findall(r"%([\w.-]+)", text))
+    other = {name: f"n{len(names) - i}" for i, name in enumerate(names)}
+    assert len(other) > 100
+    assert of_text(re.sub(r"%([\w.-]+)", lambda found: f"%{other[found[1]]}", text)) == of_text(
+        text
+    )
+
+
+def test_computations_may_stand_in_any_order():
+    text = a_text()
+    header, *computations = re.split(r"\n(?=%|ENTRY )", text)
+    assert len(computations) > 5
+    assert of_text("\n".join([header, *computations[::-1]])) == of_text(text)
+
+
+DOT = "%dot_general.4 = f32[64,64]{1,0} dot("
+CHANGES = {
+    "opcode": (DOT, DOT.replace("dot(", "add(")),
+    "type": (DOT, DOT.replace("f32", "s32")),
+    "layout": (DOT, DOT.replace("{1,0}", "{0,1}")),
+    "kernel": ('custom_call_target="lapack', 'custom_call_target="another'),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_another_instruction_is_another_program(what):
+    text = a_text()
+    old, new = CHANGES[what]
+    assert old in text
+    assert of_text(text.replace(old, new, 1)) != of_text(text)
+
+
+TINY = """HloModule tiny, is_scheduled=true
+
+%less (p: f32[2]) -> f32[2] {
+  %p = f32[2]{0} parameter(0)
+  ROOT %n = f32[2]{0} negate(%p)
+}
+
+%more (q: f32[2]) -> f32[2] {
+  %q = f32[2]{0} parameter(0)
+  ROOT %e = f32[2]{0} exponential(%q)
+}
+
+ENTRY %main (x: f32[2], y: f32[2]) -> f32[2] {
+  %x = f32[2]{0} parameter(0)
+  %y = f32[2]{0} parameter(1)
+  %f = f32[2]{0} fusion(%x), kind=kLoop, calls=%less
+  %g = f32[2]{0} fusion(%y), kind=kLoop, calls=%more
+  ROOT %s = f32[2]{0} subtract(%f, %g)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("subtract(%f, %g)", "subtract(%g, %f)"),
+        ("fusion(%x)", "fusion(%y)"),
+        ("calls=%less", "calls=%more"),
+        ("negate(", "cosine("),
+        ("calls=%less", "to_apply=%less"),
+        (
+            "  %x = f32[2]{0} parameter(0)\n  %y = f32[2]{0} parameter(1)\n",
+            "  %y = f32[2]{0} parameter(1)\n  %x = f32[2]{0} parameter(0)\n",
+        ),
+    ],
+)
+def test_operands_calls_and_order_tell_programs_apart(old, new):
+    assert old in TINY
+    assert of_text(TINY.replace(old, new)) != of_text(TINY)
+
+
+def test_calls_in_a_circle_are_no_program():
+    assert of_text(TINY.replace("negate(%p)", "fusion(%p), kind=kLoop, calls=%less")) is None
+
+
+def with_number(table, column, number):
+    """The table with another number in the last row that has one."""
+    numbers = table[column].to_pylist()
+    row = max(i for i, value in enumerate(numbers) if value is not None)
+    numbers[row] = number
+    at = table.schema.get_field_index(column)
+    return table.set_column(at, column, pa.array(numbers, table[column].type))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """A sample as numbers: the text, allocations, values and live ranges."""
+    read = read_whole(CPU)
+    tables = join_parts(read).tables
+    ranges, values = tables["live_ranges"], tables["values"]
+    return number_program(read.hlo), read.buffer_assignment.allocations, values, ranges
+
+
+def read_whole(pattern):
+    wanted = {path.name for path in DUMPS.glob(pattern)}
+    files = open_source(DUMPS, lambda name: is_wanted(name) and name in wanted, ExitStack(), print)
+    (program,) = find_dumps(files, lambda file, why: pytest.fail(str(why)))
+    return program.read(program.fingerprint())
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "number"),
+    [
+        ("allocations", "size_bytes", 12_345),
+        ("allocations", "memory_space", 5),
+        ("allocations", "parameter_number", 5),
+        ("allocations", "maybe_live_out", True),
+        ("values", "offset_bytes", 12_345),
+        ("values", "size_bytes", 12_345),
+        ("values", "memory_space", 5),
+        ("values", "shape_index", "{7}"),
+        ("ranges", "start_time", 0),
+        ("ranges", "end_time", 1),
+    ],
+)
+def test_another_figure_is_another_program(parts, table, column, number):
+    program, *tables = parts
+    at = ["allocations", "values", "ranges"].index(table)
+    other = [*tables]
+    other[at] = with_number(tables[at], column, number)
+    assert program_id_of(program, *other) != program_id_of(program, *tables)
+
+
+def test_numbers_that_only_count_do_not_matter(parts):
+    """XLA numbers allocations and values as it makes them."""
+    program, allocations, values, ranges = parts
+    renumbered = {
+        (id(table), column): pa.array(np.array(table[column]) + 100, pa.int32())
+        for table in (allocations, values, ranges)
+        for column in ("allocation_index", "value_id")
+        if column in table.column_names
+    }
+    other = [
+        pa.table(
+            {name: renumbered.get((id(table), name), table[name]) for name in table.column_names}
+        ).take(np.arange(len(table))[::-1])
+        for table in (allocations, values, ranges)
+    ]
+    assert program_id_of(program, *other) == program_id_of(program, *parts[1:])
+
+
+def test_values_of_another_text_are_no_program(parts):
+    program, allocations, values, ranges = parts
+    foreign = with_number(values, "instruction_id", len(program))
+    assert program_id_of(program, allocations, foreign, ranges) is None
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_derived_live_ranges_make_the_same_program(tmp_path, db, sample):
+    copy_dump(SAMPLES[sample], tmp_path / "night" / "a")
+    bare = copy_dump(SAMPLES[sample], tmp_path / "night" / "b")
+    for name in ("live-range", "values", "usage-report"):
+        for path in bare.glob(f"*{name}.txt"):
+            path.unlink()
+    fill(db, tmp_path / "night")
+    (whole, dumped), (derived, origin) = stored(db, "program_id", "origin")
+    assert (dumped, origin) == ("dumped", "derived")
+    assert whole == derived
+
+
+def test_every_sample_with_text_has_an_id(warehouse):
+    """Equal ids are equal figures: small programs recur in a process."""
+    found = warehouse.sql(
+        "SELECT COUNT(*), COUNT(program_id), COUNT(DISTINCT program_id), "
+        "COUNT(DISTINCT (program_id, schedule_length, reported_total_bytes)) FROM modules "
+        "WHERE module_id IN (SELECT module_id FROM computations)"
+    ).fetchall()
+    ((modules, with_id, distinct, figures),) = found
+    assert modules == with_id
+    assert 10 < distinct == figures < modules
+
+
+def test_without_text_there_is_no_id(warehouse):
+    assert warehouse.sql(
+        "SELECT DISTINCT program_id, skeleton_id FROM modules "
+        "WHERE module_id NOT IN (SELECT module_id FROM computations)"
+    ).fetchall() == [(None, None)]
+
+
+def test_a_damaged_file_leaves_no_id(tmp_path, db):
+    folder = copy_dump(CPU, tmp_path / "night")
+    (path,) = folder.glob("*buffer-assignment.txt")
+    path.write_text(path.read_text()[:2000])
+    (summary,) = fill(db, folder)
+    assert summary.problems
+    assert stored(db, "program_id") == [(None,)]
+
+
+def test_contradicting_files_leave_no_id(tmp_path, db):
+    folder = copy_dump(CPU, tmp_path / "night")
+    (path,) = folder.glob("*live-range.txt")
+    path.write_text(re.sub(r":(\d+)-\d+", r":\1-9999", path.read_text(), count=1))
+    (summary,) = fill(db, folder)
+    assert "live ranges end after the schedule" in summary.problems[0]
+    assert stored(db, "program_id") == [(None,)]
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_text_alone_has_an_id_of_its_own(sample):
+    """Its allocations are estimates, so that they are not those of the dump."""
+    read = read_whole(SAMPLES[sample])
+    ids = [
+        join_parts(found.parts, found.attribution, found.program).header["program_id"]
+        for found in (
+            work_out(Parts(hlo=read.hlo), platform=sample, changelist=None, completes=True),
+            work_out(read, platform=sample, changelist=None, completes=True),
+        )
+    ]
+    assert None not in ids
+    assert len(set(ids)) == 2

@@ -1,0 +1,89 @@
+"""What the entry computation's parameters are called, and how they are sharded."""
+
+import pytest
+
+from memhouse.ingest.readers.entry_parameters import EntryParameter
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import split_lines
+
+
+def arguments(shapes, *lines, computation=""):
+    """The `entry_shapes` of the arguments of a module with these shapes and parameter lines."""
+    layout = f"({', '.join(shapes)})->f32[]"
+    body = "\n".join([*lines, "ROOT %r = f32[] constant(0)"])
+    text = f"HloModule m, entry_computation_layout={{{layout}}}\n\n{computation}\n"
+    text += f"ENTRY %e () -> f32[] {{\n  {body.replace(chr(10), chr(10) + '  ')}\n}}\n"
+    table = read_hlo_text(split_lines(text.encode())).entry_shapes
+    return [row for row in table.to_pylist() if not row["is_output"]]
+
+
+def named(*found):
+    return [(row["shape_index"], row["argument_name"], row["sharding"]) for row in found]
+
+
+def test_a_parameter_has_its_name_and_sharding():
+    found = arguments(
+        ["f32[4,8]{1,0}", "s32[]"],
+        # XLA may print a later parameter first.
+        "%t = s32[] parameter(1)",
+        "%p = f32[4,8]{1,0} parameter(0), sharding={devices=[2,1]<=[2]}, "
+        "metadata={op_name=\"p[\\'w\\']\"}",
+    )
+    assert named(*found) == [
+        ("{}", "p['w']", "{devices=[2,1]<=[2]}"),
+        ("{}", None, None),
+    ]
+
+
+def test_text_in_quotes_is_no_sharding():
+    (found,) = arguments(
+        ["f32[2]{0}"], '%p = f32[2]{0} parameter(0), metadata={op_name="a, sharding={replicated}"}'
+    )
+    assert found["sharding"] is None
+
+
+def test_each_array_of_a_tuple_has_its_sharding():
+    found = arguments(
+        ["(f32[4]{0}, (s32[], f32[2]{0}))"],
+        "%p = (f32[4]{0}, (s32[], f32[2]{0})) parameter(0), sharding={{devices=[2]<=[2]}, "
+        '{replicated}, {devices=[1,2]<=[2] last_tile_dims={manual}}}, metadata={op_name="args"}',
+    )
+    assert named(*found) == [
+        ("{0}", "args", "{devices=[2]<=[2]}"),
+        ("{1,0}", "args", "{replicated}"),
+        ("{1,1}", "args", "{devices=[1,2]<=[2] last_tile_dims={manual}}"),
+    ]
+
+
+@pytest.mark.parametrize("sharding", ["{replicated}", "{{replicated}, {maximal device=0}}"])
+def test_one_sharding_of_a_tuple_is_that_of_each_array(sharding):
+    """Also what does not fit the arrays is told as printed."""
+    assert EntryParameter("p", sharding).leaf_shardings(3) == [sharding] * 3
+
+
+def test_parameters_of_other_computations_are_no_arguments():
+    line = 'ROOT %a = f32[2]{0} parameter(0), metadata={op_name="a"}'
+    inner = f"%f (a: f32[2]) -> f32[2] {{\n  {line}\n}}\n"
+    (found,) = arguments(["f32[2]{0}"], "%p = f32[2]{0} parameter(0)", computation=inner)
+    assert found["argument_name"] is None
+
+
+def test_what_xla_made_of_an_operation_is_no_argument_of_that_name():
+    name = "jit(train_step)/jit(main)/transpose[permutation=(1, 0)]"
+    (found,) = arguments(
+        ["f32[2]{0}"], f'%p = f32[2]{{0}} parameter(0), metadata={{op_name="{name}"}}'
+    )
+    assert found["argument_name"] is None
+
+
+def test_a_train_step_tells_all_its_arguments(warehouse):
+    found = warehouse.sql(
+        "SELECT DISTINCT argument_name, sharding FROM entry_shapes JOIN dumps USING (module_id) "
+        "WHERE workload = 'llama-v5e' AND NOT is_output AND parameter_number IN (0, 2, 37) "
+        "ORDER BY parameter_number"
+    ).fetchall()
+    assert found == [
+        ("p['emb']", "{devices=[2,2]<=[2,2]T(1,0)}"),
+        ("p['layers']['down']", "{devices=[1,2,2]<=[2,2]T(1,0)}"),
+        ("y", "{devices=[2,1,2]<=[4] last_tile_dim_replicate}"),
+    ]

@@ -1,0 +1,152 @@
+"""Levels of made-up series: by the rules and the figures that the rules were chosen with."""
+
+import random
+
+import pytest
+
+from memhouse.queries.levels import (
+    Level,
+    Recovery,
+    Tolerance,
+    alternating,
+    creep,
+    levels,
+    parse_tolerance,
+    recovered,
+)
+from memhouse.schema.errors import UsageError
+
+MIB = 1 << 20
+
+
+def of(values, programs=None, **options):
+    """The levels of these figures, each of a program of its own unless told."""
+    return levels(values, programs or [None] * len(values), **options)
+
+
+def in_mib(*values):
+    return of([round(value * MIB) for value in values])
+
+
+def jitter(first, second, share, nights=365, seed=3):
+    """A year at two levels, each figure up to a share off."""
+    rng = random.Random(seed)
+    at = [first] * (nights // 2) + [second] * (nights - nights // 2)
+    return [round(value * (1 + rng.uniform(-share, share))) for value in at]
+
+
+def test_a_level_lasts_until_the_figure_steps():
+    assert in_mib(100, 100, 200, 200, 200) == [Level(0, 1, 100 * MIB), Level(2, 4, 200 * MIB)]
+    assert in_mib(100) == [Level(0, 0, 100 * MIB)]
+    assert of([]) == []
+
+
+def test_jitter_does_not_begin_a_level():
+    year = jitter(1000 * MIB, 1100 * MIB, 0.001)
+    assert [level.first for level in of(year)] == [0, 182]
+    # Jitter of j needs a tolerance of 2 j, because it moves the first figure as well.
+    assert len(of(year, tolerance=Tolerance(0.001, 0))) > 50
+
+
+def test_a_drift_does_not_carry_the_level_along():
+    """Each night is within the tolerance of the night before."""
+    drift = [round(1000 * MIB * 1.0015**night) for night in range(12)]
+    assert len(of(drift)) == 6
+
+
+def test_a_creep_is_a_level_a_night():
+    assert len(in_mib(*(100 * 1.009**night for night in range(12)))) == 12
+
+
+def test_the_same_program_is_the_same_level():
+    """An equal program of another figure is an error of reading, not a step."""
+    assert len(of([100 * MIB, 101 * MIB, 102 * MIB], [7, 7, 8])) == 2
+    # What is not known is not the same.
+    assert len(of([100 * MIB, 101 * MIB], [None, None])) == 2
+
+
+def test_a_page_more_of_a_small_program_is_no_step():
+    assert len(in_mib(2, 2 + 1 / 16)) == 1
+    assert len(in_mib(2, 2 + 1 / 15)) == 2
+
+
+def test_figures_of_tiny_programs_are_exact():
+    assert len(of([1000, 1000, 1004])) == 2
+    # One figure above 1 MiB makes the whole series a larger one.
+    assert len(of([1000, 1000, 1004, 2 * MIB])) == 2
+
+
+def test_a_tolerance_replaces_the_rule():
+    series = [100 * MIB, 103 * MIB, 110 * MIB]
+    assert len(of(series)) == 3
+    assert len(of(series, tolerance=parse_tolerance("5%"))) == 2
+    assert len(of(series, tolerance=parse_tolerance("16MiB"))) == 1
+    assert len(of([100 * MIB, 100 * MIB + 1], tolerance=parse_tolerance("0%"))) == 2
+    assert parse_tolerance(None) is None
+
+
+@pytest.mark.parametrize("wrong", ["5", "much", "-1%", "3 XB", "5iB"])
+def test_a_wrong_tolerance_is_refused(wrong):
+    with pytest.raises(UsageError, match=r"neither a percentage such as 2% nor a size"):
+        parse_tolerance(wrong)
+
+
+def test_two_answers_of_autotuning_alternate():
+    assert alternating(in_mib(*[100, 101] * 10)) == (100 * MIB, 101 * MIB)
+    # What came before does not matter, nor does jitter around the two.
+    assert alternating(in_mib(300, 50, 100, 101, 100.1, 101, 100, 101)) == (
+        100 * MIB,
+        101 * MIB,
+    )
+
+
+def test_fewer_than_six_levels_do_not_alternate():
+    assert alternating(in_mib(100, 101, 100, 101, 100)) is None
+    assert alternating(in_mib(100, 101, 100, 101, 100, 102)) is None
+
+
+def test_a_growth_that_was_taken_back():
+    assert recovered(in_mib(100, 100, 114, 114, 100)) == [Recovery(1, 2, 14 * MIB)]
+    # Back is where the figure is within a percent of what it was.
+    assert recovered(in_mib(100, 114, 100.9)) == [Recovery(1, 2, 14 * MIB)]
+    assert recovered(in_mib(100, 114, 102)) == []
+    # A growth of up to a percent is none.
+    assert recovered(in_mib(100, 100.9, 100)) == []
+
+
+def test_a_growth_in_two_steps_is_back_at_once():
+    assert recovered(in_mib(100, 110, 120, 100)) == [
+        Recovery(1, 3, 10 * MIB),
+        Recovery(2, 3, 10 * MIB),
+    ]
+
+
+def crept(found, accepted=0):
+    """The lowest level, the steps and the growth in percent."""
+    told = creep(found, accepted)
+    return told and (told.lowest, told.steps, round(told.growth_pct, 2))
+
+
+def test_a_creep_is_told_from_the_lowest_on():
+    assert crept(in_mib(*(100 * 1.009**night for night in range(12)))) == (0, 11, 10.36)
+    # A level that was higher before does not count.
+    assert crept(in_mib(300, 100, 104, 108)) == (1, 2, 8)
+
+
+def test_one_step_or_a_percent_is_no_creep():
+    assert crept(in_mib(100, 110)) is None
+    assert crept(in_mib(100, 100.5, 101)) is None
+    assert crept(in_mib(100, 110, 90)) is None
+    assert crept([]) is None
+
+
+def test_an_accepted_growth_is_the_new_floor():
+    series = in_mib(100, 104, 108, 112, 116)
+    assert crept(series) == (0, 4, 16)
+    assert crept(series, accepted=2) == (2, 2, 7.41)
+    assert crept(series, accepted=3) is None
+
+
+def test_a_figure_that_was_nothing_has_no_percentage():
+    series = [Level(0, 0, 0), Level(1, 1, 5 * MIB), Level(2, 2, 9 * MIB)]
+    assert crept(series) == (0, 2, float("inf"))

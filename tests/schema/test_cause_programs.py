@@ -1,0 +1,221 @@
+"""What is told of the program itself, and what is left out as a consequence."""
+
+from memhouse.schema.causes.sides import Flag
+
+from ..support.causes import MIB, leaf, side, told
+
+SAVED = {"saved": {"": 200 * MIB, "zoo.py:38": 150 * MIB, "zoo.py:40": 50 * MIB}}
+LESS_SAVED = {"saved": {"": 50 * MIB, "zoo.py:40": 50 * MIB}}
+SAME = {"program_shapes": {"": 7}, "program_layouts": {"": 7}, "program_order": {"": 7}}
+
+
+def remat(recomputed: int, forward: int = 8) -> dict[str, dict[str, int]]:
+    """Matrix products that are computed again, and of the forward pass."""
+    return {
+        "recomputed": {"": 100, "dot_general": recomputed},
+        "forward": {"": 200, "dot_general": forward},
+    }
+
+
+# -- Rematerialisation and what is saved ---------------------------------------------------
+
+
+def test_checkpointing_that_comes_or_goes_is_told():
+    none, full = side(), side(traits=remat(8))
+    assert told(none, full) == ["rematerialised now (jax.checkpoint)"]
+    assert told(full, none) == ["no longer rematerialised (jax.checkpoint)"]
+
+
+def test_another_policy_is_told_by_what_it_recomputes():
+    full, dots, few = (side(traits=remat(count)) for count in (8, 1, 4))
+    assert told(full, dots) == ["checkpoint policy: dot_general no longer recomputed"]
+    assert told(dots, full) == ["checkpoint policy: dot_general recomputed now"]
+    assert told(full, few) == ["checkpoint policy: dot_general recomputed less"]
+
+
+def test_more_layers_are_no_other_policy():
+    assert told(side(traits=remat(8, 8)), side(traits=remat(24, 24))) == []
+
+
+def test_what_is_saved_names_the_line_of_most_of_the_change():
+    a, b = side(traits=LESS_SAVED), side(traits=SAVED)
+    assert told(a, b) == ["150 MiB more saved for backward (zoo.py:38)"]
+
+
+def test_a_line_that_only_moved_is_not_the_line_of_the_change():
+    """A comment above it gives the line another number; its bytes did not come."""
+    a = side(traits={"saved": {"": 550 * MIB, "zoo.py:38": 500 * MIB, "zoo.py:40": 50 * MIB}})
+    b = side(traits={"saved": {"": 600 * MIB, "zoo.py:39": 500 * MIB, "zoo.py:41": 100 * MIB}})
+    assert told(a, b) == ["50 MiB more saved for backward (zoo.py:41)"]
+
+
+def test_two_percent_of_the_peak_is_the_least_that_is_told_as_saved():
+    a, b = side(traits={"saved": {"": 50 * MIB}}), side(traits={"saved": {"": 60 * MIB}})
+    assert told(a, b) == []
+
+
+def test_what_grows_with_the_arguments_is_a_consequence():
+    a = side([leaf("x", "f32[4]")], traits=LESS_SAVED)
+    b = side([leaf("x", "f32[6]")], traits=SAVED, fragmentation_bytes=150 * MIB)
+    assert told(a, b) == ["x: f32[4] → f32[6]"]
+
+
+def test_two_causes_at_once_are_two_phrases():
+    a = side([leaf("x", "f32[4]")], traits=LESS_SAVED | remat(8))
+    b = side([leaf("x", "f32[6]")], traits=SAVED)
+    assert told(a, b) == [
+        "x: f32[4] → f32[6]",
+        "no longer rematerialised (jax.checkpoint)",
+        "150 MiB more saved for backward (zoo.py:38)",
+    ]
+
+
+def test_lost_donation_is_the_cause_of_what_crosses_into_the_backward_pass():
+    a = side([leaf("x", "f32[4]", donated=MIB)], traits=LESS_SAVED)
+    b = side([leaf("x", "f32[4]")], traits=SAVED)
+    assert told(a, b) == ["donation lost: 1 MiB of x"]
+
+
+def test_with_the_same_instructions_everything_else_is_a_consequence():
+    a = side([leaf("x", "f32[4]", donated=MIB)], traits=LESS_SAVED | SAME)
+    b = side([leaf("x", "f32[4]")], traits=SAVED | SAME | remat(8))
+    assert told(a, b) == ["donation lost: 1 MiB of x"]
+
+
+def test_what_xla_recomputes_itself_is_told_from_many_instructions_on():
+    none, few, many = (side(traits={"clones": {"": count}}) for count in (0, 10, 20))
+    assert told(none, few) == ["XLA recomputes 10 instructions now"]
+    assert told(few, many) == ["XLA recomputes 10 → 20 instructions"]
+    assert told(many, none) == ["XLA no longer recomputes"]
+    assert told(few, side(traits={"clones": {"": 12}})) == []
+
+
+def test_layers_that_are_no_longer_scanned_are_told_by_their_loops():
+    a, b = side(traits={"loops": {"": 2}}), side()
+    assert told(a, b) == ["2 loops unrolled (while)"]
+    assert told(b, a) == ["2 loops now (while)"]
+
+
+# -- Types, collectives, packing, schedule -------------------------------------------------
+
+
+def test_another_type_inside_is_told_by_what_is_computed():
+    f32 = side(traits={"computed": {"f32": 90, "s32": 10}})
+    bf16 = side(traits={"computed": {"bf16": 90, "s32": 10}})
+    both = side(traits={"computed": {"bf16": 45, "f32": 45, "pred": 10}})
+    assert told(f32, bf16) == ["computes in bf16, no longer in f32"]
+    assert told(f32, both) == ["computes in bf16 now"]
+    assert told(both, f32) == ["no longer computes in bf16"]
+
+
+def test_types_that_a_policy_brings_are_a_consequence():
+    a = side(traits={"computed": {"f32": 90}} | remat(8))
+    b = side(traits={"computed": {"f32": 45, "bf16": 45}})
+    assert told(a, b) == ["no longer rematerialised (jax.checkpoint)"]
+
+
+def test_other_collectives_at_the_peak_are_told():
+    a = side(traits={"collectives": {"": 1}})
+    gathered = {"collectives": {"": 2}, "peak_collective": {"all-gather": 60 * MIB}}
+    b = side(traits=gathered, peak_bytes=960 * MIB)
+    assert told(a, b) == ["60 MiB more in collectives at the peak (all-gather)"]
+
+
+def test_the_same_collectives_at_another_peak_are_no_cause():
+    a = side(traits={"collectives": {"": 1}})
+    there = {"collectives": {"": 1}, "peak_collective": {"all-gather": 60 * MIB}}
+    assert told(a, side(traits=there, peak_bytes=960 * MIB)) == []
+
+
+def test_collectives_beside_another_flag_are_a_consequence():
+    gathered = {"collectives": {"": 2}, "peak_collective": {"all-gather": 60 * MIB}}
+    b = side(traits=gathered, peak_bytes=960 * MIB)
+    assert told(side(), b, Flag("x", "1", "2")) == ["flag x 1 → 2"]
+
+
+def test_a_compiler_that_keeps_copies_in_another_type_hides_no_change():
+    """A TPU keeps copies of operands in bf16, so only the products tell that all is bf16."""
+    f32 = side(traits={"computed": {"f32": 83, "bf16": 17}, "product": {"f32": 5, "bf16": 2}})
+    bf16 = side(traits={"computed": {"f32": 46, "bf16": 54}, "product": {"bf16": 7}})
+    assert told(f32, bf16) == ["computes in bf16, no longer in f32"]
+    assert told(bf16, f32) == ["computes in f32 now"]
+
+
+def test_packing_is_told_where_the_peak_does_not_say_it():
+    worse = side(fragmentation_bytes=226 * MIB, total_bytes=1126 * MIB)
+    assert told(side(), worse) == ["packing: +126 MiB above the same bound"]
+    # The peak fell by what packing lost: the total is the same.
+    same = side(fragmentation_bytes=127 * MIB, peak_bytes=873 * MIB)
+    assert told(side(), same) == []
+
+
+def test_the_same_instructions_in_another_order_are_told_beside_the_flag():
+    a = side(traits=SAME)
+    b = side(traits=SAME | {"program_order": {"": 8}})
+    flag = Flag("xla_tpu_enable_latency_hiding_scheduler", "true", "false")
+    assert told(a, b, flag) == [
+        "flag xla_tpu_enable_latency_hiding_scheduler true → false",
+        "the same instructions in another order",
+    ]
+
+
+# -- What a user sets besides --------------------------------------------------------------
+
+
+def test_compiler_and_program_are_both_told():
+    b = side(traits=remat(8), compiler="933746096")
+    flags = [Flag("a", "0", "1"), Flag("b", "0", "1")]
+    assert told(side(), b, *flags) == [
+        "compiler 878335365 → 933746096 (2 flags)",
+        "rematerialised now (jax.checkpoint)",
+    ]
+
+
+def test_another_device_is_told_and_a_name_in_numbers_is_none():
+    assert told(side(), side(device_kind="TPU v6e")) == ["device TPU v5e → TPU v6e"]
+    assert told(side(), side(device_kind="2093c6a02 lite")) == []
+
+
+def test_a_renamed_module_is_told_where_it_is_known_to_be_the_same():
+    same = side(module_name="jit_train", workload="llama2")
+    assert told(side(), same) == ["renamed from llama/jit_step"]
+    other = side(module_name="jit_train", entry_signature="()", skeleton_id=2)
+    assert told(side(), other) == []
+
+
+def test_estimates_are_not_held_against_figures():
+    estimated = side(traits=SAVED, origin="estimated")
+    assert told(side(traits=LESS_SAVED), estimated) == ["figures are estimated"]
+
+
+# -- If nothing else is to be said ---------------------------------------------------------
+
+
+def test_the_line_whose_bytes_change_most_is_told_for_want_of_a_cause():
+    a = side(traits={"peak": {"zoo.py:1": 10 * MIB, "zoo.py:2": 10 * MIB}})
+    b = side(traits={"peak": {"zoo.py:1": 50 * MIB, "zoo.py:2": 12 * MIB}}, peak_bytes=942 * MIB)
+    assert told(a, b) == ["zoo.py:1: +40 MiB at the peak"]
+
+
+def test_lines_that_change_places_at_the_peak_are_no_cause():
+    """The peak grew by 1 MiB, and a line by 40: what else was there went."""
+    a = side(traits={"peak": {"zoo.py:1": 10 * MIB}, "operation": {"add": 1}})
+    b = side(traits={"peak": {"zoo.py:1": 50 * MIB}, "operation": {"add": 2}}, peak_bytes=901 * MIB)
+    assert told(a, b) == ["+1/-0 instructions"]
+
+
+def test_collectives_that_are_new_are_told_before_other_instructions():
+    a = side(traits={"collectives": {"": 1}, "operation": {"add": 9}})
+    there = {"add": 3, "collective-permute-start": 3, "collective-permute-done": 3}
+    b = side(traits={"collectives": {"": 2}, "operation": there})
+    assert told(a, b) == ["collective-permute: 0 → 3 instructions"]
+
+
+def test_else_the_instructions_are_counted():
+    a = side(traits={"operation": {"add": 10, "copy": 4}})
+    b = side(traits={"operation": {"add": 13, "copy": 3}})
+    assert told(a, b) == ["+3/-1 instructions"]
+
+
+def test_the_same_program_has_no_cause():
+    assert told(side(program_id=5), side(program_id=5, traits=remat(8))) == []

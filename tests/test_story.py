@@ -1,0 +1,154 @@
+"""A story of one team: three hosts that train, a generator, a vision model, and a pull request.
+
+2 February, main: the first night. Three hosts dump the same program.
+2 February, noon, pr-1: a pull request saves dots instead of rematerialising them.
+3 February, main: the generator's function is renamed, and the vision job does not run.
+4 February, main: the policy has arrived on all hosts, but host1 also has a larger batch. The
+cache is int8, and the vision job is back with a larger batch.
+"""
+
+import pytest
+
+from .support.history import memhouse
+from .support.scenarios import SCENARIOS, laid_out
+from .support.warehouse import rows
+
+STORY = "two lineages, three hosts, a renamed and a vanished program"
+
+
+@pytest.fixture(scope="module")
+def db(nights, tmp_path_factory):
+    """The warehouse, ingested night by night with the command."""
+    folder = tmp_path_factory.mktemp("story")
+    (story,) = (scenario for scenario in SCENARIOS if scenario.name == STORY)
+    for run in story.runs:
+        night = laid_out(story, run, nights, folder / run.run_id)
+        done = memhouse(
+            *("ingest", night, "--db", folder / "story.duckdb", "--jobs", "1"),
+            *("--at", run.run_at.isoformat(), "--label", f"branch={run.branch}"),
+        )
+        assert done.returncode == 0, done.stderr
+    return folder / "story.duckdb"
+
+
+def links(db, run):
+    """What each program of a run follows: the run, its name then, and how it was found."""
+    found = rows(
+        db,
+        f"""SELECT now.workload, now.module_name, past.run_id, past.module_name, matched_by
+        FROM history INNER JOIN dumps AS now USING (dump_id)
+        LEFT JOIN dumps AS past ON past.dump_id = previous_dump_id WHERE now.run_id = '{run}'""",
+    )
+    return {f"{workload}/{name}": past for workload, name, *past in found}
+
+
+def test_main_and_the_pull_request_are_two_histories(db):
+    query = "SELECT branch, run_id, previous_run_id FROM lineages ORDER BY branch, run_number"
+    assert rows(db, query) == [
+        ("main", "m1", None),
+        ("main", "m2", "m1"),
+        ("main", "m3", "m2"),
+        ("pr-1", "pr1", None),
+    ]
+
+
+def test_the_renamed_generator_goes_on_and_the_vision_model_is_gone_for_a_night(db):
+    assert links(db, "m2") == {
+        "gen/jit_decode": ["m1", "jit_generate", "module renamed"],
+        "host0/jit_train_step": ["m1", "jit_train_step", "only"],
+        "host1/jit_train_step": ["m1", "jit_train_step", "only"],
+        "host2/jit_train_step": ["m1", "jit_train_step", "only"],
+    }
+    gone = """SELECT gone.run_id, workload, module_name, dumps.run_id
+        FROM gone INNER JOIN dumps ON dump_id = last_dump_id"""
+    assert rows(db, gone) == [("m2", "vision", "jit_train", "m1")]
+
+
+def test_a_night_later_everything_has_a_past_and_nothing_is_new(db):
+    assert links(db, "m3") == {
+        "gen/jit_decode": ["m2", "jit_decode", "only"],
+        "host0/jit_train_step": ["m2", "jit_train_step", "only"],
+        "host1/jit_train_step": ["m2", "jit_train_step", "only"],
+        "host2/jit_train_step": ["m2", "jit_train_step", "only"],
+        # Held against the night before last.
+        "vision/jit_train": ["m1", "jit_train", "only"],
+    }
+    assert rows(db, "SELECT * FROM history WHERE is_new") == []
+
+
+def test_check_says_each_morning_what_to_do(db):
+    """The pull request is held against main, and its growth is not lost when main has it."""
+    first = memhouse("check", "--db", db, "--run", "m1")
+    assert first.returncode == 0
+    assert "first run of branch main: nothing to hold it against" in first.stdout
+
+    request = memhouse("check", "--db", db, "--run", "pr1")
+    assert request.returncode == 1
+    assert verdicts(request.stdout) == {
+        "jit_train_step of host0 … host2 (3 the same)": ("m1", "fail: grew by more than 1%"),
+    }
+    assert "2 unchanged" in request.stdout
+
+    second = memhouse("check", "--db", db, "--run", "m2")
+    assert second.returncode == 1
+    assert verdicts(second.stdout) == {
+        "vision/jit_train": ("m1", "fail: gone"),
+        "gen/jit_decode": ("m1", "pass: renamed"),
+    }
+    assert "3 unchanged" in second.stdout
+
+    third = memhouse("check", "--db", db, "--run", "m3")
+    assert third.returncode == 1
+    assert verdicts(third.stdout) == {
+        "host1/jit_train_step": ("m2", "fail: grew by more than 1%"),
+        "jit_train_step of host0 and host2 (2 the same)": ("m2", "fail: grew by more than 1%"),
+        "vision/jit_train": ("m1", "fail: grew by more than 1%"),
+        "gen/jit_decode": ("m2", "pass"),
+    }
+
+
+def verdicts(markdown):
+    """Which run each program was held against, and the verdict."""
+    table = [line.split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
+    assert table[0][4::2] == ["held against", "verdict |"]
+    return {row[0].removeprefix("| "): (row[4], row[6].removesuffix(" |")) for row in table[2:]}
+
+
+def test_trends_tells_each_change_once_and_the_two_equal_hosts_in_one_line(db):
+    done = memhouse("trends", "--db", db)
+    assert "branch main; others: --branch pr-1" in done.stderr
+    found = lines(done.stdout)
+    for change in [
+        "m2 gen 0 B +0.0 99.04 MiB renamed from jit_generate",
+        "m3 gen -32.00 MiB -32.3 67.04 MiB cache: bf16 → s8 in 4 arguments",
+        "m3 host0 and host2 (2 the same) +195.19 MiB +63.6 502.17 MiB checkpoint policy: "
+        "dot_general no longer recomputed",
+        "m3 host1 +212.36 MiB +69.2 519.35 MiB x, y: s32[4,1024] → s32[6,1024]",
+        "m2 vision gone jit_train m1",
+        "m3 vision +100.74 MiB +44.8 325.50 MiB x: bf16[16,224,224,3] → bf16[24,224,224,3]",
+    ]:
+        assert sum(line.startswith(change) for line in found) == 1, change
+
+
+def test_trends_of_the_pull_request_hold_it_against_no_night_of_main(db):
+    told = memhouse("trends", "--db", db, "--branch", "pr-1").stdout
+    assert any(line.startswith("host0 … host2 (3 the same)") for line in lines(told))
+    assert not any(line.startswith("pr1 ") for line in lines(told))
+
+
+def test_since_names_the_night_the_step_and_the_cause_across_a_missed_night(db):
+    assert memhouse("since", "--db", db, "vision").stdout.splitlines()[:3] == [
+        "vision/jit_train: peak 325.50 MiB since m3, for 1 run",
+        "before: 224.76 MiB in m1 (+100.74 MiB, +44.8 %)",
+        "cause: x: bf16[16,224,224,3] → bf16[24,224,224,3] and 1 more",
+    ]
+
+
+def lines(table):
+    """The lines of a table, their cells apart by one space."""
+    return [" ".join(line.split()) for line in table.splitlines()]
+
+
+def test_nothing_in_the_warehouse_contradicts_itself(db):
+    done = memhouse("verify", "--db", db)
+    assert done.returncode == 0, done.stdout
