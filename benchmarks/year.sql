@@ -114,6 +114,7 @@ INSERT INTO runs BY NAME
 SELECT
     strftime(night, '%Y-%m-%d') AS run_id,
     night::TIMESTAMPTZ + INTERVAL 5 HOUR AS run_at,
+    night - DATE '2026-01-01' + 1 AS run_seq,
     night::TIMESTAMPTZ + INTERVAL 6 HOUR AS ingested_at,
     'dumps/' || run_id AS source,
     'benchmark' AS tool_version
