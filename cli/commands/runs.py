@@ -13,6 +13,7 @@ def runs(db: Db = DEFAULT_DB, output: AsFormat = Format.table, wait: Wait = DEFA
 
     with reading(db, wait=wait) as store:
         found = lists.runs(store)
-    if output in (Format.table, Format.markdown) and not any(found.table["branch"].is_valid()):
+    branches = found.table["branch"]
+    if output in (Format.table, Format.markdown) and branches.null_count == len(branches):
         found = replace(found, table=found.table.drop_columns(["branch"]))
     print_rows(found, output)
