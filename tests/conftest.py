@@ -67,3 +67,14 @@ def hosts(tmp_path_factory):
 def own(history, db):
     """A copy of the ten nights' warehouse, to write to."""
     return shutil.copy(history, db)
+
+
+@pytest.fixture
+def limits(tmp_path):
+    """Writes a limits file: the option that names it."""
+
+    def write(text: str) -> tuple[str, str]:
+        (tmp_path / "limits.toml").write_text(text)
+        return "--limits", str(tmp_path / "limits.toml")
+
+    return write

@@ -1,31 +1,11 @@
 """`memhouse check`: one module, as `git bisect run` asks for it."""
 
-import json
-
 import pytest
 
 from ..support.command import run_memhouse
 from ..support.history import memhouse
-from ..support.made_runs import make_run
+from ..support.made_runs import check, make_run
 from ..support.warehouse import writing
-
-
-def check(db, run, *args) -> tuple[int, dict[str, dict]]:
-    """The exit status, and the rows by module."""
-    done = memhouse("check", "--db", db, "--run", run, "-f", "json", *args)
-    assert done.returncode in (0, 1), done.stderr
-    return done.returncode, {row["module"]: row for row in json.loads(done.stdout)}
-
-
-@pytest.fixture
-def limits(tmp_path):
-    """Writes a limits file: the option that names it."""
-
-    def write(text: str) -> tuple[str, str]:
-        (tmp_path / "limits.toml").write_text(text)
-        return "--limits", str(tmp_path / "limits.toml")
-
-    return write
 
 
 @pytest.fixture

@@ -1,18 +1,9 @@
 """`memhouse check`: what a run is held against, on main, on branches, and against the lowest."""
 
-import json
-
 import pytest
 
 from ..support.history import memhouse
-from ..support.made_runs import make_run
-
-
-def check(db, run, *args) -> tuple[int, dict[str, dict]]:
-    """The exit status, and the rows by module."""
-    done = memhouse("check", "--db", db, "--run", run, "-f", "json", *args)
-    assert done.returncode in (0, 1), done.stderr
-    return done.returncode, {row["module"]: row for row in json.loads(done.stdout)}
+from ..support.made_runs import check, make_run
 
 
 def said(db, run, *args) -> str:

@@ -1,5 +1,6 @@
 """Runs with made-up figures, for what no real dump shows: a creep, branches, many hosts."""
 
+import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from zlib import crc32
 from memhouse.schema import arrow
 from memhouse.schema.stores.base import Batch
 
+from .history import memhouse
 from .warehouse import writing
 
 MIB = 2**20
@@ -92,3 +94,10 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
             "module_memory": [row for key, row in memory.items() if key not in known],
         }
         store.write(Batch({name: arrow.rows(name, rows) for name, rows in tables.items()}))
+
+
+def check(db: Path, run: str, *args: str) -> tuple[int, dict[str, dict]]:
+    """Judge a run by the command: the exit status, and the rows by module."""
+    done = memhouse("check", "--db", db, "--run", run, "-f", "json", *args)
+    assert done.returncode in (0, 1), done.stderr
+    return done.returncode, {row["module"]: row for row in json.loads(done.stdout)}
