@@ -40,6 +40,10 @@ class WarehouseError(MemhouseError):
     """A warehouse that cannot be opened or written to."""
 
 
+class UnpreparedError(WarehouseError):
+    """A warehouse that is empty, or of an older version: to open it to write makes it ready."""
+
+
 class WarehouseBusyError(WarehouseError):
     """Another process, the `holder`, has the warehouse open, and one of the two writes."""
 

@@ -44,6 +44,11 @@ def series_id(
     return _hash64("series", branch, suite, workload, module_name, platform or "", str(number))
 
 
+def oom_id(run_id: str, path: str, line: int) -> int:
+    """A message of XLA that memory ran out."""
+    return _hash64("oom", run_id, path, str(line))
+
+
 def _hash64(*texts: str) -> int:
     """A hash of texts."""
     content = "\0".join(texts).encode(errors="surrogateescape")

@@ -103,8 +103,12 @@ dumps = Table(
     _optional("compiler", Text, "libtpu's changelist in the file's name, for example 933746096"),
     _optional("module_id", BigInteger, "the content, see `modules`; null if nothing was readable"),
     _optional("flags_id", BigInteger, "the flags, see `compiler_flags`; null if none were dumped"),
-    _optional("device_kind", Text, "the target device, as the compiler's settings name it"),
-    _optional("device_memory_bytes", BigInteger, "the target device's memory; null if not dumped"),
+    _optional("device_kind", Text, "the target device as users name it, for example TPU v5e"),
+    _optional(
+        "device_memory_bytes",
+        BigInteger,
+        "what a program may use of the target device's memory; null if not known",
+    ),
     _optional("topology", Text, "the number of TPU chips and hosts of the target"),
     _required("status", Text, "ok; partial: a part is missing or unreadable; failed: nothing read"),
     _required("oom", Boolean, "XLA ran out of memory while compiling the module"),
@@ -118,15 +122,24 @@ dump_files = Table(
     _required("path", Text, "the file, relative to the ingested path"),
     _required("kind", Text, "what the file holds, for example live-range"),
     _optional("bytes", BigInteger, "the uncompressed size; null if the file could not be read"),
-    _optional("sha256", Text, "SHA-256 of the uncompressed file, in hex"),
+    _optional(
+        "sha256",
+        Text,
+        "SHA-256 of the uncompressed file, in hex; of a HloProto, one that equal messages share",
+    ),
     _required(
         "status",
         Text,
         "ok; failed: nothing was read; partial: a part was read; "
         "contradicts: contradicts another file; missing: the dump lacks the file",
     ),
-    _optional("line", Integer, "the wrong line, from 1"),
-    _optional("message", Text, "what is wrong, and what to do"),
+    _optional("line", Integer, "the line that the message is about, from 1"),
+    _optional(
+        "message",
+        Text,
+        "what is wrong, and what to do; of a file that is ok: what was not "
+        "understood or cannot be known",
+    ),
     comment="A file of a dump, and whether memhouse could read it.",
 )
 
@@ -148,8 +161,16 @@ modules = Table(
         "64-bit hash of the arguments' names and ranks: equal for another batch size or dtype",
     ),
     _optional("schedule_length", Integer, "instructions in the flattened schedule"),
-    _optional("reported_total_bytes", BigInteger, "XLA's own `Total bytes used`, all spaces"),
-    _optional("reported_peak_time", Integer, "the time of XLA's own estimated peak"),
+    _optional(
+        "reported_total_bytes",
+        BigInteger,
+        "XLA's own `Total bytes used`, all spaces; where no text says it, all allocations",
+    ),
+    _optional(
+        "reported_peak_time",
+        Integer,
+        "the time of XLA's own estimated peak; worked out as XLA does where origin is derived",
+    ),
     _optional(
         "reported_peak_bytes",
         BigInteger,
@@ -191,8 +212,12 @@ entry_shapes = Table(
     _optional("sharding", Text, "how the argument is sharded, as XLA prints it; null if not told"),
     _required("shape", Text, "the shape with layout"),
     _optional("element_type", Text, "for example bf16"),
-    _optional("logical_bytes", BigInteger, "elements x element size; null if unbounded"),
-    _optional("padded_bytes", BigInteger, "logical size plus tile padding; null if unbounded"),
+    _optional(
+        "logical_bytes", BigInteger, "elements x element size; null if unbounded or not known"
+    ),
+    _optional(
+        "padded_bytes", BigInteger, "logical size plus tile padding; null if unbounded or not known"
+    ),
     comment="An array in the entry computation's arguments or result.",
 )
 
@@ -201,7 +226,11 @@ memory_spaces = Table(
     metadata,
     _module_id(),
     _required("memory_space", Integer, "XLA's number (color): 0 is the main memory, HBM"),
-    _optional("space_name", Text, "the name in the memory usage report; null if not named"),
+    _optional(
+        "space_name",
+        Text,
+        "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
+    ),
     comment="A memory space of a module.",
 )
 
@@ -245,7 +274,12 @@ values = Table(
     _optional("allocation_index", Integer, "the value's allocation, see `allocations`"),
     _optional("offset_bytes", BigInteger, "the value's start within the allocation"),
     _optional("size_bytes", BigInteger, "the occupied size, tiled and padded"),
-    _optional("logical_bytes", BigInteger, "elements x element size; for a tuple: its index table"),
+    _optional(
+        "logical_bytes",
+        BigInteger,
+        "elements x element size; for a tuple: its index table; "
+        "null if the size of the element type is not known",
+    ),
     *_shape("the shape with layout"),
     _optional("element_type", Text, "for example bf16; null for a tuple"),
     _optional(
@@ -462,7 +496,8 @@ reported_peak = Table(
     _required("instruction", Text, "the defining instruction's name"),
     _optional("shape_index", Text, "the part of the instruction's shape; null if not printed"),
     _required("size_bytes", BigInteger, "the logical size, as XLA reports it"),
-    comment="A row of XLA's own list of the values live at its peak.",
+    comment="A row of XLA's own list of the values live at its peak; where origin is derived, the "
+    "list is worked out as XLA does.",
 )
 
 occupancy = Table(
@@ -587,6 +622,79 @@ accepted_changes = Table(
     comment="A growth accepted by `memhouse check --accept`: the new floor of its series.",
 )
 
+oom_reports = Table(
+    "oom_reports",
+    metadata,
+    _required("oom_id", BigInteger, "64-bit hash of run, file and line of the message"),
+    _required("run_id", Text, "the run, see `runs`"),
+    _optional(
+        "dump_id",
+        BigInteger,
+        "the dump of the module that did not fit, see `dumps`; null if the run has none, or "
+        "nothing says which of several it is",
+    ),
+    _required("path", Text, "the file that holds the message, relative to the ingested path"),
+    _optional("line", Integer, "the message's first line, from 1"),
+    _required("times", Integer, "how often the file holds the message"),
+    _required(
+        "kind",
+        Text,
+        "program: the whole program is over the memory; scoped: a kernel is over its scoped limit; "
+        "allocation: one block is over the memory; runtime: no room when the program ran",
+    ),
+    _optional("space_name", Text, "the memory: hbm, vmem, smem and so on; gpu of a GPU"),
+    _optional("module_name", Text, "the module's name; null if the message does not say it"),
+    _optional("capacity_bytes", BigInteger, "the memory that programs may use"),
+    _optional("used_bytes", BigInteger, "what the program needs: temporaries, arguments, outputs"),
+    _optional("exceeded_bytes", BigInteger, "how far the need is over the capacity or limit"),
+    _optional("reserved_bytes", BigInteger, "what is reserved beside the program"),
+    _optional("program_bytes", BigInteger, "what the program needs beside its arguments"),
+    _optional("argument_bytes", BigInteger, "the part in arguments"),
+    _optional("output_bytes", BigInteger, "the part in outputs"),
+    _optional("alias_bytes", BigInteger, "the part of output_bytes in memory of arguments"),
+    _optional("temp_bytes", BigInteger, "the part in temporaries"),
+    _optional("fragmentation_bytes", BigInteger, "the part of temp_bytes that packing wastes"),
+    _optional("requested_bytes", BigInteger, "the size of the allocation that failed"),
+    _optional("limit_bytes", BigInteger, "the kernel's limit of scoped memory"),
+    _optional("free_bytes", BigInteger, "what was free when the program ran"),
+    _optional("instruction", Text, "the kernel, or the instruction of the allocation"),
+    _optional("shape", Text, "the shape of the instruction or of the allocation"),
+    _optional("tag", Text, "what the allocation is for, as XLA says, for example scratch operand"),
+    _optional("op_name", Text, "the framework's name for the instruction"),
+    _optional("source_file", Text, "the instruction's file in Python"),
+    _optional("source_line", Integer, "the instruction's line in Python"),
+    _required("is_rounded", Boolean, "XLA printed the sizes rounded, to 3 to 5 digits"),
+    _required("is_cut", Boolean, "parts of the message are missing"),
+    _required("message", Text, "the message's first line, at most 500 characters"),
+    comment="A message of XLA that memory ran out, from a log or a dump's folder.",
+)
+
+oom_buffers = Table(
+    "oom_buffers",
+    metadata,
+    _required("oom_id", BigInteger, "the message, see `oom_reports`"),
+    _required("run_id", Text, "the run, see `runs`"),
+    _required("rank", Integer, "XLA's number of the buffer, from 1, the largest first"),
+    _required("size_bytes", BigInteger, "the size, with padding"),
+    _required(
+        "is_rounded",
+        Boolean,
+        "size_bytes is XLA's rounded figure; otherwise it is exact, from the shape",
+    ),
+    _optional("unpadded_bytes", BigInteger, "elements x element size"),
+    _optional("padding_bytes", BigInteger, "what tiles add; null if the message does not say"),
+    _optional("shape", Text, "the shape with layout; null if it is cut"),
+    _optional("element_type", Text, "for example bf16"),
+    _optional("instruction", Text, "the instruction that defines the buffer"),
+    _optional("opcode", Text, "the instruction's opcode"),
+    _optional("op_name", Text, "the framework's name for the instruction"),
+    _optional("source_file", Text, "the instruction's file in Python"),
+    _optional("source_line", Integer, "the instruction's line in Python"),
+    _optional("stack_frame_id", Integer, "the Python stack, which only the dump can look up"),
+    _optional("allocation_type", Text, "for example HLO temp; argument for an argument"),
+    comment="A buffer that a message of XLA lists among the largest.",
+)
+
 schema_version = Table(
     "schema_version",
     metadata,
@@ -627,6 +735,8 @@ KEYS = {
     "lineages": ("run_id",),
     "history": ("dump_id",),
     "gone": ("run_id", "series_id"),
+    "oom_reports": ("oom_id",),
+    "oom_buffers": ("oom_id", "rank"),
 }
 
 # Tables that users do not query.

@@ -11,6 +11,11 @@ SELECT
     dumps.module_id,
     dumps.status,
     dumps.oom,
+    dumps.dump_id IN (
+        SELECT dump_files.dump_id
+        FROM dump_files
+        WHERE dump_files.kind = 'tpu-comp-env' AND dump_files.status = 'ok'
+    ) AS has_call_options,
     modules.program_id,
     modules.skeleton_id,
     modules.entry_signature,

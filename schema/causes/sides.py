@@ -213,7 +213,9 @@ def _flags(rows: Rows, pairs: Iterable[Pair]) -> dict[tuple[int, int], list[Flag
         {
             (pair.a.dump["flags_id"], pair.b.dump["flags_id"])
             for pair in pairs
-            if pair.differs("flags_id")
+            # Options of the call are in a file of their own. A flag that only one side can
+            # know is no change.
+            if pair.differs("flags_id") and not pair.differs("has_call_options")
         }
     )
     found: dict[tuple[int, int], list[Flag]] = {}

@@ -1,4 +1,5 @@
 -- The rows of `lineages`: the runs of each branch and suite in order. Names never order runs.
+-- A run of logs alone has no programs to compare.
 WITH labelled AS (
     SELECT
         runs.run_id,
@@ -11,6 +12,9 @@ WITH labelled AS (
         ON branches.run_id = runs.run_id AND branches.key = 'branch'
     LEFT JOIN run_labels AS suites
         ON suites.run_id = runs.run_id AND suites.key = 'suite'
+    WHERE
+        runs.run_id IN (SELECT dumps.run_id FROM dumps)
+        OR runs.run_id NOT IN (SELECT oom_reports.run_id FROM oom_reports)
 )
 
 SELECT

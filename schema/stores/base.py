@@ -39,14 +39,16 @@ class Batch:
     """Rows to add, by table, and the rows that they replace.
 
     The store first deletes the rows that `modules`, `dumps` and `runs` name: every row of
-    these modules, these dumps with their files, these runs with their labels.
-    What users said of a dump, that they accept its growth, stays.
+    these modules, these dumps with their files, these runs with their labels, and the
+    out-of-memory reports of the runs in `oom_runs`. What users said of a dump, that they accept
+    its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`.
     """
 
     tables: Mapping[str, pa.Table]
     modules: Sequence[int] = ()
     dumps: Sequence[int] = ()
     runs: Sequence[str] = ()
+    oom_runs: Sequence[str] = ()
 
 
 @dataclass

@@ -134,10 +134,13 @@ class DuckDBStore:
         with self._transaction():
             changed = self._changed_runs(batch)
             delete(self.connection, "module_id", batch.modules, but=("dumps",))
-            delete(self.connection, "dump_id", batch.dumps, but=("history", "accepted_changes"))
+            delete(self.connection, "dump_id", batch.dumps, but=_KEPT_OF_DUMPS)
             delete(self.connection, "run_id", batch.runs, only=("runs", "run_labels"))
+            delete(self.connection, "run_id", batch.oom_runs, only=_OOM_TABLES)
             for name, table in batch.tables.items():
                 insert(self.connection, name, table)
+            if batch.oom_runs:
+                self.connection.execute(_SET_OOM, [list(batch.oom_runs)])
             work_out.refresh(self.connection, changed, self._causes)
         duckdb_file.forget_blocks(self.connection, self.name)
 
@@ -236,6 +239,7 @@ class DuckDBStore:
         """Delete the dumps of these runs with all that belongs to them; how many there were."""
         dumps = [row["dump_id"] for row in self._dicts(_AMONG.format("dumps"), list(run_ids))]
         delete(self.connection, "dump_id", dumps)
+        delete(self.connection, "run_id", list(run_ids), only=_OOM_TABLES)
         return len(dumps)
 
     def _delete_orphans(self) -> int:
@@ -282,6 +286,11 @@ class DuckDBStore:
         return frozenset(column.drop_null().to_pylist())
 
 
+_OOM_TABLES = ("oom_reports", "oom_buffers")
+# What stays of a dump that is written anew.
+_KEPT_OF_DUMPS = ("history", "accepted_changes", "oom_reports")
+_SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN
+    (SELECT dump_id FROM oom_reports WHERE run_id IN (SELECT UNNEST($1)))"""
 _AMONG = "SELECT * FROM {} WHERE run_id IN (SELECT UNNEST($1))"
 _FILES = "SELECT dump_files.* FROM dump_files INNER JOIN dumps USING (dump_id) WHERE run_id = $1"
 _NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')

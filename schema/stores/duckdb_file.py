@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from ..errors import WarehouseError, opening_error, with_remedy
+from ..errors import UnpreparedError, WarehouseError, opening_error, with_remedy
 
 # Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
 # modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
@@ -144,7 +144,7 @@ def _prepare(
                 f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
             )
         if not create or read_only:
-            raise WarehouseError(
+            raise UnpreparedError(
                 f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
             )
     elif version > newest:
@@ -153,7 +153,7 @@ def _prepare(
             "upgrade memhouse"
         )
     elif version < newest and read_only:
-        raise WarehouseError(
+        raise UnpreparedError(
             f"{name} has the older schema version {version}: "
             "any `memhouse ingest` into it upgrades it"
         )

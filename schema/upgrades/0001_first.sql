@@ -56,8 +56,8 @@ COMMENT ON COLUMN dumps.target IS 'the target in the file''s name, for example s
 COMMENT ON COLUMN dumps.compiler IS 'libtpu''s changelist in the file''s name, for example 933746096';
 COMMENT ON COLUMN dumps.module_id IS 'the content, see `modules`; null if nothing was readable';
 COMMENT ON COLUMN dumps.flags_id IS 'the flags, see `compiler_flags`; null if none were dumped';
-COMMENT ON COLUMN dumps.device_kind IS 'the target device, as the compiler''s settings name it';
-COMMENT ON COLUMN dumps.device_memory_bytes IS 'the target device''s memory; null if not dumped';
+COMMENT ON COLUMN dumps.device_kind IS 'the target device as users name it, for example TPU v5e';
+COMMENT ON COLUMN dumps.device_memory_bytes IS 'what a program may use of the target device''s memory; null if not known';
 COMMENT ON COLUMN dumps.topology IS 'the number of TPU chips and hosts of the target';
 COMMENT ON COLUMN dumps.status IS 'ok; partial: a part is missing or unreadable; failed: nothing read';
 COMMENT ON COLUMN dumps.oom IS 'XLA ran out of memory while compiling the module';
@@ -76,10 +76,10 @@ COMMENT ON COLUMN dump_files.dump_id IS 'the dump, see `dumps`';
 COMMENT ON COLUMN dump_files.path IS 'the file, relative to the ingested path';
 COMMENT ON COLUMN dump_files.kind IS 'what the file holds, for example live-range';
 COMMENT ON COLUMN dump_files.bytes IS 'the uncompressed size; null if the file could not be read';
-COMMENT ON COLUMN dump_files.sha256 IS 'SHA-256 of the uncompressed file, in hex';
+COMMENT ON COLUMN dump_files.sha256 IS 'SHA-256 of the uncompressed file, in hex; of a HloProto, one that equal messages share';
 COMMENT ON COLUMN dump_files.status IS 'ok; failed: nothing was read; partial: a part was read; contradicts: contradicts another file; missing: the dump lacks the file';
-COMMENT ON COLUMN dump_files.line IS 'the wrong line, from 1';
-COMMENT ON COLUMN dump_files.message IS 'what is wrong, and what to do';
+COMMENT ON COLUMN dump_files.line IS 'the line that the message is about, from 1';
+COMMENT ON COLUMN dump_files.message IS 'what is wrong, and what to do; of a file that is ok: what was not understood or cannot be known';
 CREATE TABLE modules (
     module_id BIGINT NOT NULL,
     module_name TEXT NOT NULL,
@@ -105,8 +105,8 @@ COMMENT ON COLUMN modules.module_name IS 'the HLO module''s name';
 COMMENT ON COLUMN modules.program_id IS '64-bit hash of what the program is: instructions, allocations, values and live ranges, without names, source lines and constants'' values; null without HLO text. Equal: the same memory program';
 COMMENT ON COLUMN modules.skeleton_id IS '64-bit hash of the arguments'' names and ranks: equal for another batch size or dtype';
 COMMENT ON COLUMN modules.schedule_length IS 'instructions in the flattened schedule';
-COMMENT ON COLUMN modules.reported_total_bytes IS 'XLA''s own `Total bytes used`, all spaces';
-COMMENT ON COLUMN modules.reported_peak_time IS 'the time of XLA''s own estimated peak';
+COMMENT ON COLUMN modules.reported_total_bytes IS 'XLA''s own `Total bytes used`, all spaces; where no text says it, all allocations';
+COMMENT ON COLUMN modules.reported_peak_time IS 'the time of XLA''s own estimated peak; worked out as XLA does where origin is derived';
 COMMENT ON COLUMN modules.reported_peak_bytes IS 'XLA''s own peak: the sum of logical sizes, without padding, over all memory spaces';
 COMMENT ON COLUMN modules.entry_signature IS 'parameter and result shapes: entry_computation_layout';
 COMMENT ON COLUMN modules.input_output_alias IS 'the results that reuse arguments, as XLA prints them';
@@ -137,8 +137,8 @@ COMMENT ON COLUMN entry_shapes.argument_name IS 'the argument''s name in the fra
 COMMENT ON COLUMN entry_shapes.sharding IS 'how the argument is sharded, as XLA prints it; null if not told';
 COMMENT ON COLUMN entry_shapes.shape IS 'the shape with layout';
 COMMENT ON COLUMN entry_shapes.element_type IS 'for example bf16';
-COMMENT ON COLUMN entry_shapes.logical_bytes IS 'elements x element size; null if unbounded';
-COMMENT ON COLUMN entry_shapes.padded_bytes IS 'logical size plus tile padding; null if unbounded';
+COMMENT ON COLUMN entry_shapes.logical_bytes IS 'elements x element size; null if unbounded or not known';
+COMMENT ON COLUMN entry_shapes.padded_bytes IS 'logical size plus tile padding; null if unbounded or not known';
 CREATE TABLE memory_spaces (
     module_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
@@ -147,7 +147,7 @@ CREATE TABLE memory_spaces (
 COMMENT ON TABLE memory_spaces IS 'A memory space of a module. Key: module_id, memory_space.';
 COMMENT ON COLUMN memory_spaces.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN memory_spaces.memory_space IS 'XLA''s number (color): 0 is the main memory, HBM';
-COMMENT ON COLUMN memory_spaces.space_name IS 'the name in the memory usage report; null if not named';
+COMMENT ON COLUMN memory_spaces.space_name IS 'the name in the memory usage report; of a TPU''s binary, libtpu''s; null if not named';
 CREATE TABLE allocations (
     module_id BIGINT NOT NULL,
     allocation_index INTEGER NOT NULL,
@@ -218,7 +218,7 @@ COMMENT ON COLUMN values.memory_space IS 'the value''s memory space';
 COMMENT ON COLUMN values.allocation_index IS 'the value''s allocation, see `allocations`';
 COMMENT ON COLUMN values.offset_bytes IS 'the value''s start within the allocation';
 COMMENT ON COLUMN values.size_bytes IS 'the occupied size, tiled and padded';
-COMMENT ON COLUMN values.logical_bytes IS 'elements x element size; for a tuple: its index table';
+COMMENT ON COLUMN values.logical_bytes IS 'elements x element size; for a tuple: its index table; null if the size of the element type is not known';
 COMMENT ON COLUMN values.shape IS 'the shape with layout';
 COMMENT ON COLUMN values._short_shape IS '`shape` where it is up to 4096 bytes';
 COMMENT ON COLUMN values._long_shape IS '`shape` where it is longer, as a list of one text';
@@ -429,7 +429,7 @@ CREATE TABLE reported_peak (
     shape_index TEXT,
     size_bytes BIGINT NOT NULL
 );
-COMMENT ON TABLE reported_peak IS 'A row of XLA''s own list of the values live at its peak. Key: module_id, rank.';
+COMMENT ON TABLE reported_peak IS 'A row of XLA''s own list of the values live at its peak; where origin is derived, the list is worked out as XLA does. Key: module_id, rank.';
 COMMENT ON COLUMN reported_peak.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN reported_peak.rank IS 'from 0, in XLA''s order';
 COMMENT ON COLUMN reported_peak.instruction IS 'the defining instruction''s name';
@@ -562,6 +562,106 @@ COMMENT ON COLUMN accepted_changes.metric IS 'the metric, for example peak_bytes
 COMMENT ON COLUMN accepted_changes.accepted_bytes IS 'the value that was accepted';
 COMMENT ON COLUMN accepted_changes.reason IS 'why the change was accepted';
 COMMENT ON COLUMN accepted_changes.accepted_at IS 'when it was accepted (UTC)';
+CREATE TABLE oom_reports (
+    oom_id BIGINT NOT NULL,
+    run_id TEXT NOT NULL,
+    dump_id BIGINT,
+    path TEXT NOT NULL,
+    line INTEGER,
+    times INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    space_name TEXT,
+    module_name TEXT,
+    capacity_bytes BIGINT,
+    used_bytes BIGINT,
+    exceeded_bytes BIGINT,
+    reserved_bytes BIGINT,
+    program_bytes BIGINT,
+    argument_bytes BIGINT,
+    output_bytes BIGINT,
+    alias_bytes BIGINT,
+    temp_bytes BIGINT,
+    fragmentation_bytes BIGINT,
+    requested_bytes BIGINT,
+    limit_bytes BIGINT,
+    free_bytes BIGINT,
+    instruction TEXT,
+    shape TEXT,
+    tag TEXT,
+    op_name TEXT,
+    source_file TEXT,
+    source_line INTEGER,
+    is_rounded BOOLEAN NOT NULL,
+    is_cut BOOLEAN NOT NULL,
+    message TEXT NOT NULL
+);
+COMMENT ON TABLE oom_reports IS 'A message of XLA that memory ran out, from a log or a dump''s folder. Key: oom_id.';
+COMMENT ON COLUMN oom_reports.oom_id IS '64-bit hash of run, file and line of the message';
+COMMENT ON COLUMN oom_reports.run_id IS 'the run, see `runs`';
+COMMENT ON COLUMN oom_reports.dump_id IS 'the dump of the module that did not fit, see `dumps`; null if the run has none, or nothing says which of several it is';
+COMMENT ON COLUMN oom_reports.path IS 'the file that holds the message, relative to the ingested path';
+COMMENT ON COLUMN oom_reports.line IS 'the message''s first line, from 1';
+COMMENT ON COLUMN oom_reports.times IS 'how often the file holds the message';
+COMMENT ON COLUMN oom_reports.kind IS 'program: the whole program is over the memory; scoped: a kernel is over its scoped limit; allocation: one block is over the memory; runtime: no room when the program ran';
+COMMENT ON COLUMN oom_reports.space_name IS 'the memory: hbm, vmem, smem and so on; gpu of a GPU';
+COMMENT ON COLUMN oom_reports.module_name IS 'the module''s name; null if the message does not say it';
+COMMENT ON COLUMN oom_reports.capacity_bytes IS 'the memory that programs may use';
+COMMENT ON COLUMN oom_reports.used_bytes IS 'what the program needs: temporaries, arguments, outputs';
+COMMENT ON COLUMN oom_reports.exceeded_bytes IS 'how far the need is over the capacity or limit';
+COMMENT ON COLUMN oom_reports.reserved_bytes IS 'what is reserved beside the program';
+COMMENT ON COLUMN oom_reports.program_bytes IS 'what the program needs beside its arguments';
+COMMENT ON COLUMN oom_reports.argument_bytes IS 'the part in arguments';
+COMMENT ON COLUMN oom_reports.output_bytes IS 'the part in outputs';
+COMMENT ON COLUMN oom_reports.alias_bytes IS 'the part of output_bytes in memory of arguments';
+COMMENT ON COLUMN oom_reports.temp_bytes IS 'the part in temporaries';
+COMMENT ON COLUMN oom_reports.fragmentation_bytes IS 'the part of temp_bytes that packing wastes';
+COMMENT ON COLUMN oom_reports.requested_bytes IS 'the size of the allocation that failed';
+COMMENT ON COLUMN oom_reports.limit_bytes IS 'the kernel''s limit of scoped memory';
+COMMENT ON COLUMN oom_reports.free_bytes IS 'what was free when the program ran';
+COMMENT ON COLUMN oom_reports.instruction IS 'the kernel, or the instruction of the allocation';
+COMMENT ON COLUMN oom_reports.shape IS 'the shape of the instruction or of the allocation';
+COMMENT ON COLUMN oom_reports.tag IS 'what the allocation is for, as XLA says, for example scratch operand';
+COMMENT ON COLUMN oom_reports.op_name IS 'the framework''s name for the instruction';
+COMMENT ON COLUMN oom_reports.source_file IS 'the instruction''s file in Python';
+COMMENT ON COLUMN oom_reports.source_line IS 'the instruction''s line in Python';
+COMMENT ON COLUMN oom_reports.is_rounded IS 'XLA printed the sizes rounded, to 3 to 5 digits';
+COMMENT ON COLUMN oom_reports.is_cut IS 'parts of the message are missing';
+COMMENT ON COLUMN oom_reports.message IS 'the message''s first line, at most 500 characters';
+CREATE TABLE oom_buffers (
+    oom_id BIGINT NOT NULL,
+    run_id TEXT NOT NULL,
+    rank INTEGER NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    is_rounded BOOLEAN NOT NULL,
+    unpadded_bytes BIGINT,
+    padding_bytes BIGINT,
+    shape TEXT,
+    element_type TEXT,
+    instruction TEXT,
+    opcode TEXT,
+    op_name TEXT,
+    source_file TEXT,
+    source_line INTEGER,
+    stack_frame_id INTEGER,
+    allocation_type TEXT
+);
+COMMENT ON TABLE oom_buffers IS 'A buffer that a message of XLA lists among the largest. Key: oom_id, rank.';
+COMMENT ON COLUMN oom_buffers.oom_id IS 'the message, see `oom_reports`';
+COMMENT ON COLUMN oom_buffers.run_id IS 'the run, see `runs`';
+COMMENT ON COLUMN oom_buffers.rank IS 'XLA''s number of the buffer, from 1, the largest first';
+COMMENT ON COLUMN oom_buffers.size_bytes IS 'the size, with padding';
+COMMENT ON COLUMN oom_buffers.is_rounded IS 'size_bytes is XLA''s rounded figure; otherwise it is exact, from the shape';
+COMMENT ON COLUMN oom_buffers.unpadded_bytes IS 'elements x element size';
+COMMENT ON COLUMN oom_buffers.padding_bytes IS 'what tiles add; null if the message does not say';
+COMMENT ON COLUMN oom_buffers.shape IS 'the shape with layout; null if it is cut';
+COMMENT ON COLUMN oom_buffers.element_type IS 'for example bf16';
+COMMENT ON COLUMN oom_buffers.instruction IS 'the instruction that defines the buffer';
+COMMENT ON COLUMN oom_buffers.opcode IS 'the instruction''s opcode';
+COMMENT ON COLUMN oom_buffers.op_name IS 'the framework''s name for the instruction';
+COMMENT ON COLUMN oom_buffers.source_file IS 'the instruction''s file in Python';
+COMMENT ON COLUMN oom_buffers.source_line IS 'the instruction''s line in Python';
+COMMENT ON COLUMN oom_buffers.stack_frame_id IS 'the Python stack, which only the dump can look up';
+COMMENT ON COLUMN oom_buffers.allocation_type IS 'for example HLO temp; argument for an argument';
 CREATE TABLE schema_version (
     version INTEGER NOT NULL,
     PRIMARY KEY (version)
