@@ -27,10 +27,12 @@ class Attribution:
     `scope` is each instruction's number in `scopes`; `value_pass` and `roles` are numbers of
     PASSES and ROLES; `is_argument` and `lives_out` mark the arguments among the values and what
     is part of the result. The times of `touches` mean nothing unless the text `is_scheduled`.
+    If it `is_guess`, results of an opcode that is not known may count as values of its own.
     """
 
     derived: Derived
     is_scheduled: bool
+    is_guess: bool
     scope: Ints
     scopes: pa.Table
     passes: Passes
@@ -43,7 +45,7 @@ class Attribution:
     lives_out: Mask
 
 
-def attribute(hlo: HloText, derived: Derived) -> Attribution:
+def attribute(hlo: HloText, derived: Derived, *, is_guess: bool = False) -> Attribution:
     """Find each value's origin, pass and role, and each instruction's scope and pass."""
     program, dataflow = derived.program, derived.dataflow
     alias_set, time = derived.liveness.alias_set, derived.schedule.time
@@ -65,6 +67,7 @@ def attribute(hlo: HloText, derived: Derived) -> Attribution:
     return Attribution(
         derived,
         bool(hlo.header["is_scheduled"]),
+        is_guess,
         scope,
         table,
         row_pass,

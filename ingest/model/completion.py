@@ -17,6 +17,7 @@ from .derived_tables import exact_tables, value_rows
 from .numbered_program import NONE, Ints
 from .parts import BufferAssignment, LiveRange, Parts, UsedValues
 from .placement import CONSTANT, OUTPUT, PARAMETER, TEMP, THREAD_LOCAL
+from .reported_peak import NO_PEAK, reported_peak
 from .sharing import Estimate, estimate
 
 
@@ -67,6 +68,9 @@ def _derived(parts: Parts, derived: Derived) -> Parts:
         )
         order = derived.schedule.order
         names = derived.program.names.take(pa.array(order))
+        # An estimate's values are not XLA's, so XLA reported no such peak.
+        is_xla = assignment.origin == "dumped"
+        peak_time, peak = reported_peak(derived) if is_xla else (None, NO_PEAK)
         parts.live_range = LiveRange(
             schedule_length=len(order),
             schedule=pa.table(
@@ -80,23 +84,13 @@ def _derived(parts: Parts, derived: Derived) -> Parts:
                     "end_time": ranges["end_time"],
                 }
             ),
-            peak_time=None,
-            peak=_NO_PEAK,
+            peak_time=peak_time,
+            peak=peak,
             origin="derived",
         )
     if parts.used_values is None:
         parts.used_values = used_values(assignment, derived)
     return parts
-
-
-_NO_PEAK = pa.schema(
-    [
-        ("rank", pa.int64()),
-        ("instruction", pa.large_string()),
-        ("shape_index", pa.large_string()),
-        ("size_bytes", pa.int64()),
-    ]
-).empty_table()
 
 
 def used_values(assignment: BufferAssignment, derived: Derived) -> UsedValues:
@@ -123,8 +117,10 @@ def used_values(assignment: BufferAssignment, derived: Derived) -> UsedValues:
         return kept.set_column(place, "instruction", named)
 
     columns = ["value_id", "instruction", "shape_index", "is_phi", "memory_space"]
+    is_xla = assignment.origin == "dumped"
     return UsedValues(
-        total_bytes=None,
+        # XLA prints the sum of all allocations.
+        total_bytes=pc.sum(assignment.allocations["size_bytes"]).as_py() if is_xla else None,
         values=assignment.values.select(columns),
         positions=renumbered(_plain(tables["positions"])),
         uses=renumbered(_plain(tables["uses"])),

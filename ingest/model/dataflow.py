@@ -93,18 +93,25 @@ class Dataflow:
 
 
 def trace_values(
-    program: NumberedProgram, schedule: Schedule, regions: Ints, rules: InPlaceRules
+    program: NumberedProgram,
+    schedule: Schedule,
+    regions: Ints,
+    rules: InPlaceRules,
+    *,
+    any_opcode: bool = False,
 ) -> Dataflow:
     """Find the values of the scheduled computations, and of `regions`.
 
     Regions are computations that an instruction applies to elements, such as a reducer: their
     parameters are values of their own. Raises DumpError for an opcode without a rule, and
-    where an instruction does not fit its operands.
+    where an instruction does not fit its operands. With `any_opcode`, an opcode without a rule
+    defines all that its shape holds.
     """
     looked_at = schedule.is_reached.copy()
     looked_at[regions] = True
     chosen = looked_at[program.computation]
-    check_opcodes(program, np.flatnonzero(chosen))
+    if not any_opcode:
+        check_opcodes(program, np.flatnonzero(chosen))
     slots = lay_slots(program, chosen)
     flow = forward_within(program, slots, chosen)
     reached = schedule.is_reached[program.computation]

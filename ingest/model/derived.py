@@ -33,12 +33,14 @@ def derive(
     *,
     changelist: int | None = None,
     in_text_order: bool = False,
+    any_opcode: bool = False,
 ) -> Derived:
     """Compute a module's schedule, values, positions, uses and live ranges.
 
     `program` is the numbered text, if the caller has it. With `in_text_order`, the order of a
     text that is not scheduled is taken for a schedule: then the times mean nothing, and all else
-    holds.
+    holds. With `any_opcode`, the results of an opcode without a rule are taken for values of its
+    own: then values, positions, uses and live ranges are a guess.
 
     `changelist` is that of the TPU compiler, if the file names tell. The newest libtpu differs
     from all other compilers: a value of an async computation starts at the time of the
@@ -53,6 +55,8 @@ def derive(
         newest = changelist > _BEFORE_NEWEST_LIBTPU
     schedule = flatten(program, is_scheduled=in_text_order or bool(hlo.header["is_scheduled"]))
     regions = find_regions(program, schedule)
-    dataflow = trace_values(program, schedule, regions, InPlaceRules(program))
+    dataflow = trace_values(
+        program, schedule, regions, InPlaceRules(program), any_opcode=any_opcode
+    )
     liveness = live_ranges(program, schedule, dataflow, async_starts_late=newest)
     return Derived(program, schedule, dataflow, liveness, newest)

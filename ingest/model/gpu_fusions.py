@@ -12,7 +12,7 @@ import numpy as np
 
 from .elementwise import Elementwise
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .shape_sizes import logical_bytes
+from .shape_sizes import has_size, logical_bytes
 from .shapes import ArrayShape
 from .slots import Slots
 
@@ -110,6 +110,8 @@ class GpuFusions:
 
 def _same_elements(one: ArrayShape, other: ArrayShape) -> bool:
     """Whether two arrays have as many elements of as many bytes."""
-    return prod(one.dimensions) == prod(other.dimensions) and (
-        logical_bytes(one) == logical_bytes(other)
-    )
+    if prod(one.dimensions) != prod(other.dimensions):
+        return False
+    if has_size(one) and has_size(other):
+        return logical_bytes(one) == logical_bytes(other)
+    return one.element_type == other.element_type

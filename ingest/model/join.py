@@ -122,7 +122,11 @@ def _difference(
 ) -> str | None:
     """Where dumped live ranges, positions or uses differ from the HLO text's; None if nowhere."""
     dumped = (parts.buffer_assignment, parts.live_range, parts.used_values)
-    if not attribution.is_scheduled or any(p is None or p.origin != "dumped" for p in dumped):
+    if (
+        not attribution.is_scheduled
+        or attribution.is_guess
+        or any(p is None or p.origin != "dumped" for p in dumped)
+    ):
         return None
     if agrees(attribution.derived, number, tables["values"], tables):
         return None

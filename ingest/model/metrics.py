@@ -8,6 +8,8 @@ import pyarrow.compute as pc
 from ...schema.arrow import module_rows
 from .occupancy import Extents, Ints, accumulated, changes, occupied_changes
 
+_UNKNOWN = -1
+
 Columns = dict[str, npt.NDArray[np.int64]]
 
 
@@ -99,7 +101,7 @@ def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Co
         "allocation": value["allocation_index"].to_numpy().astype(np.int64),
         "low": offset,
         "high": offset + value["size_bytes"].to_numpy(),
-        "logical": value["logical_bytes"].to_numpy(),
+        "logical": pc.fill_null(value["logical_bytes"], _UNKNOWN).to_numpy(),
         "start": pc.fill_null(life["start_time"], 0).to_numpy().astype(np.int64),
         "end": pc.fill_null(life["end_time"], -1).to_numpy().astype(np.int64),
         "value_id": value["value_id"].to_numpy(),
@@ -230,15 +232,18 @@ def _peak_figures(
     }
 
 
-def _padding_at(time: int, space: int, allocations: pa.Table, lives: Columns) -> int:
+def _padding_at(time: int, space: int, allocations: pa.Table, lives: Columns) -> int | None:
     """size - logical size of what is live in the space, an aliased extent counted once.
 
-    An allocation that is occupied throughout counts for the value that it is for.
+    An allocation that is occupied throughout counts for the value that it is for. None if the
+    logical size of one of them is not known.
     """
     here = lives["space"] == space
     temp = lives["is_temp"].astype(bool)
     live = here & temp & (lives["start"] <= time) & (lives["end"] >= time)
     shown = here & lives["is_shown"].astype(bool)
+    if (lives["logical"][live | shown] == _UNKNOWN).any():
+        return None
     of_shown = lives["high"][shown] - lives["low"][shown] - lives["logical"][shown]
     return _counted_padding(lives, live) + int(of_shown.sum())
 

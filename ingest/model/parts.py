@@ -1,12 +1,13 @@
 """The parts of a program: the contract between `readers/` and the rest of the model.
 
 A part is a few Arrow tables. Parts refer to instructions by name, because all files of a
-module use the same names. A field that the source does not provide is None.
+module use the same names. A field that the source does not provide is None. `not_understood`
+lists what the source says and no reader knows; the rest of the part stands without it.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -18,6 +19,16 @@ Origin = Literal["dumped", "derived", "estimated"]
 BUFFER_ASSIGNMENT = "BufferAssignment"
 USED_VALUES = "Used values"
 LIVE_RANGE = "HloLiveRange"
+
+
+class NotUnderstood(NamedTuple):
+    """What a newer XLA prints and a reader passed over: the line, from 1, and what it is."""
+
+    line: int
+    what: str
+
+
+NotUnderstoods = tuple[NotUnderstood, ...]
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,7 @@ class BufferAssignment:
     allocations: pa.Table
     values: pa.Table
     origin: Origin = "dumped"
+    not_understood: NotUnderstoods = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,7 @@ class UsedValues:
     uses: pa.Table
     definitions: pa.Table | None = None
     origin: Origin = "dumped"
+    not_understood: NotUnderstoods = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +81,7 @@ class LiveRange:
     peak_time: int | None
     peak: pa.Table
     origin: Origin = "dumped"
+    not_understood: NotUnderstoods = ()
 
 
 @dataclass(frozen=True)
@@ -113,6 +127,7 @@ class HloText:
     stack_frames: pa.Table
     entry_shapes: pa.Table | None
     attributes: Callable[[], HloAttributes]
+    not_understood: NotUnderstoods = ()
 
 
 @dataclass
@@ -120,7 +135,7 @@ class Parts:
     """The parts of one program; a missing or unreadable part is None.
 
     space_names: memory_space, space_name; doubled: the names of the parts that are in two
-    files.
+    files; is_binary: the buffer assignment is a binary's, which is never half read.
     """
 
     buffer_assignment: BufferAssignment | None = None
@@ -129,3 +144,4 @@ class Parts:
     space_names: pa.Table | None = None
     hlo: HloText | None = None
     doubled: list[str] = field(default_factory=list)
+    is_binary: bool = False

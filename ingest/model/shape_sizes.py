@@ -22,7 +22,7 @@ def logical_bytes(shape: Shape) -> int:
 
     A dynamic dimension counts as its bound. A tuple's bytes are the sum over its leaves, but a
     tuple's value in a dump is only its index table. Raises ValueError if a dimension is
-    unbounded.
+    unbounded or the element type is not known.
     """
     if isinstance(shape, TupleShape):
         return sum(map(logical_bytes, shape.elements))
@@ -68,7 +68,18 @@ def _apply_tile(sizes: list[int], tile: tuple[int, ...]) -> None:
 def _element_bytes(shape: ArrayShape, elements: int) -> int:
     if shape.element_bits:
         return _round_up(elements * shape.element_bits, 8) // 8
+    if shape.element_type not in ELEMENT_BYTES:
+        raise ValueError(
+            f"shape {shorten(str(shape))}: the size of element type "
+            f"{shape.element_type!r} is not known"
+        )
     return elements * ELEMENT_BYTES[shape.element_type]
+
+
+def has_size(shape: ArrayShape) -> bool:
+    """Whether the shape alone tells the array's bytes."""
+    known = shape.element_type in ELEMENT_BYTES or shape.element_bits > 0
+    return known and UNBOUNDED not in shape.dimensions
 
 
 def _round_up(number: int, multiple: int) -> int:
@@ -85,8 +96,9 @@ def shape_columns(shapes: pa.Array | pa.ChunkedArray) -> pa.Table:
     """Return `element_type`, `logical_bytes` and `padded_bytes` of a column of shape texts.
 
     A row is null for a null and for a tuple, because a tuple has no element type and its value
-    is only an index table. The bytes are null for an unbounded array. A text that begins with
-    `(` counts as a tuple, unparsed. Raises ValueError for a text that is not a shape.
+    is only an index table. The bytes are null for an unbounded array and for an element type
+    that is not known. A text that begins with `(` counts as a tuple, unparsed. Raises
+    ValueError for a text that is not a shape.
     """
     # Programs repeat few shapes many times, so only distinct texts are parsed.
     distinct = pc.unique(shapes)
@@ -98,7 +110,7 @@ def _row(text: str | None) -> dict[str, str | int]:
     shape = None if text is None or text.startswith("(") else parse_shape(text)
     if not isinstance(shape, ArrayShape):
         return {}
-    if UNBOUNDED in shape.dimensions:
+    if not has_size(shape):
         return {"element_type": shape.element_type}
     logical, padded = logical_bytes(shape), padded_bytes(shape)
     if padded > _INT64_MAX:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
+from ..errors import DumpError
+
 COMBINE = -1  # a tile's `*`: the dimension joins the next more minor one before tiling
 UNBOUNDED = -1  # a dimension's `?`: its size is unknown at compile time
 
@@ -32,6 +34,7 @@ ELEMENT_BYTES = {
 class ArrayShape:
     """An array, token or opaque value; `str()` prints it as XLA does.
 
+    An `element_type` that is not in ELEMENT_BYTES is a newer XLA's; only E(bits) tells its size.
     Layout properties require `minor_to_major`; their defaults are not printed.
     """
 
@@ -126,6 +129,9 @@ _ARRAY = re.compile(
 )
 _NEXT = re.compile(r"\)|,\s*(?:/\*index=[0-9]+\*/)?")
 
+# The form of most element types: a newer XLA may have more of them.
+_NEWER_TYPE = re.compile(r"[a-z]{1,3}[0-9][a-z0-9]*")
+
 # Real shapes nest about three deep. The limit keeps a hostile text from exhausting the stack,
 # here and in code that later walks, prints or compares the shape.
 _MAX_DEPTH = 100
@@ -171,7 +177,7 @@ def _parse_array(text: str, start: int) -> tuple[ArrayShape, int]:
     buffer, element_type, sizes, order, levels, tiles, tail, sparse, bits, space, rest = (
         match.groups()
     )
-    if element_type not in ELEMENT_BYTES:
+    if element_type not in ELEMENT_BYTES and not _NEWER_TYPE.fullmatch(element_type):
         raise _error(text, match.start(2), "an element type of XLA")
     dimensions, dynamic = _read_dimensions(sizes)
     minor_to_major = None
@@ -219,9 +225,9 @@ def _read_tiles(text: str) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _error(text: str, position: int, expected: str) -> ValueError:
+def _error(text: str, position: int, expected: str) -> DumpError:
     found = repr(text[position : position + 20]) if position < len(text) else "the end"
-    return ValueError(
+    return DumpError(
         f"shape {shorten(text)}: expected {expected} at position {position}, found {found}"
     )
 

@@ -47,7 +47,8 @@ def work_out(
         why_not = str(error) if completes else None
     try:
         # Whose memory values are does not depend on the schedule, only on what computes them.
-        attribution = attribute(hlo, derived or derive(hlo, program, in_text_order=True))
+        guessed = derived or derive(hlo, program, in_text_order=True, any_opcode=True)
+        attribution = attribute(hlo, guessed, is_guess=derived is None)
     except DumpError as error:
         no_owners = str(error)
     if completes and derived is not None:

@@ -10,18 +10,15 @@ import pyarrow.compute as pc
 
 from ..limits import LARGEST_ID
 from ..model.parts import HloAttributes
+from .backend_configs import aliasing_operands
 from .instructions import InstructionLines
 from .lines import Bytes, Mask, Positions, slices
 
 _MOST_DIGITS = 10
 _FIRST_START = r"^\{\[(?P<start>[0-9]{1,18}):"
 _ALIASES = r"^\{(?P<text>(?:[^{}]|\{[^{}]*\})*)\}"
-# The newest TPU compilers' backend_config: which operands and results of an instruction share
-# memory. Results count on after the operands, and both by their leaves.
-_ALIASING_OPERANDS = '"aliasing_operands":{"lists":['
-_ALIASING_LISTS = r"^(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
 # What only a GPU's compiler writes into metadata and backend_config.
-_GPU_WORDS = (
+GPU_WORDS = (
     b"operation_queue_id",
     b"scheduling_name",
     b"fusion_backend_config",
@@ -46,22 +43,16 @@ def read_attributes(instructions: InstructionLines) -> HloAttributes:
         }
     )
     content = instructions.lines.content.tobytes()
-    is_gpu = any(word in content for word in _GPU_WORDS)
+    is_gpu = any(word in content for word in GPU_WORDS)
     late = b'"dma_priority":' in content
-    return HloAttributes(table, read_aliasing_operands(instructions), is_gpu, late)
+    return HloAttributes(table, _aliasing_operands(instructions), is_gpu, late)
 
 
-def read_aliasing_operands(instructions: InstructionLines) -> pa.Table:
+def _aliasing_operands(instructions: InstructionLines) -> pa.Table:
     """The instructions whose backend_config says which operands share memory: row, lists."""
     lines = instructions.lines
     rows, starts = instructions.attribute("backend_config")
-    at = pc.find_substring(
-        slices(lines.content, starts, lines.ends[rows]), _ALIASING_OPERANDS
-    ).to_numpy()
-    rows, starts, at = rows[at >= 0], starts[at >= 0], at[at >= 0]
-    rest = slices(lines.content, starts + at + len(_ALIASING_OPERANDS), lines.ends[rows])
-    found = pc.struct_field(pc.extract_regex(rest, pattern=_ALIASING_LISTS), "text")
-    return pa.table({"row": rows, "lists": pc.fill_null(found, "").dictionary_encode()})
+    return aliasing_operands(rows, slices(lines.content, starts, lines.ends[rows]))
 
 
 def _is_root(instructions: InstructionLines) -> Mask:

@@ -1,5 +1,7 @@
 """Reader of `BufferAssignment:`: the allocations and their values."""
 
+from functools import reduce
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -7,9 +9,11 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
-from ..model.parts import BufferAssignment
+from ..model.parts import BufferAssignment, NotUnderstoods
 from ..model.shape_sizes import shape_columns
-from .lines import Lines
+from ..model.shapes import ELEMENT_BYTES
+from .lines import Lines, as_numpy, lines_of
+from .newer_text import before_newer_sections, newer_element_types, newer_words, resembles
 
 # As BufferAllocation::ToShortString prints it, with an address only in 2020 (seed 004).
 _ALLOCATION = (
@@ -28,9 +32,26 @@ VALUE_NAME = (
     r"(?P<phi> \(phi\))? @(?P<memory_space>\d+)>"
 )
 _VALUE = (
-    r"^ value: " + VALUE_NAME + r" \(size=(?P<size_bytes>\d+),offset=(?P<offset_bytes>\d+)\): "
-    r"(?P<shape>.+)$"
+    r"^ value: " + VALUE_NAME + r" \(size=(?P<size_bytes>\d+),offset=(?P<offset_bytes>\d+)"
+    r"(?P<newer>(?:,[a-z_]+=[^,()]*)*)\): (?P<shape>.+)$"
 )
+# The attributes of an allocation, in the order of _ALLOCATION. At least one of the last kinds
+# stands in every allocation, and _KINDS decide all figures.
+_ATTRIBUTES = (
+    r", color \d+",
+    r", page \d+",
+    r", parameter \d+, shape \|[^|]*\| at ShapeIndex \{[\d,]*\}",
+    r", output shape is \|[^|]*\|",
+    ", constant",
+    ", thread-local",
+    ", maybe-live-out",
+    ", preallocated-temp",
+)
+_KINDS = ("parameter", "constant", "thread-local", "maybe-live-out", "preallocated-temp")
+_WORDS = (*_KINDS, "color", "page", "output shape is", "ShapeIndex")
+_START = r"^(?P<start>allocation \d+: (?:0x[0-9a-f]+, )?size \d+)(?P<rest>, .*):$"
+_VALUE_OF_NEWER = r"([a-z0-9_-])[ =](?:\|[^|]*\||[^,|])*"
+_NEWER = r"^(?:, [a-z][a-z0-9_-]*(?:[ =](?:\|[^|]*\||[a-z0-9_{}.-]+))*)+$"
 # The newest XLA lists values of another color twice: here, and among the values above.
 _REUSED = (" reused by buffers of a different color:", "  value: ")
 
@@ -45,12 +66,18 @@ def read_buffer_assignment(section: Lines) -> BufferAssignment:
     body = section.between(1, len(section))
     is_allocation = body.starting("allocation ")
     is_value = body.starting(" value: ")
-    other = ~(is_allocation | is_value | body.equal(""))
+    is_known = is_allocation | is_value
     for reused in _REUSED:
-        other &= ~body.starting(reused)
-    if other.any():
-        body.refuse(other, "expected an allocation or a value")
-    allocations = _allocations(body.where(is_allocation))
+        is_known |= body.starting(reused)
+    newer: NotUnderstoods = ()
+    if (~is_known & ~body.equal("")).any():
+        body, newer = before_newer_sections(body, is_known)
+        is_allocation, is_value, is_known = (
+            mask[: len(body)] for mask in (is_allocation, is_value, is_known)
+        )
+        if (other := ~is_known & ~body.equal("")).any():
+            body.refuse(other, "expected an allocation or a value")
+    allocations, newer_attributes = _allocations(body.where(is_allocation))
     if not len(allocations):
         raise DumpError(
             "the file ends before its first allocation: dump the program again",
@@ -60,20 +87,25 @@ def read_buffer_assignment(section: Lines) -> BufferAssignment:
     owner = np.cumsum(is_allocation)[is_value] - 1
     if len(owner) and owner[0] < 0:
         body.refuse(is_value, "expected an allocation before the first value")
-    values = _values(body.where(is_value))
+    values, newer_values = _values(body.where(is_value))
     index = allocations["allocation_index"].take(pa.array(owner))
-    return BufferAssignment(allocations, values.append_column("allocation_index", index))
+    return BufferAssignment(
+        allocations,
+        values.append_column("allocation_index", index),
+        not_understood=(*newer_attributes, *newer_values, *newer),
+    )
 
 
-def _allocations(lines: Lines) -> pa.Table:
-    found = lines.extract(_ALLOCATION, "an allocation")
+def _allocations(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
+    known, newer = _known_attributes(lines)
+    found = known.extract(_ALLOCATION, "an allocation")
     is_parameter = pc.not_equal(found["parameter"], "")
     is_output = pc.not_equal(found["output"], "")
     null = pa.scalar(None, pa.large_string())
     shape = pc.if_else(
         is_parameter, found["parameter_shape"], pc.if_else(is_output, found["output_shape"], null)
     )
-    return pa.table(
+    table = pa.table(
         {
             "allocation_index": lines.integers(found["allocation_index"]),
             "memory_space": pc.fill_null(lines.integers(found["memory_space"]), 0),
@@ -90,6 +122,56 @@ def _allocations(lines: Lines) -> pa.Table:
             "address": _addresses(lines, found["address"]),
         }
     )
+    return table, newer
+
+
+def _known_attributes(lines: Lines) -> tuple[Lines, NotUnderstoods]:
+    """The allocations without the attributes of a newer XLA, and these attributes.
+
+    Raises DumpError where such an attribute may be what decides a figure: in an allocation of
+    no known kind, or if the attribute is nearly a known one.
+    """
+    other = pc.invert(pc.match_substring_regex(lines.text, _ALLOCATION))
+    if not pc.any(other).as_py():
+        return lines, ()
+    chosen = lines.where(as_numpy(other))
+    parts = pc.extract_regex(chosen.text, pattern=_START)
+    if parts.null_count:
+        chosen.refuse(as_numpy(pc.is_null(parts)), "expected an allocation")
+    start, rest = pc.struct_field(parts, "start"), pc.struct_field(parts, "rest")
+    nothing = pa.scalar("", start.type)
+    end = r"(?:, |$)"
+    held = [
+        pc.fill_null(
+            pc.struct_field(pc.extract_regex(rest, pattern=f"(?P<it>{known}){end}"), "it"), nothing
+        )
+        for known in _ATTRIBUTES
+    ]
+    # What is left when each known attribute is taken out once.
+    newer = reduce(
+        lambda left, known: pc.replace_substring_regex(
+            left, pattern=f"{known}(, |$)", replacement=r"\1", max_replacements=1
+        ),
+        _ATTRIBUTES,
+        rest,
+    )
+    lacks_kind = pc.invert(
+        pc.match_substring_regex(pc.binary_join_element_wise(*held, nothing), "|".join(_KINDS))
+    )
+    wrong = pc.or_(lacks_kind, pc.invert(pc.match_substring_regex(newer, _NEWER)))
+    words = {word for text in pc.unique(newer).to_pylist() for word in text[2:].split(", ")}
+    alike = [word for word in sorted(words) if resembles(word.split(" ")[0], _WORDS)]
+    for word in alike:
+        wrong = pc.or_(wrong, pc.match_substring(newer, word))
+    if pc.any(wrong).as_py():
+        chosen.refuse(as_numpy(wrong), "expected an allocation")
+    texts = lines.text.to_pylist()
+    cleaned = pc.binary_join_element_wise(start, *held, pa.scalar(":", start.type), nothing)
+    for at, text in zip(np.flatnonzero(as_numpy(other)), cleaned.to_pylist(), strict=True):
+        texts[at] = text
+    kept = lines_of(pa.array(texts, pa.large_string()), lines.numbers)
+    names = pc.replace_substring_regex(newer, pattern=_VALUE_OF_NEWER, replacement=r"\1")
+    return kept, newer_words(chosen, pc.utf8_ltrim(names, ", "), "attribute of an allocation")
 
 
 def _addresses(lines: Lines, texts: pa.LargeStringArray) -> pa.Int64Array:
@@ -101,24 +183,37 @@ def _addresses(lines: Lines, texts: pa.LargeStringArray) -> pa.Int64Array:
     return pa.array([int(text, 16) if text else None for text in texts.to_pylist()], pa.int64())
 
 
-def _values(lines: Lines) -> pa.Table:
+def _values(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
     found = lines.extract(_VALUE, "a value")
     size_bytes = lines.integers(found["size_bytes"], most=LARGEST_SIZE)
     try:
         sizes = shape_columns(found["shape"])
     except ValueError as error:
         lines.refuse(_unparsable(found["shape"]), str(error))
-    return pa.table(
+    element_type = sizes["element_type"]
+    names = pc.replace_substring_regex(found["newer"], pattern="=[^,]*", replacement="")
+    newer = newer_words(lines, pc.utf8_ltrim(names, ","), "attribute of a value")
+    newer += newer_element_types(lines, element_type)
+    # A tuple has no elements of its own, so its size is its index table, without padding. Of
+    # an element type that is not known, nothing says how much of the size is padding.
+    has_no_padding = pc.or_(
+        pc.is_null(element_type),
+        pc.is_in(element_type, value_set=pa.array(ELEMENT_BYTES, element_type.type)),
+    )
+    table = pa.table(
         {
             **value_name_columns(lines, found),
             "offset_bytes": lines.integers(found["offset_bytes"], most=LARGEST_SIZE),
             "size_bytes": size_bytes,
-            # A tuple has no elements of its own, so its size is its index table, without padding.
-            "logical_bytes": pc.coalesce(sizes["logical_bytes"], size_bytes),
+            "logical_bytes": pc.coalesce(
+                sizes["logical_bytes"],
+                pc.if_else(has_no_padding, size_bytes, pa.scalar(None, size_bytes.type)),
+            ),
             "shape": found["shape"],
-            "element_type": sizes["element_type"],
+            "element_type": element_type,
         }
     )
+    return table, newer
 
 
 def _unparsable(shapes: pa.LargeStringArray) -> npt.NDArray[np.bool_]:

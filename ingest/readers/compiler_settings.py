@@ -3,6 +3,7 @@
 import re
 
 from ..errors import DumpError
+from ..model.devices import find_device
 from .lines import Lines, excerpt
 
 # Flags that say what is dumped, where a toolchain lies, what is cached or where a profile is
@@ -17,6 +18,7 @@ _FLAG = re.compile(r"^--([^=\s]+)(?:=(.*))?$")
 _FIELD = re.compile(r"^([\w.]+): (.*)$")
 # A size of more digits may not fit 64 bits.
 _SIZE = re.compile(r"[0-9]{1,18}")
+_NOT_DEFAULT = re.compile(r"^# (\S+) in the current tpu_comp_env has a non-default value\b")
 _MESSAGE = re.compile(r"^([\w.]+) \{$")
 
 
@@ -41,6 +43,38 @@ def read_debug_options(lines: Lines) -> dict[str, str]:
     return _of_program(flags)
 
 
+def read_compilation_environment(lines: Lines) -> dict[str, str]:
+    """The flags of libtpu's compilation environment that are not at their default.
+
+    The file has every flag, at the value in force, and names those that are not at their
+    default in a comment. Options that are given in the call are here and not in the flagfile.
+    A message is its fields, as in `{enabled: true}`. Raises DumpError.
+    """
+    named = set()
+    for text, number in zip(lines.text.to_pylist(), lines.numbers.tolist(), strict=True):
+        if text.startswith("#"):
+            match = _NOT_DEFAULT.match(text)
+            if match is None:
+                raise DumpError(
+                    f"expected a flag not at its default, found {excerpt(text)}", number
+                )
+            named.add(match[1])
+    values: dict[str, list[str]] = {}
+    messages = set()
+    for path, value in read_text_proto(lines):
+        flag, _, field = path.partition(".")
+        if flag in named:
+            values.setdefault(flag, []).append(f"{field}: {value}" if field else value)
+            if field:
+                messages.add(flag)
+    return _of_program(
+        {
+            flag: f"{{{', '.join(found)}}}" if flag in messages else ",".join(found)
+            for flag, found in values.items()
+        }
+    )
+
+
 def _of_program(flags: dict[str, str]) -> dict[str, str]:
     """The flags that say something of the program, without what is the machine's."""
     return {
@@ -62,17 +96,23 @@ def read_gpu_target(lines: Lines) -> dict[str, object]:
 
 
 def read_tpu_target(lines: Lines) -> dict[str, object]:
-    """The target TPU: device_kind and topology, None if unknown.
+    """The target TPU: device_kind, device_memory_bytes and topology, None if unknown.
 
-    The version is a code name, in some releases a random one. The file lacks the memory size.
+    The file has a code name for the chip and lacks the memory's size: see `model/devices.py`.
+    An unknown chip keeps its code name.
     """
     fields = dict(read_text_proto(lines))
     version = fields.get("tpu_topology_args.version", "").removeprefix("TPU_VERSION_")
-    kind = " ".join(filter(None, [version, fields.get("tpu_topology_args.variant")]))
+    variant = fields.get("tpu_topology_args.variant", "")
+    configuration = fields.get("tpu_topology_args.chip_config_name", "")
+    device = find_device(version, variant, configuration)
     chips = _bounds(fields, "tpu_topology_args.chips_per_host_bounds")
     hosts = _bounds(fields, "tpu_topology_args.host_bounds")
     return {
-        "device_kind": kind or None,
+        "device_kind": device.kind
+        if device
+        else " ".join(filter(None, [version, variant])) or None,
+        "device_memory_bytes": device.memory_bytes if device else None,
         "topology": f"{chips} chips a host, {hosts} hosts" if chips and hosts else None,
     }
 
@@ -96,7 +136,7 @@ def read_text_proto(lines: Lines) -> list[tuple[str, str]]:
             path.append(match[1])
         elif stripped == "}" and path:
             path.pop()
-        elif stripped:
+        elif stripped and not stripped.startswith("#"):
             raise DumpError(f"expected 'field: value', found {excerpt(stripped)}", number)
     if path:
         raise DumpError("the file ends within a message: it is cut short", int(lines.numbers[-1]))

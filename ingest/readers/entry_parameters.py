@@ -48,12 +48,12 @@ def read_entry_parameters(
     sharding = dict(zip(sharded.tolist(), texts.to_pylist(), strict=True))
     names = op_names.take(pa.array(rows)).to_pylist()
     return {
-        int(number): EntryParameter(_argument_name(name), sharding.get(row))
+        int(number): EntryParameter(argument_name(name), sharding.get(row))
         for row, number, name in zip(rows.tolist(), numbers.to_pylist(), names, strict=True)
         if number is not None
     }
 
 
-def _argument_name(op_name: str | None) -> str | None:
+def argument_name(op_name: str | None) -> str | None:
     """The op_name of a parameter, unless XLA made the parameter of what moves one."""
     return None if op_name is None or read_path(op_name).has_program else op_name

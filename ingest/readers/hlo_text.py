@@ -9,13 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
-from ..model.parts import HloText
+from ..model.forwarding import KNOWN_OPCODES
+from ..model.parts import HloText, NotUnderstoods
 from .attributes import read_attributes
 from .entry_parameters import read_entry_parameters
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
 from .lines import Lines, Mask, Positions, as_numpy, excerpt, slices
-from .stack_frames import FRAME_TABLES, read_stack_frames
+from .newer_text import newer_words, without_newer_tables
+from .stack_frames import FRAME_TABLES, read_stack_frames, with_sources
 
 _COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ ]+) (?:\(.*\) -> .* )?\{$"
 _HEADER_NAME = re.compile(r"^HloModule ([^ ,]+)")
@@ -42,15 +44,8 @@ _NO_OPERANDS = ["parameter", "constant"]
 def read_hlo_text(lines: Lines) -> HloText:
     """Read a module's HLO text. Raises DumpError."""
     header = _header(lines)
-    body = lines.between(1, len(lines))
-    is_instruction = body.starting("  ")
-    is_close = body.starting("}")
-    is_open = body.ending("{") & ~is_instruction
-    is_frame_row = np.logical_or.reduce([body.starting(digit) for digit in string.digits])
-    is_frame_table = np.logical_or.reduce([body.equal(name) for name in FRAME_TABLES])
-    other = ~(is_instruction | is_close | is_open | is_frame_row | is_frame_table | body.equal(""))
-    if other.any():
-        body.refuse(other, "expected a computation or an instruction")
+    body, marks, newer = _marked(lines.between(1, len(lines)))
+    is_open, is_close, is_instruction, is_frame = marks
     _check_braces(body, is_open, is_close, is_instruction)
 
     opened = body.where(is_open).extract(_COMPUTATION, "a computation")
@@ -68,14 +63,14 @@ def read_hlo_text(lines: Lines) -> HloText:
     instructions = split_instructions(body.where(is_instruction))
     owner = (np.cumsum(is_open) - 1)[is_instruction]
     signature = header["entry_signature"]
-    frames = read_stack_frames(body.where(is_frame_row | is_frame_table))
+    frames, newer_frames = read_stack_frames(body.where(is_frame))
     table = read_instructions(instructions)
     in_entry = as_numpy(computations["is_entry"])[owner]
     parameters = read_entry_parameters(instructions, table["op_name"], in_entry)
     return HloText(
         header=header,
         computations=computations,
-        instructions=_with_sources(table, frames).append_column(
+        instructions=with_sources(table, frames).append_column(
             "computation", computations["computation"].take(pa.array(owner))
         ),
         operands=_operands(instructions),
@@ -83,7 +78,44 @@ def read_hlo_text(lines: Lines) -> HloText:
         stack_frames=frames,
         entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
         attributes=cache(partial(read_attributes, instructions)),
+        not_understood=newer + newer_frames + _newer_opcodes(instructions),
     )
+
+
+_Marks = tuple[Mask, Mask, Mask, Mask]
+
+
+def _marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
+    """The lines below the header, which of them open a computation, close one, are
+    instructions or are of the stack frames, and the tables that were passed over.
+    """
+    is_instruction = body.starting("  ")
+    is_close = body.starting("}")
+    is_open = body.ending("{") & ~is_instruction
+    is_frame_row = np.logical_or.reduce([body.starting(digit) for digit in string.digits])
+    is_frame_table = np.logical_or.reduce([body.equal(name) for name in FRAME_TABLES])
+    is_frame = is_frame_row | is_frame_table
+    other = ~(is_instruction | is_close | is_open | is_frame | body.equal(""))
+    if not other.any():
+        return body, (is_open, is_close, is_instruction, is_frame), ()
+    known, newer = without_newer_tables(body, is_open, is_close, is_frame_table, other)
+    if len(known) == len(body):
+        body.refuse(other, "expected a computation or an instruction")
+    found, marks, more = _marked(known)
+    return found, marks, newer + more
+
+
+def _newer_opcodes(instructions: InstructionLines) -> NotUnderstoods:
+    """The opcodes that no rule of dataflow covers."""
+    opcodes = instructions.opcodes
+    known = pa.array(sorted(KNOWN_OPCODES), opcodes.dictionary.type)
+    newer = opcodes.dictionary.filter(pc.invert(pc.is_in(opcodes.dictionary, value_set=known)))
+    if not len(newer):
+        return ()
+    texts = opcodes.cast(newer.type)
+    nothing = pa.scalar("", newer.type)
+    texts = pc.if_else(pc.is_in(texts, value_set=newer), texts, nothing)
+    return newer_words(instructions.lines, texts, "opcode")
 
 
 def header_name(text: str) -> str | None:
@@ -143,18 +175,6 @@ def _check_braces(body: Lines, *marks: Mask) -> None:
             "the text ends within a computation: it is cut short, dump it again",
             int(body.numbers[-1]),
         )
-
-
-def _with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
-    """Take file and line from the innermost frame if the metadata has none."""
-    at = pc.index_in(
-        instructions["stack_frame_id"], value_set=frames["stack_frame_id"].combine_chunks()
-    )
-    for column, of_frame in (("source_file", "file"), ("source_line", "line")):
-        filled = pc.coalesce(instructions[column], frames[of_frame].take(at))
-        at_column = instructions.schema.get_field_index(column)
-        instructions = instructions.set_column(at_column, column, filled)
-    return instructions
 
 
 def _operands(instructions: InstructionLines) -> pa.Table:

@@ -7,7 +7,6 @@ finds the spaces, which delimit the parts of all lines at once.
 """
 
 import codecs
-import re
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..limits import LARGEST_SIZE
+from .backend_configs import placed, scoped_bytes
 from .lines import Bytes, Lines, Mask, Positions, as_numpy, positions_of, slices
 
 _PREFIXES = ("", "  ", "ROOT ", "  ROOT ")
@@ -25,13 +25,6 @@ _LONGEST_OPCODE = 64
 _QUOTED = r'"(?P<text>(?:[^"\\]|\\.)*)"'
 # Few instructions have a long backend_config, but these make up most of the text.
 _METADATA = r'^\{(?P<text>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\}'
-# The memory reserved for a TPU kernel and, if XLA says so, the memory that the kernel used. All
-# known dumps have an empty `used_`.
-_SCOPED = (
-    r'"scoped_memory_configs":\[(?P<reserved>[^\]]*)\]'
-    r'(?:.*?"used_scoped_memory_configs":\[(?P<used>[^\]]*)\])?'
-)
-_SIZE = re.compile(r'"size":"(\d+)"')
 
 
 @dataclass(frozen=True)
@@ -161,7 +154,7 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
     _, first = np.unique(metadata.indices.to_numpy(), return_index=True)
     stands = np.zeros(len(lines), bool)
     stands[rows[first]] = True
-    at = _placed(metadata.indices, rows, len(lines))
+    at = placed(metadata.indices, rows, len(lines))
 
     firsts = lines.where(stands)
 
@@ -239,7 +232,7 @@ def _unescaped(text: str | None) -> str | None:
 def _custom_call_targets(instructions: InstructionLines) -> pa.LargeStringArray:
     lines = instructions.lines
     rows, starts = instructions.attribute("custom_call_target")
-    return _placed(
+    return placed(
         _quoted(lines.where(rows), slices(lines.content, starts, lines.ends[rows]), "^"),
         rows,
         len(lines),
@@ -250,29 +243,8 @@ def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
     """The bytes that a kernel reserves, summed over the memory spaces; null if not said."""
     lines = instructions.lines
     rows, starts = instructions.attribute("backend_config")
-    configs = slices(lines.content, starts, lines.ends[rows])
-    reserving = pc.match_substring(configs, pattern='scoped_memory_configs":[{')
-    found = pc.extract_regex(configs.filter(reserving), pattern=_SCOPED)
-    reserved, used = found.field("reserved"), found.field("used")
-    scoped = pc.if_else(pc.equal(used, ""), reserved, used)
-    # Few texts are distinct, so a Python loop is fast enough.
-    encoded = scoped.dictionary_encode()
-    sums = [_sum_of_sizes(text) for text in encoded.dictionary.to_pylist()]
-    rows = rows[as_numpy(reserving)]
-    wrong = np.array([size > LARGEST_SIZE for size in sums], bool)[encoded.indices.to_numpy()]
+    found = scoped_bytes(slices(lines.content, starts, lines.ends[rows]))
+    wrong = as_numpy(pc.fill_null(pc.greater(found, LARGEST_SIZE), False))
     if wrong.any():
         lines.where(rows).refuse(wrong, f"a number is over {LARGEST_SIZE}")
-    return _placed(pa.array(sums, pa.int64()).take(encoded.indices), rows, len(lines))
-
-
-def _placed(found: pa.Array, rows: Positions, count: int) -> pa.Array:
-    """A column of `count` rows with `found` at the given rows and null elsewhere."""
-    at = np.full(count, -1)
-    at[rows] = np.arange(len(rows))
-    return found.take(pa.array(at, mask=at < 0))
-
-
-def _sum_of_sizes(configs: str) -> int:
-    # Python refuses to parse thousands of digits.
-    sizes = _SIZE.findall(configs)
-    return sum(int(size) if len(size) <= 18 else LARGEST_SIZE + 1 for size in sizes)
+    return placed(found, rows, len(lines))

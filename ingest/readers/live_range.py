@@ -6,8 +6,9 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
-from ..model.parts import LiveRange
-from .lines import Lines
+from ..model.parts import LiveRange, NotUnderstoods
+from .lines import Lines, as_numpy
+from .newer_text import before_newer_sections, newer_lines
 
 _HEADING = r"^HloLiveRange \(max (?P<schedule_length>\d+)\):$"
 _SCHEDULED = r"^    (?P<schedule_time>\d+):(?P<instruction>[^ ]+)$"
@@ -22,6 +23,8 @@ _PEAK = (
     r"^    (?P<instruction>[^ {]+?)(?P<shape_index>\{[\d,]*\})?: (?P<size_bytes>\d+) bytes"
     r"(?: \(cumulative: \d+ bytes\))?$"
 )
+# Repeats the peak list by the Python stack; older versions sum it up in this line.
+_BREAKDOWN = "  Stack trace breakdown"
 _UNBOUNDED = "  Peak memory could not be determined"
 
 
@@ -32,7 +35,10 @@ def read_live_range(section: Lines) -> LiveRange:
     schedule_at = _find(section, "  InstructionSequence:")
     ranges_at = _find(section, "  BufferLiveRange:")
     peak_at, peak_stop = _peak_bounds(section, ranges_at)
-    schedule = _schedule(section.between(schedule_at + 1, ranges_at))
+    newer = newer_lines(section.between(1, schedule_at))
+    scheduled, sections = _without_newer(section.between(schedule_at + 1, ranges_at), _SCHEDULED)
+    schedule = _schedule(scheduled)
+    ranges, more = _without_newer(section.between(ranges_at + 1, peak_at), _RANGE)
     if len(schedule) != length:
         raise DumpError(
             f"the schedule lists {len(schedule)} instructions of {length}: dump the program again",
@@ -46,10 +52,33 @@ def read_live_range(section: Lines) -> LiveRange:
     return LiveRange(
         schedule_length=length,
         schedule=schedule,
-        ranges=_ranges(section.between(ranges_at + 1, peak_at)),
+        ranges=_ranges(ranges),
         peak_time=peak_time,
         peak=_peak(section.between(peak_at + 1, peak_stop)),
+        not_understood=newer
+        + sections
+        + more
+        + _newer_after(section.between(peak_stop, len(section))),
     )
+
+
+def _without_newer(lines: Lines, item: str) -> tuple[Lines, NotUnderstoods]:
+    """A list without the list under another heading that follows it; `item` is its pattern."""
+    if not lines.ending(":").any():
+        return lines, ()
+    is_item = as_numpy(pc.match_substring_regex(lines.text, item))
+    return before_newer_sections(lines, is_item, indented=True)
+
+
+def _newer_after(lines: Lines) -> NotUnderstoods:
+    """The sections after the peak list that are not known."""
+    known = lines.starting(_BREAKDOWN)
+    none = np.zeros(len(lines), bool)
+    found = [
+        before_newer_sections(lines.where(~known), none[~known], indented=indented)[1]
+        for indented in (False, True)
+    ]
+    return found[0] + found[1]
 
 
 def _find(section: Lines, heading: str) -> int:

@@ -4,23 +4,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
+from ..model.parts import NotUnderstoods
 from .lines import Lines
+from .newer_text import newer_words
 
 FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
+_NEWER = r"(?P<newer>(?: [a-z_]+=[^ {}]+)*)"
 _NAME = r'^(?P<id>\d+) "(?P<name>.*)"$'
 _LOCATION = (
     r"^(?P<id>\d+) \{file_name_id=(?P<file>\d+) function_name_id=(?P<function>\d+)"
     r" line=(?P<line>\d+)(?: end_line=(?P<end_line>\d+))?"
-    r"(?: column=(?P<column_start>\d+))?(?: end_column=(?P<column_end>\d+))?\}$"
+    r"(?: column=(?P<column_start>\d+))?(?: end_column=(?P<column_end>\d+))?"
+    rf"{_NEWER}\}}$"
 )
 _FRAME = (
-    r"^(?P<id>\d+) \{file_location_id=(?P<location>\d+)(?: parent_frame_id=(?P<parent>\d+))?\}$"
+    r"^(?P<id>\d+) \{file_location_id=(?P<location>\d+)(?: parent_frame_id=(?P<parent>\d+))?"
+    rf"{_NEWER}\}}$"
 )
 
 
-def read_stack_frames(lines: Lines) -> pa.Table:
-    """The frames as in the warehouse's table, in order of their ids.
+def read_stack_frames(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
+    """The frames as in the warehouse's table, in order of their ids, and what is not known.
 
     `lines` are the four headings and their rows; empty lines give an empty table.
     Raises DumpError.
@@ -28,7 +33,7 @@ def read_stack_frames(lines: Lines) -> pa.Table:
     tables = _tables(lines)
     files = _named(tables["FileNames"])
     functions = _named(tables["FunctionNames"])
-    locations = _locations(tables["FileLocations"])
+    locations, newer = _locations(tables["FileLocations"])
     frames = tables["StackFrames"]
     found = frames.extract(_FRAME, "a stack frame")
     ids = frames.integers(found["id"])
@@ -40,7 +45,8 @@ def read_stack_frames(lines: Lines) -> pa.Table:
     def name_of(names: dict[str, pa.Array], numbers: pa.Array) -> pa.Array:
         return names["name"].take(pc.index_in(numbers, value_set=names["id"]))
 
-    return pa.table(
+    newer += _newer(frames, found["newer"])
+    table = pa.table(
         {
             "stack_frame_id": ids,
             "parent_frame_id": _parents(frames.integers(found["parent"]), ids),
@@ -52,6 +58,25 @@ def read_stack_frames(lines: Lines) -> pa.Table:
             "column_end": location["column_end"],
         }
     )
+    return table, newer
+
+
+def _newer(lines: Lines, texts: pa.Array) -> NotUnderstoods:
+    """The attributes of a frame or a location that are not known."""
+    names = pc.replace_substring_regex(texts, pattern="=[^ ]*", replacement="")
+    return newer_words(lines, pc.utf8_ltrim(names, " "), "attribute of a stack frame")
+
+
+def with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
+    """Take file and line from the innermost frame if the metadata has none."""
+    at = pc.index_in(
+        instructions["stack_frame_id"], value_set=frames["stack_frame_id"].combine_chunks()
+    )
+    for column, of_frame in (("source_file", "file"), ("source_line", "line")):
+        filled = pc.coalesce(instructions[column], frames[of_frame].take(at))
+        at_column = instructions.schema.get_field_index(column)
+        instructions = instructions.set_column(at_column, column, filled)
+    return instructions
 
 
 def _tables(lines: Lines) -> dict[str, Lines]:
@@ -77,9 +102,10 @@ def _named(lines: Lines) -> dict[str, pa.Array]:
     return {"id": lines.integers(found["id"]), "name": found["name"]}
 
 
-def _locations(lines: Lines) -> dict[str, pa.Array]:
+def _locations(lines: Lines) -> tuple[dict[str, pa.Array], NotUnderstoods]:
     found = lines.extract(_LOCATION, "a file location")
-    return {name: lines.integers(texts) for name, texts in found.items()}
+    newer = _newer(lines, found.pop("newer"))
+    return {name: lines.integers(texts) for name, texts in found.items()}, newer
 
 
 def _parents(parents: pa.Int32Array, ids: pa.Int32Array) -> pa.Int32Array:

@@ -10,10 +10,11 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
-from ..model.parts import UsedValues
+from ..model.parts import NotUnderstoods, UsedValues
 from .buffer_assignment import VALUE_NAME, value_name_columns
 from .instructions import read_instructions, split_instructions
-from .lines import Lines, lines_of
+from .lines import Lines, as_numpy, lines_of
+from .newer_text import before_newer_sections, newer_lines, newer_words
 
 _TOTAL = r"^Total bytes used: (?P<total_bytes>\d+)"
 _POSITION = r"^  (?P<instruction>[^ ,]+)(?: (?P<shape_index>\{[\d,]*\}))?$"
@@ -22,6 +23,8 @@ _USE = (
     r"(?: (?P<operand_shape_index>\{[\d,]*\}))?$"
 )
 _DEFINITION = " from instruction:"
+# Another list of a value, beside its positions and uses: ` NAME:`.
+_LIST = r"^ [a-z][a-z ]*:$"
 # In seed 000 the line end after the definition is missing, so the next value follows directly.
 _GLUED = r"(<\d+ [^ >]+(?: \(phi\))? @\d+>)$"
 
@@ -32,7 +35,7 @@ def read_used_values(section: Lines) -> UsedValues:
     The definitions are most of the text and repeat the HLO text. `read_definitions` reads them
     if the HLO text is missing. Raises DumpError.
     """
-    total, body = _heading(section)
+    total, body, newer = _heading(section)
     is_value = body.starting("<")
     is_positions = body.equal(" positions:")
     if np.count_nonzero(is_value) != np.count_nonzero(is_positions):
@@ -40,6 +43,13 @@ def read_used_values(section: Lines) -> UsedValues:
         is_value, is_positions = body.starting("<"), body.equal(" positions:")
     is_uses = body.equal(" uses:")
     is_definition = body.starting(_DEFINITION)
+    is_list = body.starting(" ") & ~body.starting("  ") & body.ending(":")
+    is_list &= ~(is_positions | is_uses | is_definition)
+    if is_list.any():
+        lists = body.where(is_list)
+        is_list[is_list] = as_numpy(pc.match_substring_regex(lists.text, _LIST))
+        lists = body.where(is_list)
+        newer += newer_words(lists, pc.utf8_trim_whitespace(lists.text), "list of a value")
     _check_order(body, is_value, is_positions, is_uses, is_definition)
 
     is_item = body.starting("  ") & ~body.equal("  (none)")
@@ -49,6 +59,7 @@ def read_used_values(section: Lines) -> UsedValues:
         | is_uses
         | is_definition
         | is_item
+        | is_list
         | body.equal("")
         | body.equal("  (none)")
     )
@@ -60,7 +71,7 @@ def read_used_values(section: Lines) -> UsedValues:
 
     # An item's index counts from the ` positions:` or ` uses:` line above the item.
     line = np.arange(len(body))
-    marks = is_value | is_positions | is_uses | is_definition
+    marks = is_value | is_positions | is_uses | is_definition | is_list
     mark = np.maximum.accumulate(np.where(marks, line, 0))
     owner = np.cumsum(is_value) - 1
 
@@ -74,12 +85,13 @@ def read_used_values(section: Lines) -> UsedValues:
         values=value_columns,
         positions=_positions(items(is_positions)),
         uses=_uses(items(is_uses)),
+        not_understood=newer,
     )
 
 
 def read_definitions(section: Lines, used: UsedValues) -> UsedValues:
     """`used` with the definitions of its instructions. Raises DumpError."""
-    _, body = _heading(section)
+    _, body, _ = _heading(section)
     if np.count_nonzero(body.starting("<")) != len(used.values):
         body = _unglued(body)
     is_definition = body.starting(_DEFINITION)
@@ -95,8 +107,8 @@ class _Items(NamedTuple):
     number: npt.NDArray[np.int64]
 
 
-def _heading(section: Lines) -> tuple[int, Lines]:
-    """`Total bytes used`, and the lines after `Used values:`."""
+def _heading(section: Lines) -> tuple[int, Lines, NotUnderstoods]:
+    """`Total bytes used`, the lines of the values, and what is not known before and after."""
     heading = section.between(0, 1).extract(_TOTAL, "'Total bytes used: N'")
     total = section.integers(heading["total_bytes"], most=LARGEST_SIZE)[0].as_py()
     opening = section.equal("Used values:").nonzero()[0]
@@ -104,7 +116,14 @@ def _heading(section: Lines) -> tuple[int, Lines]:
         raise DumpError(
             "the file ends before 'Used values:': dump the program again", int(section.numbers[-1])
         )
-    return total, section.between(int(opening[0]) + 1, len(section))
+    at = int(opening[0])
+    newer = newer_lines(section.between(1, at))
+    body = section.between(at + 1, len(section))
+    if not body.ending(":").any():
+        return total, body, newer
+    known = body.starting("<") | body.starting(_DEFINITION)
+    body, sections = before_newer_sections(body, known)
+    return total, body, newer + sections
 
 
 def _unglued(body: Lines) -> Lines:
