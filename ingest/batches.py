@@ -24,6 +24,7 @@ class Batches:
 
     `run` is the run's own row and labels, if they change: they are part of the first batch, so
     that a stored run has dumps. The dumps in `kept` stay as they are stored.
+    `device_memory_bytes` is each dump's device's memory, if the user says so.
     """
 
     def __init__(
@@ -34,10 +35,12 @@ class Batches:
         occurrences: Occurrences,
         run: Batch | None = None,
         kept: Set[int] = frozenset(),
+        device_memory_bytes: int | None = None,
     ) -> None:
         self._store, self._run_id, self._known = store, run_id, known
         self._occurrences = occurrences
         self._run, self._kept = run, kept
+        self._device_memory_bytes = device_memory_bytes
         self._stored = set(known.modules)
         self._flag_sets = set(known.flag_sets)
         self.new_modules = 0
@@ -53,6 +56,9 @@ class Batches:
             return False
         occurrence = self._occurrences.number(key.workload, outcome.module_name, key.platform)
         row = _dump_row(self._run_id, outcome, occurrence)
+        self._set_device_memory(row)
+        # A message in a log may have said so.
+        row["oom"] |= self._known.dumps.get(row["dump_id"], row)["oom"]
         if self._known.dumps.get(row["dump_id"]) == row and outcome.status == OK:
             return False
         self._dumps.append((row, outcome))
@@ -66,6 +72,15 @@ class Batches:
         if self._waiting_bytes > _BATCH_BYTES or len(self._dumps) >= _BATCH_DUMPS:
             self.write()
         return True
+
+    def _set_device_memory(self, row: _Row) -> None:
+        """Set the memory that the user says; what was said of a stored dump stays."""
+        said = self._device_memory_bytes
+        stored = self._known.dumps.get(row["dump_id"])
+        if said is None and stored is not None and stored["device_kind"] == row["device_kind"]:
+            said = stored["device_memory_bytes"]
+        if said is not None:
+            row["device_memory_bytes"] = said
 
     def _is_wanted(self, outcome: ProgramOutcome) -> bool:
         """Whether the module is not stored, or was stored incomplete and is now complete."""

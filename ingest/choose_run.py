@@ -60,12 +60,17 @@ def choose_run(
     *,
     is_named: bool,
     replaces: bool,
+    adds: bool = False,
 ) -> Chosen:
     """The run that the programs become.
+
+    With `adds` they join what the run `name` holds: their names tell them apart.
 
     If the run `name` holds other dumps, the programs become the run NAME@TIME of their newest
     file. But a run that the user named must be that run: raises UsageError, unless `replaces`.
     """
+    if adds:
+        return Chosen(name, store.known(name), programs)
     comparing = _Comparing(programs)
     if is_named:
         known = store.known(name)
@@ -95,14 +100,14 @@ def choose_run(
             return Chosen(run_id, known, comparing.programs(known), kept=found.incomplete)
     if not nights:
         return Chosen(name, store.known(name), programs)
-    run_id = _later_name(name, newest, {night["run_id"] for night in nights})
+    run_id = later_name(name, newest, {night["run_id"] for night in nights})
     known = store.known(run_id)
     last = nights[0]
     if last["source"] == source:
         note = f"{source} has changed since it was ingested as {last['run_id']}"
     else:
         note = f"run {last['run_id']} holds other dumps, of {last['source']}"
-    note = f"{note}: both are kept, this is the run {run_id} (--run NAME names it)"
+    note = f"{note}: both are kept, this is the run {run_id}, because no run was named"
     # The files may be older than the last night's time: that may come from its name.
     run_at = max(newest, last["run_at"])
     return Chosen(run_id, known, comparing.programs(known), run_at=run_at, note=note)
@@ -126,7 +131,7 @@ def _written(night: Mapping[str, Any], name: str) -> datetime:
     return run_at
 
 
-def _later_name(name: str, newest: datetime, taken: set[str]) -> str:
+def later_name(name: str, newest: datetime, taken: set[str]) -> str:
     """The name of a later night; archives may give all nights one time."""
     first = f"{name}@{newest:%Y-%m-%dT%H:%M:%S}"
     number = 1
@@ -163,7 +168,7 @@ class _Comparing:
         whole_dumps = {dump for dump, row in known.dumps.items() if row["status"] != FAILED}
         found = _Compared(
             lacks_files=not whole_dumps <= there.keys(),
-            has_more_files=not there.keys() <= known.dumps.keys(),
+            has_more_files=self._has_others(there, known),
         )
         incomplete = set()
         for dump in there.keys() & known.dumps.keys():
@@ -175,6 +180,8 @@ class _Comparing:
             for kind, row in stored.items():
                 if row["status"] != OK:
                     continue
+                if kind in self._fingerprint(there[dump]).unread:
+                    continue
                 file = files.get(kind)
                 found.lacks_files |= file is None
                 if file is None or (file.sha256 is None and row["sha256"] is not None):
@@ -184,6 +191,14 @@ class _Comparing:
         found.has_changed = found.lacks_files and found.has_more_files
         found.incomplete = frozenset(incomplete)
         return found
+
+    def _has_others(self, there: Mapping[int, int], known: Known) -> bool:
+        """Whether there are programs that the run lacks, other than those that it leaves out."""
+        return any(
+            not known.dumps or self._fingerprint(place).left_out is None
+            for dump, place in there.items()
+            if dump not in known.dumps
+        )
 
     def programs(self, known: Known) -> list[Program]:
         """The programs; one whose module is stored whole is not read again."""

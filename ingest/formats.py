@@ -16,13 +16,16 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .model.parts import Parts
+from .other_files import other_by_name
 from .readers.buffer_assignment import read_buffer_assignment
 from .readers.compiler_settings import (
+    read_compilation_environment,
     read_debug_options,
     read_flagfile,
     read_gpu_target,
     read_tpu_target,
 )
+from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
 from .readers.lines import Lines
 from .readers.live_range import read_live_range
@@ -34,15 +37,19 @@ from .readers.used_values import read_used_values
 class Role(Enum):
     """The role of a file in its dump.
 
-    Any file of ASSIGNMENT or PROGRAM makes a dump. A module's id is the hash of these files
-    and of a REPORT. FLAGS and DEVICE belong to the dump, but not to the module.
+    Any file of ASSIGNMENT, PROGRAM or BINARY makes a dump. A BINARY holds what the files of
+    ASSIGNMENT and PROGRAM hold. A module's id is the hash of these files and of a REPORT. FLAGS,
+    DEVICE and OOM belong to the dump, but not to the module. A file of OOM is there only if XLA
+    ran out of memory.
     """
 
     ASSIGNMENT = 1
     PROGRAM = 2
-    REPORT = 3
-    FLAGS = 4
-    DEVICE = 5
+    BINARY = 3
+    REPORT = 4
+    FLAGS = 5
+    DEVICE = 6
+    OOM = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +58,9 @@ class Format:
 
     name: its name in `dump_files`; title: the content's name in messages; pattern: of a file's
     whole name, with the groups stem and target; opening: the text's beginning, None if only
-    the name identifies the format; part: the field of Parts, flags or device to fill.
+    the name identifies the format; part: the field of Parts, flags or device to fill, empty if
+    the file fills several or none; read: from the file's lines, of a BINARY from its bytes, to
+    the part.
     """
 
     name: str
@@ -61,7 +70,7 @@ class Format:
     pattern: re.Pattern[str]
     opening: str | None
     part: str
-    read: Callable[[Lines], Any]
+    read: Callable[[Any], Any]
 
     def __str__(self) -> str:
         return self.title
@@ -88,12 +97,12 @@ def _format(
     role: Role,
     ending: str,
     part: str,
-    read: Callable[[Lines], Any],
+    read: Callable[[Any], Any],
     *,
     pattern: re.Pattern[str] | None = None,
     opening: str | None = None,
 ) -> Format:
-    found = pattern or _of_stem(ending, stem="module_")
+    found = pattern or _of_stem(ending, stem=r"(?:\d{10,20}\.)?module_")
     return Format(name, title, role, ending, found, opening, part, read)
 
 
@@ -152,6 +161,25 @@ FORMATS = (
         pattern=_of_stem(".oom_intermediate_module.txt"),
     ),
     _format(
+        "hlo-proto",
+        "HloProto",
+        Role.BINARY,
+        "after_optimizations.hlo.pb",
+        "",
+        read_hlo_proto,
+        pattern=re.compile(rf"^(?P<stem>.*?)\.?{_TARGET}after_optimizations\.hlo\.pb$"),
+    ),
+    # The same program as in `oom-hlo`, without an assignment: only its being there says something.
+    _format(
+        "oom-hlo-proto",
+        "HloProto",
+        Role.OOM,
+        ".oom_intermediate_module.hlo.pb",
+        "",
+        read_hlo_proto,
+        pattern=_of_stem(".oom_intermediate_module.hlo.pb"),
+    ),
+    _format(
         "memory-usage-report",
         "memory usage report",
         Role.REPORT,
@@ -163,6 +191,11 @@ FORMATS = (
     ),
     _format("flagfile", "flags", Role.FLAGS, ".flagfile", "flags", read_flagfile),
     _format("debug-options", "flags", Role.FLAGS, ".debug_options", "flags", read_debug_options),
+    # Options of the call are in this file alone, so its values replace those of the others.
+    _format(
+        "tpu-comp-env", "flags", Role.FLAGS, ".tpu_comp_env.txt", "flags",
+        read_compilation_environment,
+    ),
     _format(
         "target-arguments", "target", Role.DEVICE, ".target_arguments.txt", "device",
         read_tpu_target,
@@ -180,15 +213,20 @@ def _named(name: str) -> Format:
 
 
 OOM_HLO = BY_NAME["oom-hlo"]
+BINARY = BY_NAME["hlo-proto"]
 
-MAKES_A_DUMP = frozenset(f for f in FORMATS if f.role in (Role.ASSIGNMENT, Role.PROGRAM))
-IS_CONTENT = tuple(f for f in FORMATS if f.role not in (Role.FLAGS, Role.DEVICE))
+MAKES_A_DUMP = frozenset(
+    f for f in FORMATS if f.role in (Role.ASSIGNMENT, Role.PROGRAM, Role.BINARY)
+)
+IS_CONTENT = tuple(f for f in FORMATS if f.role not in (Role.FLAGS, Role.DEVICE, Role.OOM))
 # The bytes of a file that identify its format.
 SNIFFED_BYTES = 64
 
+# A module's field, its length, then the module's name as the first field in it.
+_HLO_PROTO = re.compile(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x0a[\x01-\x7f][\w.<>\[\]-]+", re.ASCII)
 _COMPRESSED = re.compile(r"\.(gz|zst)$")
 # A file that a user has renamed may have any format; its first bytes identify the format.
-_MAYBE_TEXT = re.compile(r"^(?!module_\d+\.)[^.](?:[^.]*|.*\.(?:txt|hlo|log))$")
+_MAYBE_TEXT = re.compile(r"^(?!(?:\d{10,20}\.)?module_\d+\.)[^.](?:[^.]*|.*\.(?:txt|hlo|log))$")
 
 
 class NamedFile(NamedTuple):
@@ -212,6 +250,8 @@ def by_name(name: str) -> NamedFile | None:
 
 def by_content(beginning: bytes) -> Format | None:
     """The format whose opening is a file's first bytes, None if there is none."""
+    if _HLO_PROTO.match(beginning):
+        return BINARY
     start = beginning.lstrip()
     for format_ in FORMATS:
         if format_.opening is not None and start.startswith(format_.opening.encode()):
@@ -222,6 +262,11 @@ def by_content(beginning: bytes) -> Format | None:
 def may_be_renamed(name: str) -> bool:
     """Whether `by_content` should examine a file that `by_name` does not know."""
     return _MAYBE_TEXT.match(_COMPRESSED.sub("", name)) is not None
+
+
+def is_binary(name: str) -> bool:
+    """Whether a file that the user named, and `by_name` does not know, may be a BINARY."""
+    return _COMPRESSED.sub("", name).endswith(".pb") and other_by_name(name) is None
 
 
 def sections(lines: Lines) -> dict[Format, Lines]:

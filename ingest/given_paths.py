@@ -8,11 +8,15 @@ from pathlib import Path, PurePosixPath
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
+from .doctor import nothing_found
 from .errors import DumpError
+from .oom_logs import OomLogs, may_be_log
 from .sources.dump_folder import find_dumps, is_wanted
-from .sources.dumped_program import DumpedProgram
 from .sources.files import SourceFile, is_dump_file, is_file, open_source, source_name
 from .sources.names import readable
+from .sources.program import Program
+from .sources.session_names import is_session_file
+from .sources.xprof_session import find_modules
 
 
 class GivenPaths:
@@ -23,6 +27,7 @@ class GivenPaths:
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
+        self.logs = OomLogs()
         self._paths = {
             _name_of(path) if len(paths) > 1 else PurePosixPath(): path for path in paths
         }
@@ -46,27 +51,36 @@ class GivenPaths:
 
     def programs(
         self, store: Store, cleanup: ExitStack, refuse: Callable[[str], None]
-    ) -> list[DumpedProgram]:
+    ) -> list[Program]:
         """The programs, in order; `refuse` receives what is wrong with a path or a file.
 
-        The files exist until `cleanup` ends. A path without programs is refused.
+        The files exist until `cleanup` ends. A path without programs is refused, unless it has
+        messages that memory ran out: `logs` has these then.
         """
-        found: list[DumpedProgram] = []
+        found: list[Program] = []
         single: list[Iterator[SourceFile]] = []
+        of_sessions: list[SourceFile] = []
         for name, path in self._paths.items():
             problems: list[str] = []
-            files = _but_warehouse(open_source(path, is_wanted, cleanup, problems.append), store)
+            files = _but_warehouse(open_source(path, _is_read, cleanup, problems.append), store)
             if len(self._paths) > 1 and is_dump_file(path):
-                single.append(files)
+                files = _set_aside(files, of_sessions)
+                single.append(self.logs.but_logs(files, self._refusing(refuse), is_named=True))
                 continue
             inner = (replace(file, path=name / file.path) for file in files)
-            here = find_dumps(inner, self._refusing(problems.append), named_file=is_file(path))
+            before = len(of_sessions), len(self.logs.found)
+            refusing = self._refusing(problems.append)
+            dumped = _set_aside(inner, of_sessions)
+            rest = self.logs.but_logs(dumped, refusing, is_named=is_dump_file(path))
+            here = find_dumps(rest, refusing, named_file=is_file(path))
             found += here
-            for problem in problems if here or problems else [_nothing_found(path)]:
+            has_some = here or (len(of_sessions), len(self.logs.found)) != before
+            for problem in problems if has_some or problems else [nothing_found(path)]:
                 refuse(problem)
         if single:
             files = chain.from_iterable(single)
             found += find_dumps(files, self._refusing(refuse), named_file=True)
+        found += find_modules(of_sessions, self._refusing(refuse), cleanup)
         return found
 
     def _refusing(self, refuse: Callable[[str], None]) -> Callable[[SourceFile, DumpError], None]:
@@ -78,14 +92,29 @@ class GivenPaths:
         for name, path in self._paths.items():
             if inner.is_relative_to(name):
                 inner = inner.relative_to(name)
-                is_path = inner in (PurePosixPath(), readable(PurePosixPath(path.name)))
-                return str(path if is_path else path / inner)
+                # What is in a file that the user named stands below the file's name.
+                own = readable(PurePosixPath(path.name))
+                is_inside = is_file(path) and inner.is_relative_to(own)
+                return str(path / (inner.relative_to(own) if is_inside else inner))
         return file
 
 
 def _name_of(path: Path) -> PurePosixPath:
     """What tells a path from the others of a run."""
     return readable(PurePosixPath(path.name if is_dump_file(path) else source_name(path)))
+
+
+def _is_read(name: str) -> bool:
+    return is_wanted(name) or is_session_file(name) or may_be_log(name)
+
+
+def _set_aside(files: Iterator[SourceFile], of_sessions: list[SourceFile]) -> Iterator[SourceFile]:
+    """All files but those of XProf's sessions, which go to the list."""
+    for file in files:
+        if is_session_file(file.path.name):
+            of_sessions.append(file)
+        else:
+            yield file
 
 
 def _but_warehouse(files: Iterator[SourceFile], store: Store) -> Iterator[SourceFile]:
@@ -98,12 +127,3 @@ def _but_warehouse(files: Iterator[SourceFile], store: Store) -> Iterator[Source
             continue
         if not store.owns(status):
             yield file
-
-
-def _nothing_found(path: Path) -> str:
-    if is_file(path):
-        return f"{path}: this is not a memory dump of XLA: give a dump folder, archive or dump file"
-    return (
-        f"{path}: there are no memory dumps of XLA here: make some with "
-        "XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
-    )

@@ -5,8 +5,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from .errors import DumpError
+from .model.parts import NotUnderstoods
 
 OK, PARTIAL, FAILED = "ok", "partial", "failed"
+# How many things that are not understood a note names.
+_NAMED = 3
 # Only of a file: it was read but contradicts another part; the dump needs it but lacks it.
 CONTRADICTS, MISSING = "contradicts", "missing"
 
@@ -38,6 +41,20 @@ class FileOutcome:
             yield
         except DumpError as error:
             self.status, self.line, self.message = FAILED, error.line, str(error)
+
+    def note(self, message: str, line: int | None = None) -> None:
+        """Note what the file does not say; that is not a failure."""
+        self.line = line if self.message is None else self.line
+        self.message = message if self.message is None else f"{self.message}; {message}"
+
+    def pass_over(self, found: NotUnderstoods) -> None:
+        """Note what is not understood, the first things by name."""
+        if not found:
+            return
+        first = sorted(found)[:_NAMED]
+        more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
+        names = ", ".join([*(thing.what for thing in first), *more])
+        self.note(f"not understood and passed over: {names}", first[0].line)
 
     def contradict(self, message: str) -> None:
         """Record that the file contradicts another part."""

@@ -11,13 +11,16 @@ from ..schema import arrow, ids
 from ..schema.errors import UsageError
 from ..schema.stores.base import Batch, Deleted, Store
 from .batches import Batches
-from .choose_run import Chosen, choose_run
+from .choose_run import Chosen, choose_run, later_name
 from .given_paths import GivenPaths
 from .occurrences import Occurrences
+from .oom_logs import OomLogs
+from .oom_rows import has_other_messages, write_reports
 from .outcomes import FAILED, OK, PARTIAL
 from .read_program import ProgramOutcome
 from .sources.files import source_name
 from .sources.program import Program
+from .sources.session_names import named_after, session_time
 from .workers import Workers
 
 _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?(?!\d)")
@@ -27,9 +30,11 @@ _ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?
 class Summary:
     """The outcome of an ingest.
 
-    run_id: the run that the dumps are in, which may be a later night NAME@TIME; replaced: what
-    was dropped to replace a run. `problems` and `notes` are messages for the user, one line
-    each; a note is not a failure.
+    run_id: the run that the dumps are in, which may be a later night NAME@TIME; oom_dumps: of
+    how many dumps XLA ran out of memory; oom_reports: how many messages that memory ran out the
+    run has; replaced: what was dropped to replace a run.
+    `problems` and `notes` are messages for the user, one line each; a note is not a failure.
+    left_out: the modules that are no dumps of the run, by the reason.
     """
 
     run_id: str
@@ -39,9 +44,12 @@ class Summary:
     partial: int = 0
     unchanged: int = 0
     read_bytes: int = 0
+    oom_dumps: int = 0
+    oom_reports: int = 0
     replaced: Deleted | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,8 @@ class Run:
     name of the run, otherwise `named_at`, a date in the name of the source, otherwise the time
     of the newest program. labels: an empty one is removed. is_named: the user named the run, so
     its programs become no other run; replaces: a run of this name that holds other dumps is
-    replaced.
+    replaced; adds: the programs join those that the run holds; device_memory_bytes: of the
+    device compiled for, if the user says so.
     """
 
     run_id: str
@@ -63,11 +72,13 @@ class Run:
     named_at: datetime | None = None
     is_named: bool = False
     replaces: bool = False
+    adds: bool = False
+    device_memory_bytes: int | None = None
 
 
 def run_name(path: Path) -> str:
-    """The default name of a path's run: the name of the folder or file."""
-    return source_name(path)
+    """The default name of a path's run: the name of the folder, file or session."""
+    return source_name(named_after(path))
 
 
 def ingest(
@@ -79,6 +90,7 @@ def ingest(
     run_at: datetime | None = None,
     labels: Mapping[str, str] | None = None,
     replaces: bool = False,
+    device_memory_bytes: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Ingest the dumps under `paths` (folders, files or archives) as one run.
@@ -98,8 +110,13 @@ def ingest(
     name = run_id or run_name(paths[0])
     with ExitStack() as cleanup:
         found = given.programs(store, cleanup, problems.append)
-        if not found:
-            return Summary(name, problems=problems)
+        notes = [
+            f"{given.shown(str(file.path))}: no out-of-memory message of XLA"
+            for file in given.logs.empty
+            if len(paths) > 1
+        ]
+        if not found and not given.logs.found:
+            return Summary(name, problems=[*problems, *notes])
         run = Run(
             name,
             given.source,
@@ -109,9 +126,22 @@ def ingest(
             named_at=next(filter(None, map(_date_in, given.names)), None),
             is_named=run_id is not None,
             replaces=replaces,
+            device_memory_bytes=device_memory_bytes,
         )
-        summary = ingest_programs(store, found, run, workers, progress, shown=given.shown)
+        if found:
+            summary = ingest_programs(store, found, run, workers, progress, shown=given.shown)
+        else:
+            summary = Summary(name)
+        if given.logs.found:
+            logs = given.logs
+            alone = None
+            if not found:
+                summary.run_id = _run_of_logs(store, run, logs)
+                chosen = Chosen(summary.run_id, store.known(summary.run_id), ())
+                alone = _run_batch(run, chosen, logs.modified)
+            summary.oom_reports = write_reports(store, summary.run_id, logs.found, alone)
         summary.problems[:0] = problems
+        summary.notes += notes
         return summary
 
 
@@ -132,7 +162,13 @@ def ingest_programs(
     # The workers read the first programs while the store is created.
     begun = workers.read(programs, frozenset()) if store.is_new else None
     chosen = choose_run(
-        store, programs, run.run_id, run.source, is_named=run.is_named, replaces=run.replaces
+        store,
+        programs,
+        run.run_id,
+        run.source,
+        is_named=run.is_named,
+        replaces=run.replaces,
+        adds=run.adds,
     )
     outcomes = begun or workers.read(chosen.programs, chosen.known.complete)
     summary = Summary(chosen.run_id, notes=[] if chosen.note is None else [chosen.note])
@@ -148,18 +184,44 @@ def ingest_programs(
             _occurrences(chosen),
             _run_batch(run, chosen),
             chosen.kept,
+            run.device_memory_bytes,
         )
         done, total = 0, sum(program.size_bytes for program in programs)
         for outcome in outcomes:
-            _count(summary, outcome, shown)
-            summary.unchanged += not batches.add(outcome)
+            if outcome.left_out is not None:
+                summary.left_out.setdefault(outcome.left_out, []).append(outcome.module_name)
+            else:
+                _count(summary, outcome, shown)
+                summary.unchanged += not batches.add(outcome)
             done += outcome.size_bytes
             progress(done, total)
-        batches.write()
+        if summary.dumps:
+            batches.write()
+        elif chosen.replaces:
+            why = next(iter(summary.left_out))
+            raise UsageError(f"run {chosen.run_id!r} stays as it is, nothing replaces it: {why}")
     summary.new_modules = batches.new_modules
+    for why, names in summary.left_out.items():
+        # Without any other program this is why the run is empty.
+        (summary.notes if summary.dumps else summary.problems).append(f"{_some_of(names)}: {why}")
     if summary.replaced is not None and before is not None:
         summary.notes.insert(0, _what_was_replaced(summary.replaced, before["source"]))
     return summary
+
+
+def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
+    """The run of logs without dumps: another one if the run has other messages of these logs."""
+    if run.replaces:
+        raise UsageError("a log alone replaces no dumps: leave --replace out", "run")
+    if not has_other_messages(store, run.run_id, logs.reports):
+        return run.run_id
+    if run.is_named:
+        raise UsageError(
+            f"run {run.run_id!r} holds other messages of {run.source}: name another run", "run"
+        )
+    newest = datetime.fromtimestamp(logs.modified, UTC)
+    taken = {night["run_id"] for night in store.nights(run.run_id)}
+    return later_name(run.run_id, newest, taken)
 
 
 def _occurrences(chosen: Chosen) -> Occurrences:
@@ -168,12 +230,16 @@ def _occurrences(chosen: Chosen) -> Occurrences:
     return Occurrences(chosen.known.dumps, given - chosen.kept)
 
 
-def _run_batch(run: Run, chosen: Chosen) -> Batch | None:
-    """The run's row and labels if they change: those of a stored run that are given anew."""
+def _run_batch(run: Run, chosen: Chosen, modified: float = 0.0) -> Batch | None:
+    """The run's row and labels if they change: those of a stored run that are given anew.
+
+    `modified` is the time of a run without programs.
+    """
     known = chosen.known
     row = dict(known.run or {})
     if known.run is None or chosen.replaces:
-        newest = datetime.fromtimestamp(max(p.modified for p in chosen.programs), UTC)
+        times = (program.modified for program in chosen.programs)
+        newest = datetime.fromtimestamp(max(times, default=modified), UTC)
         row |= {
             "run_id": chosen.run_id,
             "run_at": run.run_at or chosen.run_at or _date_in(run.run_id) or run.named_at or newest,
@@ -198,6 +264,13 @@ def _run_batch(run: Run, chosen: Chosen) -> Batch | None:
     return Batch(tables, runs=[chosen.run_id] if known.run is not None else [])
 
 
+def _some_of(names: list[str]) -> str:
+    """The distinct names, at most three of them."""
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
+    return ", ".join(distinct[:3]) + more
+
+
 def _what_was_replaced(replaced: Deleted, source: str) -> str:
     (run_id,) = replaced.run_ids
     dropped = " and ".join(
@@ -208,7 +281,9 @@ def _what_was_replaced(replaced: Deleted, source: str) -> str:
 
 
 def _date_in(name: str) -> datetime | None:
-    """The ISO date in a name, with or without a time, in UTC."""
+    """The ISO date in a name, with or without a time, or the time of a session; in UTC."""
+    if at := session_time(name):
+        return at
     for match in _ISO_DATE.finditer(name):
         # The digits after a date may not be a time: 2026-10-01_8192.
         for text in (f"{match[1]}T{match[2]}", match[1]):
@@ -222,9 +297,9 @@ def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str
     summary.read_bytes += sum(file.bytes or 0 for file in outcome.files)
     summary.failed += outcome.status == FAILED
     summary.partial += outcome.status == PARTIAL
+    summary.oom_dumps += outcome.oom
     for file in outcome.files:
-        if file.status == OK and file.message is not None:
-            summary.notes.append(f"{shown(file.path)}: {file.message}")
-        if file.status != OK:
+        if file.message is not None:
             line = "" if file.line is None else f":{file.line}"
-            summary.problems.append(f"{shown(file.path)}{line}: {file.message}")
+            said = summary.notes if file.status == OK else summary.problems
+            said.append(f"{shown(file.path)}{line}: {file.message}")

@@ -9,12 +9,15 @@ from .model.worked_out import work_out
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from .sources.program import Identified, Key, Program
 
-_PROGRAM_TEXTS = frozenset(format_.name for format_ in FORMATS if format_.role is Role.PROGRAM)
+_PROGRAMS = frozenset(f.name for f in FORMATS if f.role in (Role.PROGRAM, Role.BINARY))
 
 
 @dataclass
 class ProgramOutcome:
-    """The outcome of a program. `module` is None if it was unreadable or is already stored."""
+    """The outcome of a program. `module` is None if it was unreadable or is already stored.
+
+    left_out: why the program is no dump of its run, although nothing is wrong with it.
+    """
 
     key: Key
     oom: bool
@@ -25,6 +28,7 @@ class ProgramOutcome:
     files: list[FileOutcome]
     settings: Settings
     module: Module | None = None
+    left_out: str | None = None
 
 
 def read_program(
@@ -36,7 +40,7 @@ def read_program(
     share the work. An error in a file is recorded in the file's outcome, never raised.
     """
     identified = identified or program.fingerprint()
-    if identified.module_id in known:
+    if identified.module_id in known or identified.left_out is not None:
         return recognised(program, identified)
     parts = program.read(identified, beside=beside)
     outcome = _outcome(program, identified)
@@ -48,7 +52,8 @@ def read_program(
         parts,
         platform=program.key.platform,
         changelist=int(compiler) if compiler else None,
-        completes=not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
+        completes=parts.is_binary
+        or not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
     )
     outcome.module = join_parts(found.parts, found.attribution, found.program)
     if outcome.module.header["origin"] in ("derived", "estimated"):
@@ -73,14 +78,15 @@ def _blamed(outcome: ProgramOutcome, part: str) -> FileOutcome:
 
 
 def _note(outcome: ProgramOutcome, message: str) -> None:
-    """Note at the HLO text what it does not say; that is not a failure of the file."""
-    for file in outcome.files:
-        if file.kind in _PROGRAM_TEXTS and file.message is None:
-            file.message = message
+    """Note at the file with the program what it does not say; that is not a failure of it."""
+    programs = [file for file in outcome.files if file.kind in _PROGRAMS]
+    for file in programs or outcome.files[:1]:
+        if file.status == OK:
+            file.note(message)
 
 
 def recognised(program: Program, identified: Identified) -> ProgramOutcome:
-    """The outcome of a program whose module is stored."""
+    """The outcome of a program whose module is stored, or that is left out."""
     return _judged(_outcome(program, identified))
 
 
@@ -94,6 +100,7 @@ def _outcome(program: Program, identified: Identified) -> ProgramOutcome:
         identified.module_name,
         identified.files,
         identified.settings,
+        left_out=identified.left_out,
     )
 
 

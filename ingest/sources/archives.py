@@ -22,8 +22,12 @@ def unpack(
     target: Path,
     wanted: Callable[[str], bool],
     refuse: Callable[[str], None],
+    passed_over: Callable[[PurePosixPath, int], None],
 ) -> Iterator[tuple[PurePosixPath, tarfile.TarInfo, Path]]:
-    """Unpack an archive's wanted files: for each its name, its header and its location."""
+    """Unpack an archive's wanted files: for each its name, its header and its location.
+
+    `passed_over` receives the name and the size of each file that is not wanted.
+    """
     allowed = allowance(archive.stat().st_size)
     count = taken = 0
     with archive.open("rb") as raw:
@@ -37,7 +41,10 @@ def unpack(
                 # tarfile would keep all members in memory.
                 tar.members.clear()
                 name = readable(PurePosixPath(member.name.lstrip("/")))
-                if member.isdir() or not wanted(name.name):
+                if member.isdir():
+                    continue
+                if not wanted(name.name):
+                    passed_over(name, member.size)
                     continue
                 if not member.isfile() or ".." in name.parts:
                     refuse(f"{archive}: {name}: not a file within the archive, left out")

@@ -12,9 +12,9 @@ from .files import SourceFile
 from .program import Key
 
 _XLA_MODULE = re.compile(
-    r"^module_(?P<number>[0-9]{1,9})\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$"
+    r"^(?:\d{10,20}\.)?module_(?P<number>[0-9]{1,9})\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$"
 )
-_RENAMED_ENDINGS = (".gz", ".zst", ".txt", ".hlo", ".log")
+_RENAMED_ENDINGS = (".gz", ".zst", ".txt", ".pb", ".hlo", ".log")
 
 _Files = dict[Format, SourceFile]
 
@@ -104,6 +104,8 @@ def _format_of(file: SourceFile, named_file: bool) -> NamedFile | None:
     if known is not None or not (named_file or formats.may_be_renamed(name)):
         return known
     found = formats.by_content(file.read(formats.SNIFFED_BYTES))
+    if found is None and formats.is_binary(name):
+        found = formats.BINARY
     if found is None:
         return None
     for ending in _RENAMED_ENDINGS:

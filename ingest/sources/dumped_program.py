@@ -10,17 +10,27 @@ from pathlib import PurePosixPath
 from ...schema import ids
 from .. import formats
 from ..errors import DumpError
-from ..formats import BY_NAME, FORMATS, Format, Role
-from ..model.parts import Parts, UsedValues
+from ..formats import BINARY, BY_NAME, FORMATS, Format, Role
+from ..model.binary_parts import with_binary
+from ..model.parts import NotUnderstoods, Parts, UsedValues
+from ..model.space_names import with_space_names
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
+from ..readers.hlo_proto import ProtoIdentity, identify_hlo_proto, read_hlo_proto
 from ..readers.hlo_text import header_name
 from ..readers.lines import Lines, check_end, excerpt, split_lines, whole_lines
+from ..readers.stack_frames import FRAME_TABLES
 from ..readers.used_values import read_definitions
 from .files import SourceFile
 from .program import Identified, Key
 
 _FIRST = BY_NAME["buffer-assignment"]
 _USED_VALUES = BY_NAME["buffer-assignment-values"]
+# The heading of the frames in HLO text.
+_FRAMES = f"\n{FRAME_TABLES[-1]}\n".encode()
+_NO_ASSIGNMENT = (
+    "no buffer assignment: the program comes from JAX's compilation cache, or an early stage of "
+    "compilation; JAX_ENABLE_COMPILATION_CACHE=false compiles it anew"
+)
 
 _Texts = dict[Format, bytes]
 _Outcomes = dict[Format, FileOutcome]
@@ -35,8 +45,8 @@ class DumpedProgram:
 
     @property
     def oom(self) -> bool:
-        """XLA writes this file only if it ran out of memory after buffer assignment."""
-        return formats.OOM_HLO in self.files
+        """XLA writes these files only if it ran out of memory after buffer assignment."""
+        return any(f is formats.OOM_HLO or f.role is Role.OOM for f in self.files)
 
     @property
     def size_bytes(self) -> int:
@@ -53,45 +63,61 @@ class DumpedProgram:
         outcomes: _Outcomes = {}
         texts: _Texts = {}
         for format_ in FORMATS:
-            if format_ not in self.files:
-                continue
-            file = self.files[format_]
-            outcome = outcomes[format_] = FileOutcome(file.path.as_posix(), format_.name)
-            with outcome.recording():
-                texts[format_] = file.read()
-                outcome.bytes = len(texts[format_])
-                outcome.sha256 = hashlib.sha256(texts[format_]).hexdigest()
+            if format_ in self.files and (format_ is not BINARY or self._needs_binary(texts)):
+                _read_file(self.files[format_], format_, texts, outcomes)
+        binary = _identify_binary(texts, outcomes)
         settings = _read_settings(texts, outcomes)
-        name = self._module_name(texts)
+        name = self._module_name(texts, binary)
         module_id = ids.module_id(name, _contents(outcomes))
         content = {format_: text for format_, text in texts.items() if format_ in _CONTENT}
-        return Identified(module_id, name, list(outcomes.values()), settings, content)
+        found = Identified(module_id, name, list(outcomes.values()), settings, content)
+        found.unread = frozenset({BINARY.name} if BINARY in self.files else ()) - {
+            format_.name for format_ in outcomes
+        }
+        is_alone = formats.MAKES_A_DUMP.intersection(outcomes) == {BINARY}
+        if is_alone and binary is not None and not binary.has_assignment:
+            found.left_out = _NO_ASSIGNMENT
+        return found
+
+    def _needs_binary(self, texts: _Texts) -> bool:
+        """Whether the binary says what the texts do not: otherwise it is not read.
+
+        A text may be missing. Up to JAX 0.7 the HLO text has no stack frames, and the newest
+        libtpu prints no shardings of arguments.
+        """
+        program = next((texts[f] for f in texts if f.role is Role.PROGRAM), None)
+        if _FIRST not in texts or program is None:
+            return True
+        if _FRAMES not in program and b" source_line=" in program:
+            return True
+        first_line = program[: program.find(b"\n")]
+        return b"num_partitions=" in first_line and b", sharding=" not in program
 
     def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
         """Parse each file as far as possible; with `beside`, HLO text in its own thread."""
         texts: _Texts = identified.content
         outcomes = {BY_NAME[file.kind]: file for file in identified.files}
-        parts = Parts()
         documents: dict[Format, Lines] = {}
-        with ThreadPoolExecutor(1) as thread:
-            # HLO text is about half of the work, and Arrow and numpy release Python's lock.
-            hlo = thread.submit(_read_hlo, texts, outcomes, parts) if beside else None
-            if hlo is None:
-                _read_hlo(texts, outcomes, parts)
-            for format_ in FORMATS:
-                if format_.role is Role.ASSIGNMENT and format_ in texts:
-                    with outcomes[format_].recording():
-                        _read_document(format_, texts[format_], outcomes[format_], parts, documents)
-                elif format_.role is Role.REPORT and format_ in texts:
-                    _read_whole(format_, texts[format_], outcomes[format_], parts)
-            if hlo is not None:
-                hlo.result()
+        parts = _read_texts(texts, outcomes, documents, beside=beside)
+        is_damaged = any(
+            file.status != OK and format_.role in (Role.ASSIGNMENT, Role.PROGRAM)
+            for format_, file in outcomes.items()
+        )
+        if is_damaged and BINARY in self.files and BINARY not in outcomes:
+            _read_file(self.files[BINARY], BINARY, texts, outcomes)
+            identified.files.append(outcomes[BINARY])
+        if BINARY in texts:
+            with outcomes[BINARY].recording():
+                parts = with_binary(parts, read_hlo_proto(texts[BINARY]), is_damaged=is_damaged)
+                if parts.is_binary:
+                    parts = with_space_names(parts, self.key.platform)
+                    outcomes[BINARY].holds = (_FIRST.title,)
         if parts.hlo is None and parts.used_values is not None:
             _add_definitions(parts, parts.used_values, documents[_USED_VALUES], outcomes)
         readable = {f for f, file in outcomes.items() if file.status in (OK, PARTIAL)}
         if readable.isdisjoint(formats.MAKES_A_DUMP):
             return None
-        if any(format_.role is Role.ASSIGNMENT for format_ in outcomes):
+        if not parts.is_binary and any(f.role is Role.ASSIGNMENT for f in outcomes):
             held = {part for file in identified.files for part in file.holds}
             # HLO text alone is a complete dump; a buffer assignment needs all its parts.
             identified.files += [
@@ -103,9 +129,11 @@ class DumpedProgram:
             ]
         return parts
 
-    def _module_name(self, texts: _Texts) -> str:
-        """The module's name in the file names; for renamed files, the name in the HLO text."""
+    def _module_name(self, texts: _Texts, binary: ProtoIdentity | None) -> str:
+        """The module's name in the file names; for renamed files, the name in the content."""
         if self.key.number is None:
+            if binary is not None:
+                return binary.module_name
             for format_ in FORMATS:
                 if format_.role is Role.PROGRAM and format_ in texts:
                     first_line = texts[format_][:1000].decode(errors="replace")
@@ -120,6 +148,27 @@ class DumpedProgram:
 
 
 _CONTENT = frozenset(formats.IS_CONTENT)
+
+
+def _read_file(file: SourceFile, format_: Format, texts: _Texts, outcomes: _Outcomes) -> None:
+    """Read and hash one file."""
+    outcome = outcomes[format_] = FileOutcome(file.path.as_posix(), format_.name)
+    with outcome.recording():
+        texts[format_] = file.read()
+        outcome.bytes = len(texts[format_])
+        outcome.sha256 = hashlib.sha256(texts[format_]).hexdigest()
+
+
+def _identify_binary(texts: _Texts, outcomes: _Outcomes) -> ProtoIdentity | None:
+    """What the binary is, None if there is none or it is damaged: then it is not read."""
+    if BINARY in texts:
+        with outcomes[BINARY].recording():
+            found = identify_hlo_proto(texts[BINARY])
+            # The bytes of equal modules differ, because the order of a map is not fixed.
+            outcomes[BINARY].sha256 = found.content
+            return found
+        del texts[BINARY]
+    return None
 
 
 def _contents(outcomes: _Outcomes) -> list[tuple[str, str | None]]:
@@ -149,6 +198,27 @@ def _read_flags(format_: Format, text: bytes) -> dict[str, str]:
     return flags
 
 
+def _read_texts(
+    texts: _Texts, outcomes: _Outcomes, documents: dict[Format, Lines], *, beside: bool
+) -> Parts:
+    """What the texts hold; `documents` receives the lines of each section."""
+    parts = Parts()
+    with ThreadPoolExecutor(1) as thread:
+        # HLO text is about half of the work, and Arrow and numpy release Python's lock.
+        hlo = thread.submit(_read_hlo, texts, outcomes, parts) if beside else None
+        if hlo is None:
+            _read_hlo(texts, outcomes, parts)
+        for format_ in FORMATS:
+            if format_.role is Role.ASSIGNMENT and format_ in texts:
+                with outcomes[format_].recording():
+                    _read_document(format_, texts[format_], outcomes[format_], parts, documents)
+            elif format_.role is Role.REPORT and format_ in texts:
+                _read_whole(format_, texts[format_], outcomes[format_], parts)
+        if hlo is not None:
+            hlo.result()
+    return parts
+
+
 def _read_hlo(texts: _Texts, outcomes: _Outcomes, parts: Parts) -> None:
     """Read the HLO text, from the first format that has one."""
     for format_ in FORMATS:
@@ -160,7 +230,9 @@ def _read_hlo(texts: _Texts, outcomes: _Outcomes, parts: Parts) -> None:
 def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
     """Read a file that consists of one part."""
     with outcome.recording():
-        formats.store_part(parts, format_, format_.read(whole_lines(text)))
+        part = format_.read(whole_lines(text))
+        formats.store_part(parts, format_, part)
+        outcome.pass_over(getattr(part, "not_understood", ()))
 
 
 def _read_document(
@@ -182,6 +254,7 @@ def _read_document(
                 int(part.numbers[0]),
             )
     errors = []
+    newer: NotUnderstoods = ()
     for section, part in found.items():
         outcome.holds = (*outcome.holds, section.title)
         if section in documents:
@@ -191,12 +264,16 @@ def _read_document(
             if part.numbers[-1] == lines.numbers[-1]:
                 check_end(text)
             if section.role is Role.ASSIGNMENT:
-                formats.store_part(parts, section, section.read(part))
+                read = section.read(part)
+                formats.store_part(parts, section, read)
+                newer += read.not_understood
         except DumpError as error:
             errors.append(error)
     if errors:
         outcome.status = FAILED if len(errors) == len(found) else PARTIAL
         outcome.line, outcome.message = errors[0].line, str(errors[0])
+    else:
+        outcome.pass_over(newer)
 
 
 def _add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: _Outcomes) -> None:

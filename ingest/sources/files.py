@@ -88,13 +88,16 @@ def open_source(
     wanted: Callable[[str], bool],
     cleanup: ExitStack,
     refuse: Callable[[str], None],
+    passed_over: Callable[[PurePosixPath, int], None] | None = None,
 ) -> Iterator[SourceFile]:
     """The files under `path` whose name is `wanted`, in order of their paths.
 
     An archive within a folder counts as a folder with the archive's name. Its wanted files are
     unpacked, under generated names, to a temporary folder that `cleanup` removes. An archive
-    that cannot be read yields no files, and `refuse` receives the reason.
+    that cannot be read yields no files, and `refuse` receives the reason. `passed_over` receives
+    the path and the size of each file that is not wanted.
     """
+    seen = passed_over or _ignore
     if not exists(path):
         refuse(f"{path}: there is no such file or folder")
     elif is_folder(path):
@@ -102,10 +105,24 @@ def open_source(
             relative = readable(PurePosixPath(found.relative_to(path)))
             if _is_archive(relative.name) or wanted(relative.name):
                 folder = relative.parent / _stem(relative.name)
-                yield from _opened(found, relative, folder, wanted, cleanup, refuse)
+                yield from _opened(found, relative, folder, wanted, cleanup, refuse, seen)
+            elif passed_over is not None:
+                passed_over(relative, _size(found))
     else:
         name = readable(PurePosixPath(path.name))
-        yield from _opened(path, name, PurePosixPath(), wanted, cleanup, refuse)
+        yield from _opened(path, name, PurePosixPath(), wanted, cleanup, refuse, seen)
+
+
+def _ignore(path: PurePosixPath, size: int) -> None:
+    pass
+
+
+def _size(path: Path) -> int:
+    """A file's size; 0 of a broken link."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _walk(folder: Path, refuse: Callable[[str], None]) -> Iterator[Path]:
@@ -144,13 +161,14 @@ def _opened(
     wanted: Callable[[str], bool],
     cleanup: ExitStack,
     refuse: Callable[[str], None],
+    passed_over: Callable[[PurePosixPath, int], None],
 ) -> Iterator[SourceFile]:
     """The file named `path`, or an archive's files below `folder`."""
     # Reading a pipe would block; a link may be broken, and a file may have vanished.
     if not is_file(location):
         refuse(f"{readable(PurePosixPath(location))}: not a file that can be read")
     elif _is_archive(location.name):
-        yield from _unpacked(location, folder, wanted, cleanup, refuse)
+        yield from _unpacked(location, folder, wanted, cleanup, refuse, passed_over)
     else:
         try:
             stat = location.stat()
@@ -181,6 +199,7 @@ def _unpacked(
     wanted: Callable[[str], bool],
     cleanup: ExitStack,
     refuse: Callable[[str], None],
+    passed_over: Callable[[PurePosixPath, int], None],
 ) -> Iterator[SourceFile]:
     """The wanted files of an archive, as if the archive were a folder.
 
@@ -192,7 +211,9 @@ def _unpacked(
     with ExitStack() as undo:
         try:
             target = undo.enter_context(tempfile.TemporaryDirectory(prefix="memhouse-"))
-            for name, member, location in unpack(archive, Path(target), wanted, refuse):
+            for name, member, location in unpack(
+                archive, Path(target), wanted, refuse, passed_over
+            ):
                 is_top = len(name.parts) > 1 and name.parts[0] == top
                 inner = name.relative_to(top) if is_top else name
                 files.append(SourceFile(folder / inner, location, _time(member.mtime), member.size))

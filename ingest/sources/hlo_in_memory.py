@@ -41,5 +41,7 @@ class TextProgram:
         """Parse the text."""
         (file,) = identified.files
         with file.recording():
-            return Parts(hlo=read_hlo_text(whole_lines(self.text)))
+            hlo = read_hlo_text(whole_lines(self.text))
+            file.pass_over(hlo.not_understood)
+            return Parts(hlo=hlo)
         return None

@@ -41,7 +41,9 @@ class Identified:
 
     module_id: see `schema.ids`; module_name: for renamed files, the name in the content;
     files: the outcome of each file so far; content: the data that `Program.read` needs, so
-    that each file is read once.
+    that each file is read once; unread: the kinds of files that are there but are not needed;
+    left_out: why the program cannot be read although nothing is
+    wrong with it.
     """
 
     module_id: int
@@ -49,6 +51,8 @@ class Identified:
     files: list[FileOutcome] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     content: Any = None
+    unread: frozenset[str] = frozenset()
+    left_out: str | None = None
 
 
 class Program(Protocol):

@@ -1,0 +1,254 @@
+"""What a path holds, which questions it answers, and what would answer the others.
+
+Names come first. Of contents, only the beginning of what ingest would open is read.
+"""
+
+import glob
+import re
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+
+from . import formats
+from .errors import DumpError
+from .formats import Format
+from .oom_logs import may_be_log
+from .other_files import OtherFile, other_by_name
+from .outcomes import OK
+from .questions import answers, held_by, held_by_module
+from .sources.dump_folder import find_dumps, is_wanted
+from .sources.dumped_program import DumpedProgram
+from .sources.files import SourceFile, is_dump_file, open_source
+from .sources.program import Program
+from .sources.session_names import is_session_file
+from .sources.xprof_session import find_modules
+
+_UNKNOWN = "other files"
+# The other files that ingest reads.
+_READ = ("session", "oom-list", "log")
+_MAKE = "make some with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
+_WHOLE = (
+    "give the folder with all files of the program, with *after_optimizations.txt and "
+    "*after_optimizations-buffer-assignment.txt among them"
+)
+_MODULE = re.compile(r"^module_\d+\.[^.]+\.")
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What lies under a path.
+
+    programs: how many ingest would find; platforms and compilers: of these, with their counts;
+    files: what, name, files, size_bytes, ingest (whether it reads them), example; questions:
+    question, answer, why; logs: the logs, which may say that memory ran out; hints: what else to
+    say; problems: what cannot be read.
+    """
+
+    path: str
+    programs: int
+    platforms: dict[str, int]
+    compilers: dict[str, int]
+    files: pa.Table
+    questions: pa.Table
+    logs: Sequence[str]
+    hints: Sequence[str]
+    problems: Sequence[str]
+
+
+def _what(kind: Format | OtherFile) -> str:
+    # Two formats may hold the same.
+    return f"{kind.title} (*{kind.ending})" if isinstance(kind, Format) else kind.title
+
+
+@dataclass
+class _Kinds:
+    """Counts files by kind, with the first of each as an example."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    sizes: Counter[str] = field(default_factory=Counter)
+    what: dict[str, str] = field(default_factory=dict)
+    is_read: dict[str, bool] = field(default_factory=dict)
+    example: dict[str, str] = field(default_factory=dict)
+
+    def add(self, path: PurePosixPath, size: int, kind: Format | OtherFile | None) -> None:
+        """Count a file, of a kind that is not known if it is None."""
+        name = "other" if kind is None else kind.name
+        self.counts[name] += 1
+        self.sizes[name] += size
+        if name not in self.what:
+            self.what[name] = _UNKNOWN if kind is None else _what(kind)
+            self.is_read[name] = isinstance(kind, Format) or name in _READ
+            self.example[name] = path.as_posix()
+
+    def table(self) -> pa.Table:
+        """What is read first, then by size."""
+        names = sorted(self.counts, key=lambda name: (not self.is_read[name], -self.sizes[name]))
+        return pa.table(
+            {
+                "what": pa.array([self.what[name] for name in names], pa.string()),
+                "name": pa.array(names, pa.string()),
+                "files": pa.array([self.counts[name] for name in names], pa.int64()),
+                "size_bytes": pa.array([self.sizes[name] for name in names], pa.int64()),
+                "ingest": pa.array(["reads" if self.is_read[name] else "-" for name in names]),
+                "example": pa.array([self.example[name] for name in names], pa.string()),
+            }
+        )
+
+
+def examine(path: Path) -> Examination:
+    """Say what a folder, an archive or a file holds. What cannot be read is in `problems`."""
+    kinds = _Kinds()
+    problems: list[str] = []
+
+    def passed_over(file: PurePosixPath, size: int) -> None:
+        kinds.add(file, size, other_by_name(file.name))
+
+    is_one = is_dump_file(path)
+    with ExitStack() as cleanup:
+        wanted = _anything if is_one else _is_read
+        files = list(open_source(path, wanted, cleanup, problems.append, passed_over))
+        for file in files:
+            kinds.add(file.path, file.size, _kind(file, is_one, problems))
+        sessions = [file for file in files if is_session_file(file.path.name)]
+        ran = find_modules(
+            sessions, lambda file, why: problems.append(f"{file.path}: {why}"), cleanup
+        )
+        # `_kind` has told what cannot be read.
+        rest = [file for file in files if not is_session_file(file.path.name)]
+        dumps, cached = _compiled(
+            find_dumps(rest, lambda file, why: None, named_file=is_one), problems
+        )
+        hints = [*_of_memory(sum(dump.oom for dump in dumps)), *_of_cache(cached)]
+        held = [*(held_by(dump.files) for dump in dumps), *map(held_by_module, ran)]
+    programs: list[Program] = [*dumps, *ran]
+    keys = [program.key for program in programs]
+    return Examination(
+        str(path),
+        len(programs),
+        dict(Counter(key.platform for key in keys if key.platform is not None)),
+        dict(Counter(key.compiler for key in keys if key.compiler is not None)),
+        kinds.table(),
+        answers(held),
+        [str(path if is_one else path / file.path) for file in files if may_be_log(file.path.name)],
+        hints,
+        problems,
+    )
+
+
+def _kind(file: SourceFile, is_one: bool, problems: list[str]) -> Format | OtherFile | None:
+    """What a file holds, by its name or else by its first bytes."""
+    name = file.path.name
+    if (known := formats.by_name(name)) is not None:
+        return known.format
+    if is_one or formats.may_be_renamed(name):
+        try:
+            found = formats.by_content(file.read(formats.SNIFFED_BYTES))
+        except DumpError as error:
+            problems.append(f"{file.path}: {error}")
+            found = None
+        if found is not None:
+            return found
+    return other_by_name(name)
+
+
+def _of_memory(programs: int) -> list[str]:
+    many = "1 program" if programs == 1 else f"{programs} programs"
+    return [f"{many} ran out of memory while being compiled"] if programs else []
+
+
+def _compiled(dumps: list[DumpedProgram], problems: list[str]) -> tuple[list[DumpedProgram], int]:
+    """The dumps that ingest stores, and how many others come from the compilation cache.
+
+    Of a binary without texts only its content tells.
+    """
+    compiled, cached = [], 0
+    for dump in dumps:
+        if formats.MAKES_A_DUMP.intersection(dump.files) == {formats.BINARY}:
+            found = dump.fingerprint()
+            cached += found.left_out is not None
+            wrong = [f"{file.path}: {file.message}" for file in found.files if file.status != OK]
+            problems += wrong
+            if wrong or found.left_out is not None:
+                continue
+        compiled.append(dump)
+    return compiled, cached
+
+
+def _of_cache(programs: int) -> list[str]:
+    if not programs:
+        return []
+    many = "1 program comes" if programs == 1 else f"{programs} programs come"
+    return [
+        f"{many} from JAX's persistent compilation cache, which holds no buffer "
+        "assignment: compile again with JAX_ENABLE_COMPILATION_CACHE=false"
+    ]
+
+
+def nothing_found(path: Path) -> str:
+    """Why ingest finds nothing under a path, and what to do: one line, told by names alone.
+
+    No file is opened but archives: one of the files may be the warehouse.
+    """
+    if is_dump_file(path):
+        return f"{path}: {_no_dump(path)}"
+    kinds: Counter[str] = Counter()
+    instead: dict[str, str] = {}
+    count = 0
+
+    def passed_over(file: PurePosixPath, size: int) -> None:
+        nonlocal count
+        count += 1
+        known, other = formats.by_name(file.name), other_by_name(file.name)
+        if known is not None:
+            kinds[known.format.title] += 1
+            instead[known.format.title] = _WHOLE
+        elif other is not None:
+            kinds[other.title] += 1
+            instead[other.title] = other.instead
+
+    with ExitStack() as cleanup:
+        for _ in open_source(path, lambda name: False, cleanup, lambda why: None, passed_over):
+            pass
+    nothing = f"{path}: there are no memory dumps of XLA here"
+    if not count:
+        return f"{nothing}, and nothing else: {_MAKE}"
+    if not kinds:
+        return f"{nothing}: {_MAKE}"
+    found = kinds.most_common()
+    listed = ", ".join(f"{title} ({counted})" for title, counted in found[:3])
+    more = ", …" if len(found) > 3 else ""
+    return f"{nothing}, but {listed}{more}: {instead[found[0][0]]}"
+
+
+def _no_dump(path: Path) -> str:
+    """Why one file makes no dump, and which to give in its place."""
+    known, other = formats.by_name(path.name), other_by_name(path.name)
+    if known is not None:
+        return f"{known.format} alone makes no dump: {_WHOLE}"
+    if other is None or other.name == "log":
+        return (
+            "this is not a memory dump of XLA, nor a log with an out-of-memory message: give a "
+            "dump folder, archive or dump file, or such a log"
+        )
+    holds = f"this holds {other.title}, which is no memory dump"
+    if (match := _MODULE.match(path.name)) is not None:
+        beside = sorted(
+            file.name
+            for file in path.parent.glob(f"{glob.escape(match[0])}*")
+            if (found := formats.by_name(file.name)) and found.format in formats.MAKES_A_DUMP
+        )
+        if beside:
+            return f"{holds}: give {path.with_name(beside[-1])}, or the whole folder"
+    return f"{holds}: {other.instead}"
+
+
+def _anything(name: str) -> bool:
+    return True
+
+
+def _is_read(name: str) -> bool:
+    return is_wanted(name) or is_session_file(name) or may_be_log(name)

@@ -1,0 +1,95 @@
+"""A program that someone holds as an HloProto: in a file, in a part of one or in memory."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ...schema import ids
+from ..errors import DumpError
+from ..model.parts import Parts
+from ..model.space_names import with_space_names
+from ..outcomes import FAILED, OK, FileOutcome, Settings
+from ..readers.hlo_proto import identify_hlo_proto, read_hlo_proto
+from .program import Identified, Key
+
+_NO_ASSIGNMENT = "it has no buffer assignment, as programs from JAX's compilation cache"
+# What only the compiler of this platform writes into an instruction's backend_config.
+_MARKS = {"gpu": b"operation_queue_id", "tpu": b"scoped_memory_configs"}
+
+
+def platform_of(content: bytes) -> str | None:
+    """The platform that an HloProto was compiled for, None if it does not say."""
+    return next((platform for platform, mark in _MARKS.items() if mark in content), None)
+
+
+class Held(Protocol):
+    """Where the bytes are."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def read(self) -> bytes:
+        """The bytes. Raises DumpError."""
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Bytes in memory."""
+
+    content: bytes
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.content)
+
+    def read(self) -> bytes:
+        """The bytes."""
+        return self.content
+
+
+@dataclass(frozen=True)
+class HloProtoProgram:
+    """One HloProto; see `program.Program`. path and kind are those of `dump_files`."""
+
+    key: Key
+    held: Held
+    path: str
+    kind: str
+    modified: float
+    settings: Settings = field(default_factory=Settings)
+    oom: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the message."""
+        return self.held.size
+
+    def fingerprint(self) -> Identified:
+        """Hash the message in its canonical form: its bytes differ from one writer to the next."""
+        file = FileOutcome(self.path, self.kind)
+        name, content = self.key.module_name, None
+        with file.recording():
+            content = self.held.read()
+            file.bytes = len(content)
+            file.sha256 = hashlib.sha256(content).hexdigest()
+            identity = identify_hlo_proto(content)
+            file.sha256 = identity.content
+            name = identity.module_name
+            # Of an early stage it is told that nothing can be worked out.
+            if not identity.has_assignment and identity.is_scheduled:
+                file.message = _NO_ASSIGNMENT
+        module_id = ids.module_id(name, [("hlo-proto", file.sha256)])
+        return Identified(module_id, name, [file], self.settings, content)
+
+    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+        """Parse the message."""
+        (file,) = identified.files
+        if file.status != OK:
+            return None
+        try:
+            return with_space_names(read_hlo_proto(identified.content), self.key.platform)
+        except DumpError as error:
+            file.status, file.message = FAILED, str(error)
+            return None

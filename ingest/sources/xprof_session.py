@@ -1,0 +1,202 @@
+"""Programs of XProf's sessions: the modules that ran while a profile was recorded.
+
+A session is a folder `plugins/profile/2026_10_01_12_00_00`. Each host writes its
+`HOST.xplane.pb` there, with every module that ran on the host. XProf adds
+`jit_step(6).hlo_proto.pb` once someone looks at the session. A module that several files hold
+counts once.
+"""
+
+import hashlib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from ..errors import DumpError
+from ..outcomes import Settings
+from ..readers.hlo_proto import identify_hlo_proto
+from ..readers.xplane import Device, read_xspace
+from .files import SourceFile
+from .forward_bytes import open_forward
+from .hlo_protos import Held, HloProtoProgram, platform_of
+from .program import Key
+from .session_names import is_xplane, place_of, session_time, stem_of
+
+# XProf writes an empty file of this name if no module ran.
+_NO_MODULE = "NO_MODULE"
+_PROGRAM_ID = re.compile(r"\s*\((-?\d{1,20})\)$")
+
+_Refuse = Callable[[SourceFile, DumpError], None]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A module in a session's file, by its name there: `jit_step(6)`."""
+
+    name: str
+    held: Held
+    file: SourceFile
+
+    @property
+    def module_name(self) -> str:
+        return _PROGRAM_ID.sub("", self.name) or "module"
+
+    @property
+    def path(self) -> str:
+        """Where it is: a profile counts as a folder of modules, as an archive does."""
+        file = self.file.path
+        return f"{file}/{self.name}" if is_xplane(file.name) else file.as_posix()
+
+    @property
+    def order(self) -> tuple[str, int]:
+        """Programs of one name in the order of their ids: the profile has them in any order."""
+        match = _PROGRAM_ID.search(self.name)
+        return self.module_name, int(match[1]) if match else 0
+
+    @cached_property
+    def content(self) -> str:
+        """What is equal for equal modules."""
+        try:
+            data = self.held.read()
+        except DumpError:  # Reading the program reports this.
+            return f"{self.file.path} {self.name}"
+        try:
+            return identify_hlo_proto(data).content
+        except DumpError:
+            return hashlib.sha256(data).hexdigest()
+
+
+@dataclass
+class _Session:
+    """The modules and devices of a session. is_profiled: an xplane says which devices it had."""
+
+    folder: PurePosixPath
+    modules: list[_Found] = field(default_factory=list)
+    devices: list[Device] = field(default_factory=list)
+    is_profiled: bool = False
+
+
+def find_modules(
+    files: Iterable[SourceFile], refuse: _Refuse, cleanup: ExitStack
+) -> list[HloProtoProgram]:
+    """The programs of all sessions, in order. `refuse` receives the files that cannot be read.
+
+    What compressed files hold is unpacked to a temporary folder that `cleanup` removes.
+    """
+    folders: dict[PurePosixPath, list[SourceFile]] = defaultdict(list)
+    for file in files:
+        folders[file.path.parent].append(file)
+    sessions = [_read(folder, folders[folder], refuse, cleanup) for folder in sorted(folders)]
+    places = [place_of(session.folder) for session in sessions]
+    sessions_at = Counter(base for base, _ in places)
+    return [
+        program
+        for session, (base, name) in zip(sessions, places, strict=True)
+        for program in _programs(session, base if sessions_at[base] == 1 else base / name)
+    ]
+
+
+def _read(
+    folder: PurePosixPath, files: list[SourceFile], refuse: _Refuse, cleanup: ExitStack
+) -> _Session:
+    session = _Session(folder)
+    is_whole = True
+    # XProf's own copies come last: looking at a session changes nothing in the warehouse.
+    files.sort(key=lambda file: (not is_xplane(file.path.name), file.path))
+    for file in files:
+        name = stem_of(file.path.name)
+        if is_xplane(file.path.name):
+            is_whole &= _read_xplane(file, session, refuse, cleanup)
+        elif name != _NO_MODULE:
+            session.modules.append(_Found(name, file, file))
+    if not session.modules and is_whole:
+        refuse(files[0], DumpError("no XLA module ran while this profile was recorded"))
+    return session
+
+
+def _read_xplane(file: SourceFile, session: _Session, refuse: _Refuse, cleanup: ExitStack) -> bool:
+    """Add the modules of a file to its session; whether the file is whole."""
+    try:
+        with open_forward(file, cleanup) as data:
+            found = read_xspace(data)
+    except DumpError as error:
+        refuse(file, error)
+        return False
+    session.is_profiled = True
+    here = [_Found(_in_a_line(name), held, file) for name, held in found.modules]
+    session.modules += sorted(here, key=lambda module: module.order)
+    session.devices += found.devices
+    if found.error is not None:
+        taken = "; what precedes this was taken" if found.modules else ""
+        refuse(file, DumpError(f"{found.error}{taken}"))
+    return found.error is None
+
+
+def _in_a_line(name: str) -> str:
+    return name.replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _programs(session: _Session, workload: PurePosixPath) -> Iterator[HloProtoProgram]:
+    taken: set[str] = set()
+    for module in _once(session.modules):
+        # The path that the user gave may be the session's folder itself.
+        place = session.folder if session.folder.name else module.file.location.parent
+        time = session_time(place.name)
+        name = module.name
+        if name in taken:
+            # Program ids count per process, so two hosts may give one name to two programs.
+            name = f"{name}@{stem_of(module.file.path.name)}"
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        platform = _platform(module, session)
+        yield HloProtoProgram(
+            Key(workload.as_posix(), module.module_name, platform=platform, name=name),
+            module.held,
+            module.path,
+            "xplane" if is_xplane(module.file.path.name) else "hlo-proto",
+            module.file.modified if time is None else time.timestamp(),
+            _settings(session.devices, platform),
+        )
+
+
+def _once(modules: list[_Found]) -> Iterator[_Found]:
+    """Each module once: what several files hold is one; what one file names twice is two."""
+    files: dict[str, set[PurePosixPath]] = defaultdict(set)
+    for module in modules:
+        files[module.module_name].add(module.file.path)
+    seen: set[tuple[str, int]] = set()
+    in_file: Counter[tuple[PurePosixPath, str]] = Counter()
+    for module in modules:
+        if len(files[module.module_name]) > 1:
+            # The n-th of a file's equal modules is the n-th of every file.
+            in_file[module.file.path, module.content] += 1
+            copy = module.content, in_file[module.file.path, module.content]
+            if copy in seen:
+                continue
+            seen.add(copy)
+        yield module
+
+
+def _platform(module: _Found, session: _Session) -> str | None:
+    """The platform that the module was compiled for, None if nothing says so for certain."""
+    try:
+        content = module.held.read()
+    except DumpError:  # Reading the program reports this.
+        return None
+    # Beside a TPU or GPU, the host may have compiled some modules for itself.
+    only_cpu = session.is_profiled and not session.devices
+    return platform_of(content) or ("cpu" if only_cpu else None)
+
+
+def _settings(devices: list[Device], platform: str | None) -> Settings:
+    """The device that the module ran on, if all devices of its platform are alike."""
+    alike = {device for device in devices if device.platform == platform}
+    if len(alike) != 1:
+        return Settings()
+    (device,) = alike
+    said = {"device_kind": device.kind, "device_memory_bytes": device.memory_bytes}
+    return Settings(device={name: value for name, value in said.items() if value is not None})
