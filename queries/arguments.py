@@ -1,12 +1,18 @@
-"""Arguments as users give them: times, ages, metrics."""
+"""Arguments as users give them: times, ages, metrics, a device's memory."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 from ..schema.errors import UsageError
 from ..schema.metric_names import METRICS
+from .units import UNITS
 
 _AGE = re.compile(r"^(\d+) ?(d|w|y)$")
+# XLA writes G for GiB.
+_MEMORY = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP])(?:iB)?$|^(\d+) ?B$")
+# The largest number of bytes that the warehouse can hold.
+_MOST_BYTES = 2**63 - 1
 _DAYS = {"d": 1, "w": 7, "y": 365}
 
 
@@ -39,6 +45,16 @@ def time_before(age: str, argument: str) -> datetime:
         raise UsageError(f"{age} is too long ago", argument) from None
 
 
+def check_labels(labels: Mapping[str, str | None] | None) -> dict[str, str]:
+    """The labels, all of them texts; one that is None is empty. Raises UsageError."""
+    for key, value in (labels or {}).items():
+        if not isinstance(key, str) or not key:
+            raise UsageError(f"a label's key is a text, found {key!r}", "labels")
+        if not isinstance(value, str | None):
+            raise UsageError(f"the label {key!r} must be a text, found {value!r}", "labels")
+    return {key: value or "" for key, value in (labels or {}).items()}
+
+
 def metric_column(metric: str) -> str:
     """The metric `peak` or `peak_bytes` as `module_memory` names it. Raises UsageError."""
     column = f"{metric.removesuffix('_bytes')}_bytes"
@@ -46,3 +62,23 @@ def metric_column(metric: str) -> str:
         names = ", ".join(name.removesuffix("_bytes") for name in METRICS)
         raise UsageError(f"unknown metric {metric!r}: use one of {names}", "metric")
     return column
+
+
+def parse_device_memory(given: str | int | None, argument: str) -> int | None:
+    """A device's memory in bytes, from a number of bytes or a text such as 16GiB or 95G.
+
+    Raises UsageError.
+    """
+    if given is None:
+        return None
+    size = given
+    if isinstance(given, str):
+        match = _MEMORY.match(given)
+        if match is None:
+            raise UsageError(
+                f"invalid device memory {given!r}: use a size such as 16GiB or 95G", argument
+            )
+        size = int(match[3]) if match[3] else round(float(match[1]) * UNITS[f"{match[2]}iB"])
+    if not 0 < int(size) <= _MOST_BYTES:
+        raise UsageError(f"{given} is not the size of a device's memory", argument)
+    return int(size)

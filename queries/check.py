@@ -108,9 +108,13 @@ def check(
     require_one_baseline(baseline, best)
     named = None if baseline is None or baseline.startswith("branch=") else baseline
     runs = require_runs(store, (run, "run"), (named, "baseline"))
-    if not runs:
+    # A run of logs alone has no programs.
+    has_dumps = set(store.rows("SELECT run_id FROM lineages")["run_id"].to_pylist())
+    if not has_dumps:
         raise UsageError("there are no runs to judge: see `memhouse ingest`", "run")
-    judged = run or runs[0]
+    judged = run or next(name for name in runs if name in has_dumps)
+    if judged not in has_dumps:
+        raise UsageError(f"run {judged!r} has no dumps to judge, only a log", "run")
     programs = store.rows(statement("check_now"), [judged, memory_space, column]).to_pylist()
     against = find_against(store, judged, programs, baseline, policy.baseline)
     found = judge(store, judged, programs, against, policy, column, memory_space, best=best)

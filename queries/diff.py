@@ -170,7 +170,9 @@ def _diff_dumps(
     a_module_id = b_module_id = -1
     if a is not None and b is not None:
         if None not in (a.flags_id, b.flags_id):
-            flags = store.rows(statement("diff_flags"), [a.flags_id, b.flags_id])
+            flags = store.rows(
+                statement("diff_flags"), [a.flags_id, b.flags_id, a.dump_id, b.dump_id]
+            )
         if a.module_id is not None and b.module_id is not None and a.module_id != b.module_id:
             a_module_id, b_module_id = a.module_id, b.module_id
             metrics = store.rows(statement("diff_metrics"), [a_module_id, b_module_id])
@@ -206,7 +208,7 @@ def _without_cause(a: Dump | None, b: Dump | None) -> str:
         return "both dumps failed"
     if a.module_id == b.module_id:
         return "the same program"
-    return "same but for names, lines or constants"
+    return "same but for names, lines or constants, or read from another source"
 
 
 def _changes(store: Store, a_module_id: int, b_module_id: int, by: str) -> pa.Table:

@@ -41,7 +41,7 @@ def modules(store: Store, run: str | None = None, workload: str | None = None) -
     """The modules of each run.
 
     Columns: run, workload, module, status, peak_bytes, total_bytes (of memory space 0),
-    module_id, instructions (a count), platform, device, compiler, occurrence.
+    module_id, instructions (a count), platform, device, compiler, occurrence, headroom_bytes.
     """
     found = store.rows(statement("modules"), [run, workload])
     return Rows(found, empty="there are no such modules")
@@ -53,8 +53,8 @@ def peaks(
     """Each module's peak in each memory space; without `run` the latest of each series.
 
     With `fold`, the workloads of equal programs are one row. Columns: workload, module, space
-    (its name), peak_bytes, total_bytes, run, padding_bytes, peak_instruction, memory_space (its
-    number).
+    (its name), peak_bytes, total_bytes, headroom_bytes (of the device's memory, in memory space
+    0), run, padding_bytes, peak_instruction, memory_space (its number).
     """
     found = store.rows(statement("peaks"), [run, workload])
     if fold:

@@ -1,9 +1,12 @@
-"""A module that was read from text, with its figures as values: for notebooks."""
+"""A module that was read or recorded, with its figures as values: for notebooks."""
+
+from collections.abc import Sequence
 
 from ..schema.stores.base import Store
 from .buffers import buffers
+from .cells import human_bytes
 from .donations import donations
-from .find_module import find_module
+from .kernels import kernels
 from .lists import peaks
 from .own_roles import RolesGiven
 from .owners import owners
@@ -14,13 +17,28 @@ from .timeline import timeline
 class ReadModule:
     """One module in memory; each method returns what the warehouse's method of its name does.
 
-    name: the HLO module's name; origin: `estimated`, for text has no buffer assignment.
+    name: the HLO module's name; origin: dumped, derived or `estimated`, without a buffer
+    assignment; source: what the figures were read from; notes: what to know about them.
     """
 
-    def __init__(self, store: Store, name: str) -> None:
+    def __init__(self, store: Store, source: str, notes: Sequence[str] = ()) -> None:
         self._store = store
-        self.name = name
-        self.origin = find_module(store, name).origin
+        (found,) = store.rows("SELECT module_id, module_name, origin FROM modules").to_pylist()
+        self._module: int = found["module_id"]
+        self.name: str = found["module_name"]
+        self.origin: str | None = found["origin"]
+        self.source = source
+        self.notes = list(notes)
+
+    def __repr__(self) -> str:
+        peaks = ", ".join(
+            f"{'≈ ' if self.origin == 'estimated' else ''}{human_bytes(row['peak_bytes'])}"
+            f" of {row['space']}"
+            for row in self.peaks().arrow().to_pylist()
+            if row["peak_bytes"] is not None
+        )
+        way = "estimated from" if self.origin == "estimated" else "from"
+        return f"<{self.name}: {peaks or 'nothing known'} at the peak, {way} the {self.source}>"
 
     def peaks(self) -> Rows:
         """What the module needs at its peak, a row a memory space."""
@@ -39,7 +57,7 @@ class ReadModule:
         """Who owns the memory at the peak, or at a time of the schedule."""
         return owners(
             self._store,
-            self.name,
+            self._module,
             None,
             memory_space,
             limit,
@@ -58,15 +76,19 @@ class ReadModule:
         callers: int = 0,
     ) -> Rows:
         """The buffers that fill the memory at the peak, or at a time of the schedule."""
-        return buffers(self._store, self.name, None, memory_space, at, limit, callers=callers)
+        return buffers(self._store, self._module, None, memory_space, at, limit, callers=callers)
 
     def donations(self, memory_space: int = 0, limit: int | None = None) -> Rows:
         """Which arguments could be donated, or are donated for nothing."""
-        return donations(self._store, self.name, None, memory_space, limit)
+        return donations(self._store, self._module, None, memory_space, limit)
+
+    def kernels(self) -> Rows:
+        """What kernels reserve for themselves on TPU, beside how much each may."""
+        return kernels(self._store, self._module)
 
     def timeline(self, memory_space: int = 0) -> Rows:
         """How full the memory is over the schedule."""
-        return timeline(self._store, self.name, None, memory_space)
+        return timeline(self._store, self._module, None, memory_space)
 
     def _repr_html_(self) -> str:
         return self.peaks()._repr_html_()

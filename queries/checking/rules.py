@@ -11,7 +11,7 @@ from .thresholds import DEFAULT_CREEP, Limits, Threshold, Thresholds
 from .verdict import Breach
 
 _Row = dict[str, Any]
-ALIAS = "alias_bytes"
+ALIAS, PEAK = "alias_bytes", "peak_bytes"
 
 
 def is_better_higher(metric: str) -> bool:
@@ -165,7 +165,14 @@ def _absolute(judged: Judged) -> list[Breach]:
         device = now["device_memory_bytes"]
         for limit in limits.max_bytes:
             if limit.is_percent and device is None:
-                found.append(Breach("the dump does not say how much memory the device has"))
+                found.append(
+                    Breach("the device's memory is not known: see memhouse ingest --device-memory")
+                )
+            elif limit.is_percent and metric == PEAK and now["reserved_bytes"] is not None:
+                # A program has to fit with all its allocations, not only with its peak.
+                text = f"reserves more than {limit.text}"
+                most = limit.of(device or 0)
+                found += _over(judged, "total_bytes", now["reserved_bytes"], most, text)
             else:
                 text = f"is over {limit.text}"
                 found += _over(judged, metric, now["value_bytes"], limit.of(device or 0), text)

@@ -45,7 +45,10 @@ shown AS (
         role,
         pass,
         instruction || CASE WHEN shape_index = '{}' THEN '' ELSE shape_index END AS value,
-        LEAST(padding_bytes, counted_bytes) AS padding_bytes,
+        CASE
+            WHEN padding_bytes < counted_bytes THEN padding_bytes
+            WHEN padding_bytes IS NOT NULL THEN counted_bytes
+        END AS padding_bytes,
         start_time,
         end_time,
         last_use_time,

@@ -4,20 +4,20 @@ SELECT
     dumps.workload,
     dumps.module_name AS module,
     CASE WHEN dumps.oom THEN dumps.status || ', oom' ELSE dumps.status END AS status,
-    module_memory.peak_bytes,
+    peaks.peak_bytes,
     modules.origin,
-    module_memory.total_bytes,
+    peaks.total_bytes,
     dumps.module_id,
     modules.schedule_length AS instructions,
     dumps.platform,
     COALESCE(dumps.device_kind, dumps.target) AS device,
     dumps.compiler,
-    dumps.occurrence
+    dumps.occurrence,
+    peaks.headroom_bytes
 FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
-LEFT JOIN module_memory
-    ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
+LEFT JOIN peaks ON peaks.dump_id = dumps.dump_id AND peaks.memory_space = 0
 WHERE dumps.run_id = COALESCE($1, dumps.run_id)
     AND dumps.workload = COALESCE($2, dumps.workload)
 ORDER BY

@@ -9,6 +9,7 @@ SELECT
     ) AS space,
     peaks.peak_bytes,
     peaks.total_bytes,
+    peaks.headroom_bytes,
     peaks.run_id AS run,
     peaks.padding_bytes,
     peaks.peak_instruction,

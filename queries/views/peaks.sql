@@ -13,6 +13,8 @@
 -- space_name: the space's name, null if the dump names none
 -- peak_bytes: the most that is occupied at one time
 -- total_bytes: sum of the allocations
+-- headroom_bytes: the device's memory minus what is reserved for the program, total_bytes -
+--     thread_local_bytes; null for other memory spaces, and where the device is not known
 -- argument_bytes: allocations of parameters
 -- output_bytes: allocations that may live out
 -- alias_bytes: allocations that are both
@@ -43,6 +45,13 @@ SELECT
     memory_spaces.space_name,
     module_memory.peak_bytes,
     module_memory.total_bytes,
+    CASE
+        WHEN module_memory.memory_space = 0
+            THEN dumps.device_memory_bytes
+                - (
+                    module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0)
+                )
+    END AS headroom_bytes,
     module_memory.argument_bytes,
     module_memory.output_bytes,
     module_memory.alias_bytes,

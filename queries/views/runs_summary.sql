@@ -41,7 +41,7 @@ SELECT
     runs.source
 FROM runs
 INNER JOIN _ordered_runs ON _ordered_runs.run_id = runs.run_id
-INNER JOIN lineages ON lineages.run_id = runs.run_id
+LEFT JOIN lineages ON lineages.run_id = runs.run_id
 LEFT JOIN dumps ON dumps.run_id = runs.run_id
 LEFT JOIN first_seen ON first_seen.module_id = dumps.module_id
 LEFT JOIN module_memory
