@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from .schema.errors import (
     FileError,
@@ -33,10 +33,13 @@ from .schema.errors import (
 # What a command does not need it must not import: pyarrow, DuckDB and SQLAlchemy come in
 # where they are used.
 if TYPE_CHECKING:
+    from .ingest.doctor import Examination
     from .ingest.pipeline import Summary
+    from .ingest.sources.program import Program
     from .queries.check import Check
     from .queries.diff import Diff
     from .queries.export import Exported
+    from .queries.oom import Oom
     from .queries.own_roles import RolesGiven
     from .queries.read_module import ReadModule
     from .queries.result import Rows
@@ -57,8 +60,11 @@ __all__ = [
     "WarehouseBusyError",
     "WarehouseError",
     "__version__",
+    "doctor",
     "open",
     "read",
+    "read_oom",
+    "record",
 ]
 
 
@@ -80,32 +86,85 @@ def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = Fa
     return Warehouse(store)
 
 
-def read(text: str | bytes) -> ReadModule:
-    """A module from scheduled HLO text, for example `compiled.as_text()`; nothing is stored.
+def doctor(path: str | os.PathLike[str]) -> Examination:
+    """What a folder, an archive or a file holds, and which questions it answers.
 
-    The figures are estimates: the text has no buffer assignment. Raises UsageError for text
-    that is not HLO, is not scheduled, or holds what no rule covers.
+    Nothing is stored. The result has the tables `files` and `questions`. Raises UsageError.
     """
+    from .ingest.doctor import examine
+    from .ingest.sources.files import exists
+
+    if not exists(Path(path)):
+        raise UsageError(f"{path}: there is no such file or folder", "path")
+    return examine(Path(path))
+
+
+def read(program: object) -> ReadModule:
+    """A module as it was compiled: a value with its figures; nothing is stored.
+
+    `program` is what `jax.jit(f).lower(…).compile()` gives, scheduled HLO text, for example
+    `compiled.as_text()`, the bytes of an HloProto, or the path of a file that holds either.
+    The module's `source` says where the figures come from; without a buffer assignment its
+    `origin` is `estimated`. Raises UsageError for anything else, and for a program that cannot
+    be read.
+    """
+    from .ingest.sources.compiled import program_of
+
+    return _held(*program_of(program), "program")
+
+
+def record(what: Any, /, *args: Any, **kwargs: Any) -> ReadModule:
+    """Compile a program of JAX and read what XLA dumps of it; nothing is run or stored.
+
+    `what` is a jitted function, with its arguments or `jax.ShapeDtypeStruct` in their place, or
+    a lowered program. JAX's cache on disk is left out, so this always compiles. Raises
+    UsageError, and what compiling raises.
+    """
+    from .ingest.record_program import recorded
+
+    with recorded(what, args, kwargs) as found:
+        if found.error is not None:
+            found.error.add_note("memhouse: warehouse.record(...) keeps what XLA dumped until then")
+            raise found.error
+        return _held(found.programs[-1], "dump", "what")
+
+
+def _held(program: Program, source: str, argument: str) -> ReadModule:
+    """One program in a warehouse of its own, in memory. Raises UsageError."""
     from .ingest.pipeline import Run, ingest_programs
-    from .ingest.sources.hlo_in_memory import TextProgram
     from .ingest.workers import Workers
     from .queries.catalogue import use_views
     from .queries.read_module import ReadModule
     from .schema.stores.duckdb import open_store
 
-    if not isinstance(text, str | bytes):
-        raise UsageError("expected HLO text: use compiled.as_text()", "text")
-    held = text.encode() if isinstance(text, str) else text
-    # What a program prints of itself may lack the end of its last line.
-    program = TextProgram(held.rstrip(b"\n") + b"\n", modified=0.0)
     store = open_store("duckdb:///:memory:", create=True)
-    use_views(store, read_only=False)
-    with Workers(1) as workers:
-        summary = ingest_programs(store, [program], Run("text", "text", __version__), workers)
-    if wrong := summary.problems + summary.notes:
+    try:
+        use_views(store, read_only=False)
+        with Workers(1) as workers:
+            run = Run("memory", "memory", __version__)
+            summary = ingest_programs(store, [program], run, workers)
+        if summary.problems:
+            raise UsageError(summary.problems[0], argument)
+        module = ReadModule(store, source, summary.notes)
+        if module.origin is None and summary.notes:
+            raise UsageError(summary.notes[0], argument)
+        return module
+    except BaseException:
         store.close()
-        raise UsageError(wrong[0], "text")
-    return ReadModule(store, program.key.module_name)
+        raise
+
+
+def read_oom(log: str | os.PathLike[str] | BinaryIO, store: Store | None = None) -> Oom:
+    """Why memory ran out, by the messages in a log: a path or an open binary file.
+
+    Nothing is stored. With a store, the dumps of the modules in it tell more. Raises UsageError
+    for a log that cannot be read.
+    """
+    from .ingest.oom_logs import read_log_tables
+    from .queries.oom import explain
+
+    name, tables = read_log_tables(log)
+    return explain(store, tables["oom_reports"], tables["oom_buffers"], name)
 
 
 class Warehouse:
@@ -125,17 +184,20 @@ class Warehouse:
         replace: bool = False,
         at: datetime | None = None,
         labels: Mapping[str, str] | None = None,
+        device_memory: str | int | None = None,
         jobs: int = 1,
     ) -> Summary:
         """Ingest the dumps under a path, or with `run` under several, as one run.
 
         If the path's run holds other dumps, the new ones become the run NAME@TIME: the
         summary's run_id. A `run` that holds other dumps is refused, unless `replace`: then the
-        summary's `replaced` is what was dropped. `at` with no time zone is UTC. What is wrong
-        with single files is in the summary's problems, and in `dump_files`.
+        summary's `replaced` is what was dropped. `at` with no time zone is UTC. `device_memory` is
+        that of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it.
+        What is wrong with single files is in the summary's problems, and in `dump_files`.
         """
         from .ingest.pipeline import ingest
         from .ingest.workers import Workers
+        from .queries.arguments import check_labels, parse_device_memory
 
         with Workers(jobs) as workers:
             return ingest(
@@ -145,15 +207,46 @@ class Warehouse:
                 workers=workers,
                 run_id=run,
                 run_at=at,
-                labels=dict(labels or {}),
+                labels=check_labels(labels),
                 replaces=replace,
+                device_memory_bytes=parse_device_memory(device_memory, "device_memory"),
             )
+
+    def record(
+        self,
+        what: Any,
+        /,
+        *args: Any,
+        run: str | None = None,
+        labels: Mapping[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Summary:
+        """Compile a program of JAX and store what XLA dumps of it as a run; nothing is run.
+
+        `what` is a jitted function, with its arguments or `jax.ShapeDtypeStruct` in their
+        place, or a lowered program. The run is named after the module, and NAME@TIME once the
+        program has changed; a `run` that is named receives the program beside what it holds.
+        If compiling fails, what XLA dumped until then is stored before the error is raised.
+        """
+        from .ingest.record_program import record_run
+        from .queries.arguments import check_labels
+
+        return record_run(
+            self._store,
+            what,
+            args,
+            kwargs,
+            tool_version=__version__,
+            run_id=run,
+            labels=check_labels(labels),
+        )
 
     def label(self, *runs: str, labels: Mapping[str, str | None] | None = None) -> Rows:
         """Set labels of runs, and remove those that are None or empty; the runs' labels then."""
+        from .queries.arguments import check_labels
         from .queries.label import label
 
-        return label(self._store, runs, labels or {})
+        return label(self._store, runs, check_labels(labels))
 
     def sql(self, query: str, parameters: Sequence[object] = ()) -> Rows:
         """Run a query; `$1` and so on in it are the parameters. Raises QueryError."""
@@ -249,6 +342,21 @@ class Warehouse:
 
         return donations(self._store, module, run, memory_space, limit)
 
+    def kernels(
+        self,
+        module: str | int | None = None,
+        *,
+        run: str | None = None,
+        workload: str | None = None,
+    ) -> Rows:
+        """What kernels reserve for themselves on TPU, beside how much each may.
+
+        Of one module, else of all; without `run` the latest of each series.
+        """
+        from .queries.kernels import kernels
+
+        return kernels(self._store, module, run, workload)
+
     def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
         """How full a memory space is over a module's schedule."""
         from .queries.timeline import timeline
@@ -329,6 +437,17 @@ class Warehouse:
             memory_space=memory_space,
             module=module,
         )
+
+    def oom(
+        self, run: str | None = None, *, log: str | os.PathLike[str] | BinaryIO | None = None
+    ) -> Oom:
+        """Why memory ran out in a run, else in the latest in which it did, or by a log.
+
+        The log is not stored; `ingest` stores it.
+        """
+        from .queries.oom import oom
+
+        return oom(self._store, run) if log is None else read_oom(log, self._store)
 
     def accept(self, check: Check, reason: str) -> Check:
         """Let the growth that a check found pass for good; what is said of the run then."""

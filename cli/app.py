@@ -1,7 +1,7 @@
 """The commands, registered; each is a file in `commands/`."""
 
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,8 @@ from .errors import usage_errors
 # Each is a function in the file of its name in `commands/`, listed in the order of `--help`.
 COMMANDS = (
     "ingest",
+    "record",
+    "doctor",
     "runs",
     "label",
     "modules",
@@ -18,12 +20,14 @@ COMMANDS = (
     "owners",
     "buffers",
     "donations",
+    "kernels",
     "timeline",
     "fragmentation",
     "trends",
     "since",
     "diff",
     "check",
+    "oom",
     "views",
     "tables",
     "sql",
@@ -32,6 +36,14 @@ COMMANDS = (
     "verify",
     "prune",
 )
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "record": {
+        # What follows the recorded command's name is for that command.
+        "context_settings": {"allow_interspersed_args": False},
+        "options_metavar": "[OPTIONS] --",
+        "epilog": "Example: memhouse record --run tonight -- python train.py --steps 100",
+    }
+}
 
 app = typer.Typer(
     name="memhouse",
@@ -61,4 +73,4 @@ def _options(
 
 for name in COMMANDS:
     command = getattr(import_module(f".commands.{name}", __package__), name)
-    app.command(name)(usage_errors(command))
+    app.command(name, **_SETTINGS.get(name, {}))(usage_errors(command))

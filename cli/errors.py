@@ -29,6 +29,7 @@ _OPTIONS = {
     "memory_space": "--space",
     "metric": "--figure",
     "roles": "--roles",
+    "only": "--only",
     "run": "--run",
     "since": "--since",
     "tolerance": "--tolerance",

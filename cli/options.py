@@ -86,3 +86,12 @@ Tolerance = Annotated[
 DEFAULT_DB = "memhouse.duckdb"
 # A night's ingest is over by then; a prompt that someone left open may not be.
 DEFAULT_WAIT = 600
+
+
+def parse_labels(labels: list[str]) -> dict[str, str]:
+    """The labels given as KEY=VALUE; an empty value removes one."""
+    pairs = [label.partition("=") for label in labels]
+    for key, equals, _ in pairs:
+        if not key or not equals:
+            raise typer.BadParameter("a label is KEY=VALUE", param_hint="--label")
+    return {key: value for key, _, value in pairs}

@@ -1,20 +1,14 @@
 """`memhouse ingest`: dumps into the warehouse."""
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ... import __version__
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
-
-if TYPE_CHECKING:
-    from ...ingest.pipeline import Summary
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
 
 
 def _given(path: str) -> Path:
@@ -30,7 +24,7 @@ def ingest(
         typer.Argument(
             metavar="PATH",
             parser=_given,
-            help="Dump folders, archives (.tar, .tar.gz, .tar.zst) or files.",
+            help="Dump folders, XProf sessions, archives (.tar, .tar.gz, .tar.zst) or files.",
         ),
     ],
     db: Db = DEFAULT_DB,
@@ -53,6 +47,14 @@ def ingest(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Label the run, for example branch=main."),
     ] = None,
+    device_memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="The memory of the device compiled for, such as 16GiB; "
+            "else as dumped, or as known of the TPU.",
+        ),
+    ] = None,
     jobs: Annotated[
         int, typer.Option("--jobs", "-j", min=1, help="Number of processes that read.")
     ] = os.cpu_count() or 1,
@@ -68,16 +70,18 @@ def ingest(
     if replace and run is None:
         raise typer.BadParameter("it needs --run NAME: name the run", param_hint="--replace")
     named = _named_paths(paths, run)
-    labels = _parse_labels(label or [])
-    from ...queries.arguments import parse_time
+    labels = parse_labels(label or [])
+    from ...queries.arguments import parse_device_memory, parse_time
 
     run_at = parse_time(at, "at")
+    device_memory_bytes = parse_device_memory(device_memory, "device_memory")
     from ...ingest.pipeline import ingest as ingest_paths
     from ...ingest.readers.lines import use_quick_memory
     from ...ingest.sources.files import exists
     from ...ingest.workers import Workers
     from ...queries.label import hint_at_branches
     from ..opening import ingesting
+    from ..render.ingested import oom_hints, progress_bar, summary_line
     from ..render.text import print_error, print_note
 
     if not any(map(exists, paths)):
@@ -94,7 +98,7 @@ def ingest(
     ):
         for name, of_run in named.items():
             start = perf_counter()
-            with _progress(name) as progress:
+            with progress_bar(name) as progress:
                 summary = ingest_paths(
                     store,
                     *of_run,
@@ -104,6 +108,7 @@ def ingest(
                     run_at=run_at,
                     labels=labels,
                     replaces=replace,
+                    device_memory_bytes=device_memory_bytes,
                     progress=progress,
                 )
             for problem in summary.problems:
@@ -112,7 +117,9 @@ def ingest(
                 print_note(note)
             unreadable |= bool(summary.problems)
             if summary.dumps:
-                print_note(_said(summary, perf_counter() - start))
+                print_note(summary_line(summary, perf_counter() - start))
+            for hint in oom_hints(summary):
+                print_note(hint)
     for hint in hints:
         print_note(hint)
     if unreadable:
@@ -136,41 +143,3 @@ def _named_paths(paths: list[Path], run: str | None) -> dict[str, list[Path]]:
                 f"two of these paths would both be the run {name!r}: ingest one with --run NAME"
             )
     return named
-
-
-def _parse_labels(labels: list[str]) -> dict[str, str]:
-    pairs = [label.partition("=") for label in labels]
-    for key, equals, _ in pairs:
-        if not key or not equals:
-            raise typer.BadParameter("a label is KEY=VALUE", param_hint="--label")
-    return {key: value for key, _, value in pairs}
-
-
-@contextmanager
-def _progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar over the bytes, on a terminal; elsewhere nothing."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(name), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _said(summary: "Summary", seconds: float) -> str:
-    """What became of a path, in a line."""
-    from ...queries.cells import counted, human_bytes, one_line
-
-    parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]
-    for number, what in (
-        (summary.unchanged, "unchanged"),
-        (summary.partial, "partial"),
-        (summary.failed, "failed"),
-    ):
-        parts += [f"{number} {what}"] if number else []
-    size = human_bytes(summary.read_bytes)
-    return f"{one_line(summary.run_id)}: {', '.join(parts)}, {size} in {seconds:.1f} s"

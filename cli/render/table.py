@@ -11,8 +11,8 @@ from rich.table import Table
 
 from ...queries.cells import heading, is_number, text_columns, without_layout
 
-# Truncate text at the end, but paths and sparklines at the start.
-_CUT_AT_START = {"op_name", "scope", "source", "source_file", "trend"}
+# Truncate text at the end, but paths, sparklines and runs (whose names end in a time) at the start.
+_CUT_AT_START = {"op_name", "run", "run_id", "scope", "source", "source_file", "trend"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 # What a row is about is told in a few words.

@@ -1,0 +1,112 @@
+"""`memhouse oom`: why memory ran out, and what to look at first."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
+from ..errors import FAILED
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format
+
+if TYPE_CHECKING:
+    from ...queries.oom import Oom
+
+# So many messages are told in full, the others in a line each.
+_TOLD = 2
+
+
+def oom(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[LOG|RUN]",
+            help="A log, - for standard input, or a run; else the latest run that ran out.",
+            show_default=False,
+        ),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    output: AsFormat = Format.table,
+    wait: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            help="Wait at most SECONDS while another process uses the warehouse; else "
+            f"{DEFAULT_WAIT}, and with a LOG 0.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Tell why memory ran out: by how much, what fills it, whose lines, what to look at first.
+
+    A LOG is read, not stored, and needs no warehouse; with one, the dump of the module tells
+    more. Sizes with ~ are rounded by XLA. csv and json have a row for each message. The exit
+    status is 1 if nothing says that memory ran out.
+    """
+    if target == "":
+        raise typer.BadParameter("the name is empty: name a log, - for standard input, or a run")
+    if target is not None and (target == "-" or _is_file(Path(target))):
+        found = _of_log(target, db, wait)
+    else:
+        found = _of_run(target, db, wait)
+    _print(found, output)
+    if not found.answers:
+        raise typer.Exit(FAILED)
+
+
+def _is_file(path: Path) -> bool:
+    return path.exists() and not path.is_dir()
+
+
+def _of_log(target: str, db: str, wait: float | None) -> "Oom":
+    from ... import read_oom
+    from ...queries.oom import explain
+    from ..opening import reading
+    from ..render.text import print_note
+
+    found = read_oom(sys.stdin.buffer if target == "-" else target)
+    if not found.answers or (db == DEFAULT_DB and not Path(db).exists()):
+        return found
+    try:
+        with reading(db, wait=wait or 0) as store:
+            return explain(store, found.rows.arrow(), found.buffers.arrow(), target)
+    except MemhouseError as error:
+        print_note(f"answered without the warehouse: {error}")
+        return found
+
+
+def _of_run(target: str | None, db: str, wait: float | None) -> "Oom":
+    from ...queries.lists import run_names
+    from ...queries.oom import oom as find
+    from ..opening import reading
+
+    what = "see `memhouse runs`"
+    try:
+        with reading(db, wait=DEFAULT_WAIT if wait is None else wait) as store:
+            if target is None or target in run_names(store):
+                return find(store, target)
+    except WarehouseError as error:
+        if target is None or isinstance(error, WarehouseBusyError):
+            raise
+        what = str(error)
+    if Path(target).is_dir():
+        raise typer.BadParameter(f"{target} is a folder: ingest it, then name its run")
+    raise typer.BadParameter(f"there is no log and no run {target!r}: {what}")
+
+
+def _print(found: "Oom", output: Format) -> None:
+    from ..render.memory_answers import print_answer
+    from ..render.rows import print_rows
+    from ..render.text import print_text
+
+    if output is not Format.table or not found.answers:
+        print_rows(found.rows, output)
+        return
+    for place, answer in enumerate(found.told()[:_TOLD]):
+        if place:
+            print_text("")
+        print_answer(answer)
+    for answer in found.answers[_TOLD:]:
+        print_text(f"\nalso {answer.title}\n  {answer.facts[0] if answer.facts else ''}")
