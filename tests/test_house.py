@@ -27,6 +27,8 @@ MAY_IMPORT_WITHIN_INGEST = {
     "model": set(),
     "readers": {"model"},
     "sources": {"readers", "model"},
+    # It is given the store, as the pipeline is.
+    "recording": {"sources", "readers", "model", "stores"},
 }
 LONGEST = 300
 

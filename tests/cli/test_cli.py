@@ -15,7 +15,7 @@ from memhouse.cli.app import app
 from memhouse.schema.tables import metadata
 
 from ..support.command import MEMHOUSE, run_memhouse
-from ..support.dumps import one_file
+from ..support.dumps import DATA, DUMPS, one_file
 from ..support.warehouse import rows
 
 COMMANDS = [command.callback.__name__ for command in app.registered_commands]
@@ -316,6 +316,12 @@ def test_another_store_is_a_clear_message(url):
     said = refused(1, "peaks", "--db", url)
     assert said.startswith("error: ")
     assert len(said.splitlines()) == 1
+
+
+def test_ingest_names_the_command_that_says_why_memory_ran_out(tmp_path, db):
+    for path in (DATA / "oom/jax0.5.3-args.txt", DUMPS / "tpu/llama7b-oom-v5e"):
+        said = run_memhouse("ingest", "--db", db, path, "--run", path.stem).stderr
+        assert f"memory ran out: memhouse oom {path.stem} says why\n" in said
 
 
 def test_ingest_speaks_on_stderr_only(tmp_path):

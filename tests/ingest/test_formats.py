@@ -60,6 +60,14 @@ from ..support.warehouse import fill, rows
             "module_0001.f.gpu_target_config.pbtxt",
             ("module_0001.f", "gpu-target-config", None),
         ),
+        (
+            "module_0001.f.cpu_after_optimizations.hlo.pb.gz",
+            ("module_0001.f", "hlo-proto", "cpu"),
+        ),
+        (
+            "module_0001.f.cl_12.oom_intermediate_module.hlo.pb",
+            ("module_0001.f.cl_12", "oom-hlo-proto", None),
+        ),
         # Users rename files.
         ("night-live-range.txt", ("night", "live-range", None)),
         ("resnet.cpu_after_optimizations.txt", ("resnet", "hlo", "cpu")),
@@ -105,7 +113,11 @@ def test_a_stem_tells_the_module(stem, target, expected):
         "module_0002.jit_f.before_optimizations.txt",
         "module_0002.jit_f.cpu_after_optimizations_before_buffer_assignment.txt",
         "module_0002.jit_f.after_codegen.txt",
-        "module_0002.jit_f.cpu_after_optimizations.hlo.pb",
+        "module_0002.jit_f.before_optimizations.hlo.pb",
+        "module_0002.jit_f.cpu_after_optimizations_before_buffer_assignment.hlo.pb",
+        "module_0002.jit_f.after_optimizations_after_buffer_assignment.hlo.pb",
+        "module_0002.jit_f.after_codegen.hlo.pb",
+        "module_0002.jit_f.after_optimizations-memory-usage-report.pb",
         "module_0002.jit_f.cpu_after_optimizations.txt.bak",
         "module_0002.jit_f.0001.spmd.after_flatten.before_cse.txt",
         "module_0002.jit_f.sm_9.0a_gpu.ptx",

@@ -58,7 +58,7 @@ def test_a_new_run_of_the_same_modules_stores_no_module_again(copied):
     after = everything(copied)
     assert set(before) == set(after)
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"runs", "lineages", "dumps", "dump_files", "history"}
+    assert changed == {"runs", "lineages", "dumps", "dump_files", "history", "oom_reports"}
     assert len(after["runs"]) == len(before["runs"]) + 1
     assert len(after["dumps"]) == len(before["dumps"]) + len(list((DUMPS / "tpu").iterdir()))
     # What was last in its chain is so no longer.
@@ -258,7 +258,7 @@ def test_what_names_and_settings_say(filled):
             "tpu",
             None,
             "933746096",
-            "VIPERFISH lite",
+            "TPU v5e",
             "2x2x1 chips a host, 1x1x1 hosts",
         ),
     ]

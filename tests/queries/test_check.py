@@ -309,7 +309,7 @@ def test_a_part_of_the_device(history, tmp_path, part, status):
     found, out = check(history, "--run", "2026-10-08", "--limits", str(limits))
     assert found == status
     if status:
-        assert verdicts(out)["resnet-h100"][-1] == f"fail: is over {part} of device"
+        assert verdicts(out)["resnet-h100"][-1] == f"fail: reserves more than {part} of device"
 
 
 def test_a_device_of_unknown_size_cannot_be_judged(history, tmp_path):
@@ -318,9 +318,9 @@ def test_a_device_of_unknown_size_cannot_be_judged(history, tmp_path):
     status, out = check(history, "--run", "2026-10-08", "--limits", str(limits))
     assert status == 1
     found = verdicts(out)
-    why = "fail: the dump does not say how much memory the device has"
-    assert found["llama-v5e"][-1] == why
-    assert found["resnet-h100"][-1] == "pass"
+    why = "fail: the device's memory is not known: see memhouse ingest --device-memory"
+    assert found["llama-cpu"][-1] == why
+    assert found["llama-v5e"][-1] == found["resnet-h100"][-1] == "pass"
 
 
 # --- what fails whatever it needs -----------------------------------------------------------

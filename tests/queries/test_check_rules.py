@@ -99,7 +99,7 @@ def test_alias_that_creeps_down_is_caught(db):
     ("limit", "why"),
     [
         ('"900MiB"', "is over 900MiB"),
-        ('["900MiB", "80% of device"]', "is over 900MiB; is over 80% of device"),
+        ('["900MiB", "80% of device"]', "is over 900MiB; reserves more than 80% of device"),
         ('["2GiB", "90% of device"]', None),
     ],
 )

@@ -52,6 +52,8 @@ def test_every_view_goes_to_other_databases(view, dialect):
 def test_every_view_runs_on_an_empty_warehouse(db, view):
     with closing(open_store(str(db), create=True)) as store:
         use_views(store, read_only=False)
+    if view == "_devices":  # A table of facts: `tests/queries/test_kernels.py`.
+        return
     expected = [(metric,) for metric in METRICS] if view == "_metric_names" else []
     assert rows(db, f"SELECT * FROM {view}") == expected
 

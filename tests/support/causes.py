@@ -20,6 +20,7 @@ _DUMP = {
     "module_id": 1,
     "status": "ok",
     "oom": False,
+    "has_call_options": False,
     "program_id": 1,
     "skeleton_id": 1,
     "entry_signature": "(f32[8])->f32[8]",

@@ -106,7 +106,7 @@ def test_unbounded_has_no_size(measure: Callable[[Shape], int]) -> None:
     [
         ("", "expected a shape such as .* at position 0, found the end"),
         ("parameter(0)", "a shape such as .* at position 0, found 'parameter"),
-        ("f33[2]", "an element type of XLA at position 0, found 'f33"),
+        ("float[2]", "an element type of XLA at position 0, found 'float"),
         ("f32[2]{0:T(0)}", r"a layout such as .* at position 6, found '\{0:T\(0"),
         ("f32[2]{0:T(8,*)}", "a layout such as .* at position 6"),
         ("f32[2,3]{1,1}", "each of 2 dimensions once at position 9, found '1,1}'"),

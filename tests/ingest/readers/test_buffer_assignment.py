@@ -152,7 +152,6 @@ def test_values_listed_again_for_another_space_are_left_out():
         (HEADER + ALLOCATION + VALUE + ALLOCATION[:20] + "\n", 4, "expected an allocation"),
         (HEADER + ALLOCATION + "\nallocate 1\n", 4, "expected an allocation or a value"),
         (HEADER + ALLOCATION + VALUE.replace("f32[]", "f32[4"), 3, "f32"),
-        (HEADER + ALLOCATION + VALUE.replace("f32[]", "f33[4]"), 3, "f33"),
         (HEADER + ALLOCATION.replace("8", "9" * 30), 2, "a number is over"),
         (HEADER + ALLOCATION + VALUE.replace("<1", "<4294967296"), 3, "a number is over"),
         (HEADER + ALLOCATION.replace("0:", "0: 0x" + "f" * 16 + ","), 2, "address is too long"),

@@ -1,9 +1,13 @@
 """What stands beside a dump: compiler flags, and the device compiled for."""
 
+import gzip
+import json
+
 import pytest
 
 from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.compiler_settings import (
+    read_compilation_environment,
     read_debug_options,
     read_flagfile,
     read_gpu_target,
@@ -12,8 +16,8 @@ from memhouse.ingest.readers.compiler_settings import (
 )
 from memhouse.ingest.readers.lines import split_lines
 
-from ...support.dumps import content, copy_dump, lines
-from ...support.history import NIGHTS
+from ...support.dumps import DATA, content, copy_dump, lines
+from ...support.history import NIGHTS, memhouse
 from ...support.warehouse import fill, rows
 
 LLAMA = "tpu/llama-v5e/*"
@@ -186,20 +190,32 @@ def test_a_gpu_may_say_its_name_elsewhere_and_no_memory():
     assert found == {"device_kind": "A100", "device_memory_bytes": None}
 
 
-@pytest.mark.parametrize(
-    ("workload", "kind"),
-    [("llama-v5e", "VIPERFISH lite"), ("llama-v5e-jax0.7.0", "2093c6a02 lite")],
-)
-def test_a_tpu_says_its_kind_and_how_many_there_are(workload, kind):
+# libtpu of JAX 0.7 prints a number for the code name.
+@pytest.mark.parametrize("workload", ["llama-v5e", "llama-v5e-jax0.7.0"])
+def test_a_tpu_has_its_users_name_and_its_memory(workload):
     assert read_tpu_target(lines(f"tpu/{workload}/*.target_arguments.txt")) == {
-        "device_kind": kind,
+        "device_kind": "TPU v5e",
+        "device_memory_bytes": 16 * 2**30 - 258 * 2**20,
         "topology": "2x2x1 chips a host, 1x1x1 hosts",
     }
+
+
+def test_a_chip_that_is_not_known_keeps_its_code_name():
+    text = 'tpu_topology_args {\n  version: TPU_VERSION_NEWFISH\n  variant: "lite"\n}\n'
+    found = read_tpu_target(text_lines(text))
+    assert (found["device_kind"], found["device_memory_bytes"]) == ("NEWFISH lite", None)
+
+
+def test_a_known_chip_in_an_unknown_configuration_is_not_guessed():
+    text = content("tpu/llama-v5e/*.target_arguments.txt").decode().replace('"default"', '"half"')
+    found = read_tpu_target(text_lines(text))
+    assert (found["device_kind"], found["device_memory_bytes"]) == ("VIPERFISH lite", None)
 
 
 def test_what_a_target_does_not_say_is_none():
     assert read_tpu_target(text_lines("replica_count: 1\n")) == {
         "device_kind": None,
+        "device_memory_bytes": None,
         "topology": None,
     }
 
@@ -220,8 +236,7 @@ def test_dumps_know_their_device(warehouse):
     chips = "2x2x1 chips a host, 1x1x1 hosts"
     assert found == [
         ("gpu", "NVIDIA H100 80GB HBM3", 84942979072, None),
-        ("tpu", "2093c6a02 lite", None, chips),
-        ("tpu", "VIPERFISH lite", None, chips),
+        ("tpu", "TPU v5e", 16909336576, chips),
     ]
 
 
@@ -254,6 +269,90 @@ def test_the_same_flags_are_one_set_wherever_the_dump_went(history):
         "WHERE workload = 'resnet-h100'",
     )
     assert found == [(1, len(NIGHTS))]
+
+
+ENVIRONMENTS = DATA / "devices"
+# XLA's name of the sample dump whose flagfile says `--xla_tpu_scoped_vmem_limit_kib=-1`.
+STEM = "module_0000.jit__lambda.cl_933746096"
+
+
+def environment(name):
+    """A compilation environment that libtpu 0.0.42.1 wrote."""
+    return gzip.decompress((ENVIRONMENTS / f"{name}.tpu_comp_env.txt.gz").read_bytes())
+
+
+def night(folder, name=None):
+    """A sample dump, with a compilation environment beside it."""
+    copy_dump("tpu/flash-v5e/module*", folder)
+    if name is not None:
+        (folder / f"{STEM}.tpu_comp_env.txt").write_bytes(environment(name))
+    return folder
+
+
+def test_options_of_the_call_are_flags_that_are_not_at_their_default():
+    found = read_compilation_environment(split_lines(environment("scoped-32-mib")))
+    assert found == {"xla_tpu_scoped_vmem_limit_kib": "32768"}
+    assert read_compilation_environment(split_lines(environment("default"))) == {}
+
+
+def test_a_message_in_the_environment_is_its_fields():
+    comment = "# {} in the current tpu_comp_env has a non-default value. Default flag value: x\n"
+    text = (
+        f"{comment.format('xla_a')}xla_a {{\n  enabled: true\n  size: 3\n}}\n"
+        f'{comment.format("xla_b")}xla_b: "p"\nxla_b: "q"\nxla_c: 1\n'
+    )
+    assert read_compilation_environment(text_lines(text)) == {
+        "xla_a": "{enabled: true, size: 3}",
+        "xla_b": "p,q",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("# something else\nxla_a: 1\n", 1), ("xla_a: 1\nxla_b = 2\n", 2), ("xla_a {\n", 1)],
+)
+def test_what_is_no_environment_is_refused(text, line):
+    with pytest.raises(DumpError) as error:
+        read_compilation_environment(text_lines(text))
+    assert error.value.line == line
+
+
+def test_options_of_the_call_replace_the_flagfile(tmp_path, db):
+    fill(db, night(tmp_path / "a", "scoped-32-mib"))
+    query = """SELECT value FROM dumps INNER JOIN compiler_flags USING (flags_id)
+        WHERE flag = 'xla_tpu_scoped_vmem_limit_kib'"""
+    assert rows(db, query) == [("32768",)]
+    assert rows(db, "SELECT DISTINCT limit_bytes, limit_from FROM kernels") == [
+        (32 * 2**20, "xla_tpu_scoped_vmem_limit_kib")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("default", "scoped-32-mib", True),
+        # Who did not keep the file does not say that the option was not set.
+        (None, "scoped-32-mib", False),
+        ("scoped-32-mib", None, False),
+        ("default", None, False),
+    ],
+)
+def test_a_file_that_one_night_lacks_is_no_change(tmp_path, db, before, after, told):
+    a = night(tmp_path / "2026-10-01" / "flash", before)
+    b = night(tmp_path / "2026-10-02" / "flash", after)
+    for file in b.glob("*after_optimizations.txt"):
+        # Another program: an unchanged one has no cause.
+        text = file.read_text().replace("f32[4,8,2048]{2,1,0", "f32[4,8,2048]{2,0,1")
+        file.write_text(text)
+    fill(db, a.parent, b.parent)
+    flag = "xla_tpu_scoped_vmem_limit_kib"
+    assert len(rows(db, "SELECT DISTINCT flags_id FROM dumps")) == 1 + (before != "default" or told)
+    ((cause,),) = rows(db, "SELECT cause FROM history WHERE previous_dump_id IS NOT NULL")
+    assert (flag in cause) == told
+    listed = json.loads(
+        memhouse("diff", "2026-10-01", "2026-10-02", "--db", db, "-f", "json").stdout
+    )
+    assert (flag in json.dumps(listed)) == told
 
 
 def test_another_flag_is_another_set(tmp_path, db):

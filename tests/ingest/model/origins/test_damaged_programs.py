@@ -88,9 +88,9 @@ def test_odd_programs(entry):
 
 
 def test_a_shape_in_a_fusion_that_is_none():
-    fused = "%f (a: f32[2]) -> f32[2] {\n  %a = f33[2]{0} parameter(0)\n"
+    fused = "%f (a: f32[2]) -> f32[2] {\n  %a = xx[2]{0} parameter(0)\n"
     fused += "  ROOT %n = f32[2]{0} negate(%a)\n}\n\n"
     entry = "ENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} parameter(0)\n"
     entry += "  ROOT %y = f32[2]{0} fusion(%p), kind=kLoop, calls=%f\n}\n"
-    assert attributed((HEAD + fused.replace("f33", "f32") + entry).encode())
+    assert attributed((HEAD + fused.replace("xx", "f32") + entry).encode())
     assert not attributed((HEAD + fused + entry).encode())

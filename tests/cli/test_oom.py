@@ -1,0 +1,255 @@
+"""`memhouse oom`: an answer to read at night, from a log, a dump, or both."""
+
+import io
+import json
+import re
+import shutil
+import tarfile
+import time
+
+import pytest
+import zstandard
+
+import memhouse
+from memhouse.ingest.pipeline import ingest
+from memhouse.ingest.workers import Workers
+
+from ..promises.test_busy import held
+from ..support.command import run_memhouse
+from ..support.dumps import DATA, DUMPS
+from ..support.oom_messages import OWN, PUBLIC
+from ..support.warehouse import fill, writing
+
+MESSAGES = [*OWN, *sorted(PUBLIC.glob("*.txt"))]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A warehouse of four modules that did not fit."""
+    folder = tmp_path_factory.mktemp("oom")
+    with (DATA / "oom-dumps.tar.zst").open("rb") as packed:
+        reader = zstandard.ZstdDecompressor().stream_reader(packed)
+        with tarfile.open(fileobj=reader, mode="r|") as tar:
+            tar.extractall(folder / "night", filter="data")
+    db = folder / "oom.duckdb"
+    fill(db, folder / "night")
+    return db
+
+
+def oom(*args, **options):
+    return run_memhouse("oom", *args, **options)
+
+
+@pytest.mark.parametrize("path", MESSAGES, ids=lambda path: path.stem)
+def test_every_message_has_a_short_answer(path):
+    with path.open("rb") as log:
+        answers = memhouse.read_oom(log).answers
+    assert len(answers) == 1
+    (answer,) = answers
+    assert answer.title.startswith("out of ")
+    assert "None" not in " ".join([answer.title, *answer.facts, *answer.first])
+    assert answer.first
+
+
+def test_a_log_needs_no_warehouse(tmp_path):
+    run = oom(DATA / "oom/jax0.5.3-args.txt", cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert lines[0] == (
+        "out of HBM: the program needs ~18.00 GiB, the chip has ~15.75 GiB: ~2.25 GiB too"
+    )
+    assert "  1. the arguments alone take ~18.00 GiB: shard them over more chips or keep" in lines
+    assert "  memhouse record" in run.stdout
+    assert len(lines) <= 25
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kernel_is_told_what_to_change(tmp_path):
+    said = oom(DATA / "oom/jax0.5.3-vmemgrid.txt", cwd=tmp_path).stdout
+    assert "kernel main asks for ~48.00 MiB, its limit is ~16.00 MiB" in " ".join(said.split())
+    assert "--xla_tpu_scoped_vmem_limit_kib=50176" in said
+    said = oom(DATA / "oom/jax0.10.2-vmem.txt", cwd=tmp_path).stdout
+    assert "input 0: its block f32[8192,8192] is the whole array" in said
+    assert "no flag makes it larger" in said
+    said = oom(DATA / "oom/jax0.9.2-vmemscratch.txt", cwd=tmp_path).stdout
+    assert "the scratch buffer f32[8192,8192] is too large" in said
+
+
+def test_with_a_warehouse_the_dump_answers(stored):
+    run = oom(DATA / "oom/jax0.10.2-pad.txt", "--db", stored)
+    said = " ".join(run.stdout.split())
+    assert "module: jax0.10.2-pad/jit__lambda of run night" in said
+    assert "oom_variants.py:29 makes 32.50 GiB of the peak" in said
+    assert "padding: 31.50 GiB of bf16[134217728,2]" in said
+    assert "memhouse buffers" in said
+    assert len(run.stdout.splitlines()) <= 25
+
+
+def test_a_message_that_counts_too_little_is_corrected(stored):
+    said = " ".join(oom(DATA / "oom/jax0.9.2-temps.txt", "--db", stored).stdout.split())
+    assert "the program needs ~22.00 GiB" in said
+    assert "dump: 28.00 GiB: arguments 4.00 GiB" in said
+    assert "the message counts 6.00 GiB less than the dump" in said
+
+
+def test_a_run_tells_all_its_messages(stored):
+    run = oom("night", "--db", stored)
+    assert run.stdout.count("out of ") == 4
+    assert oom("--db", stored).stdout == run.stdout
+    rows = json.loads(oom("night", "--db", stored, "--format", "json").stdout)
+    assert {row["kind"] for row in rows} == {"program", "allocation", "scoped"}
+    assert all(row["dump_id"] for row in rows)
+
+
+def test_a_dump_answers_without_a_message(db):
+    fill(db, DUMPS / "tpu")
+    with memhouse.open(db, read_only=True) as warehouse:
+        found = warehouse.oom("tpu")
+    assert all(answer.title.startswith("out of HBM") for answer in found.answers)
+    assert found.answers
+
+
+def test_standard_input(tmp_path):
+    text = (DATA / "oom/jax0.9.2-temps.txt").read_text()
+    run = oom("-", stdin=f"step 1\n{text}", cwd=tmp_path)
+    assert "message: standard input:2" in run.stdout
+    assert "22.00 GiB       11  jit(f)/dot_general  bf16[32768,32768]" in run.stdout
+
+
+def test_a_message_that_fits_two_modules_names_them(stored, tmp_path):
+    """One module twice under two names, and a message that gives but its size."""
+    night = stored.parent / "night"
+    for name in ("a", "b"):
+        shutil.copytree(night / "jax0.10.2-pad", tmp_path / "two" / name)
+        (tmp_path / "two" / name / "error.txt").unlink()
+    log = tmp_path / "train.log"
+    shutil.copy(DATA / "oom/jax0.10.2-pad.txt", log)
+    db = tmp_path / "two.duckdb"
+    with writing(db) as store, Workers(1) as workers:
+        ingest(store, tmp_path / "two", log, run_id="two", tool_version="test", workers=workers)
+    said = " ".join(oom("two", "--db", db).stdout.split())
+    assert "fits two/a/jit__lambda and two/b/jit__lambda: memhouse oom cannot tell which" in said
+
+
+def test_the_same_advice_is_given_once(tmp_path):
+    one = (DATA / "oom/public/tpurt.txt").read_text()
+    run = oom("-", stdin=f"{one}\n{one.replace('6.43M', '5.43M')}\n", cwd=tmp_path)
+    assert run.stdout.count("out of HBM while running") == 2
+    assert run.stdout.count("the chip also holds arrays") == 1
+    assert run.stdout.count("the same as above") == 1
+    assert run.stdout.count("more:") == 1
+    assert "dump the module" not in run.stdout
+    assert max(map(len, run.stdout.splitlines())) <= 80
+
+
+def test_a_collapsed_message_is_told_to_be_cut(tmp_path):
+    text = (DATA / "oom/jax0.9.2-temps.txt").read_text().replace("\n", " ")
+    said = oom("-", stdin=text, cwd=tmp_path).stdout
+    assert "cut:     the message is not whole, or its lines were joined into one" in said
+
+
+def test_python_prints_what_the_command_prints(stored, tmp_path):
+    path = DATA / "oom/jax0.9.2-temps.txt"
+    printed = " ".join(oom(path, cwd=tmp_path).stdout.split())
+    for part in str(memhouse.read_oom(path)).splitlines():
+        assert " ".join(part.split()) in printed.replace("size buffers made at what ", "")
+    with memhouse.open(stored, read_only=True) as warehouse:
+        assert str(warehouse.oom("night")).count("out of ") == 4
+        assert str(memhouse.read_oom(io.BytesIO(b"step 1\n"))).endswith("message of XLA")
+
+
+def test_a_run_is_waited_for(stored):
+    with held(stored):
+        run = oom("night", "--db", stored, "--wait", "0.5")
+    assert run.returncode == 1
+    waiting, error = run.stderr.splitlines()
+    assert waiting.endswith("waiting up to 0.5 s for it")
+    assert error.startswith(f"error: {stored} is in use by process")
+
+
+def test_a_message_of_a_record_each_line_is_whole(tmp_path):
+    plain = (DATA / "oom/jax0.9.2-temps.txt").read_text()
+    records = [
+        json.dumps({"log": f"{line}\n", "stream": "stderr", "time": f"2026-09-12T12:00:00.{n}Z"})
+        for n, line in enumerate(["step 1", *plain.splitlines(), "step 2"])
+    ]
+    run = oom("-", stdin="\n".join(records), cwd=tmp_path)
+    assert run.stdout == oom("-", stdin=f"step 1\n{plain}\nstep 2\n", cwd=tmp_path).stdout
+
+
+def test_half_a_character_in_a_record_is_harmless(tmp_path):
+    text = (DATA / "oom/public/tpurt.txt").read_text().strip()
+    run = oom("-", "-f", "csv", stdin=json.dumps({"log": f"{text} \ud800"}), cwd=tmp_path)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "That was not possible. There are 6.43M free" in run.stdout
+
+
+def test_nothing_ran_out(tmp_path, db):
+    run = oom("-", stdin="step 1\n", cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == "standard input: no out-of-memory message of XLA\n"
+    run = oom("-", "--format", "json", stdin="step 1\n", cwd=tmp_path)
+    assert (run.returncode, run.stdout.strip()) == (1, "[]")
+    fill(db, DUMPS / "seeds")
+    run = oom("--db", db)
+    assert run.returncode == 1
+    assert run.stderr.startswith("no run holds a message or a dump that says that memory ran out")
+    # No dump says that a kernel's memory did not do, or what happened when the program ran.
+    run = oom("seeds", "--db", db)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr == (
+        "no message and no dump of run seeds says that memory ran out; of a kernel's memory "
+        "(VMEM, SMEM), and when a program runs, only the log says it: `memhouse oom LOG`\n"
+    )
+    assert "exit status is 1" in " ".join(oom("--help").stdout.replace("│", "").split())
+
+
+def usage_error(run):
+    """What is said of wrong usage, on one line and without the frame around it."""
+    assert (run.returncode, run.stdout) == (2, "")
+    return " ".join(re.sub("[│╭╮╰╯─]", " ", run.stderr).split())
+
+
+def test_a_wrong_name_says_what_there_is_not(tmp_path, stored):
+    assert "there is no log and no run 'nosuch': see `memhouse runs`" in usage_error(
+        oom("nosuch", "--db", stored)
+    )
+    assert "there is no log and no run 'no.log': there is no warehouse at memhouse" in usage_error(
+        oom("no.log", cwd=tmp_path)
+    )
+    assert "the name is empty" in usage_error(oom("", "--db", stored))
+    with pytest.raises(memhouse.UsageError, match="name is empty"):
+        memhouse.read_oom("")
+
+
+def test_a_folder_is_told_from_the_run_of_its_name(tmp_path, stored):
+    assert "is a folder: ingest it" in usage_error(oom(tmp_path, "--db", stored))
+    (tmp_path / "night").mkdir()
+    assert "is a folder: ingest it" in usage_error(oom("night", cwd=tmp_path))
+    run = oom("night", "--db", stored, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (0, oom("night", "--db", stored).stdout)
+
+
+def test_a_log_is_answered_whatever_the_warehouse(tmp_path, stored):
+    path = DATA / "oom/jax0.10.2-pad.txt"
+    alone = oom(path, cwd=tmp_path).stdout
+    junk = tmp_path / "junk.duckdb"
+    junk.write_text("no warehouse\n" * 1000)
+    for db, why in (
+        (junk, f"{junk} is not a DuckDB database"),
+        (tmp_path / "nosuch.duckdb", f"there is no warehouse at {tmp_path}/nosuch.duckdb"),
+    ):
+        run = oom(path, "--db", db)
+        assert (run.returncode, run.stdout) == (0, alone)
+        assert run.stderr.startswith(f"answered without the warehouse: {why}")
+        assert run.stderr.count("\n") == 1
+    with held(stored):
+        began = time.monotonic()
+        run = oom(path, "--db", stored)
+        assert time.monotonic() - began < 10
+        assert (run.returncode, run.stdout) == (0, alone)
+        assert run.stderr.startswith(f"answered without the warehouse: {stored} is in use by")
+        assert run.stderr.count("\n") == 1
+        run = oom(path, "--db", stored, "--wait", "0.5")
+        assert (run.returncode, run.stdout) == (0, alone)
+        assert "waiting up to 0.5 s" in run.stderr

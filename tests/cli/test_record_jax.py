@@ -1,0 +1,169 @@
+"""`memhouse record` around real JAX programs on CPU: what users do, and what they see."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from ..support.command import MEMHOUSE, run_memhouse
+from ..support.warehouse import rows
+
+pytest.importorskip("jax", reason="jax is not installed")
+pytestmark = pytest.mark.slow
+
+STEP = """
+import sys
+import jax, jax.numpy as jnp
+
+@jax.jit
+def step(x):
+    return (x @ x).sum()
+
+print(step(jnp.ones((64, 64))))
+"""
+TWO = """
+import multiprocessing
+
+def work(size):
+    import jax, jax.numpy as jnp
+    def step(x):
+        return (x @ x).sum()
+    jax.jit(step)(jnp.ones((size, size)))
+
+if __name__ == "__main__":
+    multiprocessing.set_start_method("spawn")
+    both = [multiprocessing.Process(target=work, args=(size,)) for size in (64, 32)]
+    for process in both:
+        process.start()
+    for process in both:
+        process.join()
+"""
+PEAKS = (
+    "SELECT workload, peak_bytes FROM dumps JOIN module_memory USING (module_id) "
+    "WHERE module_name = 'jit_step' ORDER BY ALL"
+)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setenv("JAX_PLATFORMS", "cpu")
+    monkeypatch.delenv("XLA_FLAGS", raising=False)
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
+    return tmp_path
+
+
+def record(place, script, *options, env=None):
+    (place / "train.py").write_text(script)
+    args = ["record", "--db", place / "m.duckdb", *options, "--", sys.executable, "train.py"]
+    done = run_memhouse(*args, cwd=place, env=env)
+    assert list((place / "tmp").iterdir()) == []
+    return done
+
+
+def test_a_program(place):
+    import jax
+
+    done = record(place, STEP)
+    assert (done.returncode, done.stdout) == (0, "262144.0\n")
+    ((workload, peak),) = rows(place / "m.duckdb", PEAKS)
+    assert (workload, peak >= 64 * 64 * 4) == ("train", True)
+    found = dict(rows(place / "m.duckdb", "SELECT key, value FROM run_labels"))
+    assert found["jax"] == jax.__version__
+    assert found["command"].endswith("train.py")
+
+
+def test_a_program_that_fails(place):
+    done = record(place, STEP + "sys.exit('no more data')")
+    assert done.returncode == 1
+    assert done.stderr.startswith("no more data\n")
+    assert len(rows(place / "m.duckdb", PEAKS)) == 1
+
+
+def test_a_program_that_is_killed(place):
+    done = record(place, STEP + "import os; os.kill(os.getpid(), 9)")
+    assert done.returncode == 128 + signal.SIGKILL
+    assert len(rows(place / "m.duckdb", PEAKS)) == 1
+
+
+def test_only_some_modules(place):
+    assert record(place, STEP, "--only", "step$").returncode == 0
+    assert rows(place / "m.duckdb", "SELECT module_name FROM dumps") == [("jit_step",)]
+
+
+def test_a_program_that_uses_the_compilation_cache(place):
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(place / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    first = record(place, STEP, env=cache)
+    assert "CACHE" not in first.stderr
+    number = len(rows(place / "m.duckdb", "SELECT * FROM dumps"))
+    again = record(place, STEP, env=cache)
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    assert again.stderr == (
+        f"nothing to ingest: JAX took all {number} programs from its compilation cache; "
+        "JAX_ENABLE_COMPILATION_CACHE=false makes JAX compile them\n"
+    )
+    part = record(
+        place, STEP + "print(jax.jit(lambda x: x + 1)(jnp.ones((64, 64))).sum())", env=cache
+    )
+    assert re.search(r"took them from its compilation cache: .*jit_step", part.stderr)
+    names = "SELECT module_name FROM dumps SEMI JOIN (FROM runs WHERE run_seq = 2) USING (run_id)"
+    assert ("jit__lambda",) in rows(place / "m.duckdb", names)
+    assert ("jit_step",) not in rows(place / "m.duckdb", names)
+    forced = record(place, STEP, env=cache | {"JAX_ENABLE_COMPILATION_CACHE": "false"})
+    assert f"{number} dumps" in forced.stderr
+    assert "compilation cache" not in forced.stderr
+
+
+def test_the_first_recording_compiles_what_the_cache_holds(place):
+    """`docs/record.md` says so: with XLA's time in the names the cache has other keys."""
+    cache = {
+        "JAX_COMPILATION_CACHE_DIR": str(place / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    (place / "train.py").write_text(STEP)
+    subprocess.run([sys.executable, "train.py"], cwd=place, env=os.environ | cache, check=True)
+    number = len(list((place / "cache").glob("*-cache")))
+    assert number
+    assert f"{number} dumps" in record(place, STEP, env=cache).stderr
+    assert len(list((place / "cache").glob("*-cache"))) == 2 * number
+
+
+def test_two_processes(place):
+    assert record(place, TWO).returncode == 0
+    (small, small_peak), (large, large_peak) = sorted(
+        rows(place / "m.duckdb", PEAKS), key=lambda found: found[1]
+    )
+    assert {small, large} == {"train", "train/2"}
+    assert large_peak > small_peak
+
+
+def test_ctrl_c(place):
+    """As a terminal does it: to all processes at once."""
+    (place / "train.py").write_text(
+        STEP + "import time; print('ready', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen(
+        [MEMHOUSE, "record", "--db", "m.duckdb", "--", sys.executable, "train.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=place,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    while process.stdout.readline() != "ready\n":
+        pass
+    os.killpg(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in told
+    assert process.returncode == 130
+    assert len(rows(place / "m.duckdb", PEAKS)) == 1

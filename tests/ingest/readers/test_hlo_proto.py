@@ -1,0 +1,199 @@
+"""`.hlo.pb`: a module's binary gives the tables that its texts give."""
+
+import shutil
+from collections import Counter
+from contextlib import ExitStack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.model.join import join_parts
+from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.readers.hlo_proto import identify_hlo_proto, read_hlo_proto
+from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
+from memhouse.ingest.sources.files import open_source
+from tests.support.dumps import DATA, DUMPS
+from tests.support.protos import changed, field, message, packed, pairs
+
+BINARIES = DATA / "binaries"
+# Where the texts of each folder of binaries lie.
+TEXTS = {
+    "cpu": DUMPS / "cpu/jax-0.10.2",
+    "gpu": DUMPS / "gpu/decode-h100",
+    "tpu-flash": DUMPS / "tpu/flash-v5e",
+    "oom-pad": BINARIES / "oom-pad",
+    "oom-vmemgrid": BINARIES / "oom-vmemgrid",
+}
+SAMPLES = sorted(
+    path.relative_to(BINARIES).as_posix() for path in BINARIES.glob("*/*after_optimizations.hlo.pb")
+)
+OLD = "oom-vmemgrid/module_0001.jit__lambda_.cl_765218913.after_optimizations.hlo.pb"
+MIXED = BINARIES / "cpu/module_0018.jit_mixed.cpu_after_optimizations.hlo.pb"
+# XLA's order of positions and uses depends on addresses, and only a report names the spaces.
+# Scopes are numbered in the order of computations, which text and binary print differently.
+LEFT_OUT = ("position_index", "use_index", "space_name", "scope_id")
+
+
+def joined(parts, key):
+    found = work_out(
+        parts,
+        platform=key.platform,
+        changelist=int(key.compiler) if key.compiler else None,
+        completes=True,
+    )
+    return join_parts(found.parts, found.attribution, found.program)
+
+
+def both(sample, folder):
+    """The module from its texts, and from its binary."""
+    file = BINARIES / sample
+    name = file.name.split("after_optimizations")[0]
+    for path in TEXTS[file.parent.name].glob(f"{name}after_optimizations*.txt"):
+        shutil.copy(path, folder)
+    with ExitStack() as cleanup:
+        files = open_source(folder, is_wanted, cleanup, pytest.fail)
+        (dump,) = find_dumps(files, lambda file, why: pytest.fail(str(why)))
+        text = joined(dump.read(dump.fingerprint()), dump.key)
+    return text, joined(read_hlo_proto(file.read_bytes()), dump.key)
+
+
+def rows(module, table):
+    """A table's rows, with the names of instructions in the place of their numbers."""
+    names = module.tables["instructions"]["instruction"]
+    columns = {}
+    for name, column in zip(module.tables[table].column_names, module.tables[table], strict=True):
+        if name.endswith("instruction_id"):
+            column = names.take(column.combine_chunks())
+        if name not in LEFT_OUT:
+            columns[name] = column.to_pylist()
+    ordered = [columns[name] for name in sorted(columns)]
+    return Counter(zip(*ordered, strict=True))
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_a_binary_gives_the_tables_of_its_texts(sample, tmp_path):
+    text, binary = both(sample, tmp_path)
+    assert text.tables.keys() == binary.tables.keys() - {"live_ranges", "stack_frames"} | (
+        text.tables.keys() & {"live_ranges", "stack_frames"}
+    )
+    for table in text.tables:
+        apart = rows(text, table) - rows(binary, table)
+        if table == "stack_frames":
+            # The binary cannot tell column 0 from none.
+            apart = {row: n for row, n in apart.items() if 0 not in row}
+        elif sample == OLD and table in ("instructions", "reported_peak"):
+            continue
+        assert not apart, table
+    same = {name: value for name, value in text.header.items() if name != "origin"}
+    assert same == {name: binary.header[name] for name in same}
+    assert binary.header["program_id"] is not None
+    assert not binary.contradictions
+
+
+def test_a_binary_of_old_jax_has_the_frames_that_its_text_lacks(tmp_path):
+    text, binary = both(OLD, tmp_path)
+    assert "stack_frames" not in text.tables
+    assert binary.tables["stack_frames"]["function"].to_pylist() == ["<module>", "go", "<lambda>"]
+    (kernel,) = pc.index_in(pa.array(["main"]), binary.tables["instructions"]["instruction"])
+    assert binary.tables["instructions"]["stack_frame_id"][kernel.as_py()].as_py() == 3
+    assert binary.tables["instructions"]["custom_call_target"][kernel.as_py()].as_py() == (
+        "tpu_custom_call"
+    )
+
+
+# The module, the schedule and its entries; the module's number.
+MODULE, SCHEDULE, ENTRY, NUMBER = (1, 0), (7, 0), (1, 0), (5, 0)
+
+
+def test_the_order_of_the_schedule_and_the_number_do_not_change_the_content():
+    data = MIXED.read_bytes()
+    reversed_ = changed(data, [MODULE, SCHEDULE], lambda map_: message(*reversed(pairs(map_))))
+    renumbered = changed(data, [MODULE, NUMBER], lambda number: number + 1)
+    assert data != reversed_ != renumbered
+    identity = identify_hlo_proto(data)
+    assert identity.module_name == "jit_mixed"
+    assert identity.has_assignment
+    assert identify_hlo_proto(reversed_) == identify_hlo_proto(renumbered) == identity
+    assert identify_hlo_proto(memoryview(data)) == identity
+
+
+def test_the_order_of_attributes_does_not_change_the_content():
+    entries = [field(1, message((1, name), (2, b"x"))) for name in (b"a", b"b", b"c")]
+    data = MIXED.read_bytes()
+
+    def with_attributes(*order):
+        def put(instruction):
+            return instruction + field(68, b"".join(order))
+
+        return changed(data, [MODULE, (3, 1), (2, 2)], put)
+
+    one = identify_hlo_proto(with_attributes(*entries))
+    assert one == identify_hlo_proto(with_attributes(*reversed(entries)))
+    assert one.content != identify_hlo_proto(with_attributes(*entries[:2])).content
+    assert one.content != identify_hlo_proto(data).content
+
+
+def test_another_order_of_instructions_is_another_content():
+    data = MIXED.read_bytes()
+    other = changed(
+        data, [MODULE, SCHEDULE, ENTRY, (2, 0), (1, 0)], lambda ids: packed(*reversed(ids))
+    )
+    assert identify_hlo_proto(other).content != identify_hlo_proto(data).content
+
+
+def test_an_earlier_stage_has_no_assignment():
+    (file,) = BINARIES.glob("*/*after_optimizations_after_buffer_assignment.hlo.pb")
+    assert not identify_hlo_proto(file.read_bytes()).has_assignment
+    parts = read_hlo_proto(file.read_bytes())
+    assert parts.buffer_assignment is None
+    assert parts.hlo is not None
+
+
+def test_an_assignment_without_allocations_is_none():
+    data = changed(MIXED.read_bytes(), [(3, 0)], lambda _: b"")
+    assert not identify_hlo_proto(data).has_assignment
+    assert read_hlo_proto(data).buffer_assignment is None
+
+
+def test_a_usage_report_is_not_a_hlo_proto():
+    (file,) = BINARIES.glob("*/*-memory-usage-report.pb")
+    for read in (identify_hlo_proto, read_hlo_proto):
+        with pytest.raises(DumpError, match=r"not a HloProto: .* byte 5743"):
+            read(file.read_bytes())
+
+
+def test_a_text_is_not_a_hlo_proto():
+    with pytest.raises(DumpError, match=r"byte \d+"):
+        identify_hlo_proto(b"HloModule jit_f, is_scheduled=true\n")
+
+
+def test_an_empty_file_is_refused():
+    with pytest.raises(DumpError, match="the file is empty"):
+        identify_hlo_proto(b"")
+
+
+def test_a_file_cut_short_names_the_byte():
+    data = MIXED.read_bytes()
+    with pytest.raises(
+        DumpError, match=r"field 1 at byte 0 should have \d+ bytes, but .* has 9997"
+    ):
+        read_hlo_proto(data[:10000])
+
+
+def test_an_unknown_opcode_and_an_unknown_field_are_read():
+    data = changed(MIXED.read_bytes(), [MODULE, (3, 1), (2, 2), (2, 0)], lambda _: b"add-twice")
+    data = changed(data, [MODULE, (3, 1), (2, 2)], lambda i: i + field(3000, b"new") + field(91, 7))
+    found = read_hlo_proto(data)
+    assert "add-twice" in found.hlo.instructions["opcode"].to_pylist()
+
+
+def test_an_unknown_element_type_is_refused_where_a_size_depends_on_it():
+    file = next(BINARIES.glob("*/*_after_buffer_assignment.hlo.pb")).read_bytes()
+    data = changed(file, [MODULE, (3, 0), (2, 0), (3, 0), (2, 0)], lambda _: 99)
+    shapes = read_hlo_proto(data).hlo.instructions["shape"].to_pylist()
+    assert any(shape.startswith("type99[") for shape in shapes)
+    data = changed(file, [MODULE, (4, 0), (1, 0), (2, 0)], lambda _: 99)
+    with pytest.raises(DumpError, match=r"type99.*, at byte \d+"):
+        read_hlo_proto(data)

@@ -1,0 +1,218 @@
+"""Out-of-memory messages: every variant, damaged and wrapped; right figures or none."""
+
+import random
+from time import process_time
+
+import pytest
+
+from memhouse.ingest.readers.oom_message import read_oom_messages
+
+from ...support.oom_messages import OWN, PUBLIC, WRAPS, contradictions, read, said
+
+GIB = 1 << 30
+LOG = b"I0912 12:00:00.123456 1234 train.py:88] step 12 loss 2.34 memory 12.3G of 15.75G\n"
+# Of each own message: what it says beyond its names.
+FIGURES = {
+    "jax0.10.2-args": {"used_bytes": 18 * GIB, "exceeded_bytes": int(2.25 * GIB)},
+    "jax0.10.2-pad": {"used_bytes": 33 * GIB, "exceeded_bytes": int(17.25 * GIB)},
+    "jax0.10.2-temps": {"used_bytes": 28 * GIB, "exceeded_bytes": int(12.25 * GIB)},
+    "llama7b-oom-v5e": {"used_bytes": round(59.89 * GIB), "space_name": "hbm"},
+    "jax0.10.2-smem": {"requested_bytes": 4 << 20, "capacity_bytes": 1 << 20, "kind": "allocation"},
+    "jax0.10.2-vmem": {"requested_bytes": 256 << 20, "capacity_bytes": 128 << 20},
+    "jax0.9.2-vmemscratch": {"requested_bytes": 256 << 20, "tag": "scratch operand"},
+    "jax0.5.3-vmemgrid": {"kind": "scoped", "requested_bytes": 48 << 20, "limit_bytes": 16 << 20},
+    "jax0.5.3-args": {
+        "used_bytes": 18 * GIB,
+        "capacity_bytes": int(15.75 * GIB),
+        "reserved_bytes": 258 << 20,
+        "program_bytes": 16 << 10,
+        "argument_bytes": 18 * GIB,
+        "output_bytes": 512,
+        "alias_bytes": 0,
+    },
+    "jax0.9.2-temps": {"used_bytes": 22 * GIB, "exceeded_bytes": int(6.25 * GIB)},
+}
+
+
+@pytest.fixture(params=OWN, ids=lambda path: path.stem)
+def own(request):
+    """A message of our own: its name and its bytes."""
+    return request.param.stem, request.param.read_bytes()
+
+
+def test_own_messages_say_what_they_print(own):
+    name, text = own
+    (report,) = read(text)
+    assert not report.is_cut
+    assert FIGURES[name].items() <= said(report).items()
+
+
+def test_a_list_has_exact_sizes_where_the_shape_is_whole():
+    (report,) = read((OWN[0].parent / "jax0.9.2-temps.txt").read_bytes())
+    assert [buffer.rank for buffer in report.buffers] == list(range(1, 12))
+    assert {buffer.size_bytes for buffer in report.buffers} == {2 * GIB}
+    assert not any(buffer.is_rounded for buffer in report.buffers)
+    first = report.buffers[0]
+    assert (first.instruction, first.opcode) == ("convolution_tanh_fusion.10", "fusion")
+    assert (first.op_name, first.stack_frame_id) == ("jit(f)/dot_general", 3)
+    (report,) = read((OWN[0].parent / "jax0.5.3-args.txt").read_bytes())
+    (only,) = report.buffers
+    assert (only.size_bytes, only.unpadded_bytes, only.padding_bytes) == (512, 4, 508)
+    assert only.source_line == 15
+
+
+def test_cut_anywhere_nothing_is_invented(own):
+    _, text = own
+    (whole,) = read(text)
+    for at in range(0, len(text), 7):
+        for part in (text[:at], text[at:], text[:at] + b"\n... [truncated]\n" + text[-at // 2 :]):
+            for report in read(part):
+                assert contradictions(report, whole) == [], (at, part)
+        for report in read(text[:at]):
+            # What is missing is said.
+            if said(report) != said(whole) and whole.kind != "program":
+                assert report.is_cut, text[:at]
+
+
+def test_lines_that_are_left_out_are_noticed():
+    text = (OWN[0].parent / "jax0.9.2-temps.txt").read_bytes()
+    (whole,) = read(text)
+    lines = text.splitlines(keepends=True)
+    chance = random.Random(1)
+    for _ in range(150):
+        first, last = sorted(chance.sample(range(1, len(lines)), 2))
+        (report,) = read(b"".join([*lines[:first], b"...\n", *lines[last:]]))
+        assert contradictions(report, whole) == [], (first, last)
+
+
+@pytest.mark.parametrize("wrap", WRAPS)
+def test_whatever_a_log_puts_around_it(own, wrap):
+    _, text = own
+    (whole,) = read(text)
+    lines = text.decode().rstrip("\n").split("\n")
+    log = "\n".join(["before", *WRAPS[wrap](lines), "after", ""]).encode()
+    (report,) = read(log)
+    assert said(report) == said(whole)
+    assert report.buffers == whole.buffers
+    assert report.is_cut == whole.is_cut
+
+
+@pytest.mark.parametrize("name", ["jax0.5.3-args", "jax0.9.2-temps"])
+def test_without_line_breaks_a_message_is_cut(name):
+    text = (OWN[0].parent / f"{name}.txt").read_bytes()
+    (whole,) = read(text)
+    (report,) = read(b" ".join(text.split(b"\n")))
+    assert contradictions(report, whole) == []
+    assert report.used_bytes == whole.used_bytes
+    assert report.is_cut
+
+
+def test_doubled_it_is_one_message_that_came_twice(own):
+    _, text = own
+    (whole,) = read(text)
+    (report,) = read(text + b"\nThe above exception was the direct cause\n\n" + text)
+    assert (said(report), report.times) == (said(whole), 2)
+    (report,) = read(text[: len(text) * 2 // 3] + b"\n" + text)
+    assert (said(report), report.is_cut) == (said(whole), False)
+
+
+def test_in_a_long_log(own):
+    _, text = own
+    (whole,) = read(text)
+    start = process_time()
+    (report,) = read(LOG * 50_000, text, LOG * 50_000)
+    assert process_time() - start < 5
+    assert (said(report), report.line) == (said(whole), 50_001)
+    assert report.buffers == whole.buffers
+
+
+def test_in_pieces_of_any_size(own):
+    _, text = own
+    (whole,) = read(text)
+    log = LOG * 100 + text + LOG * 100
+    for size in (1 << 10, 4096, 65536):
+        (report,) = read(*(log[at : at + size] for at in range(0, len(log), size)))
+        assert said(report) == said(whole)
+
+
+def test_a_line_of_any_length_is_no_trouble():
+    (report,) = read(b"x" * (20 << 20), b" Out of memory while trying to allocate 1024 bytes.\n")
+    assert report.requested_bytes == 1024
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\0\xff" * 1000,
+        LOG,
+        b"Ran out of memory, said the user\n",
+        b"Ran out of memory on this machine\n",
+        # The allocator tries again after this.
+        b"Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.97GiB. The caller "
+        b"indicates that this is not a failure\n",
+    ],
+)
+def test_what_is_no_message_is_none(text):
+    assert read_oom_messages([text]) == []
+
+
+def test_figures_that_contradict_each_other_are_dropped():
+    (report,) = read(
+        b"Ran out of memory in memory space hbm. Used 22.00G of 15.75G hbm. Exceeded hbm "
+        b"capacity by 7.25G.\n"
+    )
+    assert report.is_cut
+    assert report.used_bytes is None
+
+
+# --- messages that others have published -----------------------------------------------------
+
+# Of each: kind, the size asked for or used, what there is, buffers.
+PUBLISHED = {
+    "t2019": ("program", 17.60, 16.00, 2),  # A TensorFlow run of 2019.
+    "ptxla": ("program", 9.08, 7.48, 1),  # pytorch/xla#1965
+    "colabfold": ("program", 9.08, 7.48, 2),  # sokrypton/ColabFold#62
+    "easydel": ("program", 63.80, 30.75, 2),  # erfanzar/EasyDeL#166, cut there
+    "enzyme": ("program", 215.17, 31.25, 0),  # EnzymeAD/Enzyme-JAX#2422
+    "docs1000": ("program", 49.34, 32.00, 0),  # XLA's page of error 1000, on one line
+    "cores": ("program", 34.82 + 174.10, 95.74, 0),  # XLA's page of error 1000
+    "wrapped": ("program", 36.99, 31.25, 0),  # Wrapped by hand.
+    "alpa": ("runtime", 4112523264 / GIB, None, 2),  # alpa-projects/alpa#759, by Ray
+    "gemma": ("runtime", 2110783616 / GIB, None, 1),  # A log of big_vision, 2024.
+    "rocm": ("runtime", 165425291480 / GIB, None, 1),  # AMD, with wrapped lines.
+    "tpurt": ("runtime", 8.00 / 1024, 6.43 / 1024, 0),  # XLA's page of error 0100
+    "tpuload": ("runtime", 29.49, 147.64 / 1024, 0),  # XLA's page of error 0101
+    "tpuload2": ("runtime", 6.14, None, 0),  # AI-Hypercomputer/tpu-recipes#151
+    "frag": ("runtime", 8.00 / 1024, 6.43, 0),  # libtpu's newer text
+    "hbmblock": ("allocation", 107374182400 / GIB, 16.0, 0),  # XLA's page on debugging
+    "hbmblock2": ("allocation", 21474836480 / GIB, 16.0, 0),
+    "scopedmem": ("allocation", 0.125, 0.0625, 0),  # XLA's page of error 1001
+    "vmem": ("scoped", 36.25 / 1024, 32.00 / 1024, 0),
+    "old-gpu": ("runtime", 5520758552 / GIB, None, 0),  # jax-ml/jax#788
+    "new-gpu": ("runtime", 8.00, None, 0),
+    "privacy": ("runtime", 184549376 / GIB, None, 0),  # google-deepmind/jax_privacy#10
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_messages(name):
+    kind, asked, there, buffers = PUBLISHED[name]
+    (report,) = read((PUBLIC / f"{name}.txt").read_bytes())
+    assert (report.kind, len(report.buffers)) == (kind, buffers)
+    size = report.requested_bytes if report.requested_bytes is not None else report.used_bytes
+    found = [size, report.limit_bytes or report.free_bytes or report.capacity_bytes]
+    assert found[0] == pytest.approx(asked * GIB, abs=2)
+    assert found[1] == (None if there is None else pytest.approx(there * GIB, abs=2))
+
+
+def test_all_published_messages_are_tried():
+    assert {path.stem for path in PUBLIC.iterdir()} == set(PUBLISHED)
+
+
+def test_old_lists_have_exact_sizes_and_padding():
+    (report,) = read((PUBLIC / "t2019.txt").read_bytes())
+    first = report.buffers[0]
+    assert (first.size_bytes, first.padding_bytes) == (512 << 20, 494403584)
+    assert (first.instruction, first.op_name, first.is_rounded) == ("fusion.1668", "one_hot", False)
+    assert report.argument_bytes is None

@@ -1,0 +1,130 @@
+"""XProf's profiles: their modules, and nothing of their events."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from memhouse.ingest.readers.xplane import Device, read_xspace
+from memhouse.ingest.sources.forward_bytes import PlainBytes
+
+from ...support.xplanes import XPLANE, device, metadata, modules_of, named, part, plane
+
+
+class Counted(io.BytesIO):
+    """Bytes that count how many of them are read."""
+
+    taken = 0
+
+    def read(self, size=-1):
+        found = super().read(size)
+        self.taken += len(found)
+        return found
+
+
+def read(content, here=Path("profile")):
+    return read_xspace(PlainBytes(Counted(content), here, len(content)))
+
+
+def held(content):
+    """The modules' names, and the bytes that each is said to have."""
+    return [(name, content[p.start : p.start + p.size]) for name, p in read(content).modules]
+
+
+def test_the_modules_of_a_real_session():
+    found = modules_of()
+    assert [name for name, _ in found] == [
+        "jit_f(6)",
+        "jit_broadcast_in_dim(2)",
+        "jit_broadcast_in_dim(4)",
+        "jit_convert_element_type(0)",
+    ]
+    assert [len(content) for _, content in found] == [37470, 801, 738, 323]
+    # Each is an HloProto: its first field is the module, whose first field is the name.
+    assert all(content[:1] == b"\x0a" for _, content in found)
+    assert b"\x0a\x05jit_f" in found[0][1][:12]
+    assert read(XPLANE.read_bytes()).devices == []
+
+
+def test_the_events_are_not_read():
+    events = plane("/host:CPU", part(3, bytes(5_000_000)), part(3, bytes(5_000_000)))
+    content = events + metadata([("jit_f(1)", b"the module" * 1000)])
+    raw = Counted(content)
+    found = read_xspace(PlainBytes(raw, Path("profile"), len(content)))
+    assert [name for name, _ in found.modules] == ["jit_f(1)"]
+    # The module itself waits too.
+    assert raw.taken < 200
+
+
+@pytest.mark.parametrize("statistic", ["Hlo Proto", "HLO Proto"])
+def test_a_statistic_is_known_by_its_name(statistic):
+    content = metadata([("jit_f(-3)", b"one"), ("jit_g (4)", b"two")], statistic)
+    assert held(content) == [("jit_f(-3)", b"one"), ("jit_g (4)", b"two")]
+    assert held(metadata([("jit_f(3)", b"one")], "another")) == []
+
+
+def test_other_planes_hold_no_modules():
+    content = metadata([("jit_f(1)", b"one")]).replace(b"/host:metadata", b"/host:metadate")
+    assert held(content) == []
+
+
+def test_devices_say_what_they_are():
+    content = (
+        device("/device:TPU:0", "TPU v5 Lite")
+        + device("/device:TPU:1")
+        + device("/device:GPU:0", memory=80 << 30)
+        + device("/device:GPU:1", memory=2**63)
+        + device("/device:CUSTOM:Megascale Trace", "no device")
+    )
+    assert read(content).devices == [
+        Device("tpu", "TPU v5 Lite"),
+        Device("tpu"),
+        Device("gpu", memory_bytes=80 << 30),
+        Device("gpu"),
+    ]
+
+
+def test_a_device_may_name_its_kind_by_another_name():
+    content = plane(
+        "/device:TPU:0",
+        named(5, 1, "device_type_string"),
+        named(5, 9, "TPU v4"),
+        part(6, part(1, 1) + part(7, 9)),
+    )
+    assert read(content).devices == [Device("tpu", "TPU v4")]
+
+
+WRONG = {
+    "empty": (b"", "it holds no planes, so it is not a profile of XProf"),
+    "text": (b"HloModule jit_f", "it is damaged at byte 2: no field starts there"),
+    "other fields alone": (part(4, "host"), "it holds no planes"),
+    "field 0": (part(1, b"\x00\x00"), "it is damaged at byte 2: a field is longer"),
+    "no field": (part(1, b"\x0f"), "it is damaged at byte 2: no field starts there"),
+    "endless number": (b"\x08" + b"\xff" * 20, "it is damaged at byte 1: a number has no end"),
+    "cut short": (metadata([("jit_f(1)", b"one")])[:-1], "it is cut short at byte"),
+    "too long": (part(1, b"\x12\x7f/host"), "it is damaged at byte 2: a field is longer than"),
+    "long name": (plane("x" * 70_000), "a name has 70000 bytes"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_is_no_profile_is_told_with_its_byte(kind):
+    content, why = WRONG[kind]
+    found = read(content)
+    assert why in str(found.error)
+    assert found.modules == []
+
+
+def test_what_precedes_the_damage_stays():
+    whole = metadata([("jit_f(1)", b"one")])
+    found = read(whole + plane("/host:CPU", part(3, bytes(100)))[:-50])
+    assert [name for name, _ in found.modules] == ["jit_f(1)"]
+    assert str(found.error) == f"it is cut short at byte {len(whole) + 65}: copy it again"
+
+
+@pytest.mark.parametrize("end", range(1, 120))
+def test_a_cut_plane_gives_nothing(end):
+    content = metadata([("jit_f(1)", b"one"), ("jit_g(2)", b"two")])
+    found = read(content[: min(end, len(content) - 1)])
+    assert found.error is not None
+    assert found.modules == []

@@ -1,0 +1,215 @@
+"""A dump folder may hold binaries (`.hlo.pb`) with or without the texts."""
+
+import shutil
+
+import pytest
+
+from memhouse.schema.errors import UsageError
+
+from ...support.binaries import BINARIES, MIXED, binary, with_reversed_schedule, without_assignment
+from ...support.dumps import copy_dump
+from ...support.warehouse import everything, fill, rows
+
+MIXED_TEXTS = "cpu/jax-0.10.2/module_0018.*"
+FIGURES = "SELECT memory_space, peak_bytes, total_bytes, temp_bytes FROM peaks ORDER BY ALL"
+KINDS = "SELECT kind, status FROM dump_files ORDER BY kind"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with one binary."""
+    night = tmp_path / "night"
+    night.mkdir()
+    shutil.copy(MIXED, night)
+    return night
+
+
+def test_a_binary_alone_is_a_whole_dump(folder, db, tmp_path):
+    (summary,) = fill(db, folder)
+    assert (summary.problems, summary.notes) == ([], [])
+    assert rows(db, "SELECT module_name, platform, status, oom FROM dumps") == [
+        ("jit_mixed", "cpu", "ok", False)
+    ]
+    assert rows(db, "SELECT origin FROM modules") == [("derived",)]
+    assert rows(db, KINDS) == [("hlo-proto", "ok")]
+    other = tmp_path / "text.duckdb"
+    fill(other, copy_dump(MIXED_TEXTS, tmp_path / "text"))
+    assert rows(db, FIGURES) == rows(other, FIGURES)
+    program = "SELECT program_id, skeleton_id FROM modules"
+    assert rows(db, program) == rows(other, program)
+
+
+def test_text_and_binary_of_one_module_are_one_dump_told_by_the_text(folder, db, tmp_path):
+    copy_dump(MIXED_TEXTS, folder)
+    fill(db, folder)
+    other = tmp_path / "text.duckdb"
+    fill(other, copy_dump(MIXED_TEXTS, tmp_path / "text"))
+    assert rows(db, "SELECT module_id, origin FROM modules") == rows(
+        other, "SELECT module_id, origin FROM modules"
+    )
+    assert rows(db, KINDS) == rows(other, KINDS)
+
+
+@pytest.mark.parametrize(
+    "lacks", ["-buffer-assignment.txt", "after_optimizations.txt", "-live-range.txt"]
+)
+def test_a_binary_says_what_missing_texts_do_not(folder, db, tmp_path, lacks):
+    for text in copy_dump(MIXED_TEXTS, tmp_path / "text").iterdir():
+        if not text.name.endswith(lacks):
+            shutil.copy(text, folder)
+    (summary,) = fill(db, folder)
+    assert summary.problems == []
+    other = tmp_path / "text.duckdb"
+    fill(other, tmp_path / "text")
+    assert rows(db, FIGURES) == rows(other, FIGURES)
+
+
+@pytest.mark.parametrize("kind", ["-buffer-assignment.txt", "after_optimizations.txt"])
+def test_a_binary_stands_in_for_a_damaged_text(folder, db, kind):
+    copy_dump(MIXED_TEXTS, folder)
+    whole = db.with_name("whole.duckdb")
+    fill(whole, folder)
+    (text,) = folder.glob(f"*{kind}")
+    text.write_bytes(text.read_bytes()[:-300])
+    (summary,) = fill(db, folder)
+    (problem,) = summary.problems
+    assert text.name in problem
+    assert rows(db, "SELECT status FROM dumps") == [("partial",)]
+    assert rows(db, FIGURES) == rows(whole, FIGURES)
+
+
+def test_stack_frames_come_from_the_binary_where_the_text_has_none(tmp_path, db):
+    """As up to JAX 0.7, which prints only the innermost line."""
+    night = tmp_path / "night"
+    night.mkdir()
+    for path in (BINARIES / "oom-vmemgrid").iterdir():
+        shutil.copy(path, night)
+    (summary,) = fill(db, night)
+    assert summary.problems == []
+    assert rows(db, "SELECT origin FROM modules") == [("dumped",)]
+    assert ("hlo-proto", "ok") in rows(db, KINDS)
+    assert rows(
+        db,
+        """SELECT DISTINCT stack_frames.file, stack_frames.line FROM instructions
+        INNER JOIN stack_frames USING (module_id, stack_frame_id) ORDER BY ALL""",
+    ) == [("/train/a4/oom_variants.py", 44)]
+
+
+def test_a_module_has_one_id_whatever_the_order_of_its_schedule(folder, db, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    reordered = with_reversed_schedule(MIXED.read_bytes())
+    assert reordered != MIXED.read_bytes()
+    (other / MIXED.name).write_bytes(reordered)
+    fill(db, folder, other)
+    assert len(rows(db, "SELECT run_id FROM dumps")) == 2
+    assert len(rows(db, "SELECT module_id FROM modules")) == 1
+
+
+def test_programs_of_the_compilation_cache_are_named_and_left_out(folder, db):
+    cached = without_assignment(MIXED.read_bytes())
+    for number in range(5):
+        name = f"module_000{number}.jit_f{number}.after_optimizations.hlo.pb"
+        (folder / name).write_bytes(cached)
+    (summary,) = fill(db, folder)
+    assert (summary.problems, summary.dumps) == ([], 1)
+    (note,) = summary.notes
+    assert note.startswith("jit_f0, jit_f1, jit_f2 and 2 more: no buffer assignment")
+    assert "JAX_ENABLE_COMPILATION_CACHE=false" in note
+    assert rows(db, "SELECT module_name FROM dumps") == [("jit_mixed",)]
+
+
+def test_a_folder_of_cached_programs_alone_is_a_problem_and_no_run(folder, db):
+    path = folder / MIXED.name
+    path.write_bytes(without_assignment(path.read_bytes()))
+    (summary,) = fill(db, folder)
+    (problem,) = summary.problems
+    assert problem.startswith("jit_mixed: no buffer assignment")
+    assert rows(db, "SELECT * FROM runs") == []
+
+
+def test_a_damaged_binary_is_one_line_with_its_byte(folder, db):
+    path = folder / MIXED.name
+    path.write_bytes(path.read_bytes()[:-1000])
+    (summary,) = fill(db, folder)
+    (problem,) = summary.problems
+    assert problem.startswith(str(path))
+    assert " byte " in problem
+    assert rows(db, "SELECT status, module_id FROM dumps") == [("failed", None)]
+
+
+def test_a_binary_of_a_program_that_ran_out_of_memory(tmp_path, db):
+    whole = binary("tpu-flash/*.hlo.pb")
+    shutil.copy(whole, tmp_path)
+    oom = whole.name.replace("after_optimizations", "oom_intermediate_module")
+    (tmp_path / oom).write_bytes(without_assignment(whole.read_bytes()))
+    fill(db, tmp_path)
+    assert rows(db, "SELECT oom FROM dumps") == [(True,)]
+    assert rows(db, KINDS) == [("hlo-proto", "ok"), ("oom-hlo-proto", "ok")]
+
+
+def test_a_renamed_binary_is_read_if_the_user_names_it(folder, db):
+    (folder / MIXED.name).rename(folder / "step.pb")
+    (summary,) = fill(db, folder / "step.pb")
+    assert (summary.problems, summary.dumps) == ([], 1)
+    assert rows(db, "SELECT module_name FROM dumps") == [("jit_mixed",)]
+
+
+def test_a_binary_that_was_ingested_is_recognised(folder, db):
+    fill(db, folder)
+    before = everything(db)
+    (summary,) = fill(db, folder)
+    assert (summary.unchanged, summary.new_modules) == (1, 0)
+    assert everything(db) == before
+
+
+def test_a_binary_in_another_order_of_its_schedule_is_no_other_night(folder, db):
+    fill(db, folder)
+    (folder / MIXED.name).write_bytes(with_reversed_schedule(MIXED.read_bytes()))
+    (summary,) = fill(db, folder)
+    assert (summary.run_id, summary.unchanged, summary.notes) == ("night", 1, [])
+
+
+def test_texts_that_come_after_the_binary_are_the_same_night(folder, db):
+    fill(db, folder)
+    copy_dump(MIXED_TEXTS, folder)
+    (summary,) = fill(db, folder)
+    assert (summary.run_id, summary.notes) == ("night", [])
+    assert rows(db, "SELECT origin FROM modules INNER JOIN dumps USING (module_id)") == [
+        ("dumped",)
+    ]
+
+
+def test_a_cached_program_beside_files_that_vanish_makes_no_other_night(folder, db):
+    copy_dump("cpu/jax-0.10.2/module_0002*", folder)
+    cached = without_assignment(MIXED.read_bytes())
+    (folder / "module_0007.jit_f.after_optimizations.hlo.pb").write_bytes(cached)
+    fill(db, folder)
+    for path in folder.glob("module_0002*"):
+        path.unlink()
+    (summary,) = fill(db, folder)
+    assert summary.run_id == "night"
+    assert len(rows(db, "SELECT run_id FROM runs")) == 1
+
+
+def test_cached_programs_alone_replace_nothing(folder, db):
+    fill(db, folder, run_id="night")
+    before = everything(db)
+    (folder / MIXED.name).write_bytes(without_assignment(MIXED.read_bytes()))
+    with pytest.raises(UsageError, match=r"stays as it is.*no buffer assignment"):
+        fill(db, folder, run_id="night", replaces=True)
+    assert everything(db) == before
+
+
+def test_times_in_the_names_of_files_are_passed_over(tmp_path, db):
+    """As `--xla_dump_include_timestamp` writes them."""
+    for path in copy_dump(MIXED_TEXTS, tmp_path / "plain").iterdir():
+        shutil.copy(path, tmp_path / f"1795264618145543.{path.name}")
+    (tmp_path / "1795264618145543.module_0018.jit_mixed.before_optimizations.txt").write_text(
+        "HloModule jit_mixed\n"
+    )
+    shutil.rmtree(tmp_path / "plain")
+    fill(db, tmp_path)
+    assert rows(db, "SELECT module_name, module_number, platform, status FROM dumps") == [
+        ("jit_mixed", 18, "cpu", "ok")
+    ]

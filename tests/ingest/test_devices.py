@@ -1,0 +1,172 @@
+"""Devices as users name them: what libtpu calls them, their memory, and how much of it is left."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memhouse import UsageError
+from memhouse import open as open_warehouse
+from memhouse.ingest.readers.compiler_settings import read_tpu_target
+from memhouse.ingest.readers.lines import split_lines
+from memhouse.queries.arguments import parse_device_memory
+
+from ..support.dumps import DATA, copy_dump
+from ..support.history import memhouse
+from ..support.warehouse import fill, rows
+
+TARGETS = DATA / "devices/targets"
+DOCS = Path(__file__).parents[2] / "docs/devices.md"
+MIB, GIB = 2**20, 2**30
+
+
+def target(name):
+    return read_tpu_target(split_lines((TARGETS / f"{name}.target_arguments.txt").read_bytes()))
+
+
+# What libtpu 0.0.52 and, for `-old`, 0.0.11.1 wrote for each topology.
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("v2", "TPU v2"),
+        ("v2-old", "TPU v2"),
+        ("v3", "TPU v3"),
+        ("v3-old", "TPU v3"),
+        ("v4", "TPU v4"),
+        ("v4-old", "TPU v4"),
+        ("v4-core", "TPU v4 core"),
+        ("v5e", "TPU v5e"),
+        ("v5p", "TPU v5p"),
+        ("v5p-old", "TPU v5p"),
+        ("v5p-core", "TPU v5p core"),
+        ("v6e", "TPU v6e"),
+        ("v6e-old", "TPU v6e"),
+        ("7x", "TPU7x"),
+    ],
+)
+def test_every_release_names_the_same_chip(name, kind):
+    assert target(name)["device_kind"] == kind
+
+
+# The sum of the allocations of the largest program that libtpu 0.0.52 compiled.
+@pytest.mark.parametrize(
+    ("name", "largest"),
+    [
+        ("v2", 8033081344),
+        ("v3", 16623015936),
+        ("v4-core", 16371876864),
+        ("v4", 33012253696),
+        ("v5e", 16908222976),
+        ("v5p", 102784463872),
+        ("v5p-core", 51257967616),
+        ("v6e", 33544905728),
+        ("7x", 101723304960),
+    ],
+)
+def test_headroom_is_negative_where_xla_runs_out_of_memory(name, largest):
+    """XLA refuses a program of 4 KiB more, so the headroom is 1 to 3 MiB off at most."""
+    headroom = target(name)["device_memory_bytes"] - largest
+    assert MIB < headroom < 3 * MIB
+
+
+def test_the_docs_have_the_same_facts():
+    found = {
+        row[0]: int(row[1].replace(",", ""))
+        for row in re.findall(
+            r"^\| (TPU ?\w+(?: core)?) \|.*\| ([\d,]+) \|$", DOCS.read_text(), re.M
+        )
+    }
+    known = [target(file.name.partition(".")[0]) for file in TARGETS.iterdir()]
+    assert found == {d["device_kind"]: d["device_memory_bytes"] for d in known}
+
+
+# --- headroom -------------------------------------------------------------------------------
+
+
+def test_headroom_is_what_the_reserved_memory_leaves(filled):
+    found = rows(
+        filled,
+        "SELECT workload, memory_space, oom, headroom_bytes, "
+        "device_memory_bytes - (total_bytes - thread_local_bytes) "
+        "FROM peaks INNER JOIN dumps USING (dump_id, workload, oom) "
+        "WHERE peaks.run_id = 'tpu' ORDER BY ALL",
+    )
+    assert len(found) > 6
+    for _, memory_space, oom, headroom, expected in found:
+        assert headroom == (expected if memory_space == 0 else None)
+        if memory_space == 0:
+            assert (headroom < 0) == oom
+
+
+def test_without_a_known_device_there_is_no_headroom(filled):
+    query = "SELECT DISTINCT headroom_bytes FROM peaks WHERE platform = 'cpu'"
+    assert rows(filled, query) == [(None,)]
+
+
+@pytest.mark.parametrize("command", ["peaks", "modules"])
+def test_commands_show_the_headroom(filled, command):
+    out = memhouse(command, "--db", filled, "--run", "gpu", "-f", "csv").stdout
+    heading, row = out.splitlines()[:2]
+    shown = dict(zip(heading.split(","), row.split(","), strict=True))
+    assert shown["headroom_bytes"] == "84838116020"
+
+
+# --- --device-memory ------------------------------------------------------------------------
+
+
+def memory(db):
+    return [size for (size,) in rows(db, "SELECT DISTINCT device_memory_bytes FROM dumps")]
+
+
+def test_a_user_knows_better(tmp_path, db):
+    folder = copy_dump("cpu/jax-0.9.0/*", tmp_path / "night")
+    assert memhouse("ingest", folder, "--db", db).returncode == 0
+    assert memory(db) == [None]
+    done = memhouse("ingest", folder, "--db", db, "--device-memory", "16GiB")
+    assert (done.returncode, memory(db)) == (0, [16 * GIB])
+    # Ingesting the same path again changes nothing.
+    done = memhouse("ingest", folder, "--db", db)
+    assert "2 unchanged" in done.stderr
+    assert memory(db) == [16 * GIB]
+    memhouse("ingest", folder, "--db", db, "--device-memory", "95G")
+    assert memory(db) == [95 * GIB]
+
+
+def test_a_user_may_give_back_what_the_table_says(tmp_path, db):
+    folder = copy_dump("tpu/flash-v5e/module*", tmp_path / "night")
+    fill(db, folder, device_memory_bytes=8 * GIB)
+    assert memory(db) == [8 * GIB]
+    fill(db, folder, run_id="again")
+    assert sorted(memory(db)) == [8 * GIB, 16909336576]
+
+
+def test_the_library_takes_bytes_or_text(tmp_path, db):
+    folder = copy_dump("cpu/jax-0.9.0/*", tmp_path / "night")
+    with open_warehouse(db) as warehouse:
+        warehouse.ingest(folder, device_memory="1.5GiB")
+        (first,) = set(warehouse.sql("SELECT device_memory_bytes FROM dumps").table[0].to_pylist())
+        warehouse.ingest(folder, device_memory=12345)
+        (then,) = set(warehouse.sql("SELECT device_memory_bytes FROM dumps").table[0].to_pylist())
+    assert (first, then) == (3 * GIB // 2, 12345)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("16GiB", 16 * GIB), ("95 G", 95 * GIB), ("15.75G", 63 * GIB // 4), ("100 B", 100)],
+)
+def test_sizes_of_memory(text, size):
+    assert parse_device_memory(text, "x") == size
+
+
+@pytest.mark.parametrize("text", ["16GB", "16", "", "-1GiB", "0B", "0", "9999999P", "x", 0, -5])
+def test_what_is_no_size_of_memory(text):
+    with pytest.raises(UsageError):
+        parse_device_memory(text, "x")
+
+
+def test_a_wrong_size_is_wrong_usage(tmp_path, db):
+    done = memhouse("ingest", tmp_path, "--db", db, "--device-memory", "16GB")
+    assert done.returncode == 2
+    assert "invalid size '16GB': use a size such as 16GiB or 95G" in " ".join(
+        done.stderr.replace("│", " ").split()
+    )

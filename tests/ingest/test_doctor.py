@@ -1,0 +1,242 @@
+"""What a path holds, what it answers, and what ingest says of a path without dumps."""
+
+import tarfile
+import time
+
+import pytest
+
+import memhouse
+from memhouse.ingest.doctor import examine, nothing_found
+from memhouse.ingest.formats import by_name
+from memhouse.ingest.other_files import other_by_name
+
+from ..support.binaries import MIXED, without_assignment
+from ..support.command import run_memhouse
+from ..support.dumps import DATA, copy_dump
+from ..support.warehouse import fill
+
+CPU, TPU, GPU = "cpu/jax-0.10.2/*", "tpu/flash-v5e/*", "gpu/decode-h100/*"
+STEM = "module_0002.jit_f"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        (f"{STEM}.before_optimizations.txt", "before-optimizations"),
+        (f"{STEM}.before_optimizations.hlo.pb", "before-optimizations"),
+        (
+            f"{STEM}.cpu_after_optimizations_before_buffer_assignment.txt",
+            "before-buffer-assignment",
+        ),
+        (
+            f"{STEM}.cl_9.after_optimizations_after_buffer_assignment.hlo.pb",
+            "after-buffer-assignment",
+        ),
+        (f"{STEM}.after_codegen.txt", "after-codegen"),
+        (f"{STEM}.oom_top_memory_consuming_instructions", "oom-list"),
+        (f"{STEM}.cpu_after_optimizations-memory-usage-report.pb", "usage-report-pb"),
+        (f"{STEM}.0007.spmd.after_flatten.before_cse.txt", "pass"),
+        (f"{STEM}.obj-file.wrapped_kernel_module.o", "object"),
+        (f"{STEM}.wrapped_kernel_module.ir-with-opt.ll", "llvm"),
+        (f"{STEM}.sm_9.0a_gpu.ptx", "llvm"),
+        (f"{STEM}.thunk_sequence.txt", "thunks"),
+        ("vm.trace.json.gz", "trace"),
+        ("manifest.ocdbt", "checkpoint"),
+        ("model.safetensors", "checkpoint"),
+        ("jit_f-0123abcd-cache", "cache"),
+        ("memory.prof", "pprof"),
+    ],
+)
+def test_a_name_tells_what_other_files_hold(name, kind):
+    assert by_name(name) is None
+    assert other_by_name(name).name == kind
+
+
+def files(found):
+    return {row["name"]: (row["files"], row["ingest"]) for row in found.files.to_pylist()}
+
+
+def answers(found):
+    return {row["question"]: row["answer"] for row in found.questions.to_pylist()}
+
+
+def test_a_whole_dump_answers_what_it_can(tmp_path):
+    copy_dump(CPU, tmp_path)
+    found = memhouse.doctor(tmp_path)
+    assert (found.programs, found.platforms, found.problems) == (3, {"cpu": 3}, [])
+    assert files(found)["hlo"] == (3, "reads")
+    assert files(found)["live-range"] == (3, "reads")
+    assert files(found)["object"] == (1, "-")
+    assert files(found)["llvm"] == (2, "-")
+    assert answers(found) == {
+        "what is allocated, and where": "yes",
+        "the peak, and when it is: exactly": "yes",
+        "the peak: as an estimate at least": "yes",
+        "whose the bytes are, by Python line": "yes",
+        "which compiler flags differ": "1 of 3",
+        "how full the device is": "no",
+        "what the memory spaces are called": "yes",
+    }
+
+
+def test_each_platform_says_what_it_is(tmp_path):
+    copy_dump(TPU, tmp_path / "tpu")
+    copy_dump(GPU, tmp_path / "gpu")
+    found = examine(tmp_path)
+    assert found.platforms == {"tpu": 1, "gpu": 1}
+    assert len(found.compilers) == 1
+    assert answers(found)["how full the device is"] in ("yes", "1 of 2")
+
+
+@pytest.mark.parametrize(
+    ("gone", "exact", "estimate", "owners"),
+    [
+        ((), "yes", "yes", "yes"),
+        # Derived from the schedule.
+        (("-live-range.txt",), "yes", "yes", "yes"),
+        (("-live-range.txt", "after_optimizations.txt"), "no", "no", "no"),
+        (("-buffer-assignment.txt", "-values.txt", "-live-range.txt"), "no", "yes", "yes"),
+    ],
+)
+def test_what_is_missing_is_told(tmp_path, gone, exact, estimate, owners):
+    folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path)
+    for ending in gone:
+        for path in folder.glob(f"*{ending}"):
+            path.unlink()
+    found = examine(folder)
+    told = answers(found)
+    assert told["the peak, and when it is: exactly"] == exact
+    assert told["the peak: as an estimate at least"] == estimate
+    assert told["whose the bytes are, by Python line"] == owners
+    for row in found.questions.to_pylist():
+        assert (row["why"] is None) == (row["answer"] == "yes")
+
+
+def test_the_answers_are_what_ingest_finds(tmp_path, db):
+    """An older document holds its live ranges; a text that is not scheduled gives no estimate."""
+    for pattern, exact, estimate in (
+        ("cpu/jax-0.9.0/module_0019*", "yes", "yes"),
+        ("seeds/00[0-9]*", "4 of 5", "yes"),
+        ("cpu/jax-0.4.23/module_0009*after_optimizations.txt", "no", "no"),
+    ):
+        folder = copy_dump(pattern, tmp_path / pattern.replace("/", "-").replace("*", ""))
+        told = answers(examine(folder))
+        assert told["the peak, and when it is: exactly"] == exact, pattern
+        assert told["the peak: as an estimate at least"] == estimate, pattern
+
+
+def test_programs_of_the_compilation_cache_are_recognised(tmp_path):
+    whole = MIXED.read_bytes()
+    (tmp_path / "module_0007.jit_f.after_optimizations.hlo.pb").write_bytes(
+        without_assignment(whole)
+    )
+    (hint,) = examine(tmp_path).hints
+    assert "1 program comes from JAX's persistent compilation cache" in hint
+    (tmp_path / "module_0007.jit_f.after_optimizations.hlo.pb").write_bytes(whole)
+    assert examine(tmp_path).hints == []
+
+
+def test_a_session_answers_what_its_modules_hold():
+    found = examine(DATA / "session")
+    told = answers(found)
+    assert found.programs > 0
+    assert told["the peak, and when it is: exactly"] == "yes"
+    assert told["which compiler flags differ"] == "no"
+
+
+def test_a_log_is_no_program_but_may_say_why_memory_ran_out(tmp_path):
+    (tmp_path / "train.log").write_text("step 1\n")
+    found = examine(tmp_path)
+    assert (found.programs, found.logs) == (0, [str(tmp_path / "train.log")])
+
+
+def test_an_archive_is_looked_into(tmp_path):
+    folder = copy_dump(CPU, tmp_path / "night")
+    with tarfile.open(tmp_path / "night.tar.gz", "w:gz") as archive:
+        archive.add(folder, arcname="night")
+    found, plain = examine(tmp_path / "night.tar.gz"), examine(folder)
+    assert found.programs == plain.programs
+    assert files(found) == files(plain)
+
+
+def test_a_renamed_file_is_told_by_its_content(tmp_path):
+    (seed,) = copy_dump("seeds/002*", tmp_path).iterdir()
+    (tmp_path / "notes.txt").write_text("Buy milk.\n")
+    (tmp_path / "bad.txt.gz").write_bytes(b"damaged")
+    found = examine(tmp_path)
+    assert files(found) == {"buffer-assignment": (1, "reads"), "other": (2, "-")}
+    assert ["bad.txt.gz" in problem for problem in found.problems] == [True]
+    assert examine(seed).programs == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([], "and nothing else: make some with XLA_FLAGS="),
+        (["a.md"], "there are no memory dumps of XLA here: make some with XLA_FLAGS="),
+        (
+            [f"{STEM}.before_optimizations.txt", "module_0003.jit_g.before_optimizations.txt"],
+            "but HLO before optimizations (2): give the folder with the final stage",
+        ),
+        (
+            [f"{STEM}.cpu_after_optimizations-memory-usage-report.pb"],
+            "but memory usage reports in binary (1): give the folder with the final stage",
+        ),
+        (["manifest.ocdbt", "_METADATA"], "but data of a checkpoint (2): a checkpoint holds"),
+        ([f"{STEM}.debug_options"], "but flags (1): give the folder with all files"),
+    ],
+)
+def test_ingest_says_what_a_folder_holds_instead(tmp_path, db, names, said):
+    night = tmp_path / "night"
+    night.mkdir()
+    for name in names:
+        (night / name).write_bytes(b"\0")
+    (summary,) = fill(db, night)
+    (problem,) = summary.problems
+    assert problem.startswith(f"{night}: there are no memory dumps of XLA here")
+    assert said in problem
+    assert "\n" not in problem
+
+
+def test_ingest_names_the_file_to_give_instead(tmp_path):
+    night = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night")
+    other = night / "module_0018.jit_mixed.before_optimizations.hlo.pb"
+    other.write_bytes(b"\x0a\x00")
+    final = night / "module_0018.jit_mixed.cpu_after_optimizations.txt"
+    assert nothing_found(other) == (
+        f"{other}: this holds HLO before optimizations, which is no memory dump: "
+        f"give {final}, or the whole folder"
+    )
+    run = run_memhouse("ingest", other, cwd=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr == f"error: {nothing_found(other)}\n"
+
+
+def test_the_command_prints_files_and_questions(tmp_path):
+    night = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night")
+    run = run_memhouse("doctor", night)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "HloLiveRange (*-live-range.txt)" in run.stdout
+    assert "1 program: cpu 1" in run.stdout
+    assert "how full the device is" in run.stdout
+    assert not (tmp_path / "memhouse.duckdb").exists()
+
+
+@pytest.mark.parametrize("name", ["empty", "gone"])
+def test_the_command_fails_where_there_is_nothing_to_ingest(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    run = run_memhouse("doctor", name, cwd=tmp_path)
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith(f"error: {name}: there ")
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_thousands_of_other_files_are_told_by_name(tmp_path, monkeypatch):
+    folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path)
+    for number in range(5000):
+        (folder / f"module_{number:04}.jit_f.0007.cse.after_x.before_y.txt").touch()
+    started = time.monotonic()
+    found = examine(folder)
+    assert time.monotonic() - started < 10
+    assert files(found)["pass"] == (5000, "-")
+    assert found.programs == 1

@@ -1,0 +1,97 @@
+"""`memhouse kernels`: what kernels reserve for themselves, beside how much they may."""
+
+import json
+
+from ..support.dumps import DATA, copy_dump
+from ..support.history import memhouse
+from ..support.warehouse import fill, rows
+
+MIB = 2**20
+# `pallas_call(…, vmem_limit_bytes=60 MiB)` on a TPU v5e, by libtpu 0.0.52.
+OWN_LIMIT = DATA / "devices/own-limit"
+
+
+def kernels(db, *arguments):
+    done = memhouse("kernels", *arguments, "--db", db, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_kernel_without_a_limit_of_its_own_may_take_the_chips_default(filled):
+    found = kernels(filled, "flash-v5e")
+    assert len(found) == 3
+    for row in found:
+        assert (row["space"], row["scoped_bytes"], row["headroom_bytes"]) == ("vmem", None, None)
+        assert (row["limit_bytes"], row["limit_from"]) == (16 * MIB, "default of TPU v5e")
+        assert row["source"].startswith("flash_attention.py:")
+
+
+def test_a_kernel_that_asks_for_more_may_take_the_chips_vmem(db):
+    fill(db, OWN_LIMIT)
+    (row,) = kernels(db)
+    assert (row["kernel"], row["count"], row["scoped_bytes"]) == ("kern4608", 1, 60 * MIB)
+    assert (row["limit_bytes"], row["limit_from"]) == (128 * MIB, "VMEM of TPU v5e")
+    assert (row["headroom_bytes"], row["share"]) == (68 * MIB, 60 / 128)
+
+
+def test_collectives_are_one_row_and_reserve_hbm(filled):
+    (row,) = kernels(filled, "resnet-v5e")
+    assert (row["kernel"], row["count"], row["space"]) == ("all-reduce", 29, "hbm")
+    assert row["scoped_bytes"] == 64 * MIB
+    assert (row["limit_bytes"], row["limit_from"], row["share"]) == (None, None, None)
+
+
+def test_without_a_module_the_latest_of_each_series(history):
+    found = kernels(history)
+    assert {row["run"] for row in found} == {"2026-10-10"}
+    counts = {(row["workload"], row["kernel"]): row["count"] for row in found}
+    ((expected,),) = rows(
+        history,
+        "SELECT COUNT(*) FROM kernels WHERE run_id = '2026-10-10' AND workload = 'decode-v5e'",
+    )
+    assert counts["decode-v5e", "all-reduce"] == expected
+    (first,) = {row["run"] for row in kernels(history, "--run", "2026-10-01")}
+    assert first == "2026-10-01"
+
+
+def test_a_limit_is_not_invented(tmp_path, db):
+    """Neither flags nor a known device: what a kernel reserves is all that is known."""
+    folder = copy_dump("tpu/resnet-v5e/*after_optimizations*", tmp_path / "night")
+    copy_dump("tpu/flash-v5e/*after_optimizations*", tmp_path / "night/flash")
+    fill(db, folder)
+    found = {(row["kernel"], row["space"]): row for row in kernels(db)}
+    assert found["all-reduce", "hbm"]["scoped_bytes"] == 64 * MIB
+    assert {row["limit_bytes"] for row in found.values()} == {None}
+    assert {row["limit_from"] for row in found.values()} == {None}
+
+
+def test_the_trend_of_the_largest(tmp_path, db):
+    for day, size in (("2026-01-01", 60), ("2026-01-02", 100)):
+        folder = tmp_path / day
+        folder.mkdir()
+        for file in OWN_LIMIT.iterdir():
+            text = file.read_text().replace(str(60 * MIB), str(size * MIB))
+            (folder / file.name).write_text(text)
+        fill(db, folder)
+    found = rows(
+        db,
+        "SELECT run_id, memory_space, scoped_bytes, headroom_bytes, previous_bytes, change_bytes "
+        "FROM kernel_trends ORDER BY run_id",
+    )
+    assert found == [
+        ("2026-01-01", 1, 60 * MIB, 68 * MIB, None, None),
+        ("2026-01-02", 1, 100 * MIB, 28 * MIB, 60 * MIB, 40 * MIB),
+    ]
+
+
+def test_what_is_not_there_is_wrong_usage(filled):
+    done = memhouse("kernels", "nothing", "--db", filled)
+    assert (done.returncode, "no module fits 'nothing'" in done.stderr) == (2, True)
+    done = memhouse("kernels", "--run", "nothing", "--db", filled)
+    assert (done.returncode, "there is no run 'nothing'" in done.stderr) == (2, True)
+
+
+def test_dumps_without_kernels_say_so(filled):
+    done = memhouse("kernels", "--run", "cpu", "--db", filled)
+    assert done.returncode == 0
+    assert "no kernel reserves memory" in done.stdout + done.stderr
