@@ -1,8 +1,7 @@
 """Ingests the paths of one run: finds the programs, reads them and writes each batch."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +12,7 @@ from ..schema.stores.base import Batch, Deleted, Store
 from .batches import Batches
 from .choose_run import Chosen, choose_run, later_name
 from .given_paths import GivenPaths
+from .named_dates import date_in
 from .occurrences import Occurrences
 from .oom_logs import OomLogs
 from .oom_rows import has_other_messages, write_reports
@@ -20,10 +20,8 @@ from .outcomes import FAILED, OK, PARTIAL
 from .read_program import ProgramOutcome
 from .sources.files import source_name
 from .sources.program import Program
-from .sources.session_names import named_after, session_time
+from .sources.session_names import named_after
 from .workers import Workers
-
-_ISO_DATE = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?))?(?!\d)")
 
 
 @dataclass
@@ -123,7 +121,7 @@ def ingest(
             tool_version,
             run_at,
             labels or {},
-            named_at=next(filter(None, map(_date_in, given.names)), None),
+            named_at=next(filter(None, map(date_in, given.names)), None),
             is_named=run_id is not None,
             replaces=replaces,
             device_memory_bytes=device_memory_bytes,
@@ -242,7 +240,7 @@ def _run_batch(run: Run, chosen: Chosen, modified: float = 0.0) -> Batch | None:
         newest = datetime.fromtimestamp(max(times, default=modified), UTC)
         row |= {
             "run_id": chosen.run_id,
-            "run_at": run.run_at or chosen.run_at or _date_in(run.run_id) or run.named_at or newest,
+            "run_at": run.run_at or chosen.run_at or date_in(run.run_id) or run.named_at or newest,
             "run_seq": row.get("run_seq", known.next_run_seq),
             "ingested_at": datetime.now(UTC),
             "source": run.source,
@@ -278,18 +276,6 @@ def _what_was_replaced(replaced: Deleted, source: str) -> str:
         for number, what in ((replaced.dumps, "dump"), (replaced.modules, "module"))
     )
     return f"replaced run {run_id}: {dropped} of {source} dropped"
-
-
-def _date_in(name: str) -> datetime | None:
-    """The ISO date in a name, with or without a time, or the time of a session; in UTC."""
-    if at := session_time(name):
-        return at
-    for match in _ISO_DATE.finditer(name):
-        # The digits after a date may not be a time: 2026-10-01_8192.
-        for text in (f"{match[1]}T{match[2]}", match[1]):
-            with suppress(ValueError):
-                return datetime.fromisoformat(text).replace(tzinfo=UTC)
-    return None
 
 
 def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str]) -> None:

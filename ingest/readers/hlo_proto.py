@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache, partial
+from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +30,15 @@ class ProtoIdentity:
     content: a digest that equal messages share: neither the order of maps nor the module's number
     counts, which vary from one dump of a module to the next. has_assignment:
     False of an earlier stage, and of a program that came from JAX's compilation cache.
-    is_scheduled: False of an early stage.
+    is_scheduled: False of an early stage. beside_text: a digest of what HLO text may lack, the
+    stack frames and the shardings of arguments.
     """
 
     module_name: str
     content: str
     has_assignment: bool
     is_scheduled: bool
+    beside_text: str
 
 
 def identify_hlo_proto(data: bytes | memoryview) -> ProtoIdentity:
@@ -49,7 +52,16 @@ def identify_hlo_proto(data: bytes | memoryview) -> ProtoIdentity:
         content_digest(data, module),
         has_allocations(data, module.assignment),
         SCHEDULE in module.single,
+        _beside_text(data, module),
     )
+
+
+def _beside_text(data: bytes | memoryview, module: ProtoModule) -> str:
+    digest = sha256()
+    for start, end in (module.single.get(FRAMES, (0, 0)), *module.shardings):
+        digest.update((end - start).to_bytes(8, "little"))
+        digest.update(memoryview(data)[start:end])
+    return digest.hexdigest()
 
 
 def read_hlo_proto(data: bytes | memoryview) -> Parts:

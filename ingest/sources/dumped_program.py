@@ -68,7 +68,11 @@ class DumpedProgram:
         binary = _identify_binary(texts, outcomes)
         settings = _read_settings(texts, outcomes)
         name = self._module_name(texts, binary)
-        module_id = ids.module_id(name, _contents(outcomes))
+        contents = dict(_contents(outcomes))
+        if binary is not None and _FIRST in texts and any(f.role is Role.PROGRAM for f in texts):
+            # The rest of the binary has numbers that change with what was compiled before.
+            contents[BINARY.name] = binary.beside_text
+        module_id = ids.module_id(name, contents.items())
         content = {format_: text for format_, text in texts.items() if format_ in _CONTENT}
         found = Identified(module_id, name, list(outcomes.values()), settings, content)
         found.unread = frozenset({BINARY.name} if BINARY in self.files else ()) - {
@@ -184,7 +188,8 @@ def _read_settings(texts: _Texts, outcomes: _Outcomes) -> Settings:
     settings = Settings()
     for format_, text in texts.items():
         with outcomes[format_].recording():
-            if format_.role is Role.FLAGS:
+            # JAX 0.6 writes an empty file where no option is set.
+            if format_.role is Role.FLAGS and texts[format_]:
                 settings.flags = (settings.flags or {}) | _read_flags(format_, text)
             elif format_.role is Role.DEVICE:
                 settings.device |= format_.read(whole_lines(text))

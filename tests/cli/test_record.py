@@ -452,6 +452,8 @@ def test_a_signal_is_sent_on_and_what_was_compiled_is_ingested(place, name):
         cwd=place,
         text=True,
         start_new_session=True,
+        # Below `nohup` a process inherits that SIGHUP is ignored.
+        preexec_fn=lambda: signal.signal(getattr(signal, name), signal.SIG_DFL),
     )
     assert process.stdout is not None
     while process.stdout.readline() != "ready\n":

@@ -167,6 +167,6 @@ def test_what_is_no_size_of_memory(text):
 def test_a_wrong_size_is_wrong_usage(tmp_path, db):
     done = memhouse("ingest", tmp_path, "--db", db, "--device-memory", "16GB")
     assert done.returncode == 2
-    assert "invalid size '16GB': use a size such as 16GiB or 95G" in " ".join(
+    assert "invalid device memory '16GB': use a size such as 16GiB or 95G" in " ".join(
         done.stderr.replace("│", " ").split()
     )

@@ -170,7 +170,7 @@ def test_texts_and_the_binary_are_dumped(jitted, recorded, tmp_path):
     """Up to JAX 0.7 the binary alone has Python stacks; the figures are the texts'."""
     compile_and_dump(jitted.lower(*ARGUMENTS), tmp_path)
     endings = {path.name.partition("after_optimizations")[2] for path in tmp_path.iterdir()}
-    assert {".txt", ".hlo.pb", "-live-range.txt"} <= endings
+    assert {".txt", ".hlo.pb"} <= endings
     kinds = table(recorded, "SELECT kind FROM dump_files")["kind"].to_pylist()
     assert "hlo" in kinds
     assert "hlo-proto" not in kinds

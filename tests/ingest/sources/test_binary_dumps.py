@@ -8,6 +8,7 @@ from memhouse.schema.errors import UsageError
 
 from ...support.binaries import BINARIES, MIXED, binary, with_reversed_schedule, without_assignment
 from ...support.dumps import copy_dump
+from ...support.protos import changed
 from ...support.warehouse import everything, fill, rows
 
 MIXED_TEXTS = "cpu/jax-0.10.2/module_0018.*"
@@ -213,3 +214,18 @@ def test_times_in_the_names_of_files_are_passed_over(tmp_path, db):
     assert rows(db, "SELECT module_name, module_number, platform, status FROM dumps") == [
         ("jit_mixed", 18, "cpu", "ok")
     ]
+
+
+def test_numbers_of_a_binary_beside_texts_are_not_the_modules(tmp_path, db):
+    """They change with what the process compiled before; of old JAX the frames are the binary's."""
+    nights = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        for path in (BINARIES / "oom-vmemgrid").iterdir():
+            shutil.copy(path, tmp_path / name)
+        nights.append(tmp_path / name)
+    (path,) = nights[1].glob("*after_optimizations.hlo.pb")
+    data = changed(path.read_bytes(), [(1, 0), (3, 0), (1, 0)], lambda name: name + b".other")
+    path.write_bytes(data)
+    fill(db, *nights)
+    assert len(rows(db, "SELECT module_id FROM modules")) == 1

@@ -14,6 +14,7 @@ from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.workers import Workers
 
 from ...support.dumps import copy_dump
+from ...support.warehouse import fill, rows
 
 MIXED = "cpu/jax-0.10.2/module_0018*"
 
@@ -71,3 +72,12 @@ def test_without_hlo_text_the_other_files_are_parsed_once(folder, monkeypatch):
     assert len(parsed) == len(set(parsed)) == 3
     opcodes = outcome.module.tables["instructions"]["opcode"]
     assert opcodes.null_count < len(opcodes) / 2
+
+
+def test_an_empty_file_of_flags_says_nothing(folder, db):
+    """JAX 0.6 writes one where no option is set."""
+    (options,) = folder.glob("*.debug_options")
+    options.write_text("")
+    (summary,) = fill(db, folder)
+    assert summary.problems == []
+    assert rows(db, "SELECT flags_id, status FROM dumps") == [(None, "ok")]
