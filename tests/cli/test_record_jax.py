@@ -106,9 +106,10 @@ def test_a_program_that_uses_the_compilation_cache(place):
     number = len(rows(place / "m.duckdb", "SELECT * FROM dumps"))
     again = record(place, STEP, env=cache)
     assert (again.returncode, again.stdout) == (0, first.stdout)
-    assert again.stderr == (
+    # JAX may warn of what it took before.
+    assert again.stderr.splitlines()[-1] == (
         f"nothing to ingest: JAX took all {number} programs from its compilation cache; "
-        "JAX_ENABLE_COMPILATION_CACHE=false makes JAX compile them\n"
+        "JAX_ENABLE_COMPILATION_CACHE=false makes JAX compile them"
     )
     part = record(
         place, STEP + "print(jax.jit(lambda x: x + 1)(jnp.ones((64, 64))).sum())", env=cache
