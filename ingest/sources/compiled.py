@@ -50,8 +50,8 @@ def _read_file(path: Path) -> bytes:
         raise UsageError(f"{path} is a folder: give one file of it, or ingest it", "program")
     if not exists(path):
         raise UsageError(
-            f"there is no file {str(path)[:_LONGEST_NAME]!r}: give the path of an .hlo.pb or of "
-            "HLO text, or the text itself",
+            f"not HLO text, nor a file: {str(path)[:_LONGEST_NAME]!r}: give the path of an .hlo.pb "
+            "or of HLO text, or the text itself",
             "program",
         )
     try:

@@ -151,7 +151,7 @@ def test_a_file_is_read(recorded, compiled, tmp_path):
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("nowhere.hlo.pb", "there is no file 'nowhere.hlo.pb': give the path of"),
+        ("nowhere.hlo.pb", "not HLO text, nor a file: 'nowhere.hlo.pb': give the path of"),
         (MIXED.parent, "is a folder: give one file of it, or ingest it"),
         (__file__, "not HLO text"),
     ],
