@@ -4,6 +4,10 @@ The warehouse does not store these attributes, so they are read only on demand: 
 `HloText.attributes`.
 """
 
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +16,9 @@ from ..limits import LARGEST_ID
 from ..model.parts import HloAttributes
 from .backend_configs import aliasing_operands
 from .instructions import InstructionLines
-from .lines import Bytes, Mask, Positions, slices
+from .lines import Bytes, Mask, Positions, slices, standing
+
+_Source = TypeVar("_Source")
 
 _MOST_DIGITS = 10
 _FIRST_START = r"^\{\[(?P<start>[0-9]{1,18}):"
@@ -42,28 +48,54 @@ def read_attributes(instructions: InstructionLines) -> HloAttributes:
             ),
         }
     )
-    content = instructions.lines.content.tobytes()
-    is_gpu = any(word in content for word in GPU_WORDS)
-    late = b'"dma_priority":' in content
-    return HloAttributes(table, _aliasing_operands(instructions), is_gpu, late)
+    _, configs = instructions.backend_configs
+    late = _contains(configs.dictionary, '"dma_priority":')
+    return HloAttributes(table, _aliasing_operands(instructions), _is_gpu(instructions), late)
+
+
+def read_once(
+    read: Callable[[_Source], HloAttributes], source: _Source
+) -> Callable[[], HloAttributes]:
+    """A function that reads the attributes when first called, and then frees the source."""
+    sources = [source]
+
+    @cache
+    def attributes() -> HloAttributes:
+        found = read(sources[0])
+        sources.clear()
+        return found
+
+    return attributes
+
+
+def _is_gpu(instructions: InstructionLines) -> bool:
+    """Whether a GPU's compiler wrote the attributes."""
+    _, metadata = instructions.metadata
+    _, configs = instructions.backend_configs
+    places = metadata.dictionary, configs.dictionary, instructions.custom_call_targets.unique()
+    return any(_contains(texts, word.decode()) for texts in places for word in GPU_WORDS)
+
+
+def _contains(texts: pa.LargeStringArray, word: str) -> bool:
+    return bool(pc.any(pc.match_substring(texts, word)).as_py())
 
 
 def _aliasing_operands(instructions: InstructionLines) -> pa.Table:
     """The instructions whose backend_config says which operands share memory: row, lists."""
-    lines = instructions.lines
-    rows, starts = instructions.attribute("backend_config")
-    return aliasing_operands(rows, slices(lines.content, starts, lines.ends[rows]))
+    rows, configs = instructions.backend_configs
+    found = aliasing_operands(np.arange(len(configs.dictionary)), configs.dictionary)
+    saying = np.full(len(configs.dictionary), -1)
+    saying[found["row"].to_numpy()] = np.arange(len(found))
+    at = saying[configs.indices.to_numpy()]
+    lists = found["lists"].combine_chunks().take(pa.array(at[at >= 0]))
+    return pa.table({"row": rows[at >= 0], "lists": lists})
 
 
 def _is_root(instructions: InstructionLines) -> Mask:
     """Which lines start with `ROOT `, and are not of an instruction called ROOT."""
     lines = instructions.lines
     at = lines.starts + 2 * lines.starting("  ")
-    root = np.ones(len(lines), bool)
-    for offset, byte in enumerate(b"ROOT "):
-        root &= _byte(lines.content, at + offset) == byte
-    root &= _byte(lines.content, at + len("ROOT ")) != ord("=")
-    return root
+    return standing(lines.content, at, b"ROOT ") & ~standing(lines.content, at, b"ROOT =")
 
 
 def _byte(content: Bytes, at: Positions) -> Bytes:

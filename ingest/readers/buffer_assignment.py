@@ -12,7 +12,7 @@ from ..limits import LARGEST_SIZE
 from ..model.parts import BufferAssignment, NotUnderstoods
 from ..model.shape_sizes import shape_columns
 from ..model.shapes import ELEMENT_BYTES
-from .lines import Lines, as_numpy, lines_of
+from .lines import Lines, as_numpy, lines_of, slices
 from .newer_text import before_newer_sections, newer_element_types, newer_words, resembles
 
 # As BufferAllocation::ToShortString prints it, with an address only in 2020 (seed 004).
@@ -26,14 +26,15 @@ _ALLOCATION = (
     r"(?P<live_out>, maybe-live-out)?(?P<temp>, preallocated-temp)?:$"
 )
 # ` (phi)` marks a merged value of a loop or conditional. The seeds have none, but every program
-# with a `while` has some (`tpu/llama-v5e`), and its figures depend on them.
-VALUE_NAME = (
-    r"<(?P<value_id>\d+) (?P<instruction>[^ {>]+)(?P<shape_index>\{[\d,]*\})?"
-    r"(?P<phi> \(phi\))? @(?P<memory_space>\d+)>"
+# with a `while` has some (`tpu/llama-v5e`), and its figures depend on them. Each pattern has at
+# most four groups, and each byte decides how to go on: such a pattern RE2 matches in one pass.
+_VALUE_NAME = (
+    r"^<(?P<value_id>\d+) (?P<instruction>[^ {>]+)(?P<shape_index>\{[\d,]*\})?"
+    r" (?P<phi_space>(?:\(phi\) )?@\d+)>$"
 )
-_VALUE = (
-    r"^ value: " + VALUE_NAME + r" \(size=(?P<size_bytes>\d+),offset=(?P<offset_bytes>\d+)"
-    r"(?P<newer>(?:,[a-z_]+=[^,()]*)*)\): (?P<shape>.+)$"
+_PLACE = (
+    r"^ \(size=(?P<size_bytes>\d+),offset=(?P<offset_bytes>\d+)"
+    r"(?P<newer>(?:,[a-z_]+=[^,()]*)*)\)$"
 )
 # The attributes of an allocation, in the order of _ALLOCATION. At least one of the last kinds
 # stands in every allocation, and _KINDS decide all figures.
@@ -184,15 +185,16 @@ def _addresses(lines: Lines, texts: pa.LargeStringArray) -> pa.Int64Array:
 
 
 def _values(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
-    found = lines.extract(_VALUE, "a value")
+    names, places, shapes = _parts_of_values(lines)
+    found = lines.extract(_PLACE, "a value", places)
     size_bytes = lines.integers(found["size_bytes"], most=LARGEST_SIZE)
     try:
-        sizes = shape_columns(found["shape"])
+        sizes = shape_columns(shapes)
     except ValueError as error:
-        lines.refuse(_unparsable(found["shape"]), str(error))
+        lines.refuse(_unparsable(shapes), str(error))
     element_type = sizes["element_type"]
-    names = pc.replace_substring_regex(found["newer"], pattern="=[^,]*", replacement="")
-    newer = newer_words(lines, pc.utf8_ltrim(names, ","), "attribute of a value")
+    attributes = pc.replace_substring_regex(found["newer"], pattern="=[^,]*", replacement="")
+    newer = newer_words(lines, pc.utf8_ltrim(attributes, ","), "attribute of a value")
     newer += newer_element_types(lines, element_type)
     # A tuple has no elements of its own, so its size is its index table, without padding. Of
     # an element type that is not known, nothing says how much of the size is padding.
@@ -202,14 +204,14 @@ def _values(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
     )
     table = pa.table(
         {
-            **value_name_columns(lines, found),
+            **value_names(lines, names),
             "offset_bytes": lines.integers(found["offset_bytes"], most=LARGEST_SIZE),
             "size_bytes": size_bytes,
             "logical_bytes": pc.coalesce(
                 sizes["logical_bytes"],
                 pc.if_else(has_no_padding, size_bytes, pa.scalar(None, size_bytes.type)),
             ),
-            "shape": found["shape"],
+            "shape": shapes,
             "element_type": element_type,
         }
     )
@@ -229,17 +231,39 @@ def _unparsable(shapes: pa.LargeStringArray) -> npt.NDArray[np.bool_]:
     return np.array([is_bad(shape) for shape in shapes.to_pylist()])
 
 
-def value_name_columns(lines: Lines, found: dict[str, pa.LargeStringArray]) -> dict[str, pa.Array]:
-    """The columns of a value's name, from the groups of VALUE_NAME.
+def _parts_of_values(lines: Lines) -> tuple[pa.LargeStringArray, ...]:
+    """Of lines such as ` value: <4 add.1 @0> (size=8,offset=0): f32[2]` three parts: the name
+    in angle brackets, the place in parentheses and the shape. Raises DumpError.
+    """
+    name_starts = lines.starts + len(" value: ")
+    name_ends = lines.starts + pc.find_substring(lines.text, ">").to_numpy() + 1
+    place_ends = lines.starts + pc.find_substring(lines.text, "): ").to_numpy() + 1
+    shape_starts = place_ends + len(": ")
+    wrong = (name_starts >= name_ends) | (name_ends >= place_ends) | (shape_starts >= lines.ends)
+    if wrong.any():
+        lines.refuse(wrong, "expected a value")
+    return (
+        slices(lines.content, name_starts, name_ends),
+        slices(lines.content, name_ends, place_ends),
+        slices(lines.content, shape_starts, lines.ends),
+    )
+
+
+def value_names(lines: Lines, names: pa.LargeStringArray) -> dict[str, pa.Array]:
+    """The columns of a value's name, such as `<4 while.1{0} (phi) @0>`; row k is of line k.
 
     XLA prints the shape index only if the defining instruction's shape is a tuple. Otherwise
-    the value is the whole array, `{}`.
+    the value is the whole array, `{}`. Raises DumpError.
     """
+    found = lines.extract(_VALUE_NAME, "a value", names)
+    # Few are distinct.
+    ends = found["phi_space"].dictionary_encode()
+    spaces = pc.utf8_ltrim(ends.dictionary, "(phi) @").take(ends.indices)
     whole = pa.scalar("{}", pa.large_string())
     return {
         "value_id": lines.integers(found["value_id"]),
         "instruction": found["instruction"],
         "shape_index": pc.if_else(pc.equal(found["shape_index"], ""), whole, found["shape_index"]),
-        "is_phi": pc.not_equal(found["phi"], ""),
-        "memory_space": lines.integers(found["memory_space"]),
+        "is_phi": pc.starts_with(ends.dictionary, "(").take(ends.indices),
+        "memory_space": lines.integers(spaces),
     }

@@ -1,7 +1,6 @@
 """Reader of `.hlo.pb`: a HloProto, which holds a module and its buffer assignment."""
 
 from dataclasses import dataclass
-from functools import cache, partial
 from hashlib import sha256
 
 import numpy as np
@@ -9,6 +8,7 @@ import pyarrow as pa
 
 from ..errors import DumpError
 from ..model.parts import HloText, Parts
+from .attributes import read_once
 from .entry_parameters import EntryParameter
 from .entry_shapes import entry_shapes
 from .proto_assignment import read_proto_assignment
@@ -94,7 +94,7 @@ def _hlo(wire: Wire, module: ProtoModule, rows: ProtoInstructions) -> HloText:
         calls=call_table(rows),
         stack_frames=frames,
         entry_shapes=_entry_shapes(module, header["entry_signature"], arguments),
-        attributes=cache(partial(read_proto_attributes, rows)),
+        attributes=read_once(read_proto_attributes, rows),
     )
 
 

@@ -2,7 +2,6 @@
 
 import re
 import string
-from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -11,15 +10,18 @@ import pyarrow.compute as pc
 from ..errors import DumpError
 from ..model.forwarding import KNOWN_OPCODES
 from ..model.parts import HloText, NotUnderstoods
-from .attributes import read_attributes
+from .attributes import read_attributes, read_once
 from .entry_parameters import read_entry_parameters
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
-from .lines import Lines, Mask, Positions, as_numpy, excerpt, slices
+from .lines import Lines, Mask, as_numpy, excerpt, slices
 from .newer_text import newer_words, without_newer_tables
+from .operand_names import read_operands
 from .stack_frames import FRAME_TABLES, read_stack_frames, with_sources
 
-_COMPUTATION = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ ]+) (?:\(.*\) -> .* )?\{$"
+# To cut a name out of a whole long line takes five times as long as to check the line.
+_COMPUTATION_NAME = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ (][^ ]*) "
+_COMPUTATION = r"^(?:ENTRY )?%?[^ (][^ ]* (?:\(.*\) -> .* )?\{$"
 _HEADER_NAME = re.compile(r"^HloModule ([^ ,]+)")
 # Attributes that name one called computation; those of _CALL_LISTS name several.
 _CALLS = (
@@ -33,12 +35,6 @@ _CALLS = (
     "false_computation",
 )
 _CALL_LISTS = ("branch_computations", "called_computations")
-# Typed operands have parentheses in tiles and tuple shapes: `(f32[4]{0:T(128)}, u32[]) %x`.
-_WITHIN = r"[^()]*"
-for _ in range(8):
-    _WITHIN = rf"(?:[^()]|\({_WITHIN}\))*"
-_OPERANDS = rf"^(?P<operands>{_WITHIN})\)"
-_NO_OPERANDS = ["parameter", "constant"]
 
 
 def read_hlo_text(lines: Lines) -> HloText:
@@ -48,7 +44,11 @@ def read_hlo_text(lines: Lines) -> HloText:
     is_open, is_close, is_instruction, is_frame = marks
     _check_braces(body, is_open, is_close, is_instruction)
 
-    opened = body.where(is_open).extract(_COMPUTATION, "a computation")
+    opening = body.where(is_open)
+    is_right = as_numpy(pc.match_substring_regex(opening.text, pattern=_COMPUTATION))
+    if not is_right.all():
+        opening.refuse(~is_right, "expected a computation")
+    opened = opening.extract(_COMPUTATION_NAME, "a computation")
     computations = pa.table(
         {
             "computation": opened["computation"],
@@ -73,11 +73,11 @@ def read_hlo_text(lines: Lines) -> HloText:
         instructions=with_sources(table, frames).append_column(
             "computation", computations["computation"].take(pa.array(owner))
         ),
-        operands=_operands(instructions),
+        operands=read_operands(instructions),
         calls=_calls(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
         entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
-        attributes=cache(partial(read_attributes, instructions)),
+        attributes=read_once(read_attributes, instructions),
         not_understood=newer + newer_frames + _newer_opcodes(instructions),
     )
 
@@ -175,56 +175,6 @@ def _check_braces(body: Lines, *marks: Mask) -> None:
             "the text ends within a computation: it is cut short, dump it again",
             int(body.numbers[-1]),
         )
-
-
-def _operands(instructions: InstructionLines) -> pa.Table:
-    """Each operand by name; XLA may or may not print the operands' types and `%`."""
-    lines = instructions.lines
-    has_some = ~instructions.has_opcode(_NO_OPERANDS)
-    has_some &= lines.content[instructions.operands] != ord(")")
-    rows = np.flatnonzero(has_some)
-    names = pc.split_pattern(_operand_names(instructions, rows), pattern=", ")
-    count = pc.list_value_length(names).to_numpy()
-    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    return pa.table(
-        {
-            "instruction": instructions.names.take(pa.array(np.repeat(rows, count))),
-            "operand_number": pa.array(number, pa.int32()),
-            "operand": names.flatten(),
-        }
-    )
-
-
-def _operand_names(instructions: InstructionLines, rows: Positions) -> pa.LargeStringArray:
-    """The operands of the chosen instructions as `a, b`."""
-    lines = instructions.lines
-    starts, ends = instructions.operands[rows], lines.ends[rows]
-    rest = slices(lines.content, starts, ends)
-    close = pc.find_substring(rest, ")").to_numpy()
-    text = slices(lines.content, starts, np.where(close < 0, ends, starts + close))
-    # Types may hold parentheses. Then the first `)` does not end the operands.
-    nested = pc.or_(pa.array(close < 0), pc.match_substring(text, "("))
-    if pc.any(nested).as_py():
-        whole = pc.struct_field(pc.extract_regex(rest.filter(nested), _OPERANDS), "operands")
-        if whole.null_count:
-            owner = rows[np.flatnonzero(nested.to_numpy(zero_copy_only=False))]
-            lines.where(owner).refuse(as_numpy(pc.is_null(whole)), "the operands do not close")
-        text = pc.replace_with_mask(text, nested, whole)
-    # An empty tuple `()` is a type without brackets.
-    typed = pc.or_(pc.match_substring(text, "["), pc.match_substring(text, ") "))
-    if pc.any(typed).as_py():
-        # `f32[2]{0} %a, /*index=5*/f32[2]{0} %b` becomes `a, b`.
-        some = text.filter(typed)
-        bare = pc.if_else(
-            pc.match_substring(some, "%"),
-            pc.replace_substring_regex(some, r"[^%]*%([^ ,)%]+)[^%]*", r"\1, "),
-            # Without `%` a name is the word after the end of a shape.
-            pc.replace_substring_regex(some, r".*?[\]})] ([^ ,(){}\[\]]+)(?:, |$)", r"\1, "),
-        )
-        text = pc.replace_with_mask(text, typed, pc.utf8_rtrim(bare, ", "))
-    if pc.any(pc.match_substring(text, "/*")).as_py():
-        text = pc.replace_substring_regex(text, pattern=r"/\*index=\d+\*/", replacement="")
-    return pc.replace_substring(text, pattern="%", replacement="")
 
 
 def _calls(instructions: InstructionLines, computations: pa.LargeStringArray) -> pa.Table:

@@ -16,9 +16,21 @@ import pyarrow.compute as pc
 
 from ..limits import LARGEST_SIZE
 from .backend_configs import placed, scoped_bytes
-from .lines import Bytes, Lines, Mask, Positions, as_numpy, positions_of, slices
+from .lines import (
+    Bytes,
+    Lines,
+    Mask,
+    Positions,
+    Words,
+    as_numpy,
+    positions_of,
+    slices,
+    standing,
+    words,
+)
 
-_PREFIXES = ("", "  ", "ROOT ", "  ROOT ")
+# Beside none.
+_PREFIXES = (b"  ", b"ROOT ", b"  ROOT ")
 _OPCODE = r"^[a-z][a-z0-9\-]*$"
 # Longer than any opcode of XLA; limits the search for the parenthesis after an opcode.
 _LONGEST_OPCODE = 64
@@ -32,8 +44,9 @@ class InstructionLines:
     """Instruction lines, split into parts but not yet read.
 
     `names`, `shapes` and `opcodes` are texts, one row a line. `operands` is the position in
-    the file's bytes after the parenthesis that opens each line's operands. `spaces` is the
-    positions of all spaces in the lines.
+    the file's bytes after the parenthesis that opens each line's operands. `commas` is the
+    positions of the spaces after the commas behind it, outside of quotes, and `comma_rows` the
+    index of each one's line.
     """
 
     lines: Lines
@@ -41,7 +54,8 @@ class InstructionLines:
     shapes: pa.LargeStringArray
     opcodes: pa.DictionaryArray
     operands: Positions
-    spaces: Positions
+    commas: Positions
+    comma_rows: Positions
 
     def has_opcode(self, opcodes: list[str]) -> Mask:
         """Which lines have one of these opcodes."""
@@ -51,40 +65,52 @@ class InstructionLines:
 
     def attribute(self, name: str) -> tuple[Positions, Positions]:
         """The indices of the lines with `, NAME=`, and the positions of its values."""
-        content = self.lines.content
-        wanted = f"{name}=".encode()
-        found = self._commas[self._after_commas == wanted[0]]
-        found = found[found < len(content) - len(wanted)]
         # A name does not contain a line end, so a match never spans two lines.
-        for offset, byte in enumerate(wanted[1:], start=2):
-            found = found[content[found + offset] == byte]
-        owner = np.searchsorted(self.lines.starts, found, side="right") - 1
-        # Text in quotes, for example in frontend_attributes, is not an attribute.
-        quotes = np.searchsorted(self._quotes, found)
-        quotes -= np.searchsorted(self._quotes, self.operands[owner])
-        found, owner = found[quotes % 2 == 0], owner[quotes % 2 == 0]
-        rows, first = np.unique(owner, return_index=True)
-        return rows, found[first] + len(name) + 2
+        wanted = f"{name}=".encode()
+        found = np.flatnonzero(
+            standing(self.lines.content, self.commas + 1, wanted, self._after_commas)
+        )
+        rows = self.comma_rows[found]
+        is_first = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+        return rows[is_first], self.commas[found[is_first]] + 1 + len(wanted)
 
     @cached_property
-    def _commas(self) -> Positions:
-        """The spaces after a comma that follows the parenthesis of the operands."""
-        found = self.spaces[self.lines.content[self.spaces - 1] == ord(",")]
-        owner = np.searchsorted(self.lines.starts, found, side="right") - 1
-        behind = (found > self.operands[owner]) & (found < self.lines.ends[owner])
-        commas: Positions = found[behind]
-        return commas
+    def _after_commas(self) -> Words:
+        return words(self.lines.content, self.commas + 1)
 
     @cached_property
-    def _quotes(self) -> Positions:
-        """The quotes without a backslash before them."""
-        found = positions_of('"', self.lines.content)
-        plain: Positions = found[self.lines.content[found - 1] != ord("\\")]
-        return plain
+    def metadata(self) -> tuple[Positions, pa.DictionaryArray]:
+        """The indices of the lines with metadata, and the text from it to the next attribute.
+
+        Many instructions share the same metadata, so each distinct text is read once.
+        """
+        rows, starts = self.attribute("metadata")
+        content, ends = self.lines.content, self.lines.ends[rows]
+        after = np.append(self.commas, len(content))
+        stops = np.minimum(after[np.searchsorted(self.commas, starts)] - 1, ends)
+        found = slices(content, starts, stops).dictionary_encode()
+        if not pc.all(pc.ends_with(found.dictionary, "}")).as_py():
+            # There is a comma within the metadata.
+            found = slices(content, starts, ends).dictionary_encode()
+        return rows, found
 
     @cached_property
-    def _after_commas(self) -> Bytes:
-        return self.lines.content[self._commas + 1]
+    def backend_configs(self) -> tuple[Positions, pa.DictionaryArray]:
+        """The indices of the lines with a backend_config, and the line's text from there.
+
+        These are a quarter of the text of some modules, but few are distinct.
+        """
+        rows, starts = self.attribute("backend_config")
+        texts = slices(self.lines.content, starts, self.lines.ends[rows])
+        return rows, texts.dictionary_encode()
+
+    @cached_property
+    def custom_call_targets(self) -> pa.LargeStringArray:
+        """What each custom call calls; null in all other lines. Raises DumpError."""
+        lines = self.lines
+        rows, starts = self.attribute("custom_call_target")
+        texts = slices(lines.content, starts, lines.ends[rows])
+        return placed(_quoted(lines.where(rows), texts, "^"), rows, len(lines))
 
 
 def split_instructions(lines: Lines) -> InstructionLines:
@@ -92,29 +118,25 @@ def split_instructions(lines: Lines) -> InstructionLines:
     content, starts, ends = lines.content, lines.starts, lines.ends
     extent = slice(starts[0], ends[-1]) if len(lines) else slice(0, 0)
     spaces = positions_of(" ", content[extent]) + (extent.start or 0)
-    beyond = len(content)
-
-    def first_from(candidates: Positions, at: Positions) -> Positions:
-        """The first candidate at or after each position."""
-        return np.append(candidates, beyond)[np.searchsorted(candidates, at)]
 
     # NAME = SHAPE: the first ` = ` of the line.
-    followed = spaces[spaces < beyond - 2]
-    equals = followed[(content[followed + 1] == ord("=")) & (content[followed + 2] == ord(" "))]
-    name_end = first_from(equals, starts)
+    equals = np.flatnonzero(content[np.minimum(spaces + 1, len(content) - 1)] == ord("="))
+    equals = equals[standing(content, spaces[equals], b" = ")]
+    at = np.append(equals, len(spaces))[np.searchsorted(spaces[equals], starts)]
+    # Three more, so that there is a space behind every one.
+    spaces = np.append(spaces, np.full(3, len(content)))
+    name_end = spaces[at]
     shape_start = name_end + 3
     _check(lines, shape_start < ends)
-    name_start = np.append(-1, spaces)[np.searchsorted(spaces, name_end)] + 1
-    name_start = np.maximum(name_start, starts)
-    prefixes = slices(content, starts, name_start)
-    _check(lines, as_numpy(pc.is_in(prefixes, value_set=pa.array(_PREFIXES, prefixes.type))))
+    name_start = np.maximum(np.where(at > 0, spaces[at - 1], -1) + 1, starts)
+    _check(lines, _has_prefix(content, starts, name_start))
     name_start = name_start + (content[name_start] == ord("%"))
     _check(lines, name_start < name_end)
     # An array's shape has no spaces and ends at the first space; a tuple's ends at the first `) `.
+    shape_end = spaces[at + 2]
     is_tuple = content[shape_start] == ord("(")
-    closing = spaces[content[spaces - 1] == ord(")")]
-    shape_end = first_from(spaces, shape_start)
-    shape_end[is_tuple] = first_from(closing, shape_start[is_tuple])
+    closing = spaces[:-3][content[spaces[:-3] - 1] == ord(")")]
+    shape_end[is_tuple] = _first_from(closing, shape_start[is_tuple], len(content))
     _check(lines, (shape_start < shape_end) & (shape_end < ends))
     opcode_start = shape_end + 1
     room = slices(content, opcode_start, np.minimum(opcode_start + _LONGEST_OPCODE, ends))
@@ -123,14 +145,49 @@ def split_instructions(lines: Lines) -> InstructionLines:
     opcodes = slices(content, opcode_start, opcode_end).dictionary_encode()
     valid = as_numpy(pc.match_substring_regex(opcodes.dictionary, _OPCODE))
     _check(lines, valid[opcodes.indices.to_numpy()])
+    operands = opcode_end + 1
+    commas, comma_rows = _commas(lines, operands, spaces[:-3])
     return InstructionLines(
         lines,
         names=slices(content, name_start, name_end),
         shapes=slices(content, shape_start, shape_end),
         opcodes=opcodes,
-        operands=opcode_end + 1,
-        spaces=spaces,
+        operands=operands,
+        commas=commas,
+        comma_rows=comma_rows,
     )
+
+
+def _first_from(candidates: Positions, at: Positions, beyond: int) -> Positions:
+    """The first candidate at or after each position, or `beyond`."""
+    return np.append(candidates, beyond)[np.searchsorted(candidates, at)]
+
+
+def _has_prefix(content: Bytes, starts: Positions, name_starts: Positions) -> Mask:
+    """Whether each line has one of the known prefixes before its name."""
+    lengths, first = name_starts - starts, words(content, starts)
+    has: Mask = lengths == 0
+    for prefix in _PREFIXES:
+        has |= (lengths == len(prefix)) & standing(content, starts, prefix, first)
+    return has
+
+
+def _commas(lines: Lines, operands: Positions, spaces: Positions) -> tuple[Positions, Positions]:
+    """`commas` and `comma_rows` of InstructionLines."""
+    content = lines.content
+    found = spaces[content[spaces - 1] == ord(",")]
+    rows = np.searchsorted(lines.starts, found, side="right") - 1
+    behind = (found > operands[rows]) & (found < lines.ends[rows])
+    found, rows = found[behind], rows[behind]
+    # Text in quotes, for example in frontend_attributes, is not an attribute.
+    quotes = positions_of('"', content)
+    quotes = quotes[content[quotes - 1] != ord("\\")]
+    first = np.searchsorted(quotes, operands)
+    outside = np.ones(len(found), bool)
+    # Most commas precede the line's first quote.
+    late = np.flatnonzero(found > np.append(quotes, len(content))[first][rows])
+    outside[late] = (np.searchsorted(quotes, found[late]) - first[rows[late]]) % 2 == 0
+    return found[outside], rows[outside]
 
 
 def _check(lines: Lines, right: Mask) -> None:
@@ -146,17 +203,14 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
     null. Raises DumpError.
     """
     lines = instructions.lines
-    rows, starts = instructions.attribute("metadata")
-    # Many instructions share the same metadata, so each distinct text is read once.
-    rest = slices(lines.content, starts, lines.ends[rows])
-    metadata = _metadata(lines.where(rows), rest).dictionary_encode()
-    distinct = metadata.dictionary
+    rows, metadata = instructions.metadata
     _, first = np.unique(metadata.indices.to_numpy(), return_index=True)
     stands = np.zeros(len(lines), bool)
     stands[rows[first]] = True
     at = placed(metadata.indices, rows, len(lines))
 
     firsts = lines.where(stands)
+    distinct = _metadata(firsts, metadata.dictionary)
 
     def number(attribute: str) -> pa.Array:
         found = pc.extract_regex(distinct, pattern=rf"\b{attribute}=(?P<number>\d+)")
@@ -171,7 +225,7 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
             "source_file": _quoted(firsts, distinct, r"\bsource_file=").take(at),
             "source_line": number("source_line"),
             "stack_frame_id": number("stack_frame_id"),
-            "custom_call_target": _custom_call_targets(instructions),
+            "custom_call_target": instructions.custom_call_targets,
             "scoped_bytes": _scoped_bytes(instructions),
         }
     )
@@ -229,21 +283,11 @@ def _unescaped(text: str | None) -> str | None:
     return plain.decode(errors="replace")
 
 
-def _custom_call_targets(instructions: InstructionLines) -> pa.LargeStringArray:
-    lines = instructions.lines
-    rows, starts = instructions.attribute("custom_call_target")
-    return placed(
-        _quoted(lines.where(rows), slices(lines.content, starts, lines.ends[rows]), "^"),
-        rows,
-        len(lines),
-    )
-
-
 def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
     """The bytes that a kernel reserves, summed over the memory spaces; null if not said."""
     lines = instructions.lines
-    rows, starts = instructions.attribute("backend_config")
-    found = scoped_bytes(slices(lines.content, starts, lines.ends[rows]))
+    rows, configs = instructions.backend_configs
+    found = scoped_bytes(configs.dictionary).take(configs.indices)
     wrong = as_numpy(pc.fill_null(pc.greater(found, LARGEST_SIZE), False))
     if wrong.any():
         lines.where(rows).refuse(wrong, f"a number is over {LARGEST_SIZE}")

@@ -17,10 +17,12 @@ from ..errors import DumpError
 from ..limits import LARGEST_ID
 
 _PIECE = 1 << 18
+_WORD = 8
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Positions: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
+Words: TypeAlias = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,28 @@ class Lines:
 
     def where(self, chosen: Mask | Positions) -> "Lines":
         """The lines for which a mask is true, or the lines with these indices."""
+        if chosen.dtype == bool:
+            chosen = np.flatnonzero(chosen)
         return Lines(self.content, self.starts[chosen], self.ends[chosen], self.numbers[chosen])
 
     def between(self, start: int, stop: int) -> "Lines":
         """The lines with indices from `start` to `stop`, without `stop`."""
         part = slice(start, stop)
-        return Lines(self.content, self.starts[part], self.ends[part], self.numbers[part])
+        lines = Lines(self.content, self.starts[part], self.ends[part], self.numbers[part])
+        # A look at every line of a large file is slow, so what was looked up is kept.
+        for known in ("_first_words", "_last_bytes"):
+            if known in vars(self):
+                vars(lines)[known] = vars(self)[known][part]
+        return lines
 
     def starting(self, prefix: str) -> Mask:
         """Which lines start with `prefix`."""
-        wanted = prefix.encode()
-        found = np.flatnonzero(self._first_bytes == wanted[0])
-        found = found[self._lengths[found] >= len(wanted)]
-        for offset, byte in enumerate(wanted[1:], start=1):
-            found = found[self.content[self.starts[found] + offset] == byte]
-        mask = np.zeros(len(self), bool)
-        mask[found] = True
-        return mask
+        # A line end follows each line and is not in `prefix`, so a match never spans two lines.
+        return standing(self.content, self.starts, prefix.encode(), self._first_words)
 
     def ending(self, character: str) -> Mask:
         """Which lines end with an ASCII character."""
-        ends: Mask = self.content[self.ends - 1] == ord(character)
+        ends: Mask = self._last_bytes == ord(character)
         return ends & (self._lengths > 0)
 
     def equal(self, text: str) -> Mask:
@@ -79,21 +82,28 @@ class Lines:
         return self.ends - self.starts
 
     @cached_property
-    def _first_bytes(self) -> Bytes:
-        """The first byte of each line; for an empty line, the line end."""
-        return self.content[np.minimum(self.starts, len(self.content) - 1)]
+    def _first_words(self) -> Words:
+        """The first eight bytes of each line; those of a shorter line reach beyond the line."""
+        return words(self.content, self.starts)
+
+    @cached_property
+    def _last_bytes(self) -> Bytes:
+        """The last byte of each line; of an empty line, the byte before the line."""
+        return self.content[self.ends - 1]
 
     def first(self) -> str:
         """The first line's text; empty if there are no lines."""
         return str(self.between(0, 1).text[0]) if len(self) else ""
 
-    def extract(self, pattern: str, what: str) -> dict[str, pa.LargeStringArray]:
-        """The named groups of `pattern` in every line.
+    def extract(
+        self, pattern: str, what: str, parts: pa.LargeStringArray | None = None
+    ) -> dict[str, pa.LargeStringArray]:
+        """The named groups of `pattern` in every line, or in `parts`, one a line.
 
         A group that did not match is the empty string. Raises DumpError at the first line that
         does not match; `what` names the expected content.
         """
-        matches = pc.extract_regex(self.text, pattern=pattern)
+        matches = pc.extract_regex(self.text if parts is None else parts, pattern=pattern)
         if matches.null_count:
             self.refuse(as_numpy(pc.is_null(matches)), f"expected {what}")
         return {field.name: matches.field(i) for i, field in enumerate(matches.type)}
@@ -183,6 +193,40 @@ def positions_of(character: str, content: Bytes) -> Positions:
             for start in range(0, max(1, len(content)), _PIECE)
         ]
     )
+
+
+def words(content: Bytes, at: Positions) -> Words:
+    """The eight bytes from each position as one number, the first byte in the lowest bits.
+
+    Bytes beyond the end of the file are 0.
+    """
+    at = np.minimum(at, len(content) - 1)
+    last = len(content) - _WORD
+    if last < 0:
+        content, last = np.concatenate([content, np.zeros(_WORD, np.uint8)]), len(content)
+    overlapping: Words = np.ndarray(last + 1, "<u8", content, strides=(1,))
+    found = overlapping[np.minimum(at, last)]
+    beyond = np.flatnonzero(at > last)
+    found[beyond] >>= (8 * (at[beyond] - last)).astype(np.uint64)
+    return found
+
+
+def standing(content: Bytes, at: Positions, text: bytes, first: Words | None = None) -> Mask:
+    """At which positions `text` stands; `first` are the words at the positions, if known."""
+    mask = _begin_with(words(content, at) if first is None else first, text[:_WORD])
+    for offset in range(_WORD, len(text), _WORD):
+        found = np.flatnonzero(mask)
+        part = words(content, at[found] + offset)
+        mask[found] = _begin_with(part, text[offset : offset + _WORD])
+    return mask
+
+
+def _begin_with(found: Words, text: bytes) -> Mask:
+    """Which words begin with at most eight bytes."""
+    unwanted = np.uint64(8 * (_WORD - len(text)))
+    wanted = np.uint64(int.from_bytes(text, "little"))
+    begins: Mask = (found << unwanted) == (wanted << unwanted)
+    return begins
 
 
 def slices(content: Bytes, starts: Positions, ends: Positions) -> pa.LargeStringArray:

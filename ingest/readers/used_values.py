@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
 from ..model.parts import NotUnderstoods, UsedValues
-from .buffer_assignment import VALUE_NAME, value_name_columns
+from .buffer_assignment import value_names
 from .instructions import read_instructions, split_instructions
 from .lines import Lines, as_numpy, lines_of
 from .newer_text import before_newer_sections, newer_lines, newer_words
@@ -66,8 +66,7 @@ def read_used_values(section: Lines) -> UsedValues:
     if other.any():
         body.refuse(other, "expected a position or a use of a value")
     values = body.where(is_value)
-    found = values.extract("^" + VALUE_NAME + "$", "a value")
-    value_columns = pa.table(value_name_columns(values, found))
+    value_columns = pa.table(value_names(values, values.text))
 
     # An item's index counts from the ` positions:` or ` uses:` line above the item.
     line = np.arange(len(body))

@@ -9,22 +9,19 @@ from pathlib import PurePosixPath
 
 from ...schema import ids
 from .. import formats
-from ..errors import DumpError
 from ..formats import BINARY, BY_NAME, FORMATS, Format, Role
 from ..model.binary_parts import with_binary
-from ..model.parts import NotUnderstoods, Parts, UsedValues
+from ..model.parts import Parts
 from ..model.space_names import with_space_names
-from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
+from ..outcomes import MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import ProtoIdentity, identify_hlo_proto, read_hlo_proto
 from ..readers.hlo_text import header_name
-from ..readers.lines import Lines, check_end, excerpt, split_lines, whole_lines
+from ..readers.lines import Lines, whole_lines
 from ..readers.stack_frames import FRAME_TABLES
-from ..readers.used_values import read_definitions
+from .dumped_texts import FIRST, USED_VALUES, Outcomes, Texts, add_definitions, read_texts
 from .files import SourceFile
 from .program import Identified, Key
 
-_FIRST = BY_NAME["buffer-assignment"]
-_USED_VALUES = BY_NAME["buffer-assignment-values"]
 # The heading of the frames in HLO text.
 _FRAMES = f"\n{FRAME_TABLES[-1]}\n".encode()
 _NO_ASSIGNMENT = (
@@ -32,8 +29,9 @@ _NO_ASSIGNMENT = (
     "compilation; JAX_ENABLE_COMPILATION_CACHE=false compiles it anew"
 )
 
-_Texts = dict[Format, bytes]
-_Outcomes = dict[Format, FileOutcome]
+# Dumps of this size are read and hashed by as many threads; for others threads cost more.
+_LARGE_BYTES = 4 << 20
+_FILES_AT_ONCE = 2
 
 
 @dataclass(frozen=True)
@@ -60,16 +58,16 @@ class DumpedProgram:
 
     def fingerprint(self) -> Identified:
         """Read and hash the files; parse the settings, which are not part of the module."""
-        outcomes: _Outcomes = {}
-        texts: _Texts = {}
-        for format_ in FORMATS:
-            if format_ in self.files and (format_ is not BINARY or self._needs_binary(texts)):
-                _read_file(self.files[format_], format_, texts, outcomes)
+        outcomes: Outcomes = {}
+        texts: Texts = {}
+        self._read_files([format_ for format_ in FORMATS if format_ is not BINARY], texts, outcomes)
+        if self._needs_binary(texts):
+            self._read_files([BINARY], texts, outcomes)
         binary = _identify_binary(texts, outcomes)
         settings = _read_settings(texts, outcomes)
         name = self._module_name(texts, binary)
         contents = dict(_contents(outcomes))
-        if binary is not None and _FIRST in texts and any(f.role is Role.PROGRAM for f in texts):
+        if binary is not None and FIRST in texts and any(f.role is Role.PROGRAM for f in texts):
             # The rest of the binary has numbers that change with what was compiled before.
             contents[BINARY.name] = binary.beside_text
         module_id = ids.module_id(name, contents.items())
@@ -83,14 +81,31 @@ class DumpedProgram:
             found.left_out = _NO_ASSIGNMENT
         return found
 
-    def _needs_binary(self, texts: _Texts) -> bool:
+    def _read_files(self, wanted: list[Format], texts: Texts, outcomes: Outcomes) -> None:
+        """Read the files of these formats, and hash all but the binary."""
+        held = [format_ for format_ in wanted if format_ in self.files]
+        for format_ in held:
+            path = self.files[format_].path.as_posix()
+            outcomes[format_] = FileOutcome(path, format_.name)
+        files, found = [self.files[f] for f in held], [outcomes[f] for f in held]
+        if self.size_bytes < _LARGE_BYTES:
+            read = list(map(_read_file, files, found))
+        else:
+            # To read and to hash releases Python's lock.
+            with ThreadPoolExecutor(_FILES_AT_ONCE) as threads:
+                read = list(threads.map(_read_file, files, found))
+        texts |= {
+            format_: text for format_, text in zip(held, read, strict=True) if text is not None
+        }
+
+    def _needs_binary(self, texts: Texts) -> bool:
         """Whether the binary says what the texts do not: otherwise it is not read.
 
         A text may be missing. Up to JAX 0.7 the HLO text has no stack frames, and the newest
         libtpu prints no shardings of arguments.
         """
         program = next((texts[f] for f in texts if f.role is Role.PROGRAM), None)
-        if _FIRST not in texts or program is None:
+        if FIRST not in texts or program is None:
             return True
         if _FRAMES not in program and b" source_line=" in program:
             return True
@@ -99,25 +114,27 @@ class DumpedProgram:
 
     def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
         """Parse each file as far as possible; with `beside`, HLO text in its own thread."""
-        texts: _Texts = identified.content
+        texts: Texts = identified.content
         outcomes = {BY_NAME[file.kind]: file for file in identified.files}
         documents: dict[Format, Lines] = {}
-        parts = _read_texts(texts, outcomes, documents, beside=beside)
+        parts = read_texts(texts, outcomes, documents, beside=beside)
         is_damaged = any(
             file.status != OK and format_.role in (Role.ASSIGNMENT, Role.PROGRAM)
             for format_, file in outcomes.items()
         )
         if is_damaged and BINARY in self.files and BINARY not in outcomes:
-            _read_file(self.files[BINARY], BINARY, texts, outcomes)
+            self._read_files([BINARY], texts, outcomes)
+            if BINARY in texts:
+                outcomes[BINARY].sha256 = _sha256(texts[BINARY])
             identified.files.append(outcomes[BINARY])
         if BINARY in texts:
             with outcomes[BINARY].recording():
-                parts = with_binary(parts, read_hlo_proto(texts[BINARY]), is_damaged=is_damaged)
+                parts = with_binary(parts, read_hlo_proto(texts.pop(BINARY)), is_damaged=is_damaged)
                 if parts.is_binary:
                     parts = with_space_names(parts, self.key.platform)
-                    outcomes[BINARY].holds = (_FIRST.title,)
+                    outcomes[BINARY].holds = (FIRST.title,)
         if parts.hlo is None and parts.used_values is not None:
-            _add_definitions(parts, parts.used_values, documents[_USED_VALUES], outcomes)
+            add_definitions(parts, parts.used_values, documents[USED_VALUES], outcomes)
         readable = {f for f, file in outcomes.items() if file.status in (OK, PARTIAL)}
         if readable.isdisjoint(formats.MAKES_A_DUMP):
             return None
@@ -133,7 +150,7 @@ class DumpedProgram:
             ]
         return parts
 
-    def _module_name(self, texts: _Texts, binary: ProtoIdentity | None) -> str:
+    def _module_name(self, texts: Texts, binary: ProtoIdentity | None) -> str:
         """The module's name in the file names; for renamed files, the name in the content."""
         if self.key.number is None:
             if binary is not None:
@@ -154,16 +171,22 @@ class DumpedProgram:
 _CONTENT = frozenset(formats.IS_CONTENT)
 
 
-def _read_file(file: SourceFile, format_: Format, texts: _Texts, outcomes: _Outcomes) -> None:
-    """Read and hash one file."""
-    outcome = outcomes[format_] = FileOutcome(file.path.as_posix(), format_.name)
+def _read_file(file: SourceFile, outcome: FileOutcome) -> bytes | None:
+    """Read a file, and hash all but a binary; None if it cannot be read."""
     with outcome.recording():
-        texts[format_] = file.read()
-        outcome.bytes = len(texts[format_])
-        outcome.sha256 = hashlib.sha256(texts[format_]).hexdigest()
+        text = file.read()
+        outcome.bytes = len(text)
+        if outcome.kind != BINARY.name:
+            outcome.sha256 = _sha256(text)
+        return text
+    return None
 
 
-def _identify_binary(texts: _Texts, outcomes: _Outcomes) -> ProtoIdentity | None:
+def _sha256(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _identify_binary(texts: Texts, outcomes: Outcomes) -> ProtoIdentity | None:
     """What the binary is, None if there is none or it is damaged: then it is not read."""
     if BINARY in texts:
         with outcomes[BINARY].recording():
@@ -171,11 +194,11 @@ def _identify_binary(texts: _Texts, outcomes: _Outcomes) -> ProtoIdentity | None
             # The bytes of equal modules differ, because the order of a map is not fixed.
             outcomes[BINARY].sha256 = found.content
             return found
-        del texts[BINARY]
+        outcomes[BINARY].sha256 = _sha256(texts.pop(BINARY))
     return None
 
 
-def _contents(outcomes: _Outcomes) -> list[tuple[str, str | None]]:
+def _contents(outcomes: Outcomes) -> list[tuple[str, str | None]]:
     """The format and SHA-256 of each file that a module's id is the hash of."""
     held = [format_ for format_ in formats.IS_CONTENT if format_ in outcomes]
     if formats.OOM_HLO in held and BY_NAME["hlo"] in held:
@@ -183,7 +206,7 @@ def _contents(outcomes: _Outcomes) -> list[tuple[str, str | None]]:
     return [(format_.name, outcomes[format_].sha256) for format_ in held]
 
 
-def _read_settings(texts: _Texts, outcomes: _Outcomes) -> Settings:
+def _read_settings(texts: Texts, outcomes: Outcomes) -> Settings:
     """The compiler's flags and the device, from the files of settings."""
     settings = Settings()
     for format_, text in texts.items():
@@ -201,94 +224,3 @@ def _read_flags(format_: Format, text: bytes) -> dict[str, str]:
     """A file's flags; cached, because libtpu writes the same flags for each module of a run."""
     flags: dict[str, str] = format_.read(whole_lines(text))
     return flags
-
-
-def _read_texts(
-    texts: _Texts, outcomes: _Outcomes, documents: dict[Format, Lines], *, beside: bool
-) -> Parts:
-    """What the texts hold; `documents` receives the lines of each section."""
-    parts = Parts()
-    with ThreadPoolExecutor(1) as thread:
-        # HLO text is about half of the work, and Arrow and numpy release Python's lock.
-        hlo = thread.submit(_read_hlo, texts, outcomes, parts) if beside else None
-        if hlo is None:
-            _read_hlo(texts, outcomes, parts)
-        for format_ in FORMATS:
-            if format_.role is Role.ASSIGNMENT and format_ in texts:
-                with outcomes[format_].recording():
-                    _read_document(format_, texts[format_], outcomes[format_], parts, documents)
-            elif format_.role is Role.REPORT and format_ in texts:
-                _read_whole(format_, texts[format_], outcomes[format_], parts)
-        if hlo is not None:
-            hlo.result()
-    return parts
-
-
-def _read_hlo(texts: _Texts, outcomes: _Outcomes, parts: Parts) -> None:
-    """Read the HLO text, from the first format that has one."""
-    for format_ in FORMATS:
-        if format_.role is Role.PROGRAM and format_ in texts:
-            _read_whole(format_, texts[format_], outcomes[format_], parts)
-            return
-
-
-def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
-    """Read a file that consists of one part."""
-    with outcome.recording():
-        part = format_.read(whole_lines(text))
-        formats.store_part(parts, format_, part)
-        outcome.pass_over(getattr(part, "not_understood", ()))
-
-
-def _read_document(
-    format_: Format, text: bytes, outcome: FileOutcome, parts: Parts, documents: dict[Format, Lines]
-) -> None:
-    """Read every section of a file; a section is read wholly or not at all.
-
-    `documents` receives the lines of each section. Raises DumpError.
-    """
-    lines = split_lines(text)
-    found = formats.sections(lines)
-    if format_ not in found:
-        raise DumpError(f"not a dump of {format_}: it starts with {excerpt(lines.first())}", line=1)
-    for section, part in found.items():
-        # The first file of older dumps holds all parts; every other file holds one part.
-        if section != format_ and format_ != _FIRST:
-            raise DumpError(
-                f"expected {format_} alone, found {section}: it is another dump's file",
-                int(part.numbers[0]),
-            )
-    errors = []
-    newer: NotUnderstoods = ()
-    for section, part in found.items():
-        outcome.holds = (*outcome.holds, section.title)
-        if section in documents:
-            parts.doubled.append(section.title)
-        documents[section] = part
-        try:
-            if part.numbers[-1] == lines.numbers[-1]:
-                check_end(text)
-            if section.role is Role.ASSIGNMENT:
-                read = section.read(part)
-                formats.store_part(parts, section, read)
-                newer += read.not_understood
-        except DumpError as error:
-            errors.append(error)
-    if errors:
-        outcome.status = FAILED if len(errors) == len(found) else PARTIAL
-        outcome.line, outcome.message = errors[0].line, str(errors[0])
-    else:
-        outcome.pass_over(newer)
-
-
-def _add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: _Outcomes) -> None:
-    """Read the definitions in Used values, which replace a missing HLO text."""
-    outcome = next(file for file in outcomes.values() if _USED_VALUES.title in file.holds)
-    try:
-        parts.used_values = read_definitions(section, used)
-    except DumpError as error:
-        parts.used_values = None
-        if outcome.status == OK:
-            alone = len(outcome.holds) == 1
-            outcome.status = FAILED if alone else PARTIAL
-            outcome.line, outcome.message = error.line, str(error)

@@ -73,8 +73,11 @@ class HloProtoProgram:
         with file.recording():
             content = self.held.read()
             file.bytes = len(content)
-            file.sha256 = hashlib.sha256(content).hexdigest()
-            identity = identify_hlo_proto(content)
+            try:
+                identity = identify_hlo_proto(content)
+            except DumpError:
+                file.sha256 = hashlib.sha256(content).hexdigest()
+                raise
             file.sha256 = identity.content
             name = identity.module_name
             # Of an early stage it is told that nothing can be worked out.

@@ -41,9 +41,9 @@ class Identified:
 
     module_id: see `schema.ids`; module_name: for renamed files, the name in the content;
     files: the outcome of each file so far; content: the data that `Program.read` needs, so
-    that each file is read once; unread: the kinds of files that are there but are not needed;
-    left_out: why the program cannot be read although nothing is
-    wrong with it.
+    that each file is read once, and takes out, so that the memory is free afterwards;
+    unread: the kinds of files that are there but are not needed; left_out: why the program
+    cannot be read although nothing is wrong with it.
     """
 
     module_id: int

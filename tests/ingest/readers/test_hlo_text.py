@@ -301,6 +301,60 @@ ENTRY %main () -> () {{
     assert operands(found, "one") == ["e"]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "%x, %x",
+        "%x, /*index=1*/%x",
+        "%x, f32[2]{0:T(256)} %x",
+        "(f32[2]{0}, ()) %x, %x",
+        "x, x",
+        "f32[2]{0} x, f32[2]{0} x",
+    ],
+)
+@pytest.mark.parametrize("after", ["", ', metadata={op_name="a (b), c"}', ", to_apply=%double"])
+def test_operands_of_every_form_stand_among_plain_ones(said, after):
+    line = "  ROOT %fusion"
+    found = read(TEXT.replace(line, f"  %more = f32[2]{{0}} add({said}){after}\n{line}"))
+    assert operands(found, "sum") == ["x", "x"]
+    assert operands(found, "more") == ["x", "x"]
+    assert operands(found, "fusion") == ["p"]
+
+
+@pytest.mark.parametrize("said", ["%p", "%p, /*index=1*/", "%p, (%p", "/", "/*index=1*/%p"])
+def test_operands_that_do_not_close_are_refused_with_their_line(said):
+    with pytest.raises(DumpError, match="operands do not close") as error:
+        read(TEXT.replace("fusion(%p), kind=kLoop, calls=%double", f"fusion({said}"))
+    assert error.value.line == 10
+
+
+def test_operands_that_close_before_a_word():
+    found = read(TEXT.replace("fusion(%p), kind=kLoop", "fusion(%p) (%p), kind=kLoop"))
+    assert operands(found, "fusion") == ["p"]
+
+
+def test_attributes_are_read_once():
+    attributes = read(TEXT).attributes
+    assert attributes() is attributes()
+    damaged = read(TEXT.replace("parameter(0)", "parameter(x)")).attributes
+    for _ in range(2):
+        with pytest.raises(DumpError, match="expected a number"):
+            damaged()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'custom_call_target="__cublas$gemm"',
+        'metadata={op_name="a" scheduling_name="b"}',
+        'backend_config={"fusion_backend_config":{}}',
+    ],
+)
+def test_attributes_of_a_gpus_compiler(said):
+    assert not read(TEXT).attributes().is_gpu
+    assert read(TEXT.replace("kind=kLoop", f"kind=kLoop, {said}")).attributes().is_gpu
+
+
 def test_operands_with_comments_that_count_them():
     # `(%q.1, …, %broadcast_in_dim.7, /*index=5*/%broadcast.1, %broadcast_in_dim.11)`
     name = "flash_mha_bwd_dkv_block_q_major_128_block_q_128_block_k_major_128_block_k_128.1"

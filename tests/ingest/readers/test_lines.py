@@ -1,10 +1,13 @@
 """Lines: how bytes come apart, and errors that name the line."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memhouse.ingest.errors import DumpError
 from memhouse.ingest.limits import LARGEST_ID, LARGEST_SIZE
-from memhouse.ingest.readers.lines import split_lines, whole_lines
+from memhouse.ingest.readers.lines import split_lines, standing, whole_lines
 
 
 @pytest.mark.parametrize(
@@ -93,3 +96,25 @@ def test_a_number_out_of_range_is_refused_with_its_line(most, over):
     with pytest.raises(DumpError, match=f"a number is over {most}") as error:
         found.integers(found.text, most=most)
     assert error.value.line == 2
+
+
+SHORT = st.text("ab ", max_size=20)
+
+
+@given(st.lists(SHORT, min_size=1), SHORT.filter(bool))
+def test_lines_that_start_with_a_prefix_or_are_a_text(texts, wanted):
+    found = split_lines("".join(f"{text}\n" for text in ["x", *texts]).encode())
+    assert found.starting(wanted).tolist() == [False, *(t.startswith(wanted) for t in texts)]
+    assert found.equal(wanted).tolist() == [False, *(t == wanted for t in texts)]
+    # What is known of lines is known of a part of them.
+    part = found.between(1, len(found))
+    assert part.starting(wanted).tolist() == [t.startswith(wanted) for t in texts]
+
+
+@given(st.binary(min_size=1, max_size=30), st.binary(min_size=1, max_size=20))
+def test_where_a_text_stands(content, text):
+    at = np.arange(len(content))
+    # Zeros count as standing behind the end; no text that a reader looks for has any.
+    text = text.replace(b"\0", b"\1")
+    found = standing(np.frombuffer(content, np.uint8), at, text)
+    assert found.tolist() == [content.startswith(text, i) for i in at]

@@ -1,5 +1,6 @@
 """A program as XLA dumped it: each file is read, hashed and parsed once."""
 
+import hashlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memhouse.ingest.read_program import read_program
-from memhouse.ingest.sources import dumped_program
+from memhouse.ingest.sources import dumped_program, dumped_texts
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.dumped_program import DumpedProgram
 from memhouse.ingest.sources.files import open_source
@@ -48,6 +49,36 @@ def test_what_was_hashed_is_not_read_again(folder):
     assert outcome.module is not None
 
 
+def test_a_text_that_was_read_is_not_kept(folder):
+    (program,) = programs(folder, None)
+    identified = program.fingerprint()
+    assert identified.content
+    assert program.read(identified).hlo is not None
+    assert not identified.content
+
+
+def test_threads_change_nothing(folder, monkeypatch):
+    (program,) = programs(folder, None)
+    alone = program.fingerprint()
+    monkeypatch.setattr(dumped_program, "_LARGE_BYTES", 0)
+    beside = program.fingerprint()
+    assert (beside.module_id, beside.files, beside.settings, beside.content) == (
+        alone.module_id,
+        alone.files,
+        alone.settings,
+        alone.content,
+    )
+
+
+def test_a_damaged_binary_has_the_hash_of_its_bytes(tmp_path):
+    file = tmp_path / "module_0001.jit_f.cpu_after_optimizations.hlo.pb"
+    file.write_bytes(b"not a module")
+    (program,) = programs(tmp_path, None)
+    (outcome,) = program.fingerprint().files
+    assert outcome.status == "failed"
+    assert outcome.sha256 == hashlib.sha256(b"not a module").hexdigest()
+
+
 def test_what_was_hashed_here_is_not_read_again_in_another_process(folder, tmp_path):
     shutil.copytree(folder, folder / "again")
     both = [GoneOnceRead(p.key, p.files) for p in programs(folder, None)]
@@ -63,9 +94,9 @@ def test_without_hlo_text_the_other_files_are_parsed_once(folder, monkeypatch):
     hlo.write_bytes(hlo.read_bytes()[:1000] + b"\n")
     (program,) = programs(folder, None)
     parsed = []
-    split = dumped_program.split_lines
+    split = dumped_texts.split_lines
     monkeypatch.setattr(
-        dumped_program, "split_lines", lambda text: parsed.append(len(text)) or split(text)
+        dumped_texts, "split_lines", lambda text: parsed.append(len(text)) or split(text)
     )
     outcome = read_program(program, known=set())
     assert outcome.status == "partial"
