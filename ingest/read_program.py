@@ -1,14 +1,19 @@
 """Reads one program into a module's rows, in any process, and determines its status."""
 
+import ctypes
+import sys
 from collections.abc import Set
 from dataclasses import dataclass
 
 from .formats import FORMATS, Role
 from .model.join import Module, join_parts
+from .model.parts import Parts
 from .model.worked_out import work_out
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from .sources.program import Identified, Key, Program
 
+# Reading programs of more bytes leaves much freed memory behind.
+_MUCH_BYTES = 10_000_000
 _PROGRAMS = frozenset(f.name for f in FORMATS if f.role in (Role.PROGRAM, Role.BINARY))
 
 
@@ -47,6 +52,15 @@ def read_program(
     if parts is None:
         outcome.status, outcome.module_id = FAILED, None
         return outcome
+    _join(program, parts, outcome)
+    del parts
+    if program.size_bytes > _MUCH_BYTES:
+        _give_back_memory()
+    return _judged(outcome)
+
+
+def _join(program: Program, parts: Parts, outcome: ProgramOutcome) -> None:
+    """Add the module to the outcome, and to its files what the parts lack or contradict."""
     compiler = program.key.compiler
     found = work_out(
         parts,
@@ -55,7 +69,7 @@ def read_program(
         completes=parts.is_binary
         or not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
     )
-    outcome.module = join_parts(found.parts, found.attribution, found.program)
+    outcome.module = join_parts(found.parts, found.attribution, found.program, found.names)
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
@@ -65,7 +79,13 @@ def read_program(
         _note(outcome, f"the owners of values are not known: {found.no_owners}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
-    return _judged(outcome)
+
+
+def _give_back_memory() -> None:
+    """Give what the parts took back to the system: DuckDB's allocator cannot use it."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
 
 
 def _blamed(outcome: ProgramOutcome, part: str) -> FileOutcome:

@@ -7,10 +7,12 @@ from ..errors import DumpError
 
 ShapeIndex: TypeAlias = tuple[int, ...]
 
+# A number of more digits would not fit into 64 bits.
+_INDEX = r"(?:\d{1,9}(?!\d)[, ]*)*"
 # `{1,0}: (2, {3}, may-alias)`; only `input_output_alias` has the kind.
 _ALIAS = re.compile(
-    r"\{(?P<output>[\d, ]*)\}:\s*"
-    r"\((?P<number>\d{1,9}),\s*\{(?P<operand>[\d, ]*)\}(?:,\s*(?:may|must)-alias)?\)"
+    rf"\{{(?P<output>{_INDEX})\}}:\s*"
+    rf"\((?P<number>\d{{1,9}}),\s*\{{(?P<operand>{_INDEX})\}}(?:,\s*(?:may|must)-alias)?\)"
 )
 
 

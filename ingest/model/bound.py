@@ -54,16 +54,15 @@ def live_bounds(
     lives = values.filter(pc.is_valid(at))
     life = ranges.take(at.drop_null())
     low = lives["offset_bytes"].to_numpy().astype(np.int64)
-    extents = Extents(
-        lives["allocation_index"].to_numpy().astype(np.int64),
-        low,
-        low + lives["size_bytes"].to_numpy(),
-        life["start_time"].to_numpy().astype(np.int64),
-        life["end_time"].to_numpy().astype(np.int64),
-    )
+    high = low + lives["size_bytes"].to_numpy()
+    start = life["start_time"].to_numpy().astype(np.int64)
+    end = life["end_time"].to_numpy().astype(np.int64)
+    allocation = lives["allocation_index"].to_numpy()
     rows = []
     for index in temp:
-        times, occupied = occupied_changes(extents.take(extents.allocation == index))
+        here = allocation == index
+        extents = Extents(low[here], high[here], start[here], end[here])
+        times, occupied = occupied_changes(extents)
         occupied = occupied[times < schedule_length]
         peak = int(np.argmax(occupied)) if len(occupied) else None
         rows.append(

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from .instruction_names import Names
 from .parts import BUFFER_ASSIGNMENT, LIVE_RANGE, USED_VALUES, BufferAssignment, LiveRange, Parts
+from .value_ids import rows_of
 
 
 class Contradiction(NamedTuple):
@@ -56,8 +57,8 @@ def _allocation_contradictions(parts: Parts, names: Names) -> list[Contradiction
             f"the allocations add up to {total} bytes, 'Total bytes used' says {used.total_bytes}"
         )
     ids, used_ids = assignment.values["value_id"], used.values["value_id"]
-    missing = pc.sum(pc.invert(pc.is_in(ids, value_set=used_ids.combine_chunks()))).as_py() or 0
-    extra = pc.sum(pc.invert(pc.is_in(used_ids, value_set=ids.combine_chunks()))).as_py() or 0
+    missing = rows_of(used_ids, ids).null_count
+    extra = rows_of(ids, used_ids).null_count
     if missing:
         found.append(f"{missing} values of BufferAssignment are not in Used values")
     if extra:
@@ -74,7 +75,7 @@ def _otherwise_named(parts: Parts, names: Names) -> int:
     assert parts.used_values is not None
     assigned = names.numbered(parts.buffer_assignment.values, "values")
     used = names.numbered(parts.used_values.values, "used_values")
-    at = pc.index_in(assigned["value_id"], value_set=used["value_id"].combine_chunks())
+    at = rows_of(used["value_id"], assigned["value_id"])
     differs = pa.scalar(False)
     for column in ("instruction_id", "shape_index", "memory_space"):
         differs = pc.or_(differs, pc.not_equal(assigned[column], used[column].take(at)))
@@ -93,8 +94,7 @@ def _lifeless(assignment: BufferAssignment, ranges: pa.Table | None) -> list[Con
     values = assignment.values.filter(
         pc.is_in(assignment.values["allocation_index"], value_set=temp)
     )
-    lives = ranges["value_id"].combine_chunks()
-    lifeless = values.filter(pc.invert(pc.is_in(values["value_id"], value_set=lives)))
+    lifeless = values.filter(pc.is_null(rows_of(ranges["value_id"], values["value_id"])))
     if not len(lifeless):
         return []
     first = f"{lifeless['instruction'][0]}{lifeless['shape_index'][0]}"

@@ -11,6 +11,7 @@ import numpy as np
 
 from .aliases import parse_aliases
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
+from .runs import followed
 from .shapes import Shape, TupleShape, parse_shape
 from .slots import Slots
 
@@ -111,6 +112,19 @@ class InPlaceRules:
                 return may
             may = further
 
+    @cached_property
+    def _leads_to_pair(self) -> Mask:
+        """Which instructions may have a pair or only pass on one that may, through bitcasts."""
+        program = self.program
+        bitcasts = np.flatnonzero(program.opcode.is_one_of("bitcast") & (program.operand_count > 0))
+        pointer = np.arange(len(program))
+        pointer[bitcasts] = program.operand(bitcasts, 0)
+        # Of a tuple and its elements, only a closer look tells.
+        open_ended = program.opcode.is_one_of("tuple", "get-tuple-element")
+        may = self._may_be_in_place
+        found: Mask = may | (may | open_ended)[followed(pointer)]
+        return found
+
     def candidates(self) -> Ints:
         """The instructions that may have a pair."""
         return np.flatnonzero(self._may_be_in_place)
@@ -125,10 +139,23 @@ class InPlaceRules:
                 self.program.refuse(root, f"lies in more than {_MAX_DEPTH} nested fusions")
             self._depth += 1
             self._of_fused[computation] = [
-                pair for leaf in _leaves(self._shape(root)) for pair in self._fused_leaf(root, leaf)
+                pair
+                for leaf in self._leaves_in_place(root)
+                for pair in self._fused_leaf(root, leaf)
             ]
             self._depth -= 1
         return self._of_fused[computation]
+
+    def _leaves_in_place(self, root: int) -> list[Index]:
+        """The leaves of a computation's root that may be in place."""
+        leads = self._leads_to_pair
+        leaves = _leaves(self._shape(root))
+        if self.program.opcode.at(root) != "tuple":
+            return leaves if leads[root] else []
+        start, stop = self.program.operand_start[root], self.program.operand_start[root + 1]
+        chosen = leads[self.program.operands[start:stop]].tolist()
+        # A leaf beyond the operands is an error, which a closer look reports.
+        return [leaf for leaf in leaves if not leaf or leaf[0] >= len(chosen) or chosen[leaf[0]]]
 
     def _fused_leaf(self, root: int, leaf: Index) -> list[InPlace]:
         """The fusion's operands that the instruction behind a leaf of its root updates in place.
@@ -212,14 +239,14 @@ def in_place_slots(
 
     Raises DumpError if a pair names a sub-shape that is not there.
     """
-    operand_slots: list[int] = []
-    result_slots: list[int] = []
     candidates = rules.candidates()
-    for row in candidates[slots.count[candidates] > 0].tolist():
-        for pair in rules.pairs(row):
-            operand = rules.operand(row, pair.operand)
-            operand_slots.append(slots.find(operand, pair.operand_index))
-            result_slots.append(slots.find(row, pair.result_index))
-            if NONE in (operand_slots[-1], result_slots[-1]):
-                program.refuse(row, "aliases a sub-shape that is not there")
-    return np.array(operand_slots, np.int64), np.array(result_slots, np.int64)
+    candidates = candidates[slots.count[candidates] > 0]
+    found = [rules.pairs(row) for row in candidates.tolist()]
+    row = np.repeat(candidates, np.fromiter(map(len, found), np.int64, len(found)))
+    pairs = [pair for of_row in found for pair in of_row]
+    number = np.array([pair.operand for pair in pairs], np.int64)
+    operand = slots.find(program.operand(row, number), [pair.operand_index for pair in pairs])
+    result = slots.find(row, [pair.result_index for pair in pairs])
+    is_there = (operand != NONE) & (result != NONE)
+    program.require(row, is_there, "aliases a sub-shape that is not there")
+    return operand, result

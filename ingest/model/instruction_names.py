@@ -2,8 +2,9 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from .parts import Parts
+from .parts import HloText, Parts
 
 
 class Names:
@@ -14,20 +15,41 @@ class Names:
 
     def __init__(self, parts: Parts) -> None:
         columns = _name_columns(parts)
-        chunks = [chunk for column in columns.values() for chunk in column.chunks]
         # All columns are encoded at once, so that each name is looked up once.
+        chunks = [chunk for column in columns.values() for chunk in column.chunks]
         encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
         self.unique = encoded.dictionary
-        ends = np.cumsum([len(column) for column in columns.values()])
-        self.numbers = {
-            name: encoded.indices[end - len(column) : end]
-            for (name, column), end in zip(columns.items(), ends.tolist(), strict=True)
-        }
+        self.numbers: dict[str, pa.Int32Array] = {}
+        self._divide(encoded.indices, columns)
+        if parts.hlo is not None:
+            self.numbers["operands"] = _of_operands(self.numbers["operators"], parts.hlo)
+
+    def add(self, parts: Parts) -> None:
+        """Number the columns of parts that have been worked out since: they hold known names."""
+        columns = {n: c for n, c in _name_columns(parts).items() if n not in self.numbers}
+        if columns:
+            chunks = [chunk for column in columns.values() for chunk in column.chunks]
+            numbers = pc.index_in(pa.chunked_array(chunks), value_set=self.unique)
+            self._divide(numbers.combine_chunks(), columns)
+
+    def _divide(self, numbers: pa.Int32Array, columns: dict[str, pa.ChunkedArray]) -> None:
+        """Hand out the numbers to the columns, which follow each other."""
+        start = 0
+        for name, column in columns.items():
+            self.numbers[name] = numbers[start : start + len(column)]
+            start += len(column)
 
     def numbered(self, table: pa.Table, column: str) -> pa.Table:
         """The table with instruction_id instead of the instruction's name."""
         at = table.schema.get_field_index("instruction")
         return table.set_column(at, "instruction_id", self.numbers[column])
+
+
+def _of_operands(operators: pa.Int32Array, hlo: HloText) -> pa.Int32Array:
+    """The number of each operand's instruction, from those of the instructions with operands."""
+    first = np.flatnonzero(hlo.operands["operand_number"].to_numpy() == 0)
+    count = np.diff(np.append(first, len(hlo.operands)))
+    return pa.array(np.repeat(operators.to_numpy(), count))
 
 
 def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
@@ -38,7 +60,9 @@ def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
         # Definitions come first, so that numbers follow the order of the HLO text.
         columns["definitions"] = hlo.instructions["instruction"]
         columns["operand"] = hlo.operands["operand"]
-        columns["operands"] = hlo.operands["instruction"]
+        # Each instruction with operands once: its operands follow each other.
+        is_first = pc.equal(hlo.operands["operand_number"], 0)
+        columns["operators"] = hlo.operands["instruction"].filter(is_first)
         columns["calls"] = hlo.calls["instruction"]
     if parts.live_range is not None:
         columns["schedule"] = parts.live_range.schedule["instruction"]

@@ -23,7 +23,9 @@ from .parts import LIVE_RANGE, HloText, LiveRange, Origin, Parts
 from .program_id import program_id_of
 from .shown_values import ends_of, guessed_ends, shown_values
 from .skeleton import skeleton_id_of
+from .space_names import memory_spaces
 from .traits import traits_of
+from .value_ids import rows_of
 
 
 @dataclass
@@ -44,15 +46,19 @@ class Module:
 
 
 def join_parts(
-    parts: Parts, attribution: Attribution | None = None, program: NumberedProgram | None = None
+    parts: Parts,
+    attribution: Attribution | None = None,
+    program: NumberedProgram | None = None,
+    names: Names | None = None,
 ) -> Module:
     """Number the instructions, find each live range's value, and compute the figures.
 
     If a part is missing or contradicts another part, the figures that depend on it are null.
-    Without an `attribution` nothing says whose memory a value is, and without a `program` the
-    module has no program_id.
+    `names` are the numbers of the parts' names, if the caller has them. Without an
+    `attribution` nothing says whose memory a value is, and without a `program` the module has
+    no program_id.
     """
-    names = Names(parts)
+    names = names or Names(parts)
     values = _values(parts, names)
     ranges, lost = _live_ranges(parts.live_range, values, names)
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names)}
@@ -103,7 +109,7 @@ def join_parts(
             tables |= buffer_tables(attribution, values, number, lives)
     if "residual_id" in values.column_names:
         tables["values"] = _with_known_residuals(values, tables.get("residuals"))
-    tables["memory_spaces"] = _memory_spaces(parts)
+    tables["memory_spaces"] = memory_spaces(parts)
     if attribution is not None:
         tables["traits"] = traits_of(attribution, tables)
     header = _header(parts)
@@ -183,8 +189,7 @@ def _values(parts: Parts, names: Names) -> pa.Table:
     if parts.used_values is not None:
         used = names.numbered(parts.used_values.values, "used_values")
         if tables:
-            known = pc.is_in(used["value_id"], value_set=tables[0]["value_id"].combine_chunks())
-            used = used.filter(pc.invert(known))
+            used = used.filter(pc.is_null(rows_of(tables[0]["value_id"], used["value_id"])))
         tables.append(used)
     if not tables:
         return pa.table({"value_id": pa.array([], pa.int32())})
@@ -252,9 +257,12 @@ def _instructions(parts: Parts, names: Names) -> pa.Table:
         at = pc.index_in(names.unique, value_set=defined["instruction"].combine_chunks())
     else:
         return table
+    # Nearly always the names are those of the text, in its order.
+    is_whole = np.array_equal(at.to_numpy(zero_copy_only=False), np.arange(len(defined)))
     for column in defined.column_names:
         if column != "instruction":
-            table = table.append_column(column, defined[column].take(at))
+            values = defined[column] if is_whole else defined[column].take(at)
+            table = table.append_column(column, values)
     return table
 
 
@@ -280,21 +288,3 @@ def _hlo_tables(hlo: HloText, names: Names) -> dict[str, pa.Table]:
     if hlo.entry_shapes is not None:
         tables["entry_shapes"] = hlo.entry_shapes
     return tables
-
-
-def _memory_spaces(parts: Parts) -> pa.Table:
-    """Every space that an allocation is in or the usage report names."""
-    none = pa.table(
-        {"memory_space": pa.array([], pa.int32()), "space_name": pa.array([], pa.large_string())}
-    )
-    named = parts.space_names if parts.space_names is not None else none
-    if parts.buffer_assignment is None:
-        return named
-    used = pc.unique(parts.buffer_assignment.allocations["memory_space"])
-    unnamed = used.filter(
-        pc.invert(pc.is_in(used, value_set=named["memory_space"].combine_chunks()))
-    )
-    rest = pa.table(
-        {"memory_space": unnamed, "space_name": pa.nulls(len(unnamed), pa.large_string())}
-    )
-    return pa.concat_tables([named, rest]).sort_by("memory_space")

@@ -58,17 +58,17 @@ def live_ranges(
 
 def _aliased_parameters(program: NumberedProgram, dataflow: Dataflow) -> tuple[Ints, Ints]:
     """The header's `input_output_alias` as slots: of the entry's parameters, of its root."""
-    entry = program.entry
-    slots = dataflow.slots
-    parameters, outputs = [], []
-    for alias in program.input_output_alias:
-        row = np.array([program.root[entry]])
-        parameter = program.parameter_of(np.array([entry]), alias.number, row)
-        parameters.append(slots.find(int(parameter[0]), alias.operand_index))
-        outputs.append(slots.find(int(row[0]), alias.output_index))
-        if NONE in (parameters[-1], outputs[-1]):
-            raise DumpError("input_output_alias names a sub-shape that is not there", 1)
-    return np.array(parameters, np.int64), np.array(outputs, np.int64)
+    aliases, slots = program.input_output_alias, dataflow.slots
+    entry = np.full(len(aliases), program.entry)
+    root = program.root[entry]
+    number = np.array([alias.number for alias in aliases], np.int64)
+    parameters = slots.find(
+        program.parameter_of(entry, number, root), [alias.operand_index for alias in aliases]
+    )
+    outputs = slots.find(root, [alias.output_index for alias in aliases])
+    if (parameters == NONE).any() or (outputs == NONE).any():
+        raise DumpError("input_output_alias names a sub-shape that is not there", 1)
+    return parameters, outputs
 
 
 def must_alias(

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .numbered_program import NONE, Ints, Mask
+from .value_ids import rows_of
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def lives_of(values: pa.Table, ranges: pa.Table, allocations: pa.Table, figures:
     `ranges` has value_id, start_time and end_time; `allocations` allocation_index and is_temp;
     `figures` memory_space and peak_time.
     """
-    at = pc.index_in(values["value_id"], value_set=ranges["value_id"].combine_chunks())
+    at = rows_of(ranges["value_id"], values["value_id"])
     start, end = (_or_none(ranges[name].take(at)) for name in ("start_time", "end_time"))
     temps = allocations["allocation_index"].filter(allocations["is_temp"]).combine_chunks()
     is_temp = pc.is_in(values["allocation_index"], value_set=temps)

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from ...schema.arrow import module_rows
 from .occupancy import Extents, Ints, accumulated, changes, occupied_changes
+from .value_ids import rows_of
 
 _UNKNOWN = -1
 
@@ -90,9 +91,7 @@ def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Co
     at = pc.index_in(value["allocation_index"], value_set=index).combine_chunks()
     value, at = value.filter(pc.is_valid(at)), at.drop_null()
     allocation = shared.select(["memory_space", "is_temp"]).take(at)
-    life = live_ranges.take(
-        pc.index_in(value["value_id"], value_set=live_ranges["value_id"].combine_chunks())
-    )
+    life = live_ranges.take(rows_of(live_ranges["value_id"], value["value_id"]))
     offset = value["offset_bytes"].to_numpy()
     return {
         "space": allocation["memory_space"].to_numpy(),
@@ -110,7 +109,7 @@ def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Co
 
 def _temp_unions(allocations: pa.Table, lives: Columns) -> dict[int, tuple[Ints, Ints]]:
     """For each temp allocation: when its occupied bytes change, and the new bytes."""
-    names = ("allocation", "low", "high", "start", "end")
+    names = ("low", "high", "start", "end")
     unions = {}
     for index in allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist():
         chosen = lives["allocation"] == index

@@ -15,11 +15,14 @@ import pyarrow.compute as pc
 
 from ..errors import DumpError
 from .aliases import Alias, parse_aliases
-from .parts import HloText
-from .runs import followed
+from .instruction_names import Names
+from .parts import HloText, Parts
+from .runs import followed, starts_of
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+_FEW_CODES = 4
 
 NONE = -1  # stands for "no instruction", "no computation", "no number"
 
@@ -34,8 +37,19 @@ class Codes:
     def is_one_of(self, *texts: str) -> Mask:
         """Which rows hold one of these texts."""
         chosen = np.array([text in texts for text in self.texts] + [False], bool)
-        found: Mask = chosen[self.codes]
+        if chosen.sum() > _FEW_CODES:
+            looked_up: Mask = chosen[self.codes]
+            return looked_up
+        # Comparing all rows with a code is quicker than looking up each row.
+        found = np.zeros(len(self.codes), bool)
+        for code in np.flatnonzero(chosen):
+            found |= self.small == code
         return found
+
+    @cached_property
+    def small(self) -> npt.NDArray[np.int16] | Ints:
+        """The codes in as few bytes as they fit into."""
+        return self.codes.astype(np.int16) if len(self.texts) < 2**15 else self.codes
 
     def at(self, row: int) -> str:
         """The text of one row; empty for null."""
@@ -168,16 +182,16 @@ class NumberedProgram:
         return int(self.lines[row])
 
 
-def number_program(hlo: HloText) -> NumberedProgram:
+def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
     """A module's text as rows of numbers.
 
-    Raises DumpError if a name is not unique, an operand is not defined before its use, or
-    a computation has no root.
+    `names` are the numbers of the module's names, if the caller has them. Raises DumpError if
+    a name is not unique, an operand is not defined before its use, or a computation has no root.
     """
     attributes = hlo.attributes().instructions
     lines = _combined(attributes["line"]).to_numpy()
-    names = _combined(hlo.instructions["instruction"])
-    operand_start, operands = _operands(hlo, names, lines)
+    names = names or Names(Parts(hlo=hlo))
+    operand_start, operands = _operands(names, lines)
     computation_names = hlo.computations["computation"].to_pylist()
     computations = pa.array(computation_names, pa.large_string())
     computation = _numbers(
@@ -187,10 +201,12 @@ def number_program(hlo: HloText) -> NumberedProgram:
     stop = np.searchsorted(computation, np.arange(len(computation_names)), side="right")
     if (first == stop).any():
         raise DumpError(f"computation {computation_names[np.argmax(first == stop)]} is empty")
-    call_row = _numbers(pc.index_in(hlo.calls["instruction"], value_set=names), "caller")
+    call_row = names.numbers["calls"].to_numpy().astype(np.int64)
+    if (call_row >= len(lines)).any():
+        raise DumpError("a caller is not in the text")
     alias = hlo.header["input_output_alias"]
     program = NumberedProgram(
-        names=names,
+        names=_combined(hlo.instructions["instruction"]),
         lines=lines,
         opcode=_codes(hlo.instructions["opcode"]),
         shape=_codes(hlo.instructions["shape"]),
@@ -219,30 +235,22 @@ def number_program(hlo: HloText) -> NumberedProgram:
     return program
 
 
-def _operands(hlo: HloText, names: pa.LargeStringArray, lines: Ints) -> tuple[Ints, Ints]:
+def _operands(names: Names, lines: Ints) -> tuple[Ints, Ints]:
     """Where each instruction's operands start, and each operand's row. Raises DumpError."""
-    number = _combined(hlo.operands["operand_number"]).to_numpy()
-    heads = np.flatnonzero(number == 0)
-    chunks = [
-        names,
-        _combined(hlo.operands["operand"]),
-        _combined(hlo.operands["instruction"]).take(pa.array(heads)),
-    ]
-    # Names and operands at once: each text is hashed once.
-    encoded = pa.concat_arrays(chunks).dictionary_encode()
-    code = encoded.indices.to_numpy().astype(np.int64)
-    count = len(names)
-    doubled = np.flatnonzero(code[:count] != np.arange(count))
+    count = len(lines)
+    # The text's definitions come first, so that a name's number is the row of its definition.
+    definitions = names.numbers["definitions"].to_numpy()
+    doubled = np.flatnonzero(definitions != np.arange(count))
     if len(doubled):
         row = int(doubled[0])
-        raise DumpError(f"two instructions are called {names[row]}", int(lines[row]))
-    operands, head_rows = code[count : count + len(number)], code[count + len(number) :]
+        raise DumpError(
+            f"two instructions are called {names.unique[definitions[row]]}", int(lines[row])
+        )
+    operands = names.numbers["operand"].to_numpy().astype(np.int64)
     if (operands >= count).any():
-        name = encoded.dictionary[int(operands.max())]
+        name = names.unique[int(operands.max())]
         raise DumpError(f"operand {name} is not defined in the text")
-    counts = np.zeros(count, np.int64)
-    counts[head_rows] = np.diff(np.append(heads, len(number)))
-    return np.concatenate([[0], np.cumsum(counts)]), operands
+    return starts_of(np.bincount(names.numbers["operands"].to_numpy(), minlength=count)), operands
 
 
 def _roots(computation: Ints, is_root: Mask, last: Ints) -> Ints:

@@ -3,9 +3,9 @@
 An *extent* is the address range of a value within its allocation while the value is live: a
 rectangle in address and time. `occupied` is the measure of the union of the extents at a
 time, not their sum, because values that alias (an in-place update, a loop's carry) occupy
-the same bytes. XLA's packing keeps all other extents apart, so merging equal address ranges
-is nearly all of the work. Extents that still overlap (VMEM of `tpu/llama-v5e`) are cut into
-pieces first.
+the same bytes. XLA's packing keeps nearly all other extents apart, so cutting the extents at
+each other's bounds makes few pieces. Extents that would be cut into many (VMEM of
+`tpu/llama-v5e`) are swept instead, by halving the time.
 """
 
 from dataclasses import dataclass
@@ -13,33 +13,24 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+from .runs import joined, starts_of
 
-# The extents compared with the live ones at once, and the cells of such a comparison.
-_BLOCK = 256
-_CELLS = 4_000_000
+Ints = npt.NDArray[np.int64]
+
+# Cut extents into pieces if there are at most this many pieces for each extent.
+_FEW_PIECES = 8
+# The cells of a table that is painted at once.
+_CELLS = 30_000
 
 
 @dataclass(frozen=True)
 class Extents:
-    """Address ranges [low, high) in an allocation, live from start through end."""
+    """Address ranges [low, high) in one allocation, live from start through end."""
 
-    allocation: Ints
     low: Ints
     high: Ints
     start: Ints
     end: Ints
-
-    def take(self, index: Ints | Mask) -> "Extents":
-        """The chosen extents."""
-        return Extents(
-            self.allocation[index],
-            self.low[index],
-            self.high[index],
-            self.start[index],
-            self.end[index],
-        )
 
 
 def changes(start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints]:
@@ -52,103 +43,94 @@ def changes(start: Ints, end: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 def accumulated(times: Ints, deltas: Ints) -> tuple[Ints, Ints]:
     """The distinct times in order, and the sum of all deltas up to each time."""
-    order = np.argsort(times, kind="stable")
+    order = np.argsort(times)
     times, sums = times[order], np.cumsum(deltas[order])
     last = np.append(times[1:] != times[:-1], True)[: len(times)]
     return times[last], sums[last]
 
 
 def occupied_changes(extents: Extents) -> tuple[Ints, Ints]:
-    """The times when the measure of the extents' union changes, and the new measures."""
-    merged = _merge_equal_ranges(extents)
-    overlapping = _overlapping(merged)
-    pieces = [merged.take(~overlapping)]
-    rest = merged.take(overlapping)
-    pieces += [
-        _cut_apart(rest.take(rest.allocation == allocation))
-        for allocation in np.unique(rest.allocation)
-    ]
-    start = np.concatenate([piece.start for piece in pieces])
-    end = np.concatenate([piece.end for piece in pieces])
-    size = np.concatenate([piece.high - piece.low for piece in pieces])
-    return changes(start, end, size)
+    """The times when the measure of the extents' union may change, and the new measures."""
+    count = len(extents.start)
+    bounds, number = np.unique(np.concatenate([extents.low, extents.high]), return_inverse=True)
+    # What lies between two bounds is covered or free as a whole: a range.
+    low, high = number[:count], number[count:]
+    if int((high - low).sum()) <= _FEW_PIECES * count:
+        return _changes_of_pieces(extents, low, high, np.diff(bounds))
+    times, time = np.unique(np.concatenate([extents.start, extents.end + 1]), return_inverse=True)
+    measure = np.zeros(len(times), np.int64)
+    _sweep(measure, low, high, time[:count], time[count:], np.diff(bounds))
+    return times, measure
 
 
-def _merge_equal_ranges(extents: Extents) -> Extents:
-    """Merge extents of the same address range whose lives overlap or touch."""
-    if not len(extents.start):
-        return extents
-    order = np.lexsort((extents.start, extents.high, extents.low, extents.allocation))
-    e = extents.take(order)
-    same = (
-        (e.allocation[1:] == e.allocation[:-1])
-        & (e.low[1:] == e.low[:-1])
-        & (e.high[1:] == e.high[:-1])
-    )
-    group = np.concatenate([[0], np.cumsum(~same)])
-    # The latest end so far within the group. Each group is lifted above the previous one, so
-    # that one running maximum serves all groups.
-    lift = group * (int(e.end.max()) + 2)
-    latest = np.maximum.accumulate(e.end + lift) - lift
-    begins = np.concatenate([[True], ~same | (e.start[1:] > latest[:-1] + 1)])
-    first = np.flatnonzero(begins)
-    last = np.concatenate([first[1:], [len(begins)]]) - 1
-    merged = e.take(first)
-    return Extents(merged.allocation, merged.low, merged.high, merged.start, latest[last])
+def _changes_of_pieces(extents: Extents, low: Ints, high: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+    """The same, where extent i covers the ranges `low[i]` up to `high[i]` of these sizes.
 
-
-def _overlapping(extents: Extents) -> Mask:
-    """Which extents share a byte with another extent at some time."""
-    order = np.argsort(extents.start, kind="stable")
-    e = extents.take(order)
-    found = np.zeros(len(order), bool)
-    for begin in range(0, len(order), _BLOCK):
-        block = np.arange(begin, min(begin + _BLOCK, len(order)))
-        # Only earlier extents that are still live can overlap with the block's extents.
-        alive = np.flatnonzero(e.end[: block[-1] + 1] >= e.start[begin])
-        for some in np.array_split(block, 1 + len(block) * len(alive) // _CELLS):
-            a, b = some[:, None], alive[None, :]
-            pair = (
-                (e.low[a] < e.high[b])
-                & (e.low[b] < e.high[a])
-                & (e.end[b] >= e.start[a])
-                & (e.allocation[a] == e.allocation[b])
-                & (b < a)
-            )
-            found[some] |= pair.any(axis=1)
-            found[alive] |= pair.any(axis=0)
-    mask = np.empty_like(found)
-    mask[order] = found
-    return mask
-
-
-def _cut_apart(extents: Extents) -> Extents:
-    """The union of one allocation's extents as extents that do not overlap.
-
-    Cuts every extent at all bounds within the extent, then merges pieces of equal range.
+    Cuts the extents into ranges, and joins pieces of one range whose lives overlap or touch.
     """
-    bounds = np.unique(np.concatenate([extents.low, extents.high]))
-    first = np.searchsorted(bounds, extents.low)
-    stop = np.searchsorted(bounds, extents.high)
-    step = max(1, _CELLS // max(1, len(first)))
-    pieces = []
-    for block in range(0, len(bounds) - 1, step):
-        low = np.maximum(first, block)
-        count = np.maximum(np.minimum(stop, block + step) - low, 0)
-        owner = np.repeat(np.arange(len(first)), count)
-        offset = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
-        segment = low[owner] + offset
-        cut = Extents(
-            extents.allocation[owner],
-            bounds[segment],
-            bounds[segment + 1],
-            extents.start[owner],
-            extents.end[owner],
+    count = high - low
+    piece, owner = joined(low, count), np.repeat(np.arange(len(low)), count)
+    order = np.argsort(piece * (int(extents.start.max(initial=0)) + 1) + extents.start[owner])
+    piece, owner = piece[order], owner[order]
+    start, end = extents.start[owner], extents.end[owner]
+    if not len(piece):
+        return changes(start, end, piece)
+    # The latest end so far of each range. Each range is lifted above the previous one, so that
+    # one running maximum serves all ranges.
+    lift = piece * (int(end.max()) + 2)
+    latest = np.maximum.accumulate(end + lift) - lift
+    begins = np.append(True, (piece[1:] != piece[:-1]) | (start[1:] > latest[:-1] + 1))
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(piece)) - 1
+    return changes(start[first], latest[last], sizes[piece[first]])
+
+
+def _sweep(measure: Ints, low: Ints, high: Ints, start: Ints, stop: Ints, sizes: Ints) -> None:
+    """Add to `measure` the measure of the union at each of its times.
+
+    Each extent covers the ranges `low` up to `high`, whose `sizes` are given, at the times
+    `start` up to `stop`. The times are halved again and again. What an extent covers in all of
+    a half counts once and goes away, so that a half keeps only what begins or ends within it.
+    """
+    length = len(measure)
+    if length * len(sizes) <= _CELLS:
+        measure += _painted(length, low, high, start, stop, sizes)
+        return
+    for begin, end in ((0, length // 2), (length // 2, length)):
+        whole = (start <= begin) & (stop >= end)
+        covered = _covering(low[whole], high[whole], len(sizes)) > 0
+        measure[begin:end] += sizes[covered].sum()
+        part = np.flatnonzero((start < end) & (stop > begin) & ~whole)
+        if not len(part):
+            continue
+        is_bound = np.zeros(len(sizes) + 1, bool)
+        is_bound[low[part]] = True
+        is_bound[high[part]] = True
+        number = np.cumsum(is_bound) - 1
+        free = starts_of(np.where(covered, 0, sizes))
+        _sweep(
+            measure[begin:end],
+            number[low[part]],
+            number[high[part]],
+            np.maximum(start[part], begin) - begin,
+            np.minimum(stop[part], end) - begin,
+            np.diff(free[is_bound]),
         )
-        pieces.append(_merge_equal_ranges(cut))
-    return Extents(
-        *(
-            np.concatenate([getattr(piece, name) for piece in pieces])
-            for name in ("allocation", "low", "high", "start", "end")
-        )
-    )
+
+
+def _covering(low: Ints, high: Ints, count: int) -> Ints:
+    """How many of the runs [low, high) hold each number below `count`."""
+    steps = np.bincount(low, minlength=count + 1) - np.bincount(high, minlength=count + 1)
+    return np.cumsum(steps)[:-1]
+
+
+def _painted(length: int, low: Ints, high: Ints, start: Ints, stop: Ints, sizes: Ints) -> Ints:
+    """The measure at each of a few times: paints the extents on a table of times and ranges."""
+    width = len(sizes) + 1
+    cells = (length + 1) * width
+    begins = np.concatenate([start * width + low, stop * width + high])
+    ends = np.concatenate([start * width + high, stop * width + low])
+    steps = np.bincount(begins, minlength=cells) - np.bincount(ends, minlength=cells)
+    covering = steps.reshape(length + 1, width)[:-1].cumsum(axis=0).cumsum(axis=1)
+    found: Ints = (covering[:, :-1] > 0) @ sizes
+    return found

@@ -221,13 +221,13 @@ def _describe(
 
 def _is_donated(program: NumberedProgram, dataflow: Dataflow, liveness: Liveness) -> Mask:
     """Which alias sets hold a parameter that an output takes the place of."""
-    slots = dataflow.slots
+    aliases = program.input_output_alias
+    entry = np.full(len(aliases), program.entry)
+    number = np.array([alias.number for alias in aliases], np.int64)
+    parameter = program.parameter_of(entry, number, program.root[entry])
+    slot = dataflow.slots.find(parameter, [alias.operand_index for alias in aliases])
     donated = np.zeros(len(dataflow), bool)
-    entry = np.array([program.entry])
-    for alias in program.input_output_alias:
-        parameter = program.parameter_of(entry, alias.number, program.root[entry])
-        slot = slots.find(int(parameter[0]), alias.operand_index)
-        donated[liveness.alias_set[dataflow.value[slot]]] = True
+    donated[liveness.alias_set[dataflow.value[slot]]] = True
     return donated
 
 

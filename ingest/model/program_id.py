@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ...schema.ids import program_id
 from .numbered_program import NONE, Codes, Ints, NumberedProgram
 from .runs import joined, starts_of
+from .value_ids import rows_of
 
 _Hashes = npt.NDArray[np.uint64]
 
@@ -142,7 +143,7 @@ def _times(values: pa.Table, ranges: pa.Table | None) -> tuple[Ints, Ints]:
     if ranges is None:
         none = np.full(len(values), NONE)
         return none, none
-    at = pc.index_in(values["value_id"], value_set=ranges["value_id"].combine_chunks())
+    at = rows_of(ranges["value_id"], values["value_id"])
     return _numbers(ranges["start_time"].take(at)), _numbers(ranges["end_time"].take(at))
 
 

@@ -1,5 +1,6 @@
 """Slots: a number for each sub-shape of each instruction that dataflow looks at."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -71,16 +72,19 @@ class Slots:
         found: Ints = self.start[rows] + within
         return found
 
-    def find(self, row: int, index: tuple[int, ...]) -> int:
-        """The slot of one instruction's sub-shape; NONE if its shape has no such."""
-        trees, root = self.trees, int(self.root[row])
-        node = root
-        for number in index:
-            child = int(trees.child_start[node]) + number
-            if child >= trees.child_start[node + 1]:
-                return NONE
-            node = root + int(trees.children[child])
-        return int(self.start[row]) + node - root
+    def find(self, rows: Ints, indices: Sequence[tuple[int, ...]]) -> Ints:
+        """The slot of a sub-shape of each instruction; NONE if its shape has no such."""
+        trees, root = self.trees, self.root[rows]
+        node, found = root.copy(), np.arange(len(rows))
+        depth = np.fromiter(map(len, indices), np.int64, len(indices))
+        for level in range(int(depth.max(initial=0))):
+            found = found[depth[found] > level]
+            number = np.array([indices[at][level] for at in found.tolist()], np.int64)
+            has = number < trees.child_count(node[found])
+            node[found[~has]] = NONE
+            found, number = found[has], number[has]
+            node[found] = root[found] + trees.child(node[found], number)
+        return np.where(node == NONE, NONE, self.start[rows] + node - root)
 
 
 def lay_slots(program: NumberedProgram, chosen: Mask) -> Slots:

@@ -1,10 +1,11 @@
-"""The names of a TPU's memory spaces, for sources that do not name them.
+"""The memory spaces of a module and their names, also for sources that do not name them.
 
-A binary has only the numbers. libtpu's memory usage reports give them these names, in every
-version that names spaces at all.
+The binary of a TPU program has only the numbers. libtpu's memory usage reports give them
+these names, in every version that names spaces at all.
 """
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .parts import Parts
 
@@ -20,3 +21,21 @@ def with_space_names(parts: Parts, platform: str | None) -> Parts:
             {"memory_space": used, "space_name": pa.array(names, pa.large_string())}
         )
     return parts
+
+
+def memory_spaces(parts: Parts) -> pa.Table:
+    """Every space that an allocation is in or the usage report names."""
+    none = pa.table(
+        {"memory_space": pa.array([], pa.int32()), "space_name": pa.array([], pa.large_string())}
+    )
+    named = parts.space_names if parts.space_names is not None else none
+    if parts.buffer_assignment is None:
+        return named
+    used = pc.unique(parts.buffer_assignment.allocations["memory_space"])
+    unnamed = used.filter(
+        pc.invert(pc.is_in(used, value_set=named["memory_space"].combine_chunks()))
+    )
+    rest = pa.table(
+        {"memory_space": unnamed, "space_name": pa.nulls(len(unnamed), pa.large_string())}
+    )
+    return pa.concat_tables([named, rest]).sort_by("memory_space")

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .attribution import Attribution
-from .line_traits import COLLECTIVES, Rows, peak_traits, saved_traits
+from .line_traits import COLLECTIVES, Rows, peak_traits, saved_traits, summed
 from .numbered_program import NONE, Ints, NumberedProgram
 from .origins.passes import FORWARD, REMATERIALISED
 
@@ -161,7 +161,8 @@ def _computed(program: NumberedProgram, values: pa.Table) -> Rows:
     row = values["instruction_id"].to_numpy()
     moves = np.append(program.opcode.is_one_of(*_MOVES), True)
     computes = ~moves[np.minimum(row, len(program))]
-    found = values.filter(pa.array(computes)).group_by("element_type")
-    sums = found.aggregate([("logical_bytes", "sum")]).drop_null()
-    types = sums["element_type"].to_pylist(), sums["logical_bytes_sum"].to_pylist()
-    return [("computed", *pair) for pair in zip(*types, strict=True)]
+    found = values.filter(pa.array(computes)).select(["element_type", "logical_bytes"]).drop_null()
+    types = found["element_type"].combine_chunks().dictionary_encode()
+    type_, sums = summed(types.indices.to_numpy(), found["logical_bytes"].to_numpy())
+    names = types.dictionary.take(pa.array(type_)).to_pylist()
+    return [("computed", *pair) for pair in zip(names, sums.tolist(), strict=True)]

@@ -6,6 +6,7 @@ from ..errors import DumpError
 from .attribution import Attribution, attribute
 from .completion import completed
 from .derived import derive
+from .instruction_names import Names
 from .numbered_program import NumberedProgram, number_program
 from .parts import Parts
 
@@ -14,11 +15,13 @@ from .parts import Parts
 class WorkedOut:
     """The parts with what they lacked, and what the text says about them.
 
-    `why_not` says why what the parts lack could not be worked out, `no_owners` why there is no
-    attribution. `program` is the text as numbers, None if it says less than it should.
+    `names` are the numbers of all names of the parts. `why_not` says why what the parts lack
+    could not be worked out, `no_owners` why there is no attribution. `program` is the text as
+    numbers, None if it says less than it should.
     """
 
     parts: Parts
+    names: Names
     program: NumberedProgram | None = None
     attribution: Attribution | None = None
     why_not: str | None = None
@@ -33,14 +36,16 @@ def work_out(
     `platform` and `changelist` are what the file names say. What the parts lack is filled in
     only if the text `completes` them: what a damaged file should have said is not made up.
     """
-    hlo = parts.hlo
+    hlo, names = parts.hlo, Names(parts)
     if hlo is None:
-        return WorkedOut(parts)
+        return WorkedOut(parts, names)
     derived = attribution = why_not = no_owners = None
     try:
-        program = number_program(hlo)
+        program = number_program(hlo, names)
     except DumpError as error:
-        return WorkedOut(parts, why_not=str(error) if completes else None, no_owners=str(error))
+        return WorkedOut(
+            parts, names, why_not=str(error) if completes else None, no_owners=str(error)
+        )
     try:
         derived = derive(hlo, program, changelist=changelist)
     except DumpError as error:
@@ -53,4 +58,5 @@ def work_out(
         no_owners = str(error)
     if completes and derived is not None:
         parts, why_not = completed(parts, derived, platform=platform)
-    return WorkedOut(parts, program if completes else None, attribution, why_not, no_owners)
+        names.add(parts)
+    return WorkedOut(parts, names, program if completes else None, attribution, why_not, no_owners)
