@@ -11,9 +11,10 @@ from .occurrences import Occurrences
 from .outcomes import OK
 from .read_program import ProgramOutcome
 
-# Rows wait in memory until a batch reaches a limit, because a transaction for each
-# small module costs more than reading it. A small table takes far more memory than its rows.
-_BATCH_BYTES = 32 << 20
+# Rows wait in memory until a batch reaches a limit, because a transaction for each small module
+# costs more than reading it, and because the store compresses several large modules in parallel.
+# A small table takes far more memory than its rows.
+_BATCH_BYTES = 96 << 20
 _BATCH_DUMPS = 500
 
 _Row = dict[str, Any]
@@ -41,7 +42,7 @@ class Batches:
         self._occurrences = occurrences
         self._run, self._kept = run, kept
         self._device_memory_bytes = device_memory_bytes
-        self._stored = set(known.modules)
+        self._stored, self._complete = set(known.modules), set(known.complete)
         self._flag_sets = set(known.flag_sets)
         self.new_modules = 0
         self._dumps: list[tuple[_Row, ProgramOutcome]] = []
@@ -69,6 +70,9 @@ class Batches:
             assert outcome.module_id is not None
             self._modules[outcome.module_id] = outcome
             self._waiting_bytes += outcome.module.nbytes
+        else:
+            # Its rows would wait in memory for nothing.
+            outcome.module = None
         if self._waiting_bytes > _BATCH_BYTES or len(self._dumps) >= _BATCH_DUMPS:
             self.write()
         return True
@@ -85,7 +89,7 @@ class Batches:
     def _is_wanted(self, outcome: ProgramOutcome) -> bool:
         """Whether the module is not stored, or was stored incomplete and is now complete."""
         return outcome.module_id not in self._stored or (
-            outcome.status == OK and outcome.module_id not in self._known.complete
+            outcome.status == OK and outcome.module_id not in self._complete
         )
 
     def write(self) -> None:
@@ -124,6 +128,7 @@ class Batches:
         self._run = None
         self.new_modules += len(self._modules.keys() - self._stored)
         self._stored.update(self._modules)
+        self._complete.update(id_ for id_, of in self._modules.items() if of.status == OK)
         self._flag_sets.update(self._flags)
         for written in (self._dumps, self._modules, self._flags):
             written.clear()

@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
-from .doctor import nothing_found
 from .errors import DumpError
 from .oom_logs import OomLogs, may_be_log
 from .sources.dump_folder import find_dumps, is_wanted
@@ -75,7 +74,12 @@ class GivenPaths:
             here = find_dumps(rest, refusing, named_file=is_file(path))
             found += here
             has_some = here or (len(of_sessions), len(self.logs.found)) != before
-            for problem in problems if has_some or problems else [nothing_found(path)]:
+            if not has_some and not problems:
+                # Imported here, because few paths hold nothing.
+                from .doctor import nothing_found
+
+                problems.append(nothing_found(path))
+            for problem in problems:
                 refuse(problem)
         if single:
             files = chain.from_iterable(single)

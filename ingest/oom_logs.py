@@ -14,7 +14,6 @@ from . import formats
 from .errors import DumpError
 from .model.oom_report import OomReport, merge_reports
 from .oom_rows import oom_tables
-from .readers.oom_message import read_oom_messages
 from .sources.compression import DAMAGED, PIECE, pieces
 from .sources.files import SourceFile, is_file, is_folder
 from .sources.names import readable
@@ -88,7 +87,7 @@ def read_log(file: SourceFile, *, is_list: bool = False) -> list[OomReport]:
     """
     try:
         with file.location.open("rb") as raw:
-            found = read_oom_messages(pieces(raw, file.path.name, PIECE), is_list=is_list)
+            found = _read_messages(pieces(raw, file.path.name, PIECE), is_list=is_list)
     except DAMAGED as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DumpError(f"the file cannot be read: {why}") from None
@@ -106,7 +105,7 @@ def read_log_tables(
     """
     if not isinstance(log, str | os.PathLike):
         name = "standard input"
-        reports = read_oom_messages(iter(lambda: log.read(PIECE), b""))
+        reports = _read_messages(iter(lambda: log.read(PIECE), b""))
         for report in reports:
             report.path = name
     else:
@@ -125,6 +124,13 @@ def read_log_tables(
         except (DumpError, OSError) as error:
             raise UsageError(f"{name}: {error}", "log") from None
     return name, oom_tables(merge_reports(reports), "")
+
+
+def _read_messages(content: Iterator[bytes], *, is_list: bool = False) -> list[OomReport]:
+    # Imported here, because few ingests read logs.
+    from .readers.oom_message import read_oom_messages
+
+    return read_oom_messages(content, is_list=is_list)
 
 
 def _is_log(file: SourceFile, is_named: bool) -> bool:

@@ -50,6 +50,7 @@ def write_reports(
     `run` has the rows of the run itself, if they change.
     """
     stored = _stored(store, run_id)
+    before = oom_tables(stored, run_id)
     dumps = set(store.rows(_DUMPS, [run_id])["dump_id"].to_pylist())
     for report, stem in found:
         workload = PurePosixPath(report.path).parent.as_posix()
@@ -65,10 +66,11 @@ def write_reports(
             rows, buffers = report_rows([report], run_id)
             workload = PurePosixPath(report.path).parent.as_posix()
             report.dump_id = dump_of(store.rows, rows[0], buffers, run_id=run_id, workload=workload)
-    reports = merge_reports(reports)
-    if reports or stored or run:
+    reports = sorted(merge_reports(reports), key=lambda report: (report.path, report.line or 0))
+    after = oom_tables(reports, run_id)
+    if run or after != before:
         changed = run or Batch({})
-        tables = {**changed.tables, **oom_tables(reports, run_id)}
+        tables = {**changed.tables, **after}
         store.write(Batch(tables, runs=changed.runs, oom_runs=[run_id]))
     return len(reports)
 

@@ -3,14 +3,17 @@
 import multiprocessing
 import os
 import signal
+import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import count
 
+from . import hand_over
 from .read_program import ProgramOutcome, read_program, recognised
 from .readers.lines import use_quick_memory
-from .sources.program import Program
+from .sources.program import Identified, Program
 
 # The bytes of files to read ahead: enough to keep the processes busy while a new warehouse is
 # created, few enough for memory. One program a process, and one more, may always wait.
@@ -26,7 +29,14 @@ class Workers:
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
-        self._pool = ProcessPoolExecutor(jobs, initializer=_prepare) if jobs > 1 else None
+        self._numbers = count()
+        self._handed: hand_over.HandOver | None = None
+        self._pool: ProcessPoolExecutor | None = None
+        if jobs > 1:
+            self._handed = hand_over.HandOver()
+            self._pool = ProcessPoolExecutor(
+                jobs, initializer=_prepare, initargs=(self._handed.sending,)
+            )
         self._thread = ThreadPoolExecutor(1)
 
     def __enter__(self) -> "Workers":
@@ -36,6 +46,8 @@ class Workers:
         self._thread.shutdown(cancel_futures=True)
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
+        if self._handed is not None:
+            self._handed.close()
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
         """The outcome of each program, in order; see `read_program` for `known`.
@@ -71,6 +83,8 @@ class Workers:
     def _begin(self, program: Program, known: Set[int]) -> Callable[[], ProgramOutcome]:
         """Begin to read a program; returns a function that waits for the outcome."""
         assert self._pool is not None
+        assert self._handed is not None
+        handed, number = self._handed, next(self._numbers)
         identified = None
         if known:
             # Hashing a program costs less than sending it to another process, and most
@@ -79,19 +93,48 @@ class Workers:
             if identified.module_id in known:
                 outcome = recognised(program, identified)
                 return lambda: outcome
-        return self._pool.submit(read_program, program, frozenset(), identified).result
+        reading = self._pool.submit(_read_beside, program, identified, number)
+        reading.add_done_callback(lambda _: handed.receive())
+
+        def read() -> ProgramOutcome:
+            outcome, is_handed_over = reading.result()
+            if is_handed_over:
+                assert outcome.module is not None
+                outcome.module.tables = handed.take(number)
+            return outcome
+
+        return read
 
 
 # The programs being read, in order: their sizes and the functions that wait for outcomes.
 _Begun = deque[tuple[int, Callable[[], ProgramOutcome]]]
 
 
-def _prepare() -> None:
+# A reading process's end of the hand-over.
+_sending: socket.socket
+
+
+def _prepare(sending: socket.socket) -> None:
     """Prepare a process: set up its memory, and end it when its parent ends."""
+    global _sending
+    _sending = sending
     # Ctrl-C goes to all processes, and a process that ends by itself may hold the queue's lock.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_quick_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _read_beside(
+    program: Program, identified: Identified | None, number: int
+) -> tuple[ProgramOutcome, bool]:
+    """Read a program in a process; whether its rows are handed over, not in the outcome."""
+    outcome = read_program(program, frozenset(), identified)
+    module = outcome.module
+    if module is None or module.nbytes < hand_over.LARGE_BYTES:
+        return outcome, False
+    hand_over.send(_sending, number, module.tables)
+    module.tables = {}
+    return outcome, True
 
 
 def _end_with_parent() -> None:

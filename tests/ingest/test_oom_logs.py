@@ -72,10 +72,13 @@ def test_the_lists_alone_tell_what_they_hold(dumps, db):
 
 def test_ingested_again_nothing_changes(dumps, db):
     fill(db, dumps)
-    before = everything(db)
+    before, file = everything(db), db.read_bytes()
     (summary,) = fill(db, dumps)
     assert summary.unchanged == 4
+    assert summary.oom_reports == 4
     assert everything(db) == before
+    # Not even a checkpoint, which would move rows.
+    assert db.read_bytes() == file
 
 
 def test_a_log_is_told_of_the_dumps_beside_it(dumps, db, tmp_path):

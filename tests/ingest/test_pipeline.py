@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 import pytest
 import zstandard
 
+from memhouse.ingest import batches
 from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers import live_range
+from memhouse.schema.stores.duckdb import DuckDBStore
 
 from ..support.command import run_memhouse
 from ..support.dumps import DUMPS, RUNS, copy_dump, one_file
@@ -325,3 +327,18 @@ def test_progress_ends_at_the_whole(db):
     fill(db, SMALL, progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen)
     assert seen[-1][0] == seen[-1][1] > 0
+
+
+def test_a_module_that_several_hosts_dumped_is_written_once(db, tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "_BATCH_BYTES", 0)
+    for host in ("a", "b", "c"):
+        shutil.copytree(DUMPS / "seeds", tmp_path / "hosts" / host)
+    written = []
+    write = DuckDBStore.write
+    monkeypatch.setattr(
+        DuckDBStore, "write", lambda store, batch: written.append(batch) or write(store, batch)
+    )
+    (summary,) = fill(db, tmp_path / "hosts")
+    modules = [batch.tables["modules"] for batch in written if "modules" in batch.tables]
+    assert sum(map(len, modules)) == summary.new_modules > 0
+    assert summary.dumps == 3 * summary.new_modules
