@@ -7,7 +7,7 @@ is slow to import.
 import json
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ _TYPES = {
 @cache
 def stored_columns() -> dict[str, dict[str, str]]:
     """Each table's stored columns with their SQL types, in order."""
-    text = (resources.files(__package__) / "columns.json").read_text()
+    text = Path(__file__).with_name("columns.json").read_text()
     found: dict[str, dict[str, str]] = json.loads(text)
     return found
 

@@ -695,17 +695,18 @@ oom_buffers = Table(
     comment="A buffer that a message of XLA lists among the largest.",
 )
 
+# These two have one row and no PRIMARY KEY, because each key takes a block of the file.
 schema_version = Table(
     "schema_version",
     metadata,
-    _key("version", Integer, "the number of the newest applied upgrade"),
+    _required("version", Integer, "the number of the newest applied upgrade"),
     comment="The schema's version.",
 )
 
 view_set = Table(
     "view_set",
     metadata,
-    _key("digest", Text, "SHA-256 of the canned views' SQL"),
+    _required("digest", Text, "SHA-256 of the canned views' SQL"),
     comment="The stored set of canned views; another memhouse version replaces it.",
 )
 

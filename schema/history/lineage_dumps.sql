@@ -1,13 +1,6 @@
--- The dumps of `followed_runs`, from run number $1 on, and the dumps $2 before it; in order of
--- runs, groups and places in the group.
-WITH signatures AS (
-    -- A signature can be long: comparing numbers is cheaper.
-    SELECT module_id, MIN(module_id) OVER (PARTITION BY entry_signature) AS signature_id
-    FROM modules
-    WHERE entry_signature IS NOT NULL
-),
-
-memory AS (
+-- The dumps of `followed_runs`, from each lineage's first changed run on, and the dumps $1 before
+-- it; in order of lineages, runs, groups and places in the group.
+WITH memory AS (
     SELECT
         module_id,
         BOOL_OR(peak_bytes IS NOT NULL) AS has_figures,
@@ -17,6 +10,7 @@ memory AS (
 )
 
 SELECT
+    followed_runs.lineage,
     followed_runs.run_number,
     dumps.dump_id,
     dumps.workload,
@@ -25,7 +19,9 @@ SELECT
     dumps.occurrence,
     dumps.module_id,
     modules.program_id,
-    signatures.signature_id,
+    -- A signature can be long: comparing numbers is cheaper.
+    CASE WHEN modules.entry_signature IS NOT NULL THEN HASH(modules.entry_signature) END
+        AS signature_id,
     modules.skeleton_id,
     memory.total_bytes,
     COALESCE(memory.total_bytes, 0) < 1048576 AND COALESCE(modules.schedule_length, 0) < 50
@@ -35,10 +31,10 @@ SELECT
 FROM followed_runs
 INNER JOIN dumps ON dumps.run_id = followed_runs.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
-LEFT JOIN signatures ON signatures.module_id = dumps.module_id
 LEFT JOIN memory ON memory.module_id = dumps.module_id
-WHERE followed_runs.run_number >= $1 OR dumps.dump_id IN (SELECT UNNEST($2))
+WHERE followed_runs.is_changed OR dumps.dump_id IN (SELECT UNNEST($1))
 ORDER BY
+    followed_runs.lineage,
     followed_runs.run_number,
     dumps.workload,
     dumps.module_name,

@@ -1,4 +1,5 @@
--- The chains as they stand in the runs of `followed_runs`: a row per chain.
+-- The chains as they stand in the runs of `followed_runs` before the first changed one of their
+-- lineage: a row per chain.
 --
 -- last_dump_id: its last dump; born_dump_id: its first; dumped_id, estimated_id: its last dumps
 -- with figures of either origin, null if there are none, with their level_index.
@@ -11,6 +12,7 @@ WITH with_figures AS (
 
 links AS (
     SELECT
+        followed_runs.lineage,
         history.series_id,
         history.series_number,
         history.dump_id,
@@ -21,9 +23,11 @@ links AS (
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN followed_runs ON followed_runs.run_id = dumps.run_id
     LEFT JOIN with_figures ON with_figures.module_id = dumps.module_id
+    WHERE NOT followed_runs.is_changed
 )
 
 SELECT
+    ANY_VALUE(lineage) AS lineage,
     series_id,
     ANY_VALUE(series_number) AS number,
     MAX(chain_index) AS length,

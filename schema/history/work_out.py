@@ -16,6 +16,13 @@ from .chains import Chain, Compared, follow
 from .history_rows import Causes, Lineage, Pair, gone_rows, history_rows, whether_last
 from .pairing import Dump
 
+# A lineage: branch and suite.
+_Key = tuple[str, str]
+# A run that is followed: the place of its lineage, its id, its number, and whether it or a run
+# before it changed.
+_Run = tuple[int, str, int, bool]
+_SQL = resources.files(__package__)
+
 
 def worked_out(connection: duckdb.DuckDBPyConnection, causes: Causes) -> dict[str, pa.Table]:
     """The rows of `lineages`, `history` and `gone` from scratch, by table."""
@@ -38,24 +45,26 @@ def refresh(
     came, went, moved or changed their lineage are found out.
     """
     runs = _rows(connection, "lineages")
-    with _registered(connection, new_lineages=runs):
-        firsts = connection.sql(_sql("first_changes"), params=[list(changed_runs)]).fetchall()
-        if not firsts:
-            return
+    stored = connection.sql("SELECT * FROM lineages").to_arrow_table()
+    starts = _first_changes(_by_lineage(runs), _by_lineage(stored), changed_runs)
+    if not starts:
+        return
+    # With nothing stored nothing can be forgotten.
+    if len(stored):
         connection.execute("DELETE FROM lineages")
-        connection.execute("INSERT INTO lineages BY NAME SELECT * FROM new_lineages")
-    starts = {(branch, suite): first for branch, suite, first in firsts}
+    _insert(connection, "lineages", runs)
     lineages = _follow_lineages(connection, runs, starts)
     followed_runs = [run_id for lineage in lineages for run_id in lineage.changed_runs]
     told = _told_causes(connection, followed_runs, changed_runs)
     history, gone = history_rows(lineages, causes, told), gone_rows(lineages)
-    connection.execute(_sql("forget"), [followed_runs])
-    connection.execute(_sql("forget_gone"), [followed_runs])
+    if len(stored):
+        connection.execute(_sql("forget"), [followed_runs])
+        connection.execute(_sql("forget_gone"), [followed_runs])
     for last, dumps in whether_last(lineages).items():
-        connection.execute(_sql("set_whether_last"), [last, dumps])
-    with _registered(connection, new_history=history, new_gone=gone):
-        connection.execute("INSERT INTO history BY NAME SELECT * FROM new_history")
-        connection.execute("INSERT INTO gone BY NAME SELECT * FROM new_gone")
+        if dumps:
+            connection.execute(_sql("set_whether_last"), [last, dumps])
+    _insert(connection, "history", history)
+    _insert(connection, "gone", gone)
 
 
 def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) -> pa.Table:
@@ -63,8 +72,7 @@ def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) 
 
     Columns: a_dump_id and b_dump_id, null where a dump has no partner, and matched_by.
     """
-    both = pa.table({"run_id": [a_run_id, b_run_id], "run_number": pa.array([1, 2], pa.int32())})
-    dumps = _dumps(connection, both, 1, [])
+    dumps = _dumps(connection, [(0, a_run_id, 1, True), (0, b_run_id, 2, True)], []).get(0, [])
     links = follow(dumps, [1, 2]).links
     found = [(link.previous, link.dump, link.matched_by) for link in links if link.previous]
     partners = {dump.dump_id for pair in found for dump in pair[:2] if dump is not None}
@@ -90,65 +98,107 @@ def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) 
 # -- Following ---------------------------------------------------------------------------------
 
 
-def _by_lineage(runs: pa.Table) -> dict[tuple[str, str], dict[int, str]]:
+def _by_lineage(runs: pa.Table) -> dict[_Key, dict[int, str]]:
     """The runs of each branch and suite by their numbers."""
-    found: dict[tuple[str, str], dict[int, str]] = {}
-    for row in runs.sort_by("run_number").to_pylist():
-        runs_of = found.setdefault((row["branch"], row["suite"]), {})
-        runs_of[row["run_number"]] = row["run_id"]
+    found: dict[_Key, dict[int, str]] = {}
+    columns = ("run_number", "branch", "suite", "run_id")
+    rows = zip(*(runs[name].to_pylist() for name in columns), strict=True)
+    for number, branch, suite, run_id in sorted(rows):
+        found.setdefault((branch, suite), {})[number] = run_id
+    return found
+
+
+def _first_changes(
+    now: Mapping[_Key, Mapping[int, str]],
+    stored: Mapping[_Key, Mapping[int, str]],
+    changed_runs: Sequence[str],
+) -> dict[_Key, int]:
+    """The lineages that must be followed anew, and from which run on.
+
+    That is the first run that is not the stored one, or that changed.
+    """
+    changed = set(changed_runs)
+    found = {}
+    for key in sorted(now.keys() | stored.keys()):
+        new, old = now.get(key, {}), stored.get(key, {})
+        differing = [
+            number
+            for number in new.keys() | old.keys()
+            if new.get(number) != old.get(number) or new.get(number) in changed
+        ]
+        if differing:
+            found[key] = min(differing)
     return found
 
 
 def _follow_lineages(
-    connection: duckdb.DuckDBPyConnection, runs: pa.Table, starts: Mapping[tuple[str, str], int]
+    connection: duckdb.DuckDBPyConnection, runs: pa.Table, starts: Mapping[_Key, int]
 ) -> list[Lineage]:
     """Follow these lineages, each from the run of this number on."""
-    found = []
     by_lineage = _by_lineage(runs)
-    for (branch, suite), first in starts.items():
-        of_lineage = by_lineage.get((branch, suite), {})
-        table = pa.table(
-            {
-                "run_id": pa.array(of_lineage.values(), pa.string()),
-                "run_number": pa.array(of_lineage.keys(), pa.int32()),
-            }
-        )
-        before = table.slice(0, first - 1)
-        stored = _stored_chains(connection, before) if len(before) else []
-        wanted = {
-            stored_id
-            for row in stored
-            for name, stored_id in row.items()
-            if name.endswith("_id") and name != "series_id" and stored_id is not None
-        }
-        dumps = _dumps(connection, table, first, sorted(wanted))
+    followed_runs = [
+        (place, run_id, number, number >= first)
+        for place, (key, first) in enumerate(starts.items())
+        for number, run_id in by_lineage.get(key, {}).items()
+    ]
+    stored = _stored_chains(connection, followed_runs)
+    wanted = {
+        stored_id
+        for rows in stored.values()
+        for row in rows
+        for name, stored_id in row.items()
+        if name.endswith("_id") and name != "series_id" and stored_id is not None
+    }
+    by_place = _dumps(connection, followed_runs, sorted(wanted))
+    found = []
+    for place, (key, first) in enumerate(starts.items()):
+        of_lineage = by_lineage.get(key, {})
+        dumps = by_place.get(place, [])
         earlier = {dump.dump_id: dump for dump in dumps if dump.run_number < first}
-        chains = [_chain(row, earlier) for row in stored]
+        chains = [_chain(row, earlier) for row in stored.get(place, [])]
         followed = follow(
             dumps[len(earlier) :],
             [number for number in of_lineage if number >= first],
             chains,
             Counter(chain.born for chain in chains),
         )
-        found.append(Lineage(branch, suite, of_lineage, first, followed))
+        found.append(Lineage(*key, of_lineage, first, followed))
     return found
 
 
 def _dumps(
-    connection: duckdb.DuckDBPyConnection, runs: pa.Table, first: int, others: Sequence[int]
-) -> list[Dump]:
-    """The dumps of these runs from a number on, and these dumps before, in order."""
-    with _registered(connection, followed_runs=runs):
-        query = _sql("lineage_dumps")
-        found = connection.sql(query, params=[first, list(others)]).to_arrow_table()
-    columns = [column.to_pylist() for column in found.select(Dump._fields).columns]
-    return [Dump(*values) for values in zip(*columns, strict=True)]
+    connection: duckdb.DuckDBPyConnection, runs: Sequence[_Run], others: Sequence[int]
+) -> dict[int, list[Dump]]:
+    """The dumps of the changed runs, and these dumps of the others, in order by lineage."""
+    with _registered(connection, followed_runs=_run_table(runs)):
+        rows = connection.execute(_sql("lineage_dumps"), [list(others)]).fetchall()
+    found: dict[int, list[Dump]] = {}
+    for place, *values in rows:
+        found.setdefault(place, []).append(Dump(*values))
+    return found
 
 
-def _stored_chains(connection: duckdb.DuckDBPyConnection, runs: pa.Table) -> list[dict[str, int]]:
-    with _registered(connection, followed_runs=runs):
-        found = connection.sql(_sql("stored_chains")).to_arrow_table()
-    return list(found.to_pylist())
+def _stored_chains(
+    connection: duckdb.DuckDBPyConnection, runs: Sequence[_Run]
+) -> dict[int, list[dict[str, int]]]:
+    """The chains before the changed runs by lineage."""
+    found: dict[int, list[dict[str, int]]] = {}
+    if all(is_changed for *_, is_changed in runs):
+        return found
+    with _registered(connection, followed_runs=_run_table(runs)):
+        rows = connection.sql(_sql("stored_chains")).to_arrow_table().to_pylist()
+    for row in rows:
+        found.setdefault(row.pop("lineage"), []).append(row)
+    return found
+
+
+def _run_table(runs: Sequence[_Run]) -> pa.Table:
+    types = (pa.int32(), pa.string(), pa.int32(), pa.bool_())
+    columns = zip(*runs, strict=True) if runs else ((),) * len(types)
+    return pa.table(
+        [pa.array(column, type_) for column, type_ in zip(columns, types, strict=True)],
+        names=["lineage", "run_id", "run_number", "is_changed"],
+    )
 
 
 def _chain(row: Mapping[str, int], dumps: Mapping[int, Dump]) -> Chain:
@@ -170,6 +220,8 @@ def _told_causes(
     connection: duckdb.DuckDBPyConnection, runs: Sequence[str], changed_runs: Sequence[str]
 ) -> dict[Pair, str | None]:
     """The stored causes of these runs; not of pairs with a dump of a changed run."""
+    if set(runs) <= set(changed_runs):
+        return {}
     found = connection.sql(_sql("told_causes"), params=[list(runs), list(changed_runs)])
     return {(before, dump): cause for before, dump, cause in found.fetchall()}
 
@@ -191,9 +243,15 @@ def _registered(connection: duckdb.DuckDBPyConnection, **tables: pa.Table) -> It
                 connection.unregister(name)
 
 
+def _insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    if len(rows):
+        with _registered(connection, incoming=rows):
+            connection.execute(f"INSERT INTO {name} BY NAME SELECT * FROM incoming")
+
+
 def _rows(connection: duckdb.DuckDBPyConnection, name: str) -> pa.Table:
     return connection.sql(_sql(name)).to_arrow_table()
 
 
 def _sql(name: str) -> str:
-    return (resources.files(__package__) / f"{name}.sql").read_text()
+    return (_SQL / f"{name}.sql").read_text()

@@ -13,6 +13,10 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+# A store is compacted unasked if it uses no more: about 0.3 s, or 10 s after runs were deleted.
+QUICK_BYTES = 8 << 20
+DELETED_BYTES = 256 << 20
+
 
 @dataclass(frozen=True)
 class Known:
@@ -59,6 +63,14 @@ class Deleted:
     dumps: int = 0
     modules: int = 0
     run_ids: Sequence[str] = field(default=())
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """How many bytes a warehouse took before it was compacted, and how many it takes since."""
+
+    before_bytes: int
+    after_bytes: int
 
 
 class Store(Protocol):
@@ -121,6 +133,16 @@ class Store(Protocol):
 
         Columns: a_dump_id, b_dump_id; cause, one line of fewer than 100 characters, null if
         only names, lines and constants differ; phrases, all that is to be said.
+        """
+
+    def compact(self) -> Compacted:
+        """Make the store as small as it can be; every row stays."""
+
+    def tidy(self, most_bytes: int = QUICK_BYTES) -> Compacted | None:
+        """Compact if much of the store is free room and at most `most_bytes` are used.
+
+        None if the store stays as it is, also because it cannot be compacted now. A call ends the
+        use of a store: between it and the next call other processes may use the store.
         """
 
     def owns(self, file_status: os.stat_result) -> bool:

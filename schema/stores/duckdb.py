@@ -16,9 +16,18 @@ from ..causes.find_causes import find_causes
 from ..causes.sides import VERSIONS
 from ..errors import QueryError, WarehouseError, duckdb_says, with_remedy
 from ..history import work_out
-from . import duckdb_file
-from .base import Batch, Deleted, Known
-from .duckdb_rows import delete, insert
+from . import duckdb_compact, duckdb_file
+from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
+from .duckdb_rows import (
+    MERGE_ROW_GROUPS,
+    OOM_TABLES,
+    changed_runs,
+    delete,
+    delete_dumps,
+    delete_orphans,
+    insert,
+    threads_for,
+)
 
 
 def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "DuckDBStore":
@@ -131,12 +140,13 @@ class DuckDBStore:
 
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""
-        with self._transaction():
-            changed = self._changed_runs(batch)
+        nbytes = sum(table.nbytes for table in batch.tables.values())
+        with self._transaction(), threads_for(self.connection, nbytes):
+            changed = changed_runs(self.connection, batch)
             delete(self.connection, "module_id", batch.modules, but=("dumps",))
             delete(self.connection, "dump_id", batch.dumps, but=_KEPT_OF_DUMPS)
             delete(self.connection, "run_id", batch.runs, only=("runs", "run_labels"))
-            delete(self.connection, "run_id", batch.oom_runs, only=_OOM_TABLES)
+            delete(self.connection, "run_id", batch.oom_runs, only=OOM_TABLES)
             for name, table in batch.tables.items():
                 insert(self.connection, name, table)
             if batch.oom_runs:
@@ -149,12 +159,12 @@ class DuckDBStore:
         with self._transaction():
             names = list(run_ids)
             there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]
-            dumps = self._delete_dumps(names)
+            dumps = delete_dumps(self.connection, names)
             # The lineages as they were tell what changes.
             delete(self.connection, "run_id", names, but=("lineages",))
-            orphans = self._delete_orphans()
+            orphans = delete_orphans(self.connection)
             work_out.refresh(self.connection, [], self._causes)
-        self.connection.execute("CHECKPOINT")
+        self.connection.execute(f"{MERGE_ROW_GROUPS}; CHECKPOINT")
         return Deleted(len(there), dumps, orphans, there)
 
     @contextmanager
@@ -164,11 +174,12 @@ class DuckDBStore:
         with self._transaction():
             self._is_replacing = True
             try:
-                deleted.dumps = self._delete_dumps([run_id])
+                deleted.dumps = delete_dumps(self.connection, [run_id])
                 yield deleted
                 # Only now: modules of the deleted dumps may be modules of the new ones.
-                deleted.modules = self._delete_orphans()
+                deleted.modules = delete_orphans(self.connection)
                 work_out.refresh(self.connection, [run_id], self._causes)
+                self.connection.execute(MERGE_ROW_GROUPS)
             finally:
                 self._is_replacing = False
 
@@ -208,8 +219,26 @@ class DuckDBStore:
 
     def execute(self, script: str) -> None:
         """Run SQL statements that have no rows, all or nothing."""
-        with self._transaction():
+        with duckdb_file.one_thread(self.connection), self._transaction():
             self.connection.execute(script)
+
+    def compact(self) -> Compacted:
+        """Make the file as small as it can be; the sizes that it had and has."""
+        compacted = duckdb_compact.compact(self.connection, self.name)
+        # The connection was closed; the next is made when it is needed.
+        self._connect = lambda: duckdb_file.connect(self.name)[0]
+        del self.connection
+        return compacted
+
+    def tidy(self, most_bytes: int = QUICK_BYTES) -> Compacted | None:
+        """Compact the file if much of it is free and at most `most_bytes` are used."""
+        if self.read_only or "connection" not in vars(self):
+            return None
+        # On a full disk, or beside another connection, the file stays as it is.
+        with suppress(WarehouseError, duckdb.Error):
+            if duckdb_compact.has_much_free(self.connection, self.name, most_bytes):
+                return self.compact()
+        return None
 
     def close(self) -> None:
         """Close the file."""
@@ -235,38 +264,6 @@ class DuckDBStore:
                 raise WarehouseError(with_remedy(duckdb_says(error))) from error
             raise
 
-    def _delete_dumps(self, run_ids: Sequence[str]) -> int:
-        """Delete the dumps of these runs with all that belongs to them; how many there were."""
-        dumps = [row["dump_id"] for row in self._dicts(_AMONG.format("dumps"), list(run_ids))]
-        delete(self.connection, "dump_id", dumps)
-        delete(self.connection, "run_id", list(run_ids), only=_OOM_TABLES)
-        return len(dumps)
-
-    def _delete_orphans(self) -> int:
-        """Delete the modules and flag sets that no dump refers to; how many modules."""
-        orphans = self._ids(
-            "SELECT module_id FROM modules WHERE module_id NOT IN "
-            "(SELECT module_id FROM dumps WHERE module_id IS NOT NULL)"
-        )
-        delete(self.connection, "module_id", sorted(orphans), but=("dumps",))
-        self.connection.execute(
-            "DELETE FROM compiler_flags WHERE flags_id NOT IN "
-            "(SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL)"
-        )
-        return len(orphans)
-
-    def _changed_runs(self, batch: Batch) -> list[str]:
-        """The runs whose dumps, modules or labels the batch changes."""
-        changed = set(batch.runs)
-        for name in ("runs", "run_labels", "dumps"):
-            if name in batch.tables:
-                changed.update(batch.tables[name]["run_id"].unique().to_pylist())
-        if batch.modules:
-            query = "SELECT DISTINCT run_id FROM dumps WHERE module_id IN (SELECT UNNEST($1))"
-            found = self.connection.sql(query, params=[list(batch.modules)]).fetchall()
-            changed.update(run_id for (run_id,) in found)
-        return sorted(changed)
-
     def _work_out_history(self) -> None:
         for name, rows in self.worked_out_history().items():
             self.connection.execute(f"DELETE FROM {name}")
@@ -286,7 +283,6 @@ class DuckDBStore:
         return frozenset(column.drop_null().to_pylist())
 
 
-_OOM_TABLES = ("oom_reports", "oom_buffers")
 # What stays of a dump that is written anew.
 _KEPT_OF_DUMPS = ("history", "accepted_changes", "oom_reports")
 _SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN

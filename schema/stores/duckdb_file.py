@@ -3,7 +3,8 @@
 import os
 import re
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -12,7 +13,7 @@ from ..errors import UnpreparedError, WarehouseError, opening_error, with_remedy
 
 # Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
 # modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
-_BLOCK_BYTES = 32768
+BLOCK_BYTES = 32768
 _FEW_BLOCKS = "8MB"
 _ONE_DIGIT = re.compile(r"\.\d")
 _UPGRADES = Path(__file__).parents[1] / "upgrades"
@@ -42,9 +43,7 @@ def connect(
         if path is not None and not path.exists():
             _create_file(path)
         # A database in memory is empty, so it cannot be opened read-only.
-        connection = duckdb.connect(
-            str(path or ":memory:"), read_only=read_only and path is not None
-        )
+        connection = duckdb.connect() if path is None else _open(path, read_only)
     except duckdb.Error as error:
         raise opening_error(error, name) from error
     except OSError as error:
@@ -54,6 +53,8 @@ def connect(
     try:
         # All times are shown in UTC, whatever the machine's time zone.
         connection.execute("SET TimeZone = 'UTC'")
+        # A table that is absent is an error, and not the Python variable of its name.
+        connection.execute("SET python_enable_replacements = false")
         _prepare(connection, name=name, create=create, read_only=read_only)
     except duckdb.Error as error:
         connection.close()
@@ -91,6 +92,16 @@ def database_path(db: str) -> Path | None:
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
 
+@contextmanager
+def one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Run many short statements: with more threads DuckDB hands each statement to others."""
+    connection.execute("SET threads = 1")
+    try:
+        yield
+    finally:
+        connection.execute("RESET threads")
+
+
 def forget_blocks(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     """Free the memory of the blocks that were read and written.
 
@@ -110,6 +121,17 @@ def forget_blocks(connection: duckdb.DuckDBPyConnection, name: str) -> None:
         connection.execute(f"SET memory_limit = '{exact}'")
 
 
+def _open(path: Path, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """A connection to the file that has this name, also if `compact` has just replaced the file."""
+    while True:
+        before = path.stat()
+        connection = duckdb.connect(str(path), read_only=read_only)
+        # From now on our lock keeps `compact` away.
+        if os.path.samestat(before, path.stat()):
+            return connection
+        connection.close()
+
+
 def _create_file(path: Path) -> None:
     """Create an empty database with small blocks, atomically.
 
@@ -122,7 +144,7 @@ def _create_file(path: Path) -> None:
         # ATTACH takes no parameters.
         literal = "'" + str(fresh).replace("'", "''") + "'"
         with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {literal} AS fresh (BLOCK_SIZE {_BLOCK_BYTES})")
+            connection.execute(f"ATTACH {literal} AS fresh (BLOCK_SIZE {BLOCK_BYTES})")
         try:
             # A rename would replace the file of another process that created the warehouse first.
             os.link(fresh, target)
@@ -160,18 +182,19 @@ def _prepare(
     if version == newest:
         return
     scripts = [file.read_text() for number, file in _upgrades() if number > (version or 0)]
-    connection.begin()
-    try:
-        for script in scripts:
-            connection.execute(script)
-        connection.execute("DELETE FROM schema_version")
-        connection.execute("INSERT INTO schema_version VALUES ($1)", [newest])
-        connection.commit()
-    except BaseException:
-        # A failed commit has already ended the transaction.
-        with suppress(duckdb.Error):
-            connection.rollback()
-        raise
+    with one_thread(connection):
+        connection.begin()
+        try:
+            for script in scripts:
+                connection.execute(script)
+            connection.execute("DELETE FROM schema_version")
+            connection.execute("INSERT INTO schema_version VALUES ($1)", [newest])
+            connection.commit()
+        except BaseException:
+            # A failed commit has already ended the transaction.
+            with suppress(duckdb.Error):
+                connection.rollback()
+            raise
 
 
 def _upgrades() -> list[tuple[int, Path]]:
@@ -184,8 +207,8 @@ def _upgrades() -> list[tuple[int, Path]]:
 
 def _stored_version(connection: duckdb.DuckDBPyConnection) -> int | None:
     """The schema version of an open database, None if it is not a warehouse."""
-    known = "SELECT 1 FROM duckdb_tables() WHERE table_name = 'schema_version'"
-    if not connection.sql(known).fetchall():
+    try:
+        ((version,),) = connection.sql("SELECT MAX(version) FROM schema_version").fetchall()
+    except duckdb.CatalogException:  # There is no such table.
         return None
-    ((version,),) = connection.sql("SELECT MAX(version) FROM schema_version").fetchall()
     return int(version or 0)

@@ -663,14 +663,12 @@ COMMENT ON COLUMN oom_buffers.source_line IS 'the instruction''s line in Python'
 COMMENT ON COLUMN oom_buffers.stack_frame_id IS 'the Python stack, which only the dump can look up';
 COMMENT ON COLUMN oom_buffers.allocation_type IS 'for example HLO temp; argument for an argument';
 CREATE TABLE schema_version (
-    version INTEGER NOT NULL,
-    PRIMARY KEY (version)
+    version INTEGER NOT NULL
 );
 COMMENT ON TABLE schema_version IS 'The schema''s version.';
 COMMENT ON COLUMN schema_version.version IS 'the number of the newest applied upgrade';
 CREATE TABLE view_set (
-    digest TEXT NOT NULL,
-    PRIMARY KEY (digest)
+    digest TEXT NOT NULL
 );
 COMMENT ON TABLE view_set IS 'The stored set of canned views; another memhouse version replaces it.';
 COMMENT ON COLUMN view_set.digest IS 'SHA-256 of the canned views'' SQL';

@@ -3,18 +3,21 @@
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from memhouse.schema import generate
+from memhouse.schema import arrow, generate
 from memhouse.schema.errors import QueryError, WarehouseError
-from memhouse.schema.stores import duckdb_file
+from memhouse.schema.stores import duckdb_file, duckdb_rows
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import open_store
 from memhouse.schema.stores.duckdb_file import schema_version
-from memhouse.schema.tables import KEYS, metadata
+from memhouse.schema.tables import INTERNAL, KEYS, metadata
 
 from ..support.command import run_memhouse
 from ..support.dumps import RUNS, one_file
@@ -199,7 +202,8 @@ def test_the_upgrades_make_the_tables(db):
 def test_every_bulk_table_has_a_key():
     keyed = {name for name, table in metadata.tables.items() if table.primary_key.columns}
     # An instruction may call a computation twice, and a growth may be accepted again.
-    assert set(metadata.tables) - keyed - set(KEYS) == {"calls", "accepted_changes"}
+    without = set(metadata.tables) - INTERNAL - keyed - set(KEYS)
+    assert without == {"calls", "accepted_changes"}
     for name, key in KEYS.items():
         assert set(key) <= set(metadata.tables[name].c.keys())
         assert metadata.tables[name].comment.endswith(f" Key: {', '.join(key)}.")
@@ -278,3 +282,37 @@ def test_a_warehouse_in_memory_leaves_no_file(tmp_path, monkeypatch):
     assert store.rows("SELECT COUNT(*) AS runs FROM runs").to_pylist() == [{"runs": 0}]
     assert list(tmp_path.iterdir()) == []
     store.close()
+
+
+@pytest.mark.parametrize("limit", ["_LARGE_BYTES", "_PARALLEL_BYTES"])
+def test_batches_of_large_modules_leave_no_free_room(tmp_path, monkeypatch, limit):
+    """A later batch does not make the store compress the rows of an earlier one again."""
+    monkeypatch.setattr(duckdb_rows, "_LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(duckdb_rows, limit, 1 << 20)
+    db = tmp_path / "memhouse.duckdb"
+    numbers = pa.array(np.random.default_rng(0).integers(0, 1 << 30, 170_000), pa.int32())
+    columns = dict.fromkeys(["instruction_id", "operand_number", "operand_instruction_id"], numbers)
+    store = open_store(str(db), create=True)
+    for module_id in range(3):
+        owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(numbers))
+        store.write(Batch({"operands": pa.table({"module_id": owner, **columns})}))
+    store.close()
+    ((total, free),) = rows(db, "SELECT total_blocks, free_blocks FROM pragma_database_size()")
+    assert free < 0.1 * total
+
+
+def test_many_ingests_of_large_modules_do_not_slow_reading(tmp_path, monkeypatch):
+    """Each adds row groups to all tables, until the store merges them."""
+    monkeypatch.setattr(duckdb_rows, "_LARGE_BYTES", -1)
+    monkeypatch.setattr(duckdb_rows, "_MANY_ROW_GROUPS", 3)
+    db = tmp_path / "memhouse.duckdb"
+    row_groups = []
+    for number in range(5):
+        row = {"run_id": f"{number}", "run_seq": number, "source": "here", "tool_version": "1"}
+        row |= dict.fromkeys(["run_at", "ingested_at"], datetime.now(UTC))
+        store = open_store(str(db), create=True)
+        store.write(Batch({"runs": arrow.rows("runs", [row])}))
+        store.close()
+        row_groups += rows(db, duckdb_rows._ROW_GROUPS)
+    assert row_groups == [(1,), (2,), (3,), (1,), (2,)]
+    assert rows(db, "SELECT COUNT(*) FROM runs") == [(5,)]

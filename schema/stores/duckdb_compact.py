@@ -1,0 +1,148 @@
+"""Makes a DuckDB file as small as it can be: a copy in a fresh file that takes its place.
+
+DuckDB reuses the room of deleted rows, but gives room back only at the end of the file.
+"""
+
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+
+from ..errors import WarehouseError, duckdb_says, with_remedy
+from .base import Compacted
+from .duckdb_file import BLOCK_BYTES, database_path
+
+# Less is not worth a copy: the next ingest fills it.
+_FEW_BYTES = 1 << 20
+_MOSTLY_USED = 0.8
+_EMPTY_LOG = "0 bytes"
+# Two copies differ a little, by which thread wrote what.
+_SAME = 0.99
+
+
+def compact(connection: duckdb.DuckDBPyConnection, name: str) -> Compacted:
+    """Replace the file of this connection by the smallest that holds the same, if that is smaller.
+
+    Closes the connection, whose lock on the file is kept until then. At any moment the name is
+    that of the old file or of the new one, each whole. Raises WarehouseError; then nothing has
+    changed and the connection stays open.
+    """
+    path = database_path(name)
+    if path is None:
+        raise WarehouseError(f"{name} is in memory: only a file can be compacted")
+    try:
+        return _compact(connection, path)
+    except duckdb.Error as error:
+        said = duckdb_says(error).rpartition("Original error: ")[2]
+    except OSError as error:
+        said = error.strerror or str(error)
+    raise WarehouseError(f"cannot compact {name}: {with_remedy(said)}")
+
+
+def has_much_free(connection: duckdb.DuckDBPyConnection, name: str, most_bytes: int) -> bool:
+    """Whether much of the file is free, and what is used is at most so many bytes."""
+    if database_path(name) is None:
+        return False
+    query = """SELECT block_size * total_blocks, block_size * used_blocks, wal_size
+        FROM pragma_database_size() WHERE database_name = current_database()"""
+    ((total, used, log),) = connection.sql(query).fetchall()
+    if log != _EMPTY_LOG:
+        # What was deleted since the last checkpoint is not free yet. Without a change a checkpoint
+        # would still write row groups anew, to merge them.
+        connection.execute("CHECKPOINT")
+        ((total, used, _),) = connection.sql(query).fetchall()
+    return bool(total - used >= _FEW_BYTES and used <= _MOSTLY_USED * total and used <= most_bytes)
+
+
+def _compact(connection: duckdb.DuckDBPyConnection, path: Path) -> Compacted:
+    target = path.resolve()
+    connection.execute("CHECKPOINT")
+    _require_sole(connection, path, target)
+    before = target.stat()
+    with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
+        fresh = Path(folder, "fresh")
+        _copy(connection, fresh)
+        after_bytes = fresh.stat().st_size
+        if after_bytes > _SAME * before.st_size:
+            connection.close()
+            return Compacted(before.st_size, before.st_size)
+        os.chown(fresh, before.st_uid, before.st_gid)
+        shutil.copystat(target, fresh)
+        os.utime(fresh)
+        _sync(fresh)
+        fresh.replace(target)
+    # Only now does the lock go: whoever waited for it finds the new file under the name.
+    connection.close()
+    # Without it a power failure may bring the old file back, which holds the same.
+    with suppress(OSError):
+        _sync(target.parent)
+    return Compacted(before.st_size, after_bytes)
+
+
+def _require_sole(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
+    """Raise WarehouseError if the file has another user in this process, or another name."""
+    ((connections,),) = connection.sql("FROM duckdb_connection_count()").fetchall()
+    if connections > 1:
+        raise WarehouseError(
+            f"cannot compact {path}: this process has other connections to it: close them"
+        )
+    if target.stat().st_nlink > 1:
+        raise WarehouseError(
+            f"cannot compact {path}: it has other names (hard links), which would keep the old "
+            "content: remove them"
+        )
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> None:
+    """Copy the database, all that is in it, to a fresh file; count the rows of both."""
+    ((database,),) = connection.sql("SELECT current_database()").fetchall()
+    # ATTACH takes no parameters.
+    literal = "'" + str(fresh).replace("'", "''") + "'"
+    source = '"' + database.replace('"', '""') + '"'
+    # Without a journal, which would take room too.
+    connection.execute("SET checkpoint_threshold = '1KB'")
+    connection.execute(f"ATTACH OR REPLACE {literal} AS _fresh (BLOCK_SIZE {BLOCK_BYTES})")
+    try:
+        connection.execute(f"COPY FROM DATABASE {source} TO _fresh")
+        if _counts(connection, database) != _counts(connection, "_fresh"):
+            raise WarehouseError("the copy differs from the warehouse, which stays as it is")
+    except BaseException:
+        with suppress(duckdb.Error):
+            connection.execute("DETACH _fresh")
+        raise
+    finally:
+        connection.execute("RESET checkpoint_threshold")
+    # Until it is detached, parts of the copy may be in memory.
+    connection.execute("DETACH _fresh")
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, database: str) -> list[tuple[object, ...]]:
+    """Each table with its number of rows, and each view."""
+    tables = connection.sql(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = $1 ORDER BY ALL",
+        params=[database],
+    ).fetchall()
+    views = connection.sql(
+        "SELECT schema_name, view_name FROM duckdb_views() "
+        "WHERE database_name = $1 AND NOT internal ORDER BY ALL",
+        params=[database],
+    ).fetchall()
+
+    def count(*names: str) -> int:
+        table = ".".join('"' + name.replace('"', '""') + '"' for name in (database, *names))
+        ((number,),) = connection.sql(f"SELECT COUNT(*) FROM {table}").fetchall()
+        return int(number)
+
+    return [*((*table, count(*table)) for table in tables), *views]
+
+
+def _sync(path: Path) -> None:
+    """Have the disk hold a file, or the names in a folder."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
