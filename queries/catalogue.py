@@ -11,12 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
-from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..schema.stores.duckdb import DuckDBStore
 
+_HERE = Path(__file__).parent
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
 _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 
@@ -56,7 +57,7 @@ def public_views() -> dict[str, View]:
 
 def statement(name: str) -> str:
     """The statement behind a command or an analysis, a file in `statements/`."""
-    return (resources.files(__package__) / "statements" / f"{name}.sql").read_text()
+    return (_HERE / "statements" / f"{name}.sql").read_text()
 
 
 @cache
@@ -69,30 +70,37 @@ def checks() -> tuple[Check, ...]:
 def use_views(store: "DuckDBStore", *, read_only: bool) -> None:
     """Give the warehouse the views of this memhouse version.
 
-    The views are stored with their comments. A warehouse that another version wrote and that
-    is open for reading gets temporary views instead, which hide the stored ones.
+    The views are stored with their headers as comments. A warehouse that another version wrote
+    and that is open for reading gets temporary views instead, which hide the stored ones.
     """
-    digest = hashlib.sha256("\n".join(view.sql for view in views().values()).encode()).hexdigest()
+    digest = hashlib.sha256("\n".join(_files("views").values()).encode()).hexdigest()
     if digest in store.rows("SELECT digest FROM view_set")["digest"].to_pylist():
         return
     kind = "TEMPORARY VIEW" if read_only else "VIEW"
     script = []
     for view in views().values():
-        script.append(f"CREATE OR REPLACE {kind} {view.name} AS\n{view.sql}")
-        script += [] if read_only else _comments(view)
+        # DuckDB binds a view at each use anyway, and to bind it here takes most of the time.
+        script.append(f"CREATE OR REPLACE {kind} {view.name} WITH (DEFER_BINDING) AS\n{view.sql}")
+        if not read_only:
+            script.append(f"COMMENT ON VIEW {view.name} IS {_quoted(stored_comment(view))}")
     if not read_only:
         script += ["DELETE FROM view_set", f"INSERT INTO view_set (digest) VALUES ('{digest}')"]
     store.execute(";\n".join(script))
 
 
+def stored_comment(view: View) -> str:
+    """What the warehouse stores of a view's header: what it answers, then a line a column.
+
+    A comment of its own for each column would take as long as reading a small module.
+    """
+    return "\n".join(
+        [view.answers, "", *(f"{name}: {said}" for name, said in view.columns.items())]
+    )
+
+
 def _files(folder: str) -> dict[str, str]:
     """The texts of a folder's SQL files by name, in the names' order."""
-    files = (resources.files(__package__) / folder).iterdir()
-    return {
-        file.name.removesuffix(".sql"): file.read_text()
-        for file in sorted(files, key=lambda file: file.name)
-        if file.name.endswith(".sql")
-    }
+    return {file.stem: file.read_text() for file in sorted((_HERE / folder).glob("*.sql"))}
 
 
 def _parse(name: str, text: str) -> View:
@@ -144,14 +152,5 @@ def _repeated(table: str, key: tuple[str, ...]) -> str:
     )
 
 
-def _comments(view: View) -> list[str]:
-    def text(comment: str) -> str:
-        return "'" + comment.replace("'", "''") + "'"
-
-    return [
-        f"COMMENT ON VIEW {view.name} IS {text(view.answers)}",
-        *(
-            f"COMMENT ON COLUMN {view.name}.{column} IS {text(meaning)}"
-            for column, meaning in view.columns.items()
-        ),
-    ]
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

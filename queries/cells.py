@@ -46,6 +46,11 @@ def is_number(type_: pa.DataType) -> bool:
     )
 
 
+def has_nanoseconds(type_: pa.DataType) -> bool:
+    """Whether a column holds times to the nanosecond, which Python has only with pandas."""
+    return bool(type_ in (pa.timestamp("ns"), pa.time64("ns")))
+
+
 def human(column: str, value: Any) -> str:
     """A value of a column; the column's name tells its unit."""
     if value is None:
@@ -138,6 +143,9 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     for field, column in zip(rows.schema, rows.columns, strict=True):
         if field.name in ("origin", "is_guess"):
             continue
+        if has_nanoseconds(field.type):
+            to = pa.time64("us") if pa.types.is_time(field.type) else pa.timestamp("us")
+            column = column.cast(to, safe=False)
         cells = [human(field.name, value) for value in column.to_pylist()]
         if _SIZE.search(field.name):
             marked = zip(cells, estimated, strict=True)

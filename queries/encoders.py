@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .cells import has_nanoseconds
+
 # Few enough for texts of some 60 KB in each row.
 _ROWS_AT_ONCE = 4096
 _TEXT = pa.large_string()
-_COMMA = pa.scalar(",", _TEXT)
-_NOTHING = pa.scalar("", _TEXT)
 _encode = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -34,7 +34,10 @@ def csv_parts(table: pa.Table) -> Iterator[str]:
     for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
         columns = [pc.fill_null(_texts(column, _csv_text), null) for column in batch.columns]
         if columns and batch.num_rows:
-            yield "\n".join(pc.binary_join_element_wise(*columns, _COMMA).to_pylist()) + "\n"
+            yield (
+                "\n".join(pc.binary_join_element_wise(*columns, pa.scalar(",", _TEXT)).to_pylist())
+                + "\n"
+            )
 
 
 def json_parts(table: pa.Table) -> Iterator[str]:
@@ -52,7 +55,8 @@ def json_parts(table: pa.Table) -> Iterator[str]:
             before = ",\n" if parts else " {\n"
             texts = pc.fill_null(_texts(column, _json_text), "null")
             parts += [pa.scalar(f"{before}  {name}: ", _TEXT), texts]
-        objects = pc.binary_join_element_wise(*parts, pa.scalar("\n }", _TEXT), _NOTHING)
+        parts += [pa.scalar("\n }", _TEXT), pa.scalar("", _TEXT)]
+        objects = pc.binary_join_element_wise(*parts)
         yield separator + ",\n".join(objects.to_pylist())
         separator = ",\n"
     yield "[]\n" if separator == "[\n" else "\n]\n"
@@ -96,6 +100,8 @@ def _texts(column: pa.Array, text: Callable[[Any], str | None]) -> pa.Array:
     """The text of each value; null where the value is null, or has none."""
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         return pc.cast(column, _TEXT)
+    if has_nanoseconds(column.type):
+        column = pc.replace_substring(pc.cast(column, _TEXT), " ", "T")
     try:
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
     except pa.ArrowNotImplementedError:  # A list, a struct, an interval.

@@ -1,34 +1,56 @@
 -- The rows of `memhouse peaks`: of run $1 and workload $2, where they are not null. Without a
 -- run, the latest of each series. The last three columns tell which rows are of one program.
+WITH chosen AS MATERIALIZED (
+    SELECT dump_id
+    FROM dumps
+    WHERE run_id = $1
+    UNION ALL
+    SELECT dump_id
+    FROM _newest
+    WHERE $1 IS NULL
+),
+
+found AS MATERIALIZED (
+    SELECT _peaks.*
+    FROM chosen
+    INNER JOIN _peaks ON _peaks.dump_id = chosen.dump_id
+    WHERE _peaks.workload = COALESCE($2, _peaks.workload)
+),
+
+-- Only the instructions of these peaks: joining all of a year's costs as much as all the rest.
+named AS (
+    SELECT module_id, instruction_id, instruction
+    FROM instructions
+    WHERE instruction_id IN (SELECT found.peak_instruction_id FROM found)
+)
+
 SELECT
-    peaks.workload,
-    peaks.module_name AS module,
+    found.workload,
+    found.module_name AS module,
     COALESCE(
-        peaks.space_name,
-        CASE WHEN peaks.memory_space = 0 THEN 'default' ELSE 'space ' || peaks.memory_space END
+        found.space_name,
+        CASE WHEN found.memory_space = 0 THEN 'default' ELSE 'space ' || found.memory_space END
     ) AS space,
-    peaks.peak_bytes,
-    peaks.total_bytes,
-    peaks.headroom_bytes,
-    peaks.run_id AS run,
-    peaks.padding_bytes,
-    peaks.peak_instruction,
-    peaks.memory_space,
-    peaks.packing_bytes,
-    peaks.origin,
-    peaks.platform,
-    peaks.status,
+    found.peak_bytes,
+    found.total_bytes,
+    found.headroom_bytes,
+    found.run_id AS run,
+    found.padding_bytes,
+    named.instruction AS peak_instruction,
+    found.memory_space,
+    found.packing_bytes,
+    found.origin,
+    found.platform,
+    found.status,
     modules.program_id
-FROM peaks
-INNER JOIN modules ON modules.module_id = peaks.module_id
-WHERE peaks.workload = COALESCE($2, peaks.workload)
-    AND (
-        peaks.run_id = $1
-        OR ($1 IS NULL AND peaks.dump_id IN (SELECT _newest.dump_id FROM _newest))
-    )
+FROM found
+INNER JOIN modules ON modules.module_id = found.module_id
+LEFT JOIN named
+    ON named.module_id = found.module_id
+        AND named.instruction_id = found.peak_instruction_id
 ORDER BY
-    peaks.memory_space,
-    peaks.peak_bytes DESC NULLS LAST,
-    peaks.run_at,
-    peaks.workload,
-    peaks.module_name
+    found.memory_space,
+    found.peak_bytes DESC NULLS LAST,
+    found.run_at,
+    found.workload,
+    found.module_name

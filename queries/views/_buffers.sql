@@ -34,26 +34,26 @@ SELECT
         ELSE 'other'
     END AS category,
     allocations.size_bytes,
-    _lives.padding_bytes,
+    "values".size_bytes - "values".logical_bytes AS padding_bytes,
     0 AS offset_bytes,
     0 AS start_time,
     modules.schedule_length AS end_time,
-    _lives.last_use_time,
-    _lives.value_id,
-    _lives.instruction_id,
-    _lives.shape_index,
-    _lives.shape,
-    _lives.element_type,
-    _lives.held_instruction_id,
-    _lives.origin_rule,
-    _lives.pass,
-    _lives.role,
-    _lives.residual_id
+    "values".last_use_time,
+    "values".value_id,
+    "values".instruction_id,
+    "values".shape_index,
+    "values".shape,
+    "values".element_type,
+    COALESCE("values".origin_instruction_id, "values".instruction_id) AS held_instruction_id,
+    "values".origin_rule,
+    "values".pass,
+    "values".role,
+    "values".residual_id
 FROM allocations
 INNER JOIN modules ON modules.module_id = allocations.module_id
-LEFT JOIN _lives
-    ON _lives.module_id = allocations.module_id
-        AND _lives.value_id = allocations.value_id
+LEFT JOIN "values"
+    ON "values".module_id = allocations.module_id
+        AND "values".value_id = allocations.value_id
 WHERE NOT allocations.is_temp AND NOT allocations.is_thread_local
 UNION ALL
 SELECT

@@ -55,20 +55,77 @@ WITH times AS (
     INNER JOIN instructions ON instructions.module_id = module_memory.module_id
 ),
 
-counted AS (
+-- What is told of a buffer is looked up later, for those that are there at the time.
+there AS (
     SELECT
-        there.*,
+        times.module_id,
+        times.memory_space,
         times.time,
         times.is_peak,
         times.peak_bytes,
+        buffers.allocation_index,
+        buffers.category,
+        buffers.size_bytes,
+        buffers.start_time,
+        buffers.end_time,
+        buffers.value_id
+    FROM _buffer_times AS buffers
+    INNER JOIN times
+        ON times.module_id = buffers.module_id
+            AND times.time >= buffers.start_time
+            AND times.time <= buffers.end_time
+            AND times.memory_space = COALESCE(buffers.memory_space, times.memory_space)
+),
+
+shown AS (
+    SELECT
+        there.module_id,
+        there.memory_space,
+        there.time,
+        there.is_peak,
+        there.peak_bytes,
+        COALESCE(there.allocation_index, temps.allocation_index) AS allocation_index,
+        there.category,
+        COALESCE(there.size_bytes, "values".size_bytes) AS size_bytes,
+        "values".size_bytes - "values".logical_bytes AS padding_bytes,
+        CASE WHEN there.category = 'temp' THEN "values".offset_bytes ELSE 0 END AS offset_bytes,
+        there.start_time,
+        there.end_time,
+        "values".last_use_time,
+        "values".value_id,
+        "values".instruction_id,
+        "values".shape_index,
+        "values".shape,
+        "values".element_type,
+        COALESCE("values".origin_instruction_id, "values".instruction_id) AS held_instruction_id,
+        "values".origin_rule,
+        "values".pass,
+        "values".role,
+        "values".residual_id
+    FROM there
+    -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
+    -- larger side.
+    LEFT JOIN "values"
+        ON "values".module_id = there.module_id
+            AND "values".value_id = there.value_id
+    LEFT JOIN allocations AS temps
+        ON temps.module_id = there.module_id
+            AND temps.allocation_index = "values".allocation_index
+            AND temps.memory_space = there.memory_space
+            AND temps.is_temp
+    WHERE there.category <> 'temp' OR temps.allocation_index IS NOT NULL
+),
+
+counted AS (
+    SELECT
+        *,
         GREATEST(
-            there.offset_bytes + there.size_bytes - GREATEST(
-                there.offset_bytes,
+            offset_bytes + size_bytes - GREATEST(
+                offset_bytes,
                 COALESCE(
-                    MAX(there.offset_bytes + there.size_bytes) OVER (
-                        PARTITION BY
-                            there.module_id, there.allocation_index, times.time, times.is_peak
-                        ORDER BY there.offset_bytes, there.size_bytes DESC, there.value_id
+                    MAX(offset_bytes + size_bytes) OVER (
+                        PARTITION BY module_id, allocation_index, time, is_peak
+                        ORDER BY offset_bytes, size_bytes DESC, value_id
                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
                     ),
                     0
@@ -76,12 +133,7 @@ counted AS (
             ),
             0
         ) AS counted_bytes
-    FROM _buffers AS there
-    INNER JOIN times
-        ON times.module_id = there.module_id
-            AND times.memory_space = there.memory_space
-            AND times.time >= there.start_time
-            AND times.time <= there.end_time
+    FROM shown
 )
 
 SELECT

@@ -103,29 +103,17 @@ standing AS (
             AND positions.instruction_id = roots.instruction_id
     UNION ALL
     SELECT
-        allocations.module_id,
+        module_id,
         FALSE,
-        allocations.parameter_number,
-        "values".shape_index,
-        "values".value_id
+        parameter_number,
+        parameter_shape_index,
+        value_id
     FROM allocations
-    INNER JOIN "values"
-        ON "values".module_id = allocations.module_id
-            AND "values".allocation_index = allocations.allocation_index
-            AND "values".shape_index = allocations.parameter_shape_index
-    INNER JOIN instructions
-        ON instructions.module_id = "values".module_id
-            AND instructions.instruction_id = "values".instruction_id
-    INNER JOIN computations
-        ON computations.module_id = instructions.module_id
-            AND computations.computation = instructions.computation
-    WHERE
-        allocations.is_parameter
-        AND instructions.opcode = 'parameter'
-        AND computations.is_entry
+    WHERE is_parameter AND value_id IS NOT NULL
 ),
 
--- A loop writes its results into the memory of their initial values.
+-- A loop writes its results into the memory of their initial values. Left joins, so that the few
+-- loops come first.
 initial AS (
     SELECT
         whiles.module_id,
@@ -133,14 +121,14 @@ initial AS (
         positions.shape_index,
         MIN(live_ranges.start_time) AS start_time
     FROM instructions AS whiles
-    INNER JOIN operands
+    LEFT JOIN operands
         ON operands.module_id = whiles.module_id
             AND operands.instruction_id = whiles.instruction_id
-    INNER JOIN positions
-        ON positions.module_id = operands.module_id
+    LEFT JOIN positions
+        ON positions.module_id = whiles.module_id
             AND positions.instruction_id = operands.operand_instruction_id
-    INNER JOIN live_ranges
-        ON live_ranges.module_id = positions.module_id
+    LEFT JOIN live_ranges
+        ON live_ranges.module_id = whiles.module_id
             AND live_ranges.value_id = positions.value_id
     WHERE whiles.opcode = 'while'
     GROUP BY whiles.module_id, whiles.instruction_id, positions.shape_index
@@ -173,7 +161,7 @@ arrays AS (
 
 SELECT
     arrays.module_id,
-    _values.memory_space,
+    "values".memory_space,
     arrays.is_output,
     arrays.parameter_number,
     arrays.shape_index,
@@ -206,29 +194,38 @@ SELECT
     ) AS is_donor,
     arrays.num_partitions AS partitions,
     arrays.value_id,
-    _values.allocation_index,
-    _lives.instruction_id,
-    _values.instruction,
-    _values.opcode,
-    _values.op_name,
-    COALESCE(initial.start_time, _values.start_time) AS start_time,
-    _values.end_time
+    "values".allocation_index,
+    "values".instruction_id,
+    made.instruction,
+    made.opcode,
+    held.op_name,
+    COALESCE(initial.start_time, live_ranges.start_time) AS start_time,
+    live_ranges.end_time
 FROM arrays
-INNER JOIN _values
-    ON _values.module_id = arrays.module_id
-        AND _values.value_id = arrays.value_id
-INNER JOIN _lives
-    ON _lives.module_id = arrays.module_id
-        AND _lives.value_id = arrays.value_id
+-- Each join with a value or an instruction finds its row. As inner joins DuckDB would expect few
+-- rows of them, and hash the larger side.
+LEFT JOIN "values"
+    ON "values".module_id = arrays.module_id
+        AND "values".value_id = arrays.value_id
+LEFT JOIN live_ranges
+    ON live_ranges.module_id = arrays.module_id
+        AND live_ranges.value_id = arrays.value_id
+LEFT JOIN instructions AS made
+    ON made.module_id = arrays.module_id
+        AND made.instruction_id = "values".instruction_id
+LEFT JOIN instructions AS held
+    ON held.module_id = arrays.module_id
+        AND held.instruction_id
+        = COALESCE("values".origin_instruction_id, "values".instruction_id)
 LEFT JOIN aliases
     ON aliases.module_id = arrays.module_id
         AND aliases.is_output = arrays.is_output
         AND aliases.found_by = arrays.found_by
 LEFT JOIN allocations
     ON allocations.module_id = arrays.module_id
-        AND allocations.allocation_index = _values.allocation_index
+        AND allocations.allocation_index = "values".allocation_index
 LEFT JOIN initial
     ON initial.module_id = arrays.module_id
-        AND initial.instruction_id = _lives.instruction_id
-        AND initial.shape_index = _lives.shape_index
+        AND initial.instruction_id = "values".instruction_id
+        AND initial.shape_index = "values".shape_index
 WHERE arrays.element_type NOT IN ('token', 'opaque')

@@ -62,9 +62,11 @@ SELECT
     made.source_file AS made_source_file,
     made.source_line AS made_source_line
 FROM _lives
-INNER JOIN instructions AS made
+-- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
+-- larger side.
+LEFT JOIN instructions AS made
     ON made.module_id = _lives.module_id
         AND made.instruction_id = _lives.instruction_id
-INNER JOIN _operations AS held
+LEFT JOIN _operations AS held
     ON held.module_id = _lives.module_id
         AND held.instruction_id = _lives.held_instruction_id

@@ -31,7 +31,11 @@
 -- scope: the scope of what the buffer holds, see `scopes`
 -- operation: the operation that computes what the buffer holds
 -- pass: the pass that the value belongs to, see `values`
-WITH held AS (
+WITH scheduled AS (
+    SELECT DISTINCT module_id FROM alias_sets
+),
+
+held AS (
     SELECT
         module_id,
         value_id,
@@ -43,18 +47,14 @@ WITH held AS (
     FROM residuals
     UNION ALL
     SELECT
-        alias_sets.module_id,
-        alias_sets.value_id,
+        module_id,
+        value_id,
         NULL,
-        alias_sets.start_time,
-        alias_sets.end_time,
-        alias_sets.idle_end_time - alias_sets.idle_start_time,
-        alias_sets.peak_idle_time
+        start_time,
+        end_time,
+        idle_end_time - idle_start_time,
+        peak_idle_time
     FROM alias_sets
-    INNER JOIN "values"
-        ON "values".module_id = alias_sets.module_id
-            AND "values".value_id = alias_sets.value_id
-    WHERE "values".residual_id IS NULL
     UNION ALL
     SELECT
         "values".module_id,
@@ -71,43 +71,53 @@ WITH held AS (
     INNER JOIN live_ranges
         ON live_ranges.module_id = "values".module_id
             AND live_ranges.value_id = "values".value_id
-    LEFT JOIN alias_sets
-        ON alias_sets.module_id = "values".module_id
-            AND alias_sets.alias_set = "values".alias_set
-    WHERE allocations.is_temp AND alias_sets.module_id IS NULL
+    LEFT JOIN scheduled ON scheduled.module_id = "values".module_id
+    WHERE allocations.is_temp
+        AND ("values".alias_set IS NULL OR scheduled.module_id IS NULL)
 )
 
 SELECT
     held.module_id,
-    _values.memory_space,
+    "values".memory_space,
     held.value_id,
-    _values.instruction,
-    _values.shape_index,
-    _values.opcode,
-    _values.element_type,
-    _values.shape,
-    _values.size_bytes,
+    made.instruction,
+    "values".shape_index,
+    made.opcode,
+    "values".element_type,
+    "values".shape,
+    "values".size_bytes,
     held.start_time,
     held.end_time,
     held.end_time - held.start_time + 1 AS life,
-    _values.size_bytes * (held.end_time - held.start_time + 1) AS byte_steps,
+    "values".size_bytes * (held.end_time - held.start_time + 1) AS byte_steps,
     held.idle_time,
-    _values.size_bytes * held.idle_time AS idle_byte_steps,
+    "values".size_bytes * held.idle_time AS idle_byte_steps,
     held.peak_idle_time,
     COALESCE(module_memory.peak_time BETWEEN held.start_time AND held.end_time, FALSE)
         AS is_live_at_peak,
     held.residual_id IS NOT NULL AS is_saved_for_backward,
     held.residual_id,
-    _values.op_name,
-    _values.source_file,
-    _values.source_line,
-    _values.scope,
-    _values.operation,
-    _values.pass
+    origins.op_name,
+    origins.source_file,
+    origins.source_line,
+    origins.scope,
+    origins.operation,
+    "values".pass
 FROM held
-INNER JOIN _values
-    ON _values.module_id = held.module_id
-        AND _values.value_id = held.value_id
+-- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
+-- larger side.
+LEFT JOIN "values"
+    ON "values".module_id = held.module_id
+        AND "values".value_id = held.value_id
+LEFT JOIN instructions AS made
+    ON made.module_id = held.module_id
+        AND made.instruction_id = "values".instruction_id
+LEFT JOIN _operations AS origins
+    ON origins.module_id = held.module_id
+        AND origins.instruction_id
+        = COALESCE("values".origin_instruction_id, "values".instruction_id)
 LEFT JOIN module_memory
-    ON module_memory.module_id = _values.module_id
-        AND module_memory.memory_space = _values.memory_space
+    ON module_memory.module_id = held.module_id
+        AND module_memory.memory_space = "values".memory_space
+-- A set that a residual's value leads has the residual's row alone.
+WHERE held.residual_id IS NOT NULL OR "values".residual_id IS NULL

@@ -81,31 +81,37 @@ paired AS (
     )
 ),
 
+arguments AS (
+    SELECT
+        "values".module_id,
+        "values".value_id
+    FROM allocations
+    INNER JOIN "values"
+        ON "values".module_id = allocations.module_id
+            AND "values".allocation_index = allocations.allocation_index
+    WHERE allocations.is_parameter
+),
+
 -- What only passes an argument on does not read it.
 reads AS (
     SELECT
-        uses.module_id,
-        uses.value_id,
-        instructions.instruction,
-        instructions.schedule_time,
-        ROW_NUMBER() OVER (
-            PARTITION BY uses.module_id, uses.value_id
-            ORDER BY instructions.schedule_time DESC, instructions.instruction_id
-        ) AS from_last
-    FROM uses
-    INNER JOIN instructions
-        ON instructions.module_id = uses.module_id
+        arguments.module_id,
+        arguments.value_id,
+        MAX(
+            CASE
+                WHEN instructions.opcode
+                    NOT IN ('bitcast', 'tuple', 'get-tuple-element', 'opt-barrier')
+                    THEN instructions.schedule_time
+            END
+        ) AS last_time
+    FROM arguments
+    LEFT JOIN uses
+        ON uses.module_id = arguments.module_id
+            AND uses.value_id = arguments.value_id
+    LEFT JOIN instructions
+        ON instructions.module_id = arguments.module_id
             AND instructions.instruction_id = uses.instruction_id
-    INNER JOIN "values"
-        ON "values".module_id = uses.module_id
-            AND "values".value_id = uses.value_id
-    INNER JOIN allocations
-        ON allocations.module_id = "values".module_id
-            AND allocations.allocation_index = "values".allocation_index
-    WHERE
-        allocations.is_parameter
-        AND instructions.schedule_time IS NOT NULL
-        AND instructions.opcode NOT IN ('bitcast', 'tuple', 'get-tuple-element', 'opt-barrier')
+    GROUP BY arguments.module_id, arguments.value_id
 )
 
 SELECT
@@ -118,7 +124,7 @@ SELECT
     paired.padded_bytes AS size_bytes,
     LEAST(paired.padded_bytes, paired.output_bytes) AS saving_bound_bytes,
     paired.paired_by,
-    CASE WHEN reads.schedule_time > paired.output_time THEN reads.instruction END AS read_later_by,
+    last_reads.instruction AS read_later_by,
     paired.output_shape_index,
     paired.output_shape,
     paired.output_instruction,
@@ -127,7 +133,10 @@ FROM paired
 LEFT JOIN reads
     ON reads.module_id = paired.module_id
         AND reads.value_id = paired.value_id
-        AND reads.from_last = 1
+LEFT JOIN instructions AS last_reads
+    ON last_reads.module_id = paired.module_id
+        AND last_reads.schedule_time = reads.last_time
+        AND reads.last_time > paired.output_time
 WHERE
     NOT paired.is_output
     AND paired.output_shape_index IS NOT NULL

@@ -35,49 +35,37 @@
 -- dump_id: the dump, see `dumps`
 -- module_id: its content, see `modules`
 SELECT
-    dumps.run_id,
-    runs.run_at,
-    dumps.workload,
-    dumps.module_name,
-    dumps.occurrence,
-    dumps.platform,
-    module_memory.memory_space,
-    memory_spaces.space_name,
-    module_memory.peak_bytes,
-    module_memory.total_bytes,
-    CASE
-        WHEN module_memory.memory_space = 0
-            THEN dumps.device_memory_bytes
-                - (
-                    module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0)
-                )
-    END AS headroom_bytes,
-    module_memory.argument_bytes,
-    module_memory.output_bytes,
-    module_memory.alias_bytes,
-    module_memory.constant_bytes,
-    module_memory.thread_local_bytes,
-    module_memory.temp_bytes,
-    module_memory.fragmentation_bytes,
-    module_memory.fragmentation,
-    module_memory.padding_bytes,
-    module_memory.live_bound_bytes,
-    module_memory.packing_bytes,
-    modules.origin,
-    module_memory.peak_time,
-    modules.schedule_length,
+    _peaks.run_id,
+    _peaks.run_at,
+    _peaks.workload,
+    _peaks.module_name,
+    _peaks.occurrence,
+    _peaks.platform,
+    _peaks.memory_space,
+    _peaks.space_name,
+    _peaks.peak_bytes,
+    _peaks.total_bytes,
+    _peaks.headroom_bytes,
+    _peaks.argument_bytes,
+    _peaks.output_bytes,
+    _peaks.alias_bytes,
+    _peaks.constant_bytes,
+    _peaks.thread_local_bytes,
+    _peaks.temp_bytes,
+    _peaks.fragmentation_bytes,
+    _peaks.fragmentation,
+    _peaks.padding_bytes,
+    _peaks.live_bound_bytes,
+    _peaks.packing_bytes,
+    _peaks.origin,
+    _peaks.peak_time,
+    _peaks.schedule_length,
     instructions.instruction AS peak_instruction,
-    dumps.status,
-    dumps.oom,
-    dumps.dump_id,
-    dumps.module_id
-FROM dumps
-INNER JOIN runs ON runs.run_id = dumps.run_id
-INNER JOIN modules ON modules.module_id = dumps.module_id
-INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
-LEFT JOIN memory_spaces
-    ON memory_spaces.module_id = module_memory.module_id
-        AND memory_spaces.memory_space = module_memory.memory_space
+    _peaks.status,
+    _peaks.oom,
+    _peaks.dump_id,
+    _peaks.module_id
+FROM _peaks
 LEFT JOIN instructions
-    ON instructions.module_id = module_memory.module_id
-        AND instructions.instruction_id = module_memory.peak_instruction_id
+    ON instructions.module_id = _peaks.module_id
+        AND instructions.instruction_id = _peaks.peak_instruction_id

@@ -21,49 +21,112 @@
 -- previous_run_id: the run that the row is compared with
 -- dump_id: the dump, see `dumps`
 -- module_id: its content, see `modules`
-WITH whole_scopes AS (
-    SELECT module_id, memory_space, scope, pass, counted_bytes
-    FROM (
-        SELECT *, MAX(depth) OVER (PARTITION BY module_id, memory_space) AS deepest
-        FROM memory_by_scope
-    ) AS scoped
-    WHERE depth = deepest
+WITH sides AS (
+    SELECT TRUE AS is_previous
+    UNION ALL SELECT FALSE
 ),
 
-both_dumps AS (
-    SELECT
-        history.dump_id,
-        whole_scopes.memory_space,
-        whole_scopes.scope,
-        whole_scopes.pass,
-        whole_scopes.counted_bytes,
-        0 AS previous_bytes
+-- Each content and the content that it is compared with: many dumps have the same two.
+contents AS (
+    SELECT DISTINCT
+        dumps.module_id,
+        previous.module_id AS previous_module_id
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
-    INNER JOIN whole_scopes ON whole_scopes.module_id = dumps.module_id
-    UNION ALL
+    LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
+),
+
+spaces AS (
     SELECT
-        history.dump_id,
-        whole_scopes.memory_space,
-        whole_scopes.scope,
-        whole_scopes.pass,
-        0,
-        whole_scopes.counted_bytes
-    FROM history
-    INNER JOIN dumps ON dumps.dump_id = history.compared_dump_id
-    INNER JOIN whole_scopes ON whole_scopes.module_id = dumps.module_id
+        contents.module_id,
+        contents.previous_module_id,
+        sides.is_previous,
+        module_memory.module_id AS shown_module_id,
+        module_memory.memory_space,
+        module_memory.peak_time
+    FROM contents
+    CROSS JOIN sides
+    INNER JOIN module_memory
+        ON module_memory.module_id
+            = CASE
+                WHEN sides.is_previous THEN contents.previous_module_id ELSE contents.module_id
+            END
+),
+
+-- The counts of `_counted_buffers` at the peak, here for each pair of contents, so that a filter on
+-- module_id comes before the window.
+counted AS (
+    SELECT
+        spaces.module_id,
+        spaces.previous_module_id,
+        spaces.is_previous,
+        spaces.shown_module_id,
+        spaces.memory_space,
+        "values".pass,
+        COALESCE("values".origin_instruction_id, "values".instruction_id) AS held_instruction_id,
+        CASE
+            WHEN buffers.allocation_index IS NOT NULL THEN buffers.size_bytes
+            ELSE GREATEST(
+                    "values".offset_bytes + "values".size_bytes - GREATEST(
+                        "values".offset_bytes,
+                        COALESCE(
+                            MAX("values".offset_bytes + "values".size_bytes) OVER (
+                                PARTITION BY
+                                    spaces.module_id,
+                                    spaces.previous_module_id,
+                                    spaces.is_previous,
+                                    buffers.allocation_index,
+                                    temps.allocation_index
+                                ORDER BY
+                                    "values".offset_bytes,
+                                    "values".size_bytes DESC,
+                                    "values".value_id
+                                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                            ),
+                            0
+                        )
+                    ),
+                    0
+                )
+        END AS counted_bytes
+    FROM spaces
+    INNER JOIN _buffer_times AS buffers
+        ON buffers.module_id = spaces.shown_module_id
+            AND buffers.start_time <= spaces.peak_time
+            AND buffers.end_time >= spaces.peak_time
+            AND COALESCE(buffers.memory_space, spaces.memory_space) = spaces.memory_space
+    -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
+    -- larger side.
+    LEFT JOIN "values"
+        ON "values".module_id = spaces.shown_module_id
+            AND "values".value_id = buffers.value_id
+    LEFT JOIN allocations AS temps
+        ON temps.module_id = spaces.shown_module_id
+            AND temps.allocation_index = "values".allocation_index
+            AND temps.memory_space = spaces.memory_space
+            AND temps.is_temp
+    WHERE buffers.allocation_index IS NOT NULL OR temps.allocation_index IS NOT NULL
 ),
 
 changes AS (
     SELECT
-        dump_id,
-        memory_space,
-        scope,
-        pass,
-        CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-        CAST(SUM(previous_bytes) AS BIGINT) AS previous_bytes
-    FROM both_dumps
-    GROUP BY dump_id, memory_space, scope, pass
+        counted.module_id,
+        counted.previous_module_id,
+        counted.memory_space,
+        COALESCE(scopes.scope, '') AS scope,
+        counted.pass,
+        CAST(SUM(CASE WHEN counted.is_previous THEN 0 ELSE counted.counted_bytes END) AS BIGINT)
+            AS counted_bytes,
+        CAST(SUM(CASE WHEN counted.is_previous THEN counted.counted_bytes ELSE 0 END) AS BIGINT)
+            AS previous_bytes
+    FROM counted
+    LEFT JOIN instructions
+        ON instructions.module_id = counted.shown_module_id
+            AND instructions.instruction_id = counted.held_instruction_id
+    LEFT JOIN scopes
+        ON scopes.module_id = counted.shown_module_id
+            AND scopes.scope_id = instructions.scope_id
+    GROUP BY 1, 2, 3, 4, 5
 )
 
 SELECT
@@ -88,9 +151,11 @@ SELECT
     previous.run_id AS previous_run_id,
     dumps.dump_id,
     dumps.module_id
-FROM changes
-INNER JOIN dumps ON dumps.dump_id = changes.dump_id
+FROM history
+INNER JOIN dumps ON dumps.dump_id = history.dump_id
 INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN lineages ON lineages.run_id = dumps.run_id
-INNER JOIN history ON history.dump_id = changes.dump_id
 LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
+INNER JOIN changes
+    ON changes.module_id = dumps.module_id
+        AND COALESCE(changes.previous_module_id, 0) = COALESCE(previous.module_id, 0)

@@ -51,6 +51,25 @@ donated AS (
 
 -- Every copy within a memory space, from one array to another of the same shape and layout: of
 -- an argument the source, of an output the result.
+-- What copies make: their instruction and value.
+made AS (
+    SELECT
+        instructions.module_id,
+        instructions.instruction_id,
+        instructions.instruction,
+        "values".value_id,
+        "values".memory_space,
+        "values".size_bytes,
+        "values".shape
+    FROM instructions
+    INNER JOIN "values"
+        ON "values".module_id = instructions.module_id
+            AND "values".instruction_id = instructions.instruction_id
+            AND "values".shape_index
+            = CASE instructions.opcode WHEN 'copy' THEN '{}' ELSE '{0}' END
+    WHERE instructions.opcode IN ('copy', 'copy-start')
+),
+
 copies AS (
     SELECT
         made.module_id,
@@ -59,28 +78,22 @@ copies AS (
         sides.is_argument,
         CASE WHEN sides.is_argument THEN uses.value_id ELSE made.value_id END AS copied_value_id,
         CASE WHEN sides.is_argument THEN made.value_id ELSE uses.value_id END AS beside_value_id
-    FROM _values AS made
+    FROM made
     CROSS JOIN sides
-    INNER JOIN _lives
-        ON _lives.module_id = made.module_id
-            AND _lives.value_id = made.value_id
     INNER JOIN uses
         ON uses.module_id = made.module_id
-            AND uses.instruction_id = _lives.instruction_id
+            AND uses.instruction_id = made.instruction_id
     INNER JOIN operands
-        ON operands.module_id = uses.module_id
-            AND operands.instruction_id = uses.instruction_id
+        ON operands.module_id = made.module_id
+            AND operands.instruction_id = made.instruction_id
     INNER JOIN instructions
-        ON instructions.module_id = operands.module_id
+        ON instructions.module_id = made.module_id
             AND instructions.instruction_id = operands.operand_instruction_id
             AND instructions.shape = made.shape
     INNER JOIN "values"
-        ON "values".module_id = uses.module_id
+        ON "values".module_id = made.module_id
             AND "values".value_id = uses.value_id
             AND "values".memory_space = made.memory_space
-    WHERE
-        (made.opcode = 'copy' AND made.shape_index = '{}')
-        OR (made.opcode = 'copy-start' AND made.shape_index = '{0}')
 )
 
 SELECT

@@ -47,6 +47,12 @@ VALUES = [
     (pa.array([float("-inf"), None]), "", "null"),
     (pa.array([Decimal("7"), None]), "7", "7"),
     (pa.array([Decimal("1.50"), None]), "1.5", "1.5"),
+    (
+        pa.array([1, None], pa.timestamp("ns")),
+        "1970-01-01T00:00:00.000000001",
+        '"1970-01-01T00:00:00.000000001"',
+    ),
+    (pa.array([1, None], pa.time64("ns")), "00:00:00.000000001", '"00:00:00.000000001"'),
     (pa.array(["", None]), '""', '""'),
     (pa.array(["plain", None]), "plain", '"plain"'),
     (pa.array(['a,"b"', None]), '"a,""b"""', r'"a,\"b\""'),

@@ -93,3 +93,19 @@ def test_what_is_idle_across_the_peak_is_live_there(db):
     assert found[0][0] > 50
     wrong = "SELECT COUNT(*) FROM long_lived WHERE peak_idle_time > 0 AND NOT is_live_at_peak"
     assert rows(db, wrong) == [(0,)]
+
+
+def test_without_a_schedule_each_value_has_a_row(warehouse):
+    # The text of jax 0.4.23 on a CPU says which values share a buffer, but not the schedule.
+    found = warehouse.sql(
+        """
+        SELECT COUNT(*), COUNT(DISTINCT value_id), COUNT("values".alias_set), COUNT(idle_time)
+        FROM long_lived
+        INNER JOIN "values" USING (module_id, value_id)
+        WHERE module_id IN (
+            SELECT module_id FROM dumps
+            WHERE workload LIKE '%jax-0.4.23' AND module_name = 'jit_mixed'
+        )
+        """
+    ).fetchall()
+    assert found == [(17, 17, 17, 0)]
