@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from .queries.since import Since
     from .queries.trends import Trends
     from .queries.verify import Verification
-    from .schema.stores.base import Deleted, Store
+    from .schema.stores.base import Compacted, Deleted, Store
 
 __version__ = "0.1.0"
 __all__ = [
@@ -467,6 +467,13 @@ class Warehouse:
 
         return prune(self._store, runs, keep)
 
+    def compact(self) -> Compacted:
+        """Make the file as small as it can be: `before_bytes` and `after_bytes`; all rows stay.
+
+        Raises WarehouseError, for example if this process has other connections to the file.
+        """
+        return self._store.compact()
+
     def export(
         self,
         view: str,
@@ -489,7 +496,8 @@ class Warehouse:
         )
 
     def close(self) -> None:
-        """Let go of the database file."""
+        """Let go of the database file, which is compacted first if that gains much and is quick."""
+        self._store.tidy()
         self._store.close()
 
     def __enter__(self) -> Self:

@@ -4,6 +4,8 @@ import gc
 import os
 import sys
 
+from .unneeded_packages import keep_out_unneeded
+
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _WRONG_USAGE = 2
 _BISECTION_ABORTS = 128
@@ -15,6 +17,7 @@ def main() -> None:
     # Nearly all objects belong to the libraries and stay until the end. Looking for garbage
     # among them at every import, and freeing them one by one at exit, only takes time.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    keep_out_unneeded(sys.argv[1:])
     try:
         status = _run()
         if sys.stdout is not None:
@@ -36,10 +39,10 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command; its status."""
-    from .app import app
+    from .app import app_for
 
     try:
-        app()
+        app_for(sys.argv[1:])()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         return _BISECTION_ABORTS if status == _WRONG_USAGE and _bisects(sys.argv) else status

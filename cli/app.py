@@ -1,5 +1,6 @@
 """The commands, registered; each is a file in `commands/`."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -35,6 +36,7 @@ COMMANDS = (
     "export",
     "verify",
     "prune",
+    "compact",
 )
 _SETTINGS: dict[str, dict[str, Any]] = {
     "record": {
@@ -45,15 +47,31 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     }
 }
 
-app = typer.Typer(
-    name="memhouse",
-    help="A SQL warehouse for the memory dumps of the XLA compiler.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with: memhouse ingest DUMP_FOLDER; memhouse peaks",
-)
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """The command line for these arguments: of the command that they name, or else of all.
+
+    Importing all commands takes longer than some commands do.
+    """
+    return _app(arguments[:1]) if arguments[:1] and arguments[0] in COMMANDS else _app(COMMANDS)
+
+
+def _app(names: Sequence[str]) -> typer.Typer:
+    app = typer.Typer(
+        name="memhouse",
+        help="A SQL warehouse for the memory dumps of the XLA compiler.",
+        no_args_is_help=True,
+        rich_markup_mode="markdown",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog="Start with: memhouse ingest DUMP_FOLDER; memhouse peaks",
+    )
+    # The callback also keeps Typer from taking a single command for the whole program.
+    app.callback()(_options)
+    for name in names:
+        command = getattr(import_module(f".commands.{name}", __package__), name)
+        app.command(name, **_SETTINGS.get(name, {}))(usage_errors(command))
+    return app
 
 
 def _version(asked: bool) -> None:
@@ -62,15 +80,9 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     pass
-
-
-for name in COMMANDS:
-    command = getattr(import_module(f".commands.{name}", __package__), name)
-    app.command(name, **_SETTINGS.get(name, {}))(usage_errors(command))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..queries.catalogue import use_views
 from ..schema.errors import WarehouseBusyError
+from ..schema.stores.base import QUICK_BYTES
 from ..schema.stores.duckdb import DuckDBStore, open_store
 from .render.text import print_note
 
@@ -33,13 +34,17 @@ def writing(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
     store = _opened(db, wait)
     try:
         yield store
+        store.tidy()
     finally:
         store.close()
 
 
 @contextmanager
-def ingesting(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
-    """The warehouse to ingest into: opened, or made, when it is first needed."""
+def ingesting(db: str, *, wait: float = 0, most_bytes: int = QUICK_BYTES) -> Iterator[DuckDBStore]:
+    """The warehouse to ingest into: opened, or made, when it is first needed.
+
+    At the end it is tidied if it uses at most `most_bytes`.
+    """
     opened: list[DuckDBStore] = []
 
     def connect() -> "duckdb.DuckDBPyConnection":
@@ -49,6 +54,8 @@ def ingesting(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
     is_new = "://" not in db and not Path(db).exists()
     try:
         yield DuckDBStore(db, connect, is_new=is_new)
+        for store in opened:
+            store.tidy(most_bytes)
     finally:
         for store in opened:
             store.close()

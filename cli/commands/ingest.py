@@ -80,6 +80,7 @@ def ingest(
     from ...ingest.sources.files import exists
     from ...ingest.workers import Workers
     from ...queries.label import hint_at_branches
+    from ...schema.stores.base import DELETED_BYTES, QUICK_BYTES
     from ..opening import ingesting
     from ..render.ingested import oom_hints, progress_bar, summary_line
     from ..render.text import print_error, print_note
@@ -90,10 +91,11 @@ def ingest(
             print_error(f"{path}: there is no such file or folder")
         raise typer.Exit(1)
     use_quick_memory()
+    most_bytes = DELETED_BYTES if replace else QUICK_BYTES
     unreadable = False
     with (
         Workers(jobs) as workers,
-        ingesting(db, wait=wait) as store,
+        ingesting(db, wait=wait, most_bytes=most_bytes) as store,
         hint_at_branches(store, labels) as hints,
     ):
         for name, of_run in named.items():

@@ -18,13 +18,21 @@ def prune(
     ] = None,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Drop runs, and the modules that no other run points to; nothing else."""
+    """Drop runs, and the modules that no other run points to; nothing else.
+
+    If much of the file is then free, it is compacted; beyond some 256 MiB only by
+    `memhouse compact`.
+    """
     if (keep is None) == (not runs):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
     from ...queries.prune import prune as drop
+    from ...schema.stores.base import DELETED_BYTES
     from ..opening import writing
+    from ..render.compacted import what_was_gained
     from ..render.text import print_note
 
     with writing(db, wait=wait) as store:
         gone = drop(store, runs or [], keep)
-    print_note(f"dropped {gone.runs} runs, {gone.dumps} dumps, {gone.modules} modules")
+        print_note(f"dropped {gone.runs} runs, {gone.dumps} dumps, {gone.modules} modules")
+        if compacted := store.tidy(DELETED_BYTES):
+            print_note(what_was_gained(store.name, compacted))

@@ -4,17 +4,20 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 
 
 def print_error(message: str) -> None:
     """An error, on one line of stderr."""
+    from ...queries.cells import one_line
+
+    if sys.stderr is None or not sys.stderr.isatty():
+        _print_on_stderr(f"error: {one_line(message)}")
+        return
     from rich.console import Console
     from rich.markup import escape
-
-    from ...queries.cells import one_line
 
     Console(stderr=True, soft_wrap=True, emoji=False).print(
         f"[bold red]error:[/] {escape(one_line(message))}", highlight=False
@@ -23,14 +26,17 @@ def print_error(message: str) -> None:
 
 def print_note(message: str) -> None:
     """Something the user should know, on stderr."""
-    from rich.console import Console
-    from rich.markup import escape
-
     from ...queries.cells import printable
 
-    Console(stderr=True, soft_wrap=True, emoji=False).print(
-        escape(printable(message)), highlight=False
-    )
+    _print_on_stderr(printable(message))
+
+
+def _print_on_stderr(text: str) -> None:
+    # A closed stderr is None. A message that nobody reads does not end an ingest.
+    if sys.stderr is not None:
+        with suppress(BrokenPipeError):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
 
 def print_text(text: str) -> None:

@@ -11,14 +11,14 @@ import pytest
 from typer.testing import CliRunner
 
 from memhouse import __version__
-from memhouse.cli.app import app
+from memhouse.cli.app import app_for
 from memhouse.schema.tables import metadata
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import DATA, DUMPS, one_file
 from ..support.warehouse import rows
 
-COMMANDS = [command.callback.__name__ for command in app.registered_commands]
+COMMANDS = [command.callback.__name__ for command in app_for([]).registered_commands]
 SELECT = "SELECT run_id, source FROM runs ORDER BY run_id"
 
 
@@ -40,7 +40,7 @@ def refused(status, *args, **options):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command):
-    shown = CliRunner().invoke(app, [command, "--help"])
+    shown = CliRunner().invoke(app_for([]), [command, "--help"])
     assert shown.exit_code == 0
     assert f"{command} [OPTIONS]" in shown.output
     assert "\x1b" not in shown.output

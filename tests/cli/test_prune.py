@@ -88,7 +88,10 @@ def test_trends_close_the_gap(own):
 
 
 def test_all_runs_can_go(own):
-    assert prune(own, *NIGHTS) == "dropped 10 runs, 39 dumps, 14 modules\n"
+    size = own.stat().st_size
+    said = prune(own, *NIGHTS)
+    assert said.startswith("dropped 10 runs, 39 dumps, 14 modules\n")
+    assert own.stat().st_size < size / 5
     left = {name: len(table) for name, table in everything(own).items() if table}
     assert set(left) == {"schema_version", "view_set"}
 

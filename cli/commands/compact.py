@@ -1,0 +1,22 @@
+"""`memhouse compact`: the warehouse's file as small as it can be."""
+
+from time import perf_counter
+
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+
+
+def compact(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
+    """Give the room of deleted rows back to the disk; all rows stay.
+
+    The warehouse is copied to a file beside it, which then takes its place: the disk needs
+    room for both. `ingest` and `prune` do this themselves where much is free and it is quick.
+    """
+    from ..opening import writing
+    from ..render.compacted import what_was_gained
+    from ..render.text import print_note
+
+    with writing(db, wait=wait) as store:
+        start = perf_counter()
+        compacted = store.compact()
+        seconds = perf_counter() - start
+    print_note(f"{what_was_gained(store.name, compacted)}, in {seconds:.1f} s")
