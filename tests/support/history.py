@@ -14,7 +14,7 @@ import pytest
 import zstandard
 from typer.testing import CliRunner
 
-from memhouse.cli.app import app
+from memhouse.cli.app import app_for
 
 from .dumps import DATA
 from .warehouse import fill, rows
@@ -71,7 +71,7 @@ def dicts(db: Path, columns: str, rest: str = "") -> list[dict[str, Any]]:
 
 def memhouse(*args: str | Path) -> subprocess.CompletedProcess[str]:
     """The command, as `run_memhouse`, but in this process: without the time to start one."""
-    done = CliRunner().invoke(app, [*map(str, args)])
+    done = CliRunner().invoke(app_for([]), [*map(str, args)])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)
