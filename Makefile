@@ -61,10 +61,11 @@ schema: $(BIN)/pytest
 warehouse-sample: $(BIN)/pytest
 	$(BIN)/python -m tests.support.upgrade_samples
 
-# Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table.
+# Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table. With
+# what the tests need, because pandas is slow to import where it is installed.
 DUMPS ?= tests/data/dumps
-bench: $(BIN)/memhouse
-	$(BIN)/python benchmarks/all.py $(DUMPS)
+bench: $(BIN)/pytest
+	$(BIN)/python benchmarks/all.py $(DUMPS) $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) demo.duckdb

@@ -1,13 +1,28 @@
 """All benchmarks, one table: python benchmarks/all.py DUMPS."""
 
 from bench import measure
-from jobs import jobs
+from growth import modules_growth, runs_growth
 from large import large
 from memory import memory
+from nested import nested
 from reingest import reingest
 from size import size
 from startup import startup
-from year import year
+from throughput import throughput
+from views import views
+
+ALL = (
+    startup,
+    large,
+    reingest,
+    size,
+    throughput,
+    memory,
+    views,
+    modules_growth,
+    runs_growth,
+    nested,
+)
 
 if __name__ == "__main__":
-    measure([startup, large, jobs, reingest, size, memory, year])
+    measure(ALL)

@@ -1,4 +1,4 @@
--- Every module of the year gets its rows of one table: those of its real module, with all
+-- Every copied module gets its rows of one table: those of its real module, with all
 -- bytes times its factor. In the order of the nights, as ingest leaves them.
 INSERT INTO "{table}" BY NAME
 SELECT owned.* {left_out} REPLACE (copied_module.module_id AS module_id {scaled})

@@ -85,11 +85,20 @@ def lay_copies(folder: Path, modules: list[Module], copies: int) -> Path:
 
 
 def read_files(warehouse: Path, runs: list[Path]) -> list[Path]:
-    """The files that memhouse read of these runs."""
+    """The files that memhouse read of these runs, each once.
+
+    A file of several modules, such as a session of XProf, is one file here.
+    """
     with library.open(warehouse, read_only=True) as opened:
         found = opened.sql(_FILES).arrow().to_pylist()
     sources = set(map(str, runs))
-    return [Path(row["source"], row["path"]) for row in found if row["source"] in sources]
+    read = (Path(row["source"], row["path"]) for row in found if row["source"] in sources)
+    return list(dict.fromkeys(map(_on_disk, read)))
+
+
+def _on_disk(path: Path) -> Path:
+    """The file that holds what memhouse calls `path`: the path itself, or a file above it."""
+    return next(file for file in (path, *path.parents) if file.is_file())
 
 
 _FILES = """
@@ -104,7 +113,7 @@ ORDER BY runs.run_at, dumps.dump_id, dump_files.path
 
 
 def _modules(warehouse: Path) -> list[Module]:
-    """Each distinct module once, the largest first."""
+    """Each distinct module of plain files once, the largest first."""
     with library.open(warehouse, read_only=True) as opened:
         rows = opened.sql(_FILES).arrow().to_pylist()
     dumps: dict[int, list[dict[str, Any]]] = {}
@@ -118,6 +127,8 @@ def _modules(warehouse: Path) -> list[Module]:
             sum(file["bytes"] for file in files),
         )
         for files in once.values()
+        # The modules of a session have no files of their own, which copies could link to.
+        if all(Path(file["source"], file["path"]).is_file() for file in files)
     ]
     return sorted(modules, key=lambda module: module.bytes, reverse=True)
 

@@ -2,16 +2,19 @@
 
 import shutil
 from pathlib import Path
+from statistics import median
 
-from bench import Bench, Row, measure, ratio_row, seconds
+from bench import Bench, measure, seconds
+from figures import Figure
 from process import Finished, in_turn, memhouse, run
 from xprof_python import NotMeasuredError, xprof_python
 
 _LIMIT = 1.0
+_CPU_LIMIT = 1.4
 _VIEWER = Path(__file__).parent / "viewer.py"
 
 
-def large(bench: Bench) -> list[Row]:
+def large(bench: Bench) -> list[Figure]:
     """Time `memhouse ingest` into a new warehouse, and XProf if XProf is installed."""
     what = "ingest of the large module / XProf's memory viewer"
 
@@ -23,11 +26,31 @@ def large(bench: Bench) -> list[Row]:
         folder, module = _for_xprof(bench)
         run(python, "-P", _VIEWER, folder, module, "check")
     except NotMeasuredError as error:
-        (alone,) = in_turn(bench.rounds, ours)
-        return [Row(what, f"not measured: {error} (ingest alone: {seconds(alone):.2f} s)")]
-    mine, theirs = in_turn(bench.rounds, ours, lambda: run(python, "-P", _VIEWER, folder, module))
-    ratios = [a.seconds / b.seconds for a, b in zip(mine, theirs, strict=True)]
-    return [ratio_row(what, ratios, _LIMIT, f"{seconds(mine):.2f} s / {seconds(theirs):.2f} s")]
+        (mine,) = in_turn(bench.rounds, ours)
+        beside = Figure(what, (), limit=_LIMIT, parts=str(error))
+        theirs_cpu = ""
+    else:
+        mine, theirs = in_turn(
+            bench.rounds, ours, lambda: run(python, "-P", _VIEWER, folder, module)
+        )
+        beside = Figure(
+            what,
+            [a.seconds / b.seconds for a, b in zip(mine, theirs, strict=True)],
+            limit=_LIMIT,
+            parts=f"{seconds(mine):.2f} s / {seconds(theirs):.2f} s",
+        )
+        theirs_cpu = f"XProf {median(run.cpu_seconds for run in theirs):.2f} s"
+    return [
+        beside,
+        Figure("ingest of the large module", [run.seconds for run in mine], "s"),
+        Figure(
+            "ingest of the large module, CPU seconds",
+            [run.cpu_seconds for run in mine],
+            "s",
+            _CPU_LIMIT,
+            parts=theirs_cpu,
+        ),
+    ]
 
 
 def _for_xprof(bench: Bench) -> tuple[Path, str]:

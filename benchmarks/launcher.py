@@ -32,6 +32,8 @@ def main(figures: str, sample: str, *command: str) -> None:
     result = {
         "status": os.waitstatus_to_exitcode(status),
         "seconds": seconds,
+        # Of the command and of all its children that it waited for.
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
         "peak_bytes": usage.ru_maxrss * 1024,
         "together_bytes": together,
     }

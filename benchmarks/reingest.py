@@ -2,24 +2,25 @@
 
 from pathlib import Path
 
-from bench import Bench, Row, measure, ratio_row, seconds
+from bench import Bench, measure, seconds
 from dumps import read_files
+from figures import Figure
 from process import in_turn, memhouse, run
 from startup import one_line
 
 _LIMIT = 1.5
 
 
-def reingest(bench: Bench) -> list[Row]:
+def reingest(bench: Bench) -> list[Figure]:
     """Time the re-ingest of all runs, and of the large module."""
     dumps = bench.dumps
     return [
-        _row(bench, "all runs", dumps.warehouse, dumps.runs),
-        _row(bench, "the large module", dumps.large_warehouse, [dumps.large]),
+        _figure(bench, "all runs", dumps.warehouse, dumps.runs),
+        _figure(bench, "the large module", dumps.large_warehouse, [dumps.large]),
     ]
 
 
-def _row(bench: Bench, name: str, warehouse: Path, runs: list[Path]) -> Row:
+def _figure(bench: Bench, name: str, warehouse: Path, runs: list[Path]) -> Figure:
     files = read_files(warehouse, runs)
     again, hashed, started = in_turn(
         bench.rounds,
@@ -27,14 +28,14 @@ def _row(bench: Bench, name: str, warehouse: Path, runs: list[Path]) -> Row:
         lambda: run("sha256sum", *files),
         lambda: one_line(bench),
     )
-    ratios = [
-        (a.seconds - c.seconds) / b.seconds for a, b, c in zip(again, hashed, started, strict=True)
-    ]
-    return ratio_row(
+    return Figure(
         f"re-ingest of {name}, less start-up / sha256sum",
-        ratios,
-        _LIMIT,
-        f"({seconds(again):.2f} - {seconds(started):.2f}) s / {seconds(hashed):.2f} s, "
+        [
+            (a.seconds - c.seconds) / b.seconds
+            for a, b, c in zip(again, hashed, started, strict=True)
+        ],
+        limit=_LIMIT,
+        parts=f"({seconds(again):.2f} - {seconds(started):.2f}) s / {seconds(hashed):.2f} s, "
         f"{len(files)} files",
     )
 

@@ -1,28 +1,42 @@
-"""The start-up time of the command: its help, and a query of one line."""
+"""The start-up time of the command: its help, a query of one line, and `peaks` of a year."""
 
-from bench import Bench, Row, measure, seconds, verdict
-from process import Finished, in_turn, memhouse
+import sys
+
+from bench import Bench, measure, seconds
+from figures import Figure
+from many_runs import warehouse_of_runs
+from process import Finished, in_turn, memhouse, run
 
 _HELP_SECONDS = 0.35
 _SQL_SECONDS = 0.6
+_PEAKS_RATIO = 3.0
 
 
-def startup(bench: Bench) -> list[Row]:
-    """Time `memhouse --help` and `memhouse sql`."""
-    helped, asked = in_turn(bench.rounds, lambda: memhouse("--help"), lambda: one_line(bench))
+def startup(bench: Bench) -> list[Figure]:
+    """Time `memhouse --help`, `memhouse sql`, and `memhouse peaks` beside DuckDB's import."""
+    year = warehouse_of_runs(bench, bench.options.nights)
+    helped, asked, peaks, imported = in_turn(
+        bench.rounds,
+        lambda: memhouse("--help"),
+        lambda: one_line(bench),
+        lambda: memhouse("peaks", "--db", year),
+        lambda: run(sys.executable, "-c", "import duckdb"),
+    )
     return [
-        _row("`memhouse --help`", seconds(helped), _HELP_SECONDS),
-        _row("`memhouse sql` of one line", seconds(asked), _SQL_SECONDS),
+        Figure("`memhouse --help`", [run.seconds for run in helped], "s", _HELP_SECONDS),
+        Figure("`memhouse sql` of one line", [run.seconds for run in asked], "s", _SQL_SECONDS),
+        Figure(
+            f'`memhouse peaks`, {bench.options.nights} runs / `python -c "import duckdb"`',
+            [a.seconds / b.seconds for a, b in zip(peaks, imported, strict=True)],
+            limit=_PEAKS_RATIO,
+            parts=f"{seconds(peaks):.2f} s / {seconds(imported):.2f} s",
+        ),
     ]
 
 
 def one_line(bench: Bench) -> Finished:
     """Run the smallest command on a warehouse."""
     return memhouse("sql", "--db", bench.dumps.warehouse, "SELECT 1")
-
-
-def _row(what: str, took: float, limit: float) -> Row:
-    return Row(what, f"{took:.2f} s", verdict(took, limit, f"{limit:g} s"))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def xprof_python(bench: Bench) -> Path:
 
     Raises NotMeasuredError.
     """
-    if not bench.xprof:
+    if not bench.options.xprof:
         raise NotMeasuredError("--no-xprof")
     if named := os.environ.get("XPROF_PYTHON"):
         return _tried(Path(named))

@@ -1,8 +1,8 @@
--- A year of runs made of real modules: what was dumped on which night, and with which module.
+-- Nightly runs made of real modules: what was dumped on which night, and with which module.
 --
 -- Variables: nights, series, families. `real` is a warehouse of real modules, the current
 -- one is new and gets the rows. `copied_module` is left for `copy_module.sql`. What varies
--- comes from hashes, so that every year made is the same.
+-- comes from hashes, so that all warehouses of as many runs are the same.
 
 -- A family is the modules of a real series. The largest families are taken.
 CREATE TEMP TABLE member AS
@@ -92,12 +92,7 @@ INNER JOIN member
         SELECT COUNT(*) FROM member AS other WHERE other.family = numbered.family
     );
 
-CREATE TEMP TABLE copied_module AS
-SELECT module_id, real_module_id, factor, MIN(from_night) AS first_night
-FROM version
-GROUP BY ALL;
-
--- The compiler's flags change twice in the year, for all alike.
+-- The compiler's flags change twice, for all alike.
 CREATE TEMP TABLE dumped AS
 SELECT
     night,
@@ -109,6 +104,13 @@ FROM range(getvariable('nights')) AS nights (night)
 INNER JOIN version ON night >= from_night AND night < until_night
 -- Now and then a workload is missing.
 WHERE night >= first_night AND night < end_night AND hash('misses', number, night) % 50 <> 0;
+
+-- Each module that a dump has, once.
+CREATE TEMP TABLE copied_module AS
+SELECT module_id, real_module_id, factor, MIN(night) AS first_night
+FROM dumped
+WHERE NOT fails
+GROUP BY ALL;
 
 INSERT INTO runs BY NAME
 SELECT
