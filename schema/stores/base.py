@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-# A store is compacted unasked if it uses no more: about 0.3 s, or 10 s after runs were deleted.
+# A store is compacted unasked if it uses no more: about half a second, or 15 s after runs were
+# deleted.
 QUICK_BYTES = 8 << 20
 DELETED_BYTES = 256 << 20
 
