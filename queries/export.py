@@ -1,19 +1,19 @@
 """Writes a view or table to a file."""
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 
-from ..schema.errors import FileError, QueryError, UsageError, with_remedy
+from ..schema.errors import QueryError, UsageError
 from ..schema.metric_names import METRICS
 from ..schema.stores.base import Store
 from .arguments import parse_time
 from .encoders import csv_parts, json_parts
+from .whole_file import whole_file
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # What a wide table has of each metric, by the column of `trends`.
@@ -53,7 +53,8 @@ def export(
     """
     path = Path(file)
     if path.suffix not in ENDINGS:
-        raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}", "file")
+        traces = "; a trace of a module ends in .pftrace"
+        raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}{traces}", "file")
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}", "file")
     query = _query(store, view, where, parse_time(since, "since"), workload, wide)
@@ -62,14 +63,8 @@ def export(
     except QueryError as error:
         raise UsageError(str(error), "where" if where else "view") from None
     rows = store.rows(query)
-    try:
-        # A reader of the file never sees half of it, nor does a failure leave half behind.
-        with _partial(path) as partial:
-            _write(rows, partial, path.suffix)
-            partial.replace(path)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise FileError(with_remedy(f"cannot write {path}: {reason}")) from error
+    with whole_file(path) as partial:
+        _write(rows, partial, path.suffix)
     return Exported(path, int(rows.num_rows))
 
 
@@ -122,18 +117,6 @@ def _wide(columns: list[str]) -> str:
         for column, ending in _WIDE.items()
     ]
     return f"SELECT {', '.join([*keys, *values])} FROM trends GROUP BY ALL"
-
-
-@contextmanager
-def _partial(path: Path) -> Iterator[Path]:
-    """A file beside `path` to write to, gone at the end."""
-    partial = path.with_name(f".{path.name}.part")
-    try:
-        yield partial
-    finally:
-        # It may not be there: on a disk that can only be read, not even that can be told.
-        with suppress(OSError):
-            partial.unlink()
 
 
 def _write(rows: pa.Table, file: Path, ending: str) -> None:

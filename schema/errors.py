@@ -27,6 +27,8 @@ _REMEDIES = {
     "Read-only file system": "name a place that can be written to",
     "Permission denied": "ask the owner for permission, or name another file",
     "Is a directory": "it is a folder, name a file",
+    "Not a directory": "a file is where a folder must be, name another folder",
+    "File exists": "a file is where a folder must be, name another folder",
     "Could not read enough bytes": "it is damaged, restore it from a copy or name another file",
     "not a valid DuckDB database file": "name another file",
 }
