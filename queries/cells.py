@@ -13,6 +13,8 @@ from .units import UNITS, unit_for
 _SHARES = {"share", "wasted", "fragmentation"}
 # From a change of so many percent on, the figure is shown as a multiple of what it was.
 _MULTIPLE_PCT = 1000
+# The mark of a column whose sizes are all estimated, beside the column `origin` of rows.
+_MARK = {"origin": "estimated"}
 # A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}|/\*index=\d+\*/")
 _SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
@@ -111,8 +113,22 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
+def mark_estimated(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The rows with the sizes of some columns marked as estimated."""
+    fields = [each.with_metadata(_MARK) if each.name in columns else each for each in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def _is_marked(field: pa.Field) -> bool:
+    return (field.metadata or {}).get(b"origin") == b"estimated"
+
+
 def has_estimates(rows: pa.Table) -> bool:
-    """Whether some of the rows are of modules without a buffer assignment."""
+    """Whether some of the rows or columns are of modules without a buffer assignment."""
+    return any(_is_marked(field) for field in rows.schema) or _has_estimated_rows(rows)
+
+
+def _has_estimated_rows(rows: pa.Table) -> bool:
     return "origin" in rows.column_names and "estimated" in rows["origin"].to_pylist()
 
 
@@ -130,12 +146,12 @@ def notes(rows: pa.Table) -> list[str]:
 def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     """The columns to show with their cells' texts.
 
-    The sizes of estimated rows have the mark ≈, and a guessed owner has the mark ?. The columns
-    `origin` and `is_guess` are not shown: the marks say the same in less room.
+    The sizes of estimated rows and columns have the mark ≈, and a guessed owner has the mark ?.
+    The columns `origin` and `is_guess` are not shown: the marks say the same in less room.
     """
     count = range(len(rows))
     estimated, guessed = [False for _ in count], [False for _ in count]
-    if has_estimates(rows):
+    if _has_estimated_rows(rows):
         estimated = [origin == "estimated" for origin in rows["origin"].to_pylist()]
     if has_guesses(rows):
         guessed = rows["is_guess"].to_pylist()
@@ -149,7 +165,8 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
         cells = [human(field.name, value) for value in column.to_pylist()]
         if _SIZE.search(field.name):
             marked = zip(cells, estimated, strict=True)
-            cells = [f"≈{cell}" if mark and cell else cell for cell, mark in marked]
+            is_marked = _is_marked(field)
+            cells = [f"≈{cell}" if (mark or is_marked) and cell else cell for cell, mark in marked]
         elif field.name in _MAY_BE_GUESSED:
             marked = zip(cells, guessed, strict=True)
             cells = [f"{cell}?" if mark and cell else cell for cell, mark in marked]

@@ -12,7 +12,7 @@ from .arguments import metric_column
 from .branches import choose_branch
 from .catalogue import statement
 from .cells import counted, human_bytes, human_pct
-from .find_module import find_module
+from .find_module import FoundModule, find_module
 from .levels import Tolerance, alternating, creep, levels, parse_tolerance, recovered
 from .result import Result, Rows
 
@@ -61,13 +61,28 @@ def since(
     `tolerance` is how far a figure may lie from its level's first, 0.5% or 1MiB. `branch` names
     the branch whose series is meant. Raises UsageError.
     """
-    column = metric_column(metric)
-    within = parse_tolerance(tolerance)
     if branch is not None:
         choose_branch(store, branch)
     found = find_module(store, module, branch=branch)
+    return since_of(store, found, metric, memory_space, tolerance)
+
+
+def since_of(
+    store: Store,
+    found: FoundModule,
+    metric: str = "peak",
+    memory_space: int = 0,
+    tolerance: str | None = None,
+    until_run: str | None = None,
+) -> Since:
+    """The levels of a found module's series, up to a run if one is given. Raises UsageError."""
+    column = metric_column(metric)
+    within = parse_tolerance(tolerance)
     query = statement("since")
     every = store.rows(query, [found.series_id, memory_space, column]).to_pylist()
+    if until_run is not None:
+        places = [place for place, row in enumerate(every) if row["run_id"] == until_run]
+        every = every[: places[0] + 1] if places else []
     figure = column.removesuffix("_bytes")
     name = f"{found.workload}/{found.module_name}"
     figures = _of_newest_origin(every)

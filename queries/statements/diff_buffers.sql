@@ -8,7 +8,8 @@
 --
 -- A row is a matched pair, a buffer that one peak alone has, or what one peak saves for the
 -- backward pass together with what the other peak rematerialises instead. Every buffer of both
--- peaks is in exactly one row, so change_bytes add up to the change of the peak.
+-- peaks is in exactly one row, so change_bytes add up to the change of the peak. a_members and
+-- b_members are a row's buffers: allocation_index and value_id.
 WITH RECURSIVE attribution AS (
     SELECT COUNT(DISTINCT module_id) = 2 AS is_known
     FROM "values"
@@ -67,6 +68,8 @@ buffers AS MATERIALIZED (
     LEFT JOIN residuals
         ON residuals.module_id = everything.module_id
             AND residuals.residual_id = everything.residual_id
+    -- The join alone would work out the peaks of all modules.
+    WHERE peak_buffers.module_id IN ($1, $2)
 ),
 
 -- The keys, the strictest first; a null matches nothing. The first looks at the line as well:
@@ -251,6 +254,16 @@ changes AS (
         ARG_MIN(buffers.value, buffers.buffer) FILTER (WHERE NOT buffers.is_b) AS a_value,
         ARG_MIN(buffers.bare_shape, buffers.buffer) FILTER (WHERE buffers.is_b) AS b_shape,
         COUNT(DISTINCT buffers.residual_id) FILTER (WHERE placed.how = 'kept') AS residuals,
+        LIST(
+            STRUCT_PACK(
+                allocation_index := buffers.allocation_index, value_id := buffers.value_id
+            )
+        ) FILTER (WHERE NOT buffers.is_b) AS a_members,
+        LIST(
+            STRUCT_PACK(
+                allocation_index := buffers.allocation_index, value_id := buffers.value_id
+            )
+        ) FILTER (WHERE buffers.is_b) AS b_members,
         MIN(buffers.start_time) FILTER (WHERE NOT buffers.is_b) AS a_start_time,
         MAX(buffers.end_time) FILTER (WHERE NOT buffers.is_b) AS a_end_time,
         MIN(buffers.start_time) FILTER (WHERE buffers.is_b) AS b_start_time,
@@ -293,7 +306,9 @@ SELECT
     a_end_time,
     b_start_time,
     b_end_time,
-    COALESCE(shown.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
+    COALESCE(shown.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess,
+    a_members,
+    b_members
 FROM changes
 WHERE change_bytes <> 0
 ORDER BY memory_space, ABS(change_bytes) DESC, value

@@ -1,24 +1,26 @@
--- The change at the peaks from module $1 to module $2, in all memory spaces, by $3: a row per
--- owner whose memory changes. change_bytes add up to the change of the peak.
+-- The change at the peaks from module $1 to module $2, in all memory spaces, by each kind of owner
+-- in $3: a row per kind and owner whose memory changes. The change_bytes of a kind add up to the
+-- change of the peak.
 WITH owned AS (
     SELECT
         module_id,
         memory_space,
         counted_bytes,
-        CASE $3
+        kinds.kind AS owned_by,
+        CASE kinds.kind
             WHEN 'source'
                 THEN COALESCE(
                         REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line,
-                        '(' || kind || ')'
+                        '(' || there.kind || ')'
                     )
             WHEN 'scope'
                 THEN CASE
-                        WHEN kind LIKE '%arguments' THEN '(' || kind || ')'
+                        WHEN there.kind LIKE '%arguments' THEN '(' || there.kind || ')'
                         ELSE COALESCE(NULLIF(scope, ''), '(no scope)')
                     END
             WHEN 'op'
                 THEN CASE
-                        WHEN kind LIKE '%arguments' THEN 'argument'
+                        WHEN there.kind LIKE '%arguments' THEN 'argument'
                         ELSE COALESCE(operation, opcode, '(not known)')
                     END
             WHEN 'dtype' THEN COALESCE(element_type, '(index tables)')
@@ -26,12 +28,14 @@ WITH owned AS (
             WHEN 'category' THEN category
             ELSE COALESCE(role, '(not known)')
         END AS owner
-    FROM _counted_buffers
+    FROM _counted_buffers AS there
+    CROSS JOIN (SELECT UNNEST(CAST($3 AS VARCHAR[])) AS kind) AS kinds
     WHERE module_id IN ($1, $2) AND is_peak
 ),
 
 summed AS (
     SELECT
+        owned_by,
         memory_space,
         owner,
         SUM(counted_bytes) FILTER (WHERE module_id = $1) AS a_bytes,
@@ -39,10 +43,11 @@ summed AS (
         COUNT(*) FILTER (WHERE module_id = $1) AS a_buffers,
         COUNT(*) FILTER (WHERE module_id = $2) AS b_buffers
     FROM owned
-    GROUP BY memory_space, owner
+    GROUP BY owned_by, memory_space, owner
 )
 
 SELECT
+    owned_by,
     memory_space,
     CAST(COALESCE(b_bytes, 0) - COALESCE(a_bytes, 0) AS BIGINT) AS change_bytes,
     owner,
@@ -52,4 +57,4 @@ SELECT
     b_buffers
 FROM summed
 WHERE COALESCE(b_bytes, 0) <> COALESCE(a_bytes, 0)
-ORDER BY memory_space, ABS(COALESCE(b_bytes, 0) - COALESCE(a_bytes, 0)) DESC, owner
+ORDER BY owned_by, memory_space, ABS(COALESCE(b_bytes, 0) - COALESCE(a_bytes, 0)) DESC, owner

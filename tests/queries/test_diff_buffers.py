@@ -209,7 +209,7 @@ def test_without_hlo_text_the_instruction_tells(bare, history):
 def test_groups_add_up_to_the_change_of_the_peak(history, changes, by):
     with reading(history) as store:
         for a_id, b_id, rows in changes.values():
-            groups = store.rows(statement("diff_groups"), [a_id, b_id, by]).to_pylist()
+            groups = store.rows(statement("diff_groups"), [a_id, b_id, [by]]).to_pylist()
             for space in {row["memory_space"] for row in rows}:
                 own = [row for row in groups if row["memory_space"] == space]
                 assert len({row["owner"] for row in own}) == len(own)
