@@ -1,0 +1,268 @@
+"""Writes a module's memory as a trace that Perfetto shows: values over time, bytes as counters."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..schema.errors import UsageError
+from ..schema.stores.base import Store
+from .catalogue import statement
+from .cells import human_bytes, without_layout
+from .find_module import FoundModule, find_module
+from .lanes import lanes_of, most_at_once
+from .reporting.colours import PASSES
+from .reporting.module.module_buffers import module_buffers
+from .reporting.module.module_spaces import Space, module_spaces
+from .reporting.module.stacked_bytes import Stacks, counted_pieces, stacked
+from .trace_file import TraceFile
+from .whole_file import whole_file
+
+ENDINGS = (".pftrace", ".perfetto-trace")
+# A value of at least this part of the peak has a place of its own, and so have the largest ones.
+_LARGE = 0.001
+_LARGEST = 48
+# A reader can look through this many lanes; with more, small values have lanes of their own.
+_FEW_LANES = 40
+_CATEGORIES = {
+    "argument": "arguments",
+    "output": "outputs",
+    "constant": "constants",
+    "other": "other allocations",
+}
+_NO_PASS = "not known"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ExportedTrace:
+    """A trace that was written: its path, and how many values and memory spaces it shows."""
+
+    path: Path
+    values: int
+    spaces: int
+
+
+def export_trace(
+    store: Store, module: str | int, file: str | os.PathLike[str], run: str | None = None
+) -> ExportedTrace:
+    """Write a module, its latest or that of a run, as a trace for Perfetto.
+
+    A position of the schedule is a microsecond. The file is written whole or not at all. Raises
+    UsageError, FileError and MissingPackageError.
+    """
+    path = Path(file)
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}", "file")
+    trace = TraceFile()
+    found = find_module(store, module, run)
+    buffers = store.rows(statement("trace_buffers"), [found.module_id]).to_pylist()
+    if not buffers:
+        raise UsageError(
+            f"{found.caption} has no live ranges: nothing is known over time", "module"
+        )
+    steps = store.rows(statement("trace_steps"), [found.module_id]).to_pylist()
+    _draw_schedule(trace, steps)
+    instructions = {row["start_time"]: row["instruction"] for row in steps}
+    spaces = module_spaces(store, found.module_id, found.dump_id)
+    occupied = _occupied(store, found)
+    for number, space in spaces.items():
+        there = [row for row in buffers if row["memory_space"] == number]
+        drawn = _Space(trace, space, there, occupied.get(number, []))
+        drawn.draw(instructions.get(space.peak_time), _passes(store, found, space))
+    with whole_file(path) as partial:
+        trace.save(partial)
+    return ExportedTrace(path, len(buffers), len(spaces))
+
+
+def _occupied(store: Store, found: FoundModule) -> dict[int, list[Row]]:
+    """By memory space, since when how much is occupied."""
+    rows = store.rows(
+        "SELECT memory_space, start_time, occupied_bytes FROM occupancy WHERE module_id = $1"
+        " ORDER BY memory_space, start_time",
+        [found.module_id],
+    ).to_pylist()
+    return {space: list(steps) for space, steps in groupby(rows, lambda row: row["memory_space"])}
+
+
+def _passes(store: Store, found: FoundModule, space: Space) -> Stacks | None:
+    """Which pass the occupied bytes belong to over time; None if no pass is known."""
+    buffers = module_buffers(store, found.module_id, space.memory_space)
+    passes = buffers["pass"].to_pylist()
+    if space.schedule_length is None or space.peak_bytes is None or not any(passes):
+        return None
+    names = [*filter(set(passes).__contains__, PASSES), *([_NO_PASS] if None in passes else [])]
+    codes = np.array([names.index(name or _NO_PASS) for name in passes])
+    pieces = counted_pieces(
+        store, found.module_id, space.memory_space, buffers, space.schedule_length
+    )
+    return stacked(pieces, codes, names)
+
+
+def _draw_schedule(trace: TraceFile, steps: Sequence[Row]) -> None:
+    """The passes of the schedule, and below them its instructions."""
+    if not steps:
+        return
+    passes = trace.track("instructions", description="a position of the schedule is 1 µs")
+    for name, found in groupby(steps, lambda row: row["pass"]):
+        group = list(found)
+        if name is not None:
+            trace.slice(passes, group[0]["start_time"], group[-1]["start_time"], name)
+    track = trace.track("one by one", passes)
+    for row in steps:
+        said = {key: row[key] for key in ("instruction", "op_name", "source")}
+        name = row["opcode"] or row["instruction"]
+        trace.slice(track, row["start_time"], row["start_time"], name, said)
+
+
+class _Space:
+    """The tracks of a memory space."""
+
+    def __init__(
+        self, trace: TraceFile, space: Space, buffers: Sequence[Row], occupied: Sequence[Row]
+    ) -> None:
+        self.trace = trace
+        self.space = space
+        self.buffers = buffers
+        self.occupied = occupied
+        self.about = "≈ " if space.is_estimated else ""
+        self.large_bytes = _LARGE * (space.peak_bytes or 0)
+
+    def draw(self, peak_instruction: str | None, passes: Stacks | None) -> None:
+        """The occupied bytes, and below them what they are made of."""
+        peak = self._peak(peak_instruction)
+        root = self.trace.track(self._title(), is_counter=True, description=f"occupied: {peak}")
+        times = [row["start_time"] for row in self.occupied]
+        self.trace.count(root, times, [row["occupied_bytes"] for row in self.occupied])
+        if self.space.peak_time is not None:
+            self.trace.instant(self.trace.track("peak", root), self.space.peak_time, peak)
+        if passes is not None:
+            self._count_passes(root, passes)
+        fixed = 0
+        for category, title in _CATEGORIES.items():
+            rows = [row for row in self.buffers if row["category"] == category]
+            if rows:
+                fixed += self._draw_fixed(root, title, rows)
+        temps = [row for row in self.buffers if row["category"] == "temp"]
+        if not temps:
+            return
+        if fixed:
+            root = self.trace.track("temps", root, is_counter=True)
+            left = [row["occupied_bytes"] - fixed for row in self.occupied]
+            self.trace.count(root, times, left)
+        by_allocation = sorted(temps, key=lambda row: row["allocation_index"])
+        groups = groupby(by_allocation, lambda row: row["allocation_index"])
+        listed = [(index, list(rows)) for index, rows in groups]
+        for index, rows in listed:
+            parent = root if len(listed) == 1 else self.trace.track(f"allocation {index}", root)
+            self._draw_temps(parent, rows)
+
+    def _title(self) -> str:
+        title = f"memory space {self.space.memory_space}"
+        name = "" if self.space.name == title else f" ({self.space.name})"
+        return f"{self.about}{title}{name}"
+
+    def _peak(self, instruction: str | None) -> str:
+        """How full the space gets, and where."""
+        if self.space.peak_bytes is None:
+            return "how full it gets is not known"
+        where = "" if instruction is None else f" at {instruction}"
+        return f"peak {self._human(self.space.peak_bytes)}{where}"
+
+    def _count_passes(self, parent: int, passes: Stacks) -> None:
+        """A counter a pass, with a value wherever it changes."""
+        group = self.trace.track("by pass", parent)
+        # What ends with the schedule is there to the end of the picture.
+        within = passes.times < (self.space.schedule_length or 0)
+        for name, sums in zip(passes.names, passes.sums[:, within], strict=True):
+            changed = np.flatnonzero(np.diff(sums, prepend=-1))
+            track = self.trace.track(name, group, is_counter=True)
+            self.trace.count(track, passes.times[changed].tolist(), sums[changed].tolist())
+
+    def _draw_fixed(self, parent: int, title: str, rows: Sequence[Row]) -> int:
+        """What is there throughout: the largest on their own, the small ones as one."""
+        total = sum(row["size_bytes"] for row in rows)
+        track = self.trace.track(title, parent, is_counter=True)
+        self.trace.count(track, [rows[0]["start_time"]], [total])
+        ordered = sorted(rows, key=lambda row: (-row["size_bytes"], row["allocation_index"]))
+        own = sum(row["size_bytes"] >= self.large_bytes for row in ordered)
+        own = max(own, _LARGEST)
+        own = len(ordered) if own >= len(ordered) - 1 else own
+        for row in ordered[:own]:
+            name = f"{self._name(row)}, {self._human(row['size_bytes'])}"
+            lane = self.trace.track(name, track)
+            self._draw(lane, row)
+        small = ordered[own:]
+        if small:
+            size = sum(row["size_bytes"] for row in small)
+            name = f"{len(small)} smaller {title}"
+            said = {"count": len(small), "size_bytes": size, "size": self._human(size)}
+            lane = self.trace.track(name, track)
+            self.trace.slice(lane, small[0]["start_time"], small[0]["end_time"], name, said)
+        return int(total)
+
+    def _draw_temps(self, parent: int, rows: Sequence[Row]) -> None:
+        """The values of a temp allocation, in lanes; small ones apart if there are many."""
+        starts, ends = ([row[name] for row in rows] for name in ("start_time", "end_time"))
+        if most_at_once(starts, ends) <= _FEW_LANES:
+            self._draw_lanes(parent, rows)
+            return
+        small = [row for row in rows if row["size_bytes"] < self.large_bytes]
+        self._draw_lanes(parent, [row for row in rows if row["size_bytes"] >= self.large_bytes])
+        if small:
+            title = f"{len(small)} values below {human_bytes(self.large_bytes)}"
+            self._draw_lanes(self.trace.track(title, parent), small)
+
+    def _draw_lanes(self, parent: int, rows: Sequence[Row]) -> None:
+        columns = (
+            [row[name] for row in rows] for name in ("start_time", "end_time", "offset_bytes")
+        )
+        for number, lane in enumerate(lanes_of(*columns), 1):
+            lowest = human_bytes(rows[lane[0]]["offset_bytes"])
+            track = self.trace.track(f"lane {number}, from {lowest}", parent)
+            for place in lane:
+                self._draw(track, rows[place])
+
+    def _draw(self, track: int, row: Row) -> None:
+        said = {
+            "size": self._human(row["size_bytes"]),
+            "size_bytes": row["size_bytes"],
+            "padding_bytes": row["padding_bytes"],
+            "shape": row["shape"],
+            "value": row["value"],
+            "opcode": row["opcode"],
+            "op_name": row["op_name"],
+            "source": row["source"],
+            "scope": row["scope"] or None,
+            "pass": row["pass"],
+            "role": row["role"],
+            "is_guess": row["is_guess"] or None,
+            "readers": row["readers"],
+            "last_use_time": row["last_use_time"],
+            "allocation_index": row["allocation_index"],
+            "offset_bytes": row["offset_bytes"],
+            "value_id": row["value_id"],
+        }
+        shape = row["shape"] or ""
+        # A tuple's shape is as long as a paragraph.
+        name = (
+            self._name(row)
+            if shape.startswith("(")
+            else f"{self._name(row)} {without_layout(shape)}"
+        )
+        self.trace.slice(track, row["start_time"], row["end_time"], name.rstrip(), said)
+
+    def _name(self, row: Row) -> str:
+        """What a value holds, by which Perfetto colours slices."""
+        name = row["op_name"]
+        if row["operation"]:
+            name = "/".join(filter(None, [row["scope"], row["operation"]]))
+        name = name or row["value"] or f"allocation {row['allocation_index']}"
+        return f"{name}?" if row["is_guess"] else str(name)
+
+    def _human(self, size: int) -> str:
+        return f"{self.about}{human_bytes(size)}"
