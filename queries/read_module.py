@@ -1,6 +1,9 @@
 """A module that was read or recorded, with its figures as values: for notebooks."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..schema.stores.base import Store
 from .buffers import buffers
@@ -12,6 +15,9 @@ from .own_roles import RolesGiven
 from .owners import owners
 from .result import Rows
 from .timeline import timeline
+
+if TYPE_CHECKING:
+    from .reporting.page import Report
 
 
 class ReadModule:
@@ -89,6 +95,15 @@ class ReadModule:
     def timeline(self, memory_space: int = 0) -> Rows:
         """How full the memory is over the schedule."""
         return timeline(self._store, self._module, None, memory_space)
+
+    def report(self, memory_space: int = 0) -> Report:
+        """The module as charts and tables: `.save(path)` writes a page, a notebook shows it."""
+        from .reporting.page import require_packages
+
+        require_packages()
+        from .reporting.module.module_report import module_report
+
+        return module_report(self._store, self._module, None, memory_space)
 
     def _repr_html_(self) -> str:
         return self.peaks()._repr_html_()

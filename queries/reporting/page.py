@@ -1,0 +1,295 @@
+"""A report as a value, and the page of HTML that it becomes.
+
+A report has facts and sections; a section has texts, tables and charts. The page needs no other
+file: it contains bokeh's script and the charts' data, compressed. Jinja2 escapes names from dumps,
+or the page's scripts show these as text.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from html import escape
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...schema.errors import MissingPackageError
+from ..cells import heading, human_bytes, is_number, notes, one_line, text_columns
+from ..result import Rows
+from ..whole_file import whole_file
+from .chart_document import chart_document
+from .line_breaks import unbroken
+
+if TYPE_CHECKING:
+    from bokeh.models import UIElement
+    from jinja2 import Environment
+
+_FOLDER = Path(__file__).parent / "pages"
+_INSTALL = "install what reports need: pip install 'memhouse[report]'"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A figure of the headline: its name for scripts and tests, its label and its text.
+
+    value_bytes: the figure itself, where it is a size; note: small print; tone: good, bad
+    or nothing; is_wide: the text is a sentence and needs the room of two figures; is_minor: it
+    is shown small, below what a reader asks first.
+    """
+
+    name: str
+    label: str
+    text: str
+    value_bytes: int | None = None
+    note: str = ""
+    tone: str = ""
+    is_wide: bool = False
+    is_minor: bool = False
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph. kind: empty, or `note` (small print) or `warning`."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows as a table that sorts by its columns. folded: shown once its title is clicked."""
+
+    rows: Rows
+    title: str = ""
+    name: str = ""
+    folded: bool = False
+
+    def columns(self) -> list[tuple[str, bool, list[str], list[Any]]]:
+        """Each column's heading, whether it holds numbers, its texts, and values to sort by."""
+        return [
+            (
+                heading(column.name),
+                is_number(column.type),
+                [one_line(cell) for cell in cells],
+                _sortable(self.rows.table[column.name].to_pylist(), cells),
+            )
+            for column, cells in text_columns(self.rows.table)
+        ]
+
+    def notes(self) -> list[str]:
+        """What marks in the cells mean."""
+        return notes(self.rows.table)
+
+    def _repr_html_(self) -> str:
+        return self.rows._repr_html_()
+
+
+@dataclass(frozen=True)
+class Html:
+    """HTML that a template made; `html` is safe, because the template escaped names from dumps.
+
+    scripts and data: the same as those of a Chart, for elements that a script fills.
+    """
+
+    html: str
+    scripts: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart: a model of bokeh with what it shows.
+
+    title: what is shown, with its unit; note: how to read it; tables: the same figures as rows;
+    controls and below: HTML of our templates above and under the drawing; scripts: files in
+    `pages/` that the chart needs; data: what these scripts find as `memhouse.data[KEY]`;
+    link: the address of a page about what is shown.
+    """
+
+    title: str
+    model: UIElement
+    note: str = ""
+    tables: Sequence[Table] = ()
+    controls: Html | None = None
+    below: Html | None = None
+    scripts: Sequence[str] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    link: str = ""
+
+    def _repr_html_(self) -> str:
+        return Report(self.title, sections=(Section("", (self,)),))._repr_html_()
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Columns side by side, and under one another where the page is narrow."""
+
+    columns: Sequence[Sequence[Text | Table | Html | Chart]]
+
+
+Part = Text | Table | Html | Chart | Beside
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with a title of its own; without a title it has no heading.
+
+    kind: empty, or `cards` for charts beside each other.
+    facts: the section's own figures, above its parts.
+    """
+
+    title: str
+    parts: Sequence[Part]
+    note: str = ""
+    facts: Sequence[Fact] = ()
+    kind: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """The title as a link's target."""
+        return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report. `html()` is the page, `save(path)` writes it; a notebook shows it.
+
+    back: the relative address of the page that leads to this one, or nothing;
+    gist: the report in a few words, for a command that writes it.
+    """
+
+    title: str
+    subtitle: str = ""
+    facts: Sequence[Fact] = ()
+    sections: Sequence[Section] = ()
+    back: str = ""
+    gist: str = ""
+
+    def html(self, bokeh_url: str | None = None) -> str:
+        """The page. With `bokeh_url`, a relative one, bokeh's script is not in it but there."""
+        charts = list(self.charts())
+        scripted = [part for part in self._parts() if isinstance(part, Chart | Html)]
+        content = {
+            "charts": chart_document([chart.model for chart in charts]),
+            "data": {key: value for part in scripted for key, value in part.data.items()},
+        }
+        scripts = dict.fromkeys(name for part in scripted for name in part.scripts)
+        return (
+            templates()
+            .get_template("page.html")
+            .render(
+                report=self,
+                version=version("memhouse"),
+                places={id(chart): place for place, chart in enumerate(charts)},
+                content=_packed(
+                    json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+                )
+                if charts or content["data"]
+                else "",
+                bokeh=_bokeh() if charts and bokeh_url is None else "",
+                bokeh_url=bokeh_url if charts else None,
+                style=_file("page.css"),
+                scripts=[_file(name) for name in ("page.js", *scripts)],
+            )
+        )
+
+    def charts(self) -> Iterator[Chart]:
+        """The charts in the order of the page."""
+        yield from (part for part in self._parts() if isinstance(part, Chart))
+
+    def _parts(self) -> Iterator[Part]:
+        """The parts in the order of the page, those of columns too."""
+        for section in self.sections:
+            for part in section.parts:
+                if isinstance(part, Beside):
+                    yield from (each for column in part.columns for each in column)
+                else:
+                    yield part
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the page to a file, whole or not at all. Raises FileError."""
+        path, page = Path(path), self.html()
+        with whole_file(path) as partial:
+            partial.write_text(page, encoding="utf-8")
+        return path
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: its styles and scripts do not meet the notebook's.
+        page = escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width:100%;height:80vh;border:0"></iframe>'
+
+
+@cache
+def templates() -> Environment:
+    """The templates in `pages/`; they escape whatever they are given. Raises
+    MissingPackageError.
+    """
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        from markupsafe import Markup
+    except ImportError:
+        raise MissingPackageError(_INSTALL) from None
+    made = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["place_of"] = lambda chart, places: f"chart-{places[id(chart)]}"
+    made.filters["human_bytes"] = human_bytes
+    made.filters["unbroken"] = lambda text: Markup(unbroken(text))
+    made.tests["chart"] = lambda part: isinstance(part, Chart)
+    made.tests["table"] = lambda part: isinstance(part, Table)
+    made.tests["beside"] = lambda part: isinstance(part, Beside)
+    made.tests["html"] = lambda part: isinstance(part, Html)
+    return made
+
+
+def require_packages() -> None:
+    """Raise MissingPackageError if a package is missing that reports need."""
+    try:
+        import bokeh  # noqa: F401
+        import jinja2  # noqa: F401
+        import squarify  # noqa: F401
+    except ImportError:
+        raise MissingPackageError(_INSTALL) from None
+
+
+@cache
+def _file(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def bokeh_script() -> bytes:
+    """Bokeh's own script, that of the installed version."""
+    from bokeh.settings import settings
+
+    return (Path(settings.bokehjs_path()) / "js" / "bokeh.min.js").read_bytes()
+
+
+@cache
+def _bokeh() -> str:
+    return _packed(bokeh_script())
+
+
+def _packed(content: bytes) -> str:
+    """Bytes as text that stands in a page without being read as HTML."""
+    # The time is left out, so that equal content is equal text. Level 9 takes ten times as long
+    # for long columns, and saves 6 %.
+    return b64encode(gzip.compress(content, 6, mtime=0)).decode()
+
+
+def _sortable(values: list[Any], cells: list[str]) -> list[Any]:
+    """What a column sorts by: its numbers, or else its texts."""
+    return [
+        value if isinstance(value, int | float) else cell
+        for value, cell in zip(values, cells, strict=True)
+    ]
