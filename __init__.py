@@ -39,9 +39,12 @@ if TYPE_CHECKING:
     from .queries.check import Check
     from .queries.diff import Diff
     from .queries.export import Exported
+    from .queries.export_trace import ExportedTrace
     from .queries.oom import Oom
     from .queries.own_roles import RolesGiven
     from .queries.read_module import ReadModule
+    from .queries.reporting.page import Report
+    from .queries.reporting.site import Site
     from .queries.result import Rows
     from .queries.since import Since
     from .queries.trends import Trends
@@ -494,6 +497,67 @@ class Warehouse:
         return export(
             self._store, view, file, where=where, since=since, workload=workload, wide=wide
         )
+
+    def export_trace(
+        self, module: str | int, file: str | os.PathLike[str], *, run: str | None = None
+    ) -> ExportedTrace:
+        """Write a module as a trace that Perfetto shows: its values over time, and counters.
+
+        Raises FileError, and MissingPackageError without perfetto.
+        """
+        from .queries.export_trace import export_trace
+
+        return export_trace(self._store, module, file, run)
+
+    def report(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Report:
+        """A module as charts and tables: `.save(path)` writes a page, a notebook shows it.
+
+        `.charts()` are the charts one by one; `chart.model` is bokeh's. Raises
+        MissingPackageError without the packages of `memhouse[report]`.
+        """
+        from .queries.reporting.page import require_packages
+
+        require_packages()
+        from .queries.reporting.module.module_report import module_report
+
+        return module_report(self._store, module, run, memory_space)
+
+    def report_history(
+        self,
+        workload: str | None = None,
+        *,
+        since: str | datetime | None = None,
+        branch: str | None = None,
+        memory_space: int = 0,
+    ) -> Report:
+        """The report of all series of a branch over its runs, or of those of a workload.
+
+        Each step has its cause, and what it changed.
+        """
+        from .queries.reporting.page import require_packages
+
+        require_packages()
+        from .queries.reporting.over_runs.history_report import history_report
+
+        return history_report(self._store, workload, since, memory_space, branch=branch)
+
+    def report_diff(self, a: str, b: str, *, workload: str | None = None) -> Report:
+        """The report of what differs from A to B, two runs or two modules."""
+        from .queries.reporting.page import require_packages
+
+        require_packages()
+        from .queries.reporting.difference.diff_report import diff_report
+
+        return diff_report(self._store, a, b, workload)
+
+    def report_site(self, folder: str | os.PathLike[str]) -> Site:
+        """Write the history and a page a series to a folder, or what changed of them since.
+
+        Raises FileError, and MissingPackageError as `report` does.
+        """
+        from .queries.reporting.site import write_site
+
+        return write_site(self._store, folder)
 
     def close(self) -> None:
         """Let go of the database file, which is compacted first if that gains much and is quick."""

@@ -33,6 +33,7 @@ COMMANDS = (
     "tables",
     "sql",
     "shell",
+    "report",
     "export",
     "verify",
     "prune",

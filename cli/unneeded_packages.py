@@ -11,6 +11,8 @@ from types import ModuleType
 
 # Commands of which no part computes in numpy.
 _WITHOUT_NUMPY = ("check", "modules", "peaks", "runs", "sql")
+# Bokeh asks whether pandas is there in a way that a refusal breaks.
+_WITH_ALL = ("report",)
 
 
 class _Unneeded:
@@ -29,6 +31,8 @@ class _Unneeded:
 
 def keep_out_unneeded(arguments: Sequence[str]) -> None:
     """Refuse packages to this process and to those it forks, but not to programs it starts."""
+    if arguments and arguments[0] in _WITH_ALL:
+        return
     packages = ["pandas"]
     if arguments and arguments[0] in _WITHOUT_NUMPY:
         packages.append("numpy")

@@ -1,0 +1,176 @@
+"""`memhouse report`: a page of charts and tables that opens in a browser."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..options import (
+    DEFAULT_DB,
+    DEFAULT_WAIT,
+    Branch,
+    Db,
+    RunOfModule,
+    Since,
+    Space,
+    Wait,
+    Workload,
+)
+
+if TYPE_CHECKING:
+    from ...queries.reporting.page import Report
+    from ...queries.reporting.site import Site
+    from ...schema.stores.base import Store
+
+_STDOUT = Path("-")
+# What each kind of report takes besides its subject.
+_TAKES = {
+    "a module's report": {"--run", "--space", "--output"},
+    "a comparison": {"--workload", "--output"},
+    "--history": {"--workload", "--branch", "--since", "--space", "--output"},
+    "--site": set(),
+}
+
+
+def report(
+    module: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODULE",
+            help="A workload, module name, WORKLOAD/NAME, unique part of one, or module id.",
+            show_default=False,
+        ),
+    ] = None,
+    other: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="B",
+            help="Compare with this: two runs, or two modules as RUN/WORKLOAD/NAME.",
+            show_default=False,
+        ),
+    ] = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Show all series over the runs instead.")
+    ] = False,
+    site: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Write a site instead: the history and a page a module, linked."
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The file to write; - is standard output."
+        ),
+    ] = None,
+    run: RunOfModule = None,
+    space: Space = 0,
+    workload: Workload = None,
+    branch: Branch = None,
+    since: Since = None,
+    db: Db = DEFAULT_DB,
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
+    """Write a page of charts: one HTML file that opens from disk and needs no network.
+
+    The file is named after what it shows, unless -o names it. A site is a folder with relative
+    links, for GitHub Pages or a bucket; only pages that changed are written again.
+    """
+    given = {
+        "--run": run,
+        "--space": space or None,
+        "--workload": workload,
+        "--branch": branch,
+        "--since": since,
+        "--output": file,
+    }
+    _require_one_report(module, other, history, site, given)
+    from ...queries.reporting.file_names import file_name
+    from ...queries.reporting.page import require_packages
+    from ..opening import reading
+
+    require_packages()
+    with reading(db, wait=wait) as store:
+        if site is not None:
+            from ...queries.reporting.site import write_site
+
+            done = write_site(store, site)
+            _tell_of_site(done)
+            return
+        if history:
+            from ...queries.reporting.over_runs.history_report import history_report
+
+            made = history_report(store, workload, since, space, branch=branch)
+            name = file_name("history", *filter(None, [workload, branch]))
+        elif module is not None and other is not None:
+            from ...queries.reporting.difference.diff_report import diff_report
+
+            made = diff_report(store, module, other, workload)
+            name = f"{file_name(module)}..{file_name(other, *filter(None, [workload]))}"
+        else:
+            made, name = _of_module(store, str(module), run, space)
+    _write(made, file or Path(f"{name}.html"))
+
+
+def _of_module(store: "Store", module: str, run: str | None, space: int) -> tuple["Report", str]:
+    """A module's report, and a name for its file."""
+    from ...queries.find_module import find_module
+    from ...queries.reporting.file_names import file_name
+    from ...queries.reporting.module.module_report import module_report
+
+    found = find_module(store, module, run)
+    told = [run, f"space{space}" if space else None]
+    name = file_name(found.workload, found.module_name, *filter(None, told))
+    return module_report(store, found, memory_space=space), name
+
+
+def _require_one_report(
+    module: str | None, other: str | None, history: bool, site: Path | None, given: dict[str, Any]
+) -> None:
+    """Raise BadParameter for what does not go together, and for a file in no folder."""
+    if history or site is not None:
+        kind = "--history" if history else "--site"
+        given = {"a module": module, "--site": site if history else None, **given}
+    elif module is None:
+        raise typer.BadParameter(
+            "name a module, two runs or modules to compare, --history, or --site DIR"
+        )
+    else:
+        kind = "a module's report" if other is None else "a comparison"
+    for name, value in given.items():
+        if value is not None and name not in _TAKES[kind]:
+            raise typer.BadParameter(f"{kind} does not take {name}")
+    file = given["--output"]
+    if file is not None and file != _STDOUT and not file.parent.is_dir():
+        raise typer.BadParameter(f"there is no folder {file.parent}", param_hint="--output")
+
+
+def _write(made: "Report", file: Path) -> None:
+    """Write the report, and tell of its file."""
+    from ...queries.cells import human_bytes
+    from ...queries.reporting.file_names import is_report
+    from ..render.text import print_note, results
+
+    if file == _STDOUT:
+        import sys
+
+        with results():
+            sys.stdout.buffer.write(made.html().encode())
+        return
+    if file.is_file() and not is_report(file):
+        problem = f"{file} is not a report of memhouse: name another file"
+        raise typer.BadParameter(problem, param_hint="--output")
+    path = made.save(file)
+    told = filter(None, [human_bytes(path.stat().st_size), made.gist])
+    print_note(f"{path}: {', '.join(told)}")
+
+
+def _tell_of_site(done: "Site") -> None:
+    from ...queries.cells import counted, human_bytes
+    from ..render.text import print_note
+
+    print_note(
+        f"{done.index}: {counted(len(done.written), 'page')} written, "
+        f"{len(done.unchanged)} unchanged, {human_bytes(done.size_bytes)} in all"
+    )
