@@ -78,3 +78,22 @@ def limits(tmp_path):
         return "--limits", str(tmp_path / "limits.toml")
 
     return write
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium, one for all tests of a process; skips where there is none."""
+    from .support import browser as support
+
+    if why := support.missing():
+        pytest.skip(f"reports need a browser: {why}")
+    with support.browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def llama_page(filled, tmp_path_factory):
+    """The report of the llama module of the TPU. Only read it."""
+    from .support.reports import write_report
+
+    return write_report(filled, "tpu", tmp_path_factory.mktemp("llama") / "llama.html")

@@ -17,8 +17,9 @@ import pyte
 from .command import MEMHOUSE
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
-# What no two machines show alike.
+# What no two machines show alike: how long it took, and how large bokeh's script is.
 _SECONDS = re.compile(r"\b\d+\.\d s\b")
+_PAGE = re.compile(r"(?<=\.html: )[\d.]+ [KM]iB")
 _ELIDED = "…"
 # Wide and long enough that nothing wraps or scrolls away.
 _COLUMNS, _LINES = 250, 500
@@ -35,8 +36,7 @@ class Command:
         """Whether a terminal showed the same; a line `…` stands for any lines."""
         found = _plain(shown)
         pattern = r"\n".join(
-            r".*" if line == _ELIDED else re.escape(_SECONDS.sub("0.0 s", line))
-            for line in self.output
+            r".*" if line == _ELIDED else re.escape(_steady(line)) for line in self.output
         )
         return re.fullmatch(pattern, found, re.DOTALL) is not None
 
@@ -99,4 +99,8 @@ def _plain(shown: str) -> str:
     screen = pyte.Screen(_COLUMNS, _LINES)
     pyte.Stream(screen).feed(shown.replace("\r\n", "\n").replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]
-    return _SECONDS.sub("0.0 s", "\n".join(lines).strip("\n"))
+    return _steady("\n".join(lines).strip("\n"))
+
+
+def _steady(text: str) -> str:
+    return _PAGE.sub("0 KiB", _SECONDS.sub("0.0 s", text))
