@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # mypy names modules after their folders, so a link in this folder names the package.
 TYPED := $(VENV)/typed
 
-.PHONY: demo test test-all test-lowest lint docs schema bench warehouse-sample clean
+.PHONY: demo test test-all test-lowest lint docs schema bench pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -60,6 +60,10 @@ schema: $(BIN)/pytest
 # Writes the warehouse that later versions must upgrade; run once for each schema version.
 warehouse-sample: $(BIN)/pytest
 	$(BIN)/python -m tests.support.upgrade_samples
+
+# Draws the pictures of the README anew; needs Chromium.
+pictures: $(BIN)/pytest
+	$(BIN)/python -m tests.support.pictures
 
 # Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table. With
 # what the tests need, because pandas is slow to import where it is installed.
