@@ -1,14 +1,18 @@
 """The sections of a module's report: its headline, treemap, packing and tables."""
 
+import shlex
+
 import pyarrow as pa
 import pytest
 
 from memhouse.queries.find_module import find_module
+from memhouse.queries.reporting.module import module_tables
 from memhouse.queries.reporting.module.memory_timeline import space_chart
 from memhouse.queries.reporting.module.module_report import module_report
 from memhouse.queries.reporting.module.module_spaces import Space
 from memhouse.queries.reporting.page import Chart, Table, Text
 
+from ..support.command import run_memhouse
 from ..support.warehouse import reading, writing
 
 ESTIMATED = ("jit_conv_general_dilated", "seeds")
@@ -195,3 +199,20 @@ def test_the_other_spaces_of_an_estimate_are_estimates():
     (table,) = space_chart(space, occupied).tables
     cells = {title: cells for title, _, cells, _ in table.columns()}
     assert cells["occupied"] == ["≈2.00 KiB", "≈1.00 KiB"]
+
+
+def test_what_a_short_table_names_lists_all(store, filled, monkeypatch):
+    """The caption of a table that is cut has a command that runs."""
+    monkeypatch.setattr(module_tables, "_LISTED", 1)
+    report = module_report(store, *LLAMA)
+    tables = [part for each in report.sections for part in each.parts if isinstance(part, Table)]
+    commands = [
+        shlex.split(table.rows.caption.partition("All: memhouse ")[2])
+        for table in tables
+        if "All: " in table.rows.caption
+    ]
+    assert {"sql", "donations", "kernels"} <= {command[0] for command in commands}
+    for command in commands:
+        done = run_memhouse(*command, "--db", filled)
+        assert done.returncode == 0, done.stderr
+        assert len(done.stdout.splitlines()) > 2

@@ -69,7 +69,7 @@ def _donations(store: Store, found: FoundModule, memory_space: int) -> Iterator[
     rows = donations(store, found.module_id, found.run_id, memory_space)
     if len(rows):
         note = "Arguments whose memory a result could take, and donations that save nothing."
-        all_of = f"memhouse donations {found.module_id} --limit 0"
+        all_of = f"memhouse donations {found.module_id} --space {memory_space} -n {len(rows)}"
         yield Section("Donations", (Table(listed(rows, all_of), name="donations"),), note)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ...cells import counted, human_bytes, one_line
+from ...cells import human_bytes, one_line
 from ...result import Rows
 from ..colours import GREW, REST, SHRANK, TOTAL
 from ..figures import house_figure, in_bytes
@@ -265,8 +266,9 @@ def _as_rows(series: SeriesHistory, pieces: _Stretches, runs: Sequence[str]) -> 
     began = [events.get(int(pieces.first[n])) for n in shown]
     caption = "runs of equal figures, the newest first"
     if count > len(shown):
-        left = counted(count - len(shown), "older stretch").replace("stretchs", "stretches")
-        caption += f"; {left}: memhouse trends --workload {series.workload} --format csv"
+        older = count - len(shown)
+        all_of = f"memhouse trends --workload {quote(series.workload)} --format csv"
+        caption += f"; {older} older {'ones' if older > 1 else 'one'}: {all_of}"
     estimated = series.estimated[np.searchsorted(series.runs, pieces.first)]
     columns = {
         "from_run": pa.array([runs[pieces.first[n]] for n in shown], pa.string()),
