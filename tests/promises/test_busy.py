@@ -141,6 +141,7 @@ READERS = {
     "modules": [],
     "owners": ["002_79ae6c566c7e6550"],
     "peaks": [],
+    "report": ["002_79ae6c566c7e6550"],
     "runs": [],
     "since": ["002_79ae6c566c7e6550"],
     "sql": ["SELECT 1"],
