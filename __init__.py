@@ -72,13 +72,13 @@ __all__ = [
 
 
 def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = False) -> Warehouse:
-    """Open the warehouse at `db`, a path or a duckdb:/// URL; make it if it is not there.
+    """Open the warehouse at `db`, a file or a lake; make it if it is not there.
 
-    Opened `read_only` it can be read by several at once, but must be there. Raises
-    WarehouseError.
+    A lake is a URL such as s3://bucket/memhouse, or a folder that holds one. Opened `read_only`
+    it can be read by several at once, but must be there. Raises WarehouseError.
     """
     from .queries.catalogue import use_views
-    from .schema.stores.duckdb import open_store
+    from .schema.stores.by_name import open_store
 
     store = open_store(os.fspath(db), create=not read_only, read_only=read_only)
     try:

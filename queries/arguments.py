@@ -14,6 +14,8 @@ _MEMORY = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP])(?:iB)?$|^(\d+) ?B$")
 # The largest number of bytes that the warehouse can hold.
 _MOST_BYTES = 2**63 - 1
 _DAYS = {"d": 1, "w": 7, "y": 365}
+_DURATION = re.compile(r"^(\d{1,6}) ?(h|d|w)$")
+_HOURS = {"h": 1, "d": 24, "w": 168}
 
 
 def parse_time(time: str | datetime | None, argument: str) -> datetime | None:
@@ -43,6 +45,14 @@ def time_before(age: str, argument: str) -> datetime:
         return datetime.now(UTC) - timedelta(days=int(match[1]) * _DAYS[match[2]])
     except OverflowError:
         raise UsageError(f"{age} is too long ago", argument) from None
+
+
+def duration(text: str, argument: str) -> timedelta:
+    """How long 12h, 7d or 2w is. Raises UsageError."""
+    match = _DURATION.match(text)
+    if match is None:
+        raise UsageError(f"invalid duration {text!r}: use 12h, 7d or 2w", argument)
+    return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
 def check_labels(labels: Mapping[str, str | None] | None) -> dict[str, str]:

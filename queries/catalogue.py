@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..schema.stores.duckdb import DuckDBStore
+    from ..schema.stores.base import Store
 
 _HERE = Path(__file__).parent
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
@@ -67,7 +67,7 @@ def checks() -> tuple[Check, ...]:
     return tuple(sorted([*found, _keys_are_unique()], key=lambda check: check.name))
 
 
-def use_views(store: "DuckDBStore", *, read_only: bool) -> None:
+def use_views(store: "Store", *, read_only: bool) -> None:
     """Give the warehouse the views of this memhouse version.
 
     The views are stored with their headers as comments. A warehouse that another version wrote

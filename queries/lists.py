@@ -84,16 +84,16 @@ def fragmentation(store: Store, run: str | None = None, workload: str | None = N
 
 
 def tables(store: Store) -> Rows:
-    """The tables. Columns: table, rows (an estimate), holds."""
-    return Rows(store.rows(statement("tables")), empty="there are no tables")
+    """The tables. Columns: table, rows (in a file an estimate), holds."""
+    return Rows(store.listed_tables(), empty="there are no tables")
 
 
 def columns(store: Store, table: str) -> Rows:
     """The columns of a table. Columns: column, type, meaning. Raises UsageError."""
-    found = store.rows(statement("tables"))["table"].to_pylist()
-    if table not in found:
+    found = store.listed_columns(table)
+    if not found.num_rows:
         raise UsageError(f"there is no table {table}: see `memhouse tables`", "name")
-    return Rows(store.rows(statement("columns"), [table]), empty="it has no columns")
+    return Rows(found)
 
 
 def views() -> Rows:

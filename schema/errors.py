@@ -54,6 +54,13 @@ class WarehouseBusyError(WarehouseError):
         self.in_use = f"{name} is in use by {holder}"
 
 
+class ChangedMeanwhileError(WarehouseError):
+    """Another process changed what this one was to change; the same can be done again."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"another process {what} meanwhile: give the same command again")
+
+
 class QueryError(MemhouseError):
     """A query that is wrong; the message is DuckDB's, on one line."""
 
@@ -71,6 +78,10 @@ class UsageError(MemhouseError):
 
 class FileError(MemhouseError):
     """A file that cannot be written."""
+
+
+class JobError(MemhouseError):
+    """A job on Spark that executors could not do; nothing of it is stored."""
 
 
 class MissingPackageError(MemhouseError, ImportError):

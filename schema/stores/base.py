@@ -9,9 +9,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from ..lake.data_files import DataFile
 
 # A store is compacted unasked if it uses no more: about half a second, or 15 s after runs were
 # deleted.
@@ -46,7 +49,11 @@ class Batch:
     The store first deletes the rows that `modules`, `dumps` and `runs` name: every row of
     these modules, these dumps with their files, these runs with their labels, and the
     out-of-memory reports of the runs in `oom_runs`. What users said of a dump, that they accept
-    its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`.
+    its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`. `files` are
+    rows that lie in files of the lake already.
+
+    joins: the dumps join whatever the run holds by then, also what another process stored. If
+    not, the run is one night: raises ChangedMeanwhileError if another stored other dumps.
     """
 
     tables: Mapping[str, pa.Table]
@@ -54,6 +61,8 @@ class Batch:
     dumps: Sequence[int] = ()
     runs: Sequence[str] = ()
     oom_runs: Sequence[str] = ()
+    joins: bool = False
+    files: Sequence["DataFile"] = ()
 
 
 @dataclass
@@ -118,6 +127,21 @@ class Store(Protocol):
         """The rows of a query; `$1`, `$2` and so on stand for the parameters.
 
         Raises memhouse.schema.errors.QueryError if the query is wrong.
+        """
+
+    def listed_tables(self) -> pa.Table:
+        """The tables. Columns: table, rows (in a file an estimate), holds."""
+
+    def listed_columns(self, table: str) -> pa.Table:
+        """The columns of a table: column, type, meaning; no rows if there is no such table."""
+
+    def execute(self, script: str) -> None:
+        """Run SQL statements that have no rows, all or nothing: they define the views."""
+
+    def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """Run a user's statements, all or nothing; the rows of the last one.
+
+        Raises memhouse.schema.errors.QueryError.
         """
 
     def worked_out_history(self) -> Mapping[str, pa.Table]:

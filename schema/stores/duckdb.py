@@ -2,22 +2,19 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from .. import arrow
-from ..causes.find_causes import find_causes
 from ..causes.sides import VERSIONS
-from ..errors import QueryError, WarehouseError, duckdb_says, with_remedy
+from ..errors import WarehouseError, duckdb_says, with_remedy
 from ..history import work_out
 from . import duckdb_compact, duckdb_file
-from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
+from .base import QUICK_BYTES, Batch, Compacted, Deleted
+from .duckdb_reading import DuckDBReading
 from .duckdb_rows import (
     MERGE_ROW_GROUPS,
     OOM_TABLES,
@@ -28,6 +25,7 @@ from .duckdb_rows import (
     insert,
     threads_for,
 )
+from .listed_tables import FILE_COLUMNS, FILE_TABLES
 
 
 def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "DuckDBStore":
@@ -40,7 +38,7 @@ def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "Du
     return DuckDBStore(name, lambda: connection, read_only=read_only)
 
 
-class DuckDBStore:
+class DuckDBStore(DuckDBReading):
     """The tables in a DuckDB file; `base.Store` says what each method promises.
 
     `connect` is called when the connection is first needed.
@@ -67,67 +65,13 @@ class DuckDBStore:
 
     # -- Reading ---------------------------------------------------------------------------
 
-    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        """The rows of a query; `$1`, `$2` and so on stand for the parameters.
+    def listed_tables(self) -> pa.Table:
+        """The tables: table, rows (an estimate), holds."""
+        return self.rows(FILE_TABLES)
 
-        A statement without rows, such as SET, returns an empty table. Raises QueryError.
-        """
-        duck = self.connection
-
-        def run() -> pa.Table:
-            relation = duck.sql(query, params=list(parameters))
-            return pa.table({}) if relation is None else relation.to_arrow_table()
-
-        # DuckDB ignores Ctrl-C while it fetches, so another thread fetches and this one waits.
-        with ThreadPoolExecutor(1) as thread:
-            found = thread.submit(run)
-            try:
-                return found.result()
-            except KeyboardInterrupt:
-                duck.interrupt()
-                raise
-            except duckdb.Error as error:
-                raise QueryError(duckdb_says(error)) from error
-
-    def known(self, run_id: str) -> Known:
-        """What the store holds of this run, and the ids of all modules and flag sets."""
-        run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
-        labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
-        dumps = self._dicts("SELECT * FROM dumps WHERE run_id = $1", run_id)
-        files: dict[int, list[dict[str, Any]]] = {row["dump_id"]: [] for row in dumps}
-        for row in self._dicts(_FILES, run_id):
-            files[row["dump_id"]].append(row)
-        return Known(
-            run=run[0] if run else None,
-            labels={row["key"]: row["value"] for row in labels},
-            dumps={row["dump_id"]: row for row in dumps},
-            files=files,
-            modules=self._ids("SELECT module_id FROM modules"),
-            complete=self._ids("SELECT DISTINCT module_id FROM dumps WHERE status = 'ok'"),
-            flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
-            next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
-        )
-
-    def runs_before(self, time: datetime) -> list[str]:
-        """The runs that were compiled before a time."""
-        query = "SELECT run_id FROM runs WHERE run_at < $1 ORDER BY run_at, run_seq"
-        return [row[0] for row in self.connection.sql(query, params=[time]).fetchall()]
-
-    def nights(self, name: str) -> list[Mapping[str, Any]]:
-        """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
-        return list(self._dicts(_NIGHTS, name))
-
-    def worked_out_history(self) -> dict[str, pa.Table]:
-        """What the rows of `lineages`, `history` and `gone` must be, by table."""
-        return work_out.worked_out(self.connection, self._causes)
-
-    def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
-        """Which dump of run B follows which of run A: a_dump_id, b_dump_id, matched_by."""
-        return work_out.paired(self.connection, a_run_id, b_run_id)
-
-    def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
-        """Why the second dump of each pair differs from the first, in the order of the pairs."""
-        return find_causes(self.rows, pairs)
+    def listed_columns(self, table: str) -> pa.Table:
+        """The columns of a table: column, type, meaning."""
+        return self.rows(FILE_COLUMNS, [table])
 
     def owns(self, file_status: os.stat_result) -> bool:
         """Whether the file with this status is the warehouse: reading it would drop its lock."""
@@ -149,8 +93,8 @@ class DuckDBStore:
             delete(self.connection, "run_id", batch.oom_runs, only=OOM_TABLES)
             for name, table in batch.tables.items():
                 insert(self.connection, name, table)
-            if batch.oom_runs:
-                self.connection.execute(_SET_OOM, [list(batch.oom_runs)])
+            if batch.oom_runs or batch.dumps:
+                self.connection.execute(_SET_OOM, [list(batch.oom_runs), list(batch.dumps)])
             work_out.refresh(self.connection, changed, self._causes)
         duckdb_file.forget_blocks(self.connection, self.name)
 
@@ -269,25 +213,10 @@ class DuckDBStore:
             self.connection.execute(f"DELETE FROM {name}")
             insert(self.connection, name, rows)
 
-    def _causes(self, pairs: Sequence[tuple[int, int]]) -> Sequence[str | None]:
-        """The lines alone."""
-        found: list[str | None] = self.causes(pairs)["cause"].to_pylist()
-        return found
-
-    def _dicts(self, query: str, parameter: object) -> list[dict[str, Any]]:
-        found = self.connection.sql(query, params=[parameter]).to_arrow_table()
-        return list(found.to_pylist())
-
-    def _ids(self, query: str) -> frozenset[int]:
-        column = self.connection.sql(query).to_arrow_table().column(0)
-        return frozenset(column.drop_null().to_pylist())
-
 
 # What stays of a dump that is written anew.
 _KEPT_OF_DUMPS = ("history", "accepted_changes", "oom_reports")
 _SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN
-    (SELECT dump_id FROM oom_reports WHERE run_id IN (SELECT UNNEST($1)))"""
+    (SELECT dump_id FROM oom_reports WHERE list_contains($1, run_id) OR list_contains($2, dump_id))
+"""
 _AMONG = "SELECT * FROM {} WHERE run_id IN (SELECT UNNEST($1))"
-_FILES = "SELECT dump_files.* FROM dump_files INNER JOIN dumps USING (dump_id) WHERE run_id = $1"
-_NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')
-    ORDER BY run_seq DESC"""

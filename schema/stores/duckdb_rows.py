@@ -57,22 +57,27 @@ _SETTINGS = "SET threads = {}; SET preserve_insertion_order = {}"
 
 def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
     """Add the rows to a table; a shape goes to the column for its length."""
-    columns = "*"
-    if "shape" in rows.column_names and "_long_shape" in arrow.stored_columns()[name]:
-        is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
-        columns = f"""* EXCLUDE shape,
-            CASE WHEN {is_short} THEN shape END AS _short_shape,
-            CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"""
-    # A damaged dump's rows lack columns.
-    sorted_by = ", ".join(key for key in _ORDERS.get(name, ()) if key in rows.column_names)
-    order = f" ORDER BY {sorted_by}" if sorted_by else ""
     connection.register("incoming", rows)
     try:
-        connection.execute(f'INSERT INTO "{name}" BY NAME SELECT {columns} FROM incoming{order}')
+        connection.execute(insertion(name, rows.column_names, f'"{name}"', "incoming"))
     finally:
         # After an error the transaction is aborted, and only its end unregisters.
         with suppress(duckdb.Error):
             connection.unregister("incoming")
+
+
+def insertion(name: str, columns: Sequence[str], target: str, source: str) -> str:
+    """The statement that adds a source's rows to a table; `columns` are the source's."""
+    chosen = "*"
+    if "shape" in columns and "_long_shape" in arrow.stored_columns()[name]:
+        is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
+        chosen = f"""* EXCLUDE shape,
+            CASE WHEN {is_short} THEN shape END AS _short_shape,
+            CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"""
+    # A damaged dump's rows lack columns.
+    sorted_by = ", ".join(key for key in _ORDERS.get(name, ()) if key in columns)
+    order = f" ORDER BY {sorted_by}" if sorted_by else ""
+    return f"INSERT INTO {target} BY NAME SELECT {chosen} FROM {source}{order}"
 
 
 def delete(
@@ -117,7 +122,8 @@ def delete_orphans(connection: duckdb.DuckDBPyConnection) -> int:
 
 def changed_runs(connection: duckdb.DuckDBPyConnection, batch: Batch) -> list[str]:
     """The runs whose dumps, modules or labels the batch changes."""
-    changed = set(batch.runs)
+    # Causes tell of a dump whether it ran out of memory.
+    changed = {*batch.runs, *batch.oom_runs}
     for name in ("runs", "run_labels", "dumps"):
         if name in batch.tables:
             changed.update(batch.tables[name]["run_id"].unique().to_pylist())

@@ -1,0 +1,111 @@
+"""What only a lake needs: making it, cleaning it, and moving rows between it and a DuckDB file.
+
+    import memhouse.lake
+
+    memhouse.lake.init("s3://bucket/memhouse")
+    memhouse.lake.import_file("s3://bucket/memhouse", "memhouse.duckdb")
+
+All else is as with a file: `memhouse.open("s3://bucket/memhouse")`. Each function raises
+WarehouseError, and MissingPackageError without `memhouse[lake]`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .schema.errors import UsageError, WarehouseError
+
+if TYPE_CHECKING:
+    from .schema.lake.vacuum import Vacuumed
+    from .schema.stores.delta import DeltaStore
+
+__all__ = ["ddl", "export_file", "import_file", "init", "vacuum"]
+
+
+def init(url: str | os.PathLike[str]) -> str:
+    """Make an empty lake at a folder or URL, if none is there; its place."""
+    from .schema.lake.snapshot import Lake
+    from .schema.lake.storage import location
+
+    return Lake(location(os.fspath(url)), create=True).place
+
+
+def vacuum(
+    url: str | os.PathLike[str],
+    retention: str = "7d",
+    *,
+    dry_run: bool = False,
+    force: bool = False,
+) -> Vacuumed:
+    """Delete files that left the lake, or were never part of it, longer ago than `retention`.
+
+    `retention` is 12h, 7d or 2w; a longer ingest, or a reader of an older version, would fail.
+    With `dry_run` nothing is deleted. Raises UsageError for a wrong duration, and for one of
+    less than 7 days without `force`, which says that nobody uses the lake meanwhile.
+    """
+    from .queries.arguments import duration
+    from .schema.lake.vacuum import RETENTION
+
+    kept = duration(retention, "retention")
+    if kept < RETENTION and not (force or dry_run):
+        raise UsageError(
+            f"{retention} is less than 7d, and files of those who use the lake now would go: "
+            "force it if nobody does",
+            "retention",
+        )
+    with _opened(url) as store:
+        return store.vacuum(kept, dry_run=dry_run)
+
+
+def export_file(url: str | os.PathLike[str], file: str | os.PathLike[str]) -> int:
+    """Write every row of the lake to a new DuckDB warehouse; how many rows."""
+    from .queries.catalogue import use_views
+    from .schema.stores.duckdb import open_store
+
+    def finish(fresh: Path) -> None:
+        written = open_store(str(fresh))
+        try:
+            use_views(written, read_only=False)
+        finally:
+            written.close()
+
+    with _opened(url) as store:
+        return store.export_file(Path(file), finish)
+
+
+def import_file(url: str | os.PathLike[str], file: str | os.PathLike[str]) -> list[str]:
+    """Store the runs of a DuckDB warehouse that the lake does not have; their names.
+
+    All or nothing, in one commit. Refused if both hold a run with other rows.
+    """
+    with _opened(url) as store:
+        new = store.import_file(os.fspath(file))
+        store.tidy()
+        return new
+
+
+def ddl(url: str | os.PathLike[str]) -> str:
+    """SQL that registers the lake in Spark's catalog: its table, a view a relation, our views."""
+    from .queries.spark_ddl import ddl
+
+    with _opened(url) as store:
+        return ddl(store.name)
+
+
+@contextmanager
+def _opened(url: str | os.PathLike[str]) -> Iterator[DeltaStore]:
+    from .schema.lake.storage import is_lake
+    from .schema.stores.delta import DeltaStore
+
+    name = os.fspath(url)
+    if not is_lake(name):
+        raise WarehouseError(f"{name} is not a lake: make one with `memhouse lake init`")
+    store = DeltaStore(name)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -1,0 +1,154 @@
+"""Commits to a lake: files added and removed at once, or not at all.
+
+Every commit is made for one version of the lake and fails if another process was faster, since
+what is to be written depends on what is there: a module is stored once. deltalake's own retries
+would not see that two commits remove the same files, and would store rows twice.
+"""
+
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ..errors import ChangedMeanwhileError, WarehouseError
+from . import storage
+from .data_files import DataFile
+from .lake_errors import lake_error, lake_errors
+from .layout import union_schema
+from .snapshot import CHANGED_RUNS, Lake, Snapshot
+
+# Waits between attempts grow up to this, and are random, so that many writers do not collide.
+_LONGEST_WAIT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Actions:
+    """What a commit does. changed_runs: the runs whose history may be another then.
+
+    same_rows: the rows stay, in other files.
+    """
+
+    adds: Sequence[DataFile] = ()
+    removes: Sequence[DataFile] = ()
+    changed_runs: Sequence[str] = ()
+    same_rows: bool = False
+
+
+def commit(
+    lake: Lake, plan: Callable[[Snapshot], Actions], *, most_attempts: int | None = None
+) -> Actions | None:
+    """Commit what `plan` makes of the newest snapshot; what was done.
+
+    `plan` is called again after another process committed. An empty plan commits nothing. None
+    if others were faster `most_attempts` times. The files of failed attempts are removed.
+    Raises WarehouseError, and what `plan` raises.
+    """
+    mark = uuid.uuid4().hex
+    attempts = 0
+    failed: list[DataFile] = []
+    while True:
+        try:
+            actions = plan(lake.snapshot)
+        except ChangedMeanwhileError:
+            discard(lake.place, failed, but=())
+            raise
+        if not actions.adds and not actions.removes:
+            discard(lake.place, failed, but=())
+            return actions
+        if try_commit(lake, actions, mark):
+            lake.refresh()
+            discard(lake.place, failed, but=actions.adds)
+            return actions
+        attempts += 1
+        time.sleep(random.uniform(0, min(_LONGEST_WAIT_SECONDS, 0.02 * 2**attempts)))
+        lake.refresh()
+        failed += actions.adds
+        if attempts == most_attempts:
+            discard(lake.place, failed, but=())
+            return None
+
+
+def discard(place: str, files: Iterable[DataFile], *, but: Iterable[DataFile]) -> None:
+    """Remove files that no commit will name, but not these. What stays is left to `vacuum`."""
+    kept = {file.path for file in but}
+    for path in {file.path for file in files} - kept:
+        # The commit is made: what goes wrong here, in whichever package, is no reason to fail.
+        with suppress(Exception):
+            storage.filesystem(place).rm_file(f"{place}/{path}")
+
+
+def try_commit(lake: Lake, actions: Actions, mark: str) -> bool:
+    """Commit for the version that was read last; False if another process was faster.
+
+    True also if deltalake failed after the commit, or its answer was lost. Raises WarehouseError
+    if the commit was not made and no other process committed.
+    """
+    from deltalake import CommitProperties, Transaction
+    from deltalake.exceptions import CommitFailedError
+    from deltalake.transaction import AddAction, RemoveAction
+
+    base = lake.snapshot.version
+    now = int(time.time() * 1000)
+    adds = [
+        AddAction(
+            file.path,
+            file.size_bytes,
+            {"relation": file.relation},
+            now,
+            not actions.same_rows,
+            _statistics(file),
+        )
+        for file in actions.adds
+    ]
+    removes = [
+        RemoveAction(
+            file.path,
+            # Also if the rows stay: a compaction by deltalake does not see other removals, and
+            # would write the rows of these files once more.
+            True,
+            now,
+            file.size_bytes,
+            {"relation": file.relation},
+        )
+        for file in actions.removes
+    ]
+    properties = CommitProperties(
+        custom_metadata={CHANGED_RUNS: json.dumps(list(actions.changed_runs))},
+        max_commit_retries=0,
+        # Without a time it would stay in the log for ever.
+        app_transactions=[Transaction(mark, 1, now)],
+    )
+    try:
+        with lake_errors(lake.place):
+            lake.table.create_write_transaction(
+                adds + removes,
+                "append",
+                union_schema(),
+                partition_by=["relation"],
+                commit_properties=properties,
+            )
+    except (CommitFailedError, WarehouseError) as error:
+        version = lake.refresh().version
+        if _is_made(lake, mark):
+            return True
+        if isinstance(error, WarehouseError):
+            raise
+        if version == base:
+            raise lake_error(lake.place, error) from error
+        return False
+    return True
+
+
+def _is_made(lake: Lake, mark: str) -> bool:
+    """Whether the commit with this mark is in the version that was read last."""
+    with lake_errors(lake.place):
+        return lake.table.transaction_version(mark) is not None
+
+
+def _statistics(file: DataFile) -> str:
+    return json.dumps(
+        {"numRecords": file.rows, "minValues": dict(file.least), "maxValues": dict(file.most)}
+    )

@@ -1,0 +1,112 @@
+"""The history of a lake: stored after ingest, and worked out further by who reads before that.
+
+Writers that add dumps do not wait for each other, so a stored history may be of an earlier
+version. The names of the files of `lineages` and `gone` tell which. Every commit says which runs
+it changed; from these runs on the history is worked out anew, in memory.
+
+The rows of `history` are in a file for every 32 runs, so a further run writes the last file
+anew and not the rows of all dumps. The name of a file tells its rows by their hash.
+"""
+
+import re
+
+import duckdb
+
+from ..history import work_out
+from ..history.history_rows import Causes
+from .commits import Actions
+from .data_files import DataFile, write_file
+from .lake_tables import add_rows
+from .layout import HISTORY
+from .snapshot import Lake, Snapshot
+
+_DIGITS = 20
+_VERSIONED = re.compile(rf"v(\d{{{_DIGITS}}})-")
+_HASHED = re.compile(r"s-?\d+-\d+-\d+-")
+_RUNS_IN_FILE = 32
+
+
+def stored_version(snapshot: Snapshot) -> int | None:
+    """The version whose history is stored, None without any."""
+    found = [_VERSIONED.match(_name(file)) for key in _WHOLE for file in snapshot.of(key)]
+    # Another program may have written a file anew: its name tells nothing.
+    if not all(_HASHED.match(_name(file)) for file in snapshot.of("history")):
+        return None
+    versions = {int(match[1]) if match else None for match in found}
+    return versions.pop() if len(versions) == 1 else None
+
+
+def changed_runs(lake: Lake) -> list[str] | None:
+    """The runs that changed since the stored history; None if it must be worked out anew."""
+    version = stored_version(lake.snapshot)
+    return None if version is None else lake.runs_changed_since(version)
+
+
+def use_history(
+    connection: duckdb.DuckDBPyConnection,
+    lake: Lake,
+    causes: Causes,
+    held: Snapshot | None = None,
+) -> bool:
+    """Fill the tables of the history for the lake's snapshot; whether the stored one is old.
+
+    held: the snapshot whose history they hold, None for no history.
+    """
+    changed = changed_runs(lake)
+    since = None if held is None else lake.runs_changed_since(held.version)
+    if since is None:
+        for name in HISTORY:
+            connection.execute(f'DELETE FROM "{name}"')
+            if changed is not None and (files := lake.snapshot.of(name)):
+                add_rows(connection, lake.place, name, files)
+        since = changed
+    if since is None or since:
+        work_out.refresh(connection, since or [], causes)
+    return changed is None or bool(changed)
+
+
+def history_actions(connection: duckdb.DuckDBPyConnection, lake: Lake) -> Actions:
+    """What stores the history as it stands in the connection, for the lake's snapshot."""
+    snapshot = lake.snapshot
+    version = f"v{snapshot.version:0{_DIGITS}}-"
+    adds: list[DataFile] = []
+    for name in _WHOLE:
+        rows = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table()
+        # An empty table has a file too: it tells the version.
+        adds.append(write_file(lake.place, name, rows, version))
+    removes = [file for name in _WHOLE for file in snapshot.of(name)]
+    stored = {match[0]: f for f in snapshot.of("history") if (match := _HASHED.match(_name(f)))}
+    kept = set()
+    for part, hashed, count in connection.sql(_PARTS).fetchall():
+        mark = f"s{part}-{count}-{hashed}-"
+        if mark in stored:
+            kept.add(stored[mark].path)
+            continue
+        rows = connection.sql(_ROWS, params=[part]).to_arrow_table()
+        adds.append(write_file(lake.place, "history", rows, mark))
+    removes += [file for file in snapshot.of("history") if file.path not in kept]
+    return Actions(adds, removes)
+
+
+def _name(file: DataFile) -> str:
+    return file.path.rsplit("/", 1)[1]
+
+
+# The tables that are stored anew as a whole.
+_WHOLE = tuple(name for name in HISTORY if name != "history")
+_PARTS = f"""
+SELECT run_seq // {_RUNS_IN_FILE} AS part, BIT_XOR(HASH(history)) AS hashed, COUNT(*) AS n
+FROM history
+INNER JOIN dumps ON dumps.dump_id = history.dump_id
+INNER JOIN runs ON runs.run_id = dumps.run_id
+GROUP BY part
+ORDER BY part
+"""
+_ROWS = f"""
+SELECT history.*
+FROM history
+INNER JOIN dumps ON dumps.dump_id = history.dump_id
+INNER JOIN runs ON runs.run_id = dumps.run_id
+WHERE run_seq // {_RUNS_IN_FILE} = $1
+ORDER BY run_seq, history.rowid
+"""

@@ -1,0 +1,155 @@
+"""The tables of a lake in DuckDB: a view over the files of each relation.
+
+Relations with a row or two for a run, a dump or a module are held in memory instead: every
+command asks for them, several times, and a lake that is not compacted has a file a commit. A
+newer snapshot adds the rows of its new files.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from .. import arrow
+from .data_files import DataFile, read_files, url
+from .layout import HISTORY, SMALL, relations
+from .snapshot import Snapshot
+
+HELD = ("runs", "run_labels", "dumps", "modules", "module_memory")
+# The views that writing asks for, and those that only queries ask for.
+SMALL_VIEWS = tuple(name for name in SMALL if name not in HELD)
+LARGE_VIEWS = tuple(name for name in relations() if name not in (*HELD, *HISTORY, *SMALL))
+
+
+def connect(place: str) -> duckdb.DuckDBPyConnection:
+    """A database in memory that can read the files of the lake."""
+    connection = duckdb.connect()
+    # What does not fit into memory would go to the folder that the user is in.
+    spill = Path(tempfile.gettempdir(), f"memhouse-{os.getpid()}")
+    connection.execute(f"SET temp_directory = {_quoted(str(spill))}")
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET python_enable_replacements = false")
+    connection.execute("SET parquet_metadata_cache = true")
+    connection.execute("CREATE TABLE view_set (digest TEXT)")
+    for name in (*HELD, *HISTORY):
+        columns = ", ".join(f'"{key}" {type_}' for key, type_ in _columns(name))
+        connection.execute(f'CREATE TABLE "{name}" ({columns})')
+    if "://" in place:
+        from .remote_files import remote_files
+
+        connection.register_filesystem(remote_files(place))
+    return connection
+
+
+def hold(
+    connection: duckdb.DuckDBPyConnection,
+    place: str,
+    snapshot: Snapshot,
+    before: Snapshot | None = None,
+) -> None:
+    """Let the tables in memory be those of the snapshot; `before` is what they hold.
+
+    Those of the history stay: `lake_history` fills them.
+    """
+    connection.begin()
+    try:
+        for name in HELD:
+            _hold(connection, place, name, snapshot, before)
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+
+
+def _hold(
+    connection: duckdb.DuckDBPyConnection,
+    place: str,
+    name: str,
+    snapshot: Snapshot,
+    before: Snapshot | None,
+) -> None:
+    files = snapshot.of(name)
+    stored = set() if before is None else {file.path for file in before.of(name)}
+    if not stored <= {file.path for file in files}:
+        connection.execute(f'DELETE FROM "{name}"')
+        stored = set()
+    if new := [file for file in files if file.path not in stored]:
+        add_rows(connection, place, name, new)
+
+
+def show(
+    connection: duckdb.DuckDBPyConnection,
+    place: str,
+    snapshot: Snapshot,
+    names: Iterable[str],
+    before: Snapshot | None = None,
+) -> None:
+    """Let views of these names be over the snapshot's files; `before` is what they are over."""
+    for name in names:
+        if before is None or before.of(name) != snapshot.of(name):
+            rows = select(place, snapshot, name)
+            connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS {rows}')
+
+
+def add_rows(
+    connection: duckdb.DuckDBPyConnection, place: str, name: str, files: Iterable[DataFile]
+) -> None:
+    """Add the rows of at least one file to a table in memory."""
+    if "://" not in place:
+        # DuckDB reads small files faster, but an object store it would ask several times for each.
+        connection.execute(f'INSERT INTO "{name}" {select_files(place, files, name)}')
+        return
+    add_arrow(connection, name, read_files(place, files, name))
+
+
+def add_arrow(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    """Add rows to a table in memory."""
+    connection.register("incoming", rows)
+    connection.execute(f'INSERT INTO "{name}" BY NAME SELECT * FROM incoming')
+    connection.unregister("incoming")
+
+
+def select(place: str, snapshot: Snapshot, relation: str) -> str:
+    """The rows of a relation as SQL; its columns have their types also if it has no file."""
+    if files := snapshot.of(relation):
+        return select_files(place, files, relation)
+    nulls = ", ".join(f'CAST(NULL AS {type_}) AS "{name}"' for name, type_ in _columns(relation))
+    return f"SELECT {nulls} WHERE false"
+
+
+def select_files(
+    place: str, files: Iterable[DataFile], relation: str, *, with_file: bool = False
+) -> str:
+    """The rows of at least one file as SQL; with `with_file` each with its file's name."""
+    files = list(files)
+    if "://" in place:
+        from .remote_files import remote_files
+
+        remote_files(place).know({url(place, file): file.size_bytes for file in files})
+    columns = ", ".join(f'"{name}"' for name in arrow.schema(relation).names)
+    listed = ", ".join(_quoted(url(place, file)) for file in files)
+    more, named = (", filename", ", filename = true") if with_file else ("", "")
+    return f"SELECT {columns}{more} FROM read_parquet([{listed}], hive_partitioning = false{named})"
+
+
+def _columns(relation: str) -> list[tuple[str, str]]:
+    """The columns of a relation with their types in DuckDB."""
+    stored = arrow.stored_columns()[relation].items()
+    return [(name, _TYPES[type_]) for name, type_ in stored if name[0] != "_"]
+
+
+_TYPES = {
+    "TEXT": "VARCHAR",
+    "BIGINT": "BIGINT",
+    "INTEGER": "INTEGER",
+    "BOOLEAN": "BOOLEAN",
+    "DOUBLE": "DOUBLE",
+    "DATETIME": "TIMESTAMPTZ",
+}
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

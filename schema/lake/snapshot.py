@@ -1,0 +1,201 @@
+"""A snapshot of a lake: the files that are part of it at a version."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..errors import MissingPackageError, WarehouseError
+from . import storage
+from .data_files import DataFile
+from .lake_errors import lake_error, lake_errors
+from .layout import (
+    ID_COLUMNS,
+    LAKE_VERSION,
+    PROPERTIES,
+    VERSION_PROPERTY,
+    union_schema,
+)
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+# A commit says here which runs it changed; without it, all may have changed.
+CHANGED_RUNS = "memhouse.changedRuns"
+# Operations of other programs that change no row.
+_SAME_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")
+# More commits than this are not asked one by one.
+_MOST_COMMITS = 500
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The files of each relation at a version of the lake."""
+
+    version: int
+    files: Mapping[str, tuple[DataFile, ...]]
+
+    @cached_property
+    def paths(self) -> frozenset[str]:
+        """The paths of all files."""
+        return frozenset(file.path for files in self.files.values() for file in files)
+
+    def of(self, relation: str) -> tuple[DataFile, ...]:
+        """The files of a relation."""
+        return self.files.get(relation, ())
+
+
+class Lake:
+    """A lake and the newest snapshot of it that was asked for."""
+
+    def __init__(self, place: str, *, create: bool = False) -> None:
+        """Find the lake at a place; `create` makes it if it is not there. WarehouseError."""
+        self.place = place
+        storage.forget()
+        with lake_errors(place):
+            self.table = _opened(place, create=create)
+        stored = int(self.table.metadata().configuration.get(VERSION_PROPERTY, 0))
+        if stored == 0:
+            raise WarehouseError(f"{place} is a Delta table, but not a lake of memhouse")
+        if stored > LAKE_VERSION:
+            raise WarehouseError(
+                f"{place} has lake version {stored}, this memhouse knows up to {LAKE_VERSION}: "
+                "upgrade memhouse"
+            )
+        self.snapshot = self._read({})
+
+    def refresh(self) -> Snapshot:
+        """The newest snapshot."""
+        with lake_errors(self.place):
+            self.table.update_incremental()
+        if self.table.version() != self.snapshot.version:
+            self.snapshot = self._read(self.snapshot.files)
+        return self.snapshot
+
+    def runs_changed_since(self, version: int) -> list[str] | None:
+        """The runs that commits after a version changed; None if it cannot be told."""
+        count = self.snapshot.version - version
+        if count > _MOST_COMMITS:
+            return None
+        with lake_errors(self.place):
+            commits = self.table.history(count) if count > 0 else []
+        changed: set[str] = set()
+        told = 0
+        for commit in commits:
+            if not version < commit["version"] <= self.snapshot.version:
+                continue
+            told += 1
+            if CHANGED_RUNS in commit:
+                changed.update(json.loads(commit[CHANGED_RUNS]))
+            elif commit.get("operation") not in _SAME_ROWS:
+                return None
+        return sorted(changed) if told == count else None
+
+    def _read(self, before: Mapping[str, tuple[DataFile, ...]]) -> Snapshot:
+        with lake_errors(self.place):
+            added = pa.table(self.table.get_add_actions(flatten=True))
+        return Snapshot(self.table.version(), _by_relation(added, before))
+
+
+def _opened(place: str, *, create: bool) -> "DeltaTable":
+    try:
+        from deltalake import CommitProperties, DeltaTable
+        from deltalake.exceptions import CommitFailedError
+    except ImportError:
+        raise MissingPackageError(
+            "a lake needs deltalake and fsspec: pip install 'memhouse[lake]'"
+        ) from None
+    found = storage.options(place)
+    if Path(place).is_file():
+        raise WarehouseError(f"cannot make a lake of {place}: it is a file: name a folder")
+    if DeltaTable.is_deltatable(place, found):
+        return DeltaTable(place, storage_options=found)
+    if not create:
+        raise WarehouseError(
+            f"there is no lake at {place}: make one with `memhouse lake init`, "
+            "or name another with --db or MEMHOUSE_DB"
+        )
+    if (others := _files(place)) and not DeltaTable.is_deltatable(place, found):
+        raise WarehouseError(f"cannot make a lake of {place}: {_reason(others)}")
+    try:
+        return DeltaTable.create(
+            place,
+            union_schema(),
+            mode="ignore",
+            partition_by=["relation"],
+            name="memhouse",
+            configuration=PROPERTIES,
+            storage_options=found,
+            raise_if_key_not_exists=False,
+            # Else who comes second would give the lake another id, in a second version.
+            commit_properties=CommitProperties(max_commit_retries=0),
+        )
+    except CommitFailedError as error:
+        # Another process made it at the same time, else it cannot be made.
+        if DeltaTable.is_deltatable(place, found):
+            return DeltaTable(place, storage_options=found)
+        raise lake_error(place, error) from error
+
+
+def _files(place: str) -> list[str]:
+    """The names in a place, without those that a vacuum passes over."""
+    try:
+        paths = storage.filesystem(place).ls(place, detail=False)
+    except FileNotFoundError:
+        return []
+    own = place.split("://")[-1].rstrip("/")
+    # A bucket may hold an empty object of the folder's own name.
+    names = [path.rstrip("/").rpartition("/")[2] for path in paths if path != f"{own}/"]
+    return [name for name in names if not name.startswith((".", "_"))]
+
+
+def _reason(others: list[str]) -> str:
+    """Why a place that holds other files cannot become a lake."""
+    if any(name.startswith("relation=") for name in others):
+        return (
+            "its log is gone, its files are there: restore the files in _delta_log from a copy, "
+            "or name another place"
+        )
+    return (
+        f"it holds other files, such as {min(others)}, which a vacuum would delete: "
+        "name a folder that is empty or not there"
+    )
+
+
+def _by_relation(
+    added: pa.Table, before: Mapping[str, tuple[DataFile, ...]]
+) -> dict[str, tuple[DataFile, ...]]:
+    """The files of each relation, in the order of their paths; those of before are the same."""
+    if not len(added):
+        return {}
+    known = {file.path: file for files in before.values() for file in files}
+    paths = added["path"].to_pylist()
+    files = {path: known[path] for path in paths if path in known}
+    new = [place for place, path in enumerate(paths) if path not in files]
+    files.update((file.path, file) for file in _data_files(added.take(pa.array(new, pa.int64()))))
+    found: dict[str, list[DataFile]] = {}
+    for path in sorted(files):
+        # A newer memhouse may have relations that this one does not know.
+        found.setdefault(files[path].relation, []).append(files[path])
+    return {name: tuple(of_relation) for name, of_relation in found.items()}
+
+
+def _data_files(added: pa.Table) -> list[DataFile]:
+    columns = added.column_names
+    ids = [name for name in ID_COLUMNS if f"min.{name}" in columns]
+    values: dict[str, list[Any]] = {name: added[name].to_pylist() for name in columns}
+    return [
+        DataFile(
+            values["partition.relation"][place],
+            values["path"][place],
+            values["size_bytes"][place],
+            values["num_records"][place],
+            {name: values[f"min.{name}"][place] for name in ids},
+            {name: values[f"max.{name}"][place] for name in ids},
+        )
+        for place in range(len(added))
+    ]

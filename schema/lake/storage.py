@@ -1,0 +1,109 @@
+"""Where a lake is: a folder, or a URL of an object store."""
+
+import re
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MissingPackageError, WarehouseError
+
+if TYPE_CHECKING:
+    from .s3_settings import S3Settings
+
+_URL = re.compile(r"(?P<scheme>s3a?|gs|gcs|abfss?|az|file)://(?P<rest>.*)")
+# A slip in a URL must not make a folder of that name; one letter is a drive of Windows.
+_NO_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# The package of each scheme's file system, by fsspec's choice.
+_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
+# A wrong address says so after ten seconds.
+_DELTALAKE = {"connect_timeout": "2s", "max_retries": "4"}
+# Other processes write to the same folders, and a later call may have other credentials.
+_FILE_SYSTEM: dict[str, Any] = {"use_listings_cache": False, "skip_instance_cache": True}
+# Without this they read 50 MB ahead wherever DuckDB reads.
+_AHEAD_BYTES = 64 << 10
+_ARGUMENTS = {
+    "s3fs": {"default_block_size": _AHEAD_BYTES},
+    "gcsfs": {"block_size": _AHEAD_BYTES},
+    "adlfs": {"blocksize": _AHEAD_BYTES},
+}
+
+
+def is_lake(db: str) -> bool:
+    """Whether `db` names a lake: a URL of an object store, or a folder that holds one."""
+    return bool(_URL.fullmatch(db)) or ("://" not in db and (Path(db) / "_delta_log").is_dir())
+
+
+def location(db: str) -> str:
+    """The place of a lake as all of its readers take it: a folder's whole path, or a URL.
+
+    Raises WarehouseError for a URL that no lake can have.
+    """
+    found = _URL.fullmatch(db)
+    if found is None:
+        if _NO_FOLDER.match(db):
+            raise WarehouseError(
+                f"{db} is not a URL of a lake: use s3://, gs://, abfs://, az:// or a folder"
+            )
+        return str(Path(db).resolve())
+    if not found["rest"].strip("/"):
+        raise WarehouseError(f"{db} names no bucket: give one, as in s3://bucket/memhouse")
+    if found["scheme"] == "file":
+        return str(Path(found["rest"]).resolve())
+    scheme = {"s3a": "s3", "gcs": "gs"}.get(found["scheme"], found["scheme"])
+    return f"{scheme}://{found['rest'].rstrip('/')}"
+
+
+@cache
+def options(place: str) -> dict[str, str]:
+    """What deltalake must be told to reach the place as the file system does.
+
+    Raises MissingPackageError, and WarehouseError if the user's configuration is wrong.
+    """
+    scheme = _scheme(place)
+    _need(_PACKAGES.get(scheme))
+    if scheme == "file":
+        return {}
+    return _DELTALAKE | (_s3().for_deltalake() if scheme == "s3" else {})
+
+
+@cache
+def filesystem(place: str) -> Any:
+    """The fsspec file system of a place, for small reads here and there in large files.
+
+    Raises as `options` does.
+    """
+    import fsspec
+
+    scheme = _scheme(place)
+    package = _PACKAGES.get(scheme)
+    _need(package)
+    if package is None:
+        return fsspec.filesystem(scheme)
+    arguments = _FILE_SYSTEM | _ARGUMENTS.get(package, {})
+    return fsspec.filesystem(scheme, **arguments, **(_s3().for_s3fs() if scheme == "s3" else {}))
+
+
+def forget() -> None:
+    """Read settings and credentials anew: in a long session they change."""
+    options.cache_clear()
+    filesystem.cache_clear()
+
+
+def _scheme(place: str) -> str:
+    return place.partition("://")[0] if "://" in place else "file"
+
+
+def _need(package: str | None) -> None:
+    """Raise MissingPackageError unless fsspec and the package of a file system are there."""
+    if find_spec("fsspec") is None:
+        raise MissingPackageError("a lake needs fsspec: pip install 'memhouse[lake]'")
+    if package is not None and find_spec(package) is None:
+        raise MissingPackageError(f"this lake needs {package}: pip install {package}")
+
+
+def _s3() -> "S3Settings":
+    # botocore takes long to import, and only S3 needs it.
+    from .s3_settings import s3_settings
+
+    return s3_settings()

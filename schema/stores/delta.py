@@ -1,0 +1,294 @@
+"""The tables in a lake: one Delta table in a folder or an object store, with many writers."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from .. import arrow
+from ..causes.find_causes import find_causes
+from ..errors import ChangedMeanwhileError, QueryError, WarehouseError, duckdb_says
+from ..lake import compaction, from_duckdb, lake_tables, storage, to_duckdb, vacuum
+from ..lake.change import Begun, Change
+from ..lake.commits import Actions, commit, discard
+from ..lake.lake_errors import lake_errors
+from ..lake.lake_history import history_actions, use_history
+from ..lake.layout import HISTORY, relations
+from ..lake.plan import Planned, plan
+from ..lake.snapshot import Lake, Snapshot
+from ..lake.stored import Stored
+from ..lake.vacuum import Vacuumed
+from . import listed_tables
+from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
+from .duckdb_reading import DuckDBReading
+
+# Another process that stored dumps meanwhile makes the history anew as well.
+_HISTORY_ATTEMPTS = 5
+_NOT_BY_SQL = "a lake is not changed by SQL: use ingest, label, prune or check"
+# DuckDB's word for what a transaction that only reads refuses.
+_READ_ONLY = "read-only mode"
+
+
+class DeltaStore(DuckDBReading):
+    """The tables in a lake; `base.Store` says what each method promises.
+
+    It shows the lake as it was when it was opened, or when this process last changed it. The lake
+    is opened when it is first needed.
+    """
+
+    is_new = False
+
+    def __init__(self, db: str, *, create: bool = False, read_only: bool = False) -> None:
+        self.name = storage.location(db)
+        self.read_only = read_only
+        self._create = create
+        # What the tables in memory, the views that writing asks for, and all views are of.
+        self._held: Snapshot | None = None
+        self._shown: Snapshot | None = None
+        self._history_of: Snapshot | None = None
+        self._history_is_old = False
+        self._has_written = False
+        self._staged: Change | None = None
+        self._begun: dict[str, Begun] = {}
+        self._ids_of_files: dict[str, frozenset[int]] = {}
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The Delta table."""
+        return Lake(self.name, create=self._create)
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """A DuckDB in memory that shows the tables and the history."""
+        snapshot = self.lake.snapshot
+        connection = self._with_history
+        if self._shown is not snapshot:
+            with lake_errors(self.name):
+                names = lake_tables.LARGE_VIEWS
+                lake_tables.show(connection, self.name, snapshot, names, self._shown)
+            self._shown = snapshot
+        return connection
+
+    @property
+    def tables(self) -> duckdb.DuckDBPyConnection:
+        """The connection for what needs neither history nor views."""
+        snapshot = self.lake.snapshot
+        if self._held is not snapshot:
+            with lake_errors(self.name):
+                lake_tables.hold(self._duckdb, self.name, snapshot, self._held)
+                names = lake_tables.SMALL_VIEWS
+                lake_tables.show(self._duckdb, self.name, snapshot, names, self._held)
+            self._held = snapshot
+        return self._duckdb
+
+    @property
+    def _with_history(self) -> duckdb.DuckDBPyConnection:
+        """The connection for what needs the tables in memory and the history."""
+        connection = self.tables
+        if self._history_of is not self.lake.snapshot:
+            held, self._history_of = self._history_of, self.lake.snapshot
+            try:
+                with lake_errors(self.name):
+                    # Causes are found by queries, which must not ask for the history.
+                    old = use_history(connection, self.lake, self._causes, held)
+            except BaseException:
+                self._history_of = None
+                raise
+            self._history_is_old = old
+        return connection
+
+    @cached_property
+    def _duckdb(self) -> duckdb.DuckDBPyConnection:
+        return lake_tables.connect(self.name)
+
+    def listed_tables(self) -> pa.Table:
+        """The tables: table, rows, holds."""
+        return listed_tables.lake_tables(sorted(relations()), self._count)
+
+    def listed_columns(self, table: str) -> pa.Table:
+        """The columns of a table: column, type, meaning."""
+        return listed_tables.lake_columns(relations(), table)
+
+    def owns(self, file_status: os.stat_result) -> bool:
+        """No file of a lake looks like a dump."""
+        return False
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a query, which changes no table in memory. Raises QueryError."""
+        with lake_errors(self.name):
+            connection = self.connection
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                found = super().rows(query, parameters)
+                connection.commit()
+            except BaseException as error:
+                # After the user's own COMMIT there is nothing to end.
+                with suppress(duckdb.Error):
+                    connection.rollback()
+                if isinstance(error, QueryError) and _READ_ONLY in str(error):
+                    raise QueryError(_NOT_BY_SQL) from error
+                raise
+            return found
+
+    def execute(self, script: str) -> None:
+        """Run SQL statements that define views."""
+        try:
+            self.connection.execute(script)
+        except duckdb.Error as error:
+            raise WarehouseError(duckdb_says(error)) from error
+
+    # -- Writing ---------------------------------------------------------------------------
+
+    def known(self, run_id: str) -> Known:
+        """What the store holds of this run, and the ids of all modules and flag sets."""
+        with lake_errors(self.name):
+            known = super().known(run_id)
+        self._begun[run_id] = Begun.of(known)
+        return known
+
+    def write(self, batch: Batch) -> None:
+        """Delete what the batch replaces and add its rows, all or nothing."""
+        if self._staged is not None:
+            with lake_errors(self.name):
+                self._staged.add(self.name, batch)
+            return
+        with lake_errors(self.name):
+            seen = self._stored.rows("oom_reports", "run_id", batch.oom_runs)
+            change = Change(begun=self._begun, seen_reports=seen)
+            change.add(self.name, batch)
+        self._commit(change)
+
+    def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
+        """Delete these runs, and the modules and flag sets that no other run refers to."""
+        done = self._commit(Change(deleted_runs=[*dict.fromkeys(run_ids)], drops_orphans=True))
+        return Deleted(len(done.runs), done.dumps, done.orphans, done.runs)
+
+    @contextmanager
+    def replacing(self, run_id: str) -> Iterator[Deleted]:
+        """Delete the run's dumps, and at the end of the block what no dump refers to then."""
+        deleted = Deleted(1, run_ids=[run_id])
+        self._staged = Change(emptied_runs=[run_id], drops_orphans=True, begun=self._begun)
+        try:
+            yield deleted
+            change = self._staged
+        finally:
+            self._staged = None
+        done = self._commit(change)
+        deleted.dumps, deleted.modules = done.dumps, done.orphans
+
+    def label(self, run_ids: Sequence[str], labels: Mapping[str, str | None]) -> None:
+        """Set these labels of each of these runs; a label that is None is removed."""
+        runs = list(dict.fromkeys(run_ids))
+        rows = [
+            {"run_id": run_id, "key": key, "value": value}
+            for run_id in runs
+            for key, value in labels.items()
+            if value is not None
+        ]
+        change = Change(without_labels=(runs, list(labels)), changed_runs=runs)
+        change.add_rows({"run_labels": arrow.rows("run_labels", rows)})
+        self._commit(change)
+
+    def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """A lake is changed by commands alone. Raises QueryError."""
+        raise QueryError(_NOT_BY_SQL)
+
+    def compact(self) -> Compacted:
+        """Write many small files as few; every row stays."""
+        return compaction.compact(self.lake)
+
+    def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> Vacuumed:
+        """Delete files that left the lake, or were never part of it, longer ago than that."""
+        return vacuum.vacuum(self.lake, retention, dry_run=dry_run)
+
+    def import_file(self, db: str) -> list[str]:
+        """Store what a DuckDB warehouse holds and the lake does not; the new runs' names.
+
+        All or nothing. Raises WarehouseError if both hold a run with other rows.
+        """
+        try:
+            with from_duckdb.attached(self.tables, db), lake_errors(self.name):
+                change = from_duckdb.change_from(self.tables, self.name)
+        except duckdb.Error as error:
+            raise WarehouseError(f"cannot import {db}: {duckdb_says(error)}") from error
+        self._commit(change)
+        return list(change.changed_runs)
+
+    def export_file(self, path: Path, finish: Callable[[Path], None]) -> int:
+        """Write every row to a new DuckDB file; how many. `finish` gets it before its name."""
+        with lake_errors(self.name):
+            return to_duckdb.write_duckdb(self.connection, path, finish)
+
+    def tidy(self, most_bytes: int = QUICK_BYTES) -> Compacted | None:
+        """Store the history if this process changed what it is worked out from."""
+        if not self._has_written:
+            return None
+        self.lake.refresh()
+        # Who opens the lake works it out in memory if others were always faster.
+        commit(self.lake, self._history_to_store, most_attempts=_HISTORY_ATTEMPTS)
+        self._has_written = False
+        return None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if "_duckdb" in vars(self):
+            self._duckdb.close()
+
+    # -- Within ----------------------------------------------------------------------------
+
+    def _commit(self, change: Change) -> Planned:
+        """Make a change, for whatever the lake holds by then."""
+        self.lake.refresh()
+        last = Planned()
+
+        def planned(snapshot: Snapshot) -> Actions:
+            nonlocal last
+            with lake_errors(self.name):
+                last = plan(self._stored, change)
+            return last.actions
+
+        try:
+            commit(self.lake, planned)
+        except ChangedMeanwhileError:
+            discard(self.name, change.files, but=())
+            raise
+        discard(self.name, change.files, but=last.actions.adds)
+        self._has_written = True
+        self._note_what_was_added(change, last)
+        return last
+
+    def _count(self, relation: str) -> int:
+        """How many rows a table has: the log says it, but not of the history if it is old."""
+        if relation in HISTORY:
+            query = f'SELECT COUNT(*) AS "rows" FROM "{relation}"'
+            return int(self.rows(query)["rows"][0].as_py())
+        return sum(file.rows for file in self.lake.snapshot.of(relation))
+
+    @property
+    def _stored(self) -> Stored:
+        """The rows as this process sees them."""
+        return Stored(self.tables, self.name, self.lake.snapshot, self._ids_of_files)
+
+    def _note_what_was_added(self, change: Change, done: Planned) -> None:
+        """A run that this process goes on to ingest holds the dumps that it added."""
+        for run_id in done.ingested_at.keys() & self._begun.keys():
+            self._begun[run_id].ingested_at = done.ingested_at[run_id]
+        for row in change.rows_of("dumps").to_pylist():
+            if row["run_id"] in self._begun:
+                self._begun[row["run_id"]].add(row["dump_id"], row["flags_id"])
+
+    def _history_to_store(self, snapshot: Snapshot) -> Actions:
+        """What stores the history of the lake's snapshot, if another one is stored."""
+        connection = self._with_history
+        with lake_errors(self.name):
+            return history_actions(connection, self.lake) if self._history_is_old else Actions()
+
+    def _causes(self, pairs: Sequence[tuple[int, int]]) -> Sequence[str | None]:
+        """Why dumps differ, in a line each, before the history is there."""
+        found: list[str | None] = find_causes(super().rows, pairs)["cause"].to_pylist()
+        return found
