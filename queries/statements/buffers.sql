@@ -63,12 +63,23 @@ SELECT
     (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
 FROM (
     SELECT * FROM shown WHERE place <= COALESCE($4, place)
-    UNION ALL BY NAME
+    UNION ALL
     SELECT
         CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
         SUM(share) AS share,
+        NULL AS shape,
+        NULL AS source,
+        NULL AS called_by,
         COUNT(*) || ' more' AS op_name,
+        NULL AS category,
+        NULL AS role,
+        NULL AS pass,
+        NULL AS value,
         CAST(SUM(padding_bytes) AS BIGINT) AS padding_bytes,
+        NULL AS start_time,
+        NULL AS end_time,
+        NULL AS last_use_time,
+        NULL AS layout,
         FALSE AS is_guess,
         $4 + 1 AS place
     FROM shown

@@ -102,7 +102,7 @@ matches AS (
         step + 1 AS step,
         CASE
             WHEN keys[step + 1] IS NOT NULL AND COUNT(*) OVER likest = 2
-                THEN CAST(SUM(buffer) OVER likest - buffer AS BIGINT)
+                THEN CAST((SUM(buffer) OVER likest) - buffer AS BIGINT)
         END AS partner
     FROM (
         SELECT

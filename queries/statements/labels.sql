@@ -5,4 +5,4 @@ SELECT
     value
 FROM run_labels
 WHERE run_id IN (SELECT UNNEST($1))
-ORDER BY LIST_POSITION($1, run_id), key
+ORDER BY ARRAY_POSITION($1, run_id), key

@@ -22,7 +22,7 @@ user_roles AS (
     SELECT
         UNNEST(CAST($8 AS VARCHAR[])) AS pattern,
         UNNEST(CAST($9 AS VARCHAR[])) AS role,
-        UNNEST(GENERATE_SERIES(1, LEN(CAST($9 AS VARCHAR[])))) AS place
+        UNNEST(GENERATE_SERIES(1, ARRAY_LENGTH(CAST($9 AS VARCHAR[])))) AS place
 ),
 
 named AS (

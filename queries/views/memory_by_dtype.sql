@@ -16,8 +16,16 @@ SELECT
     element_type,
     COUNT(*) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    SUM(share) AS share,
-    CAST(SUM(padding_bytes) AS BIGINT) AS padding_bytes,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    CAST(
+        SUM(
+            CASE
+                WHEN padding_bytes < counted_bytes THEN padding_bytes
+                WHEN padding_bytes IS NOT NULL THEN counted_bytes
+            END
+        ) AS BIGINT
+    ) AS padding_bytes,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories
-FROM peak_buffers
+FROM _counted_buffers
+WHERE is_peak
 GROUP BY module_id, memory_space, element_type

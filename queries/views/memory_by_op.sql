@@ -20,8 +20,9 @@ SELECT
     END AS operation,
     COUNT(*) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    SUM(share) AS share,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     MAX(counted_bytes) AS largest_bytes,
     STRING_AGG(DISTINCT opcode, ', ' ORDER BY opcode) AS opcodes
-FROM peak_buffers
+FROM _counted_buffers
+WHERE is_peak
 GROUP BY 1, 2, 3

@@ -18,7 +18,8 @@ SELECT
     role,
     COUNT(*) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    SUM(share) AS share,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     MAX(counted_bytes) AS largest_bytes
-FROM peak_buffers
+FROM _counted_buffers
+WHERE is_peak
 GROUP BY module_id, memory_space, role

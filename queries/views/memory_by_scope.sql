@@ -28,8 +28,9 @@ WITH scopes_of_peak AS (
         pass,
         COUNT(*) AS buffers,
         SUM(counted_bytes) AS counted_bytes,
-        SUM(share) AS share
-    FROM peak_buffers
+        MAX(peak_bytes) AS peak_bytes
+    FROM _counted_buffers
+    WHERE is_peak
     GROUP BY 1, 2, 3, 4, 5
 ),
 
@@ -62,7 +63,7 @@ cut AS (
         scopes_of_peak.pass,
         scopes_of_peak.buffers,
         scopes_of_peak.counted_bytes,
-        scopes_of_peak.share
+        scopes_of_peak.peak_bytes
     FROM scopes_of_peak
     INNER JOIN deepest
         ON deepest.module_id = scopes_of_peak.module_id
@@ -79,6 +80,6 @@ SELECT
     pass,
     CAST(SUM(buffers) AS BIGINT) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    SUM(share) AS share
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share
 FROM cut
 GROUP BY module_id, memory_space, depth, scope, step, pass

@@ -155,7 +155,8 @@ SELECT
     metrics.value_bytes,
     previous.value_bytes AS previous_bytes,
     metrics.value_bytes - previous.value_bytes AS change_bytes,
-    100.0 * (metrics.value_bytes - previous.value_bytes) / NULLIF(previous.value_bytes, 0)
+    CAST(100 AS DOUBLE) * (metrics.value_bytes - previous.value_bytes)
+    / NULLIF(previous.value_bytes, 0)
         AS change_pct,
     levels.best_bytes,
     compared.previous_run_id,

@@ -70,8 +70,9 @@ made AS (
     WHERE instructions.opcode IN ('copy', 'copy-start')
 ),
 
+-- No row is there twice: without DISTINCT, DuckDB 2.0.0 fails on the rows of many modules.
 copies AS (
-    SELECT
+    SELECT DISTINCT
         made.module_id,
         made.instruction,
         made.size_bytes,
