@@ -1,7 +1,7 @@
 """Collects the outcomes of a run's programs and writes them in batches."""
 
-from collections.abc import Set
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -11,6 +11,9 @@ from .occurrences import Occurrences
 from .outcomes import OK
 from .read_program import ProgramOutcome
 
+if TYPE_CHECKING:
+    from ..schema.lake.data_files import DataFile
+
 # Rows wait in memory until a batch reaches a limit, because a transaction for each small module
 # costs more than reading it, and because the store compresses several large modules in parallel.
 # A small table takes far more memory than its rows.
@@ -18,6 +21,8 @@ _BATCH_BYTES = 96 << 20
 _BATCH_DUMPS = 500
 
 _Row = dict[str, Any]
+# The files of a lake that hold the rows of exactly these modules, but for the table `modules`.
+FilesOf = Callable[[Set[int]], Sequence["DataFile"]]
 
 
 class Batches:
@@ -25,7 +30,8 @@ class Batches:
 
     `run` is the run's own row and labels, if they change: they are part of the first batch, so
     that a stored run has dumps. The dumps in `kept` stay as they are stored.
-    `device_memory_bytes` is each dump's device's memory, if the user says so.
+    `device_memory_bytes` is each dump's device's memory, if the user says so. With `files_of`
+    the modules' rows are in files already, and all is one batch. `joins` is that of `Batch`.
     """
 
     def __init__(
@@ -37,11 +43,16 @@ class Batches:
         run: Batch | None = None,
         kept: Set[int] = frozenset(),
         device_memory_bytes: int | None = None,
+        files_of: FilesOf | None = None,
+        *,
+        joins: bool = False,
     ) -> None:
+        self._joins = joins
         self._store, self._run_id, self._known = store, run_id, known
         self._occurrences = occurrences
         self._run, self._kept = run, kept
         self._device_memory_bytes = device_memory_bytes
+        self._files_of = files_of
         self._stored, self._complete = set(known.modules), set(known.complete)
         self._flag_sets = set(known.flag_sets)
         self.new_modules = 0
@@ -73,7 +84,8 @@ class Batches:
         else:
             # Its rows would wait in memory for nothing.
             outcome.module = None
-        if self._waiting_bytes > _BATCH_BYTES or len(self._dumps) >= _BATCH_DUMPS:
+        is_full = self._waiting_bytes > _BATCH_BYTES or len(self._dumps) >= _BATCH_DUMPS
+        if is_full and self._files_of is None:
             self.write()
         return True
 
@@ -123,6 +135,8 @@ class Batches:
                 modules=sorted(self._stored & self._modules.keys()),
                 dumps=sorted(self._known.dumps.keys() & {row["dump_id"] for row in rows}),
                 runs=run.runs,
+                joins=self._joins,
+                files=self._files_of(self._modules.keys()) if self._files_of else (),
             )
         )
         self._run = None
@@ -165,11 +179,22 @@ def _module_tables(outcomes: dict[int, ProgramOutcome]) -> dict[str, pa.Table]:
         assert outcome.module is not None
         named = {"module_id": module_id, "module_name": outcome.module_name}
         headers.append(named | outcome.module.header)
-        for name, table in outcome.module.tables.items():
-            owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(table))
-            by_table.setdefault(name, []).append(table.add_column(0, "module_id", owner))
-    tables = {
+        add_owned(by_table, module_id, outcome.module.tables)
+    return {"modules": arrow.rows("modules", headers), **joined(by_table)} if headers else {}
+
+
+def add_owned(
+    by_table: dict[str, list[pa.Table]], module_id: int, tables: Mapping[str, pa.Table]
+) -> None:
+    """Add a module's rows, with module_id, to those of others."""
+    for name, table in tables.items():
+        owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(table))
+        by_table.setdefault(name, []).append(table.add_column(0, "module_id", owner))
+
+
+def joined(by_table: Mapping[str, list[pa.Table]]) -> dict[str, pa.Table]:
+    """The rows of several modules as one table each; a damaged dump's rows lack columns."""
+    return {
         name: pa.concat_tables(found, promote_options="permissive")
         for name, found in by_table.items()
     }
-    return {"modules": arrow.rows("modules", headers), **tables} if headers else {}

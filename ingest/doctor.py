@@ -22,7 +22,7 @@ from .outcomes import OK
 from .questions import answers, held_by, held_by_module
 from .sources.dump_folder import find_dumps, is_wanted
 from .sources.dumped_program import DumpedProgram
-from .sources.files import SourceFile, is_dump_file, open_source
+from .sources.files import Given, SourceFile, is_dump_file, open_source
 from .sources.program import Program
 from .sources.session_names import is_session_file
 from .sources.xprof_session import find_modules
@@ -188,7 +188,7 @@ def _of_cache(programs: int) -> list[str]:
     ]
 
 
-def nothing_found(path: Path) -> str:
+def nothing_found(path: Given) -> str:
     """Why ingest finds nothing under a path, and what to do: one line, told by names alone.
 
     No file is opened but archives: one of the files may be the warehouse.
@@ -224,7 +224,7 @@ def nothing_found(path: Path) -> str:
     return f"{nothing}, but {listed}{more}: {instead[found[0][0]]}"
 
 
-def _no_dump(path: Path) -> str:
+def _no_dump(path: Given) -> str:
     """Why one file makes no dump, and which to give in its place."""
     known, other = formats.by_name(path.name), other_by_name(path.name)
     if known is not None:
@@ -235,7 +235,7 @@ def _no_dump(path: Path) -> str:
             "dump folder, archive or dump file, or such a log"
         )
     holds = f"this holds {other.title}, which is no memory dump"
-    if (match := _MODULE.match(path.name)) is not None:
+    if isinstance(path, Path) and (match := _MODULE.match(path.name)) is not None:
         beside = sorted(
             file.name
             for file in path.parent.glob(f"{glob.escape(match[0])}*")

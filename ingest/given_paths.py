@@ -11,9 +11,18 @@ from ..schema.stores.base import Store
 from .errors import DumpError
 from .oom_logs import OomLogs, may_be_log
 from .sources.dump_folder import find_dumps, is_wanted
-from .sources.files import SourceFile, is_dump_file, is_file, open_source, source_name
+from .sources.files import (
+    Given,
+    OpenArchive,
+    SourceFile,
+    is_dump_file,
+    is_file,
+    open_source,
+    source_name,
+)
 from .sources.names import readable
 from .sources.program import Program
+from .sources.remote_paths import RemotePath
 from .sources.session_names import is_session_file
 from .sources.xprof_session import find_modules
 
@@ -25,7 +34,7 @@ class GivenPaths:
     workloads within it. Dump files are one dump if their names say so, wherever they are.
     """
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Given]) -> None:
         self.logs = OomLogs()
         self._paths = {
             _name_of(path) if len(paths) > 1 else PurePosixPath(): path for path in paths
@@ -46,22 +55,27 @@ class GivenPaths:
     @property
     def source(self) -> str:
         """The paths as given, as one text."""
-        return ", ".join(str(readable(PurePosixPath(path))) for path in self._paths.values())
+        return ", ".join(map(_shown, self._paths.values()))
 
     def programs(
-        self, store: Store, cleanup: ExitStack, refuse: Callable[[str], None]
+        self,
+        store: Store,
+        cleanup: ExitStack,
+        refuse: Callable[[str], None],
+        open_archive: OpenArchive | None = None,
     ) -> list[Program]:
         """The programs, in order; `refuse` receives what is wrong with a path or a file.
 
         The files exist until `cleanup` ends. A path without programs is refused, unless it has
-        messages that memory ran out: `logs` has these then.
+        messages that memory ran out: `logs` has these then. `open_archive` as in `open_source`.
         """
         found: list[Program] = []
         single: list[Iterator[SourceFile]] = []
         of_sessions: list[SourceFile] = []
         for name, path in self._paths.items():
             problems: list[str] = []
-            files = _but_warehouse(open_source(path, _is_read, cleanup, problems.append), store)
+            opened = open_source(path, is_read, cleanup, problems.append, open_archive=open_archive)
+            files = _but_warehouse(opened, store)
             if len(self._paths) > 1 and is_dump_file(path):
                 files = _set_aside(files, of_sessions)
                 single.append(self.logs.but_logs(files, self._refusing(refuse), is_named=True))
@@ -103,12 +117,17 @@ class GivenPaths:
         return file
 
 
-def _name_of(path: Path) -> PurePosixPath:
+def _shown(path: Given) -> str:
+    return str(path if isinstance(path, RemotePath) else readable(PurePosixPath(path)))
+
+
+def _name_of(path: Given) -> PurePosixPath:
     """What tells a path from the others of a run."""
     return readable(PurePosixPath(path.name if is_dump_file(path) else source_name(path)))
 
 
-def _is_read(name: str) -> bool:
+def is_read(name: str) -> bool:
+    """Whether ingest reads a file of this name."""
     return is_wanted(name) or is_session_file(name) or may_be_log(name)
 
 
@@ -124,6 +143,9 @@ def _set_aside(files: Iterator[SourceFile], of_sessions: list[SourceFile]) -> It
 def _but_warehouse(files: Iterator[SourceFile], store: Store) -> Iterator[SourceFile]:
     """All files except the warehouse: opening and closing it would release its lock."""
     for file in files:
+        if not isinstance(file.location, Path):
+            yield file
+            continue
         try:
             status = file.location.stat()
         except OSError:  # The file has vanished; reading it reports this.

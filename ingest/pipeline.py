@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from ..schema import arrow, ids
 from ..schema.errors import UsageError
 from ..schema.stores.base import Batch, Deleted, Store
+from .again import until_unchanged
 from .batches import Batches
 from .choose_run import Chosen, choose_run, later_name
 from .given_paths import GivenPaths
@@ -18,10 +18,11 @@ from .oom_logs import OomLogs
 from .oom_rows import has_other_messages, write_reports
 from .outcomes import FAILED, OK, PARTIAL
 from .read_program import ProgramOutcome
-from .sources.files import source_name
+from .sources.files import Given, source_name
 from .sources.program import Program
 from .sources.session_names import named_after
-from .workers import Workers
+from .what_to_tell import some_of, what_was_replaced
+from .workers import Reading
 
 
 @dataclass
@@ -74,16 +75,16 @@ class Run:
     device_memory_bytes: int | None = None
 
 
-def run_name(path: Path) -> str:
+def run_name(path: Given) -> str:
     """The default name of a path's run: the name of the folder, file or session."""
     return source_name(named_after(path))
 
 
 def ingest(
     store: Store,
-    *paths: Path,
+    *paths: Given,
     tool_version: str,
-    workers: Workers,
+    workers: Reading,
     run_id: str | None = None,
     run_at: datetime | None = None,
     labels: Mapping[str, str] | None = None,
@@ -107,7 +108,9 @@ def ingest(
     problems: list[str] = []
     name = run_id or run_name(paths[0])
     with ExitStack() as cleanup:
-        found = given.programs(store, cleanup, problems.append)
+        archives = workers.archives(paths, problems.append)
+        listed = given.programs(store, cleanup, problems.append, archives)
+        found = workers.prepared(listed)
         notes = [
             f"{given.shown(str(file.path))}: no out-of-memory message of XLA"
             for file in given.logs.empty
@@ -131,13 +134,7 @@ def ingest(
         else:
             summary = Summary(name)
         if given.logs.found:
-            logs = given.logs
-            alone = None
-            if not found:
-                summary.run_id = _run_of_logs(store, run, logs)
-                chosen = Chosen(summary.run_id, store.known(summary.run_id), ())
-                alone = _run_batch(run, chosen, logs.modified)
-            summary.oom_reports = write_reports(store, summary.run_id, logs.found, alone)
+            until_unchanged(lambda: _write_logs(store, run, given.logs, summary, alone=not found))
         summary.problems[:0] = problems
         summary.notes += notes
         return summary
@@ -147,16 +144,28 @@ def ingest_programs(
     store: Store,
     programs: Sequence[Program],
     run: Run,
-    workers: Workers,
+    workers: Reading,
     progress: Callable[[int, int], None] = lambda done, total: None,
     shown: Callable[[str], str] = str,
 ) -> Summary:
     """Ingest at least one program from any source as one run.
 
     A stored module is not stored again: the new dump refers to it. An unchanged dump is not
-    written. `shown` turns a file of the source into the path to show. Raises WarehouseError,
-    and UsageError if the run is named and holds other dumps.
+    written. `shown` turns a file of the source into the path to show. Begins again if another
+    process changed the run meanwhile. Raises WarehouseError, and UsageError if the run is named
+    and holds other dumps.
     """
+    return until_unchanged(lambda: _ingest_programs(store, programs, run, workers, progress, shown))
+
+
+def _ingest_programs(
+    store: Store,
+    programs: Sequence[Program],
+    run: Run,
+    workers: Reading,
+    progress: Callable[[int, int], None],
+    shown: Callable[[str], str],
+) -> Summary:
     # The workers read the first programs while the store is created.
     begun = workers.read(programs, frozenset()) if store.is_new else None
     chosen = choose_run(
@@ -183,6 +192,8 @@ def ingest_programs(
             _run_batch(run, chosen),
             chosen.kept,
             run.device_memory_bytes,
+            workers.files,
+            joins=run.adds,
         )
         done, total = 0, sum(program.size_bytes for program in programs)
         for outcome in outcomes:
@@ -201,10 +212,20 @@ def ingest_programs(
     summary.new_modules = batches.new_modules
     for why, names in summary.left_out.items():
         # Without any other program this is why the run is empty.
-        (summary.notes if summary.dumps else summary.problems).append(f"{_some_of(names)}: {why}")
+        (summary.notes if summary.dumps else summary.problems).append(f"{some_of(names)}: {why}")
     if summary.replaced is not None and before is not None:
-        summary.notes.insert(0, _what_was_replaced(summary.replaced, before["source"]))
+        summary.notes.insert(0, what_was_replaced(summary.replaced, before["source"]))
     return summary
+
+
+def _write_logs(store: Store, run: Run, logs: OomLogs, summary: Summary, *, alone: bool) -> None:
+    """Write the messages of logs to the run of their dumps; `alone`, to a run of their own."""
+    batch = None
+    if alone:
+        summary.run_id = _run_of_logs(store, run, logs)
+        chosen = Chosen(summary.run_id, store.known(summary.run_id), ())
+        batch = _run_batch(run, chosen, logs.modified)
+    summary.oom_reports = write_reports(store, summary.run_id, logs.found, batch)
 
 
 def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
@@ -260,22 +281,6 @@ def _run_batch(run: Run, chosen: Chosen, modified: float = 0.0) -> Batch | None:
     ]
     tables = {"runs": arrow.rows("runs", [row]), "run_labels": arrow.rows("run_labels", label_rows)}
     return Batch(tables, runs=[chosen.run_id] if known.run is not None else [])
-
-
-def _some_of(names: list[str]) -> str:
-    """The distinct names, at most three of them."""
-    distinct = list(dict.fromkeys(names))
-    more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
-    return ", ".join(distinct[:3]) + more
-
-
-def _what_was_replaced(replaced: Deleted, source: str) -> str:
-    (run_id,) = replaced.run_ids
-    dropped = " and ".join(
-        f"{number} {what}" if number == 1 else f"{number} {what}s"
-        for number, what in ((replaced.dumps, "dump"), (replaced.modules, "module"))
-    )
-    return f"replaced run {run_id}: {dropped} of {source} dropped"
 
 
 def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str]) -> None:

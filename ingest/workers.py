@@ -9,15 +9,35 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import count
+from typing import Protocol
 
 from . import hand_over
+from .batches import FilesOf
 from .read_program import ProgramOutcome, read_program, recognised
 from .readers.lines import use_quick_memory
+from .sources.files import Given, OpenArchive
 from .sources.program import Identified, Program
 
 # The bytes of files to read ahead: enough to keep the processes busy while a new warehouse is
 # created, few enough for memory. One program a process, and one more, may always wait.
 _AHEAD_BYTES = 32 << 20
+
+
+class Reading(Protocol):
+    """What reads the programs of a run, here or on other machines."""
+
+    def archives(self, paths: Sequence[Given], refuse: Callable[[str], None]) -> OpenArchive | None:
+        """What opens the archives under the paths; None: they are unpacked by this process."""
+
+    def prepared(self, programs: Sequence[Program]) -> Sequence[Program]:
+        """The programs as those who read see them."""
+
+    def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
+        """The outcome of each program, in order; see `read_program` for `known`."""
+
+    @property
+    def files(self) -> FilesOf | None:
+        """What gives the files that hold the rows of modules; None: the outcomes have the rows."""
 
 
 class Workers:
@@ -48,6 +68,15 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
         if self._handed is not None:
             self._handed.close()
+
+    files = None
+
+    def archives(self, paths: Sequence[Given], refuse: Callable[[str], None]) -> None:
+        """This process unpacks them."""
+
+    def prepared(self, programs: Sequence[Program]) -> Sequence[Program]:
+        """As they are."""
+        return programs
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
         """The outcome of each program, in order; see `read_program` for `known`.

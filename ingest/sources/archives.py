@@ -15,10 +15,11 @@ from .compression import (
     pieces,
 )
 from .names import readable
+from .remote_paths import Location
 
 
 def unpack(
-    archive: Path,
+    archive: Location,
     target: Path,
     wanted: Callable[[str], bool],
     refuse: Callable[[str], None],

@@ -6,12 +6,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ..errors import DumpError
 from .archives import unpack
 from .compression import DAMAGED, MAX_TEXT_BYTES, PIECE, allowance, pieces
 from .names import readable
+from .remote_paths import Location, RemotePath
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 # The last second of the year 9999; Python has no later times.
@@ -20,15 +22,21 @@ _LAST_TIME = 253402300799.0
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A readable file: its path within the source, and its location on disk."""
+    """A readable file: its path within the source, and where it is.
+
+    head: its first bytes, uncompressed, if they are known already.
+    """
 
     path: PurePosixPath
-    location: Path
+    location: Location
     modified: float
-    size: int  # on disk, compressed or not
+    size: int  # as it is stored, compressed or not
+    head: bytes | None = None
 
     def read(self, limit: int | None = None) -> bytes:
         """The uncompressed bytes, or the first `limit` bytes. Raises DumpError."""
+        if self.head is not None and limit is not None and limit <= len(self.head):
+            return self.head[:limit]
         packed = self.path.suffix in (".gz", ".zst")
         most = min(MAX_TEXT_BYTES, allowance(self.size)) if packed else MAX_TEXT_BYTES
         # Checked before reading, because a sparse file may claim many gigabytes.
@@ -56,68 +64,99 @@ class SourceFile:
         return b"".join(found)[:limit]
 
 
-def source_name(path: Path) -> str:
+# A folder, a file or an archive that a user gives.
+Given = Path | RemotePath
+
+
+def source_name(path: Given) -> str:
     """A path's name: a folder's name, or a file's name without its endings."""
+    if isinstance(path, RemotePath):
+        return path.name if is_folder(path) else _stem(path.name)
     name = readable(PurePosixPath(os.path.realpath(path))).name
     return name if is_folder(path) else _stem(name)
 
 
 # Unlike Path's methods, os.path's functions return False for every invalid path.
-def exists(path: Path) -> bool:
+def exists(path: Given) -> bool:
     """Whether the path exists."""
-    return os.path.exists(path)  # noqa: PTH110
+    return path.exists() if isinstance(path, RemotePath) else os.path.exists(path)  # noqa: PTH110
 
 
-def is_folder(path: Path) -> bool:
+def is_folder(path: Given) -> bool:
     """Whether the path is a folder."""
-    return os.path.isdir(path)  # noqa: PTH112
+    return path.is_folder() if isinstance(path, RemotePath) else os.path.isdir(path)  # noqa: PTH112
 
 
-def is_file(path: Path) -> bool:
+def is_file(path: Given) -> bool:
     """Whether the path is a regular file."""
-    return os.path.isfile(path)  # noqa: PTH113
+    return path.is_file() if isinstance(path, RemotePath) else os.path.isfile(path)  # noqa: PTH113
 
 
-def is_dump_file(path: Path) -> bool:
+def is_dump_file(path: Given) -> bool:
     """Whether the path is a file, and not an archive of files."""
     return is_file(path) and not _is_archive(path.name)
 
 
 def open_source(
-    path: Path,
+    path: Given,
     wanted: Callable[[str], bool],
     cleanup: ExitStack,
     refuse: Callable[[str], None],
     passed_over: Callable[[PurePosixPath, int], None] | None = None,
+    open_archive: "OpenArchive | None" = None,
 ) -> Iterator[SourceFile]:
     """The files under `path` whose name is `wanted`, in order of their paths.
 
     An archive within a folder counts as a folder with the archive's name. Its wanted files are
     unpacked, under generated names, to a temporary folder that `cleanup` removes. An archive
     that cannot be read yields no files, and `refuse` receives the reason. `passed_over` receives
-    the path and the size of each file that is not wanted.
+    the path and the size of each file that is not wanted. `open_archive` yields an archive's
+    files in place of that.
     """
-    seen = passed_over or _ignore
+    opened = partial(
+        _opened,
+        wanted=wanted,
+        refuse=refuse,
+        open_archive=open_archive
+        or partial(
+            unpacked,
+            wanted=wanted,
+            cleanup=cleanup,
+            refuse=refuse,
+            passed_over=passed_over or _ignore,
+        ),
+    )
     if not exists(path):
         refuse(f"{path}: there is no such file or folder")
     elif is_folder(path):
-        for found in _walk(path, refuse):
-            relative = readable(PurePosixPath(found.relative_to(path)))
+        for found, below in _files_below(path, refuse):
+            relative = readable(below)
             if _is_archive(relative.name) or wanted(relative.name):
                 folder = relative.parent / _stem(relative.name)
-                yield from _opened(found, relative, folder, wanted, cleanup, refuse, seen)
+                yield from opened(found, relative, folder)
             elif passed_over is not None:
                 passed_over(relative, _size(found))
     else:
         name = readable(PurePosixPath(path.name))
-        yield from _opened(path, name, PurePosixPath(), wanted, cleanup, refuse, seen)
+        yield from opened(path, name, PurePosixPath())
 
 
 def _ignore(path: PurePosixPath, size: int) -> None:
     pass
 
 
-def _size(path: Path) -> int:
+def _files_below(
+    folder: Given, refuse: Callable[[str], None]
+) -> Iterator[tuple[Given, PurePosixPath]]:
+    """All files below a folder, and their paths from there."""
+    if isinstance(folder, RemotePath):
+        yield from ((found, found.relative_to(folder)) for found in folder.files())
+    else:
+        for path in _walk(folder, refuse):
+            yield path, PurePosixPath(path.relative_to(folder))
+
+
+def _size(path: Given) -> int:
     """A file's size; 0 of a broken link."""
     try:
         return path.stat().st_size
@@ -155,20 +194,19 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _opened(
-    location: Path,
+    location: Given,
     path: PurePosixPath,
     folder: PurePosixPath,
     wanted: Callable[[str], bool],
-    cleanup: ExitStack,
     refuse: Callable[[str], None],
-    passed_over: Callable[[PurePosixPath, int], None],
+    open_archive: "OpenArchive",
 ) -> Iterator[SourceFile]:
     """The file named `path`, or an archive's files below `folder`."""
     # Reading a pipe would block; a link may be broken, and a file may have vanished.
     if not is_file(location):
         refuse(f"{readable(PurePosixPath(location))}: not a file that can be read")
     elif _is_archive(location.name):
-        yield from _unpacked(location, folder, wanted, cleanup, refuse, passed_over)
+        yield from open_archive(location, folder)
     else:
         try:
             stat = location.stat()
@@ -193,13 +231,17 @@ def _stem(name: str) -> str:
     return name.removesuffix(".txt")
 
 
-def _unpacked(
-    archive: Path,
+# An archive and the folder that its files are below.
+OpenArchive = Callable[[Given, PurePosixPath], Iterator[SourceFile]]
+
+
+def unpacked(
+    archive: Location,
     folder: PurePosixPath,
     wanted: Callable[[str], bool],
     cleanup: ExitStack,
     refuse: Callable[[str], None],
-    passed_over: Callable[[PurePosixPath, int], None],
+    passed_over: Callable[[PurePosixPath, int], None] = _ignore,
 ) -> Iterator[SourceFile]:
     """The wanted files of an archive, as if the archive were a folder.
 

@@ -14,6 +14,7 @@ from typing import BinaryIO
 from ..errors import DumpError
 from .compression import DAMAGED, PIECE, allowance, pieces
 from .files import SourceFile
+from .remote_paths import Location
 
 _COMPRESSED = (".gz", ".zst")
 
@@ -22,7 +23,7 @@ _COMPRESSED = (".gz", ".zst")
 class FilePart:
     """A part of a plain file on disk, to be read when it is needed."""
 
-    location: Path
+    location: Location
     start: int
     size: int
 
@@ -31,7 +32,7 @@ class FilePart:
         try:
             with self.location.open("rb") as raw:
                 raw.seek(self.start)
-                found = raw.read(self.size)
+                found: bytes = raw.read(self.size)
         except DAMAGED as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise DumpError(f"the file cannot be read: {why}") from None
@@ -43,7 +44,7 @@ class FilePart:
 class PlainBytes:
     """The bytes of a plain file; see `readers.xplane.Forward`."""
 
-    def __init__(self, raw: BinaryIO, location: Path, size: int) -> None:
+    def __init__(self, raw: BinaryIO, location: Location, size: int) -> None:
         self._raw, self._location, self._size = raw, location, size
         self.position = 0
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from .dump_folder import is_wanted
-from .files import is_file, is_folder
+from .files import Given, is_file, is_folder
+from .remote_paths import RemotePath
 
 _FILE = re.compile(r"^(?P<stem>.+)\.(?P<kind>xplane|hlo_proto)\.pb(?:\.gz|\.zst)?$")
 _LAYOUT = ("plugins", "profile")
@@ -55,12 +56,14 @@ def place_of(folder: PurePosixPath) -> tuple[PurePosixPath, PurePosixPath]:
     return PurePosixPath(*parts), PurePosixPath(folder.name)
 
 
-def named_after(path: Path) -> Path:
+def named_after(path: Given) -> Given:
     """The file or folder after which a path's run is named.
 
     A session's file is named after the session. So is a folder that holds nothing but one
     session; `plugins/profile` of several sessions is named after the folder that holds it.
     """
+    if isinstance(path, RemotePath):
+        return path
     real = Path(os.path.realpath(path))
     if is_file(path):
         if not is_session_file(path.name):
