@@ -9,7 +9,8 @@ import typer
 from .. import __version__
 from .errors import usage_errors
 
-# Each is a function in the file of its name in `commands/`, listed in the order of `--help`.
+# Each is a function in the file of its name in `commands/`, or an app of several commands; listed
+# in the order of `--help`.
 COMMANDS = (
     "ingest",
     "record",
@@ -38,6 +39,7 @@ COMMANDS = (
     "verify",
     "prune",
     "compact",
+    "lake",
 )
 _SETTINGS: dict[str, dict[str, Any]] = {
     "record": {
@@ -71,6 +73,9 @@ def _app(names: Sequence[str]) -> typer.Typer:
     app.callback()(_options)
     for name in names:
         command = getattr(import_module(f".commands.{name}", __package__), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+            continue
         app.command(name, **_SETTINGS.get(name, {}))(usage_errors(command))
     return app
 

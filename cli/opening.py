@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from ..queries.catalogue import use_views
 from ..schema.errors import WarehouseBusyError
-from ..schema.stores.base import QUICK_BYTES
-from ..schema.stores.duckdb import DuckDBStore, open_store
+from ..schema.lake.storage import is_lake
+from ..schema.stores.base import QUICK_BYTES, Store
+from ..schema.stores.by_name import open_store
+from ..schema.stores.duckdb import DuckDBStore
 from .render.text import print_note
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ _ASK_AGAIN_SECONDS = 0.2
 
 
 @contextmanager
-def reading(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
+def reading(db: str, *, wait: float = 0) -> Iterator[Store]:
     """The warehouse, to read only; waits `wait` seconds while another process uses it."""
     store = _opened(db, wait, read_only=True)
     try:
@@ -29,7 +31,7 @@ def reading(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
 
 
 @contextmanager
-def writing(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
+def writing(db: str, *, wait: float = 0) -> Iterator[Store]:
     """The warehouse, to write; waits `wait` seconds while another process uses it."""
     store = _opened(db, wait)
     try:
@@ -40,15 +42,25 @@ def writing(db: str, *, wait: float = 0) -> Iterator[DuckDBStore]:
 
 
 @contextmanager
-def ingesting(db: str, *, wait: float = 0, most_bytes: int = QUICK_BYTES) -> Iterator[DuckDBStore]:
+def ingesting(db: str, *, wait: float = 0, most_bytes: int = QUICK_BYTES) -> Iterator[Store]:
     """The warehouse to ingest into: opened, or made, when it is first needed.
 
     At the end it is tidied if it uses at most `most_bytes`.
     """
+    if is_lake(db):
+        store = _opened(db, wait, create=True)
+        try:
+            yield store
+            store.tidy(most_bytes)
+        finally:
+            store.close()
+        return
     opened: list[DuckDBStore] = []
 
     def connect() -> "duckdb.DuckDBPyConnection":
-        opened.append(_opened(db, wait, create=True))
+        store = _opened(db, wait, create=True)
+        assert isinstance(store, DuckDBStore)
+        opened.append(store)
         return opened[0].connection
 
     is_new = "://" not in db and not Path(db).exists()
@@ -61,7 +73,7 @@ def ingesting(db: str, *, wait: float = 0, most_bytes: int = QUICK_BYTES) -> Ite
             store.close()
 
 
-def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> DuckDBStore:
+def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> Store:
     """The warehouse with its views; the user is told whom it is waited for."""
     end = monotonic() + wait
     told = False

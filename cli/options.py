@@ -23,7 +23,17 @@ Db = Annotated[
         "--db",
         metavar="URL",
         envvar="MEMHOUSE_DB",
-        help="The warehouse: a file's path or a duckdb:/// URL.",
+        help="The warehouse: a file's path, or a lake's folder or URL such as s3://bucket/memhouse.",
+    ),
+]
+Lake = Annotated[
+    str,
+    typer.Option(
+        "--db",
+        metavar="LAKE",
+        envvar="MEMHOUSE_DB",
+        help="The lake: its folder, or a URL such as s3://bucket/memhouse.",
+        show_default=False,
     ),
 ]
 AsFormat = Annotated[

@@ -1,14 +1,20 @@
 """`memhouse ingest`: dumps into the warehouse."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from ... import __version__
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
+
+if TYPE_CHECKING:
+    from ...ingest.sources.files import Given
+
+_P = TypeVar("_P", bound="Given")
 
 
 def _given(path: str) -> Path:
@@ -69,7 +75,7 @@ def ingest(
     """
     if replace and run is None:
         raise typer.BadParameter("it needs --run NAME: name the run", param_hint="--replace")
-    named = _named_paths(paths, run)
+    named = named_paths(paths, run)
     labels = parse_labels(label or [])
     from ...queries.arguments import parse_device_memory, parse_time
 
@@ -128,15 +134,15 @@ def ingest(
         raise typer.Exit(1)
 
 
-def _named_paths(paths: list[Path], run: str | None) -> dict[str, list[Path]]:
+def named_paths(paths: Sequence[_P], run: str | None) -> dict[str, list[_P]]:
     """The paths of each run, by its name."""
     from ...ingest.pipeline import run_name
 
     if run is not None:
         if not run:
             raise typer.BadParameter("it is empty: name the run", param_hint="--run")
-        return {run: paths}
-    named: dict[str, list[Path]] = {}
+        return {run: list(paths)}
+    named: dict[str, list[_P]] = {}
     for path in paths:
         named.setdefault(run_name(path), []).append(path)
     for name, same in named.items():
