@@ -26,8 +26,9 @@ demo: $(BIN)/memhouse
 test: $(BIN)/pytest
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
+# Tests that need Spark are a group: one worker starts it.
 test-all: $(BIN)/pytest
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The tests on the lowest versions of every dependency that pyproject.toml allows.
 test-lowest:
@@ -45,7 +46,8 @@ lint: $(BIN)/pytest
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
-		-m memhouse -p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema
+		-m memhouse -m memhouse.lake -m memhouse.spark \
+		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema
 	cd $(TYPED) && MYPYPATH=memhouse/benchmarks ../bin/mypy --explicit-package-bases \
 		--config-file memhouse/pyproject.toml memhouse/tests memhouse/benchmarks
 
