@@ -1,6 +1,7 @@
 """Fixtures that many tests share: a warehouse of the sample dumps, and one of ten nights."""
 
 import shutil
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,3 +98,41 @@ def llama_page(filled, tmp_path_factory):
     from .support.reports import write_report
 
     return write_report(filled, "tpu", tmp_path_factory.mktemp("llama") / "llama.html")
+
+
+@pytest.fixture(scope="session")
+def s3(tmp_path_factory):
+    """An S3 server on this machine."""
+    from .support.s3_server import s3_server
+
+    with s3_server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3, monkeypatch):
+    """An empty bucket, which clients of this process and of those it starts find."""
+    from .support.s3_server import Bucket, set_environment
+
+    made = Bucket(s3, f"bucket-{uuid.uuid4().hex[:12]}")
+    s3.client.create_bucket(Bucket=made.name)
+    set_environment(monkeypatch, s3.environment)
+    return made
+
+
+@pytest.fixture(scope="session")
+def java():
+    """Skips where Spark has no Java to run on."""
+    from .support.java import missing
+
+    if why := missing():
+        pytest.skip(f"Spark cannot run here: {why}")
+
+
+@pytest.fixture(scope="session")
+def spark(java, tmp_path_factory):
+    """A session of Spark on this machine; skips where Spark cannot run."""
+    from .support.spark import local_spark
+
+    with local_spark(tmp_path_factory.mktemp("spark")) as session:
+        yield session

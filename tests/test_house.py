@@ -26,9 +26,10 @@ MAY_IMPORT = {
 MAY_IMPORT_WITHIN_INGEST = {
     "model": set(),
     "readers": {"model"},
-    "sources": {"readers", "model"},
+    # Dumps may lie in the same object stores as lakes.
+    "sources": {"readers", "model", "lake"},
     # It is given the store, as the pipeline is.
-    "recording": {"sources", "readers", "model", "stores"},
+    "recording": {"sources", "readers", "model", "stores", "lake"},
 }
 LONGEST = 300
 
@@ -36,7 +37,7 @@ LONGEST = 300
 @cache
 def files():
     """Every Python file of the package by its module's name."""
-    found = [ROOT / "__init__.py", *(f for room in ROOMS for f in (ROOT / room).rglob("*.py"))]
+    found = [*ROOT.glob("*.py"), *(f for room in ROOMS for f in (ROOT / room).rglob("*.py"))]
     return {name_of(file): file for file in found}
 
 
@@ -150,13 +151,15 @@ def missing_from(wheel):
     with zipfile.ZipFile(wheel) as packed:
         held = set(packed.namelist())
     kinds = (".py", ".sql", ".json", ".typed", ".html", ".css", ".js")
+    root = [*ROOT.glob("*.py"), ROOT / "py.typed"]
     there = {
         f"memhouse/{file.relative_to(ROOT).as_posix()}"
-        for place in [ROOT / "__init__.py", ROOT / "py.typed", *(ROOT / room for room in ROOMS)]
+        for place in [*root, *(ROOT / room for room in ROOMS)]
         for file in ([place] if place.is_file() else place.rglob("*"))
         if file.suffix in kinds or file.name == "py.typed"
     }
-    return there - held
+    scripts = {f"scripts/{script.name}" for script in (ROOT / "scripts").iterdir()}
+    return there - held | {s for s in scripts if not any(name.endswith(f"/{s}") for name in held)}
 
 
 @pytest.fixture

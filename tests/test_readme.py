@@ -1,4 +1,4 @@
-"""The README tells the truth: its commands run, and print what it says."""
+"""The README and `docs/lake.md` tell the truth: their commands run, and print what they say."""
 
 from pathlib import Path
 
@@ -11,19 +11,21 @@ ROOT = Path(__file__).parents[1]
 NOT_HERE = ("pip install", "make ", "python train.py")
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
+@pytest.fixture
+def checkout(tmp_path):
     """A folder that has the samples of a checkout, to run commands in."""
-    folder = tmp_path_factory.mktemp("checkout")
+    folder = tmp_path / "checkout"
+    folder.mkdir()
     (folder / "tests").symlink_to(ROOT / "tests")
     return folder
 
 
-def test_the_readme_shows_only_what_happens(checkout):
+@pytest.mark.parametrize(("document", "least"), [("README.md", 10), ("docs/lake.md", 5)])
+def test_a_document_shows_only_what_happens(checkout, document, least):
     """Block by block, in one folder: a reader who types along sees the same."""
     exported = ""
     ran = 0
-    for block in blocks(ROOT / "README.md"):
+    for block in blocks(ROOT / document):
         if any(word in command.text for command in block for word in NOT_HERE):
             continue
         for command in block:
@@ -33,7 +35,7 @@ def test_the_readme_shows_only_what_happens(checkout):
             shown = on_terminal(exported + command.text, checkout)
             assert command.matches(shown), f"$ {command.text}\n{shown}"
             ran += 1
-    assert ran > 10
+    assert ran > least
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,23 @@ def test_check_imports_nothing_slow(history):
     assert not found & {"pandas.core", "sqlalchemy.sql", "numpy._core"}
 
 
+LAKE = {"deltalake", "fsspec", "s3fs", "botocore", "pyspark", "sqlglot"}
+
+
+def test_a_file_needs_nothing_of_a_lake(filled, db):
+    assert not imported("peaks", "--db", filled) & LAKE
+    assert not imported("ingest", "--jobs", "1", "--db", db, DUMPS / "seeds") & LAKE
+
+
+def test_a_lake_in_a_folder_needs_no_cloud(tmp_path):
+    assert run_memhouse("lake", "init", tmp_path / "lake").returncode == 0
+    found = imported("ingest", "--jobs", "1", "--db", tmp_path / "lake", DUMPS / "seeds")
+    found |= imported("peaks", "--db", tmp_path / "lake")
+    assert found & LAKE <= {"deltalake", "fsspec"}
+    assert "deltalake" in found
+    assert not found & {"pandas.core", "sqlalchemy.sql"}
+
+
 def test_what_record_runs_may_use_pandas(tmp_path, db):
     program = "import numpy, pandas; print(pandas.__name__)"
     run = run_memhouse("record", "--db", db, "--", sys.executable, "-c", program, cwd=tmp_path)

@@ -169,7 +169,7 @@ def test_no_permission(tmp_path, copied):
 @pytest.mark.parametrize("command", [["ingest", SAMPLES[0]], ["peaks"], ["prune", "x"]])
 def test_a_folder_is_no_warehouse(tmp_path, command):
     run = run_memhouse(*command, "--db", tmp_path)
-    check_one_line(run, f"cannot open {tmp_path}", "Is a directory: it is a folder, name a file")
+    check_one_line(run, f"{tmp_path} is a folder, but no lake", "or name a file")
 
 
 def test_a_missing_folder_is_named(tmp_path):

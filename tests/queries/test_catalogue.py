@@ -14,7 +14,7 @@ from memhouse.queries.catalogue import checks, public_views, statement, use_view
 from memhouse.schema.stores.duckdb import open_store
 from memhouse.schema.tables import INTERNAL, KEYS, metadata
 
-from ..support.warehouse import rows
+from ..support.warehouse import reading
 
 
 def files(folder):
@@ -82,7 +82,8 @@ def test_every_statement_runs_on_an_empty_warehouse(db, name):
 
 
 def test_internal_tables_are_not_listed(filled):
-    listed = {name for name, *_ in rows(filled, statement("tables"))}
+    with reading(filled) as store:
+        listed = set(store.listed_tables()["table"].to_pylist())
     assert listed == set(metadata.tables) - INTERNAL
 
 
