@@ -129,7 +129,7 @@ def check_same_changes(file, folder, made, data):
 
 
 @pytest.mark.parametrize(
-    "examples", [2, pytest.param(40, marks=pytest.mark.slow)], ids=["few", "many"]
+    "examples", [2, pytest.param(15, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_after_every_change_the_rows_are_those_of_a_file(examples):
     @at_random(examples)
@@ -150,7 +150,7 @@ def make_again(store, change, runs):
 
 
 @pytest.mark.parametrize(
-    "examples", [2, pytest.param(60, marks=pytest.mark.slow)], ids=["few", "many"]
+    "examples", [2, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_a_second_writer_between_plan_and_commit_comes_first(examples, monkeypatch):
     @at_random(examples)
