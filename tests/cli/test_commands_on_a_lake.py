@@ -221,7 +221,7 @@ def test_the_shell_asks_for_a_file(both):
 
 def test_a_command_is_recorded_into_a_lake(tmp_path):
     lake = memhouse.lake.init(tmp_path / "lake")
-    command = [sys.executable, COMPILER, "cpu/jax-0.10.2/module_0000*"]
+    command: list[str | Path] = [sys.executable, COMPILER, "cpu/jax-0.10.2/module_0000*"]
     done = run_memhouse("record", "--db", lake, "--run", "A", "--", *command)
     assert done.returncode == 0, done.stderr
     modules = "SELECT run_id, module_name FROM dumps"

@@ -105,7 +105,7 @@ def test_a_log_that_says_that_memory_ran_out_changes_the_cause(tmp_path):
     with in_memory() as file, lake_in(tmp_path / "lake") as lake:
         for number in (1, 2):
             run = Run(f"r{number}", SAID_AT, number, "main", "")
-            dump = Dump(number, run.run_id, "w", "jit_a", "tpu", 1, *[None] * 4, False, None)
+            dump = Dump(number, run.run_id, "w", "jit_a", "tpu", 1)
             for store in (file, lake):
                 make(store, ("enter", run.run_id, (run, [dump])), runs)
         for store in (file, lake):
