@@ -25,6 +25,7 @@ def prune(
     """
     if (keep is None) == (not runs):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
+    from ...queries.cells import counted
     from ...queries.prune import prune as drop
     from ...schema.stores.base import DELETED_BYTES
     from ..opening import writing
@@ -33,6 +34,9 @@ def prune(
 
     with writing(db, wait=wait) as store:
         gone = drop(store, runs or [], keep)
-        print_note(f"dropped {gone.runs} runs, {gone.dumps} dumps, {gone.modules} modules")
+        print_note(
+            f"dropped {counted(gone.runs, 'run')}, {counted(gone.dumps, 'dump')}, "
+            f"{counted(gone.modules, 'module')}"
+        )
         if compacted := store.tidy(DELETED_BYTES):
             print_note(what_was_gained(store.name, compacted))

@@ -22,6 +22,8 @@ from .snapshot import CHANGED_RUNS, Lake, Snapshot
 
 # Waits between attempts grow up to this, and are random, so that many writers do not collide.
 _LONGEST_WAIT_SECONDS = 2.0
+# Of many writers each has its turn long before; else something else refuses the commit.
+_MOST_ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,12 @@ def commit(
         if attempts == most_attempts:
             discard(lake.place, failed, but=())
             return None
+        if attempts == _MOST_ATTEMPTS:
+            discard(lake.place, failed, but=())
+            raise WarehouseError(
+                f"cannot change the lake {lake.place}: others committed in each of {attempts} "
+                "attempts: give the same command again when fewer write"
+            )
 
 
 def discard(place: str, files: Iterable[DataFile], *, but: Iterable[DataFile]) -> None:

@@ -5,15 +5,13 @@ command asks for them, several times, and a lake that is not compacted has a fil
 newer snapshot adds the rows of its new files.
 """
 
-import os
-import tempfile
 from collections.abc import Iterable
-from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from .. import arrow
+from ..memory_database import memory_database, set_up
 from .data_files import DataFile, read_files, url
 from .layout import HISTORY, SMALL, relations
 from .snapshot import Snapshot
@@ -26,12 +24,8 @@ LARGE_VIEWS = tuple(name for name in relations() if name not in (*HELD, *HISTORY
 
 def connect(place: str) -> duckdb.DuckDBPyConnection:
     """A database in memory that can read the files of the lake."""
-    connection = duckdb.connect()
-    # What does not fit into memory would go to the folder that the user is in.
-    spill = Path(tempfile.gettempdir(), f"memhouse-{os.getpid()}")
-    connection.execute(f"SET temp_directory = {_quoted(str(spill))}")
-    connection.execute("SET TimeZone = 'UTC'")
-    connection.execute("SET python_enable_replacements = false")
+    connection = memory_database()
+    set_up(connection)
     connection.execute("SET parquet_metadata_cache = true")
     connection.execute("CREATE TABLE view_set (digest TEXT)")
     for name in (*HELD, *HISTORY):

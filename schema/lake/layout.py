@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from .. import arrow
 
-# The version of the layout and of our tables; a lake that has a later one is not read.
+# The version of the layout and of our tables, which grows with them; a lake that has a later one
+# is not read.
 LAKE_VERSION = 1
 VERSION_PROPERTY = "memhouse.lakeVersion"
 # The ids by which files are chosen: Delta keeps the least and the greatest of each file.

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 
 import duckdb
 import pyarrow as pa
@@ -47,6 +48,7 @@ class DeltaStore(DuckDBReading):
         self.name = storage.location(db)
         self.read_only = read_only
         self._create = create
+        self._one_query = Lock()
         # What the tables in memory, the views that writing asks for, and all views are of.
         self._held: Snapshot | None = None
         self._shown: Snapshot | None = None
@@ -120,7 +122,8 @@ class DeltaStore(DuckDBReading):
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """The rows of a query, which changes no table in memory. Raises QueryError."""
-        with lake_errors(self.name):
+        # A connection has one transaction, whichever thread asks.
+        with self._one_query, lake_errors(self.name):
             connection = self.connection
             connection.execute("BEGIN TRANSACTION READ ONLY")
             try:

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 
 from ..errors import UnpreparedError, WarehouseError, opening_error, with_remedy
+from ..memory_database import memory_database, set_up
 
 # Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
 # modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
@@ -43,7 +44,8 @@ def connect(
         if path is not None and not path.exists():
             _create_file(path)
         # A database in memory is empty, so it cannot be opened read-only.
-        connection = duckdb.connect() if path is None else _open(path, read_only)
+        connection = memory_database() if path is None else _open(path, read_only)
+        set_up(connection)
     except duckdb.Error as error:
         raise opening_error(error, name) from error
     except OSError as error:
@@ -51,10 +53,6 @@ def connect(
             f"cannot make {path}: {with_remedy(error.strerror or str(error))}"
         ) from error
     try:
-        # All times are shown in UTC, whatever the machine's time zone.
-        connection.execute("SET TimeZone = 'UTC'")
-        # A table that is absent is an error, and not the Python variable of its name.
-        connection.execute("SET python_enable_replacements = false")
         _prepare(connection, name=name, create=create, read_only=read_only)
     except duckdb.Error as error:
         connection.close()

@@ -27,7 +27,7 @@ def without(tables: dict[str, list[tuple]], *names: str) -> dict[str, list[tuple
 
 def test_a_night_on_which_nothing_was_new_takes_only_its_dumps(own):
     before = everything(own)
-    assert prune(own, "2026-10-02") == "dropped 1 runs, 4 dumps, 0 modules\n"
+    assert prune(own, "2026-10-02") == "dropped 1 run, 4 dumps, 0 modules\n"
     after = everything(own)
     assert runs(own) == [night for night in NIGHTS if night != "2026-10-02"]
     changed = {name for name in before if before[name] != after[name]}
@@ -44,7 +44,7 @@ def test_a_night_takes_the_modules_that_only_it_has(own):
     )
     assert len(only) == 1
     before = {module for (module,) in rows(own, "SELECT module_id FROM modules")}
-    assert prune(own, "2026-10-08") == "dropped 1 runs, 4 dumps, 1 modules\n"
+    assert prune(own, "2026-10-08") == "dropped 1 run, 4 dumps, 1 module\n"
     after = {module for (module,) in rows(own, "SELECT module_id FROM modules")}
     assert before - after == {only[0][0]}
 

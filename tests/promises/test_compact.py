@@ -292,7 +292,7 @@ def test_prune_says_what_it_gave_back(own):
     sql(own, f"INSERT INTO uses {many}", LAST)
     done = run_memhouse("prune", run, "--db", own)
     dropped, gained = done.stderr.splitlines()
-    assert dropped.startswith("dropped 1 runs, ")
+    assert dropped.startswith("dropped 1 run, ")
     assert re.fullmatch(rf"{own}: 1\d\.\d+ MiB before, [3-5]\.\d+ MiB now", gained)
 
 

@@ -1,16 +1,18 @@
 """The commit protocol of a lake: one version, one writer, whatever is lost on the way."""
 
 import json
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from memhouse.schema import arrow
 from memhouse.schema.errors import ChangedMeanwhileError, WarehouseError
-from memhouse.schema.lake import storage
+from memhouse.schema.lake import commits, storage
 from memhouse.schema.lake.commits import Actions, commit, discard, try_commit
 from memhouse.schema.lake.data_files import write_file
-from memhouse.schema.lake.layout import PROPERTIES
+from memhouse.schema.lake.layout import LAKE_VERSION, PROPERTIES, relations
 from memhouse.schema.lake.snapshot import Lake
 
 deltalake = pytest.importorskip("deltalake")
@@ -216,3 +218,26 @@ def test_transactions_leave_the_log_with_time(place, monkeypatch):
     assert opened.table.transaction_version("old-0") is None
     assert opened.table.transaction_version("new-5") == 1
     assert len(opened.snapshot.of("run_labels")) == 11
+
+
+def test_a_commit_that_is_always_too_late_ends_with_an_error(place, monkeypatch):
+    monkeypatch.setattr(commits, "_MOST_ATTEMPTS", 3)
+    monkeypatch.setattr(commits, "_LONGEST_WAIT_SECONDS", 0)
+    mine, faster = Lake(place, create=True), Lake(place)
+
+    def plan(snapshot):
+        faster.refresh()
+        assert try_commit(faster, Actions([labels(faster, "b")]), f"b{snapshot.version}")
+        return Actions([labels(mine, "a")])
+
+    with pytest.raises(WarehouseError, match="others committed in each of 3 attempts"):
+        commit(mine, plan)
+    assert len(on_disk(mine)) == len(paths(mine)) == 3
+
+
+def test_the_version_of_lakes_grows_with_their_columns():
+    """A lake of before has no such column: raise LAKE_VERSION, and read both."""
+    columns = [
+        f"{name} {each.name} {each.type}" for name in relations() for each in arrow.schema(name)
+    ]
+    assert {LAKE_VERSION: zlib.crc32("\n".join(columns).encode())} == {1: 1670325933}

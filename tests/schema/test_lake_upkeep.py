@@ -3,6 +3,7 @@
 import os
 import shutil
 import time
+import uuid
 from pathlib import Path
 
 import duckdb
@@ -375,3 +376,26 @@ def test_a_file_is_not_a_lake(own, command):
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {own} is not a lake: ")
     assert done.stderr.count("\n") == 1
+
+
+# --- all of it in a bucket ------------------------------------------------------------------
+
+
+def test_a_lake_in_a_bucket_is_kept_alike(bucket, history, nights, db):
+    memhouse.lake.init(bucket.url)
+    memhouse.lake.import_file(bucket.url, history)
+    with memhouse.open(bucket.url) as warehouse:
+        warehouse.prune(["2026-10-10"])
+        warehouse.ingest(nights / "2026-10-10")
+        assert rows_of(bucket.url) == rows_of(history)
+        warehouse.compact()
+    orphan = f"memhouse/relation=values/{uuid.uuid4().hex}.parquet"
+    bucket.server.client.put_object(Bucket=bucket.name, Key=orphan, Body=b"of a dead writer")
+    assert memhouse.lake.vacuum(bucket.url).files == []
+    gone = memhouse.lake.vacuum(bucket.url, "0h", force=True)
+    assert orphan.removeprefix("memhouse/") in gone.files
+    stored = {key.removeprefix("memhouse/") for key in bucket.keys() if "relation=" in key}
+    assert stored == Lake(bucket.url).snapshot.paths
+    assert rows_of(bucket.url) == rows_of(history)
+    assert memhouse.lake.export_file(bucket.url, db) > 0
+    assert rows_of(db) == rows_of(history)

@@ -1,0 +1,24 @@
+"""A DuckDB database in memory, set up as warehouses are."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import duckdb
+
+
+def memory_database() -> duckdb.DuckDBPyConnection:
+    """A connection to a new database in memory, before `set_up`."""
+    connection = duckdb.connect()
+    # What does not fit into memory would go to the folder that the user is in.
+    spill = str(Path(tempfile.gettempdir(), f"memhouse-{os.getpid()}")).replace("'", "''")
+    connection.execute(f"SET temp_directory = '{spill}'")
+    return connection
+
+
+def set_up(connection: duckdb.DuckDBPyConnection) -> None:
+    """The settings of every connection to a warehouse."""
+    # All times are shown in UTC, whatever the machine's time zone.
+    connection.execute("SET TimeZone = 'UTC'")
+    # A table that is absent is an error, and not the Python variable of its name.
+    connection.execute("SET python_enable_replacements = false")
