@@ -15,8 +15,8 @@ from ..schema.errors import MissingPackageError
 from .commands.ingest import named_paths
 from .errors import told, usage_errors
 from .options import parse_labels
-from .render.ingested import oom_hints, summary_line
-from .render.text import print_error, print_note
+from .render.ingested import print_summary
+from .render.text import print_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,15 +82,8 @@ def ingest(
             summary = on_spark.ingest(
                 spark, db, *of_run, run=run, at=run_at, labels=labels, tasks=tasks
             )
-            for problem in summary.problems:
-                print_error(problem)
-            for note in summary.notes:
-                print_note(note)
+            print_summary(summary, perf_counter() - start)
             unreadable |= bool(summary.problems)
-            if summary.dumps:
-                print_note(summary_line(summary, perf_counter() - start))
-            for hint in oom_hints(summary):
-                print_note(hint)
     if unreadable:
         raise typer.Exit(1)
 

@@ -88,7 +88,7 @@ def ingest(
     from ...queries.label import hint_at_branches
     from ...schema.stores.base import DELETED_BYTES, QUICK_BYTES
     from ..opening import ingesting
-    from ..render.ingested import oom_hints, progress_bar, summary_line
+    from ..render.ingested import print_summary, progress_bar
     from ..render.text import print_error, print_note
 
     if not any(map(exists, paths)):
@@ -119,15 +119,8 @@ def ingest(
                     device_memory_bytes=device_memory_bytes,
                     progress=progress,
                 )
-            for problem in summary.problems:
-                print_error(problem)
-            for note in summary.notes:
-                print_note(note)
+            print_summary(summary, perf_counter() - start)
             unreadable |= bool(summary.problems)
-            if summary.dumps:
-                print_note(summary_line(summary, perf_counter() - start))
-            for hint in oom_hints(summary):
-                print_note(hint)
     for hint in hints:
         print_note(hint)
     if unreadable:

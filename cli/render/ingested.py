@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from .text import print_error, print_note
+
 if TYPE_CHECKING:
     from ...ingest.pipeline import Summary
 
@@ -23,6 +25,18 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_summary(summary: "Summary", seconds: float) -> None:
+    """What became of a run's dumps, and what to ask next."""
+    for problem in summary.problems:
+        print_error(problem)
+    for note in summary.notes:
+        print_note(note)
+    if summary.dumps:
+        print_note(summary_line(summary, seconds))
+    for hint in oom_hints(summary):
+        print_note(hint)
 
 
 def oom_hints(summary: "Summary") -> list[str]:
