@@ -54,7 +54,7 @@ def vacuum(
     if kept < RETENTION and not (force or dry_run):
         raise UsageError(
             f"{retention} is less than 7d, and files of those who use the lake now would go: "
-            "force it if nobody does",
+            "force it with --force (in Python force=True) if nobody does",
             "retention",
         )
     with _opened(url) as store:
@@ -93,7 +93,7 @@ def ddl(url: str | os.PathLike[str]) -> str:
     from .queries.spark_ddl import ddl
 
     with _opened(url) as store:
-        return ddl(store.name)
+        return ddl(store.lake.place)
 
 
 @contextmanager
@@ -103,7 +103,11 @@ def _opened(url: str | os.PathLike[str]) -> Iterator[DeltaStore]:
 
     name = os.fspath(url)
     if not is_lake(name):
-        raise WarehouseError(f"{name} is not a lake: make one with `memhouse lake init`")
+        if Path(name).is_file():
+            raise WarehouseError(
+                f"{name} is a file, not a lake: `memhouse lake import` brings its rows into one"
+            )
+        raise WarehouseError(f"there is no lake at {name}: make one with `memhouse lake init`")
     store = DeltaStore(name)
     try:
         yield store

@@ -18,6 +18,8 @@ def main() -> None:
     # among them at every import, and freeing them one by one at exit, only takes time.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     keep_out_unneeded(sys.argv[1:])
+    # deltalake logs what went wrong on the way to an error, which we tell in a line.
+    os.environ.setdefault("RUST_LOG", "off")
     try:
         status = _run()
         if sys.stdout is not None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..queries.catalogue import use_views
 from ..schema.errors import WarehouseBusyError
-from ..schema.lake.storage import is_lake
+from ..schema.lake.snapshot import is_made
+from ..schema.lake.storage import is_lake, location
 from ..schema.stores.base import QUICK_BYTES, Store
 from ..schema.stores.by_name import open_store
 from ..schema.stores.duckdb import DuckDBStore
@@ -48,7 +49,11 @@ def ingesting(db: str, *, wait: float = 0, most_bytes: int = QUICK_BYTES) -> Ite
     At the end it is tidied if it uses at most `most_bytes`.
     """
     if is_lake(db):
+        is_new = not is_made(location(db))
         store = _opened(db, wait, create=True)
+        if is_new:
+            # A slip in a URL makes one too.
+            print_note(f"{db} is a new lake")
         try:
             yield store
             store.tidy(most_bytes)

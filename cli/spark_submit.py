@@ -12,11 +12,13 @@ import typer
 from ..ingest.sources.files import exists
 from ..ingest.sources.remote_paths import path_of
 from ..schema.errors import MissingPackageError
+from ..schema.lake.snapshot import Lake, is_made
+from ..schema.lake.storage import location
 from .commands.ingest import named_paths
 from .errors import told, usage_errors
 from .options import parse_labels
 from .render.ingested import print_summary
-from .render.text import print_error
+from .render.text import print_error, print_note
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,6 +77,11 @@ def ingest(
         for path in paths:
             print_error(f"{path}: there is no such file or folder")
         raise typer.Exit(1)
+    # What is wrong with the lake is told before Spark starts, which takes long.
+    if not is_made(location(db)) and "://" in db:
+        print_note(f"{db} is a new lake")
+    else:
+        Lake(location(db))
     unreadable = False
     with _session() as spark:
         for of_run in named.values():

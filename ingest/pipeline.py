@@ -192,7 +192,7 @@ def _ingest_programs(
             _run_batch(run, chosen),
             chosen.kept,
             run.device_memory_bytes,
-            workers.files,
+            workers.files_of,
             joins=run.adds,
         )
         done, total = 0, sum(program.size_bytes for program in programs)

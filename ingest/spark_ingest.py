@@ -8,18 +8,16 @@ are committed.
 import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from ..schema.errors import JobError, UsageError, WarehouseError
-from ..schema.lake.data_files import DataFile, read_files, write_file
+from ..schema.lake.commits import discard
+from ..schema.lake.data_files import DataFile
+from ..schema.lake.removals import without_modules
 from ..schema.stores.delta import DeltaStore
 from .archived_files import ArchivedFile, Listing, archives_under, shared_archive
 from .pipeline import Summary
@@ -69,16 +67,15 @@ def ingest(
     `tasks` is how many tasks read at most, by default two for each core. Raises JobError for
     paths that executors do not see, UsageError and WarehouseError.
     """
-    with _store_errors():
-        summary = ingest_paths(
-            store,
-            *paths,
-            tool_version=tool_version,
-            workers=Executors(spark, store, tasks),
-            run_id=run_id,
-            run_at=run_at,
-            labels=labels,
-        )
+    summary = ingest_paths(
+        store,
+        *paths,
+        tool_version=tool_version,
+        workers=Executors(spark, store, tasks),
+        run_id=run_id,
+        run_at=run_at,
+        labels=labels,
+    )
     store.tidy()
     return summary
 
@@ -110,6 +107,9 @@ class Executors:
             listed = dict(zip(found, listings, strict=True))
 
         def opened(archive: Given, folder: PurePosixPath) -> Iterator[SourceFile]:
+            if str(archive) not in listed:
+                refuse(f"{archive}: it came while the dumps were listed: ingest once more")
+                return iter(())
             return listed[str(archive)].opened(folder, refuse)
 
         return opened
@@ -139,12 +139,12 @@ class Executors:
                 outcomes[place] = recognised(program, identified)
             else:
                 of_module.setdefault(identified.module_id, []).append(place)
-        stored = self._store.known("").modules & of_module.keys() if of_module else frozenset()
+        stored = self._store.stored_modules() & of_module.keys()
         jobs = [
             ReadJob(
                 self._store.name,
                 [(place, _inner(given[place]), given[place].fingerprint()) for place in task],
-                frozenset(stored),
+                stored,
             )
             for task in self._packed(list(of_module.values()), given)
         ]
@@ -153,26 +153,16 @@ class Executors:
             self._written += result.written
         return (outcomes[place] for place in range(len(programs)))
 
-    @property
-    def files(self) -> Callable[[Set[int]], Sequence[DataFile]]:
-        """What gives the files with the rows of exactly these modules."""
-        return self._files_of
-
-    def _files_of(self, modules: Set[int]) -> list[DataFile]:
+    def files_of(self, modules: Set[int]) -> list[DataFile]:
+        """The files with the rows of exactly these modules."""
         found: list[DataFile] = []
         for written in self._written:
             self._require_here(written.files)
-            unwanted = written.modules - modules
-            if not unwanted:
-                found += written.files
-                continue
             # A dump that stays as it is stored was read all the same.
-            ids = pa.array(sorted(unwanted), pa.int64())
-            for file in written.files:
-                rows = read_files(self._store.name, [file], file.relation)
-                kept = rows.filter(pc.invert(pc.is_in(rows["module_id"], ids)))
-                if len(kept):
-                    found.append(write_file(self._store.name, file.relation, kept))
+            unwanted = written.modules - modules
+            files = [without_modules(self._store.name, file, unwanted) for file in written.files]
+            discard(self._store.name, written.files, but=files)
+            found += [file for file in files if file.rows]
         return found
 
     def _require_here(self, files: Sequence[DataFile]) -> None:
@@ -244,20 +234,6 @@ def _told(error: Exception, what: str) -> Exception:
     return JobError(f"Spark could not {what}: {' '.join(line.split())}")
 
 
-@contextmanager
-def _store_errors() -> Iterator[None]:
-    """Errors of an object store while the driver lists the dumps, as UsageError."""
-    try:
-        yield
-    except Exception as error:
-        is_store = type(error).__module__.split(".")[0] in ("botocore", "aiohttp", "google")
-        # The system's own errors say their reason, and are told as elsewhere.
-        if not is_store and not (isinstance(error, OSError) and error.strerror is None):
-            raise
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"the dumps cannot be listed: {said}", "paths") from error
-
-
 def _inner(program: Program) -> Program:
     while isinstance(program, Fingerprinted):
         program = program.program
@@ -269,7 +245,7 @@ def _archive_of(program: Program) -> SharedPath | None:
     location: object = None
     if isinstance(program, DumpedProgram):
         location = next(iter(program.files.values())).location
-    elif isinstance(program, HloProtoProgram) and isinstance(program.held, FilePart):
+    elif isinstance(program, HloProtoProgram) and isinstance(program.held, FilePart | SourceFile):
         location = program.held.location
     return location.archive if isinstance(location, ArchivedFile) else None
 

@@ -36,7 +36,7 @@ class Reading(Protocol):
         """The outcome of each program, in order; see `read_program` for `known`."""
 
     @property
-    def files(self) -> FilesOf | None:
+    def files_of(self) -> FilesOf | None:
         """What gives the files that hold the rows of modules; None: the outcomes have the rows."""
 
 
@@ -69,7 +69,7 @@ class Workers:
         if self._handed is not None:
             self._handed.close()
 
-    files = None
+    files_of = None
 
     def archives(self, paths: Sequence[Given], refuse: Callable[[str], None]) -> None:
         """This process unpacks them."""

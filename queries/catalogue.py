@@ -14,6 +14,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..schema.quoting import quoted
+
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
 
@@ -82,7 +84,7 @@ def use_views(store: "Store", *, read_only: bool) -> None:
         # DuckDB binds a view at each use anyway, and to bind it here takes most of the time.
         script.append(f"CREATE OR REPLACE {kind} {view.name} WITH (DEFER_BINDING) AS\n{view.sql}")
         if not read_only:
-            script.append(f"COMMENT ON VIEW {view.name} IS {_quoted(stored_comment(view))}")
+            script.append(f"COMMENT ON VIEW {view.name} IS {quoted(stored_comment(view))}")
     if not read_only:
         script += ["DELETE FROM view_set", f"INSERT INTO view_set (digest) VALUES ('{digest}')"]
     store.execute(";\n".join(script))
@@ -150,7 +152,3 @@ def _repeated(table: str, key: tuple[str, ...]) -> str:
         f"SELECT {module} AS module_id, '{table} ' || {shown} || ' occurs twice' AS breach\n"
         f"FROM {source} GROUP BY {', '.join(key)} HAVING COUNT(*) > 1"
     )
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..schema.errors import QueryError, UsageError
 from ..schema.metric_names import METRICS
+from ..schema.quoting import quoted
 from ..schema.stores.base import Store
 from .arguments import parse_time
 from .encoders import csv_parts, json_parts
@@ -86,8 +87,8 @@ def _query(
         raise UsageError(f"there is no view or table {view}: see `memhouse views`", "view")
     conditions = [f"({where})"] if where else []
     narrow = {
-        "run_at": f"run_at >= {_literal(since.isoformat())}::TIMESTAMPTZ" if since else None,
-        "workload": f"workload = {_literal(workload)}" if workload else None,
+        "run_at": f"run_at >= {quoted(since.isoformat())}::TIMESTAMPTZ" if since else None,
+        "workload": f"workload = {quoted(workload)}" if workload else None,
     }
     for column, condition in narrow.items():
         if condition is None:
@@ -102,8 +103,8 @@ def _query(
             chosen = f"SELECT {key} FROM dumps INNER JOIN runs USING (run_id) WHERE {condition}"
             conditions.append(f"{key} IN ({chosen})")
     clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    quoted = view.replace('"', '""')
-    source = f"({_wide(columns)})" if wide else f'"{quoted}"'
+    name = view.replace('"', '""')
+    source = f"({_wide(columns)})" if wide else f'"{name}"'
     # In the same order every night, so that two exports can be compared line by line.
     return f"SELECT * FROM {source}{clause} ORDER BY ALL"
 
@@ -137,8 +138,3 @@ def _write(rows: pa.Table, file: Path, ending: str) -> None:
 def _write_text(parts: Iterable[str], file: Path) -> None:
     with file.open("w", encoding="utf-8", newline="") as sink:
         sink.writelines(parts)
-
-
-def _literal(text: str) -> str:
-    """A text as SQL: a query in a query takes no parameters of its own."""
-    return "'" + text.replace("'", "''") + "'"

@@ -8,7 +8,8 @@ _TABLE = "memhouse_lake"
 _HEAD = """\
 -- The lake {place} in Spark: its Delta table, a view for each
 -- table of memhouse, and memhouse's own views. Give it in a schema of its own, to a Spark that
--- has Delta's package. Spark may only read the lake: memhouse writes, compacts and cleans it.
+-- has Delta's package; where it does not know s3://, write s3a://. Spark may only read the lake:
+-- memhouse writes, compacts and cleans it.
 -- The views reckon times in UTC: SET TIME ZONE 'UTC' in each session."""
 
 

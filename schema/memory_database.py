@@ -6,13 +6,15 @@ from pathlib import Path
 
 import duckdb
 
+from .quoting import quoted
+
 
 def memory_database() -> duckdb.DuckDBPyConnection:
     """A connection to a new database in memory, before `set_up`."""
     connection = duckdb.connect()
     # What does not fit into memory would go to the folder that the user is in.
-    spill = str(Path(tempfile.gettempdir(), f"memhouse-{os.getpid()}")).replace("'", "''")
-    connection.execute(f"SET temp_directory = '{spill}'")
+    spill = Path(tempfile.gettempdir(), f"memhouse-{os.getpid()}")
+    connection.execute(f"SET temp_directory = {quoted(str(spill))}")
     return connection
 
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """memhouse's program for `spark-submit`, which takes a file, not a module."""
 
 import sys

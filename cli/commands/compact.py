@@ -19,4 +19,4 @@ def compact(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
         start = perf_counter()
         compacted = store.compact()
         seconds = perf_counter() - start
-    print_note(f"{what_was_gained(store.name, compacted)}, in {seconds:.1f} s")
+    print_note(f"{what_was_gained(db, compacted)}, in {seconds:.1f} s")

@@ -54,8 +54,10 @@ def compact(db: Lake) -> None:
     from ...schema.lake.storage import is_lake
     from .compact import compact as run
 
-    if not is_lake(db):
+    if Path(db).is_file():
         raise WarehouseError(f"{db} is not a lake: `memhouse compact` makes a file small")
+    if not is_lake(db):
+        raise WarehouseError(f"there is no lake at {db}: make one with `memhouse lake init`")
     run(db)
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from ..errors import DumpError
 from .compression import DAMAGED, PIECE, allowance, pieces
 from .files import SourceFile
-from .remote_paths import Location
+from .remote_paths import Location, RemotePath
 
 _COMPRESSED = (".gz", ".zst")
 
@@ -30,15 +30,21 @@ class FilePart:
     def read(self) -> bytes:
         """The bytes. Raises DumpError."""
         try:
-            with self.location.open("rb") as raw:
-                raw.seek(self.start)
-                found: bytes = raw.read(self.size)
+            found = self._read()
         except DAMAGED as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise DumpError(f"the file cannot be read: {why}") from None
         if len(found) < self.size:
             raise _cut_short(self.start + len(found))
         return found
+
+    def _read(self) -> bytes:
+        if isinstance(self.location, RemotePath):
+            # Of a profile of many modules each would fetch the whole.
+            return self.location.part(self.start, self.size)
+        with self.location.open("rb") as raw:
+            raw.seek(self.start)
+            return bytes(raw.read(self.size))
 
 
 class PlainBytes:

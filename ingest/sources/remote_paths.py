@@ -5,13 +5,15 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol, cast
 
-from ...schema.errors import UsageError
-from ...schema.lake.storage import filesystem
+from ...schema.errors import UsageError, with_remedy
+from ...schema.lake.lake_errors import is_foreign
+from ...schema.lake.storage import OTHER_NAMES, filesystem
 
 # Larger files are copied to the disk first; an archive is read from the start to the end.
 _IN_MEMORY_BYTES = 256 << 20
@@ -71,19 +73,23 @@ class RemotePath:
 
     def exists(self) -> bool:
         """Whether there is a file or a folder."""
-        return bool(filesystem(self.url).exists(self.url))
+        with _asked(self.url) as store:
+            return bool(store.exists(self.url))
 
     def is_folder(self) -> bool:
         """Whether there are files below."""
-        return self.size_bytes is None and bool(filesystem(self.url).isdir(self.url))
+        with _asked(self.url) as store:
+            return self.size_bytes is None and bool(store.isdir(self.url))
 
     def is_file(self) -> bool:
         """Whether it is a file."""
-        return self.size_bytes is not None or bool(filesystem(self.url).isfile(self.url))
+        with _asked(self.url) as store:
+            return self.size_bytes is not None or bool(store.isfile(self.url))
 
     def files(self) -> Iterator["RemotePath"]:
         """All files below, by path. Raises OSError."""
-        found = filesystem(self.url).find(self.url, detail=True)
+        with _asked(self.url) as store:
+            found = store.find(self.url, detail=True)
         for path, info in sorted(found.items()):
             # A folder may have an empty object of its own.
             if info["type"] == "file" and not path.endswith("/"):
@@ -97,23 +103,47 @@ class RemotePath:
     def open(self, mode: str = "rb") -> BinaryIO:
         """The bytes. They are fetched at once, so an error of the network is no short file."""
         assert mode == "rb", "memhouse writes no dumps"
-        files = filesystem(self.url)
-        size = self.size_bytes if self.size_bytes is not None else files.info(self.url)["size"]
-        if size <= _IN_MEMORY_BYTES:
-            content = io.BytesIO(files.cat_file(self.url))
-            return io.BufferedReader(cast(io.RawIOBase, content))
-        with tempfile.NamedTemporaryFile(prefix="memhouse-") as copy:
-            files.get_file(self.url, copy.name)
-            # The open file lives on without a name.
-            return Path(copy.name).open("rb")
+        with _asked(self.url) as store:
+            size = self.size_bytes if self.size_bytes is not None else store.info(self.url)["size"]
+            if size <= _IN_MEMORY_BYTES:
+                content = io.BytesIO(store.cat_file(self.url))
+                return io.BufferedReader(cast(io.RawIOBase, content))
+            with tempfile.NamedTemporaryFile(prefix="memhouse-") as copy:
+                store.get_file(self.url, copy.name)
+                # The open file lives on without a name.
+                return Path(copy.name).open("rb")
+
+    def part(self, start: int, size: int) -> bytes:
+        """Some of the bytes; fewer if the file is shorter. Raises as `open` does."""
+        with _asked(self.url) as store:
+            return bytes(store.cat_file(self.url, start=start, end=start + size))
 
     def stat(self) -> os.stat_result:
         """The size and the time of the last change."""
         size, modified = self.size_bytes, self.modified
         if size is None:
-            info = filesystem(self.url).info(self.url)
+            with _asked(self.url) as store:
+                info = store.info(self.url)
             size, modified = info["size"], _modified(info)
         return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, size, 0, int(modified), 0))
+
+
+@contextmanager
+def _asked(url: str) -> Iterator[Any]:
+    """The store of a URL. What it answers instead of bytes, as UsageError or as OSError."""
+    try:
+        yield filesystem(url)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        # The system's own errors say their reason, and are told as elsewhere.
+        if isinstance(error, OSError):
+            if error.strerror is not None:
+                raise
+        elif not is_foreign(error):
+            raise
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(f"{url} cannot be read: {with_remedy(said)}", "paths") from error
 
 
 def path_of(given: str | os.PathLike[str]) -> "Path | RemotePath":
@@ -124,7 +154,7 @@ def path_of(given: str | os.PathLike[str]) -> "Path | RemotePath":
         return Path(text)
     if scheme == "file":
         return Path(rest)
-    scheme = {"s3a": "s3", "gcs": "gs"}.get(scheme, scheme)
+    scheme = OTHER_NAMES.get(scheme, scheme)
     if scheme not in ("s3", "gs", "abfs", "abfss", "az"):
         raise UsageError(f"{text}: {scheme}:// is not known, name s3://, gs:// or abfs://", "paths")
     return RemotePath(f"{scheme}://{rest.rstrip('/')}")

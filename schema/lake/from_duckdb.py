@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from .. import arrow
 from ..errors import WarehouseError
+from ..quoting import quoted
 from ..stores import duckdb_file
-from .change import Change
+from .change import Begun, Change
 from .data_files import write_file
 from .layout import HISTORY, SMALL, relations
 from .portions import Sized, portions
@@ -39,8 +40,7 @@ def attached(connection: duckdb.DuckDBPyConnection, db: str) -> Iterator[None]:
         raise WarehouseError(f"{db} is no file: name the file of a warehouse")
     # Says what is wrong with it.
     duckdb_file.connect(db, read_only=True)[0].close()
-    literal = "'" + str(path).replace("'", "''") + "'"
-    connection.execute(f"ATTACH {literal} AS given (READ_ONLY)")
+    connection.execute(f"ATTACH {quoted(str(path))} AS given (READ_ONLY)")
     try:
         yield
     finally:
@@ -53,7 +53,13 @@ def change_from(connection: duckdb.DuckDBPyConnection, place: str) -> Change:
     The connection shows the lake. Raises WarehouseError if both hold a run with other rows.
     """
     runs = _new_runs(connection)
-    change = Change(changed_runs=runs)
+    change = Change(
+        changed_runs=runs,
+        # Another process may store them until the commit: the same dumps, or this is refused.
+        begun={run: Begun(None, {}, set(), set()) for run in runs},
+        oom_runs=set(runs),
+        seen_reports=arrow.schema("oom_reports").empty_table(),
+    )
     for name, key in _OF_RUNS.items():
         query = f"SELECT {_columns(name)} FROM given.{name} WHERE {key} IN ({_ids_of_runs(key)})"
         change.add_rows({name: connection.sql(query, params=[runs]).to_arrow_table()})

@@ -37,6 +37,10 @@ _MEANINGS = (
         "and to write to it for commands that write",
     ),
     (
+        r"[Pp]ermission ?[Dd]enied|os error 13",
+        "permission is denied: ask the owner for permission, or name another place",
+    ),
+    (
         r"Connect\)|dns error|deadline has elapsed|Could not connect|Connect timeout|timed out",
         "{address} does not answer: check the network, and AWS_ENDPOINT_URL if you set it",
     ),
@@ -46,7 +50,8 @@ _MEANINGS = (
         "a newer program changed its format ({said}): upgrade memhouse and deltalake",
     ),
     (
-        "No table metadata or protocol|found gap|Json error|log segment|missing version",
+        "No table metadata or protocol|found gap|Json error|log segment|missing version|"
+        "Invalid Checkpoint|Kernel error: Arrow error",
         "its log is damaged: restore the files in _delta_log from a copy",
     ),
     (
@@ -92,9 +97,14 @@ def lake_errors(place: str) -> Iterator[None]:
         # Another process was faster: the caller tries again.
         if type(error).__name__ == "CommitFailedError":
             raise
-        if not isinstance(error, OSError) and type(error).__module__.split(".")[0] not in _FOREIGN:
+        if not isinstance(error, OSError) and not is_foreign(error):
             raise
         raise lake_error(place, error) from error
+
+
+def is_foreign(error: Exception) -> bool:
+    """Whether an error is of a package that reads or writes files for us."""
+    return type(error).__module__.split(".")[0] in _FOREIGN
 
 
 def lake_error(place: str, error: Exception) -> WarehouseError:

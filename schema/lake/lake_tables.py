@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from .. import arrow
 from ..memory_database import memory_database, set_up
+from ..quoting import quoted
 from .data_files import DataFile, read_files, url
 from .layout import HISTORY, SMALL, relations
 from .snapshot import Snapshot
@@ -124,7 +125,7 @@ def select_files(
 
         remote_files(place).know({url(place, file): file.size_bytes for file in files})
     columns = ", ".join(f'"{name}"' for name in arrow.schema(relation).names)
-    listed = ", ".join(_quoted(url(place, file)) for file in files)
+    listed = ", ".join(quoted(url(place, file)) for file in files)
     more, named = (", filename", ", filename = true") if with_file else ("", "")
     return f"SELECT {columns}{more} FROM read_parquet([{listed}], hive_partitioning = false{named})"
 
@@ -143,7 +144,3 @@ _TYPES = {
     "DOUBLE": "DOUBLE",
     "DATETIME": "TIMESTAMPTZ",
 }
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

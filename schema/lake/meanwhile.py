@@ -145,6 +145,10 @@ def _dumps_that_are_there(stored: Stored, change: Change) -> set[int]:
             raise ChangedMeanwhileError(f"stored other dumps of run {run!r}")
         if run in change.begun and not change.joins:
             _require_one_night(change.begun[run], run, new, there)
+        if change.joins and {_occurrence(own[dump]) for dump in new - both} & {
+            _occurrence(row) for row in there.values()
+        }:
+            raise ChangedMeanwhileError(f"stored dumps of the same names in run {run!r}")
         found |= both
     return found
 
@@ -160,6 +164,10 @@ def _require_one_night(
     mine = begun.dumps | new
     if not whole <= mine and not mine <= there.keys():
         raise ChangedMeanwhileError(f"stored other dumps of run {run!r}")
+
+
+def _occurrence(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("workload", "module_name", "platform", "occurrence"))
 
 
 def _content(row: Mapping[str, Any]) -> dict[str, Any]:

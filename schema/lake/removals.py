@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import arrow
+from ..quoting import quoted
 from .data_files import DataFile, read_files, url, write_file
 from .lake_tables import select_files
 from .layout import HISTORY, relations
@@ -106,7 +107,7 @@ class Removals:
             registered.append(table)
             goes.append(f"COALESCE({key} IN (SELECT {key} FROM {table}), FALSE)")
         if name == "run_labels" and all(self._labels):
-            runs, keys = (", ".join(map(_quoted, texts)) for texts in self._labels)
+            runs, keys = (", ".join(map(quoted, texts)) for texts in self._labels)
             goes.append(f"(run_id IN ({runs}) AND key IN ({keys}))")
         changes = "FALSE"
         if marked:
@@ -136,7 +137,3 @@ def without_modules(place: str, file: DataFile, modules: Iterable[int]) -> DataF
     if not pc.any(gone).as_py():
         return file
     return write_file(place, file.relation, rows.filter(pc.invert(gone)))
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -58,10 +58,13 @@ def s3_settings() -> S3Settings:
     session = Session()
     try:
         region = os.environ.get("AWS_REGION") or session.get_config_variable("region")
-        return S3Settings(region, _endpoint(session))
+        endpoint = _endpoint(session)
     except BotoCoreError as error:
         said = " ".join(str(error).split())
         raise WarehouseError(f"cannot use S3: {said}: see AWS_PROFILE and ~/.aws/config") from None
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise WarehouseError(f"the endpoint {endpoint} is not a URL: write http://{endpoint}")
+    return S3Settings(region, endpoint)
 
 
 def _endpoint(session: Any) -> str | None:

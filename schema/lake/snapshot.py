@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 CHANGED_RUNS = "memhouse.changedRuns"
 # Operations of other programs that change no row.
 _SAME_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")
+_LOG_IS_GONE = (
+    "its log is gone, its files are there: restore the files in _delta_log from a copy, "
+    "or name another place"
+)
 # More commits than this are not asked one by one.
 _MOST_COMMITS = 500
 
@@ -101,23 +105,43 @@ class Lake:
         return Snapshot(self.table.version(), _by_relation(added, before))
 
 
-def _opened(place: str, *, create: bool) -> "DeltaTable":
+def is_made(place: str) -> bool:
+    """Whether a lake, or another Delta table, is at the place. Raises WarehouseError."""
+    with lake_errors(place):
+        return bool(_deltalake().DeltaTable.is_deltatable(place, storage.options(place)))
+
+
+def _deltalake() -> Any:
     try:
-        from deltalake import CommitProperties, DeltaTable
-        from deltalake.exceptions import CommitFailedError
+        import deltalake
     except ImportError:
         raise MissingPackageError(
             "a lake needs deltalake and fsspec: pip install 'memhouse[lake]'"
         ) from None
+    return deltalake
+
+
+def _opened(place: str, *, create: bool) -> "DeltaTable":
+    _deltalake()
+    from deltalake import CommitProperties, DeltaTable
+    from deltalake.exceptions import CommitFailedError
+
     found = storage.options(place)
     if Path(place).is_file():
         raise WarehouseError(f"cannot make a lake of {place}: it is a file: name a folder")
     if DeltaTable.is_deltatable(place, found):
         return DeltaTable(place, storage_options=found)
     if not create:
+        if any(name.startswith("relation=") for name in _files(place)):
+            raise WarehouseError(f"cannot open the lake {place}: {_LOG_IS_GONE}")
         raise WarehouseError(
             f"there is no lake at {place}: make one with `memhouse lake init`, "
             "or name another with --db or MEMHOUSE_DB"
+        )
+    if (outer := _lake_around(place)) is not None:
+        raise WarehouseError(
+            f"cannot make a lake of {place}: it is inside the lake {outer}, whose vacuum would "
+            "delete it: name another place"
         )
     if (others := _files(place)) and not DeltaTable.is_deltatable(place, found):
         raise WarehouseError(f"cannot make a lake of {place}: {_reason(others)}")
@@ -141,6 +165,20 @@ def _opened(place: str, *, create: bool) -> "DeltaTable":
         raise lake_error(place, error) from error
 
 
+def _lake_around(place: str) -> str | None:
+    """The lake that a place is inside of."""
+    root, is_url, path = place.rpartition("://")
+    outer = PurePosixPath(path) if is_url else Path(place)
+    for folder in outer.parents:
+        # A bucket is the outermost place of a lake.
+        if len(folder.parts) < (1 if is_url else 2):
+            break
+        name = f"{root}{is_url}{folder}"
+        if is_made(name):
+            return name
+    return None
+
+
 def _files(place: str) -> list[str]:
     """The names in a place, without those that a vacuum passes over."""
     try:
@@ -156,10 +194,7 @@ def _files(place: str) -> list[str]:
 def _reason(others: list[str]) -> str:
     """Why a place that holds other files cannot become a lake."""
     if any(name.startswith("relation=") for name in others):
-        return (
-            "its log is gone, its files are there: restore the files in _delta_log from a copy, "
-            "or name another place"
-        )
+        return _LOG_IS_GONE
     return (
         f"it holds other files, such as {min(others)}, which a vacuum would delete: "
         "name a folder that is empty or not there"

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _URL = re.compile(r"(?P<scheme>s3a?|gs|gcs|abfss?|az|file)://(?P<rest>.*)")
 # A slip in a URL must not make a folder of that name; one letter is a drive of Windows.
 _NO_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+# What some programs call a scheme.
+OTHER_NAMES = {"s3a": "s3", "gcs": "gs"}
 # The package of each scheme's file system, by fsspec's choice.
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs"}
 # A wrong address says so after ten seconds.
@@ -50,7 +52,7 @@ def location(db: str) -> str:
         raise WarehouseError(f"{db} names no bucket: give one, as in s3://bucket/memhouse")
     if found["scheme"] == "file":
         return str(Path(found["rest"]).resolve())
-    scheme = {"s3a": "s3", "gcs": "gs"}.get(found["scheme"], found["scheme"])
+    scheme = OTHER_NAMES.get(found["scheme"], found["scheme"])
     return f"{scheme}://{found['rest'].rstrip('/')}"
 
 
@@ -67,15 +69,19 @@ def options(place: str) -> dict[str, str]:
     return _DELTALAKE | (_s3().for_deltalake() if scheme == "s3" else {})
 
 
-@cache
 def filesystem(place: str) -> Any:
     """The fsspec file system of a place, for small reads here and there in large files.
 
     Raises as `options` does.
     """
+    return _filesystem(_scheme(place))
+
+
+@cache
+def _filesystem(scheme: str) -> Any:
+    """One client for all places of a scheme: each has its own connections and memory."""
     import fsspec
 
-    scheme = _scheme(place)
     package = _PACKAGES.get(scheme)
     _need(package)
     if package is None:
@@ -87,7 +93,7 @@ def filesystem(place: str) -> Any:
 def forget() -> None:
     """Read settings and credentials anew: in a long session they change."""
     options.cache_clear()
-    filesystem.cache_clear()
+    _filesystem.cache_clear()
 
 
 def _scheme(place: str) -> str:

@@ -10,6 +10,7 @@ import duckdb
 
 from .. import arrow
 from ..errors import WarehouseError, duckdb_says, with_remedy
+from ..quoting import quoted
 from ..stores import duckdb_file
 from ..stores.duckdb_rows import insertion
 from .layout import relations
@@ -65,8 +66,8 @@ def _attached(connection: duckdb.DuckDBPyConnection, fresh: Path) -> Iterator[No
     # What does not fit into memory is sorted beside the file; a journal would take room too.
     settings = {"temp_directory": str(fresh.parent / "sorted"), "checkpoint_threshold": "1KB"}
     for name, value in settings.items():
-        connection.execute(f"SET {name} = {_quoted(value)}")
-    connection.execute(f"ATTACH {_quoted(str(fresh))} AS _fresh")
+        connection.execute(f"SET {name} = {quoted(value)}")
+    connection.execute(f"ATTACH {quoted(str(fresh))} AS _fresh")
     try:
         yield
     finally:
@@ -85,7 +86,3 @@ def _give_name(fresh: Path, path: Path) -> None:
         raise WarehouseError(f"{path} is there already: name a file that is not") from None
     except OSError:  # A file system without links.
         fresh.rename(path)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -35,15 +35,17 @@ def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = Fals
         sizes = _sizes(lake.place)
         lake.refresh()
         # Only a full vacuum finds the files of dead writers: it lists all that is there.
-        gone = lake.table.vacuum(
-            hours, dry_run=dry_run, enforce_retention_duration=False, full=True
-        )
-        if not dry_run and gone:
+        listed = lake.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+        # The log names files for some days that an earlier vacuum deleted.
+        gone = [path for path in listed if path in sizes]
+        if gone and not dry_run:
+            lake.table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
             lake.refresh()
-            # Entries of the log that are older than its own retention, 30 days, go as well.
             lake.table.create_checkpoint()
+        if not dry_run:
+            # Entries of the log that are older than its own retention, 30 days, go as well.
             lake.table.cleanup_metadata()
-    return Vacuumed(gone, sum(sizes.get(path, 0) for path in gone))
+    return Vacuumed(gone, sum(sizes[path] for path in gone))
 
 
 def _sizes(place: str) -> dict[str, int]:

@@ -39,7 +39,7 @@ class DeltaStore(DuckDBReading):
     """The tables in a lake; `base.Store` says what each method promises.
 
     It shows the lake as it was when it was opened, or when this process last changed it. The lake
-    is opened when it is first needed.
+    is opened when it is first needed. Threads may share it for `rows`, and for nothing else.
     """
 
     is_new = False
@@ -49,10 +49,13 @@ class DeltaStore(DuckDBReading):
         self.read_only = read_only
         self._create = create
         self._one_query = Lock()
-        # What the tables in memory, the views that writing asks for, and all views are of.
+        # The snapshots that the connection shows so far: of each what asks for it alone needs.
+        # Of the tables in memory and the views of small relations,
         self._held: Snapshot | None = None
-        self._shown: Snapshot | None = None
+        # of the history,
         self._history_of: Snapshot | None = None
+        # and of the views of large relations.
+        self._shown: Snapshot | None = None
         self._history_is_old = False
         self._has_written = False
         self._staged: Change | None = None

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from ..errors import WarehouseError, duckdb_says, with_remedy
+from ..quoting import quoted
 from .base import Compacted
 from .duckdb_file import BLOCK_BYTES, database_path
 
@@ -100,11 +101,11 @@ def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> None:
     """Copy the database, all that is in it, to a fresh file; count the rows of both."""
     ((database,),) = connection.sql("SELECT current_database()").fetchall()
     # ATTACH takes no parameters.
-    literal = "'" + str(fresh).replace("'", "''") + "'"
     source = '"' + database.replace('"', '""') + '"'
     # Without a journal, which would take room too.
     connection.execute("SET checkpoint_threshold = '1KB'")
-    connection.execute(f"ATTACH OR REPLACE {literal} AS _fresh (BLOCK_SIZE {BLOCK_BYTES})")
+    file = quoted(str(fresh))
+    connection.execute(f"ATTACH OR REPLACE {file} AS _fresh (BLOCK_SIZE {BLOCK_BYTES})")
     try:
         connection.execute(f"COPY FROM DATABASE {source} TO _fresh")
         if _counts(connection, database) != _counts(connection, "_fresh"):

@@ -11,6 +11,7 @@ import duckdb
 
 from ..errors import UnpreparedError, WarehouseError, opening_error, with_remedy
 from ..memory_database import memory_database, set_up
+from ..quoting import quoted
 
 # Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
 # modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
@@ -84,8 +85,8 @@ def database_path(db: str) -> Path | None:
         ) from None
     if url.get_backend_name() != "duckdb":
         raise WarehouseError(
-            f"{url.get_backend_name()} is not a store of memhouse: give a file's path "
-            "or a duckdb:///PATH URL"
+            f"{url.get_backend_name()} is not a store of memhouse: give a file's path, "
+            "a duckdb:///PATH URL, or a lake's s3://, gs://, abfs:// or az:// URL"
         )
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
@@ -140,9 +141,8 @@ def _create_file(path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
         fresh = Path(folder, "fresh")
         # ATTACH takes no parameters.
-        literal = "'" + str(fresh).replace("'", "''") + "'"
         with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {literal} AS fresh (BLOCK_SIZE {BLOCK_BYTES})")
+            connection.execute(f"ATTACH {quoted(str(fresh))} AS fresh (BLOCK_SIZE {BLOCK_BYTES})")
         try:
             # A rename would replace the file of another process that created the warehouse first.
             os.link(fresh, target)

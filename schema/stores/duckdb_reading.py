@@ -62,11 +62,15 @@ class DuckDBReading:
             labels={row["key"]: row["value"] for row in labels},
             dumps={row["dump_id"]: row for row in dumps},
             files=files,
-            modules=self._ids("SELECT module_id FROM modules"),
+            modules=self.stored_modules(),
             complete=self._ids("SELECT DISTINCT module_id FROM dumps WHERE status = 'ok'"),
             flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
             next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
         )
+
+    def stored_modules(self) -> frozenset[int]:
+        """The ids of all modules."""
+        return self._ids("SELECT module_id FROM modules")
 
     def runs_before(self, time: datetime) -> list[str]:
         """The runs that were compiled before a time."""

@@ -1,10 +1,13 @@
 """What becomes of an ingest when another process changes the same run just before it commits."""
 
 import shutil
+from contextlib import ExitStack
 
 import pytest
 
-from memhouse.ingest.pipeline import ingest
+import memhouse
+from memhouse.ingest.given_paths import GivenPaths
+from memhouse.ingest.pipeline import Run, ingest, ingest_programs
 from memhouse.ingest.workers import Workers
 from memhouse.queries.verify import verify
 from memhouse.schema import arrow
@@ -14,7 +17,8 @@ from memhouse.schema.stores.base import Batch
 
 from ..support.dumps import DATA
 from ..support.history import NIGHTS
-from ..support.lakes import between_plan_and_commit, lake_in
+from ..support.lakes import between_plan_and_commit, lake_in, table_rows
+from ..support.warehouse import reading
 
 pytest.importorskip("deltalake")
 
@@ -206,3 +210,52 @@ def test_a_compaction_beside_a_change_of_files_keeps_each_row_once(
     assert len(lake.rows("SELECT module_id FROM modules")) == len(
         set(lake.rows("SELECT module_id FROM dumps")["module_id"].to_pylist())
     )
+
+
+def test_a_file_that_two_import_at_once_is_imported_once(lake, faster, tmp_path, monkeypatch):
+    db = file_of(tmp_path, DATA / "oom-dumps.tar.zst", DATA / "oom")
+    with between_plan_and_commit(monkeypatch, lambda: faster.import_file(db)):
+        lake.import_file(db)
+    with reading(db) as file:
+        assert table_rows(lake) == table_rows(file)
+
+
+def test_an_import_does_not_join_other_dumps_of_its_run(
+    lake, faster, nights, tmp_path, monkeypatch
+):
+    db = file_of(tmp_path, nights / NIGHTS[0])
+    theirs = copied(nights, 5, tmp_path / "theirs" / NIGHTS[0])
+    with (
+        between_plan_and_commit(monkeypatch, lambda: put(faster, theirs)),
+        pytest.raises(ChangedMeanwhileError, match="stored other dumps of run '2026-10-01'"),
+    ):
+        lake.import_file(db)
+    assert counts(lake) == {NIGHTS[0]: 4}
+
+
+def file_of(folder, *paths):
+    """A DuckDB warehouse, each path a run."""
+    db = str(folder / "given.duckdb")
+    with memhouse.open(db) as warehouse:
+        for path in paths:
+            warehouse.ingest(path)
+    return db
+
+
+def test_two_that_join_a_run_number_their_dumps_apart(lake, faster, monkeypatch):
+    """As two processes that record into one run: each has the first program of the name."""
+    dumps = sorted((DATA / "dumps" / "cpu").iterdir())[:2]
+    with between_plan_and_commit(monkeypatch, lambda: join(faster, dumps[0])):
+        join(lake, dumps[1])
+    rows = "SELECT module_name, occurrence, COUNT(*) AS n FROM dumps GROUP BY ALL"
+    found = lake.rows(rows).to_pylist()
+    assert {row["n"] for row in found} == {1}
+    assert {row["occurrence"] for row in found} == {1, 2}
+
+
+def join(store, folder):
+    """Add a folder's programs to the run `r`."""
+    with Workers(1) as workers, ExitStack() as cleanup:
+        programs = GivenPaths([folder]).programs(store, cleanup, pytest.fail, None)
+        run = Run("r", "test", "test", is_named=True, adds=True)
+        return ingest_programs(store, programs, run, workers)

@@ -120,8 +120,20 @@ def test_files_without_a_log_are_no_place_for_a_new_lake(lake):
     for commit in (lake / "_delta_log").iterdir():
         commit.unlink()
     before = content(lake)
-    assert f"there is no lake at {lake}" in refused(READING, lake)
-    assert "its log is gone, its files are there: restore" in refused(WRITING, lake)
+    for command in (READING, WRITING):
+        assert "its log is gone, its files are there: restore" in refused(command, lake)
+    (lake / "_delta_log").rmdir()
+    for command in (READING, WRITING):
+        assert "its log is gone, its files are there: restore" in refused(command, lake)
+    assert content(lake) == before
+
+
+def test_no_lake_is_made_within_a_lake(lake):
+    """The outer lake's vacuum would delete it."""
+    before = content(lake)
+    done = run_memhouse("lake", "init", lake / "team" / "b")
+    assert done.returncode == 1
+    assert f"it is inside the lake {lake}, whose vacuum would delete it" in done.stderr
     assert content(lake) == before
 
 
@@ -192,7 +204,7 @@ def test_a_folder_that_may_only_be_read(lake):
             folder.chmod(0o755)
     assert read.returncode == 0
     assert wrote.returncode == 1
-    assert wrote.stderr.startswith(f"error: cannot use the lake {lake}: Permission denied: ")
+    assert wrote.stderr.startswith(f"error: cannot use the lake {lake}: permission is denied: ")
     assert wrote.stderr.count("\n") == 1
 
 

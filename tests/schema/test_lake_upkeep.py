@@ -191,6 +191,16 @@ def test_merged_files_stay_for_readers_until_the_retention_is_over(lake):
     assert rows_of(lake) == before_rows
 
 
+def test_what_an_earlier_vacuum_deleted_is_not_told_again(lake):
+    with memhouse.open(lake) as warehouse:
+        warehouse.compact()
+    assert memhouse.lake.vacuum(lake, "0h", force=True).files != []
+    version = Lake(str(lake)).snapshot.version
+    assert memhouse.lake.vacuum(lake, "0h", force=True, dry_run=True).files == []
+    assert memhouse.lake.vacuum(lake, "0h", force=True).files == []
+    assert Lake(str(lake)).snapshot.version == version
+
+
 def test_a_short_retention_must_be_forced(lake):
     """It would delete the files of writers at work, as Delta's own vacuum says."""
     with memhouse.open(lake) as warehouse:
@@ -200,7 +210,7 @@ def test_a_short_retention_must_be_forced(lake):
     assert (done.returncode, done.stdout) == (2, "")
     said = " ".join(done.stderr.replace("│", "").split())
     assert "7h is less than 7d" in said
-    assert "force it if nobody does" in said
+    assert "force it with --force (in Python force=True) if nobody does" in said
     assert data_files(lake) == before
     told = run_memhouse("lake", "vacuum", "--db", lake, "--retention", "0h", "--dry-run")
     assert (told.returncode, data_files(lake)) == (0, before)
@@ -374,7 +384,8 @@ def test_what_cannot_be_imported_is_told_in_a_line(empty, tmp_path, file, says):
 def test_a_file_is_not_a_lake(own, command):
     done = run_memhouse("lake", *command.split(), "--db", own)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {own} is not a lake: ")
+    assert done.stderr.startswith(f"error: {own} is ")
+    assert "not a lake: `memhouse " in done.stderr
     assert done.stderr.count("\n") == 1
 
 

@@ -7,6 +7,9 @@ from importlib import util
 import pytest
 from deltalake import DeltaTable
 
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.sources.forward_bytes import FilePart
+from memhouse.ingest.sources.remote_paths import RemotePath
 from memhouse.schema.errors import MissingPackageError, WarehouseError
 from memhouse.schema.lake import storage
 from memhouse.schema.lake.snapshot import Lake
@@ -36,6 +39,12 @@ credential_process = echo '{{"Version": 1, "AccessKeyId": "of-process", "SecretA
 s3 =
   endpoint_url = {endpoint}
 """
+
+
+@pytest.fixture(autouse=True)
+def _new_settings():
+    """Each test has an environment of its own, as each opening of a lake may have."""
+    storage.forget()
 
 
 @pytest.fixture
@@ -186,3 +195,22 @@ def test_a_lake_that_is_opened_again_takes_the_environment_of_then(server, monke
         Lake(place)
     assert storage.filesystem(place) is not before[0]
     assert storage.options(place)["AWS_REGION"] == "us-east-2"
+
+
+def test_places_of_a_store_share_a_client():
+    assert storage.filesystem("s3://a/b") is storage.filesystem("s3://c/d")
+
+
+def test_an_endpoint_that_is_no_url_is_told(server, monkeypatch):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
+    storage.forget()
+    with pytest.raises(WarehouseError, match=r"is not a URL: write http://127\.0\.0\.1:9000"):
+        storage.options("s3://bucket/lake")
+
+
+def test_a_part_of_a_file_is_read_alone(bucket):
+    bucket.server.client.put_object(Bucket=bucket.name, Key="profile", Body=b"0123456789")
+    path = RemotePath(f"s3://{bucket.name}/profile")
+    assert FilePart(path, 3, 4).read() == path.part(3, 4) == b"3456"
+    with pytest.raises(DumpError, match="cut short at byte 10"):
+        FilePart(path, 8, 4).read()
