@@ -21,7 +21,7 @@ def prune(
     """Drop runs, and the modules that no other run points to; nothing else.
 
     If much of the file is then free, it is compacted; beyond some 256 MiB only by
-    `memhouse compact`.
+    `memhouse compact`. The files of a lake stay until `memhouse lake vacuum`.
     """
     if (keep is None) == (not runs):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
