@@ -169,8 +169,8 @@ def test_a_check_finds_the_same_breaches_on_spark(spark, filled, tmp_path, name)
     session = spark.newSession()
     db = shutil.copy(filled, tmp_path / "damaged.duckdb")
     with writing(db) as store:
-        for check, damage, _ in DAMAGES:
-            if check == name.rpartition("/")[2]:
+        for damaged, damage, _ in DAMAGES:
+            if damaged == name.rpartition("/")[2]:
                 store.execute(damage)
     check = Asked(statements()[name])
     with reading(db) as store:

@@ -191,6 +191,6 @@ def test_a_second_writer_between_plan_and_commit_comes_first(examples, monkeypat
 
 def test_threads_share_an_open_lake(tmp_path):
     with lake_in(tmp_path / "lake") as lake, ThreadPoolExecutor(8) as threads:
-        write_run(lake, Run("r1", SAID_AT, 1, "main", ""), [])
+        make(lake, ("enter", "r1", (Run("r1", SAID_AT, 1, "main", ""), [])), {})
         asked = [threads.submit(lake.rows, "SELECT run_id FROM runs") for _ in range(100)]
         assert {each.result()["run_id"][0].as_py() for each in asked} == {"r1"}

@@ -1,5 +1,6 @@
 """What keeps a lake small and quick: encodings, few requests, history in parts."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -12,9 +13,10 @@ from pyarrow import parquet
 
 from memhouse.schema import arrow
 from memhouse.schema.lake import remote_files, storage
-from memhouse.schema.lake.data_files import read_files, write_file
-from memhouse.schema.lake.lake_tables import connect
+from memhouse.schema.lake.data_files import DataFile, read_files, write_file
+from memhouse.schema.lake.lake_tables import connect, select
 from memhouse.schema.lake.remote_files import RemoteFiles
+from memhouse.schema.lake.snapshot import Snapshot
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.delta import DeltaStore
 
@@ -225,3 +227,10 @@ def test_what_does_not_fit_into_memory_stays_out_of_the_users_folder(tmp_path, m
             (True,)
         ]
         assert list(tmp_path.iterdir()) == []
+
+
+def test_joins_are_planned_by_a_file_of_the_usual_size():
+    """DuckDB took values to be few, and paired all of a module: `wasted_donations` never ended."""
+    files = [DataFile("uses", f"{rows}.parquet", 1, rows, {}, {}) for rows in (1, 200, 5000, 900)]
+    query = select("/lake", Snapshot(0, {"uses": tuple(files)}), "uses")
+    assert re.findall(r"(\d+)\.parquet", query) == ["900", "1", "200", "5000"]
