@@ -96,7 +96,9 @@ class DuckDBStore(DuckDBReading):
             if batch.oom_runs or batch.dumps:
                 self.connection.execute(_SET_OOM, [list(batch.oom_runs), list(batch.dumps)])
             work_out.refresh(self.connection, changed, self._causes)
-        duckdb_file.forget_blocks(self.connection, self.name)
+        # A limit that cannot be had would end the transaction.
+        if not self._is_replacing:
+            duckdb_file.forget_blocks(self.connection, self.name)
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
         """Delete these runs, and the modules and flag sets that no other run refers to."""

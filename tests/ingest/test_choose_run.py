@@ -8,6 +8,7 @@ import pytest
 
 from memhouse.ingest import batches
 from memhouse.schema.errors import UsageError
+from memhouse.schema.stores import duckdb_file
 from memhouse.schema.stores.duckdb import DuckDBStore
 
 from ..support.dumps import DUMPS, copy_dump, one_file
@@ -421,3 +422,11 @@ def test_what_is_wrong_with_a_file_is_told_by_its_path(tmp_path, db):
     done = memhouse("ingest", tmp_path / "a", tmp_path / "b", "--run", "mine", "--db", db)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {broken}:")
+
+
+def test_a_run_is_replaced_though_duckdb_cannot_free_its_memory(db, nights, monkeypatch):
+    """The limit that DuckDB could not keep ended the transaction."""
+    monkeypatch.setattr(duckdb_file, "_FEW_BLOCKS", "1KB")
+    fill(db, nights / "2026-10-01", run_id="mine")
+    (summary,) = fill(db, nights / "2026-10-02", run_id="mine", replaces=True)
+    assert summary.dumps == 4
