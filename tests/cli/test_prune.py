@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memhouse.queries.cells import counted
 from memhouse.schema.tables import metadata
 
 from ..support.command import run_memhouse
@@ -157,7 +158,7 @@ def test_runs_older_than_so_long_go(tmp_path, nights, keep, left):
     db = aged(tmp_path / "aged.duckdb", nights, ages)
     said = prune(db, "--keep", keep)
     assert runs(db) == left
-    assert said.startswith(f"dropped {4 - len(left)} runs, ")
+    assert said.startswith(f"dropped {counted(4 - len(left), 'run')}, ")
 
 
 def test_nothing_old_enough_is_no_failure(db, nights):
