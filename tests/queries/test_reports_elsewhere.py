@@ -1,5 +1,6 @@
 """Reports in a notebook, and a site on disk and on a server, in Chromium."""
 
+import re
 import time
 from contextlib import contextmanager
 from functools import partial
@@ -130,7 +131,14 @@ def test_the_charts_are_bokehs_models(history):
         assert charts
         assert all(isinstance(chart.model, UIElement) for chart in charts)
         # A report can be written twice.
-        assert len(report.html()) == len(report.html())
+        assert unpacked(report.html()) == unpacked(report.html())
+
+
+def unpacked(page):
+    """The page without the compressed models: Bokeh numbers them on and on in a process."""
+    found, count = re.subn(r">[A-Za-z0-9+/=]{200,}<", "><", page)
+    assert count
+    return re.sub(r"\bp\d+\b|[0-9a-f]{8}-[0-9a-f-]{27}", "p", found)
 
 
 def test_a_report_is_a_page_still_after_a_chart_was_saved_by_bokeh(history, tmp_path):
