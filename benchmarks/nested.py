@@ -9,7 +9,7 @@ from exponents import growth_figure
 from figures import Figure
 from process import in_turn
 
-from memhouse.ingest.model.occupancy import Extents, occupied_changes
+from memhouse.schema.address_space.occupancy import Extents, occupied_changes
 
 _LIMIT = 0.1
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ...schema.address_space.runs import joined, starts_of
 from .numbered_program import Ints, Mask, NumberedProgram
-from .runs import joined, starts_of
 from .slots import Slots
 
 _LIST = re.compile(r'"indices":\[(?P<indices>[^\]]*)\]')

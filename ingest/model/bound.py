@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.address_space.occupancy import Extents, occupied_changes
 from .derived import Derived
-from .occupancy import Extents, occupied_changes
 
 
 def ranges_of(derived: Derived, values: pa.Table) -> pa.Table:

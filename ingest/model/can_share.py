@@ -10,6 +10,7 @@ from math import prod
 
 import numpy as np
 
+from ...schema.address_space.runs import joined
 from .aliasing_operands import Recorded
 from .dataflow import Dataflow
 from .elementwise import ELEMENTWISE, Elementwise
@@ -17,7 +18,6 @@ from .flattening import Schedule
 from .gpu_fusions import GpuFusions
 from .liveness import Liveness
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .runs import joined
 from .shape_sizes import padded_bytes
 from .sizes import CPU, GPU, TPU
 

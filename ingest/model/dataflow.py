@@ -11,12 +11,12 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from ...schema.address_space.runs import followed, joined
 from .flattening import Schedule
 from .forwarding import Forwarding, check_opcodes, forward_calls, forward_within, pairs
 from .in_place import InPlaceRules, in_place_slots
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
 from .phis import resolve_phis
-from .runs import followed, joined
 from .slots import Slots, lay_slots
 
 # Operands that these instructions do not read: a tuple only refers to its elements.

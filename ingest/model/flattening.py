@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...schema.address_space.runs import joined
 from ..errors import DumpError
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .runs import joined
 
 # The instructions whose computations run as part of the schedule, and the attributes that
 # name these, in the order in which they run. Of `branch_computations` several are named.

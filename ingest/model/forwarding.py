@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...schema.address_space.runs import joined
 from ..errors import DumpError
 from .flattening import Schedule
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .runs import joined
 from .slots import Slots
 
 # Each of its sub-shapes is a value of its own.

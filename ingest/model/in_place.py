@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...schema.address_space.runs import followed
 from .aliases import parse_aliases
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .runs import followed
 from .shapes import Shape, TupleShape, parse_shape
 from .slots import Slots
 

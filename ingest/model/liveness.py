@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ...schema.address_space.runs import components
 from ..errors import DumpError
 from .dataflow import Dataflow
 from .flattening import Schedule
 from .forwarding import pairs
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .runs import components
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.address_space.occupancy import Extents, Ints, accumulated, changes, occupied_changes
 from ...schema.arrow import module_rows
-from .occupancy import Extents, Ints, accumulated, changes, occupied_changes
 from .value_ids import rows_of
 
 _UNKNOWN = -1

@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.address_space.runs import followed, starts_of
 from ..errors import DumpError
 from .aliases import Alias, parse_aliases
 from .instruction_names import Names
 from .parts import HloText, Parts
-from .runs import followed, starts_of
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

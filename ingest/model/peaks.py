@@ -7,9 +7,9 @@ temp count for the whole program.
 import numpy as np
 import pyarrow as pa
 
+from ...schema.address_space.occupancy import changes
 from .derived import Derived
 from .numbered_program import NONE, Ints, Mask
-from .occupancy import changes
 from .placement import CONSTANT, OUTPUT, PARAMETER, TEMP, THREAD_LOCAL, Placement
 from .sizes import Sizes
 

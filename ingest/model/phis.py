@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from ...schema.address_space.runs import followed
 from ..errors import DumpError
 from .numbered_program import NONE, Ints
-from .runs import followed
 
 
 def resolve_phis(source: Ints, phi: Ints, phi_input: Ints) -> Ints:

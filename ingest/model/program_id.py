@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.address_space.runs import joined, starts_of
 from ...schema.ids import program_id
 from .numbered_program import NONE, Codes, Ints, NumberedProgram
-from .runs import joined, starts_of
 from .value_ids import rows_of
 
 _Hashes = npt.NDArray[np.uint64]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ...schema.address_space.runs import followed
 from .aliasing_operands import recorded_sharing
 from .can_share import Sharing
 from .derived import Derived
@@ -17,7 +18,6 @@ from .numbered_program import NONE, Ints, Mask
 from .parts import HloText
 from .peaks import occupancy_steps, peak_rows
 from .placement import TEMP, Placement, place
-from .runs import followed
 from .sizes import TPU, Sizes, platform_of, value_sizes
 
 _VMEM = 1

@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from ...schema.address_space.runs import joined, starts_of
 from ..errors import DumpError
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .runs import joined, starts_of
 from .shape_tree import ShapeTrees, flatten_shapes
 
 

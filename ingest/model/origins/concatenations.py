@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ....schema.address_space.runs import followed, joined
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import followed, joined
 from .fusions import Fusions
 from .values import Values
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ....schema.address_space.runs import followed
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import followed
 from .fusions import KEEPS_ELEMENTS, Fusions
 from .values import Values
 

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ....schema.address_space.runs import followed, joined
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import followed, joined
 from .named import Named
 from .values import Values
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from ....schema.address_space.runs import joined
 from ..numbered_program import NONE, Ints
-from ..runs import joined
 from .fusions import Fusions
 from .named import Named
 from .values import Values

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....schema.address_space.runs import followed
 from ..flattening import CONTROL_FLOW
 from ..numbered_program import NONE, Ints, Mask, NumberedProgram
-from ..runs import followed
 
 # How far what reads constants alone is followed. XLA folds constants, so chains are short.
 _DEEPEST = 100

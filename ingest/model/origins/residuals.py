@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....schema.address_space.runs import components, joined
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import components, joined
 from .find_origins import Origins
 from .named import Named
 from .op_names import Kind

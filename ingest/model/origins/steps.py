@@ -6,8 +6,8 @@ is asked.
 
 import numpy as np
 
+from ....schema.address_space.runs import joined
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import joined
 from .concatenations import Concatenations
 from .fills import fills
 from .fusions import Fusions

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ....schema.address_space.runs import followed
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import followed
 from ..shapes import ArrayShape
 from .named import Named, bytes_of, elements_of
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ....schema.address_space.runs import starts_of
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import starts_of
 
 # How an origin was found. The first that applies on the way is reported, `own` least of all.
 RULES = (

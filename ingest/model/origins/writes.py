@@ -4,8 +4,8 @@ from functools import cached_property
 
 import numpy as np
 
+from ....schema.address_space.runs import followed
 from ..numbered_program import NONE, Ints, Mask
-from ..runs import followed
 from .fusions import KEEPS_ELEMENTS, Fusions
 from .values import Loops, Values
 

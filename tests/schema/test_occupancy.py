@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memhouse.ingest.model import occupancy
-from memhouse.ingest.model.occupancy import Extents, changes, occupied_changes
+from memhouse.schema.address_space import occupancy
+from memhouse.schema.address_space.occupancy import Extents, changes, occupied_changes
 
 BYTES, TIMES = 12, 10
 

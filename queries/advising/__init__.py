@@ -1,0 +1,1 @@
+"""What a program's peak would be if it were changed, and which changes pay."""

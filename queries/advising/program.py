@@ -1,0 +1,82 @@
+"""A module as findings ask it: its layout, its instructions, and what they are computed from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from ...schema.stores.base import Store
+from ..catalogue import statement
+from .layout import Layout
+
+
+@dataclass(frozen=True)
+class Program:
+    """One memory space of a module; space 0 is the device's main memory.
+
+    platform: cpu, gpu or tpu, None if not known; vmem_bytes: a TPU's memory on chip;
+    run_id: the run that it is of.
+    """
+
+    store: Store
+    module_id: int
+    run_id: str
+    platform: str | None
+    device_kind: str | None
+    vmem_bytes: int | None
+    origin: str
+    layout: Layout
+
+    @cached_property
+    def entry_arrays(self) -> pa.Table:
+        """The arrays of arguments and result: the columns of the view `_entry_arrays`."""
+        return self.rows(
+            "SELECT * FROM _entry_arrays WHERE module_id = $1 ORDER BY is_output, place"
+        )
+
+    @cached_property
+    def instructions(self) -> pa.Table:
+        """Every instruction, by instruction_id: computation, opcode, scope, line, pass, shape."""
+        return self.rows("SELECT * FROM instructions WHERE module_id = $1 ORDER BY instruction_id")
+
+    @cached_property
+    def operands(self) -> pa.Table:
+        """instruction_id, operand_number, operand_instruction_id."""
+        return self.rows("SELECT * FROM operands WHERE module_id = $1")
+
+    @cached_property
+    def values(self) -> pa.Table:
+        """Every value in any memory space, by value_id: the columns of the view `_values`."""
+        return self.rows("SELECT * FROM _values WHERE module_id = $1 ORDER BY value_id")
+
+    @cached_property
+    def uses(self) -> pa.Table:
+        """value_id, use_index, instruction_id, operand_number, operand_shape_index."""
+        return self.rows("SELECT * FROM uses WHERE module_id = $1 ORDER BY value_id, use_index")
+
+    @cached_property
+    def positions(self) -> pa.Table:
+        """value_id, position_index, instruction_id, shape_index."""
+        return self.rows(
+            "SELECT * FROM positions WHERE module_id = $1 ORDER BY value_id, position_index"
+        )
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a query of which `$1` is the module; the parameters follow."""
+        return self.store.rows(query, [self.module_id, *parameters])
+
+
+def read_program(store: Store, module_id: int, dump_id: int, layout: Layout) -> Program:
+    """The program of a module in a dump."""
+    (row,) = store.rows(statement("advise_program"), [dump_id]).to_pylist()
+    return Program(
+        store,
+        module_id,
+        row["run_id"],
+        row["platform"],
+        row["device_kind"],
+        row["vmem_bytes"],
+        row["origin"],
+        layout,
+    )
