@@ -21,6 +21,7 @@ class Program:
 
     store: Store
     module_id: int
+    dump_id: int
     run_id: str
     platform: str | None
     device_kind: str | None
@@ -73,6 +74,7 @@ def read_program(store: Store, module_id: int, dump_id: int, layout: Layout) -> 
     return Program(
         store,
         module_id,
+        dump_id,
         row["run_id"],
         row["platform"],
         row["device_kind"],

@@ -1,0 +1,105 @@
+"""What to change first in a program, and by how much its peak would fall."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..schema.stores.base import Store
+from .advising.finding import Finding
+from .advising.layout import read_layout
+from .advising.own_copies import own_copies
+from .advising.packing import packing
+from .advising.program import Program, read_program
+from .advising.replay import Change, Replayed, replay, together
+from .catalogue import statement
+from .find_module import find_module
+from .result import Rows
+
+# In the order in which equal savings are told.
+_FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (own_copies, packing)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to change in a module, the largest saving first; facts without one come last.
+
+    peak: the peak of the memory space; self_check_bytes: what the replay of the unchanged program
+    has more than the stored peak, which says how far to trust the replays: 0 if they agree.
+    together: the peak if all findings with a saving are followed at once; consists_of: what the
+    peak consists of, category and bytes.
+    """
+
+    caption: str
+    peak: Replayed
+    self_check_bytes: int
+    findings: tuple[Finding, ...]
+    together: Replayed
+    consists_of: Rows
+
+    @property
+    def rows(self) -> Rows:
+        """A row a finding: what a program reads."""
+        return Rows(pa.Table.from_pylist(list(map(_row, self.findings)), _SCHEMA), self.caption)
+
+
+def advise(
+    store: Store,
+    module: str | int,
+    run: str | None = None,
+    memory_space: int = 0,
+) -> Advice | None:
+    """What to change in a module, by the peak of a memory space.
+
+    None if the dump has no live ranges, which a replay needs. Raises UsageError.
+    """
+    found = find_module(store, module, run)
+    layout = read_layout(store, found.module_id, memory_space)
+    if layout is None:
+        return None
+    program = read_program(store, found.module_id, found.dump_id, layout)
+    findings = [finding for finder in _FINDERS for finding in finder(program)]
+    findings.sort(key=lambda finding: -(finding.saving_bytes or 0))
+    changes = [finding.change for finding in findings if finding.change is not None]
+    unchanged = replay(layout, Change())
+    return Advice(
+        found.caption,
+        Replayed(layout.peak_bytes, layout.peak_time),
+        unchanged.peak_bytes - layout.peak_bytes,
+        tuple(findings),
+        replay(layout, together(changes)) if changes else unchanged,
+        Rows(store.rows(statement("advise_consists_of"), [found.module_id, memory_space])),
+    )
+
+
+_SCHEMA = pa.schema(
+    [
+        ("saving_bytes", pa.int64()),
+        ("low_bytes", pa.int64()),
+        ("high_bytes", pa.int64()),
+        ("grade", pa.string()),
+        ("tolerance", pa.float64()),
+        ("finding", pa.string()),
+        ("title", pa.string()),
+        ("source", pa.string()),
+        ("write", pa.string()),
+        ("why", pa.string()),
+        ("value_ids", pa.list_(pa.int64())),
+    ]
+)
+
+
+def _row(finding: Finding) -> dict[str, object]:
+    return {
+        "saving_bytes": finding.saving_bytes,
+        "low_bytes": finding.low_bytes,
+        "high_bytes": finding.high_bytes,
+        "grade": finding.grade.value,
+        "tolerance": finding.tolerance,
+        "finding": finding.kind,
+        "title": finding.title,
+        "source": finding.source,
+        "write": finding.write,
+        "why": finding.why,
+        "value_ids": list(finding.value_ids),
+    }
