@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .ingest.doctor import Examination
     from .ingest.pipeline import Summary
     from .ingest.sources.program import Program
+    from .queries.advise import Advice
     from .queries.check import Check
     from .queries.diff import Diff
     from .queries.export import Exported
@@ -331,6 +332,15 @@ class Warehouse:
         from .queries.buffers import buffers
 
         return buffers(self._store, module, run, memory_space, at, limit, callers=callers)
+
+    def advise(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Advice:
+        """What to change first in a module, and by how much its peak would fall.
+
+        Raises UsageError if no replay is possible: the dump has no live ranges.
+        """
+        from .queries.advise import advise
+
+        return advise(self._store, module, run, memory_space)
 
     def donations(
         self,

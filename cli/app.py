@@ -21,6 +21,7 @@ COMMANDS = (
     "peaks",
     "owners",
     "buffers",
+    "advise",
     "donations",
     "kernels",
     "timeline",

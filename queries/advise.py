@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .advising.finding import Finding
 from .advising.layout import read_layout
@@ -48,15 +49,19 @@ def advise(
     module: str | int,
     run: str | None = None,
     memory_space: int = 0,
-) -> Advice | None:
+) -> Advice:
     """What to change in a module, by the peak of a memory space.
 
-    None if the dump has no live ranges, which a replay needs. Raises UsageError.
+    Raises UsageError also if the dump has no live ranges, which a replay needs.
     """
     found = find_module(store, module, run)
     layout = read_layout(store, found.module_id, memory_space)
     if layout is None:
-        return None
+        raise UsageError(
+            f"{found.caption} has no live ranges in memory space {memory_space}, and advice is"
+            " worked out from them: dump with --xla_dump_hlo_as_text",
+            "module",
+        )
     program = read_program(store, found.module_id, found.dump_id, layout)
     findings = [finding for finder in _FINDERS for finding in finder(program)]
     findings.sort(key=lambda finding: -(finding.saving_bytes or 0))

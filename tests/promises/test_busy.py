@@ -130,6 +130,7 @@ def test_a_writer_waits_only_so_long(seeds, limits, command, seconds):
 
 
 READERS = {
+    "advise": ["002_79ae6c566c7e6550"],
     "buffers": ["002_79ae6c566c7e6550"],
     "check": [],
     "diff": ["seeds", "seeds"],
