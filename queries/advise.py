@@ -8,6 +8,7 @@ import pyarrow as pa
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .advising.finding import Finding
+from .advising.gathered import gathered
 from .advising.layout import read_layout
 from .advising.own_copies import own_copies
 from .advising.packing import packing
@@ -18,7 +19,7 @@ from .find_module import find_module
 from .result import Rows
 
 # In the order in which equal savings are told.
-_FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (own_copies, packing)
+_FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (gathered, own_copies, packing)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,66 @@
+"""Weights that were gathered from all devices, and are kept from the forward to the backward."""
+
+from itertools import pairwise
+
+from ..catalogue import statement
+from ..cells import human_bytes
+from .finding import Finding, Grade
+from .program import Program
+from .replay import Change, Piece, saving
+
+_WORTH = 0.01
+_SHOWN = 20
+
+
+def gathered(program: Program) -> list[Finding]:
+    """At most one finding: the weights that nothing touches at the peak, gathered again after it.
+
+    The saving is at most that: to gather them again XLA needs room of its own.
+    """
+    layout = program.layout
+    touched: dict[int, list[int]] = {}
+    rows = program.rows(statement("advise_gathered"), [layout.memory_space]).to_pylist()
+    for row in rows:
+        touched.setdefault(row["value_id"], []).append(row["touch_time"])
+    lives = {row["value_id"]: row for row in rows}
+    kept: list[int] = []
+    pieces: list[Piece] = []
+    for value_id, times in touched.items():
+        gap = next(
+            (
+                (before, after)
+                for before, after in pairwise(sorted({*times}))
+                if before < layout.peak_time < after
+            ),
+            None,
+        )
+        if gap is None:
+            continue
+        life = lives[value_id]
+        size, place = life["size_bytes"], len(kept)
+        pieces += [
+            Piece(place, size, life["start_time"], gap[0]),
+            Piece(place, size, gap[1], life["end_time"]),
+        ]
+        kept.append(value_id)
+    change = Change(gone=frozenset(kept), pieces=tuple(pieces))
+    saved = saving(layout, change) if kept else 0
+    if saved < _WORTH * layout.peak_bytes:
+        return []
+    largest = lives[kept[0]]
+    size = human_bytes(sum(lives[value]["size_bytes"] for value in kept))
+    return [
+        Finding(
+            kind="gathered and kept",
+            title=f"gather weights again for the backward pass: {len(kept)} are kept, {size}",
+            grade=Grade.at_most,
+            write="wrap the layer that gathers them in jax.checkpoint, so that its all-gather runs"
+            " again, or shard over fewer devices",
+            why=f"the largest is {largest['argument'] or largest['instruction']},"
+            f" {human_bytes(largest['size_bytes'])}; nothing reads them at the peak",
+            value_ids=tuple(kept[:_SHOWN]),
+            source=largest["source"],
+            saving_bytes=saved,
+            change=change,
+        )
+    ]
