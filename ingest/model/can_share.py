@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 
 from ...schema.address_space.runs import joined
+from ...schema.shapes.shape_sizes import padded_bytes
 from .aliasing_operands import Recorded
 from .dataflow import Dataflow
 from .elementwise import ELEMENTWISE, Elementwise
@@ -18,7 +19,6 @@ from .flattening import Schedule
 from .gpu_fusions import GpuFusions
 from .liveness import Liveness
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .shape_sizes import padded_bytes
 from .sizes import CPU, GPU, TPU
 
 # The operand whose place the result takes, if the instruction reads that operand only once.

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.shapes.shape_sizes import shape_columns
 from .dataflow import Dataflow
 from .derived import Derived
 from .numbered_program import Ints
-from .shape_sizes import shape_columns
 from .sharing import Estimate
 from .sizes import Sizes
 

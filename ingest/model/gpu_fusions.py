@@ -10,10 +10,10 @@ from math import prod
 
 import numpy as np
 
+from ...schema.shapes.shape_sizes import has_size, logical_bytes
+from ...schema.shapes.shapes import ArrayShape
 from .elementwise import Elementwise
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .shape_sizes import has_size, logical_bytes
-from .shapes import ArrayShape
 from .slots import Slots
 
 

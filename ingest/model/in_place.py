@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...schema.address_space.runs import followed
+from ...schema.shapes.shapes import Shape, TupleShape, parse_shape
 from .aliases import parse_aliases
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
-from .shapes import Shape, TupleShape, parse_shape
 from .slots import Slots
 
 Index = tuple[int, ...]

@@ -8,10 +8,10 @@ of pointers, so the figure is not the peak of any memory.
 import numpy as np
 import pyarrow as pa
 
+from ...schema.shapes.shape_sizes import logical_bytes
+from ...schema.shapes.shapes import Shape, TupleShape
 from .derived import Derived
 from .numbered_program import NONE, Ints
-from .shape_sizes import logical_bytes
-from .shapes import Shape, TupleShape
 
 _POINTER_BYTES = 8  # on all platforms
 

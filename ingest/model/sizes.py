@@ -1,24 +1,21 @@
 """How many bytes a value occupies, told from its shape and the platform alone."""
 
-from dataclasses import dataclass, replace
-from math import prod
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
 
+from ...schema.shapes.shape_sizes import allocated_bytes
+from ...schema.shapes.shapes import ArrayShape
 from ..errors import DumpError
 from ..limits import LARGEST_ID, LARGEST_SIZE
 from .dataflow import Dataflow
 from .numbered_program import Ints
 from .parts import HloText
-from .shape_sizes import padded_bytes
-from .shapes import ArrayShape
 from .slots import Slots
 
 CPU, GPU, TPU = "cpu", "gpu", "tpu"
 
-_TPU_UNIT = 1024  # elements that a TPU rounds an array without tiles up to
-_TPU_PACKED_SPACE = 2  # there it does not
 _POINTER_BYTES = {CPU: 8, GPU: 8, TPU: 4}
 # 512 on v5e; v5p and v6e round to 32, which the text does not tell. It is less than
 # 0.005 % of a peak.
@@ -63,17 +60,12 @@ def value_sizes(dataflow: Dataflow, platform: str) -> Sizes:
 def array_bytes(shape: ArrayShape, platform: str) -> int:
     """An array's bytes as XLA allocates them on the platform.
 
-    Only a TPU pads to tiles, and not in its packed space. Raises ValueError for an unbounded
-    shape, or one beyond all memory.
+    Raises ValueError for an unbounded shape, or one beyond all memory.
     """
-    is_padded = platform == TPU and shape.memory_space != _TPU_PACKED_SPACE
-    size = padded_bytes(shape if is_padded else replace(shape, tiles=()))
+    size = allocated_bytes(shape, platform == TPU)
     if size > LARGEST_SIZE or shape.memory_space > LARGEST_ID:
         raise ValueError(f"shape {str(shape)[:80]!r} is larger than any memory")
-    if not is_padded or shape.tiles or not size:
-        return size
-    elements = prod(shape.dimensions)
-    return size * (-(-elements // _TPU_UNIT) * _TPU_UNIT) // elements
+    return size
 
 
 def _table_bytes(slots: Slots, at: Ints, platform: str) -> Ints:

@@ -7,11 +7,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.shapes.shape_sizes import shape_columns
+from ...schema.shapes.shapes import ELEMENT_BYTES
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
 from ..model.parts import BufferAssignment, NotUnderstoods
-from ..model.shape_sizes import shape_columns
-from ..model.shapes import ELEMENT_BYTES
 from .lines import Lines, as_numpy, lines_of, slices
 from .newer_text import before_newer_sections, newer_element_types, newer_words, resembles
 

@@ -6,10 +6,10 @@ from functools import lru_cache
 import pyarrow as pa
 
 from ...schema.arrow import module_rows
+from ...schema.shapes.shape_sizes import logical_bytes, padded_bytes
+from ...schema.shapes.shapes import Shape, TupleShape, parse_shape
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
-from ..model.shape_sizes import logical_bytes, padded_bytes
-from ..model.shapes import Shape, TupleShape, parse_shape
 from .entry_parameters import EntryParameter
 from .lines import excerpt
 

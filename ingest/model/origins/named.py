@@ -6,12 +6,12 @@ from math import prod
 
 import numpy as np
 
+from ....schema.shapes.shape_sizes import logical_bytes
+from ....schema.shapes.shapes import ArrayShape
 from ...errors import DumpError
 from ..dataflow import Dataflow
 from ..numbered_program import NONE, Ints, Mask, NumberedProgram
-from ..shape_sizes import logical_bytes
 from ..shape_tree import ShapeTrees, flatten_shapes
-from ..shapes import ArrayShape
 from .op_names import Kind, OpNames
 
 # These have the name of what they lead to, and compute nothing themselves.

@@ -6,8 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from ....schema.address_space.runs import followed
+from ....schema.shapes.shapes import ArrayShape
 from ..numbered_program import NONE, Ints, Mask
-from ..shapes import ArrayShape
 from .named import Named, bytes_of, elements_of
 
 # The collectives that hand on what they get, to other devices and in larger arrays.

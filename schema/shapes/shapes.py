@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
-from ..errors import DumpError
+from ..dump_error import DumpError
 
 COMBINE = -1  # a tile's `*`: the dimension joins the next more minor one before tiling
 UNBOUNDED = -1  # a dimension's `?`: its size is unknown at compile time

@@ -1,5 +1,6 @@
 """The sizes of XLA's shapes in bytes, with and without tile padding."""
 
+from dataclasses import replace
 from math import prod
 
 import pyarrow as pa
@@ -15,6 +16,9 @@ from .shapes import (
     parse_shape,
     shorten,
 )
+
+_TPU_UNIT = 1024  # elements that a TPU rounds an array without tiles up to
+_TPU_PACKED_SPACE = 2  # there it does not
 
 
 def logical_bytes(shape: Shape) -> int:
@@ -32,8 +36,7 @@ def logical_bytes(shape: Shape) -> int:
 def padded_bytes(shape: Shape) -> int:
     """Return the bytes of the shape in its layout, padded to its tiles.
 
-    This is the array's size in the dumps, with one exception that the shape does not show:
-    a TPU rounds an array without tiles up to 1024 elements, except in memory space 2.
+    This is the array's size in the dumps, with the exceptions of `allocated_bytes`.
     Dynamic dimensions, tuples and errors are as in `logical_bytes`.
     """
     if isinstance(shape, TupleShape):
@@ -44,6 +47,20 @@ def padded_bytes(shape: Shape) -> int:
     for tile in shape.tiles:
         _apply_tile(sizes, tile)
     return _element_bytes(shape, _round_up(prod(sizes), shape.tail_padding))
+
+
+def allocated_bytes(shape: ArrayShape, is_tpu: bool) -> int:
+    """Return an array's bytes as XLA allocates them.
+
+    Only a TPU pads to tiles, and not in its packed space. A TPU rounds an array without tiles up,
+    which the shape does not show. Errors are as in `logical_bytes`.
+    """
+    is_padded = is_tpu and shape.memory_space != _TPU_PACKED_SPACE
+    size = padded_bytes(shape if is_padded else replace(shape, tiles=()))
+    if not is_padded or shape.tiles or not size:
+        return size
+    elements = prod(shape.dimensions)
+    return size * _round_up(elements, _TPU_UNIT) // elements
 
 
 def _bounded(shape: ArrayShape) -> tuple[int, ...]:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memhouse.ingest.model.shape_sizes import logical_bytes, padded_bytes, shape_columns
-from memhouse.ingest.model.shapes import (
+from memhouse.schema.shapes.shape_sizes import logical_bytes, padded_bytes, shape_columns
+from memhouse.schema.shapes.shapes import (
     COMBINE,
     UNBOUNDED,
     ArrayShape,
@@ -21,7 +21,7 @@ from memhouse.ingest.model.shapes import (
     parse_shape,
 )
 
-DATA = Path(__file__).parents[3] / "tests" / "data"
+DATA = Path(__file__).parents[1] / "data"
 
 # From dumps of real programs: the shape, its elements' bytes, and the dump's `size`.
 REAL = [
