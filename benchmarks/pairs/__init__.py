@@ -1,0 +1,6 @@
+"""Pairs of programs, before and after one change, that advice is held against."""
+
+from . import arrays, checkpoints, decoding, right, shapes, training
+from .registry import PAIRS, SAME
+
+__all__ = ["PAIRS", "SAME", "arrays", "checkpoints", "decoding", "right", "shapes", "training"]

@@ -1,0 +1,204 @@
+"""The same program at another size or of another type: padding, and float32 read as bfloat16."""
+
+import jax
+import jax.numpy as jnp
+
+from .networks import cross_entropy, layer_shapes, momentum, transformer_layer
+from .registry import HALF, SAME, Pair, Side, pair
+
+
+def decode_at(place, head):
+    """One token of a decoder whose heads have this size."""
+
+    def decode(weights, keys, values, x, position):
+        q, k, v = (jnp.einsum("bd,dhe->bhe", x, weights[name]) for name in ("q", "k", "v"))
+        keys = jax.lax.dynamic_update_slice(keys, k[:, None], (0, position, 0, 0))
+        values = jax.lax.dynamic_update_slice(values, v[:, None], (0, position, 0, 0))
+        chances = jax.nn.softmax(jnp.einsum("bhe,bshe->bhs", q, keys))
+        mixed = jnp.einsum("bhs,bshe->bhe", chances, values)
+        return jnp.einsum("bhe,hed->bd", mixed, weights["out"]), keys, values
+
+    shapes = dict.fromkeys(("q", "k", "v"), (1536, 16, head)) | {"out": (16, head, 1536)}
+    cache = place.array(16, 2048, 16, head, dtype=HALF)
+    x, position = place.array(16, 1536, dtype=HALF), place.array(dtype="int32")
+    return Side(decode, (place.arrays(shapes, HALF), cache, cache, x, position), (1, 2))
+
+
+@pair
+def heads_96_to_128(place):
+    """A cache of keys and values whose last dimension is no multiple of 128."""
+    return Pair("pad", decode_at(place, 96), decode_at(place, 128))
+
+
+@pair
+def heads_144_to_128(place):
+    """The same, down to the multiple below."""
+    return Pair("unpad", decode_at(place, 144), decode_at(place, 128))
+
+
+def convolutions_at(place, channels):
+    """A step of a convolutional network with this many channels."""
+
+    def step(kernels, moments, images):
+        def loss(kernels):
+            x = images
+            for kernel in kernels:
+                x = jax.nn.relu(
+                    jax.lax.conv_general_dilated(
+                        x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+                    )
+                )
+            return jnp.mean(x.astype(jnp.float32) ** 2)
+
+        return momentum(kernels, moments, jax.grad(loss)(kernels))
+
+    kernels = [place.array(3, 3, channels, channels, dtype=HALF) for _ in range(3)]
+    images = place.array(64, 96, 96, channels, dtype=HALF)
+    return Side(step, (kernels, kernels, images), (0, 1))
+
+
+@pair
+def channels_72_to_64(place):
+    """Channels down to a multiple of 8 that divides 128."""
+    return Pair("unpad", convolutions_at(place, 72), convolutions_at(place, 64))
+
+
+def layers_at(place, length):
+    """A step of two transformer layers on sequences of this length."""
+
+    def step(weights, moments, x):
+        def loss(weights):
+            y = x
+            for each in weights:
+                y = transformer_layer(y, each, 12)
+            return jnp.mean(y.astype(jnp.float32) ** 2)
+
+        return momentum(weights, moments, jax.grad(loss)(weights))
+
+    weights = [place.arrays(layer_shapes(768), HALF) for _ in range(2)]
+    return Side(step, (weights, weights, place.array(8, length, 768, dtype=HALF)), (0, 1))
+
+
+@pair
+def sequence_1000_to_1024(place):
+    """Sequences whose length is no multiple of 128."""
+    return Pair("pad", layers_at(place, 1000), layers_at(place, 1024))
+
+
+def vocabulary_at(place, words):
+    """A step of an embedding that makes the logits as well."""
+
+    def step(table, moments, tokens, labels):
+        gradients = jax.grad(lambda table: cross_entropy(table[tokens], table, labels))(table)
+        return momentum(table, moments, gradients)
+
+    table, tokens = place.array(words, 768), place.array(4, 512, dtype="int32")
+    return Side(step, (table, table, tokens, tokens), (0, 1))
+
+
+@pair
+def vocabulary_50257_to_50304(place):
+    """Logits of a vocabulary that is no multiple of 128."""
+    return Pair("pad", vocabulary_at(place, 50257), vocabulary_at(place, 50304))
+
+
+def features_at(place, size):
+    """Rows of a table of features, looked up and ranked."""
+
+    def rank(table, ids, query):
+        found = table[ids]
+        return jax.lax.top_k(jnp.einsum("bnf,bf->bn", found, query), 16), found.sum(1)
+
+    ids = place.array(512, 1024, dtype="int32")
+    return Side(
+        rank, (place.array(1_000_000, size, dtype=HALF), ids, place.array(512, size, dtype=HALF))
+    )
+
+
+@pair
+def features_200_to_128(place):
+    """Features down to the multiple below."""
+    return Pair("unpad", features_at(place, 200), features_at(place, 128))
+
+
+def dense_at(place, weight_type, input_type):
+    """Inference in bfloat16, whatever the type of weights and inputs."""
+
+    def infer(weights, x):
+        x = x.astype(jnp.bfloat16)
+        for weight in weights:
+            x = jax.nn.relu(x @ weight.astype(jnp.bfloat16))
+        return x
+
+    weights = [
+        place.array(4096, 8192, dtype=weight_type),
+        place.array(8192, 4096, dtype=weight_type),
+    ]
+    return Side(infer, (weights, place.array(16384, 4096, dtype=input_type)))
+
+
+@pair
+def weights_to_bfloat16(place):
+    """Weights in float32 that are only read through a convert."""
+    return Pair("narrow", dense_at(place, "float32", HALF), dense_at(place, HALF, HALF))
+
+
+@pair
+def inputs_to_bfloat16(place):
+    """Inputs in float32 that are only read through a convert."""
+    return Pair("narrow", dense_at(place, HALF, "float32"), dense_at(place, HALF, HALF))
+
+
+SAME[("inputs_to_bfloat16", "after")] = ("weights_to_bfloat16", "after")
+
+
+@pair
+def stacked_weights_to_bfloat16(place):
+    """Weights in float32, of which a scan converts a layer at a time."""
+
+    def infer(weights, x):
+        def layer(x, each):
+            up, down = (each[name].astype(jnp.bfloat16) for name in ("up", "down"))
+            return x + jax.nn.relu(x @ up) @ down, None
+
+        return jax.lax.scan(layer, x, weights)[0]
+
+    shapes = {"up": (8, 2048, 8192), "down": (8, 8192, 2048)}
+    x = place.array(2048, 2048, dtype=HALF)
+    before, after = (Side(infer, (place.arrays(shapes, type_), x)) for type_ in ("float32", HALF))
+    return Pair("narrow", before, after)
+
+
+@pair
+def residual_to_bfloat16(place):
+    """A gradient that keeps its input in float32, and reads it in bfloat16."""
+
+    def keeping(kept_type):
+        @jax.custom_vjp
+        def squared(x):
+            return (x * jax.nn.sigmoid(x)).astype(jnp.bfloat16)
+
+        def forward(x):
+            return squared(x), x.astype(kept_type)
+
+        def backward(kept, gradient):
+            return ((gradient * jnp.tanh(kept.astype(jnp.bfloat16))).astype(jnp.float32),)
+
+        squared.defvjp(forward, backward)
+
+        def step(weights, moments, x):
+            def loss(weights):
+                def layer(x, each):
+                    wide = jnp.matmul(x, each["up"], preferred_element_type=jnp.float32)
+                    return x + squared(wide) @ each["down"], None
+
+                return jnp.mean(jax.lax.scan(layer, x, weights)[0].astype(jnp.float32))
+
+            return momentum(weights, moments, jax.grad(loss)(weights))
+
+        return step
+
+    weights = place.arrays({"up": (8, 1024, 4096), "down": (8, 4096, 1024)}, HALF)
+    arguments = weights, weights, place.array(8192, 1024, dtype=HALF)
+    before, after = (Side(keeping(type_), arguments, (0, 1)) for type_ in ("float32", HALF))
+    return Pair("narrow", before, after)
