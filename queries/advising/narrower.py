@@ -32,7 +32,7 @@ def narrower(program: Program) -> list[Finding]:
     narrowing = Narrowing(graph)
     found = [
         *_arguments(program, graph, narrowing),
-        *_residuals(program, graph, narrowing),
+        *_residuals(program, narrowing),
     ]
     worth = _WORTH * program.layout.peak_bytes
     return [each for each in found if (each.saving_bytes or 0) > worth]
@@ -100,7 +100,10 @@ def _of_arguments(
     )
 
 
-def _residuals(program: Program, graph: Graph, narrowing: Narrowing) -> list[Finding]:
+def _residuals(program: Program, narrowing: Narrowing) -> list[Finding]:
+    # XLA on CPU computes in float32 what a program asks for in bfloat16, and may save it so.
+    if program.platform == "cpu":
+        return []
     rows = program.rows(
         "SELECT value_id, element_type, source_file, source_line FROM saved_for_backward"
         " WHERE module_id = $1 AND memory_space = $2 AND size_bytes > $3 ORDER BY size_bytes DESC",
@@ -120,7 +123,7 @@ def _residuals(program: Program, graph: Graph, narrowing: Narrowing) -> list[Fin
         if row["element_type"] not in FLOATS:
             continue
         narrowed = narrowing.narrowed(row["value_id"])
-        if narrowed is None or _widens_again(program, graph, narrowed):
+        if narrowed is None:
             continue
         done |= narrowed.values
         source = None
