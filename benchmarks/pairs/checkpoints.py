@@ -220,3 +220,12 @@ def mixer_unrolled_full(place):
     """Four layers of an MLP mixer in a row."""
     weights = [place.arrays(mixer_shapes(256, 768), HALF) for _ in range(4)]
     return remat(one_by_one(mixer_layer), weights, place.array(64, 256, 768, dtype=HALF), "full")
+
+
+@pair
+def gated_unrolled_full(place):
+    """Three gated layers in a row."""
+    shapes = {"in": (1024, 8192), "out": (4096, 1024)}
+    weights = [place.arrays(shapes, HALF) for _ in range(3)]
+    x = place.array(16384, 1024, dtype=HALF)
+    return remat(one_by_one(gated_layer(saving_all)), weights, x, "full")

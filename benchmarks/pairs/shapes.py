@@ -169,36 +169,55 @@ def stacked_weights_to_bfloat16(place):
     return Pair("narrow", before, after)
 
 
+def keeping(kept_type):
+    """An activation whose gradient reads its input in bfloat16, and keeps it as another type."""
+
+    @jax.custom_vjp
+    def swish(x):
+        return x * jax.nn.sigmoid(x)
+
+    def forward(x):
+        return swish(x), x.astype(kept_type)
+
+    def backward(kept, gradient):
+        slope = jnp.tanh(kept.astype(jnp.bfloat16))
+        return (gradient * slope.astype(jnp.float32),)
+
+    swish.defvjp(forward, backward)
+    return swish
+
+
+def kept_at(place, kept_type, scanned):
+    """A step of four layers in float32, in a scan or in a row."""
+    swish = keeping(kept_type)
+
+    def layer(x, weight):
+        return x + swish(x @ weight), None
+
+    def step(weights, moments, x):
+        def loss(weights):
+            y = x
+            if scanned:
+                y, _ = jax.lax.scan(layer, y, weights)
+            for each in () if scanned else weights:
+                y, _ = layer(y, each)
+            return jnp.mean(y**2)
+
+        return momentum(weights, moments, jax.grad(loss)(weights))
+
+    weights = place.array(4, 2048, 2048)
+    if not scanned:
+        weights = [place.array(2048, 2048) for _ in range(4)]
+    return Side(step, (weights, weights, place.array(16384, 2048)), (0, 1))
+
+
+@pair
+def scanned_residual_to_bfloat16(place):
+    """A stack of what a gradient keeps in float32, and reads in bfloat16."""
+    return Pair("narrow", kept_at(place, "float32", True), kept_at(place, HALF, True))
+
+
 @pair
 def residual_to_bfloat16(place):
-    """A gradient that keeps its input in float32, and reads it in bfloat16."""
-
-    def keeping(kept_type):
-        @jax.custom_vjp
-        def squared(x):
-            return (x * jax.nn.sigmoid(x)).astype(jnp.bfloat16)
-
-        def forward(x):
-            return squared(x), x.astype(kept_type)
-
-        def backward(kept, gradient):
-            return ((gradient * jnp.tanh(kept.astype(jnp.bfloat16))).astype(jnp.float32),)
-
-        squared.defvjp(forward, backward)
-
-        def step(weights, moments, x):
-            def loss(weights):
-                def layer(x, each):
-                    wide = jnp.matmul(x, each["up"], preferred_element_type=jnp.float32)
-                    return x + squared(wide) @ each["down"], None
-
-                return jnp.mean(jax.lax.scan(layer, x, weights)[0].astype(jnp.float32))
-
-            return momentum(weights, moments, jax.grad(loss)(weights))
-
-        return step
-
-    weights = place.arrays({"up": (8, 1024, 4096), "down": (8, 4096, 1024)}, HALF)
-    arguments = weights, weights, place.array(8192, 1024, dtype=HALF)
-    before, after = (Side(keeping(type_), arguments, (0, 1)) for type_ in ("float32", HALF))
-    return Pair("narrow", before, after)
+    """The same with layers in a row."""
+    return Pair("narrow", kept_at(place, "float32", False), kept_at(place, HALF, False))
