@@ -76,6 +76,7 @@ def _of_arguments(
                 _stored_narrower(program, narrowed, wide, {_number(array["value_id"])})
                 for array, narrowed in found
             ),
+            Change(gone=_saved_again(program, narrow, found)),
         ]
     )
     saved = saving(program.layout, change)
@@ -97,6 +98,27 @@ def _of_arguments(
         low_bytes=saved,
         high_bytes=saved,
         change=change,
+    )
+
+
+def _saved_again(
+    program: Program, narrow: str, found: list[tuple[dict[str, object], Narrowed]]
+) -> frozenset[int]:
+    """What a loop saves of the converted arguments, slice by slice: then the arguments as such."""
+    whole = {
+        (array["instruction_id"], _narrow(_number(array["logical_bytes"]), wide, narrow))
+        for array, _ in found
+        for wide in [str(array["element_type"])]
+    }
+    rows = program.rows(
+        'SELECT value_id, alias_set, origin_instruction_id, logical_bytes FROM "values"'
+        " WHERE module_id = $1 AND element_type = $2 AND origin_instruction_id <> instruction_id",
+        [narrow],
+    ).to_pylist()
+    return frozenset(
+        row["value_id"]
+        for row in rows
+        if (row["origin_instruction_id"], row["logical_bytes"]) in whole
     )
 
 

@@ -118,7 +118,7 @@ def _finding(
     told = []
     for to in (size - size % tile, size + -size % tile):
         peak = None
-        if to not in (0, size):
+        if size <= 2 * to <= 4 * size and to != size:
             peak = resized_peak(program, dimensions, resizing, dimension, to)
         if peak is not None:
             told.append(_told(to, tile, program.layout.peak_bytes - peak))
