@@ -73,7 +73,7 @@ def resized_peak(
             return None
         sizes[atom] = now * size // dimension.size
     layout = program.layout
-    # What is small may lie in the memory on chip, and go to and fro.
+    # What is small may lie in the memory on chip at one size, and not at another.
     if layout.peak_bytes < (program.vmem_bytes or _VMEM):
         return None
     suspects = dimensions.atoms.suspects(set(sizes))
