@@ -1,6 +1,6 @@
 """What to change first in a program, and by how much its peak would fall."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -66,7 +66,7 @@ def advise(
     program = read_program(store, found.module_id, found.dump_id, layout)
     findings = [finding for finder in _FINDERS for finding in finder(program)]
     findings.sort(key=lambda finding: -(finding.saving_bytes or 0))
-    changes = [finding.change for finding in findings if finding.change is not None]
+    changes = _followed(findings)
     unchanged = replay(layout, Change())
     return Advice(
         found.caption,
@@ -76,6 +76,17 @@ def advise(
         replay(layout, together(changes)) if changes else unchanged,
         Rows(store.rows(statement("advise_consists_of"), [found.module_id, memory_space])),
     )
+
+
+def _followed(findings: Iterable[Finding]) -> list[Change]:
+    """The changes of all findings at once; of those that exclude each other, of the first."""
+    changes: list[Change] = []
+    chosen: set[str] = set()
+    for finding in findings:
+        if finding.change is not None and finding.choice not in chosen:
+            changes.append(finding.change)
+            chosen |= {finding.choice} if finding.choice is not None else set()
+    return changes
 
 
 _SCHEMA = pa.schema(
