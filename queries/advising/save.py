@@ -1,0 +1,98 @@
+"""What to compute again for a wanted saving, the cheapest first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..cells import human_bytes
+from .checkpoint import checkpoint_text, checkpointed, told_as
+from .finding import Finding
+from .on_chip import least_saving
+from .program import Program
+from .rematerialise import worthwhile_scans
+from .replay import Change, saving, together
+from .saved_residuals import Scan
+from .scan_products import Product, scan_products
+from .unrolled import unrolled
+
+_SHOWN = 20
+# What is kept of each scan that is checkpointed.
+_Kept = Mapping[Scan, Sequence[Product]]
+
+
+def save(program: Program, wanted_bytes: int) -> list[Finding]:
+    """At most one finding: the cheapest set of residuals whose recomputation saves the bytes.
+
+    First all goes that needs no product to compute it again (converts, broadcasts, elementwise
+    work, sums), scan by scan; then products, a source line at a time, those with the least work
+    for a byte first. Each step is replayed with those before it. The finding says how far it
+    comes if that is less than wanted. Layers that are not in a scan are told as `unrolled` does.
+    """
+    scans = worthwhile_scans(program)
+    if not scans:
+        return unrolled(program)
+    enough = max(wanted_bytes, least_saving(program) + 1)
+    best: tuple[int, _Kept, Change] = (0, {}, Change())
+    products = {scan: scan_products(program, scan) for scan in scans}
+    for kept in _steps(products):
+        change = together(
+            checkpointed(scan, of_scan, products[scan]) for scan, of_scan in kept.items()
+        )
+        saved = saving(program.layout, change)
+        if saved > best[0]:
+            best = (saved, kept, change)
+        if saved >= enough:
+            break
+    saved, kept, change = best
+    if saved <= least_saving(program):
+        return []
+    return [_finding(program, products, kept, change, saved, wanted_bytes)]
+
+
+def _steps(products: _Kept) -> Iterator[_Kept]:
+    """What is kept after each step: ever less."""
+    kept: dict[Scan, Sequence[Product]] = {}
+    for scan in sorted(products, key=lambda scan: -sum(s.size_bytes for s in scan.stacks)):
+        kept[scan] = products[scan]
+        yield dict(kept)
+    lines: dict[tuple[Scan, str | None, bool], list[Product]] = {}
+    for scan, all_of_it in products.items():
+        for product in all_of_it:
+            lines.setdefault((scan, product.source, product.is_result), []).append(product)
+    for (scan, _, _), gone in sorted(lines.items(), key=_dearness):
+        kept[scan] = [product for product in kept[scan] if product not in gone]
+        yield dict(kept)
+
+
+def _dearness(line: tuple[tuple[Scan, str | None, bool], list[Product]]) -> tuple[bool, float]:
+    """What only a policy for all products can keep goes first, then by the work for an element."""
+    (_, _, is_result), products = line
+    return is_result, sum(product.work for product in products) / len(products)
+
+
+def _finding(
+    program: Program,
+    products: _Kept,
+    kept: _Kept,
+    change: Change,
+    saved: int,
+    wanted_bytes: int,
+) -> Finding:
+    figure = told_as(program, saved)
+    short = f", less than the {human_bytes(wanted_bytes)} wanted" if saved < wanted_bytes else ""
+    left = [product for of_scan in kept.values() for product in of_scan]
+    stacks = [stack for scan in kept for stack in scan.stacks]
+    size = human_bytes(sum(product.stack_bytes for product in left))
+    keeps = f"{len(left)} products stay saved, {size}" if left else "no product stays saved"
+    return Finding(
+        kind="saving wanted",
+        title=f"compute again what is cheapest{short if 'saving_bytes' in figure else ''}",
+        write="; ".join(
+            f"at {scan.source} {checkpoint_text(of_scan, products[scan])}"
+            for scan, of_scan in kept.items()
+        ),
+        why=f"{keeps}; {len(stacks)} stacks are"
+        f" {human_bytes(sum(stack.size_bytes for stack in stacks))} now",
+        value_ids=tuple(stack.value_id for stack in stacks[:_SHOWN]),
+        source=next(iter(kept)).source,
+        change=change if "saving_bytes" in figure else None,
+        **figure,
+    )
