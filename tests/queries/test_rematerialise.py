@@ -1,0 +1,188 @@
+"""What rematerialisation saves, held against the same programs compiled with it.
+
+`data/remat.tar.zst` holds programs as `benchmarks/advice_pairs.py` compiled them without a
+checkpoint. The peaks below are those of the recompiled programs, in bytes.
+"""
+
+import pytest
+
+from memhouse.queries.advising.finding import Grade
+from memhouse.queries.advising.idle import idle
+from memhouse.queries.advising.rematerialise import rematerialise
+from memhouse.queries.advising.replay import replay
+from memhouse.queries.advising.save import save
+from memhouse.queries.advising.saved_residuals import Cost, read_residuals, read_scans
+from memhouse.queries.advising.scan_products import scan_products
+from memhouse.queries.advising.unrolled import unrolled
+
+from ..support.advised import program_of, unpacked
+from ..support.warehouse import reading
+
+MIXER_FULL, MIXER_DOTS = 722317824, 2227784192
+FLOAT32_CARRY_FULL = 637540352
+RECURRENT_FULL = 721426432
+UNROLLED_TPU, UNROLLED_CPU_BEFORE, UNROLLED_CPU = 469762560, 3825205312, 4076863552
+GIB = 2**30
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    """The programs that were compiled for this."""
+    with reading(unpacked("remat", tmp_path_factory)) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def nightly(history):
+    """The ten nights."""
+    with reading(history) as opened:
+        yield opened
+
+
+def told(program, finding):
+    """The peak that a finding tells."""
+    return program.layout.peak_bytes - finding.saving_bytes
+
+
+def by_policy(findings):
+    """The findings by the policy to write; without one by `full`."""
+    names = ("dots_saveable", "dots_with_no_batch_dims_saveable", "save_only_these_names")
+    return {
+        next((name for name in names if f".{name}" in finding.write), "full"): finding
+        for finding in reversed(findings)
+    }
+
+
+def test_each_layer_computed_again_on_tpu_is_within_ten_percent(store):
+    for workload, real in {
+        "tpu/mixer_scan_full/before": MIXER_FULL,
+        "tpu/float32_carry_scan_full/before": FLOAT32_CARRY_FULL,
+        "tpu/recurrent_scan_full/before": RECURRENT_FULL,
+    }.items():
+        program = program_of(store, workload)
+        finding = by_policy(rematerialise(program))["full"]
+        assert finding.grade is Grade.expected
+        assert finding.tolerance == 0.1
+        assert told(program, finding) == pytest.approx(real, rel=finding.tolerance)
+
+
+def test_a_policy_that_keeps_products_is_within_ten_percent_and_ranks_below(store):
+    program = program_of(store, "tpu/mixer_scan_full/before")
+    found = by_policy(rematerialise(program))
+    assert told(program, found["dots_saveable"]) == pytest.approx(MIXER_DOTS, rel=0.1)
+    assert found["full"].saving_bytes > found["dots_saveable"].saving_bytes
+    assert found["full"].source.endswith("checkpoints.py:46")
+
+
+def test_an_output_of_the_scan_stays_though_it_is_stacked(store):
+    program = program_of(store, "tpu/recurrent_scan_full/before")
+    (scan,) = read_scans(program, read_residuals(program))
+    # The states for all times are the scan's result, and as the carry they are saved once more.
+    assert scan.layers == 512
+    assert (scan.carry_bytes, len(scan.stacks)) == (64 * 1024 * 4, 8)
+    full = by_policy(rematerialise(program))["full"]
+    assert told(program, full) == pytest.approx(RECURRENT_FULL, rel=0.001)
+
+
+def test_a_carry_that_each_layer_converts_is_saved_converted(store):
+    program = program_of(store, "tpu/float32_carry_scan_full/before")
+    (scan,) = read_scans(program, read_residuals(program))
+    assert scan.carry_bytes == 8192 * 1024 * 2
+
+
+def test_a_program_that_is_right_already_is_told_nothing(store, nightly):
+    right = [
+        program_of(store, "tpu/float32_carry_scan_full/after"),
+        program_of(store, "tpu/unrolled_full/after"),
+        program_of(nightly, "llama-v5e", "2026-10-01"),
+        program_of(nightly, "llama-cpu", "2026-10-01"),
+        program_of(nightly, "llama-v5e", "2026-10-07"),
+    ]
+    for program in right:
+        assert rematerialise(program) == unrolled(program) == save(program, GIB) == []
+
+
+def test_below_twice_the_memory_on_chip_a_range_is_told(nightly):
+    # The night of 2026-10-03 saved products; without them the program needs what it needed before.
+    program = program_of(nightly, "llama-v5e", "2026-10-03")
+    real = program_of(nightly, "llama-v5e", "2026-10-01").layout.peak_bytes
+    finding = by_policy(rematerialise(program))["full"]
+    assert finding.grade is Grade.between
+    assert finding.low_bytes <= program.layout.peak_bytes - real <= finding.high_bytes
+
+
+def test_on_cpu_the_order_is_told_and_no_figure(nightly):
+    program = program_of(nightly, "llama-cpu", "2026-10-05")
+    found = rematerialise(program)
+    assert {finding.grade for finding in found} == {Grade.fact}
+    assert {(finding.saving_bytes, finding.change) for finding in found} == {(None, None)}
+    order = list(by_policy(found))[::-1]
+    assert order[0] == "full"
+    assert order.index("dots_with_no_batch_dims_saveable") < order.index("dots_saveable")
+
+
+def test_a_policy_without_batch_dimensions_leaves_out_attention(nightly):
+    program = program_of(nightly, "llama-cpu", "2026-10-05")
+    (scan,) = read_scans(program, read_residuals(program))
+    products = scan_products(program, scan)
+    # Scores at line 39, and at line 40 what they weigh; the projection there has no batch.
+    lines = sorted(product.source.rpartition(":")[2] for product in products)
+    assert lines == ["38", "38", "38", "39", "40", "40", "41", "41"]
+    batched = [product for product in products if product.is_batched]
+    assert sorted(product.source.rpartition(":")[2] for product in batched) == ["39", "40"]
+
+
+def test_residuals_say_what_it_costs_to_compute_them_again(nightly):
+    program = program_of(nightly, "llama-cpu", "2026-10-05")
+    cost = {each.operation: each.cost for each in read_residuals(program)}
+    assert cost["dot_general"] is Cost.product
+    assert cost["reduce_sum"] is Cost.reduction
+    assert cost["exp"] is cost["mul"] is Cost.elementwise
+    assert cost["broadcast_in_dim"] is Cost.free
+
+
+def test_unrolled_layers_on_tpu_have_a_range_that_holds(store):
+    program = program_of(store, "tpu/unrolled_full/before")
+    (finding,) = unrolled(program)
+    assert finding.grade is Grade.between
+    real = program.layout.peak_bytes - UNROLLED_TPU
+    assert finding.low_bytes <= real <= finding.high_bytes
+    assert finding.high_bytes - finding.low_bytes == 2 * 2**27
+    assert finding.source.endswith("unrolled.py:11")
+
+
+def test_unrolled_layers_on_cpu_are_not_told(store):
+    # XLA computes them only once, whatever jax.checkpoint says: the peak even grew.
+    program = program_of(store, "cpu/unrolled_full/before")
+    assert program.layout.peak_bytes == UNROLLED_CPU_BEFORE < UNROLLED_CPU
+    assert rematerialise(program) == unrolled(program) == save(program, GIB) == []
+
+
+def test_a_wanted_saving_keeps_all_products_as_long_as_that_is_enough(store):
+    program = program_of(store, "tpu/mixer_scan_full/before")
+    (enough,) = save(program, 4 * GIB)
+    assert "dots_saveable" in enough.write
+    assert told(program, enough) == pytest.approx(MIXER_DOTS, rel=0.1)
+    (more,) = save(program, enough.saving_bytes + 1)
+    assert "save_only_these_names" in more.write
+    assert more.saving_bytes > enough.saving_bytes
+    assert (
+        program.layout.peak_bytes - more.saving_bytes
+        == replay(program.layout, more.change).peak_bytes
+    )
+
+
+def test_a_saving_that_is_out_of_reach_says_how_far_it_comes(store):
+    program = program_of(store, "tpu/mixer_scan_full/before")
+    (finding,) = save(program, 20 * GIB)
+    assert "less than the 20.00 GiB wanted" in finding.title
+    assert told(program, finding) == pytest.approx(MIXER_FULL, rel=0.1)
+
+
+def test_residuals_that_rest_across_the_peak_could_be_on_the_host(store):
+    program = program_of(store, "tpu/unrolled_full/before")
+    (finding,) = idle(program)
+    assert finding.grade is Grade.at_most
+    assert "save_and_offload_only_these_names" in finding.write
+    assert finding.saving_bytes > 2**27
+    assert idle(program_of(store, "cpu/unrolled_full/before")) == []
