@@ -5,7 +5,7 @@
 PAIRS is what `advice_pairs.py` made. All pairs are ingested into one warehouse, which is kept if
 `--db` names a file that is not there. A line a pair: the peak of the device's memory before and
 after, and the peak that advice on the program before foresees when its findings on this kind of
-change are followed; what is told only as an upper bound is left out.
+change are followed; an upper bound only widens the range.
 
 Error = (foreseen - real) / real. `told` is the range that the findings give, and whether the real
 peak is as near to it as is promised for this kind of change. Of a program that is right already,
@@ -23,11 +23,11 @@ import memhouse
 from memhouse.queries.advise import Advice, advise
 from memhouse.queries.advising.finding import Finding, Grade
 from memhouse.queries.advising.layout import read_layout
-from memhouse.queries.advising.replay import replay, together
+from memhouse.queries.advising.replay import replay, saving, together
 
 # The kinds of findings that tell of each kind of change.
 TELLS = {
-    "donate": ("not donated",),
+    "donate": ("not donated", "input that fits an output"),
     "remat": ("residuals in a scan", "residuals, unrolled"),
     "pad": ("padding",),
     "unpad": ("padding",),
@@ -96,11 +96,7 @@ def compiled_pairs(warehouse: memhouse.Warehouse, folder: Path) -> list[Compiled
 
 def on_change(advice: Advice, compiled: Compiled) -> list[Finding]:
     """The findings that tell of a pair's change with a figure: of policies, the pair's alone."""
-    found = [
-        finding
-        for finding in advice.findings
-        if finding.kind in TELLS[compiled.kind] and finding.grade is not Grade.at_most
-    ]
+    found = [finding for finding in advice.findings if finding.kind in TELLS[compiled.kind]]
     if compiled.policy in WRITTEN:
         written = WRITTEN[compiled.policy]
         found = [finding for finding in found if written.search(finding.write)][:1]
@@ -128,14 +124,23 @@ def foreseen(warehouse: memhouse.Warehouse, compiled: Compiled, advice: Advice) 
         return None
     layout = read_layout(warehouse._store, compiled.before_id)
     assert layout is not None
-    changes = (finding.change for finding in findings)
-    peak = replay(layout, together(filter(None, changes))).peak_bytes
-    lower = upper = 0
-    for finding in findings:
-        told = finding.saving_bytes or 0
-        lower += (told if finding.high_bytes is None else finding.high_bytes) - told
-        upper += told - (told if finding.low_bytes is None else finding.low_bytes)
-    return Foreseen(peak, peak - lower, peak + upper)
+    changes = [finding.change for finding in findings if finding.change is not None]
+    peak = low = high = replay(layout, together(changes)).peak_bytes
+    for finding, change in zip(findings, changes, strict=True):
+        # A range may reach beyond what is replayed for it, on either side.
+        replayed = saving(layout, change)
+        least, told, most = savings(finding)
+        peak, low, high = peak + replayed - told, low + replayed - most, high + replayed - least
+    return Foreseen(peak, low, high)
+
+
+def savings(finding: Finding) -> tuple[int, int, int]:
+    """The least, the expected and the most that a finding saves; an upper bound promises none."""
+    told = finding.saving_bytes or 0
+    if finding.grade is Grade.at_most:
+        return 0, 0, told
+    least = told if finding.low_bytes is None else finding.low_bytes
+    return least, told, told if finding.high_bytes is None else finding.high_bytes
 
 
 def line(warehouse: memhouse.Warehouse, compiled: Compiled, advice: Advice) -> tuple[str, ...]:

@@ -109,6 +109,7 @@ SAME |= {
     for policy in ("dots", "dots_no_batch", "names")
 }
 SAME[("mixer_scan_dots", "before")] = ("mixer_scan_full", "before")
+SAME[("recurrent_inputs_to_bfloat16", "before")] = ("recurrent_scan_full", "after")
 SAME[("gated_scan_elementwise", "before")] = ("gated_scan_full", "before")
 
 
@@ -170,30 +171,52 @@ def gated_scan_elementwise(place):
     return Pair("remat", before, after, "elementwise part only")
 
 
-@pair
-def recurrent_scan_full(place):
-    """A gated recurrent network over 512 steps of time."""
+def recurrent(kept):
+    """A gated recurrent network over time."""
 
-    def model(kept):
-        def run(weights, inputs):
-            @kept
-            def cell(hidden, x):
-                both = jax.nn.sigmoid(x @ weights["gates"] + hidden @ weights["hidden_gates"])
-                opened, reset = jnp.split(both, 2, axis=-1)
-                new = jnp.tanh(x @ weights["new"] + (reset * hidden) @ weights["hidden_new"])
-                return opened * hidden + (1 - opened) * new
+    def run(weights, inputs):
+        @kept
+        def cell(hidden, x):
+            both = jax.nn.sigmoid(x @ weights["gates"] + hidden @ weights["hidden_gates"])
+            opened, reset = jnp.split(both, 2, axis=-1)
+            new = jnp.tanh(x @ weights["new"] + (reset * hidden) @ weights["hidden_new"])
+            return opened * hidden + (1 - opened) * new
 
-            def turn(hidden, x):
-                hidden = cell(hidden, x)
-                return hidden, hidden
+        def turn(hidden, x):
+            hidden = cell(hidden, x)
+            return hidden, hidden
 
-            return jax.lax.scan(turn, jnp.zeros(inputs.shape[1:]), inputs)[1]
+        return jax.lax.scan(turn, jnp.zeros(inputs.shape[1:]), inputs)[1]
 
-        return run
+    return run
 
+
+def recurrent_weights(place):
+    """Weights in float32."""
     wide, narrow = (1024, 2048), (1024, 1024)
     shapes = {"gates": wide, "hidden_gates": wide, "new": narrow, "hidden_new": narrow}
-    return remat(model, place.arrays(shapes), place.array(512, 64, 1024), "full")
+    return place.arrays(shapes)
+
+
+@pair
+def recurrent_scan_full(place):
+    """512 steps of time, each worked out again."""
+    return remat(recurrent, recurrent_weights(place), place.array(512, 64, 1024), "full")
+
+
+@pair
+def recurrent_inputs_to_bfloat16(place):
+    """Inputs in float32 of products that a TPU forms in bfloat16 unless told otherwise."""
+    weights, targets = recurrent_weights(place), place.array(512, 64, 1024)
+    before, after = (
+        Side(
+            step_of(recurrent(saving("full"))),
+            (weights, weights, place.array(512, 64, 1024, dtype=type_), targets),
+            (0, 1),
+        )
+        for type_ in ("float32", HALF)
+    )
+    return Pair("narrow", before, after)
 
 
 @pair

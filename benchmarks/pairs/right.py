@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from . import arrays, checkpoints, decoding, shapes, training
+from . import arrays, checkpoints, decoding, training
 from .networks import adam, with_moments
 from .registry import HALF, PAIRS, SAME, Pair, Side, pair
 
@@ -17,9 +17,7 @@ DONE = (
     decoding.cache_carried_by_scan,
     arrays.replay_buffer,
     arrays.diffusion_sampler,
-    checkpoints.recurrent_scan_full,
     checkpoints.convolutions_scan_full,
-    shapes.stacked_weights_to_bfloat16,
 )
 
 
