@@ -11,10 +11,11 @@ from math import prod
 import numpy as np
 
 from ...schema.address_space.runs import joined
+from ...schema.elementwise import ELEMENTWISE
 from ...schema.shapes.shape_sizes import padded_bytes
 from .aliasing_operands import Recorded
 from .dataflow import Dataflow
-from .elementwise import ELEMENTWISE, Elementwise
+from .elementwise import Elementwise
 from .flattening import Schedule
 from .gpu_fusions import GpuFusions
 from .liveness import Liveness
