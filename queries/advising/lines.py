@@ -1,0 +1,28 @@
+"""The lines of a program that a user can edit."""
+
+from .program import Program
+
+
+def line_of(program: Program, instruction_id: int) -> str | None:
+    """The line that an instruction comes from, as file:line."""
+    row = program.rows(
+        "SELECT source_file, source_line FROM instructions"
+        " WHERE module_id = $1 AND instruction_id = $2 AND source_file IS NOT NULL",
+        [instruction_id],
+    ).to_pylist()
+    return f"{row[0]['source_file']}:{row[0]['source_line']}" if row else None
+
+
+def function_line(program: Program) -> str | None:
+    """The first line of the compiled function that computes something, as file:line.
+
+    The line with `jax.jit` is not recorded, but it is close.
+    """
+    rows = program.rows(
+        "SELECT stack_frames.file, MIN(stack_frames.line) AS line FROM stack_frames"
+        " INNER JOIN modules ON modules.module_id = stack_frames.module_id"
+        " WHERE stack_frames.module_id = $1"
+        " AND 'jit_' || stack_frames.function = modules.module_name"
+        " GROUP BY stack_frames.file ORDER BY COUNT(*) DESC, stack_frames.file"
+    ).to_pylist()
+    return f"{rows[0]['file']}:{rows[0]['line']}" if rows else None

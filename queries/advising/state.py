@@ -1,0 +1,41 @@
+"""Which arguments are a program's state, of which an output is the next value."""
+
+from collections.abc import Sequence
+
+from .foreseen_copies import Foresight
+from .pairing import EntryArray
+from .program import Program
+
+_STATE = ("weight", "optimizer state", "state")
+
+
+def state_of(
+    program: Program,
+    foresight: Foresight,
+    arguments: Sequence[EntryArray],
+    outputs: Sequence[EntryArray],
+) -> set[EntryArray]:
+    """The arguments whose next value an output is; the others at most have its shape.
+
+    In a training step these are the weights and the optimizer's state. Without a backward pass,
+    an output of the same bytes is written over the argument, or computed by a loop that reads it.
+    All arrays of an argument that a user can name are state if one is.
+    """
+    roles = program.rows(
+        "SELECT value_id, role,"
+        " EXISTS (SELECT 1 FROM instructions WHERE module_id = $1 AND pass = 'backward') AS trains"
+        ' FROM "values" WHERE module_id = $1 AND role IN '
+        "('weight', 'optimizer state', 'state', 'input')"
+    ).to_pylist()
+    if roles and roles[0]["trains"]:
+        renewed = {row["value_id"] for row in roles if row["role"] in _STATE}
+        sure = [each for each in arguments if each.value_id in renewed]
+    else:
+        written_over = {
+            (value, output.padded_bytes)
+            for output in outputs
+            for value in foresight.renewed_by(output)
+        }
+        sure = [each for each in arguments if (each.value_id, each.padded_bytes) in written_over]
+    names = {each.top_level for each in sure}
+    return {each for each in arguments if each.top_level in names}
