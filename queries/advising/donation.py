@@ -63,7 +63,9 @@ def _change(program: Program, foreseen: Sequence[Foreseen], *, with_copies: bool
             rows = np.union1d(rows, _rows_of_borrowers(layout, each, free_from))
             gone.update(layout.value_id[rows].tolist())
             taken = _times(layout, rows)
-        free.append(FreeMemory(size, free_from, taken))
+        # The output itself stays until the end.
+        until = min(start for start, end in taken if end == layout.schedule_length)
+        free.append(FreeMemory(size, free_from, until - 1, taken))
     # Some versions of a TPU's compiler keep temps apart from arguments and results.
     if program.platform != "tpu" or values_share_allocations(layout):
         gone |= values_that_move(layout, free, freed, gone)

@@ -54,9 +54,10 @@ class Foreseen:
 class _Order:
     """What must be read before what is written: instructions of the entry computation.
 
-    written_by: what writes into the output's memory first; last_written_by: what makes the
-    output itself. read_by: what else reads the argument. reads_as_it_writes: the first writer
-    reads it too; not_in_place: but not so that it could write over it. loops: the output's.
+    written_by: what writes into the output's memory first, -1 if nothing does. last_written_by:
+    what makes the output itself. read_by: what else reads the argument. reads_as_it_writes: the
+    first writer reads it too; not_in_place: but not so that it could write over it. loops: the
+    output's.
     """
 
     pair: Pair
@@ -143,7 +144,8 @@ class Foresight:
         for order in orders:
             before = ancestors.get(order.written_by, 0)
             late = [each for each in order.read_by if not before & readers[each]]
-            if late:
+            # What nothing writes into is the argument itself.
+            if late and order.written_by >= 0:
                 found.append(max(late, key=self._time))
             else:
                 found.append(order.written_by if order.not_in_place else None)
@@ -153,7 +155,7 @@ class Foresight:
         """Of each pair a reader that has to wait for the output's first write.
 
         A pair that waits for itself is copied. Of a circle of several pairs one is copied, the
-        smallest.
+        smallest, and of equal ones the last.
         """
         ancestors = self._dependencies.ancestors([order.written_by for order in orders])
         found: list[int | None] = []
@@ -171,7 +173,9 @@ class Foresight:
             circling = in_circles(waits, left)
             if not circling:
                 return found
-            smallest = min(circling, key=lambda each: orders[each].pair.argument.padded_bytes)
+            smallest = min(
+                circling, key=lambda each: (orders[each].pair.argument.padded_bytes, -each)
+            )
             others = sum(1 << each for each in circling)
             found[smallest] = next(
                 each for each in orders[smallest].read_by if ancestors.get(each, 0) & others
@@ -180,8 +184,13 @@ class Foresight:
     def _order(self, pair: Pair) -> _Order:
         positions = self._positions_of(self._members(pair.output.value_id))
         own = self._positions_of([pair.output.value_id])
+        uses = self._uses.get(pair.argument.value_id, [])
         written_by = min(positions, key=self._time, default=-1)
-        uses = self._uses.get(pair.argument.value_id, ())
+        if self._only_copies(written_by, pair):
+            # This copy is needed only because the argument is not donated.
+            uses = [(each, number) for each, number in uses if each != written_by]
+            later = [each for each in positions if each != written_by]
+            written_by = min(later, key=self._time, default=-1)
         read_by = {each for each, _ in uses if each != written_by}
         not_in_place = any(
             each == written_by and not self._may_write_over(each, number, pair)
@@ -197,6 +206,15 @@ class Foresight:
             self._loops(positions),
         )
 
+    def _only_copies(self, instruction: int, pair: Pair) -> bool:
+        """Whether the instruction copies the argument as it is."""
+        reads = [value for value, _ in self._reads.get(instruction, ())]
+        return (
+            self._dependencies.opcode.get(instruction) == "copy"
+            and reads == [pair.argument.value_id]
+            and pair.argument.shape == pair.output.shape
+        )
+
     def _loops(self, positions: Sequence[int]) -> frozenset[int]:
         return frozenset(each for each in positions if self._dependencies.opcode[each] == "while")
 
@@ -206,7 +224,7 @@ class Foresight:
             each
             for value in values
             for each in self._positions.get(value, ())
-            if each in self._dependencies
+            if each in self._dependencies and self._dependencies.opcode[each] not in _HANDS_ON
         ]
 
     def _may_write_over(self, instruction: int, number: int, pair: Pair) -> bool:

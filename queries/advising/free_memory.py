@@ -16,12 +16,13 @@ _COUNTS = 1e-5
 Times = list[tuple[int, int]]
 
 
-@dataclass
+@dataclass(frozen=True)
 class FreeMemory:
-    """Bytes of an allocation that are free from a time on, but for the times that are taken."""
+    """Bytes of an allocation that are free from start through end, but for times in between."""
 
     size_bytes: int
     start_time: int
+    end_time: int
     taken: Times
 
 
@@ -32,32 +33,22 @@ def values_that_move(
 
     Values that share a place as one move together. `gone` are values that are not there.
     """
-    rooms = sorted(free, key=lambda each: each.size_bytes)
+    rooms = _Rooms(free)
+    lives: dict[int, Times] = {}
+    sizes: dict[int, int] = {}
     shared = layout.allocation_index[layout.is_temp | np.isin(layout.allocation_index, list(freed))]
     rows = np.flatnonzero(
         np.isin(layout.allocation, shared)
         & ~np.isin(layout.value_id, list(gone))
-        & (layout.size <= max((each.size_bytes for each in rooms), default=0))
+        & (layout.size <= max((each.size_bytes for each in free), default=0))
         & (layout.size > layout.peak_bytes * _COUNTS)
     )
-    lives: dict[int, Times] = {}
-    sizes: dict[int, int] = {}
-    for own, size, start, end in zip(
-        *(
-            column[rows].tolist()
-            for column in (layout.alias_set, layout.size, layout.start, layout.end)
-        ),
-        strict=True,
-    ):
+    columns = (layout.alias_set, layout.size, layout.start, layout.end)
+    for own, size, start, end in zip(*(each[rows].tolist() for each in columns), strict=True):
         lives.setdefault(own, []).append((start, end))
         sizes[own] = max(size, sizes.get(own, 0))
-    moved: list[int] = []
-    for own in sorted(lives, key=lambda each: (-sizes[each], min(lives[each]))):
-        for room in rooms:
-            if room.size_bytes >= sizes[own] and _is_free(room, lives[own]):
-                room.taken.extend(lives[own])
-                moved.append(own)
-                break
+    by_size = sorted(lives, key=lambda each: (-sizes[each], min(lives[each])))
+    moved = [own for own in by_size if rooms.take(sizes[own], lives[own])]
     return set(layout.value_id[np.isin(layout.alias_set, moved)].tolist())
 
 
@@ -65,13 +56,46 @@ def values_share_allocations(layout: Layout) -> bool:
     """Whether other values lie in memory of arguments and results."""
     fixed = ~np.isin(layout.allocation, layout.allocation_index[layout.is_temp])
     both = np.stack([layout.allocation[fixed], layout.alias_set[fixed]])
-    return np.unique(both, axis=1).shape[1] > len(np.unique(both[0]))
+    return bool(np.unique(both, axis=1).shape[1] > len(np.unique(both[0])))
 
 
-def _is_free(room: FreeMemory, times: Times) -> bool:
-    """Whether nothing else is there at these times."""
-    return all(
-        start >= room.start_time
-        and all(end < since or until < start for since, until in room.taken)
-        for start, end in times
-    )
+class _Rooms:
+    """Free memory, the smallest first."""
+
+    def __init__(self, free: Sequence[FreeMemory]) -> None:
+        rooms = sorted(free, key=lambda each: each.size_bytes)
+        self._taken = [list(each.taken) for each in rooms]
+        self._sizes, self._starts, self._ends = (
+            np.array(
+                [(each.size_bytes, each.start_time, each.end_time) for each in rooms], np.int64
+            )
+            .reshape(-1, 3)
+            .T
+        )
+        # What is taken in between lies within these times.
+        within = [
+            [(start, end) for start, end in each.taken if start <= each.end_time] for each in rooms
+        ]
+        self._first = np.array([min((a for a, _ in each), default=1 << 62) for each in within])
+        self._last = np.array([max((b for _, b in each), default=-1) for each in within])
+        self._has_gaps = np.array([len(each) > 1 for each in within], bool)
+
+    def take(self, size: int, times: Times) -> bool:
+        """Take the smallest room that is free at these times; whether there is one."""
+        first = min(start for start, _ in times)
+        last = max(end for _, end in times)
+        is_clear = (last < self._first) | (self._last < first)
+        may = is_clear | self._has_gaps | (len(times) > 1)
+        may &= (self._sizes >= size) & (self._starts <= first) & (last <= self._ends)
+        for at in np.flatnonzero(may).tolist():
+            if is_clear[at] or _are_apart(self._taken[at], times):
+                self._has_gaps[at] |= self._last[at] >= 0 or len(times) > 1
+                self._taken[at] += times
+                self._first[at] = min(self._first[at], first)
+                self._last[at] = max(self._last[at], last)
+                return True
+        return False
+
+
+def _are_apart(some: Times, others: Times) -> bool:
+    return all(end < since or until < start for start, end in others for since, until in some)

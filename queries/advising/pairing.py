@@ -75,7 +75,8 @@ def partitions(program: Program) -> int:
 
 def entry_arrays(program: Program) -> tuple[list[EntryArray], list[EntryArray]]:
     """The arrays of the arguments and of the result that lie in the layout's memory space."""
-    arguments, outputs = [], []
+    arguments: list[EntryArray] = []
+    outputs: list[EntryArray] = []
     for row in program.entry_arrays.to_pylist():
         if row["memory_space"] != program.layout.memory_space or row["padded_bytes"] is None:
             continue

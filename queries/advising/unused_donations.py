@@ -40,10 +40,13 @@ def _finding(
 ) -> Finding:
     largest = arrays[0]
     size = human_bytes(sum(each.padded_bytes for each in arrays))
-    _, why, write = min(
-        (_difference(largest, each, count) for each in outputs if not each.is_shared),
-        default=_difference(largest, largest, count),
+    # Arguments and results often stand in the same order.
+    nearest = min(
+        outputs,
+        key=lambda each: (_difference(largest, each, count)[0], abs(each.place - largest.place)),
+        default=largest,
     )
+    _, why, write = _difference(largest, nearest, count)
     return Finding(
         kind="donated for nothing",
         title=f"{name} is donated, but no output takes {size} of it",
