@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from ...schema.address_space.runs import joined
-from ...schema.elementwise import ELEMENTWISE
+from ...schema.opcodes import ELEMENTWISE
 from ...schema.shapes.shape_sizes import padded_bytes
 from .aliasing_operands import Recorded
 from .dataflow import Dataflow

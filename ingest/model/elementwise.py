@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...schema.elementwise import ELEMENTWISE
+from ...schema.opcodes import ELEMENTWISE
 from .numbered_program import Ints, Mask, NumberedProgram
 
 

@@ -8,19 +8,15 @@ only if reading first would make the instructions wait for each other in a circl
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
-
-import numpy as np
 
 from .circles import in_circles
 from .dependencies import Dependencies
-from .in_place import InPlace
+from .entry_reads import EntryReads
 from .pairing import EntryArray, Pair
 from .program import Program
-
-# What only hands an array on does not read it.
-_HANDS_ON = ("bitcast", "tuple", "get-tuple-element", "opt-barrier")
+from .written_over import InPlace
 
 
 @dataclass(frozen=True)
@@ -76,6 +72,7 @@ class Foresight:
         self._program = program
         self._is_tpu = program.platform == "tpu"
         self._dependencies = Dependencies(program)
+        self._entry = EntryReads(program, self._dependencies)
         self._in_place = InPlace(program)
 
     def foresee(self, pairs: Sequence[Pair]) -> list[Foreseen]:
@@ -99,13 +96,13 @@ class Foresight:
         found: set[int] = set()
         waiting = [output.value_id]
         while waiting:
-            positions = self._positions_of(self._members(waiting.pop()))
+            positions = self._entry.holders(self._entry.members(waiting.pop()))
             first = min(positions, key=self._time, default=-1)
-            loops = self._loops(positions)
+            loops = self._entry.loops(positions)
             fresh = {
                 value
                 for each in {first, *loops}
-                for value, number in self._reads.get(each, ())
+                for value, number in self._entry.reads.get(each, ())
                 if each in loops or self._in_place.may_write_over(each, number)
             } - found
             found |= fresh
@@ -182,9 +179,9 @@ class Foresight:
             )
 
     def _order(self, pair: Pair) -> _Order:
-        positions = self._positions_of(self._members(pair.output.value_id))
-        own = self._positions_of([pair.output.value_id])
-        uses = self._uses.get(pair.argument.value_id, [])
+        positions = self._entry.holders(self._entry.members(pair.output.value_id))
+        own = self._entry.holders([pair.output.value_id])
+        uses = self._entry.uses.get(pair.argument.value_id, [])
         written_by = min(positions, key=self._time, default=-1)
         if self._only_copies(written_by, pair):
             # This copy is needed only because the argument is not donated.
@@ -203,29 +200,17 @@ class Foresight:
             tuple(sorted(read_by, key=self._time)),
             any(each == written_by for each, _ in uses),
             not_in_place,
-            self._loops(positions),
+            self._entry.loops(positions),
         )
 
     def _only_copies(self, instruction: int, pair: Pair) -> bool:
         """Whether the instruction copies the argument as it is."""
-        reads = [value for value, _ in self._reads.get(instruction, ())]
+        reads = [value for value, _ in self._entry.reads.get(instruction, ())]
         return (
             self._dependencies.opcode.get(instruction) == "copy"
             and reads == [pair.argument.value_id]
             and pair.argument.shape == pair.output.shape
         )
-
-    def _loops(self, positions: Sequence[int]) -> frozenset[int]:
-        return frozenset(each for each in positions if self._dependencies.opcode[each] == "while")
-
-    def _positions_of(self, values: Sequence[int]) -> list[int]:
-        """The entry instructions that hold one of the values."""
-        return [
-            each
-            for value in values
-            for each in self._positions.get(value, ())
-            if each in self._dependencies and self._dependencies.opcode[each] not in _HANDS_ON
-        ]
 
     def _may_write_over(self, instruction: int, number: int, pair: Pair) -> bool:
         """Whether the instruction that reads the argument may write the output over it."""
@@ -235,7 +220,7 @@ class Foresight:
 
     def _reading_times(self, order: _Order) -> tuple[int, int, bool]:
         """When the argument is read first and last, and whether the last reader writes over it."""
-        uses = self._uses.get(order.pair.argument.value_id)
+        uses = self._entry.uses.get(order.pair.argument.value_id)
         if not uses:
             return -1, -1, False
         times = [self._time(each) for each, _ in uses]
@@ -253,50 +238,6 @@ class Foresight:
 
     def _time(self, instruction: int) -> int:
         return self._dependencies.time[instruction]
-
-    def _members(self, value: int) -> list[int]:
-        """The values that share this value's memory as one."""
-        layout = self._program.layout
-        own = layout.alias_set[layout.rows_of(np.array([value]))]
-        return [*layout.value_id[np.isin(layout.alias_set, own)].tolist()] or [value]
-
-    @cached_property
-    def _positions(self) -> dict[int, list[int]]:
-        """The instructions that hold each value, without tuples that hold it within."""
-        table = self._program.positions
-        found: dict[int, list[int]] = {}
-        for value, instruction in zip(
-            table["value_id"].to_pylist(), table["instruction_id"].to_pylist(), strict=True
-        ):
-            found.setdefault(value, []).append(instruction)
-        return found
-
-    @cached_property
-    def _uses(self) -> dict[int, list[tuple[int, int]]]:
-        """The entry instructions that read each value, and as which operand."""
-        found: dict[int, list[tuple[int, int]]] = {}
-        for instruction, reads in self._reads.items():
-            for value, number in reads:
-                found.setdefault(value, []).append((instruction, number))
-        return found
-
-    @cached_property
-    def _reads(self) -> dict[int, list[tuple[int, int]]]:
-        """The values that each entry instruction reads, and as which operand."""
-        table = self._program.uses
-        found: dict[int, list[tuple[int, int]]] = {}
-        for value, instruction, number in zip(
-            table["value_id"].to_pylist(),
-            table["instruction_id"].to_pylist(),
-            table["operand_number"].to_pylist(),
-            strict=True,
-        ):
-            if (
-                instruction in self._dependencies
-                and self._dependencies.opcode[instruction] not in _HANDS_ON
-            ):
-                found.setdefault(instruction, []).append((value, number))
-        return found
 
 
 def _readers(orders: Sequence[_Order]) -> list[int]:

@@ -8,10 +8,10 @@ from ..cells import counted, human_bytes
 from .donation import Donation, donate
 from .finding import Finding, Grade
 from .foreseen_copies import Foreseen, Foresight
-from .lines import function_line, line_of
 from .pairing import free_arrays, pair_up, partitions
 from .program import Program
 from .scanned import CARRY
+from .source_lines import function_line, line_of
 from .state import state_of
 
 # Less than this part of the peak is not worth a finding.

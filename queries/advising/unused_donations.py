@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from ..cells import human_bytes, without_layout
 from .finding import Finding, Grade
-from .lines import function_line
 from .pairing import EntryArray, entry_arrays, partitions
 from .program import Program
+from .source_lines import function_line
 
 _WORTH = 0.001
 

@@ -1,6 +1,6 @@
 """Whether an instruction may write its result over an operand, as XLA decides."""
 
-from ...schema.elementwise import ELEMENTWISE
+from ...schema.opcodes import ELEMENTWISE
 from .graph import Graph
 from .program import Program
 
