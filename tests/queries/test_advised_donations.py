@@ -117,6 +117,7 @@ def test_a_finding_is_about_an_argument_that_a_user_can_name(history):
             "WHERE workload = 'llama-v5e' AND run_id = '2026-10-08'"
         ).to_pylist()
         layout = read_layout(store, row["module_id"])
+        assert layout is not None
         found = not_donated(read_program(store, row["module_id"], row["dump_id"], layout))
     ((donating,),) = rows(
         history,
