@@ -42,7 +42,7 @@ def unrolled(program: Program) -> list[Finding]:
             kind="residuals, unrolled",
             title=f"compute each of the {len(layers)} layers again in the backward pass",
             grade=Grade.between,
-            write="wrap the function of a layer in jax.checkpoint; in Flax nn.remat",
+            write="jax.checkpoint(layer) instead of the function of a layer; in Flax nn.remat",
             why=f"{human_bytes(sum(sizes))} are saved for the backward pass in the layers, at most"
             f" {human_bytes(max(sizes))} in one; XLA lays out the {human_bytes(on_chip)} on chip"
             " anew, hence the range",
