@@ -8,7 +8,7 @@ from .finding import Finding
 from .on_chip import least_saving
 from .program import Program
 from .replay import Change, saving
-from .saved_residuals import Scan, read_residuals, read_scans
+from .saved_residuals import Cost, Scan, read_residuals, read_scans
 from .scan_products import Product, scan_products
 
 _SHOWN = 20
@@ -77,14 +77,16 @@ def _finding(
     figure = told_as(program, saved)
     is_told = "saving_bytes" in figure
     stacked = human_bytes(sum(stack.size_bytes for stack in scan.stacks))
+    carry = human_bytes(scan.layers * scan.carry_bytes)
+    cheap = sum(stack.size_bytes for stack in scan.stacks if stack.cost < Cost.product)
     keeps = f", but keep {human_bytes(_bytes(kept))} of products" if kept else ""
     order = "" if is_told else "; the order of these findings is known, their bytes are not"
     return Finding(
         kind="residuals in a scan",
         title=f"compute the layers of the scan again{keeps}",
         write=checkpoint_text(kept, products),
-        why=f"{len(scan.stacks)} stacks of {scan.layers} layers take {stacked}; the carry stays"
-        f" saved, {human_bytes(scan.layers * scan.carry_bytes)}{order}",
+        why=f"{len(scan.stacks)} stacks of {scan.layers} layers take {stacked}, of which"
+        f" {human_bytes(cheap)} are no products; the carry stays saved, {carry}{order}",
         value_ids=tuple(stack.value_id for stack in scan.stacks[:_SHOWN]),
         source=scan.source,
         change=change if is_told else None,

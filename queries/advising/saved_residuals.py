@@ -39,9 +39,8 @@ class Residual:
 
     value_id: the largest value that holds it; value_ids: all values that hold it whole; part_ids:
     those that hold a part, such as one layer of a stack. layers: the number of results of its
-    operation that are stacked in it. made_by: the instruction that computes it. start_time,
-    end_time: its life in all copies; idle_end_time: the first touch after its longest rest, which
-    is when the backward pass first reads it.
+    operation that are stacked in it. start_time, end_time: its life in all copies; idle_end_time:
+    the first touch after its longest rest, which is when the backward pass first reads it.
     """
 
     residual_id: int
@@ -51,22 +50,19 @@ class Residual:
     layers: int
     size_bytes: int
     shape: str
-    scope: str
     operation: str
     cost: Cost
     source: str | None
-    made_by: int
     start_time: int
     end_time: int
     idle_end_time: int
-    is_live_at_peak: bool
 
 
 @dataclass(frozen=True)
 class Scan:
     """A loop of the forward pass that stacks residuals, and the loop that reads them back.
 
-    forward, backward: the two loops. layers: the turns, the first dimension of each stack.
+    forward: the first of the two loops. layers: the turns, the first dimension of each stack.
     body: the computation of a layer. carry_bytes: what is saved of that which a turn hands to the
     next; spare_bytes: what all stacks take but for the carry's. start_time, end_time: the body of
     the backward loop. stack_places: which parts of the forward loop's tuple are stacks.
@@ -75,7 +71,6 @@ class Scan:
     """
 
     forward: int
-    backward: int
     body: str
     layers: int
     carry_bytes: int
@@ -101,15 +96,12 @@ def read_residuals(program: Program) -> list[Residual]:
             row["layers"],
             row["size_bytes"],
             row["shape"],
-            row["scope"] or "",
             row["operation"] or row["opcode"],
             cost_of(row["operation"] or row["opcode"]),
             row["source"],
-            row["made_instruction_id"],
             row["start_time"],
             row["end_time"],
             row["idle_end_time"],
-            row["is_live_at_peak"],
         )
         for row in rows
     ]
@@ -227,7 +219,6 @@ def _scan(
     carry = [row for row in others if dimensions(row["shape"])[0] != layers] or others
     return Scan(
         loop,
-        backward["instruction_id"],
         changing[0]["body"],
         layers,
         sum(_kept_bytes(row, layers, stacks) for row in carry),
