@@ -24,9 +24,9 @@ MAY_IMPORT = {
 }
 # The same within ingest: data flows from sources through readers and parts to the model.
 MAY_IMPORT_WITHIN_INGEST = {
-    # How full memory is, is asked of what is stored as well.
-    "model": {"address_space"},
-    "readers": {"model", "address_space"},
+    # How full memory is, and how large a shape, is asked of what is stored as well.
+    "model": {"address_space", "array_shapes"},
+    "readers": {"model", "address_space", "array_shapes"},
     # Dumps may lie in the same object stores as lakes.
     "sources": {"readers", "model", "lake"},
     # It is given the store, as the pipeline is.

@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 
 from ...schema.address_space.runs import joined
+from ...schema.array_shapes.shape_sizes import padded_bytes
 from ...schema.opcodes import ELEMENTWISE
-from ...schema.shapes.shape_sizes import padded_bytes
 from .aliasing_operands import Recorded
 from .dataflow import Dataflow
 from .elementwise import Elementwise

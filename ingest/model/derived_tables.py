@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.shapes.shape_sizes import shape_columns
+from ...schema.array_shapes.shape_sizes import shape_columns
 from .dataflow import Dataflow
 from .derived import Derived
 from .numbered_program import Ints

@@ -10,8 +10,8 @@ from math import prod
 
 import numpy as np
 
-from ...schema.shapes.shape_sizes import has_size, logical_bytes
-from ...schema.shapes.shapes import ArrayShape
+from ...schema.array_shapes.shape_sizes import has_size, logical_bytes
+from ...schema.array_shapes.shapes import ArrayShape
 from .elementwise import Elementwise
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
 from .slots import Slots

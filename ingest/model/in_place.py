@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...schema.address_space.runs import followed
-from ...schema.shapes.shapes import Shape, TupleShape, parse_shape
+from ...schema.array_shapes.shapes import Shape, TupleShape, parse_shape
 from .aliases import parse_aliases
 from .numbered_program import NONE, Ints, Mask, NumberedProgram
 from .slots import Slots

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from ...schema.shapes.shape_sizes import logical_bytes, padded_bytes
-from ...schema.shapes.shapes import ArrayShape, parse_shape
+from ...schema.array_shapes.shape_sizes import logical_bytes, padded_bytes
+from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 
 # `22.00G`, `16.0K`, `512B` and, of GPUs, `6.00MiB`.
 SIZE = r"(?:\d{1,9}(?:\.\d{1,3})?[KMGTPE](?![A-Za-z])|\d{1,18}B(?![A-Za-z]))"

@@ -8,8 +8,8 @@ of pointers, so the figure is not the peak of any memory.
 import numpy as np
 import pyarrow as pa
 
-from ...schema.shapes.shape_sizes import logical_bytes
-from ...schema.shapes.shapes import Shape, TupleShape
+from ...schema.array_shapes.shape_sizes import logical_bytes
+from ...schema.array_shapes.shapes import Shape, TupleShape
 from .derived import Derived
 from .numbered_program import NONE, Ints
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...schema.shapes.shapes import ArrayShape, Shape, TupleShape, parse_shape
+from ...schema.array_shapes.shapes import ArrayShape, Shape, TupleShape, parse_shape
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow.compute as pc
 
-from ...schema.shapes.shape_sizes import allocated_bytes
-from ...schema.shapes.shapes import ArrayShape
+from ...schema.array_shapes.shape_sizes import allocated_bytes
+from ...schema.array_shapes.shapes import ArrayShape
 from ..errors import DumpError
 from ..limits import LARGEST_ID, LARGEST_SIZE
 from .dataflow import Dataflow

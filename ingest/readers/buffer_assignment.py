@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.shapes.shape_sizes import shape_columns
-from ...schema.shapes.shapes import ELEMENT_BYTES
+from ...schema.array_shapes.shape_sizes import shape_columns
+from ...schema.array_shapes.shapes import ELEMENT_BYTES
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
 from ..model.parts import BufferAssignment, NotUnderstoods

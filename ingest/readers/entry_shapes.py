@@ -5,9 +5,9 @@ from functools import lru_cache
 
 import pyarrow as pa
 
+from ...schema.array_shapes.shape_sizes import logical_bytes, padded_bytes
+from ...schema.array_shapes.shapes import Shape, TupleShape, parse_shape
 from ...schema.arrow import module_rows
-from ...schema.shapes.shape_sizes import logical_bytes, padded_bytes
-from ...schema.shapes.shapes import Shape, TupleShape, parse_shape
 from ..errors import DumpError
 from ..limits import LARGEST_SIZE
 from .entry_parameters import EntryParameter

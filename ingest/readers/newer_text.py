@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.shapes.shapes import ELEMENT_BYTES
+from ...schema.array_shapes.shapes import ELEMENT_BYTES
 from ..model.parts import NotUnderstood, NotUnderstoods
 from .lines import Lines, Mask, as_numpy, excerpt
 

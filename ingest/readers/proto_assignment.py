@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.shapes.shape_sizes import shape_columns
+from ...schema.array_shapes.shape_sizes import shape_columns
 from ..errors import DumpError
 from ..limits import LARGEST_ID, LARGEST_SIZE
 from ..model.parts import BufferAssignment

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
-from ...schema.shapes.shapes import ArrayShape
+from ...schema.array_shapes.shapes import ArrayShape
 from .arrays import Arrays, Place, part_of
 from .graph import Graph
 from .matching import by_size, settle

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from ...schema.shapes.shapes import ELEMENT_BYTES
+from ...schema.array_shapes.shapes import ELEMENT_BYTES
 from ..cells import counted, human_bytes
 from .finding import Finding, Grade
 from .graph import Graph

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from ...schema.shapes.shapes import COMBINE
+from ...schema.array_shapes.shapes import COMBINE
 from ..cells import human_bytes
 from .argument_dimensions import Dimension, argument_dimensions
 from .dimensions import Dimensions

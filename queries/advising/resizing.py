@@ -4,8 +4,8 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...schema.shapes.shape_sizes import allocated_bytes, logical_bytes
-from ...schema.shapes.shapes import ArrayShape
+from ...schema.array_shapes.shape_sizes import allocated_bytes, logical_bytes
+from ...schema.array_shapes.shapes import ArrayShape
 from .arrays import Place
 from .atoms import Word
 from .dimensions import Dimensions

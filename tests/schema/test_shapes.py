@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memhouse.schema.shapes.shape_sizes import logical_bytes, padded_bytes, shape_columns
-from memhouse.schema.shapes.shapes import (
+from memhouse.schema.array_shapes.shape_sizes import logical_bytes, padded_bytes, shape_columns
+from memhouse.schema.array_shapes.shapes import (
     COMBINE,
     UNBOUNDED,
     ArrayShape,

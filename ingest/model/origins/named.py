@@ -6,8 +6,8 @@ from math import prod
 
 import numpy as np
 
-from ....schema.shapes.shape_sizes import logical_bytes
-from ....schema.shapes.shapes import ArrayShape
+from ....schema.array_shapes.shape_sizes import logical_bytes
+from ....schema.array_shapes.shapes import ArrayShape
 from ...errors import DumpError
 from ..dataflow import Dataflow
 from ..numbered_program import NONE, Ints, Mask, NumberedProgram

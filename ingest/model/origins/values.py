@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from ....schema.address_space.runs import followed
-from ....schema.shapes.shapes import ArrayShape
+from ....schema.array_shapes.shapes import ArrayShape
 from ..numbered_program import NONE, Ints, Mask
 from .named import Named, bytes_of, elements_of
 

@@ -9,7 +9,7 @@ from memhouse.ingest.model.sharing import Estimate, estimate
 from memhouse.ingest.model.sizes import CPU, GPU, TPU, array_bytes, platform_of
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.schema.shapes.shapes import ArrayShape, parse_shape
+from memhouse.schema.array_shapes.shapes import ArrayShape, parse_shape
 
 from .texts import IN_PLACE, derived, names
 
