@@ -5,24 +5,27 @@ dimensions a broadcast adds. A dimension is followed where the shapes alone deci
 its link is lost, which `Atoms` notes.
 """
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 
 from ...schema.array_shapes.shapes import ArrayShape
+from ...schema.opcodes import ELEMENTWISE
 from .arrays import Arrays, Place, part_of
 from .graph import Graph
 from .matching import by_size, settle
 from .open_links import OPEN, OpenLink, open_links
 
-_ELEMENTWISE = re.compile(
-    r"abs|add|all-reduce|and|atan2|bitcast-convert|cbrt|ceil|cholesky|clamp|compare|complex|convert|"
-    r"copy|cosine|count-leading-zeros|divide|domain|erf|exponential|exponential-minus-one|floor|imag|"
-    r"is-finite|log|log-plus-one|logistic|map|maximum|minimum|multiply|negate|not|optimization-barrier|"
-    r"or|popcnt|power|real|reduce-precision|remainder|reverse|round-nearest-afz|round-nearest-even|"
-    r"rsqrt|select|shift-left|shift-right-arithmetic|shift-right-logical|sign|sine|sort|sqrt|"
-    r"stochastic-convert|subtract|tan|tanh|triangular-solve|xor"
-)
+# Their dimensions are their operands', one by one.
+_ALIKE = {
+    *ELEMENTWISE,
+    "all-reduce",
+    "cholesky",
+    "domain",
+    "optimization-barrier",
+    "reverse",
+    "sort",
+    "triangular-solve",
+}
 # Their parts stand at the positions of values.
 _BY_POSITIONS = {"get-tuple-element", "async-start", "async-done", "async-update", "copy-done"}
 # Their results have sizes of their own.
@@ -69,7 +72,7 @@ class Dimensions:
         result = (instruction, "{}")
         operands = [(each, "{}") for each in self._graph.operands[instruction]]
         first = operands[0]
-        if _ELEMENTWISE.fullmatch(opcode):
+        if opcode in _ALIKE:
             self._elementwise(result, operands)
         elif opcode == "fusion":
             self._fusion(instruction)

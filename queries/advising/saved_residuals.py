@@ -7,7 +7,7 @@ from enum import IntEnum
 from math import prod
 from typing import Any
 
-from ...schema.shapes.shapes import ArrayShape, parse_shape
+from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 from ..catalogue import statement
 from .program import Program
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Any
 
-from ...schema.shapes.shape_sizes import padded_bytes
-from ...schema.shapes.shapes import ArrayShape, parse_shape
+from ...schema.array_shapes.shape_sizes import padded_bytes
+from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 from ..catalogue import statement
 from .program import Program
 from .saved_residuals import Scan, dimensions
