@@ -46,6 +46,7 @@ def program(warehouse):
             "SELECT module_id, dump_id FROM dumps WHERE workload = $1", [workload]
         ).to_pylist()
         layout = read_layout(warehouse, row["module_id"])
+        assert layout is not None
         return read_program(warehouse, row["module_id"], row["dump_id"], layout)
 
     return find
