@@ -7,19 +7,39 @@ import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
-from .advising.finding import Finding
+from .advising.copied_donations import copied_donations
+from .advising.finding import Finding, Grade
 from .advising.gathered import gathered
+from .advising.idle import idle
 from .advising.layout import read_layout
+from .advising.narrower import narrower
+from .advising.not_donated import not_donated
 from .advising.own_copies import own_copies
 from .advising.packing import packing
+from .advising.padding import padding
 from .advising.program import Program, read_program
+from .advising.rematerialise import rematerialise
 from .advising.replay import Change, Replayed, replay, together
+from .advising.unrolled import unrolled
+from .advising.unused_donations import unused_donations
 from .catalogue import statement
 from .find_module import find_module
 from .result import Rows
 
 # In the order in which equal savings are told.
-_FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (gathered, own_copies, packing)
+_FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
+    not_donated,
+    copied_donations,
+    unused_donations,
+    rematerialise,
+    unrolled,
+    narrower,
+    idle,
+    gathered,
+    own_copies,
+    padding,
+    packing,
+)
 
 
 @dataclass(frozen=True)
@@ -65,7 +85,7 @@ def advise(
         )
     program = read_program(store, found.module_id, found.dump_id, layout)
     findings = [finding for finder in _FINDERS for finding in finder(program)]
-    findings.sort(key=lambda finding: -(finding.saving_bytes or 0))
+    findings.sort(key=_rank)
     changes = _followed(findings)
     unchanged = replay(layout, Change())
     return Advice(
@@ -76,6 +96,13 @@ def advise(
         replay(layout, together(changes)) if changes else unchanged,
         Rows(store.rows(statement("advise_consists_of"), [found.module_id, memory_space])),
     )
+
+
+def _rank(finding: Finding) -> tuple[int, int]:
+    """What was measured on recompiled programs comes first, then bounds, then facts."""
+    if finding.saving_bytes is None:
+        return 2, 0
+    return int(finding.grade is Grade.at_most), -finding.saving_bytes
 
 
 def _followed(findings: Iterable[Finding]) -> list[Change]:

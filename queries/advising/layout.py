@@ -73,4 +73,5 @@ def read_layout(store: Store, module_id: int, memory_space: int = 0) -> Layout |
 
 
 def _ints(column: pa.ChunkedArray) -> Ints:
-    return column.cast(pa.int64()).to_numpy()
+    found: Ints = column.cast(pa.int64()).to_numpy()
+    return found
