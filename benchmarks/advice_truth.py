@@ -27,7 +27,7 @@ from memhouse.queries.advising.replay import replay, saving, together
 
 # The kinds of findings that tell of each kind of change.
 TELLS = {
-    "donate": ("not donated", "input that fits an output"),
+    "donate": ("not donated",),
     "remat": ("residuals in a scan", "residuals, unrolled"),
     "pad": ("padding",),
     "unpad": ("padding",),

@@ -101,7 +101,7 @@ def advise(
 def _rank(finding: Finding) -> tuple[int, int]:
     """What was measured on recompiled programs comes first, then bounds, then facts."""
     if finding.saving_bytes is None:
-        return 2, 0
+        return 2, -(finding.high_bytes or 0)
     return int(finding.grade is Grade.at_most), -finding.saving_bytes
 
 
@@ -110,7 +110,9 @@ def _followed(findings: Iterable[Finding]) -> list[Change]:
     changes: list[Change] = []
     chosen: set[str] = set()
     for finding in findings:
-        if finding.change is not None and finding.choice not in chosen:
+        if finding.saving_bytes is None or finding.change is None:
+            continue
+        if finding.choice not in chosen:
             changes.append(finding.change)
             chosen |= {finding.choice} if finding.choice is not None else set()
     return changes

@@ -7,7 +7,7 @@ import numpy as np
 from ..catalogue import statement
 from ..cells import human_bytes
 from .finding import Finding, Grade
-from .pairing import top_level
+from .jax_pairing import top_level
 from .program import Program
 from .replay import Change, saving
 from .scanned import CARRY

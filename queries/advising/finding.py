@@ -25,7 +25,8 @@ class Finding:
     that is told, the same if there is none. tolerance: how far the new peak may be from the one
     told, as a part of it. value_ids: the buffers that it is about, the largest first. source:
     the line to edit, as file:line; None if nothing says it. write: what to write there.
-    why: the evidence, in a sentence or two. change: what was replayed. choice: of the findings
+    why: the evidence, in a sentence or two. change: what was replayed; of a fact, for the most
+    that it may bring (high_bytes). choice: of the findings
     with the same choice only one can be followed; None if it stands alone.
     """
 

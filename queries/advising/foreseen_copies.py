@@ -14,7 +14,7 @@ from operator import or_
 from .circles import in_circles
 from .dependencies import Dependencies
 from .entry_reads import EntryReads
-from .pairing import EntryArray, Pair
+from .jax_pairing import EntryArray, Pair
 from .program import Program
 from .written_over import InPlace
 

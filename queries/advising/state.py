@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .foreseen_copies import Foresight
-from .pairing import EntryArray
+from .jax_pairing import EntryArray
 from .program import Program
 
 _STATE = ("weight", "optimizer state", "state")

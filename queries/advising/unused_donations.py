@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..cells import human_bytes, without_layout
 from .finding import Finding, Grade
-from .pairing import EntryArray, entry_arrays, partitions
+from .jax_pairing import EntryArray, entry_arrays, partitions
 from .program import Program
 from .source_lines import function_line
 

@@ -7,9 +7,9 @@ from memhouse.queries.advising.copied_donations import copied_donations
 from memhouse.queries.advising.donation import donate
 from memhouse.queries.advising.finding import Grade
 from memhouse.queries.advising.foreseen_copies import Foresight
+from memhouse.queries.advising.jax_pairing import free_arrays, pair_up, top_level
 from memhouse.queries.advising.layout import read_layout
 from memhouse.queries.advising.not_donated import not_donated
-from memhouse.queries.advising.pairing import free_arrays, pair_up, top_level
 from memhouse.queries.advising.program import read_program
 from memhouse.queries.advising.unused_donations import unused_donations
 
@@ -109,8 +109,8 @@ def test_what_waits_in_a_circle():
 # --- not donated ------------------------------------------------------------------------
 
 
-def test_a_finding_is_about_an_argument_that_a_user_can_name(history):
-    """Of the night that did not donate: together they save what the night before saved."""
+def test_a_state_is_donated_as_one(history):
+    """Of the night that did not donate: donating saves what the night before saved."""
     with reading(history) as store:
         (row,) = store.rows(
             "SELECT dump_id, module_id FROM dumps "
@@ -118,19 +118,20 @@ def test_a_finding_is_about_an_argument_that_a_user_can_name(history):
         ).to_pylist()
         layout = read_layout(store, row["module_id"])
         assert layout is not None
-        found = not_donated(read_program(store, row["module_id"], row["dump_id"], layout))
+        (found,) = not_donated(read_program(store, row["module_id"], row["dump_id"], layout))
     ((donating,),) = rows(
         history,
         "SELECT peak_bytes FROM peaks "
         "WHERE workload = 'llama-v5e' AND run_id = '2026-10-07' AND memory_space = 0",
     )
-    assert [each.write for each in found] == [
-        f"donate_argnames=('{name}',) in jax.jit, or its place in donate_argnums" for name in "mvp"
-    ]
-    assert {each.source for each in found} == {"/train/zoo/zoo.py:52"}
-    assert {(each.grade, each.tolerance) for each in found} == {(Grade.expected, 0.01)}
-    saved = sum(each.saving_bytes for each in found)
-    assert layout.peak_bytes - saved == pytest.approx(donating, rel=1e-5)
+    assert found.title == "donate p, m and v: outputs could take their 131.90 MiB"
+    assert found.write == (
+        "donate_argnames=('p', 'm', 'v') in jax.jit, or their places in donate_argnums"
+    )
+    assert found.source == "/train/zoo/zoo.py:52"
+    assert (found.grade, found.tolerance) == (Grade.expected, 0.01)
+    assert found.why.endswith("alone: p 11.67 MiB, m 49.10 MiB, v 44.54 MiB")
+    assert layout.peak_bytes - found.saving_bytes == pytest.approx(donating, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,8 @@ def test_an_input_that_only_fits_is_told_as_such(pairs):
     """A matrix product's operand has the shape of the product, which is not its next value."""
     (found,) = findings(pairs, "cpu/old_value_read")
     assert found.kind == "input that fits an output"
-    assert found.grade is Grade.at_most
+    assert (found.grade, found.saving_bytes) == (Grade.fact, None)
+    assert found.high_bytes == 1 << 28
 
 
 def test_donated_programs_have_nothing_to_donate(pairs):
