@@ -22,8 +22,8 @@ from pathlib import Path
 import memhouse
 from memhouse.queries.advise import Advice, advise
 from memhouse.queries.advising.finding import Finding, Grade
-from memhouse.queries.advising.layout import read_layout
 from memhouse.queries.advising.replay import replay, saving, together
+from memhouse.queries.advising.space_layout import read_layout
 
 # The kinds of findings that tell of each kind of change.
 TELLS = {

@@ -11,7 +11,6 @@ from .advising.copied_donations import copied_donations
 from .advising.finding import Finding, Grade
 from .advising.gathered import gathered
 from .advising.idle import idle
-from .advising.layout import read_layout
 from .advising.narrower import narrower
 from .advising.not_donated import not_donated
 from .advising.own_copies import own_copies
@@ -20,6 +19,7 @@ from .advising.padding import padding
 from .advising.program import Program, read_program
 from .advising.rematerialise import rematerialise
 from .advising.replay import Change, Replayed, replay, together
+from .advising.space_layout import read_layout
 from .advising.unrolled import unrolled
 from .advising.unused_donations import unused_donations
 from .catalogue import statement

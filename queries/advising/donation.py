@@ -8,9 +8,9 @@ import numpy as np
 from ...schema.address_space.occupancy import Ints
 from .foreseen_copies import Foreseen
 from .free_memory import FreeMemory, values_share_allocations, values_that_move
-from .layout import Layout
 from .program import Program
 from .replay import Change, Piece, saving
+from .space_layout import Layout
 
 
 @dataclass(frozen=True)

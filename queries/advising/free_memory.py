@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .layout import Layout
+from .space_layout import Layout
 
 # Values that are smaller than this part of the peak stay where they are: they make no difference.
 _COUNTS = 1e-5

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from .layout import Layout
+from .space_layout import Layout
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 
 from ...schema.address_space.occupancy import Extents, Ints, changes, occupied_changes
-from .layout import Layout
+from .space_layout import Layout
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from memhouse.queries.advising.argument_dimensions import argument_dimensions
 from memhouse.queries.advising.dimensions import Dimensions
 from memhouse.queries.advising.finding import Grade
 from memhouse.queries.advising.graph import Graph
-from memhouse.queries.advising.layout import read_layout
 from memhouse.queries.advising.narrower import narrower
 from memhouse.queries.advising.padding import padding, resized_peak
 from memhouse.queries.advising.program import read_program
 from memhouse.queries.advising.resizing import Resizing
+from memhouse.queries.advising.space_layout import read_layout
 
 from ..support.dumps import DATA
 from ..support.warehouse import fill, reading

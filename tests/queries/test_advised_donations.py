@@ -8,9 +8,9 @@ from memhouse.queries.advising.donation import donate
 from memhouse.queries.advising.finding import Grade
 from memhouse.queries.advising.foreseen_copies import Foresight
 from memhouse.queries.advising.jax_pairing import free_arrays, pair_up, top_level
-from memhouse.queries.advising.layout import read_layout
 from memhouse.queries.advising.not_donated import not_donated
 from memhouse.queries.advising.program import read_program
+from memhouse.queries.advising.space_layout import read_layout
 from memhouse.queries.advising.unused_donations import unused_donations
 
 from ..support.donation_pairs import fill_pairs, program

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from memhouse.queries.advising.layout import read_layout
 from memhouse.queries.advising.program import Program, read_program
+from memhouse.queries.advising.space_layout import read_layout
 from memhouse.schema.stores.base import Store
 
 from .dumps import DATA

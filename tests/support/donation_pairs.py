@@ -9,8 +9,8 @@ from typing import Any
 
 import zstandard
 
-from memhouse.queries.advising.layout import read_layout
 from memhouse.queries.advising.program import Program, read_program
+from memhouse.queries.advising.space_layout import read_layout
 
 from .dumps import DATA
 from .warehouse import fill, reading
