@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
+from .advising.asked_program import Program, read_program
 from .advising.copied_donations import copied_donations
 from .advising.finding import Finding, Grade
 from .advising.gathered import gathered
@@ -16,7 +17,6 @@ from .advising.not_donated import not_donated
 from .advising.own_copies import own_copies
 from .advising.packing import packing
 from .advising.padding import padding
-from .advising.program import Program, read_program
 from .advising.rematerialise import rematerialise
 from .advising.replay import Change, Replayed, replay, together
 from .advising.space_layout import read_layout

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
+from .asked_program import Program
 from .dimensions import Dimensions
-from .program import Program
 from .resizing import Array, Resizing
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from .asked_program import Program
 from .finding import Grade
 from .on_chip import memory_on_chip
-from .program import Program
 from .replay import Change, Piece
 from .saved_residuals import Scan
 from .scan_products import Product

@@ -6,9 +6,9 @@ import numpy as np
 
 from ..catalogue import statement
 from ..cells import human_bytes
+from .asked_program import Program
 from .finding import Finding, Grade
 from .jax_pairing import top_level
-from .program import Program
 from .replay import Change, saving
 from .scanned import CARRY
 

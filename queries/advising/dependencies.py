@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from .program import Program
+from .asked_program import Program
 
 
 class Dependencies:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .asked_program import Program
 from .donation import Donation, donate
 from .finding import Grade
 from .foreseen_copies import Foreseen, Foresight
 from .jax_pairing import free_arrays, pair_up, partitions
-from .program import Program
 from .state import state_of
 
 # Less than this part of the peak is not worth a finding.
@@ -119,7 +119,7 @@ def _together(program: Program, groups: Sequence[DonationGroup]) -> list[Donatio
 
 def _merged(program: Program, groups: Sequence[DonationGroup]) -> DonationGroup:
     ordered = sorted(
-        groups, key=lambda each: min(it.pair.argument.parameter_number for it in each.foreseen)
+        groups, key=lambda each: min(it.pair.argument.parameter_number or 0 for it in each.foreseen)
     )
     foreseen = [each for group in ordered for each in group.foreseen]
     return DonationGroup(

@@ -5,8 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .asked_program import Program
 from .dependencies import Dependencies
-from .program import Program
 
 # What only hands an array on does not read it.
 _HANDS_ON = ("bitcast", "tuple", "get-tuple-element", "opt-barrier")

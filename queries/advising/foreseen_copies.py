@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
+from .asked_program import Program
 from .circles import in_circles
 from .dependencies import Dependencies
 from .entry_reads import EntryReads
 from .jax_pairing import EntryArray, Pair
-from .program import Program
 from .written_over import InPlace
 
 

@@ -4,8 +4,8 @@ from itertools import pairwise
 
 from ..catalogue import statement
 from ..cells import human_bytes
+from .asked_program import Program
 from .finding import Finding, Grade
-from .program import Program
 from .replay import Change, Piece, saving
 
 _WORTH = 0.01

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from .program import Program
+from .asked_program import Program
 
 # XLA numbers a fused computation's parameters in their names, and some of its passes spell
 # the word out. All of 9,900 fused computations in dumps agree, or have one parameter alone.

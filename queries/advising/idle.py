@@ -7,9 +7,9 @@ import numpy as np
 
 from ..catalogue import statement
 from ..cells import human_bytes
+from .asked_program import Program
 from .finding import Finding, Grade
 from .on_chip import least_saving
-from .program import Program
 from .replay import Change, Piece, saving
 
 _SHOWN = 20

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from .program import Program
+from .asked_program import Program
 
 # `state['w']`, `state.w` and `state[0]` are of `state`; `args[0]['w']` is of `args[0]`.
 _TOP_LEVEL = re.compile(r"arg(?:s|uments)\[\d+\]|kwargs\['[^']*'\]|\w+")

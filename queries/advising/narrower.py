@@ -7,10 +7,10 @@ import numpy as np
 
 from ...schema.array_shapes.shapes import ELEMENT_BYTES
 from ..cells import counted, human_bytes
+from .asked_program import Program
 from .finding import Finding, Grade
 from .graph import Graph
 from .narrowing import FLOATS, Narrowed, Narrowing
-from .program import Program
 from .replay import Change, Piece, saving, together
 
 # Less of the peak is not worth an edit.

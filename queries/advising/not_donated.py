@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from ..cells import counted, human_bytes
+from .asked_program import Program
 from .donation_groups import DonationGroup, carries_copies, donation_groups, grade_of
 from .finding import Finding, Grade
-from .program import Program
 from .scanned import CARRY
 from .source_lines import function_line, line_of
 

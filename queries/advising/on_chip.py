@@ -1,6 +1,6 @@
 """What a TPU keeps on chip, and so the bytes below which a change of lives says nothing."""
 
-from .program import Program
+from .asked_program import Program
 
 # The most that a core of any TPU has, where the dump does not say which one it is for.
 _MOST = 128 * 2**20

@@ -2,8 +2,8 @@
 
 from ..catalogue import statement
 from ..cells import human_bytes
+from .asked_program import Program
 from .finding import Finding, Grade
-from .program import Program
 
 # Less of the peak is what packing always leaves.
 _WORTH = 0.01

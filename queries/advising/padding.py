@@ -12,10 +12,10 @@ from itertools import chain
 from ...schema.array_shapes.shapes import COMBINE
 from ..cells import human_bytes
 from .argument_dimensions import Dimension, argument_dimensions
+from .asked_program import Program
 from .dimensions import Dimensions
 from .finding import Finding, Grade
 from .graph import Graph
-from .program import Program
 from .resizing import Array, Resizing
 
 # Less of the peak is not worth a line.

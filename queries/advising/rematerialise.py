@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from ..cells import human_bytes
+from .asked_program import Program
 from .checkpoint import checkpoint_text, checkpointed, told_as
 from .finding import Finding
 from .on_chip import least_saving
-from .program import Program
 from .replay import Change, saving
 from .saved_residuals import Cost, Scan, read_residuals, read_scans
 from .scan_products import Product, scan_products

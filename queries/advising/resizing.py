@@ -7,9 +7,9 @@ from math import prod
 from ...schema.array_shapes.shape_sizes import allocated_bytes, logical_bytes
 from ...schema.array_shapes.shapes import ArrayShape
 from .arrays import Place
+from .asked_program import Program
 from .atoms import Word
 from .dimensions import Dimensions
-from .program import Program
 from .replay import Change, Piece, replay
 
 

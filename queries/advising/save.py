@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..cells import human_bytes
+from .asked_program import Program
 from .checkpoint import checkpoint_text, checkpointed, told_as
 from .finding import Finding
 from .on_chip import least_saving
-from .program import Program
 from .rematerialise import worthwhile_scans
 from .replay import Change, saving, together
 from .saved_residuals import Scan

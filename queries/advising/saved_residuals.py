@@ -9,7 +9,7 @@ from typing import Any
 
 from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 from ..catalogue import statement
-from .program import Program
+from .asked_program import Program
 
 _FREE = frozenset(
     {

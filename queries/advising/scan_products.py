@@ -9,7 +9,7 @@ from typing import Any
 from ...schema.array_shapes.shape_sizes import padded_bytes
 from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 from ..catalogue import statement
-from .program import Program
+from .asked_program import Program
 from .saved_residuals import Scan, dimensions
 
 

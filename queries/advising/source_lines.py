@@ -1,6 +1,6 @@
 """The lines of a program that a user can edit."""
 
-from .program import Program
+from .asked_program import Program
 
 
 def line_of(program: Program, instruction_id: int) -> str | None:

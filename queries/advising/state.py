@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from .asked_program import Program
 from .foreseen_copies import Foresight
 from .jax_pairing import EntryArray
-from .program import Program
 
 _STATE = ("weight", "optimizer state", "state")
 

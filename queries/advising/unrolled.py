@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from ..cells import human_bytes
+from .asked_program import Program
 from .finding import Finding, Grade
 from .on_chip import least_saving, memory_on_chip
-from .program import Program
 from .replay import Change, Piece, saving
 from .saved_residuals import Residual, read_residuals, read_scans
 

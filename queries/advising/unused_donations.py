@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from ..cells import human_bytes, without_layout
+from .asked_program import Program
 from .finding import Finding, Grade
 from .jax_pairing import EntryArray, entry_arrays, partitions
-from .program import Program
 from .source_lines import function_line
 
 _WORTH = 0.001

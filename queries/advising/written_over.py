@@ -1,8 +1,8 @@
 """Whether an instruction may write its result over an operand, as XLA decides."""
 
 from ...schema.opcodes import ELEMENTWISE
+from .asked_program import Program
 from .graph import Graph
-from .program import Program
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 # What writes over its operand itself, or hands it on to a computation that does.

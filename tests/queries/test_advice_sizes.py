@@ -10,12 +10,12 @@ import pytest
 import zstandard
 
 from memhouse.queries.advising.argument_dimensions import argument_dimensions
+from memhouse.queries.advising.asked_program import read_program
 from memhouse.queries.advising.dimensions import Dimensions
 from memhouse.queries.advising.finding import Grade
 from memhouse.queries.advising.graph import Graph
 from memhouse.queries.advising.narrower import narrower
 from memhouse.queries.advising.padding import padding, resized_peak
-from memhouse.queries.advising.program import read_program
 from memhouse.queries.advising.resizing import Resizing
 from memhouse.queries.advising.space_layout import read_layout
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from memhouse.queries.advising.asked_program import read_program
 from memhouse.queries.advising.circles import in_circles
 from memhouse.queries.advising.copied_donations import copied_donations
 from memhouse.queries.advising.donation import donate
@@ -9,7 +10,6 @@ from memhouse.queries.advising.finding import Grade
 from memhouse.queries.advising.foreseen_copies import Foresight
 from memhouse.queries.advising.jax_pairing import free_arrays, pair_up, top_level
 from memhouse.queries.advising.not_donated import not_donated
-from memhouse.queries.advising.program import read_program
 from memhouse.queries.advising.space_layout import read_layout
 from memhouse.queries.advising.unused_donations import unused_donations
 

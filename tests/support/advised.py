@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from memhouse.queries.advising.program import Program, read_program
+from memhouse.queries.advising.asked_program import Program, read_program
 from memhouse.queries.advising.space_layout import read_layout
 from memhouse.schema.stores.base import Store
 

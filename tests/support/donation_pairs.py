@@ -9,7 +9,7 @@ from typing import Any
 
 import zstandard
 
-from memhouse.queries.advising.program import Program, read_program
+from memhouse.queries.advising.asked_program import Program, read_program
 from memhouse.queries.advising.space_layout import read_layout
 
 from .dumps import DATA
