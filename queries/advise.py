@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
+from .advising.above_bound import packing
 from .advising.asked_program import Program, read_program
 from .advising.copied_donations import copied_donations
 from .advising.finding import Finding, Grade
@@ -15,7 +16,6 @@ from .advising.idle import idle
 from .advising.narrower import narrower
 from .advising.not_donated import not_donated
 from .advising.own_copies import own_copies
-from .advising.packing import packing
 from .advising.padding import padding
 from .advising.rematerialise import rematerialise
 from .advising.replay import Change, Replayed, replay, together

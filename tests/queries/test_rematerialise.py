@@ -179,6 +179,7 @@ def test_a_wanted_saving_keeps_all_products_as_long_as_that_is_enough(store):
     assert told(program, enough) == pytest.approx(MIXER_DOTS, rel=0.1)
     (more,) = save(program, enough.saving_bytes + 1)
     assert "save_only_these_names" in more.write
+    assert more.change is not None
     assert more.saving_bytes > enough.saving_bytes
     assert (
         program.layout.peak_bytes - more.saving_bytes
