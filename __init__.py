@@ -333,14 +333,22 @@ class Warehouse:
 
         return buffers(self._store, module, run, memory_space, at, limit, callers=callers)
 
-    def advise(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Advice:
+    def advise(
+        self,
+        module: str | int,
+        *,
+        run: str | None = None,
+        memory_space: int = 0,
+        save: str | int | None = None,
+    ) -> Advice:
         """What to change first in a module, and by how much its peak would fall.
 
-        Raises UsageError if no replay is possible: the dump has no live ranges.
+        With `save`, bytes or a text such as `2GiB`, what to compute again is chosen for this
+        saving. Raises UsageError, also if no replay is possible: the dump has no live ranges.
         """
         from .queries.advise import advise
 
-        return advise(self._store, module, run, memory_space)
+        return advise(self._store, module, run, memory_space, save)
 
     def donations(
         self,

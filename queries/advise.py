@@ -1,14 +1,15 @@
 """What to change first in a program, and by how much its peak would fall."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
-from .advising.above_bound import packing
+from .advising.above_bound import above_bound
 from .advising.asked_program import Program, read_program
+from .advising.beside import beside
 from .advising.copied_donations import copied_donations
 from .advising.finding import Finding, Grade
 from .advising.gathered import gathered
@@ -19,50 +20,86 @@ from .advising.own_copies import own_copies
 from .advising.padding import padding
 from .advising.rematerialise import rematerialise
 from .advising.replay import Change, Replayed, replay, together
+from .advising.save import save
 from .advising.space_layout import read_layout
 from .advising.unrolled import unrolled
 from .advising.unused_donations import unused_donations
+from .advising.words import in_full, together_words
+from .arguments import parse_size
 from .catalogue import statement
+from .cells import human_bytes
 from .find_module import find_module
-from .result import Rows
+from .result import Result, Rows
 
+# What is computed again instead of saved; a wanted saving has its own.
+_REMATERIALISING = (rematerialise, unrolled)
 # In the order in which equal savings are told.
 _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
     not_donated,
     copied_donations,
     unused_donations,
-    rematerialise,
-    unrolled,
+    *_REMATERIALISING,
     narrower,
     idle,
     gathered,
     own_copies,
     padding,
-    packing,
+    beside,
+    above_bound,
 )
 
 
 @dataclass(frozen=True)
-class Advice:
-    """What to change in a module, the largest saving first; facts without one come last.
+class Advice(Result):
+    """What to change in a module: first what was measured, the largest saving first, then bounds.
 
+    rows: a row a finding, with saving_bytes (None of a fact), low_bytes, high_bytes, grade,
+    tolerance, finding (its kind), title, source, write, why, value_ids; see Finding.
     peak: the peak of the memory space; self_check_bytes: what the replay of the unchanged program
     has more than the stored peak, which says how far to trust the replays: 0 if they agree.
-    together: the peak if all findings with a saving are followed at once; consists_of: what the
-    peak consists of, category and bytes.
+    followed: the findings with a saving that can be followed at once; together: the peak then.
+    consists_of: what the peak consists of: category, size_bytes, buffers.
     """
 
-    caption: str
+    rows: Rows
     peak: Replayed
     self_check_bytes: int
     findings: tuple[Finding, ...]
+    followed: tuple[Finding, ...]
     together: Replayed
     consists_of: Rows
 
+    def tables(self) -> Sequence[Rows]:
+        """The findings, and what the peak consists of."""
+        return (self.rows, self.consists_of)
+
     @property
-    def rows(self) -> Rows:
-        """A row a finding: what a program reads."""
-        return Rows(pa.Table.from_pylist(list(map(_row, self.findings)), _SCHEMA), self.caption)
+    def heading(self) -> str:
+        """The peak and its parts, in a sentence, and that nothing would lower it if so."""
+        parts = ", ".join(
+            f"{human_bytes(row['size_bytes'])} of {row['category']}s"
+            for row in self.consists_of.arrow().to_pylist()
+        )
+        told = [f"The peak is {human_bytes(self.peak.peak_bytes)} at time {self.peak.peak_time}"]
+        told[0] += f": {parts}." if parts else "."
+        if self.self_check_bytes:
+            told.append(
+                "The replay of the unchanged program differs by"
+                f" {human_bytes(abs(self.self_check_bytes))}."
+            )
+        if all(finding.saving_bytes is None for finding in self.findings):
+            told.append("No change is known that would lower it.")
+        return " ".join(told)
+
+    def __str__(self) -> str:
+        """The advice as the command prints it, but for the width of its lines."""
+        told = [self.heading]
+        for number, finding in enumerate(self.findings, start=1):
+            first, *lines = in_full(finding)
+            told.append("\n".join([f"{number:>2}. {first}", *(f"    {line}" for line in lines)]))
+        if len(self.followed) > 1:
+            told.append(together_words(self.followed, self.together))
+        return "\n\n".join(told)
 
 
 def advise(
@@ -70,11 +107,14 @@ def advise(
     module: str | int,
     run: str | None = None,
     memory_space: int = 0,
+    save_bytes: str | int | None = None,
 ) -> Advice:
     """What to change in a module, by the peak of a memory space.
 
-    Raises UsageError also if the dump has no live ranges, which a replay needs.
+    With `save_bytes`, such as `2GiB`, what to compute again is chosen for this saving, and is
+    told first. Raises UsageError, also if the dump has no live ranges, which a replay needs.
     """
+    wanted = parse_size(save_bytes, "save")
     found = find_module(store, module, run)
     layout = read_layout(store, found.module_id, memory_space)
     if layout is None:
@@ -84,17 +124,28 @@ def advise(
             "module",
         )
     program = read_program(store, found.module_id, found.dump_id, layout)
-    findings = [finding for finder in _FINDERS for finding in finder(program)]
-    findings.sort(key=_rank)
-    changes = _followed(findings)
+    chosen = [] if wanted is None else save(program, wanted)
+    left_out = () if wanted is None else _REMATERIALISING
+    others = [
+        finding for finder in _FINDERS if finder not in left_out for finding in finder(program)
+    ]
+    findings = (*sorted(chosen, key=_rank), *sorted(others, key=_rank))
+    followed = _followed(findings)
+    changes = [finding.change for finding in followed if finding.change is not None]
     unchanged = replay(layout, Change())
+    parts = store.rows(statement("advise_consists_of"), [found.module_id, memory_space])
     return Advice(
-        found.caption,
+        Rows(
+            pa.Table.from_pylist(list(map(_row, findings)), _SCHEMA),
+            found.caption,
+            "no change is known that would lower the peak",
+        ),
         Replayed(layout.peak_bytes, layout.peak_time),
         unchanged.peak_bytes - layout.peak_bytes,
-        tuple(findings),
+        findings,
+        followed,
         replay(layout, together(changes)) if changes else unchanged,
-        Rows(store.rows(statement("advise_consists_of"), [found.module_id, memory_space])),
+        Rows(parts, "what the peak consists of"),
     )
 
 
@@ -105,17 +156,16 @@ def _rank(finding: Finding) -> tuple[int, int]:
     return int(finding.grade is Grade.at_most), -finding.saving_bytes
 
 
-def _followed(findings: Iterable[Finding]) -> list[Change]:
-    """The changes of all findings at once; of those that exclude each other, of the first."""
-    changes: list[Change] = []
+def _followed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings with a saving; of those that exclude each other, the first."""
+    followed: list[Finding] = []
     chosen: set[str] = set()
     for finding in findings:
-        if finding.saving_bytes is None or finding.change is None:
+        if finding.saving_bytes is None or finding.choice in chosen:
             continue
-        if finding.choice not in chosen:
-            changes.append(finding.change)
-            chosen |= {finding.choice} if finding.choice is not None else set()
-    return changes
+        followed.append(finding)
+        chosen |= {finding.choice} if finding.choice is not None else set()
+    return tuple(followed)
 
 
 _SCHEMA = pa.schema(

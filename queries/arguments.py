@@ -75,9 +75,14 @@ def metric_column(metric: str) -> str:
 
 
 def parse_device_memory(given: str | int | None, argument: str) -> int | None:
-    """A device's memory in bytes, from a number of bytes or a text such as 16GiB or 95G.
+    """A device's memory in bytes, as parse_size reads it."""
+    return parse_size(given, argument, "device memory")
 
-    Raises UsageError.
+
+def parse_size(given: str | int | None, argument: str, what: str = "size") -> int | None:
+    """Bytes, from a number of them or a text such as 16GiB or 95G.
+
+    what: says in errors what the bytes are of. Raises UsageError.
     """
     if given is None:
         return None
@@ -85,10 +90,8 @@ def parse_device_memory(given: str | int | None, argument: str) -> int | None:
     if isinstance(given, str):
         match = _MEMORY.match(given)
         if match is None:
-            raise UsageError(
-                f"invalid device memory {given!r}: use a size such as 16GiB or 95G", argument
-            )
+            raise UsageError(f"invalid {what} {given!r}: use a size such as 16GiB or 95G", argument)
         size = int(match[3]) if match[3] else round(float(match[1]) * UNITS[f"{match[2]}iB"])
     if not 0 < int(size) <= _MOST_BYTES:
-        raise UsageError(f"{given} is not the size of a device's memory", argument)
+        raise UsageError(f"invalid {what} {given}: no device has so many bytes", argument)
     return int(size)

@@ -1,5 +1,9 @@
 """`memhouse advise`: what to change first in a program, and what it brings."""
 
+from typing import Annotated
+
+import typer
+
 from ..options import (
     DEFAULT_DB,
     DEFAULT_WAIT,
@@ -17,6 +21,10 @@ def advise(
     module: Module,
     db: Db = DEFAULT_DB,
     run: RunOfModule = None,
+    save: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Choose what to compute again so that this is saved."),
+    ] = None,
     space: Space = 0,
     output: AsFormat = Format.table,
     wait: Wait = DEFAULT_WAIT,
@@ -34,8 +42,8 @@ def advise(
     from ..render.text import print_note
 
     with reading(db, wait=wait) as store:
-        found = find(store, module, run, space)
-    print_note(found.caption)
+        found = find(store, module, run, space, save)
+    print_note(found.rows.caption)
     if output is Format.table:
         print_advice(found)
     else:

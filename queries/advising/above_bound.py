@@ -9,7 +9,7 @@ from .finding import Finding, Grade
 _WORTH = 0.01
 
 
-def packing(program: Program) -> list[Finding]:
+def above_bound(program: Program) -> list[Finding]:
     """At most one finding, a fact: packing is XLA's, and no change is sure to lessen it."""
     space = program.layout.memory_space
     found = program.rows(statement("advise_packing"), [space, program.dump_id]).to_pylist()

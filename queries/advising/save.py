@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..cells import human_bytes
 from .asked_program import Program
 from .checkpoint import checkpoint_text, checkpointed, told_as
-from .finding import Finding
+from .finding import Finding, Grade
 from .on_chip import least_saving
 from .rematerialise import worthwhile_scans
 from .replay import Change, saving, together
-from .saved_residuals import Scan
+from .saved_residuals import Scan, read_residuals
 from .scan_products import Product, scan_products
 from .unrolled import unrolled
 
@@ -19,16 +19,17 @@ _Kept = Mapping[Scan, Sequence[Product]]
 
 
 def save(program: Program, wanted_bytes: int) -> list[Finding]:
-    """At most one finding: the cheapest set of residuals whose recomputation saves the bytes.
+    """One finding: the cheapest set of residuals whose recomputation saves the bytes.
 
     First all goes that needs no product to compute it again (converts, broadcasts, elementwise
     work, sums), scan by scan; then products, a source line at a time, those with the least work
     for a byte first. Each step is replayed with those before it. The finding says how far it
-    comes if that is less than wanted. Layers that are not in a scan are told as `unrolled` does.
+    comes if that is less than wanted, or why nothing is known to be saved. Layers that are not in
+    a scan are told as `unrolled` does.
     """
     scans = worthwhile_scans(program)
     if not scans:
-        return unrolled(program)
+        return unrolled(program) or [_nothing(program)]
     enough = max(wanted_bytes, least_saving(program) + 1)
     best: tuple[int, _Kept, Change] = (0, {}, Change())
     products = {scan: scan_products(program, scan) for scan in scans}
@@ -43,7 +44,7 @@ def save(program: Program, wanted_bytes: int) -> list[Finding]:
             break
     saved, kept, change = best
     if saved <= least_saving(program):
-        return []
+        return [_nothing(program)]
     return [_finding(program, products, kept, change, saved, wanted_bytes)]
 
 
@@ -66,6 +67,29 @@ def _dearness(line: tuple[tuple[Scan, str | None, bool], list[Product]]) -> tupl
     """What only a policy for all products can keep goes first, then by the work for an element."""
     (_, _, is_result), products = line
     return is_result, sum(product.work for product in products) / len(products)
+
+
+def _nothing(program: Program) -> Finding:
+    """Why computing again saves nothing that could be promised."""
+    if not read_residuals(program):
+        why = "nothing is saved for a backward pass"
+    elif program.platform == "cpu":
+        why = "XLA for CPU undoes jax.checkpoint but in loops, and no loop saves enough"
+    elif program.platform != "tpu":
+        why = "outside of scans it was measured on TPU only, and no scan saves enough"
+    else:
+        why = (
+            f"less than {human_bytes(least_saving(program))} would be saved, which XLA's own new"
+            " plan of memory can take again"
+        )
+    return Finding(
+        kind="saving wanted",
+        title="nothing is known to save memory by being computed again",
+        grade=Grade.fact,
+        write="nothing: see the other findings",
+        why=why,
+        value_ids=(),
+    )
 
 
 def _finding(
