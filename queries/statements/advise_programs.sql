@@ -7,8 +7,8 @@ WITH beside AS (
     FROM dumps AS mine
     INNER JOIN dumps AS theirs
         ON theirs.run_id = mine.run_id
-        AND theirs.workload = mine.workload
-        AND theirs.platform IS NOT DISTINCT FROM mine.platform
+            AND theirs.workload = mine.workload
+            AND theirs.platform IS NOT DISTINCT FROM mine.platform
     WHERE mine.dump_id = $1
 ),
 
