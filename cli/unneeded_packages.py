@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 # Commands of which no part computes in numpy.
-_WITHOUT_NUMPY = ("check", "modules", "peaks", "runs", "sql")
+_WITHOUT_NUMPY = ("modules", "peaks", "runs", "sql")
 # Bokeh asks whether pandas is there in a way that a refusal breaks.
 _WITH_ALL = ("report",)
 

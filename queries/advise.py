@@ -29,8 +29,11 @@ from .arguments import parse_size
 from .catalogue import statement
 from .cells import human_bytes
 from .find_module import find_module
+from .owners import owners
 from .result import Result, Rows
 
+_FIRST = 3
+_LINES = 4
 # What is computed again instead of saved; a wanted saving has its own.
 _REMATERIALISING = (rematerialise, unrolled)
 # In the order in which equal savings are told.
@@ -58,7 +61,8 @@ class Advice(Result):
     peak: the peak of the memory space; self_check_bytes: what the replay of the unchanged program
     has more than the stored peak, which says how far to trust the replays: 0 if they agree.
     followed: the findings with a saving that can be followed at once; together: the peak then.
-    consists_of: what the peak consists of: category, size_bytes, buffers.
+    consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
+    make most of it, as `owners` gives them.
     """
 
     rows: Rows
@@ -68,10 +72,17 @@ class Advice(Result):
     followed: tuple[Finding, ...]
     together: Replayed
     consists_of: Rows
+    owners: Rows
 
     def tables(self) -> Sequence[Rows]:
-        """The findings, and what the peak consists of."""
-        return (self.rows, self.consists_of)
+        """The findings, what the peak consists of, and who makes most of it."""
+        return (self.rows, self.consists_of, self.owners)
+
+    @property
+    def first(self) -> tuple[Finding, ...]:
+        """The three findings to follow first, of those that say what they can save."""
+        told = _choices([each for each in self.findings if _can_save(each)])
+        return told[:_FIRST]
 
     @property
     def heading(self) -> str:
@@ -88,7 +99,8 @@ class Advice(Result):
                 f" {human_bytes(abs(self.self_check_bytes))}."
             )
         if all(finding.saving_bytes is None for finding in self.findings):
-            told.append("No change is known that would lower it.")
+            told.append("No change is known that would surely lower it.")
+            told += _made_by(self.owners)
         return " ".join(told)
 
     def __str__(self) -> str:
@@ -130,7 +142,7 @@ def advise(
         finding for finder in _FINDERS if finder not in left_out for finding in finder(program)
     ]
     findings = (*sorted(chosen, key=_rank), *sorted(others, key=_rank))
-    followed = _followed(findings)
+    followed = _choices([each for each in findings if each.saving_bytes is not None])
     changes = [finding.change for finding in followed if finding.change is not None]
     unchanged = replay(layout, Change())
     parts = store.rows(statement("advise_consists_of"), [found.module_id, memory_space])
@@ -146,7 +158,18 @@ def advise(
         followed,
         replay(layout, together(changes)) if changes else unchanged,
         Rows(parts, "what the peak consists of"),
+        owners(store, found.module_id, found.run_id, memory_space, _LINES),
     )
+
+
+def _made_by(lines: Rows) -> list[str]:
+    """A sentence on the lines that make most of the peak."""
+    made = [
+        f"{human_bytes(row['counted_bytes'])} at {row['source']}"
+        for row in lines.arrow().to_pylist()
+        if not row["source"].startswith("(") and ":" in row["source"]
+    ]
+    return [f"The lines that make most of it: {', '.join(made)}."] if made else []
 
 
 def _rank(finding: Finding) -> tuple[int, int]:
@@ -156,16 +179,16 @@ def _rank(finding: Finding) -> tuple[int, int]:
     return int(finding.grade is Grade.at_most), -finding.saving_bytes
 
 
-def _followed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings with a saving; of those that exclude each other, the first."""
-    followed: list[Finding] = []
-    chosen: set[str] = set()
-    for finding in findings:
-        if finding.saving_bytes is None or finding.choice in chosen:
-            continue
-        followed.append(finding)
-        chosen |= {finding.choice} if finding.choice is not None else set()
-    return tuple(followed)
+def _can_save(finding: Finding) -> bool:
+    return finding.saving_bytes is not None or bool(finding.high_bytes)
+
+
+def _choices(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Of findings that exclude each other, the first."""
+    first: dict[object, Finding] = {}
+    for number, finding in enumerate(findings):
+        first.setdefault(number if finding.choice is None else finding.choice, finding)
+    return tuple(first.values())
 
 
 _SCHEMA = pa.schema(

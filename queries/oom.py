@@ -8,8 +8,11 @@ from typing import Any
 import pyarrow as pa
 
 from ..schema import arrow
+from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
 from ..schema.stores.base import Store
+from .advise import advise
+from .advising.finding import Finding
 from .catalogue import statement
 from .cells import human_bytes, without_layout
 from .lists import require_runs
@@ -224,11 +227,18 @@ def _answer(
     elif store is not None and dump is not None and dump["peak_bytes"] is not None:
         found = owners(store, dump["module_id"], dump["run_id"], 0, _LINES).table
         filled, filled_from = _filled_by_dump(found), "at the peak, from the dump"
-        findings = store.rows(statement("oom_findings"), [dump["module_id"]]).to_pylist()
-        first = advice_of_dump(report, dump, found.to_pylist(), findings)
+        first = advice_of_dump(report, dump, found.to_pylist(), *_changes(store, dump["module_id"]))
     else:
         first = advice_of_message(report, buffers)
     return OomAnswer(title_of(report), facts, Rows(filled), filled_from, first, more)
+
+
+def _changes(store: Store, module_id: int) -> tuple[Sequence[Finding], Sequence[_Row]]:
+    """What would lower the peak most; if the dump says too little for that, what is large."""
+    try:
+        return advise(store, module_id).first, ()
+    except UsageError:
+        return (), store.rows(statement("oom_findings"), [module_id]).to_pylist()
 
 
 def _filled_by_dump(found: pa.Table) -> pa.Table:

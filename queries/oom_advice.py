@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .advising.finding import Finding
+from .advising.words import in_a_line
 from .cells import counted, human_bytes, without_layout
 from .oom_words import size_of
 
@@ -34,9 +36,16 @@ _Row = Mapping[str, Any]
 
 
 def advice_of_dump(
-    report: _Row, dump: _Row, owners: Sequence[_Row], findings: Sequence[_Row]
+    report: _Row,
+    dump: _Row,
+    owners: Sequence[_Row],
+    changes: Sequence[Finding],
+    findings: Sequence[_Row],
 ) -> tuple[str, ...]:
-    """What to look at first, from the dump; the larger first."""
+    """What to look at first, from the dump: what is known to lower the peak, else what is large.
+
+    changes: advice; findings: what is large, where there is no advice.
+    """
     peak = dump["peak_bytes"] or 1
     told: list[tuple[int, str]] = []
     capacity = report["capacity_bytes"]
@@ -54,7 +63,9 @@ def advice_of_dump(
     if packing > _WORTH * peak:
         told.append((packing, f"packing the temporaries wastes {human_bytes(packing)}"))
     told.sort(key=lambda found: -found[0])
-    return tuple(text for _, text in told[:_MOST])
+    alone = [text for size, text in told if size > peak]
+    large = [text for size, text in told if size <= peak]
+    return (*alone, *map(in_a_line, changes), *large)[:_MOST]
 
 
 def _arguments_alone(size: str) -> str:

@@ -68,6 +68,7 @@ def check(
     from ...queries.arguments import metric_column
     from ...queries.checking.owning_lines import owning_lines
     from ...queries.checking.read_policy import read_policy
+    from ...queries.checking.what_to_change import what_to_change
     from ..bisecting import CANNOT_BE_JUDGED, bisecting
     from ..opening import reading, writing
     from ..render.github import print_annotations
@@ -93,6 +94,8 @@ def check(
                 module=bisect,
             )
             lines = owning_lines(store, found.verdicts) if output is CheckFormat.github else {}
+            is_read = accept is None and output not in (CheckFormat.csv, CheckFormat.json)
+            changes = what_to_change(store, found.verdicts) if is_read else []
         for workload in found.unused:
             print_note(f"{limits}: run {found.run_id} has no workload {workload!r}")
         if accept is not None and not found.breaches:
@@ -104,9 +107,9 @@ def check(
                     found = gate.accept(store, found, accept)
             print_note(f"accepted {failing - len(found.breaches)} of {failing}: {accept}")
         if output is CheckFormat.github:
-            print_annotations(found, lines)
+            print_annotations(found, lines, changes)
         else:
-            print_check(found, Format(output.value), is_whole=all_)
+            print_check(found, Format(output.value), changes, is_whole=all_)
     if bisect is not None and not found.is_judged:
         print_note(f"{bisect} of run {found.run_id} cannot be judged")
         raise typer.Exit(CANNOT_BE_JUDGED)

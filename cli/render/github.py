@@ -1,7 +1,7 @@
 """What `memhouse check` says to GitHub: annotations on source lines, and a job summary."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
@@ -9,17 +9,20 @@ from ...queries.cells import human_bytes, one_line
 from ...queries.check import Check
 from ...queries.checking.owning_lines import Line
 from ...queries.checking.verdict import Verdict
+from ...queries.checking.what_to_change import Changes
 from .text import print_text
 from .verdicts import markdown
 
 _COMMANDS = {"fail": "error", "warn": "warning", "pass": "notice"}
 
 
-def print_annotations(check: Check, lines: Mapping[int, Line]) -> None:
+def print_annotations(
+    check: Check, lines: Mapping[int, Line], changes: Sequence[Changes] = ()
+) -> None:
     """Print a workflow command for each program that breaks a rule, and for what was accepted.
 
-    lines: by dump_id, what owns the growth. The Markdown is appended to the job's summary, or
-    printed where there is no job.
+    lines: by dump_id, what owns the growth; changes: what to change in programs that fail. The
+    Markdown is appended to the job's summary, or printed where there is no job.
     """
     for note in check.notes:
         print_text(_command("notice", {"title": "memhouse"}, note))
@@ -27,7 +30,7 @@ def print_annotations(check: Check, lines: Mapping[int, Line]) -> None:
         if verdict.breaches or verdict.accepted_reason is not None:
             line = None if verdict.dump_id is None else lines.get(verdict.dump_id)
             print_text(_annotation(check, verdict, line))
-    text = f"{markdown(check)}\n"
+    text = f"{markdown(check, changes)}\n"
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         with Path(summary).open("a", encoding="utf-8") as file:

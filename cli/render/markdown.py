@@ -1,11 +1,14 @@
 """Rows as a Markdown table."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
 from ...queries.cells import heading, is_number, notes, text_columns
+
+_ESCAPED = re.compile(r"[\\`*\[\]<|~]")
 
 
 def print_markdown(rows: pa.Table) -> None:
@@ -22,6 +25,17 @@ def markdown_lines(rows: pa.Table) -> Iterator[str]:
         yield _line(record)
     for note in notes(rows):
         yield f"\n{note}\n"
+
+
+def as_text(words: str) -> str:
+    """Words as text in a paragraph: no links, no emphasis, no code, no HTML."""
+    return _ESCAPED.sub(r"\\\g<0>", words)
+
+
+def as_code(words: str) -> str:
+    """Words as code."""
+    fence = "``" if "`" in words else "`"
+    return f"{fence}{words}{fence}"
 
 
 def _line(cells: Iterable[str]) -> str:

@@ -1,15 +1,19 @@
 """What `memhouse check` says of a run: Markdown, a table, or a row for each program."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 
 import pyarrow as pa
 
+from ...queries.advising.finding import Finding
+from ...queries.advising.words import headline, in_a_line
 from ...queries.cells import one_line
 from ...queries.check import Check
 from ...queries.checking.verdict import Verdict
+from ...queries.checking.what_to_change import Changes
 from ...queries.folding import folded
 from ..options import Format
-from .markdown import markdown_lines
+from .markdown import as_code, as_text, markdown_lines
+from .paragraphs import print_paragraph
 from .rows import print_rows
 from .text import print_prose, print_text
 
@@ -28,13 +32,18 @@ _SHOWN = pa.schema(
 _FIGURES = ("module", "before_bytes", "now_bytes", "change_bytes", "held_against")
 
 
-def print_check(check: Check, output: Format, *, is_whole: bool) -> None:
-    """Print what matters of a run, or with `is_whole` all programs; csv and json have all."""
+def print_check(
+    check: Check, output: Format, changes: Sequence[Changes] = (), *, is_whole: bool
+) -> None:
+    """Print what matters of a run, or with `is_whole` all programs; csv and json have all.
+
+    changes: what to change in the programs that fail.
+    """
     match output:
         case Format.csv | Format.json:
             print_rows(check.rows, output)
         case Format.markdown:
-            print_text(markdown(check, is_whole=is_whole))
+            print_text(markdown(check, changes, is_whole=is_whole))
         case _:
             print_text(_heading(check, one_line(check.run_id)))
             for note in check.notes:
@@ -42,6 +51,10 @@ def print_check(check: Check, output: Format, *, is_whole: bool) -> None:
             _print_table(_rows(check, is_whole=is_whole))
             for line in _after(check, is_whole=is_whole):
                 print_text(line)
+            for program in changes:
+                print_text(f"\n{_to_change(one_line(program.name))}")
+                for number, finding in enumerate(program.findings, start=1):
+                    print_paragraph(one_line(in_a_line(finding)), f"  {number}. ", "     ")
 
 
 def _print_table(rows: pa.Table) -> None:
@@ -57,14 +70,28 @@ def _print_table(rows: pa.Table) -> None:
             print_prose(one_line(f"{row['module']}: {'; '.join(said)}"))
 
 
-def markdown(check: Check, *, is_whole: bool = False) -> str:
+def markdown(check: Check, changes: Sequence[Changes] = (), *, is_whole: bool = False) -> str:
     """The summary as Markdown, fit for a comment on a pull request; its first line has it all."""
     heading = _heading(check, f"`{one_line(check.run_id)}`")
     parts = [f"### memhouse: {heading}", *map(one_line, check.notes)]
     rows = _rows(check, is_whole=is_whole)
     if len(rows):
         parts.append("".join(markdown_lines(rows)).rstrip("\n"))
-    return "\n\n".join([*parts, *_after(check, is_whole=is_whole)])
+    parts += _after(check, is_whole=is_whole)
+    for program in changes:
+        parts.append(_to_change(as_code(one_line(program.name))))
+        parts.append("\n".join(f"1. {_in_markdown(finding)}" for finding in program.findings))
+    return "\n\n".join(parts)
+
+
+def _to_change(name: str) -> str:
+    return f"What to change in {name}, and by how much its peak would fall:"
+
+
+def _in_markdown(finding: Finding) -> str:
+    where = f" ({as_text(one_line(finding.source))})" if finding.source is not None else ""
+    told = as_text(one_line(headline(finding)))
+    return f"{told}{where}: {as_code(one_line(finding.write))}"
 
 
 def _heading(check: Check, run: str) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
+from ...schema.array_shapes.shape_sizes import logical_bytes
 from ...schema.array_shapes.shapes import COMBINE
-from ..cells import human_bytes
+from ..cells import human_bytes, without_layout
 from .argument_dimensions import Dimension, argument_dimensions
 from .asked_program import Program
 from .dimensions import Dimensions
@@ -47,18 +48,21 @@ def padding(program: Program) -> list[Finding]:
     found = argument_dimensions(program, dimensions, resizing)
     of_atom = {atom: each for each in found for atom in each.atoms}
     padded: dict[Dimension, list[_Padded]] = defaultdict(list)
+    others: dict[str, list[_Padded]] = defaultdict(list)
     for one, word in _padded_at_peak(program, resizing):
         of_word = {of_atom[atom] for atom in word if atom in of_atom}
         if len(of_word) == 1:
             padded[of_word.pop()].append(one)
-    by_bytes = sorted(
-        ((sum(one.padding for one in ones), dimension) for dimension, ones in padded.items()),
-        key=lambda each: -each[0],
-    )
+        else:
+            others[str(one.array.shape)].append(one)
+    worth = _WORTH * layout.peak_bytes
     return [
-        _finding(program, dimensions, resizing, size, dimension, padded[dimension])
-        for size, dimension in by_bytes
-        if size >= _WORTH * layout.peak_bytes
+        *(
+            _finding(program, dimensions, resizing, dimension, ones)
+            for dimension, ones in padded.items()
+            if _padding(ones) >= worth
+        ),
+        *(_of_shape(program, ones) for ones in others.values() if _padding(ones) >= worth),
     ]
 
 
@@ -106,7 +110,6 @@ def _finding(
     program: Program,
     dimensions: Dimensions,
     resizing: Resizing,
-    padding_bytes: int,
     dimension: Dimension,
     ones: list[_Padded],
 ) -> Finding:
@@ -122,23 +125,51 @@ def _finding(
             peak = resized_peak(program, dimensions, resizing, dimension, to)
         if peak is not None:
             told.append(_told(to, tile, program.layout.peak_bytes - peak))
-    value = program.rows(
-        "SELECT source_file, source_line FROM _values WHERE module_id = $1 AND value_id = $2",
-        [ones[0].array.value_id],
-    ).to_pylist()[0]
     return Finding(
         kind="padding",
-        title=f"{human_bytes(padding_bytes)} of the peak are padding of a dimension of {size}",
+        title=f"{human_bytes(_padding(ones))} of the peak are padding of a dimension of {size}",
         grade=Grade.expected if told else Grade.fact,
         write=f"{named}: " + ("; ".join(told) or "what another size brings cannot be told"),
         why=f"the tile is {ones[0].array.shape.tiles[0]}, so that {size} takes"
         f" {size + -size % tile} in {len(ones)} arrays: {ones[0].array.shape} is the largest",
         value_ids=tuple(one.array.value_id for one in ones[:_SHOWN]),
-        source=None
-        if value["source_file"] is None
-        else f"{value['source_file']}:{value['source_line']}",
+        source=_source(program, ones),
+        high_bytes=_padding(ones),
         tolerance=0.01 if told else None,
     )
+
+
+def _of_shape(program: Program, ones: list[_Padded]) -> Finding:
+    """Arrays of which no argument has the padded dimension: another shape may hold the same."""
+    ones.sort(key=lambda one: -one.padding)
+    array, tile = ones[0].array, ones[0].tile
+    times = int(program.layout.size[array.row]) / logical_bytes(array.shape)
+    return Finding(
+        kind="padding",
+        title=f"{human_bytes(_padding(ones))} of the peak are padding of"
+        f" {without_layout(str(array.shape))}",
+        grade=Grade.fact,
+        write=f"reorder or merge its dimensions: give its last a multiple of {tile}",
+        why=f"the tile is {array.shape.tiles[0]}, so that it takes {times:.1f} times its elements",
+        value_ids=tuple(one.array.value_id for one in ones[:_SHOWN]),
+        source=_source(program, ones),
+        high_bytes=_padding(ones),
+    )
+
+
+def _padding(ones: list[_Padded]) -> int:
+    return sum(one.padding for one in ones)
+
+
+def _source(program: Program, ones: list[_Padded]) -> str | None:
+    """The line of the array with the most padding."""
+    (value,) = program.rows(
+        "SELECT source_file, source_line FROM _values WHERE module_id = $1 AND value_id = $2",
+        [ones[0].array.value_id],
+    ).to_pylist()
+    if value["source_file"] is None:
+        return None
+    return f"{value['source_file']}:{value['source_line']}"
 
 
 def _told(size: int, tile: int, less: int) -> str:
