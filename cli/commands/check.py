@@ -1,12 +1,16 @@
 """`memhouse check`: is a run's memory within its limits?"""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Figure, Format, Space, Wait
+
+if TYPE_CHECKING:
+    from ...queries.checking.what_to_change import Changes
 
 
 class CheckFormat(StrEnum):
@@ -17,6 +21,9 @@ class CheckFormat(StrEnum):
     csv = "csv"
     json = "json"
     github = "github"
+
+
+_FOR_SCRIPTS = (CheckFormat.csv, CheckFormat.json)
 
 
 def check(
@@ -68,7 +75,6 @@ def check(
     from ...queries.arguments import metric_column
     from ...queries.checking.owning_lines import owning_lines
     from ...queries.checking.read_policy import read_policy
-    from ...queries.checking.what_to_change import what_to_change
     from ..bisecting import CANNOT_BE_JUDGED, bisecting
     from ..opening import reading, writing
     from ..render.github import print_annotations
@@ -94,8 +100,12 @@ def check(
                 module=bisect,
             )
             lines = owning_lines(store, found.verdicts) if output is CheckFormat.github else {}
-            is_read = accept is None and output not in (CheckFormat.csv, CheckFormat.json)
-            changes = what_to_change(store, found.verdicts) if is_read else []
+            changes: Sequence[Changes] = ()
+            if found.breaches and accept is None and output not in _FOR_SCRIPTS:
+                # It takes longer to import than a check that passes.
+                from ...queries.checking.what_to_change import what_to_change
+
+                changes = what_to_change(store, found.verdicts)
         for workload in found.unused:
             print_note(f"{limits}: run {found.run_id} has no workload {workload!r}")
         if accept is not None and not found.breaches:

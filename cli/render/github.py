@@ -4,20 +4,23 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from ...queries.cells import human_bytes, one_line
 from ...queries.check import Check
 from ...queries.checking.owning_lines import Line
 from ...queries.checking.verdict import Verdict
-from ...queries.checking.what_to_change import Changes
 from .text import print_text
 from .verdicts import markdown
+
+if TYPE_CHECKING:
+    from ...queries.checking.what_to_change import Changes
 
 _COMMANDS = {"fail": "error", "warn": "warning", "pass": "notice"}
 
 
 def print_annotations(
-    check: Check, lines: Mapping[int, Line], changes: Sequence[Changes] = ()
+    check: Check, lines: Mapping[int, Line], changes: Sequence["Changes"] = ()
 ) -> None:
     """Print a workflow command for each program that breaks a rule, and for what was accepted.
 

@@ -1,6 +1,7 @@
 """What `memhouse check` says of a run: Markdown, a table, or a row for each program."""
 
 from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -9,13 +10,15 @@ from ...queries.advising.words import headline, in_a_line
 from ...queries.cells import one_line
 from ...queries.check import Check
 from ...queries.checking.verdict import Verdict
-from ...queries.checking.what_to_change import Changes
 from ...queries.folding import folded
 from ..options import Format
 from .markdown import as_code, as_text, markdown_lines
 from .paragraphs import print_paragraph
 from .rows import print_rows
 from .text import print_prose, print_text
+
+if TYPE_CHECKING:
+    from ...queries.checking.what_to_change import Changes
 
 _SHOWN = pa.schema(
     [
@@ -33,7 +36,7 @@ _FIGURES = ("module", "before_bytes", "now_bytes", "change_bytes", "held_against
 
 
 def print_check(
-    check: Check, output: Format, changes: Sequence[Changes] = (), *, is_whole: bool
+    check: Check, output: Format, changes: Sequence["Changes"] = (), *, is_whole: bool
 ) -> None:
     """Print what matters of a run, or with `is_whole` all programs; csv and json have all.
 
@@ -70,7 +73,7 @@ def _print_table(rows: pa.Table) -> None:
             print_prose(one_line(f"{row['module']}: {'; '.join(said)}"))
 
 
-def markdown(check: Check, changes: Sequence[Changes] = (), *, is_whole: bool = False) -> str:
+def markdown(check: Check, changes: Sequence["Changes"] = (), *, is_whole: bool = False) -> str:
     """The summary as Markdown, fit for a comment on a pull request; its first line has it all."""
     heading = _heading(check, f"`{one_line(check.run_id)}`")
     parts = [f"### memhouse: {heading}", *map(one_line, check.notes)]

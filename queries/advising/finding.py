@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from .replay import Change
+if TYPE_CHECKING:
+    from .replay import Change
 
 
 class Grade(StrEnum):
@@ -41,5 +43,5 @@ class Finding:
     low_bytes: int | None = None
     high_bytes: int | None = None
     tolerance: float | None = None
-    change: Change | None = None
+    change: "Change | None" = None
     choice: str | None = None

@@ -1,5 +1,6 @@
 """The lines of a program that a user can edit."""
 
+from ..catalogue import statement
 from .asked_program import Program
 
 
@@ -18,11 +19,5 @@ def function_line(program: Program) -> str | None:
 
     The line with `jax.jit` is not recorded, but it is close.
     """
-    rows = program.rows(
-        "SELECT stack_frames.file, MIN(stack_frames.line) AS line FROM stack_frames"
-        " INNER JOIN modules ON modules.module_id = stack_frames.module_id"
-        " WHERE stack_frames.module_id = $1"
-        " AND 'jit_' || stack_frames.function = modules.module_name"
-        " GROUP BY stack_frames.file ORDER BY COUNT(*) DESC, stack_frames.file"
-    ).to_pylist()
+    rows = program.rows(statement("advise_function_line")).to_pylist()
     return f"{rows[0]['file']}:{rows[0]['line']}" if rows else None

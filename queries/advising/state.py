@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ..catalogue import statement
 from .asked_program import Program
 from .foreseen_copies import Foresight
 from .jax_pairing import EntryArray
@@ -21,12 +22,7 @@ def state_of(
     an output of the same bytes is written over the argument, or computed by a loop that reads it.
     All arrays of an argument that a user can name are state if one is.
     """
-    roles = program.rows(
-        "SELECT value_id, role,"
-        " EXISTS (SELECT 1 FROM instructions WHERE module_id = $1 AND pass = 'backward') AS trains"
-        ' FROM "values" WHERE module_id = $1 AND role IN '
-        "('weight', 'optimizer state', 'state', 'input')"
-    ).to_pylist()
+    roles = program.rows(statement("advise_roles")).to_pylist()
     if roles and roles[0]["trains"]:
         renewed = {row["value_id"] for row in roles if row["role"] in _STATE}
         sure = [each for each in arguments if each.value_id in renewed]

@@ -1,10 +1,13 @@
 """How findings are told: in a line, in full, all together."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..cells import human_bytes
 from .finding import Finding, Grade
-from .replay import Replayed
+
+if TYPE_CHECKING:
+    from .replay import Replayed
 
 
 def saved_words(finding: Finding) -> str:
@@ -43,7 +46,7 @@ def in_full(finding: Finding) -> list[str]:
     ]
 
 
-def together_words(followed: Sequence[Finding], together: Replayed) -> str:
+def together_words(followed: Sequence[Finding], together: "Replayed") -> str:
     """What several findings leave of the peak."""
     least = any(finding.grade is Grade.at_most for finding in followed)
     return (

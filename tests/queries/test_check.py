@@ -67,6 +67,11 @@ def test_the_latest_night_is_judged(history):
         "\n"
         "What changed: `memhouse diff 2026-10-09 2026-10-10`, "
         "`memhouse diff 2026-10-06 2026-10-10`\n"
+        "\n"
+        "What to change in `llama-v5e/jit_train_step`, and by how much its peak would fall:\n"
+        "\n"
+        "1. -1.86 GiB (expected, ± 10% of the new peak): compute the layers of the scan again "
+        "(/train/zoo/zoo.py:46): `jax.lax.scan(jax.checkpoint(body), ...); in Flax nn.remat`\n"
     )
 
 

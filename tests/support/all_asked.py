@@ -79,6 +79,8 @@ def _ask(warehouse: Warehouse, folder: Path) -> None:
     for module in (DONATED, "jit_donated"):
         with suppress(UsageError):
             warehouse.donations(module, limit=3)
+    for night in NIGHTS:
+        warehouse.advise(LLAMA, run=night)
     _ask_of_history(warehouse, folder)
     warehouse.oom()
     warehouse.oom("oom-dumps")
@@ -95,6 +97,7 @@ def _ask_of_module(warehouse: Warehouse, module: str, folder: Path) -> None:
     warehouse.owners(module, callers=2)
     warehouse.owners(module, roles=_ROLES)
     warehouse.donations(module)
+    warehouse.advise(module, save="1GiB")
     warehouse.timeline(module)
     warehouse.report(module)
     warehouse.export_trace(module, folder / "module.pftrace")

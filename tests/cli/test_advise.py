@@ -1,0 +1,130 @@
+"""`memhouse advise`: what to change first, for a person and for a program."""
+
+import csv
+import io
+import json
+
+import pytest
+
+import memhouse
+from memhouse.queries.advising.finding import Grade
+
+from ..support.command import run_memhouse
+from ..support.warehouse import rows
+
+LLAMA = "llama-v5e"
+FORGOTTEN, REMEMBERED = "2026-10-08", "2026-10-07"
+UNCHECKPOINTED, CHECKPOINTED = "2026-10-10", "2026-10-09"
+
+
+def advise(db, *arguments):
+    return run_memhouse("advise", LLAMA, "--db", db, *arguments)
+
+
+def peak(db, run):
+    ((found,),) = rows(
+        db,
+        f"SELECT peak_bytes FROM peaks WHERE workload = '{LLAMA}' AND run_id = '{run}' "
+        "AND memory_space = 0",
+    )
+    return found
+
+
+def test_the_first_line_is_what_was_forgotten(history):
+    """The night before donated p, m and v, and its peak was 569.65 MiB."""
+    done = advise(history, "--run", FORGOTTEN)
+    assert (done.returncode, done.stderr) == (
+        0,
+        "llama-v5e/jit_train_step of run 2026-10-08\n",
+    )
+    assert done.stdout == (
+        "The peak is 674.96 MiB at time 402: 411.00 MiB of temps, 132.03 MiB of\n"
+        "  arguments, 131.92 MiB of outputs, 14.00 KiB of constants.\n"
+        "\n"
+        " 1. -105.31 MiB (expected, ± 1% of the new peak): donate p, m and v: outputs\n"
+        "    could take their 131.90 MiB\n"
+        "    /train/zoo/zoo.py:52\n"
+        "    write: donate_argnames=('p', 'm', 'v') in jax.jit, or their places in\n"
+        "           donate_argnums\n"
+        "    why: 27 outputs of the same type and dimensions and 5 outputs of the same\n"
+        "           bytes could take the place of arrays of p, m and v; alone: p\n"
+        "           11.67 MiB, m 49.10 MiB, v 44.54 MiB\n"
+    )
+
+
+def test_what_is_told_became_true(history):
+    """The night before donated, and the night before checkpointed: to the same other program."""
+    (donated,) = json.loads(advise(history, "--run", FORGOTTEN, "-f", "json").stdout)
+    told = peak(history, FORGOTTEN) - donated["saving_bytes"]
+    assert told == pytest.approx(peak(history, REMEMBERED), rel=donated["tolerance"])
+    first, *_ = json.loads(advise(history, "--run", UNCHECKPOINTED, "-f", "json").stdout)
+    assert first["write"].startswith("jax.lax.scan(jax.checkpoint(body), ...)")
+    told = peak(history, UNCHECKPOINTED) - first["saving_bytes"]
+    assert told == pytest.approx(peak(history, CHECKPOINTED), rel=first["tolerance"])
+
+
+def test_csv_has_the_columns_of_json(history):
+    table = list(csv.reader(io.StringIO(advise(history, "-f", "csv").stdout)))
+    (*_, found) = json.loads(advise(history, "-f", "json").stdout)
+    assert table[0] == list(found)
+    assert table[0][:3] == ["saving_bytes", "low_bytes", "high_bytes"]
+    assert found["value_ids"]
+
+
+def test_a_wanted_saving_keeps_what_is_dear(history):
+    """1 GiB takes only what is elementwise: the products stay saved. 1.5 GiB takes some."""
+    for wanted, least in (("1GiB", 1 << 30), ("1.5GiB", 3 << 29)):
+        run = advise(history, "--save", wanted, "-f", "json")
+        first, *others = json.loads(run.stdout)
+        assert (first["finding"], first["grade"]) == ("saving wanted", "expected")
+        assert first["saving_bytes"] >= least
+        assert "residuals in a scan" not in {other["finding"] for other in others}
+    (cheap, *_) = json.loads(advise(history, "--save", "1GiB", "-f", "json").stdout)
+    assert "dots_saveable" in cheap["write"]
+    assert cheap["saving_bytes"] < first["saving_bytes"]
+
+
+def test_what_cannot_be_saved_says_why(history):
+    done = advise(history, "--save", "1GiB", "--run", "2026-10-01")
+    assert " 1. nothing is known to save memory by being computed again" in done.stdout
+    assert "less than 128.00 MiB would be saved" in done.stdout
+
+
+def test_without_a_saving_it_says_who_makes_the_peak(history):
+    said = " ".join(advise(history, "--run", "2026-10-01").stdout.split())
+    assert "No change is known that would surely lower it. The lines that make most" in said
+    assert " at /train/zoo/zoo.py:" in said
+    assert "packing takes 24.46 MiB beyond what is live at one time" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--save", "6XB"), "invalid size '6XB': use a size such as 16GiB or 95G"),
+        (("--save", "0"), "invalid size"),
+        (("--space", "7"), "has no live ranges in memory space 7"),
+        (("--run", "nosuch"), "no run 'nosuch'"),
+    ],
+)
+def test_what_cannot_be_advised_is_a_usage_error(history, arguments, said):
+    done = advise(history, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in " ".join(done.stderr.replace("│", " ").split())
+
+
+def test_in_python_advice_is_values(history):
+    with memhouse.open(history, read_only=True) as warehouse:
+        found = warehouse.advise(LLAMA, run=UNCHECKPOINTED)
+        shown = str(found)
+        page = found._repr_html_()
+        wanted = warehouse.advise(LLAMA, save="1GiB").findings[0]
+    assert [finding.grade for finding in found.findings][:2] == [Grade.expected] * 2
+    assert found.self_check_bytes == 0
+    assert found.peak.peak_bytes == peak(history, UNCHECKPOINTED)
+    # All are policies for one scan, of which one can be followed.
+    assert found.followed == found.first == found.findings[:1]
+    assert found.together.peak_bytes == found.peak.peak_bytes - found.findings[0].saving_bytes
+    assert found.arrow().num_rows == len(found) == len(found.findings)
+    assert shown.startswith("The peak is 2.44 GiB at time 631: 2.31 GiB of temps")
+    assert "compute the layers of the scan again" in page
+    assert wanted.kind == "saving wanted"
