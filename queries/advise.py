@@ -1,7 +1,7 @@
 """What to change first in a program, and by how much its peak would fall."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -62,7 +62,8 @@ class Advice(Result):
     has more than the stored peak, which says how far to trust the replays: 0 if they agree.
     followed: the findings with a saving that can be followed at once; together: the peak then.
     consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
-    make most of it, as `owners` gives them.
+    make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
+    sizes are estimates.
     """
 
     rows: Rows
@@ -73,6 +74,7 @@ class Advice(Result):
     together: Replayed
     consists_of: Rows
     owners: Rows
+    is_estimated: bool
 
     def tables(self) -> Sequence[Rows]:
         """The findings, what the peak consists of, and who makes most of it."""
@@ -87,11 +89,13 @@ class Advice(Result):
     @property
     def heading(self) -> str:
         """The peak and its parts, in a sentence, and that nothing would lower it if so."""
+        mark = "≈" if self.is_estimated else ""
         parts = ", ".join(
-            f"{human_bytes(row['size_bytes'])} of {row['category']}s"
+            f"{mark}{human_bytes(row['size_bytes'])} of {row['category']}s"
             for row in self.consists_of.arrow().to_pylist()
         )
-        told = [f"The peak is {human_bytes(self.peak.peak_bytes)} at time {self.peak.peak_time}"]
+        peak = f"{mark}{human_bytes(self.peak.peak_bytes)}"
+        told = [f"The peak is {peak} at time {self.peak.peak_time}"]
         told[0] += f": {parts}." if parts else "."
         if self.self_check_bytes:
             told.append(
@@ -100,7 +104,7 @@ class Advice(Result):
             )
         if all(finding.saving_bytes is None for finding in self.findings):
             told.append("No change is known that would surely lower it.")
-            told += _made_by(self.owners)
+            told += _made_by(self.owners, mark)
         return " ".join(told)
 
     def __str__(self) -> str:
@@ -138,10 +142,15 @@ def advise(
     program = read_program(store, found.module_id, found.dump_id, layout)
     chosen = [] if wanted is None else save(program, wanted)
     left_out = () if wanted is None else _REMATERIALISING
+    # What never holds a byte has nothing to lower.
+    finders = _FINDERS if layout.peak_bytes else ()
     others = [
-        finding for finder in _FINDERS if finder not in left_out for finding in finder(program)
+        finding for finder in finders if finder not in left_out for finding in finder(program)
     ]
+    is_estimated = program.origin == "estimated"
     findings = (*sorted(chosen, key=_rank), *sorted(others, key=_rank))
+    if is_estimated:
+        findings = tuple(map(_as_estimate, findings))
     followed = _choices([each for each in findings if each.saving_bytes is not None])
     changes = [finding.change for finding in followed if finding.change is not None]
     unchanged = replay(layout, Change())
@@ -159,17 +168,25 @@ def advise(
         replay(layout, together(changes)) if changes else unchanged,
         Rows(parts, "what the peak consists of"),
         owners(store, found.module_id, found.run_id, memory_space, _LINES),
+        is_estimated,
     )
 
 
-def _made_by(lines: Rows) -> list[str]:
+def _made_by(lines: Rows, mark: str) -> list[str]:
     """A sentence on the lines that make most of the peak."""
     made = [
-        f"{human_bytes(row['counted_bytes'])} at {row['source']}"
+        f"{mark}{human_bytes(row['counted_bytes'])} at {row['source']}"
         for row in lines.arrow().to_pylist()
         if not row["source"].startswith("(") and ":" in row["source"]
     ]
     return [f"The lines that make most of it: {', '.join(made)}."] if made else []
+
+
+def _as_estimate(finding: Finding) -> Finding:
+    """The same, graded as an estimate: grades were measured with the places that XLA gave."""
+    if finding.saving_bytes is None:
+        return finding
+    return replace(finding, grade=Grade.estimated, tolerance=None)
 
 
 def _rank(finding: Finding) -> tuple[int, int]:

@@ -15,6 +15,7 @@ class Grade(StrEnum):
     expected = "expected"
     between = "between"
     at_most = "at most"
+    estimated = "estimated"
     fact = "fact"
 
 

@@ -18,6 +18,8 @@ def saved_words(finding: Finding) -> str:
     match finding.grade:
         case Grade.expected if finding.tolerance is not None:
             return f"{saved} (expected, ± {finding.tolerance:.0%} of the new peak)"
+        case Grade.estimated:
+            return f"≈{saved} (estimated)"
         case Grade.between if finding.low_bytes is not None and finding.high_bytes is not None:
             return f"-{human_bytes(finding.low_bytes)} to -{human_bytes(finding.high_bytes)}"
         case grade:
@@ -48,8 +50,10 @@ def in_full(finding: Finding) -> list[str]:
 
 def together_words(followed: Sequence[Finding], together: "Replayed") -> str:
     """What several findings leave of the peak."""
-    least = any(finding.grade is Grade.at_most for finding in followed)
+    grades = {finding.grade for finding in followed}
+    least = "at least " if Grade.at_most in grades else ""
+    mark = "≈" if Grade.estimated in grades else ""
     return (
         f"All {len(followed)} with a saving together leave"
-        f" {'at least ' if least else ''}{human_bytes(together.peak_bytes)}."
+        f" {least}{mark}{human_bytes(together.peak_bytes)}."
     )
