@@ -8,6 +8,7 @@ from bokeh.models import Range1d
 from ....schema.stores.base import Store
 from ...find_module import FoundModule, find_module
 from ..page import Part, Report, Section
+from .advice_cards import what_to_change
 from .buffer_table import buffer_table
 from .headline import headline
 from .memory_over_time import memory_over_time, other_spaces, schedule_range
@@ -37,6 +38,7 @@ def module_report(
         (
             *top.said,
             Section("Memory over time", [*over_time]),
+            *what_to_change(store, found, memory_space, buffers),
             *(_owners(store, found, buffers, space) if space else ()),
             *other_spaces(store, found.module_id, memory_space, spaces),
         ),

@@ -155,12 +155,25 @@ memhouse.ready((data) => {
       y.setv({ start: Math.max(bottom - high, 0), end: Math.min(top + high, told.extent_bytes) });
     }
 
-    // Outline the rectangles of values.
+    // Boxes of one extent that touch along an axis become one.
+    function joined(boxes, [from, to], [start, end]) {
+      boxes.sort((a, b) => a[from] - b[from] || a[to] - b[to] || a[start] - b[start]);
+      const found = [];
+      for (const box of boxes) {
+        const last = found.at(-1);
+        if (last?.[from] === box[from] && last[to] === box[to] && box[start] <= last[end]) last[end] = Math.max(last[end], box[end]);
+        else found.push(box);
+      }
+      return found;
+    }
+
+    // Outline the rectangles of values. Lines between many that touch would hide them.
     function light(valueIds) {
-      const wanted = new Set(valueIds);
+      const wanted = new Set(valueIds), times = ["left", "right"], addresses = ["bottom", "top"];
       const found = [];
       exact.data.value_id.forEach((id, row) => { if (wanted.has(id)) found.push(boxOf(exact, row)); });
-      const column = (side) => found.map((box) => box[side]);
+      const outlined = joined(joined(found, addresses, times), times, addresses);
+      const column = (side) => outlined.map((box) => box[side]);
       lit.data = { left: column("left"), right: column("right"), bottom: column("bottom"), top: column("top") };
     }
 
