@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from ..schema.dump_error import DumpError
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .advising.above_bound import above_bound
@@ -128,7 +129,8 @@ def advise(
     """What to change in a module, by the peak of a memory space.
 
     With `save_bytes`, such as `2GiB`, what to compute again is chosen for this saving, and is
-    told first. Raises UsageError, also if the dump has no live ranges, which a replay needs.
+    told first. Raises UsageError, also if the dump has no live ranges, which a replay needs, or
+    shapes that nobody can read.
     """
     wanted = parse_size(save_bytes, "save")
     found = find_module(store, module, run)
@@ -140,17 +142,10 @@ def advise(
             "module",
         )
     program = read_program(store, found.module_id, found.dump_id, layout)
-    chosen = [] if wanted is None else save(program, wanted)
-    left_out = () if wanted is None else _REMATERIALISING
-    # What never holds a byte has nothing to lower.
-    finders = _FINDERS if layout.peak_bytes else ()
-    others = [
-        finding for finder in finders if finder not in left_out for finding in finder(program)
-    ]
-    is_estimated = program.origin == "estimated"
-    findings = (*sorted(chosen, key=_rank), *sorted(others, key=_rank))
-    if is_estimated:
-        findings = tuple(map(_as_estimate, findings))
+    try:
+        findings = _findings(program, wanted)
+    except DumpError as error:
+        raise UsageError(f"{found.caption} has what no rule can read: {error}", "module") from None
     followed = _choices([each for each in findings if each.saving_bytes is not None])
     changes = [finding.change for finding in followed if finding.change is not None]
     unchanged = replay(layout, Change())
@@ -168,8 +163,21 @@ def advise(
         replay(layout, together(changes)) if changes else unchanged,
         Rows(parts, "what the peak consists of"),
         owners(store, found.module_id, found.run_id, memory_space, _LINES),
-        is_estimated,
+        program.origin == "estimated",
     )
+
+
+def _findings(program: Program, wanted_bytes: int | None) -> tuple[Finding, ...]:
+    """All findings in the order in which they are told."""
+    chosen = [] if wanted_bytes is None else save(program, wanted_bytes)
+    left_out = () if wanted_bytes is None else _REMATERIALISING
+    # What never holds a byte has nothing to lower.
+    finders = _FINDERS if program.layout.peak_bytes else ()
+    others = [
+        finding for finder in finders if finder not in left_out for finding in finder(program)
+    ]
+    findings = (*sorted(chosen, key=_rank), *sorted(others, key=_rank))
+    return tuple(map(_as_estimate, findings)) if program.origin == "estimated" else findings
 
 
 def _made_by(lines: Rows, mark: str) -> list[str]:

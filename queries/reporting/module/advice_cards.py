@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ....schema.dump_error import DumpError
 from ....schema.errors import UsageError
 from ....schema.stores.base import Store
 from ...advise import Advice, advise
@@ -29,7 +28,7 @@ def what_to_change(
         return
     try:
         advice = advise(store, found.module_id, found.run_id)
-    except (UsageError, DumpError):
+    except UsageError:
         # The dump has no live ranges, or shapes that nobody can read: nothing can be replayed.
         return
     parts: list[Text | Html] = [Text(one_line(advice.heading))]
