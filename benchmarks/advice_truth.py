@@ -32,14 +32,23 @@ TELLS = {
     "pad": ("padding",),
     "unpad": ("padding",),
     "narrow": ("wider than read",),
+    "offload": ("idle",),
 }
 # How far the peak may be from what is foreseen, where the finding gives no range.
-PROMISED = {"donate": 0.01, "remat": 0.1, "pad": 0.01, "unpad": 0.01, "narrow": 0.001}
+PROMISED = {
+    "donate": 0.01,
+    "remat": 0.1,
+    "pad": 0.01,
+    "unpad": 0.01,
+    "narrow": 0.001,
+    "offload": 0.01,
+}
 RIGHT = 0.002
 # What a finding says to write for a policy.
 WRITTEN = {
     "full": re.compile(r"jax\.checkpoint\((?!.*policy)"),
     "dots": re.compile(r"\bdots_saveable"),
+    "elementwise part only": re.compile(r"\bdots_saveable"),
     "dots_no_batch": re.compile(r"dots_with_no_batch_dims_saveable"),
     "names": re.compile(r"save_only_these_names"),
 }
@@ -97,10 +106,13 @@ def compiled_pairs(warehouse: memhouse.Warehouse, folder: Path) -> list[Compiled
 def on_change(advice: Advice, compiled: Compiled) -> list[Finding]:
     """The findings that tell of a pair's change with a figure: of policies, the pair's alone."""
     found = [finding for finding in advice.findings if finding.kind in TELLS[compiled.kind]]
+    found = [finding for finding in found if finding.change is not None]
     if compiled.policy in WRITTEN:
         written = WRITTEN[compiled.policy]
-        found = [finding for finding in found if written.search(finding.write)][:1]
-    return [finding for finding in found if finding.change is not None]
+        found = [finding for finding in found if written.search(finding.write)]
+    # Of the ways to change one scan the first; a program may have two scans.
+    chosen = {finding.choice: finding for finding in reversed(found)}
+    return [each for each in found if each.choice is None or chosen[each.choice] is each]
 
 
 def resized(advice: Advice, compiled: Compiled) -> Foreseen | None:

@@ -1,6 +1,18 @@
 """Pairs of programs, before and after one change, that advice is held against."""
 
-from . import arrays, checkpoints, decoding, right, shapes, training
+from . import arrays, checkpoints, decoding, host, right, scans, shapes, states, training
 from .registry import PAIRS, SAME
 
-__all__ = ["PAIRS", "SAME", "arrays", "checkpoints", "decoding", "right", "shapes", "training"]
+__all__ = [
+    "PAIRS",
+    "SAME",
+    "arrays",
+    "checkpoints",
+    "decoding",
+    "host",
+    "right",
+    "scans",
+    "shapes",
+    "states",
+    "training",
+]

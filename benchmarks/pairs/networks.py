@@ -26,6 +26,42 @@ def normalized(x, scale):
     return (centred * deviation).astype(x.dtype) * scale
 
 
+def root_mean_square(x, scale):
+    """The norm of models without biases, in float32."""
+    wide = x.astype(jnp.float32)
+    mean = jnp.mean(wide**2, -1, keepdims=True)
+    return (wide * jax.lax.rsqrt(mean + 1e-6)).astype(x.dtype) * scale
+
+
+def rotated(x):
+    """Positions as rotations of [batch, length, heads, size]."""
+    length, size = x.shape[1], x.shape[-1]
+    rates = 10000.0 ** (-jnp.arange(0, size, 2) / size)
+    angles = jnp.arange(length)[:, None, None] * rates
+    one, other = jnp.split(x.astype(jnp.float32), 2, axis=-1)
+    turned = (
+        one * jnp.cos(angles) - other * jnp.sin(angles),
+        one * jnp.sin(angles) + other * jnp.cos(angles),
+    )
+    return jnp.concatenate(turned, -1).astype(x.dtype)
+
+
+def attended(queries, keys, values, is_causal):
+    """Attention of [batch, length, heads, size]; several heads may share keys and values."""
+    batch, length, heads, size = queries.shape
+    queries = queries.reshape(batch, length, keys.shape[2], -1, size)
+    scores = jnp.einsum("blgrd,bmgd->bgrlm", queries, keys) * size**-0.5
+    if is_causal:
+        scores = jnp.where(jnp.tri(length, keys.shape[1], dtype=bool), scores, -1e9)
+    chances = jax.nn.softmax(scores.astype(jnp.float32)).astype(values.dtype)
+    return jnp.einsum("bgrlm,bmgd->blgrd", chances, values).reshape(batch, length, heads * size)
+
+
+def heads_of(x, weight, heads):
+    """A product whose last dimension is split into heads."""
+    return (x @ weight).reshape(*x.shape[:2], heads, -1)
+
+
 def attention(x, weights, heads):
     """Causal attention of [batch, length, width]."""
     batch, length, _ = x.shape

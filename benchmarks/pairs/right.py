@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from . import arrays, checkpoints, decoding, training
+from . import arrays, checkpoints, decoding, scans, states, training
 from .networks import adam, with_moments
 from .registry import HALF, PAIRS, SAME, Pair, Side, pair
 
@@ -18,6 +18,11 @@ DONE = (
     arrays.replay_buffer,
     arrays.diffusion_sampler,
     checkpoints.convolutions_scan_full,
+    scans.mixed_precision_scan_full,
+    scans.linear_attention_scan_full,
+    states.cache_in_int8,
+    states.prompt_into_cache,
+    states.moments_in_int8,
 )
 
 

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 from .networks import cross_entropy, layer_shapes, momentum, transformer_layer
 from .registry import HALF, SAME, Pair, Side, pair
@@ -221,3 +222,73 @@ def scanned_residual_to_bfloat16(place):
 def residual_to_bfloat16(place):
     """The same with layers in a row."""
     return Pair("narrow", kept_at(place, "float32", False), kept_at(place, HALF, False))
+
+
+def summed_at(place, unrolled, type_):
+    """A step of checkpointed layers that save a product, summed in float32, for the gradient."""
+    policy = jax.checkpoint_policies.save_only_these_names("hidden")
+
+    def layer(x, each):
+        hidden = jnp.dot(x, each["up"], preferred_element_type=jnp.float32)
+        hidden = checkpoint_name(hidden.astype(type_), "hidden").astype(jnp.bfloat16)
+        return x + jax.nn.gelu(hidden) @ each["down"], None
+
+    def step(weights, moments, x):
+        def loss(weights):
+            y, inner = x, jax.checkpoint(layer, policy=policy)
+            if unrolled:
+                for each in weights:
+                    y, _ = inner(y, each)
+            else:
+                y, _ = jax.lax.scan(inner, y, weights)
+            return jnp.mean(y.astype(jnp.float32) ** 2)
+
+        return momentum(weights, moments, jax.grad(loss)(weights))
+
+    shapes = {"up": (1024, 4096), "down": (4096, 1024)}
+    if unrolled:
+        weights = [place.arrays(shapes, HALF) for _ in range(4)]
+    else:
+        weights = place.arrays({name: (4, *shape) for name, shape in shapes.items()}, HALF)
+    return Side(step, (weights, weights, place.array(16384, 1024, dtype=HALF)), (0, 1))
+
+
+@pair
+def saved_sums_to_bfloat16(place):
+    """Four layers in a row save sums in float32 that are only read as bfloat16."""
+    return Pair("narrow", summed_at(place, True, "float32"), summed_at(place, True, HALF))
+
+
+@pair
+def scanned_sums_to_bfloat16(place):
+    """The same in a scan."""
+    return Pair("narrow", summed_at(place, False, "float32"), summed_at(place, False, HALF))
+
+
+def messages_at(place, type_):
+    """A step of three layers on a graph: sums over edges, and a checkpointed dense part."""
+
+    @jax.checkpoint
+    def dense(x, weight):
+        return jnp.tanh(x.astype(jnp.bfloat16) @ weight)
+
+    def step(weights, moments, nodes, sources, targets):
+        def loss(weights):
+            y = nodes
+            for weight in weights:
+                sums = jax.ops.segment_sum(y[sources].astype(jnp.float32), targets, len(y))
+                y = dense(sums.astype(type_), weight)
+            return jnp.mean(y.astype(jnp.float32) ** 2)
+
+        return momentum(weights, moments, jax.grad(loss)(weights))
+
+    weights = [place.array(2048, 2048, dtype=HALF) for _ in range(3)]
+    edges = place.array(32768, dtype="int32")
+    nodes = place.array(16384, 2048, dtype=HALF)
+    return Side(step, (weights, weights, nodes, edges, edges), (0, 1))
+
+
+@pair
+def messages_to_bfloat16(place):
+    """Sums in float32 that checkpointed layers save, and read as bfloat16 only."""
+    return Pair("narrow", messages_at(place, "float32"), messages_at(place, HALF))

@@ -20,7 +20,9 @@ def checkpointed(scan: Scan, kept: Iterable[Product], products: Iterable[Product
     What the backward loop takes out of the stacks goes too. There the largest residual of one
     layer is live instead, or the largest of all products where that is smaller, because XLA
     fuses elementwise work with what reads it; only what the loop does not make again already.
-    Of a loop within the layer all is live that it stacks.
+    Nothing is live in addition where two values of that size are now, such as the gradients of
+    attention's scores before and after the softmax: one of them comes to take the room. Of a loop
+    within the layer all is live that it stacks.
     """
     start = min(stack.start_time for stack in scan.stacks)
     sizes = [scan.layers * scan.carry_bytes, *(product.stack_bytes for product in kept)]
@@ -28,7 +30,9 @@ def checkpointed(scan: Scan, kept: Iterable[Product], products: Iterable[Product
     inner = sum(stack.size_bytes for stack in scan.stacks if stack.layers > scan.layers)
     largest = max(stack.size_bytes for stack in scan.stacks)
     product = max((product.stack_bytes for product in products), default=largest)
-    more = max(0, max(inner, min(largest, product)) // scan.layers - scan.again_bytes)
+    plain = min(largest, product) // scan.layers
+    needed = max(inner // scan.layers, plain if plain > scan.paired_bytes else 0)
+    more = max(0, needed - scan.again_bytes)
     pieces.append(Piece(len(sizes), more, scan.start_time, scan.end_time))
     gone = (stack.value_ids | (stack.part_ids & scan.read_back) for stack in scan.stacks)
     return Change(gone=frozenset().union(*gone), pieces=tuple(pieces))
@@ -60,13 +64,14 @@ def checkpoint_text(kept: Sequence[Product], products: Sequence[Product]) -> str
 def told_as(program: Program, saved: int) -> dict[str, Any]:
     """The grade of a scan's finding, and the figures that go with it.
 
-    On chip there is room for bytes that no replay can foresee: where the saving is less than
-    twice that, the range is told. Off TPU only the order of findings is known.
+    On chip there is room for bytes that no replay can foresee: the range is told where they are
+    more than the tolerance of the new peak, or than half the saving. Off TPU only the order of
+    findings is known.
     """
     if program.platform != "tpu":
         return {"grade": Grade.fact}
     on_chip = memory_on_chip(program)
-    if saved < 2 * on_chip:
+    if on_chip > min(saved / 2, _TOLERANCE * (program.layout.peak_bytes - saved)):
         return {
             "grade": Grade.between,
             "saving_bytes": saved,

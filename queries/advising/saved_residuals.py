@@ -7,6 +7,8 @@ from enum import IntEnum
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 from ..catalogue import statement
 from .asked_program import Program
@@ -67,7 +69,8 @@ class Scan:
     next; spare_bytes: what all stacks take but for the carry's. start_time, end_time: the body of
     the backward loop. stack_places: which parts of the forward loop's tuple are stacks.
     read_back: the values that live in the backward loop alone; again_bytes: the largest that it
-    computes again already. source: the line of the loop.
+    computes again already; paired_bytes: the most that two of its values at one time both take.
+    source: the line of the loop.
     """
 
     forward: int
@@ -81,6 +84,7 @@ class Scan:
     stack_places: frozenset[int]
     read_back: frozenset[int]
     again_bytes: int
+    paired_bytes: int
     source: str | None
 
 
@@ -212,6 +216,7 @@ def _scan(
     stacks: tuple[Residual, ...],
 ) -> Scan:
     stacked = {value for stack in stacks for value in stack.value_ids}
+    parts = {value for stack in stacks for value in stack.part_ids}
     others = [
         row for row in changing if row["pass"] == "forward" and row["value_id"] not in stacked
     ]
@@ -229,6 +234,7 @@ def _scan(
         frozenset(_place(row) for row in changing if row["value_id"] in stacked),
         _inner_values(program, backward),
         _made_again(program, backward),
+        _paired_bytes(program, backward, parts),
         changing[0]["source"],
     )
 
@@ -265,6 +271,23 @@ def _inner_values(program: Program, loop: dict[str, Any]) -> frozenset[int]:
     layout = program.layout
     inside = (layout.start >= loop["body_start_time"]) & (layout.end < loop["end_time"])
     return frozenset(layout.value_id[inside].tolist())
+
+
+def _paired_bytes(program: Program, loop: dict[str, Any], parts: Iterable[int]) -> int:
+    """The most that two buffers of a loop's body both take at one time; no parts of stacks."""
+    layout = program.layout
+    inside = (layout.start >= loop["body_start_time"]) & (layout.end < loop["end_time"])
+    # What the loop hands on shares its buffer with what lives before or after it.
+    inside &= ~np.isin(layout.alias_set, layout.alias_set[~inside])
+    inside &= ~np.isin(layout.value_id, np.fromiter(parts, np.int64))
+    rows = np.flatnonzero(inside)
+    rows = rows[np.argsort(-layout.size[rows], kind="stable")]
+    start, end, sets = layout.start[rows], layout.end[rows], layout.alias_set[rows]
+    for last in range(1, len(rows)):
+        meets = (start[:last] <= end[last]) & (start[last] <= end[:last])
+        if (meets & (sets[:last] != sets[last])).any():
+            return int(layout.size[rows[last]])
+    return 0
 
 
 def _made_again(program: Program, backward: dict[str, Any]) -> int:
