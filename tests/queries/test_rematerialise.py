@@ -8,6 +8,7 @@ import pytest
 
 from memhouse.queries.advising.finding import Grade
 from memhouse.queries.advising.idle import idle
+from memhouse.queries.advising.narrower import narrower
 from memhouse.queries.advising.rematerialise import rematerialise
 from memhouse.queries.advising.replay import replay
 from memhouse.queries.advising.save import save
@@ -22,6 +23,12 @@ from ..support.warehouse import reading
 MIXER_FULL, MIXER_DOTS = 722317824, 2227784192
 FLOAT32_CARRY_FULL = 637540352
 RECURRENT_FULL = 721426432
+GPT = {
+    "full": 838011392,
+    "dots_with_no_batch_dims_saveable": 1264710144,
+    "dots_saveable": 2120348160,
+}
+OFFLOADED, MESSAGES = 2080447488, 654970880
 GIB = 2**30
 
 
@@ -70,9 +77,25 @@ def test_each_layer_computed_again_on_tpu_is_within_ten_percent(store):
     }.items():
         program = program_of(store, workload)
         finding = by_policy(rematerialise(program))["full"]
-        assert finding.grade is Grade.expected
-        assert finding.tolerance == 0.1
-        assert told(program, finding) == pytest.approx(real, rel=finding.tolerance)
+        assert told(program, finding) == pytest.approx(real, rel=0.1)
+
+
+def test_gradients_of_scores_take_the_room_of_scores_made_again(store):
+    # The gradients before and after the softmax are live at one time with or without checkpoints.
+    program = program_of(store, "tpu/gpt_scan_full/before")
+    found = by_policy(rematerialise(program))
+    for policy, real in GPT.items():
+        assert told(program, found[policy]) == pytest.approx(real, rel=0.04)
+
+
+def test_where_the_memory_on_chip_is_more_than_the_tolerance_a_range_is_told(store):
+    program = program_of(store, "tpu/gpt_scan_full/before")
+    found = by_policy(rematerialise(program))
+    full, dots = found["full"], found["dots_saveable"]
+    assert (full.grade, dots.grade, dots.tolerance) == (Grade.between, Grade.expected, 0.1)
+    on_chip = 128 * 2**20
+    assert full.high_bytes - full.low_bytes == 2 * on_chip > 0.2 * GPT["full"]
+    assert 0.1 * GPT["dots_saveable"] > on_chip
 
 
 def test_a_policy_that_keeps_products_is_within_ten_percent_and_ranks_below(store):
@@ -198,9 +221,24 @@ def test_a_saving_that_is_out_of_reach_says_how_far_it_comes(store):
     assert told(program, finding) == pytest.approx(MIXER_FULL, rel=0.1)
 
 
-def test_residuals_that_rest_across_the_peak_could_be_on_the_host(pairs):
-    (finding,) = idle(program_of(pairs, "gated_unrolled_full/before", "tpu"))
+def test_what_a_scan_saves_could_be_on_the_host_across_the_peak(store):
+    program = program_of(store, "tpu/offload_checkpointed_scan/before")
+    (finding,) = idle(program)
     assert finding.grade is Grade.at_most
     assert "save_and_offload_only_these_names" in finding.write
-    assert finding.saving_bytes > 2**27
+    assert told(program, finding) == pytest.approx(OFFLOADED, rel=0.001)
+
+
+def test_residuals_outside_of_a_scan_promise_nothing_for_the_host(pairs):
+    # Recompiled, two such programs needed 7 % less and 5 % more.
+    (finding,) = idle(program_of(pairs, "gated_unrolled_full/before", "tpu"))
+    assert finding.grade is Grade.fact
+    assert (finding.saving_bytes, finding.change) == (None, None)
     assert idle(program_of(pairs, "gated_unrolled_full/before", "cpu")) == []
+
+
+def test_a_residual_that_is_read_in_bfloat16_only_is_saved_so(store):
+    program = program_of(store, "tpu/messages_to_bfloat16/before")
+    (finding,) = narrower(program)
+    assert finding.title == "save 3 residuals in bfloat16"
+    assert told(program, finding) == pytest.approx(MESSAGES, rel=finding.tolerance)
