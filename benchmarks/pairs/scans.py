@@ -151,17 +151,21 @@ SAME[("experts_scan_dots_no_batch", "before")] = ("experts_scan_full", "before")
 def translation_layers(kept):
     """Layers that read one sequence, then layers that write another and look at the first."""
 
+    def among(x, weights, is_causal):
+        q, k, v = (heads_of(x, weights[name], 8) for name in ("q", "k", "v"))
+        return attended(q, k, v, is_causal) @ weights["out"]
+
     @kept
     def encode(x, weights):
         normal = normalized(x, weights["first_scale"])
-        x = x + attended(*(heads_of(normal, weights[n], 8) for n in "qkv"), False) @ weights["out"]
+        x = x + among(normal, weights, False)
         hidden = normalized(x, weights["second_scale"]) @ weights["up"]
         return x + jax.nn.relu(hidden) @ weights["down"]
 
     @kept
     def decode(x, weights, read):
         normal = normalized(x, weights["first_scale"])
-        x = x + attended(*(heads_of(normal, weights[n], 8) for n in "qkv"), True) @ weights["out"]
+        x = x + among(normal, weights, True)
         asked = heads_of(normalized(x, weights["cross_scale"]), weights["cross_q"], 8)
         keys, values = (heads_of(read, weights[f"cross_{name}"], 8) for name in "kv")
         x = x + attended(asked, keys, values, False) @ weights["cross_out"]
@@ -179,9 +183,12 @@ def translation_layers(kept):
 @pair
 def translation_scans_full(place):
     """Six layers that encode and six that decode: two scans."""
-    square = dict.fromkeys(("q", "k", "v", "out"), (6, 1024, 1024))
-    square |= {"up": (6, 1024, 4096), "down": (6, 4096, 1024)}
-    encoder = square | dict.fromkeys(("first_scale", "second_scale"), (6, 1024))
+    encoder = {
+        **dict.fromkeys(("q", "k", "v", "out"), (6, 1024, 1024)),
+        **dict.fromkeys(("first_scale", "second_scale"), (6, 1024)),
+        "up": (6, 1024, 4096),
+        "down": (6, 4096, 1024),
+    }
     across = {f"cross_{name}": (6, 1024, 1024) for name in ("q", "k", "v", "out")}
     decoder = encoder | across | {"cross_scale": (6, 1024)}
     weights = {"encoder": place.arrays(encoder, HALF), "decoder": place.arrays(decoder, HALF)}
@@ -245,9 +252,12 @@ def linear_attention_layer(x, weights):
 @pair
 def linear_attention_scan_full(place):
     """Eight such layers on four sequences."""
-    shapes = dict.fromkeys(("decay", "values", "receptance", "out"), (8, 1024, 1024))
-    shapes |= {"up": (8, 1024, 4096), "down": (8, 4096, 1024)}
-    shapes |= dict.fromkeys(("first_scale", "second_scale"), (8, 1024))
+    shapes = {
+        **dict.fromkeys(("decay", "values", "receptance", "out"), (8, 1024, 1024)),
+        **dict.fromkeys(("first_scale", "second_scale"), (8, 1024)),
+        "up": (8, 1024, 4096),
+        "down": (8, 4096, 1024),
+    }
     weights, x = place.arrays(shapes, HALF), place.array(4, 1024, 1024, dtype=HALF)
     return remat(over_stack(linear_attention_layer), weights, x, "full")
 
