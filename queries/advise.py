@@ -35,6 +35,8 @@ from .result import Result, Rows
 
 _FIRST = 3
 _LINES = 4
+# A line that makes less of the peak is not named.
+_LARGE = 0.05
 # What is computed again instead of saved; a wanted saving has its own.
 _REMATERIALISING = (rematerialise, unrolled)
 # In the order in which equal savings are told.
@@ -105,7 +107,7 @@ class Advice(Result):
             )
         if all(finding.saving_bytes is None for finding in self.findings):
             told.append("No change is known that would surely lower it.")
-            told += _made_by(self.owners, mark)
+            told += _made_by(self.owners, self.peak.peak_bytes, mark)
         return " ".join(told)
 
     def __str__(self) -> str:
@@ -180,12 +182,12 @@ def _findings(program: Program, wanted_bytes: int | None) -> tuple[Finding, ...]
     return tuple(map(_as_estimate, findings)) if program.origin == "estimated" else findings
 
 
-def _made_by(lines: Rows, mark: str) -> list[str]:
+def _made_by(lines: Rows, peak_bytes: int, mark: str) -> list[str]:
     """A sentence on the lines that make most of the peak."""
     made = [
         f"{mark}{human_bytes(row['counted_bytes'])} at {row['source']}"
         for row in lines.arrow().to_pylist()
-        if not row["source"].startswith("(") and ":" in row["source"]
+        if not row["source"].startswith("(") and row["counted_bytes"] > _LARGE * peak_bytes
     ]
     return [f"The lines that make most of it: {', '.join(made)}."] if made else []
 

@@ -135,6 +135,7 @@ def _most(program: Program, group: DonationGroup) -> int:
     """The most that is told to be saved."""
     grade, _ = grade_of(program, group)
     is_told_without_copies = grade is Grade.between or carries_copies(program, group)
+    is_told_without_copies &= not group.only_fits
     return group.donation.most_bytes if is_told_without_copies else group.donation.least_bytes
 
 
