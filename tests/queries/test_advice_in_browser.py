@@ -220,7 +220,9 @@ def test_names_are_text(browser, history, tmp_path, monkeypatch):
     def poisoned(*asked):
         found = advise(*asked)
         (finding, *_) = found.findings
-        findings = (replace(finding, **dict.fromkeys(TEXTS, name)) for name in NAMES)
+        findings = (
+            replace(finding, title=name, source=name, write=name, why=name) for name in NAMES
+        )
         return replace(found, findings=tuple(findings))
 
     monkeypatch.setattr(advice_cards, "advise", poisoned)
