@@ -187,9 +187,14 @@ def _made_by(lines: Rows, peak_bytes: int, mark: str) -> list[str]:
     made = [
         f"{mark}{human_bytes(row['counted_bytes'])} at {row['source']}"
         for row in lines.arrow().to_pylist()
-        if not row["source"].startswith("(") and row["counted_bytes"] > _LARGE * peak_bytes
+        if _is_line(row["source"]) and row["counted_bytes"] > _LARGE * peak_bytes
     ]
     return [f"The lines that make most of it: {', '.join(made)}."] if made else []
+
+
+def _is_line(source: str) -> bool:
+    """Not the arguments, and not the rest of the owners."""
+    return ":" in source and not source.startswith("(")
 
 
 def _as_estimate(finding: Finding) -> Finding:

@@ -9,19 +9,17 @@ from ..support.warehouse import reading, rows, writing
 
 
 def test_only_programs_that_fail_are_advised(history):
-    """Of three that grew one has nothing to change: its cache is twice as long."""
+    """Of three that grew two have nothing sure to change: a longer cache, a larger batch."""
     with memhouse.open(history, read_only=True) as warehouse:
         found = warehouse.check("2026-10-08")
         passing = warehouse.check("2026-10-02")
     with reading(history) as store:
         changes = what_to_change(store, found.verdicts)
         assert what_to_change(store, passing.verdicts) == []
-    assert [change.name for change in changes] == [
-        "llama-v5e/jit_train_step",
-        "resnet-h100/jit_train",
-    ]
-    assert changes[0].findings[0].title.startswith("donate p, m and v")
-    assert changes[1].findings[0].kind == "idle"
+    (change,) = changes
+    assert change.name == "llama-v5e/jit_train_step"
+    (finding,) = change.findings
+    assert finding.title.startswith("donate p, m and v")
 
 
 def test_every_format_for_people_says_it(history):
