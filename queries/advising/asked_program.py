@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ...schema.stores.base import Store
 from ..catalogue import statement
+from .graph import Graph
 from .space_layout import Layout
 
 
@@ -62,6 +63,14 @@ class Program:
         return self.rows(
             "SELECT * FROM positions WHERE module_id = $1 ORDER BY value_id, position_index"
         )
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The instructions and what they read and call."""
+        calls = self.rows(
+            "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1"
+        )
+        return Graph(self.instructions, self.operands, calls)
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """The rows of a query of which `$1` is the module; the parameters follow."""

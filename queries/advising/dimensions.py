@@ -11,7 +11,7 @@ from functools import cached_property
 from ...schema.array_shapes.shapes import ArrayShape
 from ...schema.opcodes import ELEMENTWISE
 from .arrays import Arrays, Place, part_of
-from .graph import Graph
+from .asked_program import Program
 from .matching import by_size, settle
 from .open_links import OPEN, OpenLink, open_links
 
@@ -37,10 +37,11 @@ _LIKE = {"reduce-window", "select-and-scatter", "all-gather", "reduce-scatter"}
 class Dimensions:
     """The arrays of a module, with what the whole program says about their dimensions."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._graph = graph = program.graph
         self.arrays = Arrays(graph)
         self.atoms = self.arrays.atoms
-        self._graph = graph
         self._open: list[OpenLink] = []
         self._positions()
         for instruction, opcode in enumerate(graph.opcode):
@@ -55,7 +56,7 @@ class Dimensions:
 
     def _positions(self) -> None:
         """A value's dimensions are the same at all its positions, but for a bitcast's."""
-        table = self._graph.program.positions
+        table = self._program.positions
         columns = (
             table[name].to_pylist() for name in ("value_id", "instruction_id", "shape_index")
         )
@@ -186,7 +187,5 @@ class Dimensions:
 
     @cached_property
     def _target(self) -> list[str | None]:
-        targets: list[str | None] = self._graph.program.instructions[
-            "custom_call_target"
-        ].to_pylist()
+        targets: list[str | None] = self._program.instructions["custom_call_target"].to_pylist()
         return targets

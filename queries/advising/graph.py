@@ -9,8 +9,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from .asked_program import Program
-
 # XLA numbers a fused computation's parameters in their names, and some of its passes spell
 # the word out. All of 9,900 fused computations in dumps agree, or have one parameter alone.
 _NUMBER = re.compile(r"param(?:eter)?_(\d+)(?:\.|$)")
@@ -18,9 +16,11 @@ _NUMBER = re.compile(r"param(?:eter)?_(\d+)(?:\.|$)")
 
 @dataclass(frozen=True)
 class Graph:
-    """Lists by instruction_id, which counts from 0."""
+    """Lists by instruction_id, which counts from 0, from a module's rows of these tables."""
 
-    program: Program
+    instructions: pa.Table
+    operand_rows: pa.Table
+    calls: pa.Table
 
     @cached_property
     def opcode(self) -> list[str]:
@@ -45,7 +45,7 @@ class Graph:
     @cached_property
     def operands(self) -> "_Lists":
         """What each instruction reads, in order."""
-        table = self.program.operands.sort_by(
+        table = self.operand_rows.sort_by(
             [("instruction_id", "ascending"), ("operand_number", "ascending")]
         )
         return self._lists(table["instruction_id"], table["operand_instruction_id"])
@@ -53,17 +53,14 @@ class Graph:
     @cached_property
     def users(self) -> "_Lists":
         """What reads each instruction; an instruction that reads it twice stands twice."""
-        table = self.program.operands
+        table = self.operand_rows
         return self._lists(table["operand_instruction_id"], table["instruction_id"])
 
     @cached_property
     def called(self) -> dict[int, dict[str, list[str]]]:
         """The computations that an instruction calls, by the attribute that names them."""
         called: dict[int, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-        rows = self.program.rows(
-            "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1"
-        )
-        for caller, attribute, computation in zip(*rows.to_pydict().values(), strict=True):
+        for caller, attribute, computation in zip(*self.calls.to_pydict().values(), strict=True):
             called[caller][attribute].append(computation)
         return called
 
@@ -117,7 +114,7 @@ class Graph:
                     yield user, number
 
     def _column(self, name: str) -> list[str]:
-        column: list[str] = self.program.instructions[name].to_pylist()
+        column: list[str] = self.instructions[name].to_pylist()
         return column
 
     def _lists(self, keys: pa.ChunkedArray, values: pa.ChunkedArray) -> "_Lists":

@@ -9,7 +9,6 @@ from ...schema.array_shapes.shapes import ELEMENT_BYTES
 from ..cells import counted, human_bytes
 from .asked_program import Program
 from .finding import Finding, Grade
-from .graph import Graph
 from .narrowing import FLOATS, Narrowed, Narrowing
 from .replay import Change, Piece, saving, together
 
@@ -28,17 +27,16 @@ _JAX_NAMES = {
 
 def narrower(program: Program) -> list[Finding]:
     """A finding for the arguments of each type, and one for each line that saves residuals."""
-    graph = Graph(program)
-    narrowing = Narrowing(graph)
+    narrowing = Narrowing(program)
     found = [
-        *_arguments(program, graph, narrowing),
+        *_arguments(program, narrowing),
         *_residuals(program, narrowing),
     ]
     worth = _WORTH * program.layout.peak_bytes
     return [each for each in found if (each.saving_bytes or 0) > worth]
 
 
-def _arguments(program: Program, graph: Graph, narrowing: Narrowing) -> list[Finding]:
+def _arguments(program: Program, narrowing: Narrowing) -> list[Finding]:
     least = _WORTH * program.layout.peak_bytes / 100
     by_types: dict[tuple[str, str], list[tuple[dict[str, object], Narrowed]]] = defaultdict(list)
     for array in program.entry_arrays.to_pylist():
@@ -51,17 +49,15 @@ def _arguments(program: Program, graph: Graph, narrowing: Narrowing) -> list[Fin
         ):
             continue
         narrowed = narrowing.narrowed(array["value_id"])
-        if narrowed is not None and not _widens_again(program, graph, narrowed):
+        if narrowed is not None and not _widens_again(program, narrowed):
             by_types[array["element_type"], narrowed.element_type].append((array, narrowed))
     return [
-        _of_arguments(program, graph, wide, narrow, found)
-        for (wide, narrow), found in by_types.items()
+        _of_arguments(program, wide, narrow, found) for (wide, narrow), found in by_types.items()
     ]
 
 
 def _of_arguments(
     program: Program,
-    graph: Graph,
     wide: str,
     narrow: str,
     found: list[tuple[dict[str, object], Narrowed]],
@@ -93,7 +89,7 @@ def _of_arguments(
         why=f"{_JAX_NAMES[wide]}, and all {counted(len(converts), 'reader')} convert to {name}"
         " before they compute: the results stay the same",
         value_ids=tuple(_number(array["value_id"]) for array, _ in found),
-        source=_line(program, graph, converts),
+        source=_line(program, converts),
         saving_bytes=saved,
         low_bytes=saved,
         high_bytes=saved,
@@ -181,7 +177,7 @@ def _of_residuals(
     )
 
 
-def _widens_again(program: Program, graph: Graph, narrowed: Narrowed) -> bool:
+def _widens_again(program: Program, narrowed: Narrowed) -> bool:
     """Whether XLA would convert all of a narrower array back before the loop that reads it.
 
     XLA on CPU computes in float32, and takes the conversion out of the loop: a scan over
@@ -190,13 +186,13 @@ def _widens_again(program: Program, graph: Graph, narrowed: Narrowed) -> bool:
     if program.platform != "cpu":
         return False
     entry = program.rows("SELECT computation FROM computations WHERE module_id = $1 AND is_entry")
-    fused = {c for called in graph.called.values() for c in called.get("calls", ())}
-    inside = {graph.computation[each] for each in narrowed.converts} - set(
+    fused = {c for called in program.graph.called.values() for c in called.get("calls", ())}
+    inside = {program.graph.computation[each] for each in narrowed.converts} - set(
         entry["computation"].to_pylist()
     )
     callers = {
-        graph.computation[caller]
-        for caller, called in graph.called.items()
+        program.graph.computation[caller]
+        for caller, called in program.graph.called.items()
         if inside & set(called.get("calls", ()))
     }
     return bool((inside - fused) | (callers - set(entry["computation"].to_pylist())))
@@ -235,14 +231,14 @@ def _narrow(size: int, wide: str, narrow: str) -> int:
     return size * ELEMENT_BYTES[narrow] // ELEMENT_BYTES[wide]
 
 
-def _line(program: Program, graph: Graph, converts: Iterable[int]) -> str | None:
+def _line(program: Program, converts: Iterable[int]) -> str | None:
     """The line of a conversion, or of the first thing after one that has a line."""
     files, lines = (program.instructions[name] for name in ("source_file", "source_line"))
     waiting = list(dict.fromkeys(converts))
     for each in waiting:
         if files[each].is_valid:
             return f"{files[each].as_py()}:{lines[each].as_py()}"
-        waiting.extend(user for user in graph.users[each] if user not in waiting)
+        waiting.extend(user for user in program.graph.users[each] if user not in waiting)
     return None
 
 

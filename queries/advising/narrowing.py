@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...schema.array_shapes.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
-from .graph import Graph
+from .asked_program import Program
 
 FLOATS = {"f64", "f32", "f16", "bf16", "f8e4m3fn", "f8e5m2"}
 # These give their first operand's elements at other places; it is read by nothing else of them.
@@ -59,9 +59,9 @@ _OTHERWISE = _End(None, False, False)
 class Narrowing:
     """The values of a module, asked whether they could be narrower."""
 
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        program = graph.program
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._graph = program.graph
         values = program.rows(
             'SELECT value_id, instruction_id, shape_index, element_type, alias_set FROM "values"'
             " WHERE module_id = $1"
@@ -79,7 +79,7 @@ class Narrowing:
     @cached_property
     def _uses(self) -> dict[int, list[tuple[int, int]]]:
         uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        table = self._graph.program.uses
+        table = self._program.uses
         columns = (table["value_id"], table["instruction_id"], table["operand_number"])
         for value, *use in zip(*(each.to_pylist() for each in columns), strict=True):
             uses[value].append((use[0], use[1]))
@@ -88,7 +88,7 @@ class Narrowing:
     @cached_property
     def _positions(self) -> dict[int, list[int]]:
         positions: dict[int, list[int]] = defaultdict(list)
-        table = self._graph.program.positions
+        table = self._program.positions
         for value, instruction in zip(
             table["value_id"].to_pylist(), table["instruction_id"].to_pylist(), strict=True
         ):
@@ -98,7 +98,7 @@ class Narrowing:
     @cached_property
     def _live_out(self) -> set[int]:
         """The values in the result of the entry."""
-        times = self._graph.program.instructions["schedule_time"].to_pylist()
+        times = self._program.instructions["schedule_time"].to_pylist()
         last = max((time for time in times if time is not None), default=None)
         root = times.index(last) if last is not None else -1
         return {value for value, at in self._positions.items() if root in at}

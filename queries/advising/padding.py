@@ -16,7 +16,6 @@ from .argument_dimensions import Dimension, argument_dimensions
 from .asked_program import Program
 from .dimensions import Dimensions
 from .finding import Finding, Grade
-from .graph import Graph
 from .resizing import Array, Resizing
 
 # Less of the peak is not worth a line.
@@ -43,7 +42,7 @@ def padding(program: Program) -> list[Finding]:
     layout = program.layout
     if program.platform != "tpu" or _padding_at_peak(program) < _WORTH * layout.peak_bytes:
         return []
-    dimensions = Dimensions(Graph(program))
+    dimensions = Dimensions(program)
     resizing = Resizing(program, dimensions)
     found = argument_dimensions(program, dimensions, resizing)
     of_atom = {atom: each for each in found for atom in each.atoms}

@@ -2,7 +2,6 @@
 
 from ...schema.opcodes import ELEMENTWISE
 from .asked_program import Program
-from .graph import Graph
 
 _UPDATES = ("dynamic-update-slice", "scatter")
 # What writes over its operand itself, or hands it on to a computation that does.
@@ -15,7 +14,7 @@ class InPlace:
     """Answers for the instructions of one program."""
 
     def __init__(self, program: Program) -> None:
-        self._graph = Graph(program)
+        self._graph = program.graph
         self._through = (*ELEMENTWISE, *_ALSO.get(program.platform or "", ("tuple",)))
 
     def may_write_over(self, instruction: int, operand_number: int) -> bool:

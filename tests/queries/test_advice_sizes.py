@@ -13,7 +13,6 @@ from memhouse.queries.advising.argument_dimensions import argument_dimensions
 from memhouse.queries.advising.asked_program import read_program
 from memhouse.queries.advising.dimensions import Dimensions
 from memhouse.queries.advising.finding import Grade
-from memhouse.queries.advising.graph import Graph
 from memhouse.queries.advising.narrower import narrower
 from memhouse.queries.advising.padding import padding, resized_peak
 from memhouse.queries.advising.resizing import Resizing
@@ -54,7 +53,7 @@ def program(warehouse):
 
 def peak_of_size(program, now, size):
     """The told peak if the only dimension of a size had another one."""
-    dimensions = Dimensions(Graph(program))
+    dimensions = Dimensions(program)
     resizing = Resizing(program, dimensions)
     (dimension,) = (
         each for each in argument_dimensions(program, dimensions, resizing) if each.size == now
