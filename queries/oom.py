@@ -227,18 +227,18 @@ def _answer(
     elif store is not None and dump is not None and dump["peak_bytes"] is not None:
         found = owners(store, dump["module_id"], dump["run_id"], 0, _LINES).table
         filled, filled_from = _filled_by_dump(found), "at the peak, from the dump"
-        first = advice_of_dump(report, dump, found.to_pylist(), *_changes(store, dump["module_id"]))
+        first = advice_of_dump(report, dump, found.to_pylist(), _changes(store, dump["module_id"]))
     else:
         first = advice_of_message(report, buffers)
     return OomAnswer(title_of(report), facts, Rows(filled), filled_from, first, more)
 
 
-def _changes(store: Store, module_id: int) -> tuple[Sequence[Finding], Sequence[_Row]]:
-    """What would lower the peak most; if the dump says too little for that, what is large."""
+def _changes(store: Store, module_id: int) -> Sequence[Finding]:
+    """What would lower the peak most; nothing if the dump says too little for that."""
     try:
-        return advise(store, module_id).first, ()
+        return advise(store, module_id).first
     except UsageError:
-        return (), store.rows(statement("oom_findings"), [module_id]).to_pylist()
+        return ()
 
 
 def _filled_by_dump(found: pa.Table) -> pa.Table:

@@ -6,7 +6,7 @@ from typing import Any
 
 from .advising.finding import Finding
 from .advising.words import in_a_line
-from .cells import counted, human_bytes, without_layout
+from .cells import human_bytes, without_layout
 from .oom_words import size_of
 
 # A part that is smaller than this share of the peak is not worth a line.
@@ -40,12 +40,8 @@ def advice_of_dump(
     dump: _Row,
     owners: Sequence[_Row],
     changes: Sequence[Finding],
-    findings: Sequence[_Row],
 ) -> tuple[str, ...]:
-    """What to look at first, from the dump: what is known to lower the peak, else what is large.
-
-    changes: advice; findings: what is large, where there is no advice.
-    """
+    """What to look at first, from the dump: what is known to lower the peak, then what is large."""
     peak = dump["peak_bytes"] or 1
     told: list[tuple[int, str]] = []
     capacity = report["capacity_bytes"]
@@ -56,9 +52,6 @@ def advice_of_dump(
     if lines and lines[0]["counted_bytes"] > _WORTH * peak:
         size = lines[0]["counted_bytes"]
         told.append((size, f"{lines[0]['source']} makes {human_bytes(size)} of the peak"))
-    for row in findings:
-        if row["size_bytes"] > _WORTH * peak:
-            told.append((row["size_bytes"], _FINDINGS[row["finding"]](row)))
     packing = dump["packing_bytes"] or 0
     if packing > _WORTH * peak:
         told.append((packing, f"packing the temporaries wastes {human_bytes(packing)}"))
@@ -73,34 +66,6 @@ def _arguments_alone(size: str) -> str:
         f"the arguments alone take {size}: shard them over more chips or keep them smaller; "
         "a smaller batch or rematerialisation does not help"
     )
-
-
-def _donations(row: _Row) -> str:
-    names = row["what"] if len(row["what"]) <= 60 else f"{row['what'][:59]}…"
-    return (
-        f"{counted(row['number'], 'argument')} not donated, at most "
-        f"{human_bytes(row['size_bytes'])} less: {names} (donate_argnums)"
-    )
-
-
-def _padding(row: _Row) -> str:
-    where = f" at {row['source']}" if row["source"] else ""
-    return (
-        f"padding: {human_bytes(row['size_bytes'])} of {without_layout(row['shape'])}{where}, "
-        f"which takes {row['what']} times its elements: reorder or merge its dimensions"
-    )
-
-
-def _residual(row: _Row) -> str:
-    layers = f" ({row['number']} layers)" if row["number"] > 1 else ""
-    where = f" at {row['source']}" if row["source"] else ""
-    return (
-        f"kept for the backward pass: {human_bytes(row['size_bytes'])}"
-        f" {without_layout(row['shape'])}{layers}{where}: jax.checkpoint can drop it"
-    )
-
-
-_FINDINGS = {"donations": _donations, "padding": _padding, "residual": _residual}
 
 
 def advice_of_message(report: _Row, buffers: Sequence[_Row]) -> tuple[str, ...]:

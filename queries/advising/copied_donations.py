@@ -20,7 +20,8 @@ def copied_donations(program: Program) -> list[Finding]:
     """A finding for each argument that a user can name, the largest saving first.
 
     The saving is at most that of a program without the copies: with what reads the argument in
-    another order XLA plans the memory anew.
+    another order XLA plans the memory anew. XLA for CPU copies wherever nothing orders the reads,
+    which a user can seldom change: a fact there, unless a loop is why.
     """
     layout = program.layout
     by_name: dict[str, list[dict[str, Any]]] = {}
@@ -33,8 +34,8 @@ def copied_donations(program: Program) -> list[Finding]:
         change = _without(program, copies)
         saved = saving(layout, change)
         if saved > _WORTH * layout.peak_bytes:
-            findings.append(_finding(name, copies, saved, change))
-    return sorted(findings, key=lambda each: -(each.saving_bytes or 0))
+            findings.append(_finding(program, name, copies, saved, change))
+    return sorted(findings, key=lambda each: -(each.high_bytes or 0))
 
 
 def _without(program: Program, copies: list[dict[str, Any]]) -> Change:
@@ -47,11 +48,14 @@ def _without(program: Program, copies: list[dict[str, Any]]) -> Change:
     return Change(gone=frozenset(beside.tolist()))
 
 
-def _finding(name: str, copies: list[dict[str, Any]], saved: int, change: Change) -> Finding:
+def _finding(
+    program: Program, name: str, copies: list[dict[str, Any]], saved: int, change: Change
+) -> Finding:
     first = next((copy for copy in copies if copy["source"] is not None), copies[0])
     size = human_bytes(sum(copy["copied_bytes"] for copy in copies))
     argument = first["argument_name"] or name
     names = [copy["copy_instruction"] for copy in copies]
+    is_fact = program.platform == "cpu" and not first["is_of_loop"]
     if first["is_of_loop"]:
         why = f"the loop writes the next {argument} beside the last, and XLA copies it back"
         write = CARRY
@@ -65,7 +69,7 @@ def _finding(name: str, copies: list[dict[str, Any]], saved: int, change: Change
     return Finding(
         kind="donated and copied",
         title=f"{name} is donated, but XLA copies {size} of it all the same",
-        grade=Grade.at_most,
+        grade=Grade.fact if is_fact else Grade.at_most,
         write=write,
         why=f"{why}; the copies are {', '.join(dict.fromkeys(names[:_SHOWN]))}"
         + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""),
@@ -77,8 +81,8 @@ def _finding(name: str, copies: list[dict[str, Any]], saved: int, change: Change
             )
         ),
         source=first["source"],
-        saving_bytes=saved,
-        low_bytes=saved,
+        saving_bytes=None if is_fact else saved,
+        low_bytes=None if is_fact else saved,
         high_bytes=saved,
         change=change,
     )

@@ -3,13 +3,12 @@
 from itertools import pairwise
 
 from ..catalogue import statement
-from ..cells import human_bytes
+from ..cells import counted, human_bytes
 from .asked_program import Program
 from .finding import Finding, Grade
 from .replay import Change, Piece, saving
 
 _WORTH = 0.01
-_SHOWN = 20
 
 
 def gathered(program: Program) -> list[Finding]:
@@ -18,14 +17,14 @@ def gathered(program: Program) -> list[Finding]:
     The saving is at most that: to gather them again XLA needs room of its own.
     """
     layout = program.layout
-    touched: dict[int, list[int]] = {}
+    used: dict[int, list[int]] = {}
     rows = program.rows(statement("advise_gathered"), [layout.memory_space]).to_pylist()
     for row in rows:
-        touched.setdefault(row["value_id"], []).append(row["touch_time"])
+        used.setdefault(row["value_id"], []).append(row["use_time"])
     lives = {row["value_id"]: row for row in rows}
     kept: list[int] = []
     pieces: list[Piece] = []
-    for value_id, times in touched.items():
+    for value_id, times in used.items():
         gap = next(
             (
                 (before, after)
@@ -52,13 +51,13 @@ def gathered(program: Program) -> list[Finding]:
     return [
         Finding(
             kind="gathered and kept",
-            title=f"gather weights again for the backward pass: {len(kept)} are kept, {size}",
+            title=f"gather {counted(len(kept), 'weight')} again for the backward pass: {size} kept",
             grade=Grade.at_most,
             write="wrap the layer that gathers them in jax.checkpoint, so that its all-gather runs"
             " again, or shard over fewer devices",
             why=f"the largest is {largest['argument'] or largest['instruction']},"
             f" {human_bytes(largest['size_bytes'])}; nothing reads them at the peak",
-            value_ids=tuple(kept[:_SHOWN]),
+            value_ids=tuple(kept),
             source=largest["source"],
             saving_bytes=saved,
             change=change,

@@ -14,7 +14,6 @@ from .on_chip import least_saving
 from .replay import Change, Piece, saving
 from .saved_residuals import read_residuals, read_scans
 
-_SHOWN = 20
 _LINES = 6
 # A smaller part of the peak is not worth a transfer, and a shorter rest, as a part of the
 # schedule, has no time for two.
@@ -101,7 +100,7 @@ def _finding(
             why=f"{human_bytes(sum(row['size_bytes'] for row in rows))} rest there; first"
             f" {most['operation']} at {most['source']}: {human_bytes(most['size_bytes'])}, of"
             f" {layout.schedule_length} steps untouched for {_rest(most)}{at_once}",
-            value_ids=tuple(row["value_id"] for row in rows[:_SHOWN]),
+            value_ids=tuple(row["value_id"] for row in rows),
             source=most["source"],
             saving_bytes=None if is_fact else saved,
             change=None if is_fact else change,

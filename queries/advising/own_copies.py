@@ -6,7 +6,6 @@ from .asked_program import Program
 from .finding import Finding, Grade
 
 _WORTH = 0.01
-_SHOWN = 20
 
 
 def own_copies(program: Program) -> list[Finding]:
@@ -32,7 +31,7 @@ def own_copies(program: Program) -> list[Finding]:
             write="look at what is copied: a value that is changed in place while its old rows are"
             " still read, or a layout that two readers want otherwise",
             why=f"the largest are {', '.join(places)}; no line of the program asks for them",
-            value_ids=tuple(row["value_id"] for row in copies[:_SHOWN]),
+            value_ids=tuple(row["value_id"] for row in copies),
             source=next(iter(lines), None),
         )
     ]

@@ -24,7 +24,6 @@ _WORTH = 0.01
 _UNKNOWN = 0.002
 # The memory on a TPU's chip, where the dump does not tell the chip.
 _VMEM = 128 << 20
-_SHOWN = 20
 _NAMED = 4
 
 
@@ -131,7 +130,7 @@ def _finding(
         write=f"{named}: " + ("; ".join(told) or "what another size brings cannot be told"),
         why=f"the tile is {ones[0].array.shape.tiles[0]}, so that {size} takes"
         f" {size + -size % tile} in {len(ones)} arrays: {ones[0].array.shape} is the largest",
-        value_ids=tuple(one.array.value_id for one in ones[:_SHOWN]),
+        value_ids=tuple(one.array.value_id for one in ones),
         source=_source(program, ones),
         high_bytes=_padding(ones),
         tolerance=0.01 if told else None,
@@ -150,7 +149,7 @@ def _of_shape(program: Program, ones: list[_Padded]) -> Finding:
         grade=Grade.fact,
         write=f"reorder or merge its dimensions: give its last a multiple of {tile}",
         why=f"the tile is {array.shape.tiles[0]}, so that it takes {times:.1f} times its elements",
-        value_ids=tuple(one.array.value_id for one in ones[:_SHOWN]),
+        value_ids=tuple(one.array.value_id for one in ones),
         source=_source(program, ones),
         high_bytes=_padding(ones),
     )

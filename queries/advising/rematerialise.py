@@ -11,7 +11,6 @@ from .replay import Change, saving
 from .saved_residuals import Cost, Scan, read_residuals, read_scans
 from .scan_products import Product, scan_products
 
-_SHOWN = 20
 _LINES = 3
 # A line's products are worth naming if they take less than this part of what the scan saves.
 _SMALL = 0.2
@@ -87,7 +86,7 @@ def _finding(
         write=checkpoint_text(kept, products),
         why=f"{len(scan.stacks)} stacks of {scan.layers} layers take {stacked}, of which"
         f" {human_bytes(cheap)} are no products; the carry stays saved, {carry}{order}",
-        value_ids=tuple(stack.value_id for stack in scan.stacks[:_SHOWN]),
+        value_ids=tuple(stack.value_id for stack in scan.stacks),
         source=scan.source,
         change=change if is_told else None,
         choice=f"scan at {scan.forward}",

@@ -13,7 +13,6 @@ from .saved_residuals import Scan, read_residuals
 from .scan_products import Product, scan_products
 from .unrolled import unrolled
 
-_SHOWN = 20
 # What is kept of each scan that is checkpointed.
 _Kept = Mapping[Scan, Sequence[Product]]
 
@@ -115,7 +114,7 @@ def _finding(
         ),
         why=f"{keeps}; {len(stacks)} stacks are"
         f" {human_bytes(sum(stack.size_bytes for stack in stacks))} now",
-        value_ids=tuple(stack.value_id for stack in stacks[:_SHOWN]),
+        value_ids=tuple(stack.value_id for stack in stacks),
         source=next(iter(kept)).source,
         change=change if "saving_bytes" in figure else None,
         **figure,

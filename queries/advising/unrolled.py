@@ -10,7 +10,6 @@ from .on_chip import least_saving, memory_on_chip
 from .replay import Change, Piece, saving
 from .saved_residuals import Residual, read_residuals, read_scans
 
-_SHOWN = 20
 # A layer hands its result to the next by an addition, in a network with residual connections.
 _CARRIES = frozenset({"add", "add_any"})
 # A part of an argument, such as a layer's weights, is not computed.
@@ -46,7 +45,7 @@ def unrolled(program: Program) -> list[Finding]:
             why=f"{human_bytes(sum(sizes))} are saved for the backward pass in the layers, at most"
             f" {human_bytes(max(sizes))} in one; XLA lays out the {human_bytes(on_chip)} on chip"
             " anew, hence the range",
-            value_ids=tuple(residual.value_id for residual in largest[:_SHOWN]),
+            value_ids=tuple(residual.value_id for residual in largest),
             source=largest[0].source,
             saving_bytes=saved,
             low_bytes=saved - on_chip,

@@ -3,7 +3,7 @@
 -- root to the fusion. Parameters are known by XLA's names for them, such as `param_1.25`.
 WITH RECURSIVE reached AS (
     SELECT CAST($2 AS VARCHAR) AS computation
-    UNION
+    UNION ALL
     SELECT calls.computation
     FROM reached
     INNER JOIN instructions
@@ -16,8 +16,9 @@ WITH RECURSIVE reached AS (
 inside AS (
     SELECT instructions.*
     FROM instructions
-    INNER JOIN reached ON reached.computation = instructions.computation
-    WHERE instructions.module_id = $1
+    WHERE
+        instructions.module_id = $1
+        AND instructions.computation IN (SELECT reached.computation FROM reached)
 ),
 
 called AS (

@@ -1,5 +1,5 @@
--- The gathered weights of module $1 that memory space $2 has at the peak, and when each is touched:
--- a row a value and touch, the largest first.
+-- The gathered weights of module $1 that memory space $2 has at the peak, and when each is read:
+-- a row a value and use, the largest first.
 SELECT
     held.value_id,
     held.size_bytes,
@@ -10,7 +10,7 @@ SELECT
     CASE
         WHEN held.source_file IS NOT NULL THEN held.source_file || ':' || held.source_line
     END AS source,
-    COALESCE(users.schedule_time, held.start_time) AS touch_time
+    instructions.schedule_time AS use_time
 FROM _values AS held
 INNER JOIN allocations
     ON allocations.module_id = held.module_id
@@ -18,28 +18,15 @@ INNER JOIN allocations
 INNER JOIN module_memory
     ON module_memory.module_id = held.module_id
         AND module_memory.memory_space = held.memory_space
-LEFT JOIN (
-    SELECT
-        uses.module_id,
-        uses.value_id,
-        instructions.schedule_time
-    FROM uses
-    INNER JOIN instructions
-        ON instructions.module_id = uses.module_id
-            AND instructions.instruction_id = uses.instruction_id
-    WHERE uses.module_id = $1 AND instructions.schedule_time IS NOT NULL
-    UNION ALL
-    SELECT
-        module_id,
-        value_id,
-        start_time
-    FROM live_ranges
-    WHERE module_id = $1
-) AS users ON users.module_id = held.module_id AND users.value_id = held.value_id
+INNER JOIN uses ON uses.module_id = held.module_id AND uses.value_id = held.value_id
+INNER JOIN instructions
+    ON instructions.module_id = uses.module_id
+        AND instructions.instruction_id = uses.instruction_id
 WHERE
     held.module_id = $1
     AND held.memory_space = $2
     AND held.role = 'gathered weight'
     AND allocations.is_temp
+    AND instructions.schedule_time IS NOT NULL
     AND module_memory.peak_time BETWEEN held.start_time AND held.end_time
-ORDER BY held.size_bytes DESC, held.value_id, touch_time
+ORDER BY held.size_bytes DESC, held.value_id, use_time

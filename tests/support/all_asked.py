@@ -81,6 +81,7 @@ def _ask(warehouse: Warehouse, folder: Path) -> None:
             warehouse.donations(module, limit=3)
     for night in NIGHTS:
         warehouse.advise(LLAMA, run=night)
+    warehouse.advise("donations/tpu/jit_crossed_donated")
     _ask_of_history(warehouse, folder)
     warehouse.oom()
     warehouse.oom("oom-dumps")
