@@ -40,6 +40,15 @@ def copied(filled: Path, db: Path) -> Path:
     return Path(shutil.copy(filled, db))
 
 
+@pytest.fixture
+def samples(tmp_path: Path) -> Path:
+    """A folder that has the samples of a checkout, to run commands in."""
+    folder = tmp_path / "checkout"
+    folder.mkdir()
+    (folder / "tests").symlink_to(Path(__file__).parent)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def nights(tmp_path_factory):
     """The folder of the ten nights, one in each. Only read it."""

@@ -4,37 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from .support.console import Command, blocks, on_terminal
+from .support.console import Command, blocks, replayed
 
 ROOT = Path(__file__).parents[1]
 # What needs a network, an accelerator or a user's own program.
 NOT_HERE = ("pip install", "make ", "python train.py")
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """A folder that has the samples of a checkout, to run commands in."""
-    folder = tmp_path / "checkout"
-    folder.mkdir()
-    (folder / "tests").symlink_to(ROOT / "tests")
-    return folder
-
-
 @pytest.mark.parametrize(("document", "least"), [("README.md", 10), ("docs/lake.md", 5)])
-def test_a_document_shows_only_what_happens(checkout, document, least):
+def test_a_document_shows_only_what_happens(samples, document, least):
     """Block by block, in one folder: a reader who types along sees the same."""
-    exported = ""
     ran = 0
-    for block in blocks(ROOT / document):
-        if any(word in command.text for command in block for word in NOT_HERE):
-            continue
-        for command in block:
-            if command.text.startswith("export "):
-                exported += f"{command.text}\n"
-                continue
-            shown = on_terminal(exported + command.text, checkout)
-            assert command.matches(shown), f"$ {command.text}\n{shown}"
-            ran += 1
+    for command, shown in replayed(blocks(ROOT / document), samples, NOT_HERE):
+        assert command.matches(shown), f"$ {command.text}\n{shown}"
+        ran += 1
     assert ran > least
 
 

@@ -8,6 +8,7 @@ import shlex
 import struct
 import subprocess
 import termios
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +66,24 @@ def _is_whole(command: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def replayed(
+    asked: Iterable[list[Command]], folder: Path, left_out: Sequence[str] = ()
+) -> Iterator[tuple[Command, str]]:
+    """Each command, and what a terminal shows for it, as a reader types along in a folder.
+
+    What a command exports holds for those that follow. Blocks with one of the words are left out.
+    """
+    exported = ""
+    for block in asked:
+        if any(word in command.text for command in block for word in left_out):
+            continue
+        for command in block:
+            if command.text.startswith("export "):
+                exported += f"{command.text}\n"
+            else:
+                yield command, on_terminal(exported + command.text, folder)
 
 
 def on_terminal(command: str, folder: Path, columns: int = 80) -> str:
