@@ -39,18 +39,13 @@ class Program:
 
     @cached_property
     def instructions(self) -> pa.Table:
-        """Every instruction, by instruction_id: computation, opcode, scope, line, pass, shape."""
-        return self.rows("SELECT * FROM instructions WHERE module_id = $1 ORDER BY instruction_id")
+        """Every instruction, by instruction_id: the columns of `advise_instructions`."""
+        return self.rows(statement("advise_instructions"))
 
     @cached_property
     def operands(self) -> pa.Table:
         """instruction_id, operand_number, operand_instruction_id."""
         return self.rows("SELECT * FROM operands WHERE module_id = $1")
-
-    @cached_property
-    def values(self) -> pa.Table:
-        """Every value in any memory space, by value_id: the columns of the view `_values`."""
-        return self.rows("SELECT * FROM _values WHERE module_id = $1 ORDER BY value_id")
 
     @cached_property
     def uses(self) -> pa.Table:
