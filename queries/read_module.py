@@ -17,6 +17,7 @@ from .result import Rows
 from .timeline import timeline
 
 if TYPE_CHECKING:
+    from .advise import Advice
     from .reporting.page import Report
 
 
@@ -83,6 +84,12 @@ class ReadModule:
     ) -> Rows:
         """The buffers that fill the memory at the peak, or at a time of the schedule."""
         return buffers(self._store, self._module, None, memory_space, at, limit, callers=callers)
+
+    def advise(self, memory_space: int = 0, save: str | int | None = None) -> Advice:
+        """What to change first, and by how much the peak would fall; see `Warehouse.advise`."""
+        from .advise import advise
+
+        return advise(self._store, self._module, None, memory_space, save)
 
     def donations(self, memory_space: int = 0, limit: int | None = None) -> Rows:
         """Which arguments could be donated, or are donated for nothing."""

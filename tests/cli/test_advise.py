@@ -1,6 +1,7 @@
 """`memhouse advise`: what to change first, for a person and for a program."""
 
 import csv
+import gzip
 import io
 import json
 
@@ -10,6 +11,7 @@ import memhouse
 from memhouse.queries.advising.finding import Grade
 
 from ..support.command import run_memhouse
+from ..support.dumps import DUMPS
 from ..support.warehouse import rows
 
 LLAMA = "llama-v5e"
@@ -132,3 +134,12 @@ def test_in_python_advice_is_values(history):
     assert shown.startswith("The peak is 2.44 GiB at time 631: 2.31 GiB of temps")
     assert "compute the layers of the scan again" in page
     assert wanted.kind == "saving wanted"
+
+
+def test_of_text_alone_advice_is_estimated():
+    """The text has no places, so that the replay is of estimated ones."""
+    (text,) = (DUMPS / "tpu/llama-v5e").glob("*after_optimizations.txt.gz")
+    found = memhouse.read(gzip.decompress(text.read_bytes()).decode()).advise()
+    assert found.is_estimated
+    assert str(found).startswith("The peak is ≈")
+    assert {each.grade for each in found.findings} <= {Grade.estimated, Grade.fact}
