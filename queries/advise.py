@@ -1,5 +1,6 @@
 """What to change first in a program, and by how much its peak would fall."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -113,8 +114,7 @@ class Advice(Result):
     def __str__(self) -> str:
         """The advice as the command prints it, but for the width of its lines."""
         told = [self.heading]
-        for number, finding in enumerate(self.findings, start=1):
-            first, *lines = in_full(finding)
+        for number, (first, *lines) in enumerate(in_full(self.findings), start=1):
             told.append("\n".join([f"{number:>2}. {first}", *(f"    {line}" for line in lines)]))
         if len(self.followed) > 1:
             told.append(together_words(self.followed, self.together))
@@ -184,10 +184,14 @@ def _findings(program: Program, wanted_bytes: int | None) -> tuple[Finding, ...]
 
 def _made_by(lines: Rows, peak_bytes: int, mark: str) -> list[str]:
     """A sentence on the lines that make most of the peak."""
+    sizes: Counter[str] = Counter()
+    for row in lines.arrow().to_pylist():
+        if _is_line(row["source"]):
+            sizes[row["source"]] += row["counted_bytes"]
     made = [
-        f"{mark}{human_bytes(row['counted_bytes'])} at {row['source']}"
-        for row in lines.arrow().to_pylist()
-        if _is_line(row["source"]) and row["counted_bytes"] > _LARGE * peak_bytes
+        f"{mark}{human_bytes(size)} at {line}"
+        for line, size in sizes.most_common()
+        if size > _LARGE * peak_bytes
     ]
     return [f"The lines that make most of it: {', '.join(made)}."] if made else []
 

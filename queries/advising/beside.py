@@ -29,7 +29,7 @@ def beside(program: Program) -> list[Finding]:
     return [
         Finding(
             kind="programs of one device",
-            title=f"with the {others} of its workload on the device, it needs {size}",
+            title=f"with {others} of its workload on the device, it needs {size}",
             grade=Grade.fact,
             write="give programs the same arrays where they can share them, and delete() arrays"
             " that the next program does not take",

@@ -84,10 +84,10 @@ def _of_arguments(
     return Finding(
         kind="wider than read",
         title=f"store {counted(len(found), 'argument')} in {name}: {short}{more}",
-        grade=Grade.exact,
+        grade=Grade.exact if program.platform in ("cpu", "tpu") else Grade.at_most,
         write=f"pass {short}{more} in jnp.{name}: store them so, or convert them once outside",
-        why=f"{_JAX_NAMES[wide]}, and all {counted(len(converts), 'reader')} convert to {name}"
-        " before they compute: the results stay the same",
+        why=f"{_JAX_NAMES[wide]}, and {_all_readers(len(converts))} to {name} before computing: the"
+        " results stay the same",
         value_ids=tuple(_number(array["value_id"]) for array, _ in found),
         source=_line(program, converts),
         saving_bytes=saved,
@@ -95,6 +95,10 @@ def _of_arguments(
         high_bytes=saved,
         change=change,
     )
+
+
+def _all_readers(number: int) -> str:
+    return "its only reader converts" if number == 1 else f"all {number} readers convert"
 
 
 def _saved_again(

@@ -21,12 +21,12 @@ def own_copies(program: Program) -> list[Finding]:
     places = [f"{row['instruction']} ({human_bytes(row['counted_bytes'])})" for row in copies[:3]]
     in_loops = sum(not row["is_entry"] for row in copies)
     lines = dict.fromkeys(row["source"] for row in copies if row["source"] is not None)
-    where = f", {in_loops} of them in loops" if in_loops else ""
+    where = ", in loops" if in_loops == len(copies) else f", {in_loops} of them in loops"
     return [
         Finding(
             kind="copied by XLA",
-            title=f"copies that XLA made itself take {human_bytes(size)} of the peak:"
-            f" {len(copies)}{where}",
+            title=f"{human_bytes(size)} of the peak are copies that XLA made itself:"
+            f" {len(copies)}{where if in_loops else ''}",
             grade=Grade.fact,
             write="look at what is copied: a value that is changed in place while its old rows are"
             " still read, or a layout that two readers want otherwise",

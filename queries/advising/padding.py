@@ -147,7 +147,7 @@ def _of_shape(program: Program, ones: list[_Padded]) -> Finding:
         title=f"{human_bytes(_padding(ones))} of the peak are padding of"
         f" {without_layout(str(array.shape))}",
         grade=Grade.fact,
-        write=f"reorder or merge its dimensions: give its last a multiple of {tile}",
+        write=f"reorder or merge its dimensions, so that its last is a multiple of {tile}",
         why=f"the tile is {array.shape.tiles[0]}, so that it takes {times:.1f} times its elements",
         value_ids=tuple(one.array.value_id for one in ones),
         source=_source(program, ones),

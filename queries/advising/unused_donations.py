@@ -67,7 +67,7 @@ def _difference(argument: EntryArray, output: EntryArray, count: int) -> tuple[i
             return 0, f"{told}it is the same, but its memory is another's", _RETURN
         return 1, f"{told}another layout, {argument.shape} in and {output.shape} out", _LAYOUT
     if argument.dimensions == output.dimensions and not same_type:
-        return 2, f"{told}another type", f"return it as {argument.element_type}, by .astype"
+        return 2, f"{told}another type", f"return it as {argument.element_type}, as it came"
     if same_type and _is_sharded_otherwise(argument, output, count):
         return 3, f"{told}another sharding, as a device has another part of it", _SHARDING
     if same_type and argument.logical_bytes == output.logical_bytes:

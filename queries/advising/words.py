@@ -1,6 +1,6 @@
 """How findings are told: in a line, in full, all together."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ..cells import human_bytes
@@ -21,7 +21,8 @@ def saved_words(finding: Finding) -> str:
         case Grade.estimated:
             return f"≈{saved} (estimated)"
         case Grade.between if finding.low_bytes is not None and finding.high_bytes is not None:
-            return f"-{human_bytes(finding.low_bytes)} to -{human_bytes(finding.high_bytes)}"
+            least, most = human_bytes(finding.low_bytes), human_bytes(finding.high_bytes)
+            return f"{saved} (between -{least} and -{most})"
         case grade:
             return f"{saved} ({grade.value})"
 
@@ -38,14 +39,22 @@ def in_a_line(finding: Finding) -> str:
     return f"{headline(finding)}{where}: {finding.write}"
 
 
-def in_full(finding: Finding) -> list[str]:
-    """The headline, the line to edit, what to write there, and why."""
-    return [
-        headline(finding),
-        *([finding.source] if finding.source is not None else []),
-        f"write: {finding.write}",
-        f"why: {finding.why}",
-    ]
+def in_full(findings: Sequence[Finding]) -> Iterator[list[str]]:
+    """Of each finding the headline, the line to edit, what to write there, and why, a text each.
+
+    One that is told instead of an earlier one begins with "or", and has no reason of its own if
+    it is the same.
+    """
+    reasons: dict[str | None, str] = {}
+    for finding in findings:
+        before = None if finding.choice is None else reasons.get(finding.choice)
+        reasons[finding.choice] = finding.why
+        yield [
+            headline(finding) if before is None else f"or {headline(finding)}",
+            *([finding.source] if finding.source is not None else []),
+            f"write: {finding.write}",
+            *([f"why: {finding.why}"] if finding.why != before else []),
+        ]
 
 
 def together_words(followed: Sequence[Finding], together: "Replayed") -> str:

@@ -80,7 +80,7 @@ def test_with_a_warehouse_the_dump_answers(stored):
     said = " ".join(run.stdout.split())
     assert "module: jax0.10.2-pad/jit__lambda of run night" in said
     assert "1. 31.50 GiB of the peak are padding of bf16[134217728,2]" in said
-    assert "give its last a multiple of 128" in said
+    assert "so that its last is a multiple of 128" in said
     assert "oom_variants.py:29 makes 32.50 GiB of the peak" in said
     assert "memhouse buffers" in said
     assert len(run.stdout.splitlines()) <= 25

@@ -70,7 +70,7 @@ def test_the_latest_night_is_judged(history):
         "\n"
         "What to change in `llama-v5e/jit_train_step`, and by how much its peak would fall:\n"
         "\n"
-        "1. -1.73 GiB to -1.98 GiB: compute the layers of the scan again "
+        "1. -1.86 GiB (between -1.73 GiB and -1.98 GiB): compute the layers of the scan again "
         "(/train/zoo/zoo.py:46): `jax.lax.scan(jax.checkpoint(body), ...); in Flax nn.remat`\n"
     )
 

@@ -75,5 +75,5 @@ def test_programs_of_one_device(filled):
     assert found.saving_bytes is None
     gib = (sum(arguments.values()) + beyond) / (1 << 30)
     assert found.title == (
-        f"with the 4 other programs of its workload on the device, it needs {gib:.2f} GiB"
+        f"with 4 other programs of its workload on the device, it needs {gib:.2f} GiB"
     )
