@@ -1,4 +1,4 @@
-"""Weights that were gathered from all devices, and are kept from the forward to the backward."""
+"""Arrays that were gathered from all devices, and are kept from the forward to the backward."""
 
 from itertools import pairwise
 
@@ -12,9 +12,10 @@ _WORTH = 0.01
 
 
 def gathered(program: Program) -> list[Finding]:
-    """At most one finding: the weights that nothing touches at the peak, gathered again after it.
+    """At most one finding: the arrays that nothing touches at the peak, gathered again after it.
 
-    The saving is at most that: to gather them again XLA needs room of its own.
+    It promises nothing. Recompiled, four programs saved between 31 and 112 % of the arrays' size:
+    XLA orders the gathers and the gradients anew, so that a replay told too little or too much.
     """
     layout = program.layout
     used: dict[int, list[int]] = {}
@@ -43,23 +44,21 @@ def gathered(program: Program) -> list[Finding]:
         ]
         kept.append(value_id)
     change = Change(gone=frozenset(kept), pieces=tuple(pieces))
-    saved = saving(layout, change) if kept else 0
-    if saved < _WORTH * layout.peak_bytes:
+    if not kept or saving(layout, change) < _WORTH * layout.peak_bytes:
         return []
     largest = lives[kept[0]]
     size = human_bytes(sum(lives[value]["size_bytes"] for value in kept))
     return [
         Finding(
             kind="gathered and kept",
-            title=f"gather {counted(len(kept), 'weight')} again for the backward pass: {size} kept",
-            grade=Grade.at_most,
+            title=f"gather {counted(len(kept), 'array')} again for the backward pass: {size} kept",
+            grade=Grade.fact,
             write="wrap the layer that gathers them in jax.checkpoint, so that its all-gather runs"
-            " again, or shard over fewer devices",
+            " again; policy=jax.checkpoint_policies.dots_saveable keeps its products",
             why=f"the largest is {largest['argument'] or largest['instruction']},"
-            f" {human_bytes(largest['size_bytes'])}; nothing reads them at the peak",
+            f" {human_bytes(largest['size_bytes'])}; nothing reads them at the peak;"
+            " XLA orders gathers and gradients anew, so that no figure is promised",
             value_ids=tuple(kept),
             source=largest["source"],
-            saving_bytes=saved,
-            change=change,
         )
     ]

@@ -1,12 +1,13 @@
--- The gathered weights of module $1 that memory space $2 has at the peak, and when each is read:
--- a row a value and use, the largest first.
+-- The gathered arrays of module $1 that memory space $2 has at the peak, and when each is read:
+-- a row a value and use, the largest first. A TPU gathers in fusions, whose results are known only
+-- by their operation's name.
 SELECT
     held.value_id,
     held.size_bytes,
     held.start_time,
     held.end_time,
     held.instruction,
-    held.op_name AS argument,
+    CASE WHEN held.role = 'gathered weight' THEN held.op_name END AS argument,
     CASE
         WHEN held.source_file IS NOT NULL THEN held.source_file || ':' || held.source_line
     END AS source,
@@ -25,7 +26,10 @@ INNER JOIN instructions
 WHERE
     held.module_id = $1
     AND held.memory_space = $2
-    AND held.role = 'gathered weight'
+    AND (
+        held.role = 'gathered weight'
+        OR (held.role = 'activation' AND held.op_name LIKE '%/all\_gather' ESCAPE '\')
+    )
     AND allocations.is_temp
     AND instructions.schedule_time IS NOT NULL
     AND module_memory.peak_time BETWEEN held.start_time AND held.end_time
