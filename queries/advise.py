@@ -20,6 +20,7 @@ from .advising.narrower import narrower
 from .advising.not_donated import not_donated
 from .advising.own_copies import own_copies
 from .advising.padding import padding
+from .advising.ranking import alternatives_left_out, ranked, to_follow
 from .advising.rematerialise import rematerialise
 from .advising.replay import Change, Replayed, replay, together
 from .advising.save import save
@@ -64,7 +65,7 @@ class Advice(Result):
     tolerance, finding (its kind), title, source, write, why, value_ids; see Finding.
     peak: the peak of the memory space; self_check_bytes: what the replay of the unchanged program
     has more than the stored peak, which says how far to trust the replays: 0 if they agree.
-    followed: the findings with a saving that can be followed at once; together: the peak then.
+    followed: the findings with a saving that can be replayed together; together: the peak then.
     consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
     make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
     sizes are estimates.
@@ -87,7 +88,7 @@ class Advice(Result):
     @property
     def first(self) -> tuple[Finding, ...]:
         """The three findings to follow first, of those that say what they can save."""
-        told = _choices([each for each in self.findings if _can_save(each)])
+        told = alternatives_left_out([each for each in self.findings if _can_save(each)])
         return told[:_FIRST]
 
     @property
@@ -139,8 +140,8 @@ def advise(
     layout = read_layout(store, found.module_id, memory_space)
     if layout is None:
         raise UsageError(
-            f"{found.caption} has no live ranges in memory space {memory_space}, and advice is"
-            " worked out from them: dump with --xla_dump_hlo_as_text",
+            f"nothing of {found.caption} is known to live in memory space {memory_space}: advice is"
+            " worked out from live ranges, for which XLA dumps with --xla_dump_hlo_as_text",
             "module",
         )
     program = read_program(store, found.module_id, found.dump_id, layout)
@@ -148,7 +149,7 @@ def advise(
         findings = _findings(program, wanted)
     except DumpError as error:
         raise UsageError(f"{found.caption} has what no rule can read: {error}", "module") from None
-    followed = _choices([each for each in findings if each.saving_bytes is not None])
+    followed = to_follow(findings)
     changes = [finding.change for finding in followed if finding.change is not None]
     unchanged = replay(layout, Change())
     parts = store.rows(statement("advise_consists_of"), [found.module_id, memory_space])
@@ -178,7 +179,7 @@ def _findings(program: Program, wanted_bytes: int | None) -> tuple[Finding, ...]
     others = [
         finding for finder in finders if finder not in left_out for finding in finder(program)
     ]
-    findings = (*sorted(chosen, key=_rank), *sorted(others, key=_rank))
+    findings = (*chosen, *ranked(others))
     return tuple(map(_as_estimate, findings)) if program.origin == "estimated" else findings
 
 
@@ -208,23 +209,8 @@ def _as_estimate(finding: Finding) -> Finding:
     return replace(finding, grade=Grade.estimated, tolerance=None)
 
 
-def _rank(finding: Finding) -> tuple[int, int]:
-    """What was measured on recompiled programs comes first, then bounds, then facts."""
-    if finding.saving_bytes is None:
-        return 2, -(finding.high_bytes or 0)
-    return int(finding.grade is Grade.at_most), -finding.saving_bytes
-
-
 def _can_save(finding: Finding) -> bool:
     return finding.saving_bytes is not None or bool(finding.high_bytes)
-
-
-def _choices(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Of findings that exclude each other, the first."""
-    first: dict[object, Finding] = {}
-    for number, finding in enumerate(findings):
-        first.setdefault(number if finding.choice is None else finding.choice, finding)
-    return tuple(first.values())
 
 
 _SCHEMA = pa.schema(

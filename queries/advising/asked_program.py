@@ -16,16 +16,13 @@ from .space_layout import Layout
 class Program:
     """One memory space of a module; space 0 is the device's main memory.
 
-    platform: cpu, gpu or tpu, None if not known; vmem_bytes: a TPU's memory on chip;
-    run_id: the run that it is of.
+    platform: cpu, gpu or tpu, None if not known; vmem_bytes: a TPU's memory on chip.
     """
 
     store: Store
     module_id: int
     dump_id: int
-    run_id: str
     platform: str | None
-    device_kind: str | None
     vmem_bytes: int | None
     origin: str
     layout: Layout
@@ -60,6 +57,17 @@ class Program:
         )
 
     @cached_property
+    def trains(self) -> bool:
+        """Whether it has a backward pass."""
+        return bool(
+            len(
+                self.rows(
+                    "SELECT 1 FROM instructions WHERE module_id = $1 AND pass = 'backward' LIMIT 1"
+                )
+            )
+        )
+
+    @cached_property
     def graph(self) -> Graph:
         """The instructions and what they read and call."""
         calls = self.rows(
@@ -79,9 +87,7 @@ def read_program(store: Store, module_id: int, dump_id: int, layout: Layout) -> 
         store,
         module_id,
         dump_id,
-        row["run_id"],
         row["platform"],
-        row["device_kind"],
         row["vmem_bytes"],
         row["origin"],
         layout,

@@ -50,7 +50,9 @@ def checkpoint_text(kept: Sequence[Product], products: Sequence[Product]) -> str
         policy = "dots_with_no_batch_dims_saveable"
     else:
         for product in kept:
-            names.setdefault(str(product.source), []).append(product)
+            # What has no line cannot be named, and is computed again.
+            if product.source is not None:
+                names.setdefault(product.source, []).append(product)
         quoted = ", ".join(f'"{_name(line)}"' for line in names)
         policy = f"save_only_these_names({quoted})"
     wrapped = f"jax.checkpoint(body, policy=jax.checkpoint_policies.{policy})"

@@ -17,10 +17,12 @@ from .space_layout import Layout
 class Donation:
     """What donating brings: by how many bytes the peak falls, with XLA's own copies and without.
 
-    change: without these copies, or with them where XLA reuses more memory so.
+    change: with these copies; without_copies: without them. Where XLA reuses more memory with
+    copies than without, both are that.
     """
 
     change: Change
+    without_copies: Change
     most_bytes: int
     least_bytes: int
 
@@ -30,13 +32,13 @@ def donate(program: Program, foreseen: Sequence[Foreseen]) -> Donation:
     change = _change(program, foreseen, with_copies=False)
     most = saving(program.layout, change)
     if not any(each.is_copied for each in foreseen):
-        return Donation(change, most, most)
+        return Donation(change, change, most, most)
     copied = _change(program, foreseen, with_copies=True)
     least = saving(program.layout, copied)
     if least > most:
-        return Donation(copied, least, most)
+        return Donation(copied, copied, least, most)
     # The copies can be bounded only roughly, but they never took more than donation saved.
-    return Donation(change, most, max(0, least))
+    return Donation(copied if least > 0 else Change(), change, most, max(0, least))
 
 
 def _change(program: Program, foreseen: Sequence[Foreseen], *, with_copies: bool) -> Change:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ def narrower(program: Program) -> list[Finding]:
         *_residuals(program, narrowing),
     ]
     worth = _WORTH * program.layout.peak_bytes
-    return [each for each in found if (each.saving_bytes or 0) > worth]
+    return [each for each in found if each.saving_bytes is None or each.saving_bytes > worth]
 
 
 def _arguments(program: Program, narrowing: Narrowing) -> list[Finding]:
@@ -44,7 +45,7 @@ def _arguments(program: Program, narrowing: Narrowing) -> list[Finding]:
             array["is_output"]
             or array["is_shared"]
             or array["element_type"] not in FLOATS
-            or array["padded_bytes"] < least
+            or (array["padded_bytes"] or 0) < least
             or array["allocation_index"] not in program.layout.allocation_index
         ):
             continue
@@ -78,23 +79,40 @@ def _of_arguments(
     saved = saving(program.layout, change)
     found.sort(key=lambda each: -_number(each[0]["padded_bytes"]))
     names = [str(array["op_name"] or array["instruction"]) for array, _ in found]
+    shapes = {(array["element_type"], array["dimensions"]) for array, _ in found}
     name, short = _JAX_NAMES[narrow], ", ".join(f"`{each}`" for each in names[:_SHOWN])
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     converts = [each for _, narrowed in found for each in narrowed.converts]
+    # In the type of a weight comes its gradient, which takes less then.
+    has_gradient = program.trains and not shapes.isdisjoint(_shapes_of_outputs(program))
+    grade = Grade.exact if program.platform in ("cpu", "tpu") else Grade.at_most
     return Finding(
         kind="wider than read",
         title=f"store {counted(len(found), 'argument')} in {name}: {short}{more}",
-        grade=Grade.exact if program.platform in ("cpu", "tpu") else Grade.at_most,
+        grade=Grade.fact if has_gradient else grade,
         write=f"pass {short}{more} in jnp.{name}: store them so, or convert them once outside",
-        why=f"{_JAX_NAMES[wide]}, and {_all_readers(len(converts))} to {name} before computing: the"
-        " results stay the same",
+        why=f"{_JAX_NAMES[wide]}, and {_all_readers(len(converts))} to {name} before computing"
+        + (
+            "; gradients come in the new type too"
+            if has_gradient
+            else ": the results stay the same"
+        ),
         value_ids=tuple(_number(array["value_id"]) for array, _ in found),
         source=_line(program, converts),
-        saving_bytes=saved,
-        low_bytes=saved,
-        high_bytes=saved,
-        change=change,
+        **({} if has_gradient else _saving(saved, change)),
     )
+
+
+def _saving(saved: int, change: Change) -> dict[str, Any]:
+    return {"saving_bytes": saved, "low_bytes": saved, "high_bytes": saved, "change": change}
+
+
+def _shapes_of_outputs(program: Program) -> set[tuple[object, object]]:
+    return {
+        (array["element_type"], array["dimensions"])
+        for array in program.entry_arrays.to_pylist()
+        if array["is_output"]
+    }
 
 
 def _all_readers(number: int) -> str:

@@ -32,9 +32,7 @@ def _finding(program: Program, group: DonationGroup) -> Finding:
         kind="not donated",
         title=title,
         grade=grade,
-        write=f"{CARRY}; then {_keyword(group.arguments)}"
-        if group.is_scanned
-        else _keyword(group.arguments),
+        write=_write(program, group),
         why=_why(program, group),
         value_ids=_value_ids(group),
         source=_source(program, group) if group.is_scanned else function_line(program),
@@ -42,7 +40,7 @@ def _finding(program: Program, group: DonationGroup) -> Finding:
         low_bytes=donation.least_bytes if grade is Grade.between else told,
         high_bytes=donation.most_bytes if grade is Grade.between else told,
         tolerance=tolerance,
-        change=donation.change,
+        change=donation.without_copies if carries_copies(program, group) else donation.change,
     )
 
 
@@ -53,12 +51,12 @@ def _fitting(program: Program, group: DonationGroup) -> Finding:
         kind="input that fits an output",
         title=f"{group.named} is an input that fits an output: donating it saves at most {most}",
         grade=Grade.fact,
-        write=f"if nobody reads it again: {_keyword(group.arguments)}",
+        write=f"if nobody reads it again: {_keyword(program, group.arguments)}",
         why=_why(program, group),
         value_ids=_value_ids(group),
         source=function_line(program),
         high_bytes=group.donation.most_bytes,
-        change=group.donation.change,
+        change=group.donation.without_copies,
     )
 
 
@@ -79,7 +77,7 @@ def _why(program: Program, group: DonationGroup) -> str:
     said = [f"{counted(by_shape, 'output')} of the same type and dimensions"] if by_shape else []
     if len(pairs) > by_shape:
         said.append(f"{counted(len(pairs) - by_shape, 'output')} of the same bytes")
-    told = f"{' and '.join(said)} could take the place of arrays of {group.named}"
+    told = f"{' and '.join(said)} could lie in the memory of arrays of {group.named}"
     if group.alone:
         alone = zip(group.arguments, group.alone, strict=True)
         told += f"; alone: {', '.join(f'{name} {human_bytes(saved)}' for name, saved in alone)}"
@@ -114,13 +112,33 @@ def _source(program: Program, group: DonationGroup) -> str | None:
     return line_of(program, loops[0]) or function_line(program)
 
 
-def _keyword(arguments: Sequence[str]) -> str:
-    """What to write in `jax.jit`."""
-    places = [re.fullmatch(r"arg(?:s|uments)\[(\d+)\]", each) for each in arguments]
-    if all(places):
+def _write(program: Program, group: DonationGroup) -> str:
+    keyword = _keyword(program, group.arguments)
+    if group.is_scanned:
+        return f"{CARRY}; then {keyword}"
+    # What a training step takes in, its caller has no more use for.
+    return keyword if program.trains else f"if nobody reads the old value again: {keyword}"
+
+
+def _keyword(program: Program, arguments: Sequence[str]) -> str:
+    """What to write in `jax.jit`.
+
+    `args[1]` is the second place only where all are called so: else `args` is a name. Of `name[0]`
+    no dump says whether the function has `name` or `*name`, which no keyword can name.
+    """
+    arrays = [each for each in program.entry_arrays.to_pylist() if not each["is_output"]]
+    names = [str(each["op_name"]) for each in arrays if each["op_name"]]
+    places = [_PLACE.fullmatch(each) for each in arguments]
+    if all(places) and all(map(_PLACE.match, names)):
         return f"donate_argnums={tuple(int(each[1]) for each in places if each)} in jax.jit"
     its = "its place" if len(arguments) == 1 else "their places"
     if any(each.startswith("argument ") for each in arguments):
         return f"{its} in donate_argnums in jax.jit; arguments are numbered array by array here"
-    names = tuple(each.removeprefix("kwargs['").removesuffix("']") for each in arguments)
-    return f"donate_argnames={names} in jax.jit, or {its} in donate_argnums"
+    is_list = any(re.match(re.escape(each) + r"\[\d", name) for each in arguments for name in names)
+    if is_list or any(places):
+        return f"{its} in donate_argnums in jax.jit"
+    called = tuple(each.removeprefix("kwargs['").removesuffix("']") for each in arguments)
+    return f"donate_argnames={called} in jax.jit, or {its} in donate_argnums"
+
+
+_PLACE = re.compile(r"arg(?:s|uments)\[(\d+)\]")

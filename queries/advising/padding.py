@@ -132,7 +132,6 @@ def _finding(
         f" {size + -size % tile} in {len(ones)} arrays: {ones[0].array.shape} is the largest",
         value_ids=tuple(one.array.value_id for one in ones),
         source=_source(program, ones),
-        high_bytes=_padding(ones),
         tolerance=0.01 if told else None,
     )
 

@@ -1,6 +1,7 @@
 """What to compute again for a wanted saving, the cheapest first."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..cells import human_bytes
 from .asked_program import Program
@@ -28,7 +29,8 @@ def save(program: Program, wanted_bytes: int) -> list[Finding]:
     """
     scans = worthwhile_scans(program)
     if not scans:
-        return unrolled(program) or [_nothing(program)]
+        found = [_short(finding, wanted_bytes) for finding in unrolled(program)]
+        return found or [_nothing(program)]
     enough = max(wanted_bytes, least_saving(program) + 1)
     best: tuple[int, _Kept, Change] = (0, {}, Change())
     products = {scan: scan_products(program, scan) for scan in scans}
@@ -45,6 +47,17 @@ def save(program: Program, wanted_bytes: int) -> list[Finding]:
     if saved <= least_saving(program):
         return [_nothing(program)]
     return [_finding(program, products, kept, change, saved, wanted_bytes)]
+
+
+def _short(finding: Finding, wanted_bytes: int) -> Finding:
+    """The finding, which says that it saves less than wanted if it does."""
+    if finding.saving_bytes is None or finding.saving_bytes >= wanted_bytes:
+        return finding
+    return replace(finding, title=f"{finding.title}{_less(wanted_bytes)}")
+
+
+def _less(wanted_bytes: int) -> str:
+    return f", less than the {human_bytes(wanted_bytes)} wanted"
 
 
 def _steps(products: _Kept) -> Iterator[_Kept]:
@@ -100,14 +113,13 @@ def _finding(
     wanted_bytes: int,
 ) -> Finding:
     figure = told_as(program, saved)
-    short = f", less than the {human_bytes(wanted_bytes)} wanted" if saved < wanted_bytes else ""
     left = [product for of_scan in kept.values() for product in of_scan]
     stacks = [stack for scan in kept for stack in scan.stacks]
     size = human_bytes(sum(product.stack_bytes for product in left))
     keeps = f"{len(left)} products stay saved, {size}" if left else "no product stays saved"
-    return Finding(
+    found = Finding(
         kind="saving wanted",
-        title=f"compute again what is cheapest{short if 'saving_bytes' in figure else ''}",
+        title="compute again what is cheapest",
         write="; ".join(
             f"at {scan.source} {checkpoint_text(of_scan, products[scan])}"
             for scan, of_scan in kept.items()
@@ -119,3 +131,4 @@ def _finding(
         change=change if "saving_bytes" in figure else None,
         **figure,
     )
+    return _short(found, wanted_bytes)

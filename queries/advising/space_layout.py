@@ -35,11 +35,6 @@ class Layout:
     end: Ints
     alias_set: Ints
 
-    @property
-    def fixed_bytes(self) -> int:
-        """What is occupied throughout."""
-        return int(self.allocation_bytes[~self.is_temp].sum())
-
     def rows_of(self, values: Ints) -> Ints:
         """The rows of these values; values without a live range have none."""
         return np.flatnonzero(np.isin(self.value_id, values))

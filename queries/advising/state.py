@@ -18,14 +18,19 @@ def state_of(
 ) -> set[EntryArray]:
     """The arguments whose next value an output is; the others at most have its shape.
 
-    In a training step these are the weights and the optimizer's state. Without a backward pass,
-    an output of the same bytes is written over the argument, or computed by a loop that reads it.
-    All arrays of an argument that a user can name are state if one is.
+    In a training step these are the weights and the optimizer's state, but for weights of whose
+    bytes there are only gradients. Without a backward pass, an output of the same bytes is written
+    over the argument, or computed by a loop that reads it. All arrays of an argument that a user
+    can name are state if one is.
     """
-    roles = program.rows(statement("advise_roles")).to_pylist()
-    if roles and roles[0]["trains"]:
-        renewed = {row["value_id"] for row in roles if row["role"] in _STATE}
-        sure = [each for each in arguments if each.value_id in renewed]
+    if program.trains:
+        rows = program.rows(statement("advise_roles")).to_pylist()
+        state = {row["value_id"] for row in rows if row["role"] in _STATE}
+        gradients = {row["value_id"] for row in rows if row["pass"] == "backward"}
+        renewed = {each.padded_bytes for each in outputs if each.value_id not in gradients}
+        sure = [
+            each for each in arguments if each.value_id in state and each.padded_bytes in renewed
+        ]
     else:
         written_over = {
             (value, output.padded_bytes)

@@ -82,10 +82,12 @@ _SHARDING = "give the output the argument's sharding: out_shardings in jax.jit"
 
 def _is_sharded_otherwise(argument: EntryArray, output: EntryArray, count: int) -> bool:
     """Whether both may be parts of one array: dimensions that differ do by a number of devices."""
-    ours, theirs = (
-        [int(each) for each in array.dimensions.split(",") if each] for array in (argument, output)
-    )
-    if count == 1 or len(ours) != len(theirs) or argument.dimensions == output.dimensions:
+    # A dimension with a bound alone, such as `<=8`, is no number.
+    texts = [array.dimensions.split(",") for array in (argument, output)]
+    if count == 1 or not all(each.isdecimal() for text in texts for each in text):
+        return False
+    ours, theirs = ([int(each) for each in text] for text in texts)
+    if len(ours) != len(theirs) or argument.dimensions == output.dimensions:
         return False
     return all(
         max(pair) % min(pair) == 0 and count % (max(pair) // min(pair)) == 0

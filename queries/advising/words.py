@@ -20,6 +20,8 @@ def saved_words(finding: Finding) -> str:
             return f"{saved} (expected, ± {finding.tolerance:.0%} of the new peak)"
         case Grade.estimated:
             return f"≈{saved} (estimated)"
+        case Grade.between if finding.low_bytes == finding.high_bytes:
+            return f"{saved} (expected)"
         case Grade.between if finding.low_bytes is not None and finding.high_bytes is not None:
             least, most = human_bytes(finding.low_bytes), human_bytes(finding.high_bytes)
             return f"{saved} (between -{least} and -{most})"
@@ -60,9 +62,7 @@ def in_full(findings: Sequence[Finding]) -> Iterator[list[str]]:
 def together_words(followed: Sequence[Finding], together: "Replayed") -> str:
     """What several findings leave of the peak."""
     grades = {finding.grade for finding in followed}
-    least = "at least " if Grade.at_most in grades else ""
+    about = "about " if Grade.between in grades else ""
+    least = "at least " if Grade.at_most in grades else about
     mark = "≈" if Grade.estimated in grades else ""
-    return (
-        f"All {len(followed)} with a saving together leave"
-        f" {least}{mark}{human_bytes(together.peak_bytes)}."
-    )
+    return f"These {len(followed)} together leave {least}{mark}{human_bytes(together.peak_bytes)}."

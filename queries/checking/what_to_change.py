@@ -11,6 +11,7 @@ from .verdict import Verdict
 
 # Working out the advice of a large program takes seconds.
 _PROGRAMS = 3
+_FINDINGS = 3
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ def what_to_change(store: Store, verdicts: Sequence[Verdict]) -> list[Changes]:
     """Of the first programs that fail: what would lower their peak most, if anything is known."""
     failing: dict[int, Verdict] = {}
     for verdict in verdicts:
-        if verdict.outcome == "fail" and verdict.module_id is not None:
+        # What a program takes of another memory is the compiler's choice.
+        if verdict.outcome == "fail" and verdict.module_id is not None and not verdict.memory_space:
             failing.setdefault(verdict.module_id, verdict)
     return list(_changes(store, list(failing.values())[:_PROGRAMS]))
 
@@ -34,9 +36,9 @@ def _changes(store: Store, failing: Sequence[Verdict]) -> Iterator[Changes]:
     for verdict in failing:
         assert verdict.module_id is not None
         try:
-            found = advise(store, verdict.module_id, memory_space=verdict.memory_space)
+            found = advise(store, verdict.module_id)
         except UsageError:
             # The dump has no live ranges: nothing can be replayed.
             continue
-        if found.first:
-            yield Changes(verdict.name, found.first)
+        if found.followed:
+            yield Changes(verdict.name, found.followed[:_FINDINGS])

@@ -6,6 +6,6 @@ FROM stack_frames
 INNER JOIN modules ON modules.module_id = stack_frames.module_id
 WHERE
     stack_frames.module_id = $1
-    AND 'jit_' || stack_frames.function = modules.module_name
+    AND 'jit_' || SPLIT_PART(stack_frames.function, '.', -1) = modules.module_name
 GROUP BY stack_frames.file
 ORDER BY COUNT(*) DESC, stack_frames.file

@@ -1,8 +1,6 @@
 -- What dump $1 was compiled for.
 SELECT
-    dumps.run_id,
     dumps.platform,
-    dumps.device_kind,
     _devices.vmem_bytes,
     modules.origin
 FROM dumps

@@ -1,11 +1,10 @@
--- The arguments of module $1 with their roles, and whether the program has a backward pass.
+-- The arguments of module $1 with their roles, and its outputs with the passes that make them.
 SELECT
     value_id,
     role,
-    EXISTS(
-        SELECT 1 FROM instructions
-        WHERE module_id = $1 AND pass = 'backward'
-    ) AS trains
-FROM "values"
-WHERE module_id = $1 AND role IN ('weight', 'optimizer state', 'state', 'input')
+    pass
+FROM _values
+WHERE
+    module_id = $1
+    AND role IN ('weight', 'optimizer state', 'state', 'input', 'output')
 ORDER BY value_id

@@ -49,7 +49,7 @@ def test_the_first_line_is_what_was_forgotten(history):
         "    write: donate_argnames=('p', 'm', 'v') in jax.jit, or their places in\n"
         "           donate_argnums\n"
         "    why: 27 outputs of the same type and dimensions and 5 outputs of the same\n"
-        "           bytes could take the place of arrays of p, m and v; alone: p\n"
+        "           bytes could lie in the memory of arrays of p, m and v; alone: p\n"
         "           11.67 MiB, m 49.10 MiB, v 44.54 MiB\n"
     )
 
@@ -107,7 +107,7 @@ def test_without_a_saving_it_says_who_makes_the_peak(history):
     [
         (("--save", "6XB"), "invalid size '6XB': use a size such as 16GiB or 95G"),
         (("--save", "0"), "invalid size"),
-        (("--space", "7"), "has no live ranges in memory space 7"),
+        (("--space", "7"), "is known to live in memory space 7"),
         (("--run", "nosuch"), "no run 'nosuch'"),
     ],
 )

@@ -153,7 +153,8 @@ def test_without_copies_a_cpu_program_is_told_exactly(pairs):
     """The loop's temps lie in the memory of the output, and move along."""
     (found,) = findings(pairs, "cpu/decode_in_fori")
     peak, real = peaks(pairs, "cpu/decode_in_fori")
-    assert (found.grade, found.write) == (Grade.exact, "donate_argnums=(1,) in jax.jit")
+    assert found.grade is Grade.exact
+    assert found.write == ("if nobody reads the old value again: donate_argnums=(1,) in jax.jit")
     assert peak - found.saving_bytes == real
 
 
@@ -176,7 +177,7 @@ def test_a_scanned_cache_has_to_be_carried(pairs):
 def test_of_two_that_are_swapped_a_tpu_copies_one(pairs):
     (found,) = findings(pairs, "tpu/players_swap")
     peak, real = peaks(pairs, "tpu/players_swap")
-    assert found.write == "donate_argnums=(0,) in jax.jit"
+    assert found.write.endswith(": donate_argnums=(0,) in jax.jit")
     assert peak - found.saving_bytes == real
 
 
