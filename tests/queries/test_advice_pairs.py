@@ -1,4 +1,4 @@
-"""What a change really brings: programs compiled before and after it, which advice must foresee."""
+"""The pairs of programs that advice is held against: what JAX and XLA made of each change."""
 
 import pytest
 
