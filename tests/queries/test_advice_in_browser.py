@@ -108,7 +108,7 @@ def test_a_buffer_is_lit_for_all_its_life(browser, night, history):
         WHERE (run_id, workload) = ('{NOT_REMATERIALISED}', 'llama-v5e') AND memory_space = 0""",
     )
     lit = boxes(browser)
-    assert len(lit) == 20
+    assert len(lit) == 26
     assert all(left <= peak_time < right < length for left, right, _, _ in lit)
 
 
