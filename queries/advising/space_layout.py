@@ -45,7 +45,7 @@ def read_layout(store: Store, module_id: int, memory_space: int = 0) -> Layout |
     (memory,) = store.rows(statement("advise_memory"), [module_id, memory_space]).to_pylist() or [
         None
     ]
-    if memory is None or memory["peak_bytes"] is None:
+    if memory is None or None in (memory["peak_bytes"], memory["schedule_length"]):
         return None
     allocations = store.rows(statement("advise_allocations"), [module_id, memory_space])
     values = store.rows(statement("advise_values"), [module_id, memory_space])

@@ -34,6 +34,8 @@ READING = [
     "buffers decode-v5e --format json",
     "buffers decode-v5e --run 2026-10-02 --callers 1",
     "donations llama-v5e",
+    "advise llama-v5e --run 2026-10-08",
+    "advise llama-v5e --save 1GiB --format json",
     "kernels",
     "timeline llama-v5e",
     "fragmentation",
