@@ -52,7 +52,12 @@ if TYPE_CHECKING:
     from .queries.verify import Verification
     from .schema.stores.base import Compacted, Deleted, Store
 
-__version__ = "0.1.0"
+try:
+    from ._version import __version__
+except ImportError:
+    # A checkout that was pulled and not installed again.
+    __version__ = "0.0"
+
 __all__ = [
     "FileError",
     "MemhouseError",
@@ -197,7 +202,9 @@ class Warehouse:
         summary's run_id. A `run` that holds other dumps is refused, unless `replace`: then the
         summary's `replaced` is what was dropped. `at` with no time zone is UTC. `device_memory` is
         that of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it.
-        What is wrong with single files is in the summary's problems, and in `dump_files`.
+        What is wrong with single files is in the summary's problems, and in `dump_files`. `jobs`
+        is how many processes read: a script that asks for more than one does its work under
+        `if __name__ == "__main__":`, since each process may import the script again.
         """
         from .ingest.pipeline import ingest
         from .ingest.workers import Workers
@@ -258,6 +265,12 @@ class Warehouse:
 
         return sql(self._store, query, parameters)
 
+    def tables(self, table: str | None = None) -> Rows:
+        """The tables and what they hold; of one `table` the columns and what they mean."""
+        from .queries.lists import columns, tables
+
+        return tables(self._store) if table is None else columns(self._store, table)
+
     def runs(self) -> Rows:
         """The runs, the oldest first."""
         from .queries.lists import runs
@@ -302,8 +315,9 @@ class Warehouse:
         row.
         """
         from .queries.owners import owners
+        from .queries.reporting.cell_charts import with_treemap
 
-        return owners(
+        found = owners(
             self._store,
             module,
             run,
@@ -314,6 +328,10 @@ class Warehouse:
             callers=callers,
             roles=roles,
         )
+        # The treemap shows the peak.
+        if at is not None:
+            return found
+        return with_treemap(found, self._store, module, run, memory_space)
 
     def buffers(
         self,
@@ -380,9 +398,11 @@ class Warehouse:
 
     def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
         """How full a memory space is over a module's schedule."""
+        from .queries.reporting.cell_charts import with_timeline
         from .queries.timeline import timeline
 
-        return timeline(self._store, module, run, memory_space)
+        found = timeline(self._store, module, run, memory_space)
+        return with_timeline(found, self._store, module, run, memory_space)
 
     def trends(
         self,
@@ -397,9 +417,13 @@ class Warehouse:
 
         `branch` is main, master or the runs without a branch if it is not named.
         """
+        from .queries.reporting.cell_charts import with_steps
         from .queries.trends import trends
 
-        return trends(self._store, workload, since, memory_space, metric, branch=branch)
+        found = trends(self._store, workload, since, memory_space, metric, branch=branch)
+        if metric != "peak":
+            return found
+        return with_steps(found, self._store, workload, since, memory_space)
 
     def since(
         self,
@@ -425,8 +449,9 @@ class Warehouse:
         `by` is buffer, source, scope, op, dtype, pass, category or role.
         """
         from .queries.diff import diff
+        from .queries.reporting.cell_charts import with_waterfall
 
-        return diff(self._store, a, b, workload, by)
+        return with_waterfall(diff(self._store, a, b, workload, by), self._store)
 
     def check(
         self,
@@ -482,11 +507,16 @@ class Warehouse:
 
         return verify(self._store)
 
-    def prune(self, runs: Sequence[str] = (), *, keep: str | None = None) -> Deleted:
-        """Drop runs, or those older than the age `keep` (90d, 12w or 1y)."""
+    def prune(
+        self, runs: Sequence[str] = (), *, keep: str | None = None, dry_run: bool = False
+    ) -> Deleted:
+        """Drop runs, or those older than the age `keep` (90d, 12w or 1y).
+
+        With `dry_run` nothing is dropped: the result is what would be.
+        """
         from .queries.prune import prune
 
-        return prune(self._store, runs, keep)
+        return prune(self._store, runs, keep, dry_run=dry_run)
 
     def compact(self) -> Compacted:
         """Make the file as small as it can be: `before_bytes` and `after_bytes`; all rows stay.

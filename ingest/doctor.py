@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
+from ..schema.readable import human_bytes
+from ..schema.small_table import paragraph, small_table
 from . import formats
 from .errors import DumpError
 from .formats import Format
@@ -28,6 +30,7 @@ from .sources.session_names import is_session_file
 from .sources.xprof_session import find_modules
 
 _UNKNOWN = "other files"
+_FILES = ("what", "files", "size", "ingest")
 # The other files that ingest reads.
 _READ = ("session", "oom-list", "log")
 _MAKE = "make some with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
@@ -57,6 +60,18 @@ class Examination:
     logs: Sequence[str]
     hints: Sequence[str]
     problems: Sequence[str]
+
+    def _repr_html_(self) -> str:
+        files = [
+            (row["what"], str(row["files"]), human_bytes(row["size_bytes"]), row["ingest"])
+            for row in self.files.to_pylist()
+        ]
+        asked = [list(map(str, row.values())) for row in self.questions.to_pylist()]
+        shown = [
+            small_table(_FILES, files, (False, True, True, False), str(self.path)),
+            small_table(self.questions.column_names, asked, [False] * 3),
+        ]
+        return "\n".join([*shown, *map(paragraph, [*self.problems, *self.hints])])
 
 
 def _what(kind: Format | OtherFile) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from ..schema import arrow, ids
 from ..schema.errors import UsageError
+from ..schema.small_table import figures_table
 from ..schema.stores.base import Batch, Deleted, Store
 from .again import until_unchanged
 from .batches import Batches
@@ -31,9 +32,8 @@ class Summary:
 
     run_id: the run that the dumps are in, which may be a later night NAME@TIME; oom_dumps: of
     how many dumps XLA ran out of memory; oom_reports: how many messages that memory ran out the
-    run has; replaced: what was dropped to replace a run.
-    `problems` and `notes` are messages for the user, one line each; a note is not a failure.
-    left_out: the modules that are no dumps of the run, by the reason.
+    run has; replaced: what was dropped to replace a run; left_out: the modules that are no dumps
+    of the run, by the reason; problems, notes: lines for the user; a note is not a failure.
     """
 
     run_id: str
@@ -49,6 +49,10 @@ class Summary:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        counts = [each for each in vars(self).items() if isinstance(each[1], int)]
+        return figures_table(self.run_id, counts, [*self.problems, *self.notes])
 
 
 @dataclass(frozen=True)

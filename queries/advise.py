@@ -36,6 +36,8 @@ from .owners import owners
 from .result import Result, Rows
 
 _FIRST = 3
+# What a notebook shows of a finding; the other columns are for programs.
+_TOLD = ["saving_bytes", "grade", "title", "source", "write"]
 _LINES = 4
 # A line that makes less of the peak is not named.
 _LARGE = 0.05
@@ -57,7 +59,7 @@ _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Advice(Result):
     """What to change in a module: first what was measured, the largest saving first, then bounds.
 
@@ -83,7 +85,14 @@ class Advice(Result):
 
     def tables(self) -> Sequence[Rows]:
         """The findings, what the peak consists of, and who makes most of it."""
-        return (self.rows, self.consists_of, self.owners)
+        findings = replace(self.rows, table=self.rows.table.select(_TOLD))
+        return (findings, self.consists_of, self.owners)
+
+    def sentences(self) -> Sequence[str]:
+        """The peak and its parts, and what following the findings together gives."""
+        if len(self.followed) < 2:
+            return (self.heading,)
+        return (self.heading, together_words(self.followed, self.together))
 
     @property
     def first(self) -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from ..schema.errors import UsageError
 from ..schema.metric_names import METRICS
-from .units import UNITS
+from ..schema.readable import UNITS
 
 _AGE = re.compile(r"^(\d+) ?(d|w|y)$")
 # XLA writes G for GiB.

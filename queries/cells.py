@@ -7,7 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from .units import UNITS, unit_for
+# Whoever shows values takes these two from here.
+from ..schema.readable import human_bytes as human_bytes
+from ..schema.readable import one_line as one_line
 
 # Columns with a part of a whole, from 0 to 1.
 _SHARES = {"share", "wasted", "fragmentation"}
@@ -19,12 +21,6 @@ _MARK = {"origin": "estimated"}
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}|/\*index=\d+\*/")
 _SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
 _BARS = "▁▂▃▄▅▆▇█"
-
-
-def human_bytes(size: int | float) -> str:
-    """A size as a person reads it: 306.98 MiB."""
-    unit = unit_for(size)
-    return f"{size:.0f} B" if unit == "B" else f"{size / UNITS[unit]:.2f} {unit}"
 
 
 ESTIMATED = "≈ is estimated from HLO text alone"
@@ -101,11 +97,6 @@ def sparkline(values: Sequence[float | None]) -> str:
 def printable(text: str) -> str:
     """A text whose control characters do not reach the terminal; its lines stay lines."""
     return "\n".join(map(one_line, text.split("\n")))
-
-
-def one_line(text: str) -> str:
-    """A text, a name say, whose control characters do not reach the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def counted(number: int, what: str) -> str:

@@ -38,10 +38,13 @@ _ROWS = pa.schema(
         ("origin", pa.string()),
     ]
 )
+# What a notebook shows of a program; the other columns are for programs.
+_TOLD = ["module", "verdict", "before_bytes", "now_bytes", "change_bytes", "change_pct"]
+_TOLD += ["why", "cause", "held_against", "origin"]
 _Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Check(Result):
     """What is said of a run.
 
@@ -59,6 +62,14 @@ class Check(Result):
     notes: tuple[str, ...]
     unused: tuple[str, ...]
     rows: Rows
+
+    def tables(self) -> Sequence[Rows]:
+        """The programs, with what a person asks of each."""
+        return (replace(self.rows, table=self.rows.table.select(_TOLD)),)
+
+    def sentences(self) -> Sequence[str]:
+        """What else to know."""
+        return self.notes
 
     @property
     def breaches(self) -> tuple[Verdict, ...]:

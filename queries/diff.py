@@ -1,5 +1,6 @@
 """What differs between two runs, or two modules: metrics, buffers, and the likely cause."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +11,10 @@ import pyarrow.compute as pc
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .catalogue import statement
+from .cells import counted
 from .find_module import find_module
 from .lists import run_names
+from .nearest_name import nearest
 from .owners import OWNERS
 from .result import Result, Rows
 
@@ -45,7 +48,7 @@ class Dump:
         return f"{self.workload}/{self.module_name}{number}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ModuleDiff(Result):
     """A module in A and in B; either is None where it is missing.
 
@@ -78,17 +81,31 @@ class ModuleDiff(Result):
             and not len(self.flags)
         )
 
+    @property
+    def is_unchanged(self) -> bool:
+        """The same, or the same but for what takes no memory."""
+        return self.is_same or (
+            self.cause == _SAME_BUT and not any(map(len, (self.flags, self.metrics, self.rows)))
+        )
+
+    @property
+    def said(self) -> str:
+        """What differs, in a line."""
+        return "the same" if self.is_same else self.cause
+
     def tables(self) -> tuple[Rows, ...]:
         """What differs: flags, metrics, buffers."""
-        said = "the same" if self.is_same else self.cause
-        title = Rows(pa.table({}), f"{self.name}: {said}", "")
+        title = Rows(pa.table({}), f"{self.name}: {self.said}", "")
         return (title, *(part for part in (self.flags, self.metrics, self.rows) if len(part)))
 
 
+# More modules that are unchanged are a count: a script compiles dozens beside its own program.
+_MOST_UNCHANGED = 5
+_SAME_BUT = "same but for names, lines or constants, or read from another source"
 _Pair = tuple[Dump | None, Dump | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Diff(Result):
     """What differs from A to B: `modules`, and what changes in all of them as `rows`.
 
@@ -99,9 +116,24 @@ class Diff(Result):
     rows: Rows
     by: str
 
+    def sentences(self) -> tuple[str, ...]:
+        """How many modules are unchanged, where they are too many to be listed."""
+        return tuple(
+            f"{counted(count, 'module')}: {said}" for said, count in sorted(self._many().items())
+        )
+
+    def listed(self) -> tuple[ModuleDiff, ...]:
+        """The modules that `sentences` does not count."""
+        many = self._many()
+        return tuple(each for each in self.modules if not (each.is_unchanged and each.said in many))
+
     def tables(self) -> tuple[Rows, ...]:
         """What differs, module by module."""
-        return tuple(table for module in self.modules for table in module.tables())
+        return tuple(table for module in self.listed() for table in module.tables())
+
+    def _many(self) -> dict[str, int]:
+        unchanged = Counter(module.said for module in self.modules if module.is_unchanged)
+        return {said: count for said, count in unchanged.items() if count > _MOST_UNCHANGED}
 
 
 def diff(store: Store, a: str, b: str, workload: str | None = None, by: str = BUFFER) -> Diff:
@@ -150,7 +182,8 @@ def _pairs(store: Store, a: str, b: str, workload: str | None) -> list[_Pair]:
         raise UsageError("--workload needs two runs")
     for name, other in ((a, b), (b, a)):
         if name in runs:
-            raise UsageError(f"{name} is a run and {other} is not: give two runs or two modules")
+            hint = nearest(other, runs) or "give two runs or two modules"
+            raise UsageError(f"{name} is a run and {other} is not: {hint}")
     return _dumps(store, [(find_module(store, a).dump_id, find_module(store, b).dump_id)])
 
 
@@ -222,7 +255,7 @@ def _without_cause(a: Dump | None, b: Dump | None) -> str:
         return "both dumps failed"
     if a.module_id == b.module_id:
         return "the same program"
-    return "same but for names, lines or constants, or read from another source"
+    return _SAME_BUT
 
 
 def changed_buffers(store: Store, a_module_id: int, b_module_id: int) -> pa.Table:

@@ -11,9 +11,11 @@ import pyarrow as pa
 from ..schema.errors import QueryError, UsageError
 from ..schema.metric_names import METRICS
 from ..schema.quoting import quoted
+from ..schema.small_table import figures_table
 from ..schema.stores.base import Store
 from .arguments import parse_time
 from .encoders import csv_parts, json_parts
+from .lists import require_workload
 from .whole_file import whole_file
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
@@ -33,6 +35,10 @@ class Exported:
 
     path: Path
     rows: int
+
+    def _repr_html_(self) -> str:
+        size = self.path.stat().st_size if self.path.exists() else None
+        return figures_table(str(self.path), [("rows", self.rows), ("size_bytes", size)])
 
 
 def export(
@@ -59,6 +65,7 @@ def export(
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}", "file")
     query = _query(store, view, where, parse_time(since, "since"), workload, wide)
+    require_workload(store, workload)
     try:
         store.rows(f"SELECT * FROM ({query}) LIMIT 0")
     except QueryError as error:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..schema.errors import UsageError
+from ..schema.small_table import figures_table
 from ..schema.stores.base import Store
 from .catalogue import statement
 from .cells import human_bytes, without_layout
@@ -45,6 +46,11 @@ class ExportedTrace:
     path: Path
     values: int
     spaces: int
+
+    def _repr_html_(self) -> str:
+        size = self.path.stat().st_size if self.path.exists() else None
+        figures = [("values", self.values), ("memory_spaces", self.spaces), ("size_bytes", size)]
+        return figures_table(str(self.path), figures)
 
 
 def export_trace(

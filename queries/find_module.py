@@ -1,11 +1,14 @@
 """Finds the module that a user means."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .catalogue import statement
+from .cells import human_bytes
 from .lists import require_runs
+from .nearest_name import nearest
 
 _LISTED = 20
 
@@ -44,13 +47,15 @@ def find_module(
     fitting = [row for row in found if row["exactness"] == most]
     if not fitting:
         require_runs(store, (run, "run"))
-        raise UsageError(f"no module fits {name!r}: see `memhouse modules`", "module")
+        raise UsageError(f"no module fits {name!r}: {_hint(store, name)}", "module")
     if len({row["program_id"] or row["module_id"] for row in fitting}) > 1:
-        lines = sorted(
+        # A script's own program is larger than the small ones that JAX compiles beside it.
+        fitting.sort(key=lambda row: -(row["peak_bytes"] or 0))
+        lines = [
             f"  {row['workload']}/{row['module_name']}"
-            f" (number {row['occurrence']}, id {row['module_id']})"
+            f" (number {row['occurrence']}, {_peak(row)}id {row['module_id']})"
             for row in fitting
-        )
+        ]
         more = [f"  … and {len(lines) - _LISTED} more"] if len(lines) > _LISTED else []
         listed = "\n".join([*lines[:_LISTED], *more])
         raise UsageError(f"several modules fit {name!r}, name one or its id:\n{listed}", "module")
@@ -64,3 +69,18 @@ def find_module(
         row["module_name"],
         row["origin"],
     )
+
+
+def _peak(row: dict[str, Any]) -> str:
+    """The peak in memory space 0; nothing if it is not known."""
+    if row["peak_bytes"] is None:
+        return ""
+    mark = "≈" if row["origin"] == "estimated" else ""
+    return f"peak {mark}{human_bytes(row['peak_bytes'])}, "
+
+
+def _hint(store: Store, name: str) -> str:
+    """What to type for a name that no module has: a name much like it, or where names are."""
+    known = store.rows("SELECT DISTINCT workload, module_name FROM dumps").to_pylist()
+    names = {part for row in known for part in (*row.values(), "/".join(row.values()))}
+    return nearest(name, names) or "see `memhouse modules`"

@@ -3,7 +3,7 @@
 from ..schema.stores.base import Store
 from .catalogue import statement
 from .find_module import find_module
-from .lists import require_runs
+from .lists import require_runs, require_workload
 from .result import Rows
 
 
@@ -22,6 +22,7 @@ def kernels(
     rows lack its workload, name and run. Raises UsageError.
     """
     require_runs(store, (run, "run"))
+    require_workload(store, workload)
     found = None if module is None else find_module(store, module, run)
     dump = None if found is None else found.dump_id
     rows = store.rows(statement("kernels"), [run, workload, dump])

@@ -4,8 +4,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ..schema.errors import UsageError
+from ..schema.readable import UNITS
 from .checking.thresholds import parse_growth
-from .units import UNITS
 
 # Autotuning moves a figure a little, and the padding of a small one by a page.
 _SHARE = 0.002

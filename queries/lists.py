@@ -8,6 +8,7 @@ from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .catalogue import View, public_views, statement
 from .folding import folded
+from .nearest_name import nearest
 from .result import Rows
 
 
@@ -33,8 +34,27 @@ def require_runs(store: Store, *named: tuple[str | None, str | None]) -> list[st
     known = run_names(store)
     for run, argument in named:
         if run is not None and run not in known:
-            raise UsageError(f"there is no run {run!r}: see `memhouse runs`", argument)
+            hint = nearest(run, known) or "see `memhouse runs`"
+            raise UsageError(f"there is no run {run!r}: {hint}", argument)
     return known
+
+
+def require_workload(store: Store, workload: str | None) -> None:
+    """Raise UsageError if a warehouse that has dumps has none of this workload."""
+    if workload is None:
+        return
+    (dumps,) = store.rows(statement("dumps_of_workload"), [workload]).to_pylist()
+    if dumps["all_dumps"] and not dumps["of_workload"]:
+        raise UsageError(f"there is no workload {workload!r}: see `memhouse modules`", "workload")
+
+
+def _chosen(store: Store, name: str, run: str | None, workload: str | None) -> pa.Table:
+    """The rows of a statement, of a run and a workload. Raises UsageError for unknown ones."""
+    found = store.rows(statement(name), [run, workload])
+    if not found.num_rows:
+        require_runs(store, (run, "run"))
+        require_workload(store, workload)
+    return found
 
 
 def modules(store: Store, run: str | None = None, workload: str | None = None) -> Rows:
@@ -42,9 +62,10 @@ def modules(store: Store, run: str | None = None, workload: str | None = None) -
 
     Columns: run, workload, module, status, peak_bytes, total_bytes (of memory space 0),
     module_id, instructions (a count), platform, device, compiler, occurrence, headroom_bytes.
+    Raises UsageError.
     """
-    found = store.rows(statement("modules"), [run, workload])
-    return Rows(found, empty="there are no such modules")
+    found = _chosen(store, "modules", run, workload)
+    return Rows(found, empty=_nothing(store, found, "there are no such modules"))
 
 
 def peaks(
@@ -54,15 +75,22 @@ def peaks(
 
     With `fold`, the workloads of equal programs are one row. Columns: workload, module, space
     (its name), peak_bytes, total_bytes, headroom_bytes (of the device's memory, in memory space
-    0), run, padding_bytes, peak_instruction, memory_space (its number).
+    0), run, padding_bytes, peak_instruction, memory_space (its number). Raises UsageError.
     """
-    found = store.rows(statement("peaks"), [run, workload])
+    found = _chosen(store, "peaks", run, workload)
     if fold:
         named = folded(found.to_pylist(), _program, lambda row: str(row["workload"]))
         rows = [{**row, "workload": name} for row, name in named]
         found = pa.Table.from_pylist(rows, schema=found.schema)
     shown = found.drop_columns(["platform", "status", "program_id"])
-    return Rows(shown, empty="there are no such peaks")
+    return Rows(shown, empty=_nothing(store, shown, "there are no such peaks"))
+
+
+def _nothing(store: Store, found: pa.Table, otherwise: str) -> str:
+    """Why there are no rows: a name that was mistyped makes a warehouse without runs."""
+    if len(found) or run_names(store):
+        return otherwise
+    return f"there are no runs yet in {store.name}: ingest dumps first"
 
 
 def _program(row: dict[str, Any]) -> tuple[object, ...] | None:
@@ -77,9 +105,10 @@ def fragmentation(store: Store, run: str | None = None, workload: str | None = N
     """What packing wastes of each temp allocation; without `run` the latest of each series.
 
     Columns: workload, module, space (its number), wasted_bytes, share (wasted_bytes over
-    size_bytes), size_bytes, run, fullest_at (an instruction), most_occupied_bytes.
+    size_bytes), size_bytes, run, fullest_at (an instruction), most_occupied_bytes. Raises
+    UsageError.
     """
-    found = store.rows(statement("fragmentation"), [run, workload])
+    found = _chosen(store, "fragmentation", run, workload)
     return Rows(found, empty="there are no temp allocations")
 
 

@@ -77,7 +77,7 @@ class OomAnswer:
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Oom(Result):
     """Why memory ran out.
 
@@ -90,8 +90,14 @@ class Oom(Result):
     answers: tuple[OomAnswer, ...]
 
     def tables(self) -> Sequence[Rows]:
-        """The reports and their buffers."""
-        return (self.rows, self.buffers)
+        """What fills the memory, a table an answer; the columns of `rows` are for programs."""
+        filled = [(each.filled_by, f"what fills it, {each.filled_from}") for each in self.answers]
+        return [replace(rows, caption=caption) for rows, caption in filled if len(rows)]
+
+    def sentences(self) -> Sequence[str]:
+        """By how much memory ran out, where, and what to look at first."""
+        told = [(each.title, *each.facts, *each.first, *each.more) for each in self.told()]
+        return [line for lines in told for line in lines] or [self.rows.empty]
 
     def told(self) -> tuple[OomAnswer, ...]:
         """The answers to read one after the other: the same advice is given once."""

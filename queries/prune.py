@@ -5,17 +5,26 @@ from collections.abc import Sequence
 from ..schema.errors import UsageError
 from ..schema.stores.base import Deleted, Store
 from .arguments import time_before
+from .catalogue import statement
 from .lists import require_runs
 
 
-def prune(store: Store, runs: Sequence[str] = (), keep: str | None = None) -> Deleted:
+def prune(
+    store: Store, runs: Sequence[str] = (), keep: str | None = None, *, dry_run: bool = False
+) -> Deleted:
     """Drop the named runs, or those older than the age `keep`, such as 90d, 12w or 1y.
 
-    Modules go that no other run points to. Raises UsageError, and then drops nothing.
+    Modules go that no other run points to. With `dry_run`, say what would go, and drop nothing.
+    Raises UsageError, and then drops nothing.
     """
     if (keep is None) == (not runs):
         raise UsageError("name the runs to drop, or how long to keep runs", "runs")
     if keep is not None:
-        return store.delete_runs(store.runs_before(time_before(keep, "keep")))
-    require_runs(store, *((run, "runs") for run in runs))
-    return store.delete_runs(runs)
+        chosen = store.runs_before(time_before(keep, "keep"))
+    else:
+        require_runs(store, *((run, "runs") for run in runs))
+        chosen = list(dict.fromkeys(runs))
+    if not dry_run:
+        return store.delete_runs(chosen)
+    (counts,) = store.rows(statement("prune_counts"), [chosen]).to_pylist()
+    return Deleted(len(chosen), counts["dumps"], counts["modules"], chosen)

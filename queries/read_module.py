@@ -13,27 +13,34 @@ from .kernels import kernels
 from .lists import peaks
 from .own_roles import RolesGiven
 from .owners import owners
+from .reporting.cell_charts import with_timeline, with_treemap
 from .result import Rows
 from .timeline import timeline
 
 if TYPE_CHECKING:
     from .advise import Advice
+    from .diff import ModuleDiff
     from .reporting.page import Report
 
 
 class ReadModule:
     """One module in memory; each method returns what the warehouse's method of its name does.
 
-    name: the HLO module's name; origin: dumped, derived or `estimated`, without a buffer
-    assignment; source: what the figures were read from; notes: what to know about them.
+    name: the HLO module's name; platform: cpu, gpu or tpu, None if nothing says it; origin:
+    dumped, derived or `estimated`, without a buffer assignment; source: what the figures were
+    read from; notes: what to know about them.
     """
 
     def __init__(self, store: Store, source: str, notes: Sequence[str] = ()) -> None:
         self._store = store
-        (found,) = store.rows("SELECT module_id, module_name, origin FROM modules").to_pylist()
+        (found,) = store.rows(
+            "SELECT module_id, module_name, origin, platform"
+            " FROM modules INNER JOIN dumps USING (module_id, module_name)"
+        ).to_pylist()
         self._module: int = found["module_id"]
         self.name: str = found["module_name"]
         self.origin: str | None = found["origin"]
+        self.platform: str | None = found["platform"]
         self.source = source
         self.notes = list(notes)
 
@@ -62,7 +69,7 @@ class ReadModule:
         roles: RolesGiven | None = None,
     ) -> Rows:
         """Who owns the memory at the peak, or at a time of the schedule."""
-        return owners(
+        found = owners(
             self._store,
             self._module,
             None,
@@ -73,6 +80,10 @@ class ReadModule:
             callers=callers,
             roles=roles,
         )
+        # The treemap shows the peak.
+        if at is not None:
+            return found
+        return with_treemap(found, self._store, self._module, None, memory_space)
 
     def buffers(
         self,
@@ -101,7 +112,14 @@ class ReadModule:
 
     def timeline(self, memory_space: int = 0) -> Rows:
         """How full the memory is over the schedule."""
-        return timeline(self._store, self._module, None, memory_space)
+        found = timeline(self._store, self._module, None, memory_space)
+        return with_timeline(found, self._store, self._module, None, memory_space)
+
+    def changes_since(self, warehouse: Store, dump_id: int) -> ModuleDiff:
+        """What changed since a dump of a warehouse, by buffer, and why."""
+        from .changes_since import changes_since
+
+        return changes_since(self._store, self._module, warehouse, dump_id)
 
     def report(self, memory_space: int = 0) -> Report:
         """The module as charts and tables: `.save(path)` writes a page, a notebook shows it."""
@@ -113,4 +131,4 @@ class ReadModule:
         return module_report(self._store, self._module, None, memory_space)
 
     def _repr_html_(self) -> str:
-        return self.peaks()._repr_html_()
+        return with_timeline(self.peaks(), self._store, self._module, None, 0)._repr_html_()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..schema.errors import MissingPackageError
@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rows:
-    """Rows.
+    """Rows, which a notebook and `print` show as a small table.
 
-    table: the rows; caption: what they are rows of; empty: what to say if there are none.
+    table: the rows; caption: what they are rows of; empty: what to say if there are none;
+    chart: draws the same for a notebook as HTML, or as nothing where that is not possible.
     """
 
     table: pa.Table
     caption: str = ""
     empty: str = "no rows"
+    chart: Callable[[], str] | None = field(default=None, compare=False)
 
     def arrow(self) -> pa.Table:
         """The rows as a pyarrow table."""
@@ -50,10 +52,13 @@ class Rows:
     def __len__(self) -> int:
         return int(self.table.num_rows)
 
+    def __repr__(self) -> str:
+        return _plain(self)
+
     def _repr_html_(self) -> str:
         from .html import table_html
 
-        return table_html(self.table, self.caption, self.empty)
+        return "\n".join([*_drawn(self), table_html(self.table, self.caption, self.empty)])
 
 
 class Result:
@@ -62,8 +67,12 @@ class Result:
     rows: Rows
 
     def tables(self) -> Sequence[Rows]:
-        """All tables, as a notebook shows them."""
+        """All tables, as a notebook and `print` show them."""
         return (self.rows,)
+
+    def sentences(self) -> Sequence[str]:
+        """What is to be said above the tables."""
+        return ()
 
     def arrow(self) -> pa.Table:
         """The main table as a pyarrow table."""
@@ -80,8 +89,30 @@ class Result:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __str__(self) -> str:
+        tables = [_plain(table) for table in self.tables()]
+        return "\n\n".join(["\n".join(self.sentences()), *tables]).strip()
+
+    def __repr__(self) -> str:
+        return str(self)
+
     def _repr_html_(self) -> str:
-        return "\n".join(table._repr_html_() for table in self.tables())
+        from ..schema.small_table import paragraph
+        from .html import table_html
+
+        shown = [table_html(each.table, each.caption, each.empty) for each in self.tables()]
+        return "\n".join([*map(paragraph, self.sentences()), *_drawn(self.rows), *shown])
+
+
+def _drawn(rows: Rows) -> list[str]:
+    """The chart of rows, if they have one and it can be drawn."""
+    return list(filter(None, [rows.chart()])) if rows.chart is not None else []
+
+
+def _plain(rows: Rows) -> str:
+    from .plain_text import table_text
+
+    return table_text(rows.table, rows.caption, rows.empty)
 
 
 def _missing(package: str) -> MissingPackageError:

@@ -33,7 +33,7 @@ _LEVELS = pa.schema(
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Since(Result):
     """The levels of a series.
 
@@ -45,6 +45,10 @@ class Since(Result):
 
     rows: Rows
     answer: tuple[str, ...]
+
+    def sentences(self) -> Sequence[str]:
+        """The answer."""
+        return self.answer
 
 
 def since(

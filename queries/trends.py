@@ -17,6 +17,7 @@ from .catalogue import statement
 from .cells import counted
 from .folding import folded
 from .levels import alternating
+from .lists import require_workload
 from .result import Result, Rows
 from .series import Series, take_apart
 
@@ -55,7 +56,7 @@ _STEPS = pa.schema(
 _Row = dict[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trends(Result):
     """The history of one metric in one memory space, of one branch.
 
@@ -110,6 +111,7 @@ def trends(
     branches = choose_branch(store, branch)
     chosen = None
     if workload is not None:
+        require_workload(store, workload)
         chosen = store.rows(statement("series_of"), [workload])["series_id"].to_pylist()
     parameters = [branches.chosen, memory_space, column, chosen]
     found = store.rows(statement("trends"), parameters)

@@ -15,7 +15,7 @@ from .history_breaches import HISTORY_HOLDS, HISTORY_IS_CURRENT, history_breache
 from .result import Result, Rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification(Result):
     """Where the warehouse is at odds with its dumps.
 

@@ -70,6 +70,7 @@ def _name(lowered: Any) -> str | None:
     try:
         return str(lowered.compiler_ir().operation.attributes["sym_name"].value)
     except (AttributeError, KeyError, NotImplementedError):
+        # Not every lowering has IR with a name; then all programs are dumped.
         return None
 
 

@@ -59,13 +59,10 @@ class Program:
     @cached_property
     def trains(self) -> bool:
         """Whether it has a backward pass."""
-        return bool(
-            len(
-                self.rows(
-                    "SELECT 1 FROM instructions WHERE module_id = $1 AND pass = 'backward' LIMIT 1"
-                )
-            )
+        found = self.rows(
+            "SELECT 1 FROM instructions WHERE module_id = $1 AND pass = 'backward' LIMIT 1"
         )
+        return bool(found.num_rows)
 
     @cached_property
     def graph(self) -> Graph:

@@ -8,15 +8,13 @@ from .donation import Donation, donate
 from .finding import Grade
 from .foreseen_copies import Foreseen, Foresight
 from .jax_pairing import free_arrays, pair_up, partitions
+from .on_chip import memory_on_chip
 from .state import state_of
 
 # Less than this part of the peak is not worth a finding.
 _WORTH = 0.001
 # How far the new peak was from the one told, in recompiled programs: one in twenty was lower.
 _TPU_TOLERANCE = 0.01
-_ESTIMATE_TOLERANCE = 0.05
-# Of all TPUs: for dumps that do not say which TPU it is.
-_LARGEST_VMEM = 128 << 20
 # A program whose arguments are a few bytes needs no advice.
 _LEAST_BYTES = 1 << 12
 
@@ -156,8 +154,7 @@ def _is_scanned_for_nothing(program: Program, foreseen: Foreseen) -> bool:
 
 def _may_lie_in_vmem(program: Program, foreseen: Foreseen) -> bool:
     """Whether a TPU may make the copy on the chip, so that its main memory has none."""
-    vmem = program.vmem_bytes or _LARGEST_VMEM
-    return foreseen.pair.argument.padded_bytes <= vmem
+    return foreseen.pair.argument.padded_bytes <= memory_on_chip(program)
 
 
 def grade_of(program: Program, group: DonationGroup) -> tuple[Grade, float | None]:
@@ -169,8 +166,6 @@ def grade_of(program: Program, group: DonationGroup) -> tuple[Grade, float | Non
         program.platform == "cpu" or any(_may_lie_in_vmem(program, each) for each in copied)
     ):
         return Grade.between, None
-    if program.origin == "estimated":
-        return Grade.expected, _ESTIMATE_TOLERANCE
     if program.platform == "cpu":
         return Grade.exact, 0.0
     return Grade.expected, _TPU_TOLERANCE

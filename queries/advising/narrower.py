@@ -145,7 +145,8 @@ def _residuals(program: Program, narrowing: Narrowing) -> list[Finding]:
     if program.platform == "cpu":
         return []
     rows = program.rows(
-        "SELECT value_id, element_type, source_file, source_line FROM saved_for_backward"
+        "SELECT value_id, element_type, source_file || ':' || source_line AS source"
+        " FROM saved_for_backward"
         " WHERE module_id = $1 AND memory_space = $2 AND size_bytes > $3"
         " ORDER BY size_bytes DESC, value_id",
         [program.layout.memory_space, round(_WORTH * program.layout.peak_bytes / 100)],
@@ -167,10 +168,7 @@ def _residuals(program: Program, narrowing: Narrowing) -> list[Finding]:
         if narrowed is None:
             continue
         done |= narrowed.values
-        source = None
-        if row["source_file"] is not None:
-            source = f"{row['source_file']}:{row['source_line']}"
-        findings[source, row["element_type"], narrowed.element_type].append(narrowed)
+        findings[row["source"], row["element_type"], narrowed.element_type].append(narrowed)
     return [_of_residuals(program, *key, found) for key, found in findings.items()]
 
 

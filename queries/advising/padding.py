@@ -16,14 +16,13 @@ from .argument_dimensions import Dimension, argument_dimensions
 from .asked_program import Program
 from .dimensions import Dimensions
 from .finding import Finding, Grade
+from .on_chip import memory_on_chip
 from .resizing import Array, Resizing
 
 # Less of the peak is not worth a line.
 _WORTH = 0.01
 # A figure holds if what may also change, but cannot be followed, has less of the peak.
 _UNKNOWN = 0.002
-# The memory on a TPU's chip, where the dump does not tell the chip.
-_VMEM = 128 << 20
 _NAMED = 4
 
 
@@ -76,7 +75,7 @@ def resized_peak(
         sizes[atom] = now * size // dimension.size
     layout = program.layout
     # What is small may lie in the memory on chip at one size, and not at another.
-    if layout.peak_bytes < (program.vmem_bytes or _VMEM):
+    if layout.peak_bytes < memory_on_chip(program):
         return None
     suspects = dimensions.atoms.suspects(set(sizes))
     unknown = sum(
@@ -160,13 +159,13 @@ def _padding(ones: list[_Padded]) -> int:
 
 def _source(program: Program, ones: list[_Padded]) -> str | None:
     """The line of the array with the most padding."""
-    (value,) = program.rows(
-        "SELECT source_file, source_line FROM _values WHERE module_id = $1 AND value_id = $2",
+    rows = program.rows(
+        "SELECT source_file || ':' || source_line AS source FROM _values"
+        " WHERE module_id = $1 AND value_id = $2",
         [ones[0].array.value_id],
-    ).to_pylist()
-    if value["source_file"] is None:
-        return None
-    return f"{value['source_file']}:{value['source_line']}"
+    )
+    line: str | None = rows["source"][0].as_py()
+    return line
 
 
 def _told(size: int, tile: int, less: int) -> str:

@@ -8,14 +8,17 @@ from .finding import Finding, Grade
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
     """What was measured on recompiled programs first, then bounds, then facts; the largest first.
 
-    Findings that exclude each other stand together, where the first of them belongs.
+    Findings that exclude each other stand together, where the first of them belongs. Equal ones
+    stay in order.
     """
-    best: dict[object, tuple[int, int]] = {}
+    # Of each choice its best rank, and where it comes first.
+    places: dict[object, tuple[tuple[int, int], int]] = {}
     for number, finding in enumerate(findings):
-        key = _choice(number, finding)
-        best[key] = min(best.get(key, _rank(finding)), _rank(finding))
-    order = {id(each): best[_choice(number, each)] for number, each in enumerate(findings)}
-    return sorted(findings, key=lambda each: (order[id(each)], each.choice or "", _rank(each)))
+        key, rank = _choice(number, finding), _rank(finding)
+        best, first = places.get(key, (rank, number))
+        places[key] = min(best, rank), first
+    order = {id(each): places[_choice(number, each)] for number, each in enumerate(findings)}
+    return sorted(findings, key=lambda each: (order[id(each)], _rank(each)))
 
 
 def alternatives_left_out(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -4,13 +4,12 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 from ..catalogue import statement
+from .array_size import dimensions, elements
 from .asked_program import Program
 
 _FREE = frozenset(
@@ -146,21 +145,6 @@ def cost_of(operation: str) -> Cost:
     return Cost.reduction if operation.startswith(_SUMS) else Cost.elementwise
 
 
-def dimensions(shape: str) -> tuple[int, ...]:
-    """The dimensions of an array; of a tuple, those of its first array."""
-    parsed = parse_shape(shape)
-    while not isinstance(parsed, ArrayShape):
-        if not parsed.elements:
-            return ()
-        parsed = parsed.elements[0]
-    return parsed.dimensions
-
-
-def elements(shape: str) -> int:
-    """The number of elements of an array."""
-    return prod(dimensions(shape))
-
-
 def _holders(
     program: Program, rows: list[dict[str, Any]]
 ) -> dict[int, tuple[frozenset[int], frozenset[int]]]:
@@ -220,8 +204,14 @@ def _scan(
     others = [
         row for row in changing if row["pass"] == "forward" and row["value_id"] not in stacked
     ]
-    # What is stacked for other readers is an output of the scan.
-    carry = [row for row in others if dimensions(row["shape"])[0] != layers] or others
+    # What is stacked for other readers is an output of the scan. A batch of as many as the layers
+    # looks like that too, but the scan stacks what it carries.
+    saved = {dimensions(stack.shape) for stack in stacks}
+    carry = [
+        row
+        for row in others
+        if dimensions(row["shape"])[0] != layers or (layers, *dimensions(row["shape"])) in saved
+    ] or others
     return Scan(
         loop,
         changing[0]["body"],

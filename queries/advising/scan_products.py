@@ -9,8 +9,9 @@ from typing import Any
 from ...schema.array_shapes.shape_sizes import padded_bytes
 from ...schema.array_shapes.shapes import ArrayShape, parse_shape
 from ..catalogue import statement
+from .array_size import dimensions
 from .asked_program import Program
-from .saved_residuals import Scan, dimensions
+from .saved_residuals import Scan
 
 
 @dataclass(frozen=True)

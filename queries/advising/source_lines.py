@@ -6,12 +6,12 @@ from .asked_program import Program
 
 def line_of(program: Program, instruction_id: int) -> str | None:
     """The line that an instruction comes from, as file:line."""
-    row = program.rows(
-        "SELECT source_file, source_line FROM instructions"
-        " WHERE module_id = $1 AND instruction_id = $2 AND source_file IS NOT NULL",
+    rows = program.rows(
+        "SELECT source_file || ':' || source_line AS source FROM instructions"
+        " WHERE module_id = $1 AND instruction_id = $2",
         [instruction_id],
     ).to_pylist()
-    return f"{row[0]['source_file']}:{row[0]['source_line']}" if row else None
+    return rows[0]["source"] if rows else None
 
 
 def function_line(program: Program) -> str | None:

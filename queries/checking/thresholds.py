@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..units import UNITS
+from ...schema.readable import UNITS
 
 Outcome = Literal["pass", "warn", "fail"]
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP]?i?B)$")

@@ -7,11 +7,9 @@ or the page's scripts show these as text.
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import re
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -26,12 +24,20 @@ from ..result import Rows
 from ..whole_file import whole_file
 from .chart_document import chart_document
 from .line_breaks import unbroken
+from .page_scripts import (
+    PAGES,
+    BokehScript,
+    bokeh_beside,
+    bokeh_for_cells,
+    packed,
+    packed_bokeh,
+    page_file,
+)
 
 if TYPE_CHECKING:
     from bokeh.models import UIElement
     from jinja2 import Environment
 
-_FOLDER = Path(__file__).parent / "pages"
 _INSTALL = "install what reports need: pip install 'memhouse[report]'"
 
 
@@ -124,7 +130,7 @@ class Chart:
     link: str = ""
 
     def _repr_html_(self) -> str:
-        return Report(self.title, sections=(Section("", (self,)),))._repr_html_()
+        return Report(self.title, sections=(Section("", (self,)),)).in_cell()
 
 
 @dataclass(frozen=True)
@@ -174,6 +180,11 @@ class Report:
 
     def html(self, bokeh_url: str | None = None) -> str:
         """The page. With `bokeh_url`, a relative one, bokeh's script is not in it but there."""
+        if not any(self.charts()):
+            return self._page(BokehScript())
+        return self._page(bokeh_beside(bokeh_url) if bokeh_url else packed_bokeh())
+
+    def _page(self, bokeh: BokehScript, *, is_cell: bool = False) -> str:
         charts = list(self.charts())
         scripted = [part for part in self._parts() if isinstance(part, Chart | Html)]
         content = {
@@ -188,15 +199,13 @@ class Report:
                 report=self,
                 version=version("memhouse"),
                 places={id(chart): place for place, chart in enumerate(charts)},
-                content=_packed(
-                    json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
-                )
+                content=packed(json.dumps(content, allow_nan=False, separators=(",", ":")).encode())
                 if charts or content["data"]
                 else "",
-                bokeh=_bokeh() if charts and bokeh_url is None else "",
-                bokeh_url=bokeh_url if charts else None,
-                style=_file("page.css"),
-                scripts=[_file(name) for name in ("page.js", *scripts)],
+                bokeh=bokeh,
+                is_cell=is_cell,
+                style=page_file("page.css"),
+                scripts=[page_file(name) for name in ("page.js", *scripts)],
             )
         )
 
@@ -221,9 +230,21 @@ class Report:
         return path
 
     def _repr_html_(self) -> str:
-        # A frame of its own: its styles and scripts do not meet the notebook's.
-        page = escape(self.html(), quote=True)
-        return f'<iframe srcdoc="{page}" style="width:100%;height:80vh;border:0"></iframe>'
+        return _frame(self.html(), "80vh")
+
+    def in_cell(self) -> str:
+        """The sections alone as HTML for a notebook, in a frame as high as they are."""
+        charts = list(self.charts())
+        page = self._page(bokeh_for_cells() if charts else BokehScript(), is_cell=True)
+        # Until the page measures itself, and where its scripts do not run.
+        pixels = sum(getattr(chart.model, "height", None) or 0 for chart in charts)
+        return _frame(page, f"{pixels + 120}px")
+
+
+def _frame(page: str, height: str) -> str:
+    # A frame of its own: its styles and scripts do not meet the notebook's.
+    srcdoc = escape(page, quote=True)
+    return f'<iframe srcdoc="{srcdoc}" style="width:100%;height:{height};border:0"></iframe>'
 
 
 @cache
@@ -237,7 +258,7 @@ def templates() -> Environment:
     except ImportError:
         raise MissingPackageError(_INSTALL) from None
     made = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(PAGES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -261,30 +282,6 @@ def require_packages() -> None:
         import squarify  # noqa: F401
     except ImportError:
         raise MissingPackageError(_INSTALL) from None
-
-
-@cache
-def _file(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-def bokeh_script() -> bytes:
-    """Bokeh's own script, that of the installed version."""
-    from bokeh.settings import settings
-
-    return (Path(settings.bokehjs_path()) / "js" / "bokeh.min.js").read_bytes()
-
-
-@cache
-def _bokeh() -> str:
-    return _packed(bokeh_script())
-
-
-def _packed(content: bytes) -> str:
-    """Bytes as text that stands in a page without being read as HTML."""
-    # The time is left out, so that equal content is equal text. Level 9 takes ten times as long
-    # for long columns, and saves 6 %.
-    return b64encode(gzip.compress(content, 6, mtime=0)).decode()
 
 
 def _sortable(values: list[Any], cells: list[str]) -> list[Any]:

@@ -19,12 +19,14 @@ from typing import Any
 import pyarrow as pa
 
 from ...schema.errors import FileError, UsageError, with_remedy
+from ...schema.small_table import figures_table
 from ...schema.stores.base import Store
 from ..catalogue import statement
 from ..find_module import FoundModule
 from ..whole_file import whole_file
 from .file_names import is_report, page_name, told_apart
-from .page import Html, Report, Section, bokeh_script, require_packages, templates
+from .page import Html, Report, Section, require_packages, templates
+from .page_scripts import bokeh_script
 
 _INDEX = "index.html"
 _MEMORY = "site.json"
@@ -49,6 +51,11 @@ class Site:
         assets = [file.relative_to(folder).as_posix() for file in folder.glob("assets/bokeh-*")]
         names = {*self.written, *self.unchanged, *self.former, *assets}
         return sum((folder / name).stat().st_size for name in names)
+
+    def _repr_html_(self) -> str:
+        pages = ("written", "unchanged", "former")
+        figures = [(name, len(getattr(self, name))) for name in pages]
+        return figures_table(str(self.index), [*figures, ("size_bytes", self.size_bytes)])
 
 
 def write_site(store: Store, folder: str | os.PathLike[str]) -> Site:

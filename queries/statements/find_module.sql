@@ -24,6 +24,14 @@ WITH named AS (
         AND _branch_ranks.branch = COALESCE($3, _branch_ranks.branch)
         AND (
             CONTAINS(dumps.run_id || '/' || dumps.workload || '/' || dumps.module_name, $1)
+            -- A run, and part of a name.
+            OR (
+                STARTS_WITH($1, dumps.run_id || '/')
+                AND CONTAINS(
+                    dumps.workload || '/' || dumps.module_name,
+                    SUBSTRING($1, LENGTH(dumps.run_id) + 2)
+                )
+            )
             OR CAST(dumps.module_id AS VARCHAR) = $1
         )
 ),
@@ -68,9 +76,12 @@ SELECT
     ranked.occurrence,
     ranked.exactness,
     modules.program_id,
-    modules.origin
+    modules.origin,
+    memory.peak_bytes
 FROM ranked
 LEFT JOIN modules ON modules.module_id = ranked.module_id
+LEFT JOIN module_memory AS memory
+    ON memory.module_id = ranked.module_id AND memory.memory_space = 0
 WHERE ranked.age = 1
 ORDER BY
     ranked.run_at DESC, ranked.run_seq DESC, ranked.workload, ranked.module_name, ranked.occurrence

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from ..small_table import figures_table
+
 if TYPE_CHECKING:
     from ..lake.data_files import DataFile
 
@@ -74,6 +76,10 @@ class Deleted:
     modules: int = 0
     run_ids: Sequence[str] = field(default=())
 
+    def _repr_html_(self) -> str:
+        figures = [("runs", self.runs), ("dumps", self.dumps), ("modules", self.modules)]
+        return figures_table(f"deleted: {', '.join(self.run_ids) or 'nothing'}", figures)
+
 
 @dataclass(frozen=True)
 class Compacted:
@@ -81,6 +87,10 @@ class Compacted:
 
     before_bytes: int
     after_bytes: int
+
+    def _repr_html_(self) -> str:
+        figures = [("before_bytes", self.before_bytes), ("after_bytes", self.after_bytes)]
+        return figures_table("compacted", figures)
 
 
 class Store(Protocol):

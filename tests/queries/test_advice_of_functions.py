@@ -7,6 +7,7 @@ import memhouse
 from memhouse.queries.advising.finding import Finding, Grade
 from memhouse.queries.advising.ranking import ranked, to_follow
 from memhouse.queries.advising.words import in_full, saved_words
+from memhouse.queries.cells import human_bytes
 
 TABLE = np.ones((1024, 1024), np.float32)
 ROW = np.ones(1024, np.float32)
@@ -108,6 +109,30 @@ def test_a_weight_whose_gradient_comes_in_its_type_is_a_fact(jax):
     assert grades == {Grade.fact}
 
 
+def test_a_batch_of_as_many_as_the_layers_is_no_stack(jax):
+    """What the scan hands on has the batch as its first dimension, and here that is 4 too."""
+    import jax.numpy as jnp
+
+    def loss_of(weights, x):
+        def layer(x, w):
+            return x + jnp.tanh(jnp.sin(x) @ w[0]) @ w[1], jnp.sort(x)
+
+        x, ordered = jax.lax.scan(layer, x, weights)
+        return x.sum(), ordered
+
+    def step(weights, x):
+        gradients, ordered = jax.grad(loss_of, has_aux=True)(weights, x)
+        return jax.tree.map(lambda w, g: w - g, weights, gradients), jnp.log(ordered).mean()
+
+    weights = [np.ones((4, 256, 1024), np.float32), np.ones((4, 1024, 256), np.float32)]
+    for batch in (3, 4):
+        x = np.ones((batch, 512, 256), np.float32)
+        found = advice(jax, step, weights, x).findings
+        (scan,) = (each for each in found if each.title == "compute the layers of the scan again")
+        carry = human_bytes(4 * x.nbytes)
+        assert f"the carry stays saved, {carry}" in scan.why
+
+
 # --- in which order it is told ----------------------------------------------------------
 
 
@@ -134,6 +159,11 @@ def test_what_excludes_each_other_stands_together():
         "-4 B (exact): save 4",
         "save None",
     ]
+
+
+def test_facts_stay_in_the_order_of_the_finders():
+    told = ranked([finding(None, "scan"), finding(None), finding(None, "scan")])
+    assert [each.choice for each in told] == ["scan", "scan", None]
 
 
 def test_what_is_followed_at_once_is_of_different_buffers():

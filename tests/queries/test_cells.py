@@ -3,7 +3,7 @@
 import pytest
 
 from memhouse.queries.cells import human, sparkline, without_layout
-from memhouse.queries.units import UNITS, unit_for
+from memhouse.schema.readable import UNITS, unit_for
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 

@@ -368,8 +368,8 @@ def test_hlo_text_alone_has_nothing_to_judge(filled):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--run", "2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
-        (["--baseline", "2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
+        (["--run", "2026-13-01"], "there is no run '2026-13-01': did you mean '2026-10-01'?"),
+        (["--baseline", "2026-13-01"], "there is no run '2026-13-01': did you mean '2026-10-01'?"),
         (["--best", "--baseline", "2026-10-01"], "give a baseline or the best, not both"),
         (["--figure", "size"], "unknown metric 'size': use one of peak, total"),
         (["--max-growth", "lots"], "'lots' is neither a percentage such as 2% nor a size such as"),

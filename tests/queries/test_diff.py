@@ -3,10 +3,13 @@
 import csv
 import io
 import json
+import re
 from functools import cache
 from itertools import pairwise
 
 import pytest
+
+from memhouse import Warehouse
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
@@ -179,6 +182,27 @@ def test_unchanged_modules_are_the_same(history, diffs):
     for module in diffs("2026-10-01", "2026-10-02"):
         assert module["same"] is True
         assert module["causes"] == module["flags"] == module["figures"] == module["buffers"] == []
+
+
+def test_many_modules_that_are_the_same_are_a_count(tmp_path, nights):
+    for run, night in (("a", "2026-10-09"), ("b", "2026-10-10")):
+        copy_night(nights / night / "llama-v5e", tmp_path / run / "llama")
+        for number in range(6):
+            copy_night(nights / night / "llama-cpu", tmp_path / run / f"eager{number}")
+    db = ingest_nights(tmp_path / "many.duckdb", tmp_path, ["a", "b"])
+    same, changed, *_ = diff(db, "a", "b").splitlines()
+    assert same == "6 modules: the same"
+    assert changed.startswith("llama/jit_train_step: no longer rematerialised")
+    assert "eager3/jit_train_step: the same" in diff(db, "a", "b", "--wide")
+    # Comments above moved the lines of all.
+    for path in (tmp_path / "b").rglob("*after_optimizations.txt"):
+        path.write_text(re.sub(r"\bline=(\d)", r"line=1\1", path.read_text()))
+    db = ingest_nights(tmp_path / "moved.duckdb", tmp_path, ["a", "b"])
+    same, changed, *_ = diff(db, "a", "b").splitlines()
+    assert same == "6 modules: same but for names, lines or constants, or read from another source"
+    with reading(db) as store:
+        assert same in Warehouse(store).diff("a", "b")._repr_html_()
+    assert changed.startswith("llama/jit_train_step: no longer rematerialised")
 
 
 def test_a_run_is_the_same_as_itself(history):

@@ -64,6 +64,30 @@ def test_an_unknown_run_is_told_as_such(history):
     assert (told, argument) == ("no module fits 'nope': see `memhouse modules`", "module")
 
 
+def test_a_misspelt_module_is_told_with_the_name_it_is_like(history):
+    told = "no module fits 'lamma-v5e': did you mean 'llama-v5e'?"
+    assert refused(history, "lamma-v5e") == (told, "module")
+    assert refused(history, "trainstep")[0].endswith("did you mean 'jit_train_step'?")
+    assert refused(history, "llama-v5e", "2026-1O-10")[0].endswith("did you mean '2026-10-10'?")
+
+
+def test_a_run_and_a_part_of_a_name(history):
+    assert meant(history, "2026-10-03/v5e/jit_train") == ("2026-10-03", "llama-v5e")
+    assert refused(history, "2026-10-03/nothing")[1] == "module"
+
+
+def test_of_several_that_fit_the_largest_is_first(history):
+    told, _ = refused(history, "jit_train_step")
+    _, first, *_ = told.splitlines()
+    assert first.startswith("  llama-v5e/jit_train_step (number 1, peak 2.44 GiB, id ")
+
+
+def test_an_estimate_is_marked_among_those_that_fit(filled):
+    told, _ = refused(filled, "jit")
+    assert any(", peak ≈" in line for line in told.splitlines())
+    assert "peak 0 B" not in told
+
+
 def test_run_and_workload_are_a_whole_name(tmp_path, nights):
     """`tpu/llama-v5e` fits `tpu/llama-v5e-wide` too, but only as a part."""
     copy_night(nights / "2026-10-01" / "llama-v5e", tmp_path / "tpu" / "llama-v5e")

@@ -62,7 +62,8 @@ def test_a_notebook_shows_a_report(browser, history, tmp_path):
     assert browser.network_requests() == []
 
 
-def test_a_notebook_shows_a_chart_alone(browser, history, tmp_path):
+def test_a_notebook_shows_a_chart_alone(browser, history, tmp_path, monkeypatch):
+    monkeypatch.setenv("BOKEH_RESOURCES", "inline")
     with memhouse.open(history, read_only=True) as warehouse:
         chart, *_ = warehouse.report("decode-v5e").charts()
     shown_in_a_notebook(browser, chart, tmp_path)

@@ -29,7 +29,7 @@ def modules_table(modules: Sequence[Compared]) -> Table:
             "B_bytes": each.b.peak_bytes,
             "change_bytes": each.change_bytes,
             "change_pct": each.change_pct,
-            "cause": "the same" if each.diff.is_same else each.diff.cause,
+            "cause": each.diff.said,
             "origin": "estimated" if each.is_estimated else "dumped",
         }
         for each in modules

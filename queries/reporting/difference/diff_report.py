@@ -30,9 +30,7 @@ def diff_report(store: Store, a: str, b: str, workload: str | None = None) -> Re
     """
     found = diff(store, a, b, workload, by=_KINDS[0])
     both = compared_sides(store, found.modules)
-    changed = sorted(
-        (each for each in both if each.has_changed), key=lambda each: -abs(each.change_bytes or 0)
-    )
+    changed = _changed(both)
     same = [each for each in both if not each.has_changed]
     others = _others(found, same)
     if len(changed) == 1 or len(found.modules) == len(both) == 1:
@@ -71,6 +69,26 @@ def diff_report(store: Store, a: str, b: str, workload: str | None = None) -> Re
     return Report(f"{a} → {b}", "", facts, (Section("", overview), *sections), gist=gist)
 
 
+def waterfalls(store: Store, found: Diff, most: int) -> list[Chart]:
+    """From peak A to peak B, of the modules whose peaks change most."""
+    charts = []
+    for place, each in enumerate(_changed(compared_sides(store, found.modules))[:most], 1):
+        a, b = each.a.dump.module_id, each.b.dump.module_id
+        if not each.change_bytes or a is None or b is None:
+            continue
+        buffers = _in_memory(changed_buffers(store, a, b))
+        changed = changed_owners(store, a, b, _KINDS)
+        owners = {kind: _in_memory(rows) for kind, rows in changed.items()}
+        charts.append(_waterfall(each, buffers, owners, f"_{place}"))
+    return charts
+
+
+def _changed(both: Sequence[Compared]) -> list[Compared]:
+    """Those that changed, the largest change first."""
+    changed = (each for each in both if each.has_changed)
+    return sorted(changed, key=lambda each: -abs(each.change_bytes or 0))
+
+
 def _runs(each: Compared) -> str:
     a, b = each.a.dump.run_id, each.b.dump.run_id
     return f"run {a}" if a == b else f"from run {a} to run {b}"
@@ -80,7 +98,7 @@ def _facts(each: Compared) -> list[Fact]:
     """The peaks, the change and the cause."""
     change = each.change_bytes or 0
     tone = "bad" if change > 0 else "good" if change < 0 else ""
-    cause = "the same" if each.diff.is_same else each.diff.cause
+    cause = each.diff.said
     peaks = [
         Fact(f"peak_{name}", f"peak of {name.upper()}", side.text, side.peak_bytes, note)
         for name, side, note in (

@@ -8,12 +8,14 @@ from bokeh.models import Range1d
 
 from ....schema.stores.base import Store
 from ...catalogue import statement
+from ...find_module import FoundModule
 from ...timeline import timeline
-from ..page import Part, Section, Text
+from ..page import Chart, Part, Section, Text
 from .address_map import address_map
 from .map_colours import colouring
 from .memory_timeline import memory_timeline, space_chart
-from .module_spaces import Space
+from .module_buffers import module_buffers
+from .module_spaces import Space, module_spaces
 from .stacked_bytes import Stacks, counted_pieces, stacked
 
 
@@ -48,6 +50,17 @@ def memory_over_time(
     else:
         parts.append(address_map(buffers, space, times))
     return parts
+
+
+def timeline_alone(store: Store, found: FoundModule, memory_space: int) -> Chart | None:
+    """The timeline of a memory space, without the map; None if it is not known."""
+    space = module_spaces(store, found.module_id, found.dump_id).get(memory_space)
+    buffers = module_buffers(store, found.module_id, memory_space)
+    if space is None or not len(buffers) or not space.schedule_length or space.peak_bytes is None:
+        return None
+    stacks = stacks_of(store, found.module_id, space, buffers)
+    stretches = timeline(store, found.module_id, None, memory_space).table
+    return memory_timeline(space, stacks, stretches, schedule_range(space))
 
 
 def other_spaces(

@@ -73,6 +73,25 @@ def history_report(
     )
 
 
+def step_charts(
+    store: Store,
+    workload: str | None = None,
+    since: str | datetime | None = None,
+    memory_space: int = 0,
+    *,
+    branch: str | None = None,
+    most: int,
+) -> list[Chart]:
+    """The charts of the series that changed, alone: what changed last and most comes first."""
+    found = histories(store, workload, since, memory_space, branch=branch)
+    charted = sorted((one for one in found.series if one.steps), key=_by_growth)[:most]
+    axis = RunAxis(found.runs, [event.cause for one in charted for event in one.events])
+    return [
+        steps_chart(series, axis, found.runs, number, _headline(series), Html(""))
+        for number, series in enumerate(charted)
+    ]
+
+
 def _by_growth(series: SeriesHistory) -> tuple[bool, bool, int]:
     """What grew in the newest run comes first, then what grew last; the largest change first."""
     grew_now = any(event.kind == "grew" for event in series.newest)

@@ -21,6 +21,7 @@ from ...branches import choose_branch
 from ...catalogue import statement
 from ...folding import folded
 from ...levels import alternating
+from ...lists import require_workload
 from ...series import Series, take_apart
 from .series_events import Event, event_of
 
@@ -102,9 +103,8 @@ def histories(
     chosen_branch = choose_branch(store, branch).chosen
     wanted = None
     if workload is not None:
+        require_workload(store, workload)
         wanted = store.rows(statement("series_of"), [workload])["series_id"].to_pylist()
-        if not wanted:
-            raise UsageError(f"there is no workload {workload!r}: see memhouse peaks", "workload")
     found = store.rows(statement("trends"), [chosen_branch, memory_space, METRIC, wanted])
     runs = store.rows(statement("history_runs"), [chosen_branch])
     if start is not None:

@@ -4,6 +4,8 @@ const memhouse = (() => {
   const waiting = [];
   // A sheet of A4 between its margins, in CSS pixels; one of US letter is wider.
   const PAPER_WIDTH = 700;
+  const NO_BOKEH = "The chart needs bokeh's script, which could not be loaded. Set BOKEH_RESOURCES=inline "
+    + "before Python starts: then the script is saved with every chart.";
   const page = { data: {}, isReady: false };
 
   // Compressed text of the page as it was. Nothing is asked of a network.
@@ -111,7 +113,16 @@ const memhouse = (() => {
     table.tBodies[0].append(...rows.map(([, row]) => row));
   }
 
+  // A notebook's frame is as high as what it shows.
+  function fitFrame() {
+    const frame = window.frameElement, root = document.documentElement;
+    if (!frame || !root.classList.contains("cell")) return;
+    new ResizeObserver(() => { frame.style.height = `${Math.ceil(root.getBoundingClientRect().height)}px`; })
+      .observe(root);
+  }
+
   async function start() {
+    fitFrame();
     for (const table of document.querySelectorAll("table.sortable")) {
       table.tHead.addEventListener("click", (event) => {
         const button = event.target.closest("button");
@@ -122,6 +133,12 @@ const memhouse = (() => {
       ? JSON.parse(await unpacked("packed-content")) : { charts: null, data: {} };
     page.data = content.data;
     if (content.charts) {
+      const packedBokeh = document.getElementById("packed-bokeh");
+      if (!window.Bokeh && !packedBokeh) {
+        for (const chart of document.querySelectorAll(".chart")) chart.textContent = NO_BOKEH;
+        document.documentElement.dataset.ready = "no";
+        return;
+      }
       if (!window.Bokeh) {
         const script = document.createElement("script");
         script.textContent = await unpacked("packed-bokeh");
