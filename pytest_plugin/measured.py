@@ -1,0 +1,156 @@
+"""What a test's program needs at its peak, and the lines of code that own it."""
+
+from __future__ import annotations
+
+import linecache
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..queries.cells import human_bytes
+from ..queries.read_module import ReadModule
+from .limit import MAIN_SPACE
+
+_ARGUMENTS = "(arguments)"
+_LONGEST_CODE = 60
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of code that owns some of the peak: where it is now, and what it says.
+
+    The text, `model.py: h = x @ w`, tells a line from others after lines above it were added. An
+    owner that is no line of a file that can be read has the same name as both: an argument, say.
+    """
+
+    where: str
+    text: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A program's peak in one memory space, in bytes, with its owners, the largest first.
+
+    program: its name; if a test has several of one name, the second is `jit_step #2`.
+    """
+
+    program: str
+    platform: str
+    space: str
+    space_number: int
+    peak_bytes: int
+    is_estimate: bool
+    lines: tuple[Line, ...]
+
+    @property
+    def key(self) -> str:
+        """What tells it from the other programs of its test."""
+        return f"{self.program} on {self.platform}, {self.space}"
+
+    @property
+    def peak(self) -> str:
+        """The peak as a person reads it."""
+        mark = "≈" if self.is_estimate else ""
+        size = human_bytes(self.peak_bytes)
+        return f"{mark}{size} of {self.space} at the peak, on {self.platform}"
+
+    @property
+    def owners(self) -> dict[str, int]:
+        """The bytes of each owner by its text: lines that say the same are one."""
+        return _sums((line.text, line.size_bytes) for line in self.lines)
+
+
+def platform_in(key: str) -> str:
+    """The platform that a program's key names."""
+    return key.rpartition(" on ")[2].partition(", ")[0]
+
+
+def measure_all(modules: Iterable[ReadModule], space: str, root: Path) -> list[Measured]:
+    """The peaks of a test's modules in a memory space. Raises ValueError if one has no such space.
+
+    root: the project's folder, for the names of files.
+    """
+    seen: Counter[str] = Counter()
+    found = []
+    for module in modules:
+        seen[module.name] += 1
+        number = seen[module.name]
+        name = module.name if number == 1 else f"{module.name} #{number}"
+        found.append(_measure(module, name, space, root))
+    return found
+
+
+def _measure(module: ReadModule, name: str, space: str, root: Path) -> Measured:
+    rows = module.peaks().arrow().to_pylist()
+    named = {_space(row["memory_space"], row["space"]): row for row in rows}
+    numbered = {str(row["memory_space"]): row for row in rows}
+    row = named.get(space) or numbered.get(space)
+    if row is None or row["peak_bytes"] is None:
+        known = ", ".join(there for there, each in named.items() if each["peak_bytes"] is not None)
+        raise ValueError(
+            f"{module.name} has no peak in memory space {space!r}, only in: {known or 'none'}"
+        )
+    number = row["memory_space"]
+    return Measured(
+        name,
+        module.platform or "an unknown platform",
+        _space(number, row["space"]),
+        number,
+        row["peak_bytes"],
+        module.origin == "estimated",
+        tuple(_lines(_owners(module, number), root)),
+    )
+
+
+def _space(number: int, name: str) -> str:
+    return MAIN_SPACE if number == 0 else name
+
+
+def _owners(module: ReadModule, space: int) -> dict[str, int]:
+    """The bytes of each source line and, by its name, of each argument, the largest first."""
+    owners = module.owners(space, by="source").arrow().to_pylist()
+    sizes = Counter(_sums((each["source"], each["counted_bytes"]) for each in owners))
+    if _ARGUMENTS in sizes:
+        for buffer in module.buffers(space).arrow().to_pylist():
+            if buffer["category"] == "argument" and buffer["op_name"]:
+                sizes[f"argument {buffer['op_name']}"] += buffer["counted_bytes"]
+                sizes[_ARGUMENTS] -= buffer["counted_bytes"]
+    return {owner: size for owner, size in sizes.most_common() if size > 0}
+
+
+def _sums(sizes: Iterable[tuple[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for owner, size in sizes:
+        total[owner] += size
+    return dict(total.most_common())
+
+
+def _lines(owners: dict[str, int], root: Path) -> Iterator[Line]:
+    for owner, size in owners.items():
+        file, colon, number = owner.rpartition(":")
+        if not colon or not number.isdecimal():
+            yield Line(owner, owner, size)
+            continue
+        where = f"{_below(Path(file), root)}:{number}"
+        code = _code(file, int(number))
+        yield Line(where, f"{Path(file).name}: {code}" if code else where, size)
+
+
+def _code(file: str, number: int) -> str:
+    """What a line of Python says, cut; empty if there is no such file.
+
+    A dump names any file, and the baseline would keep its text: only Python's are opened.
+    """
+    if not (file.endswith(".py") and Path(file).is_file()):
+        return ""
+    code = " ".join(linecache.getline(file, number).split())
+    return code if len(code) <= _LONGEST_CODE else f"{code[: _LONGEST_CODE - 1]}…"
+
+
+def _below(file: Path, root: Path) -> str:
+    """The file as seen from the project; the last two parts of one that lies elsewhere."""
+    if file.is_relative_to(root):
+        return file.relative_to(root).as_posix()
+    return "/".join(file.parts[-2:])
