@@ -1,0 +1,53 @@
+"""The tool `sql`: a statement runs in a process of its own, which dies when its time is up."""
+
+import json
+import signal
+import subprocess
+import sys
+from typing import Annotated
+
+from pydantic import Field
+
+from ..schema.errors import QueryError
+
+_MOST_ROWS = 200
+_MOST_SECONDS = 30
+# To start a process, wait for a writer and open the warehouse.
+_TO_OPEN = 25
+
+
+def sql(
+    db: str,
+    query: Annotated[
+        str, Field(description="one SELECT (or WITH, FROM, DESCRIBE) of DuckDB's SQL")
+    ],
+    rows: Annotated[int, Field(ge=1, le=_MOST_ROWS, description="most rows of the answer")] = 50,
+    seconds: Annotated[
+        int, Field(ge=1, le=_MOST_SECONDS, description="the query is stopped after so many")
+    ] = 10,
+) -> str:
+    """Any other question, as SQL (DuckDB's) on the views and tables that `views` lists.
+
+    Sizes are plain bytes. Select few columns and aggregate: an answer is 4 KB at most. `latest` has
+    the newest module of each name once: SELECT … FROM saved_for_backward JOIN latest USING
+    (module_id) WHERE workload = '…' AND memory_space = 0. Refused: whatever is not one SELECT,
+    files, URLs, settings; stopped: what takes more than `seconds` or 1 GB of memory.
+    """
+    asked = json.dumps({"db": db, "query": query, "rows": rows, "seconds": seconds})
+    # With -P no file of the folder that the user is in stands for one of Python's.
+    command = [sys.executable, "-P", "-m", "memhouse.mcp_server.sql_process"]
+    try:
+        done = subprocess.run(
+            command, input=asked, capture_output=True, text=True, timeout=seconds + _TO_OPEN
+        )
+        timed_out = done.returncode == -signal.SIGALRM
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    if timed_out:
+        raise QueryError(f"stopped after {seconds} s: filter or aggregate earlier")
+    if done.returncode or not done.stdout:
+        raise QueryError("the query was stopped, for lack of memory: filter or aggregate earlier")
+    answer = json.loads(done.stdout)
+    if "error" in answer:
+        raise QueryError(answer["error"])
+    return done.stdout

@@ -1,0 +1,57 @@
+"""The tools on the warehouse itself: its views and tables, and SQL on them."""
+
+from typing import Annotated, Literal
+
+import pyarrow as pa
+from pydantic import Field
+
+from .. import Warehouse
+from ..queries import lists
+from ..queries.catalogue import public_views
+from ..schema.errors import UsageError
+from .bounded import Answer, Part
+
+
+def views(
+    warehouse: Warehouse,
+    name: Annotated[str | None, Field(description="a view or table; else all are listed")] = None,
+    show: Annotated[
+        Literal["columns", "sql"],
+        Field(description="of a view: its columns, or its SQL to copy from"),
+    ] = "columns",
+) -> Answer:
+    """Which views and tables `sql` can ask, and the columns of one with what they mean.
+
+    Views answer common questions; `latest` has the newest module of each name once, to join with
+    USING (module_id). `saved_for_backward`, `timeline`, `missed_donations` and `padding` have no
+    tool of their own. Sizes are bytes; times are positions in a module's schedule.
+    """
+    canned = public_views()
+    if name is None:
+        rows = [{"view": view.name, "answers": view.answers} for view in canned.values()]
+        return Answer(
+            [f"tables: {', '.join(_tables(warehouse))}"],
+            {"views": Part(pa.Table.from_pylist(rows))},
+            "give name",
+        )
+    if name in canned:
+        view = canned[name]
+        if show == "sql":
+            stripped = (line.strip() for line in view.sql.splitlines())
+            lines = pa.table({"sql": [line for line in stripped if line[:2] not in ("", "--")]})
+            return Answer([view.answers], {"sql": Part(lines, exact=True)}, "copy what you need")
+        return Answer(
+            [view.answers, view.description],
+            {"columns": Part(lists.view_columns(view).table)},
+            "DESCRIBE in `sql` has their types",
+        )
+    if name not in _tables(warehouse):
+        raise UsageError(f"there is no view or table {name!r}: ask `views` without a name", "name")
+    columns = warehouse.tables(name)
+    return Answer(parts={"columns": Part(columns.table)}, narrow="DESCRIBE in `sql` has all")
+
+
+def _tables(warehouse: Warehouse) -> list[str]:
+    """The tables' names, but for what the warehouse notes for itself."""
+    names = warehouse.tables().table["table"].to_pylist()
+    return sorted(set(names) - {"schema_version", "view_set"})

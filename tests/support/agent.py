@@ -1,0 +1,75 @@
+"""An agent: the SDK's client, which starts the real `memhouse mcp` and asks it over stdio."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .command import MEMHOUSE
+
+# What "under 4 KB" means.
+MOST_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a tool answered: its text, what that says, and whether it is an error."""
+
+    text: str
+    said: dict[str, Any]
+    failed: bool
+
+    def rows(self, part: str) -> list[dict[str, Any]]:
+        """The rows of a part, each with its columns' names."""
+        found = self.said[part]
+        return [dict(zip(found["columns"], row, strict=True)) for row in found.get("rows", [])]
+
+
+@dataclass
+class Agent:
+    """Asks the tools of a server; `sizes` are the bytes of all answers so far."""
+
+    client: Any
+    portal: Any
+    sizes: list[int] = field(default_factory=list)
+
+    def ask(self, tool: str, **arguments: Any) -> Reply:
+        """The answer, which is JSON and small, whatever it says."""
+        result = self.portal.call(self.client.call_tool, tool, arguments)
+        (content,) = result.content
+        assert result.structured_content is None
+        self.sizes.append(len(content.text.encode()))
+        assert self.sizes[-1] < MOST_BYTES
+        return Reply(content.text, json.loads(content.text), bool(result.is_error))
+
+    def error(self, tool: str, **arguments: Any) -> str:
+        """What is said of a question that is refused."""
+        reply = self.ask(tool, **arguments)
+        assert reply.failed, reply.text
+        return str(reply.said["error"])
+
+    def tools(self) -> dict[str, Any]:
+        """The tools by name."""
+        return {tool.name: tool for tool in self.portal.call(self.client.list_tools).tools}
+
+
+@contextmanager
+def agent(db: Path | str, stderr: Path) -> Iterator[Agent]:
+    """An agent of a warehouse; what the server says on stderr goes to a file."""
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client, StdioServerParameters, stdio_client
+
+    server = StdioServerParameters(command=str(MEMHOUSE), args=["mcp", "--db", str(db)])
+    with (
+        stderr.open("w") as errlog,
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(Client(stdio_client(server, errlog=errlog))) as client,
+    ):
+        yield Agent(client, portal)
+
+
+def exact_bytes(cell: str) -> int:
+    """The bytes that a size in an answer says: 306.98 MiB (321888256 B)."""
+    return int(cell.rpartition("(")[2].removesuffix(")").removesuffix(" B"))
