@@ -41,6 +41,17 @@ def main() -> None:
 
 def _run() -> int:
     """Run the command; its status."""
+    asked, _, shell = os.environ.get("_MEMHOUSE_COMPLETE", "").partition("_")
+    if asked == "complete" and shell in ("bash", "zsh", "fish"):
+        from .shell_completion import complete
+
+        return complete(shell)
+    if len(sys.argv) == 1 and not asked:
+        from .first_steps import show_first_steps
+
+        show_first_steps()
+        # A script that lost the command's name must not pass.
+        return _WRONG_USAGE
     from .app import app_for
 
     try:

@@ -9,45 +9,58 @@ import typer
 from .. import __version__
 from .errors import usage_errors
 
-# Each is a function in the file of its name in `commands/`, or an app of several commands; listed
-# in the order of `--help`.
-COMMANDS = (
-    "ingest",
-    "record",
-    "doctor",
-    "runs",
-    "label",
-    "modules",
-    "peaks",
-    "owners",
-    "buffers",
-    "advise",
-    "donations",
-    "kernels",
-    "timeline",
-    "fragmentation",
-    "trends",
-    "since",
-    "diff",
-    "check",
-    "oom",
-    "views",
-    "tables",
-    "sql",
-    "shell",
-    "report",
-    "export",
-    "verify",
-    "prune",
-    "compact",
-    "lake",
-)
+# Each is a function in the file of its name in `commands/`, or an app of several commands; the
+# panels of `--help`, in order. A file's EXAMPLE ends the command's help.
+_PANELS = {
+    "Fill a warehouse": (
+        "demo",
+        "record",
+        "ingest",
+        "doctor",
+    ),
+    "Ask about a module": (
+        "runs",
+        "modules",
+        "peaks",
+        "owners",
+        "buffers",
+        "timeline",
+        "donations",
+        "kernels",
+        "fragmentation",
+        "oom",
+        "advise",
+    ),
+    "Follow the history": (
+        "trends",
+        "since",
+        "diff",
+        "check",
+        "label",
+    ),
+    "Query and share": (
+        "report",
+        "sql",
+        "shell",
+        "mcp",
+        "views",
+        "tables",
+        "export",
+    ),
+    "Look after a warehouse": (
+        "verify",
+        "prune",
+        "compact",
+        "lake",
+    ),
+}
+_PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
+COMMANDS = tuple(_PANEL_OF)
 _SETTINGS: dict[str, dict[str, Any]] = {
     "record": {
         # What follows the recorded command's name is for that command.
         "context_settings": {"allow_interspersed_args": False},
         "options_metavar": "[OPTIONS] --",
-        "epilog": "Example: memhouse record --run tonight -- python train.py --steps 100",
     }
 }
 
@@ -68,16 +81,18 @@ def _app(names: Sequence[str]) -> typer.Typer:
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        epilog="Start with: memhouse ingest DUMP_FOLDER; memhouse peaks",
+        epilog="Start with: memhouse demo",
     )
     # The callback also keeps Typer from taking a single command for the whole program.
     app.callback()(_options)
     for name in names:
-        command = getattr(import_module(f".commands.{name}", __package__), name)
+        file = import_module(f".commands.{name}", __package__)
+        command, panel = getattr(file, name), _PANEL_OF[name]
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+            app.add_typer(command, name=name, rich_help_panel=panel)
             continue
-        app.command(name, **_SETTINGS.get(name, {}))(usage_errors(command))
+        settings: dict[str, Any] = {"rich_help_panel": panel, "epilog": f"Example: {file.EXAMPLE}"}
+        app.command(name, **settings, **_SETTINGS.get(name, {}))(usage_errors(command))
     return app
 
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from .known import known_branches, known_modules, known_runs, known_workloads
+
 
 class Format(StrEnum):
     """How rows are printed."""
@@ -47,14 +49,19 @@ Wait = Annotated[
         help="Wait at most SECONDS while another process uses the warehouse.",
     ),
 ]
-Run = Annotated[str | None, typer.Option(help="Only this run.")]
-Workload = Annotated[str | None, typer.Option(help="Only this workload.")]
+Run = Annotated[str | None, typer.Option(help="Only this run.", autocompletion=known_runs)]
+Workload = Annotated[
+    str | None, typer.Option(help="Only this workload.", autocompletion=known_workloads)
+]
 Since = Annotated[
     str | None, typer.Option(metavar="TIME", help="Only runs since this date or time, in UTC.")
 ]
 Branch = Annotated[
     str | None,
-    typer.Option(help="The runs of this branch; else main, master or those without a branch."),
+    typer.Option(
+        help="The runs of this branch; else main, master or those without a branch.",
+        autocompletion=known_branches,
+    ),
 ]
 All = Annotated[
     bool, typer.Option("--all", help="Show the same program of several workloads one by one.")
@@ -65,10 +72,12 @@ Module = Annotated[
         metavar="MODULE",
         help="A workload, module name, WORKLOAD/NAME, unique part of one, or module id.",
         show_default=False,
+        autocompletion=known_modules,
     ),
 ]
 RunOfModule = Annotated[
-    str | None, typer.Option(help="The module as of this run; else its latest.")
+    str | None,
+    typer.Option(help="The module as of this run; else its latest.", autocompletion=known_runs),
 ]
 Space = Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")]
 Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many rows.")]

@@ -16,6 +16,8 @@ from ..options import (
     Wait,
 )
 
+EXAMPLE = "memhouse advise llama-v5e --run 2026-10-08"
+
 
 def advise(
     module: Module,
@@ -32,8 +34,8 @@ def advise(
     """Say what to change in a program, and by how much its peak would fall.
 
     Each figure is the program replayed with the change made, not a buffer's size. Its grade says
-    how sure it is: **exact**, **expected** within some percent, **between** two figures, or
-    **at most**; a **fact** promises nothing.
+    how sure it is: **exact**, **expected** within some percent, **between** two figures,
+    **at most**, or **estimated** if the dump is HLO text alone; a **fact** promises nothing.
     """
     from ...queries.advise import advise as find
     from ..opening import reading

@@ -18,6 +18,7 @@ from ..options import (
     Wide,
 )
 
+EXAMPLE = "memhouse buffers llama-v5e -n 4"
 # What only a wide table, csv and json have.
 _DETAILS = ["start_time", "end_time", "last_use_time", "layout"]
 

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..known import known_runs
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Figure, Format, Space, Wait
 
 if TYPE_CHECKING:
     from ...queries.checking.what_to_change import Changes
+
+
+EXAMPLE = "memhouse check --max-growth 2%"
 
 
 class CheckFormat(StrEnum):
@@ -28,10 +32,17 @@ _FOR_SCRIPTS = (CheckFormat.csv, CheckFormat.json)
 
 def check(
     db: Db = DEFAULT_DB,
-    run: Annotated[str | None, typer.Option(help="The run to judge; else the latest.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(help="The run to judge; else the latest.", autocompletion=known_runs),
+    ] = None,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="RUN|branch=NAME", help="Hold it against this run or branch."),
+        typer.Option(
+            metavar="RUN|branch=NAME",
+            help="Hold it against this run or branch.",
+            autocompletion=known_runs,
+        ),
     ] = None,
     best: Annotated[
         bool, typer.Option("--best", help="Hold it against the lowest of all time.")

@@ -4,6 +4,8 @@ from time import perf_counter
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 
+EXAMPLE = "memhouse compact"
+
 
 def compact(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
     """Give the room of deleted rows back to the disk; all rows stay.

@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from ..known import known_runs
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Space, Wait, Workload
 
+EXAMPLE = "memhouse diff 2026-10-07 2026-10-08 --workload llama-v5e"
 _RUN_OR_MODULE = "A run, or a module as RUN/WORKLOAD/NAME or a unique part of it."
 
 
@@ -24,8 +26,12 @@ class By(StrEnum):
 
 
 def diff(
-    a: Annotated[str, typer.Argument(help=_RUN_OR_MODULE, show_default=False)],
-    b: Annotated[str, typer.Argument(help=_RUN_OR_MODULE, show_default=False)],
+    a: Annotated[
+        str, typer.Argument(help=_RUN_OR_MODULE, show_default=False, autocompletion=known_runs)
+    ],
+    b: Annotated[
+        str, typer.Argument(help=_RUN_OR_MODULE, show_default=False, autocompletion=known_runs)
+    ],
     db: Db = DEFAULT_DB,
     workload: Workload = None,
     by: Annotated[By, typer.Option(help="Sum the change by this.")] = By.buffer,

@@ -7,6 +7,8 @@ import typer
 
 from ..options import Format
 
+EXAMPLE = "memhouse doctor dumps/2026-10-08"
+
 
 def doctor(
     path: Annotated[

@@ -14,6 +14,8 @@ from ..options import (
     Wide,
 )
 
+EXAMPLE = "memhouse donations llama-v5e --run 2026-10-08"
+
 
 def donations(
     module: Module,

@@ -7,7 +7,10 @@ from typing import Annotated
 import typer
 
 from ...schema.errors import UsageError
+from ..known import known_views_and_tables
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, RunOfModule, Since, Wait, Workload
+
+EXAMPLE = "memhouse export trends trends.csv --wide"
 
 
 class TraceFormat(StrEnum):
@@ -23,6 +26,7 @@ def export(
             metavar="VIEW|MODULE",
             help="A view or table; of a trace, the module.",
             show_default=False,
+            autocompletion=known_views_and_tables,
         ),
     ],
     file: Annotated[

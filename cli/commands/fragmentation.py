@@ -2,6 +2,8 @@
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Run, Wait, Workload
 
+EXAMPLE = "memhouse fragmentation --workload llama-v5e"
+
 
 def fragmentation(
     db: Db = DEFAULT_DB,

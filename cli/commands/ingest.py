@@ -14,6 +14,7 @@ from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
 if TYPE_CHECKING:
     from ...ingest.sources.files import Given
 
+EXAMPLE = "memhouse ingest dumps/2026-10-08 --label branch=main"
 _P = TypeVar("_P", bound="Given")
 
 
@@ -21,6 +22,8 @@ def _given(path: str) -> Path:
     # A script's variable that is not set: Path("") would be the current folder.
     if not path:
         raise typer.BadParameter("it is empty: name a folder, an archive or a file")
+    if "://" in path:
+        raise typer.BadParameter(f"{path} is a URL: copy the dumps to a folder, and name that")
     return Path(path)
 
 
@@ -62,7 +65,14 @@ def ingest(
         ),
     ] = None,
     jobs: Annotated[
-        int, typer.Option("--jobs", "-j", min=1, help="Number of processes that read.")
+        int,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            help="Number of processes that read.",
+            show_default="the number of CPUs",
+        ),
     ] = os.cpu_count() or 1,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:

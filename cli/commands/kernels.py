@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from ..known import known_modules
 from ..options import (
     DEFAULT_DB,
     DEFAULT_WAIT,
@@ -16,6 +17,8 @@ from ..options import (
     Workload,
 )
 
+EXAMPLE = "memhouse kernels llama-v5e"
+
 
 def kernels(
     module: Annotated[
@@ -25,6 +28,7 @@ def kernels(
             help="A workload, module name, WORKLOAD/NAME, unique part of one, or module id; "
             "else all modules.",
             show_default=False,
+            autocompletion=known_modules,
         ),
     ] = None,
     db: Db = DEFAULT_DB,

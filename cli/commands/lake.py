@@ -22,7 +22,7 @@ class Dialect(StrEnum):
     spark = "spark"
 
 
-@lake.command()
+@lake.command(epilog="Example: memhouse lake init nights")
 @usage_errors
 def init(
     place: Annotated[
@@ -43,7 +43,7 @@ def init(
     print_note(f"{place} is a lake: fill it with `memhouse ingest --db {place} DUMPS`")
 
 
-@lake.command()
+@lake.command(epilog="Example: memhouse lake compact --db nights")
 @usage_errors
 def compact(db: Lake) -> None:
     """Write many small files as few large ones; all rows stay.
@@ -61,7 +61,7 @@ def compact(db: Lake) -> None:
     run(db)
 
 
-@lake.command()
+@lake.command(epilog="Example: memhouse lake vacuum --db nights --dry-run")
 @usage_errors
 def vacuum(
     db: Lake,
@@ -96,7 +96,7 @@ def vacuum(
     print_note(f"{would} {counted(len(gone.files), 'file')}, {human_bytes(gone.size_bytes)}")
 
 
-@lake.command()
+@lake.command(epilog="Example: memhouse lake export nights.duckdb --db nights")
 @usage_errors
 def export(
     file: Annotated[
@@ -112,7 +112,7 @@ def export(
     print_note(f"{file}: {rows} rows")
 
 
-@lake.command("import")
+@lake.command("import", epilog="Example: memhouse lake import memhouse.duckdb --db nights")
 @usage_errors
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE.duckdb", help="A DuckDB warehouse.")],
@@ -127,7 +127,7 @@ def import_(
     print_note(f"{db}: {counted(len(new), 'new run')} from {file}")
 
 
-@lake.command()
+@lake.command(epilog="Example: memhouse lake ddl --db nights")
 @usage_errors
 def ddl(
     db: Lake,

@@ -2,6 +2,8 @@
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Run, Wait, Workload
 
+EXAMPLE = "memhouse modules --run 2026-10-08"
+
 
 def modules(
     db: Db = DEFAULT_DB,

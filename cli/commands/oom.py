@@ -13,6 +13,7 @@ from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format
 if TYPE_CHECKING:
     from ...queries.oom import Oom
 
+EXAMPLE = "memhouse oom train.log"
 # So many messages are told in full, the others in a line each.
 _TOLD = 2
 

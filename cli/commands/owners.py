@@ -23,6 +23,8 @@ from ..options import (
     Wide,
 )
 
+EXAMPLE = "memhouse owners llama-v5e --by scope -n 5"
+
 
 class By(StrEnum):
     """What owns the memory."""

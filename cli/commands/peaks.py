@@ -13,6 +13,8 @@ from ..options import (
     Workload,
 )
 
+EXAMPLE = "memhouse peaks --workload llama-v5e"
+
 
 def peaks(
     db: Db = DEFAULT_DB,

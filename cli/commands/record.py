@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from ...schema.stores.base import Store
 
 
+EXAMPLE = "memhouse record --run tonight -- python train.py --steps 100"
+
+
 def record(
     command: Annotated[
         list[str],

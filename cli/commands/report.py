@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..known import known_modules, known_runs
 from ..options import (
     DEFAULT_DB,
     DEFAULT_WAIT,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ...queries.reporting.site import Site
     from ...schema.stores.base import Store
 
+EXAMPLE = "memhouse report llama-v5e -o llama.html"
 _STDOUT = Path("-")
 # What each kind of report takes besides its subject.
 _TAKES = {
@@ -39,6 +41,7 @@ def report(
             metavar="MODULE",
             help="A workload, module name, WORKLOAD/NAME, unique part of one, or module id.",
             show_default=False,
+            autocompletion=known_modules,
         ),
     ] = None,
     other: Annotated[
@@ -47,6 +50,7 @@ def report(
             metavar="B",
             help="Compare with this: two runs, or two modules as RUN/WORKLOAD/NAME.",
             show_default=False,
+            autocompletion=known_runs,
         ),
     ] = None,
     history: Annotated[

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 
+EXAMPLE = "memhouse runs"
+
 
 def runs(db: Db = DEFAULT_DB, output: AsFormat = Format.table, wait: Wait = DEFAULT_WAIT) -> None:
     """List the runs: when, how many dumps and modules, the largest peak, and the branch."""

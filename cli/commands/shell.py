@@ -8,6 +8,7 @@ import typer
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 
+EXAMPLE = "memhouse shell --db memhouse.duckdb"
 _WRONG_USAGE = 2
 
 

@@ -14,6 +14,8 @@ from ..options import (
     Wait,
 )
 
+EXAMPLE = "memhouse since llama-v5e"
+
 
 def since(
     module: Module,

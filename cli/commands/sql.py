@@ -7,6 +7,7 @@ import typer
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 
+EXAMPLE = 'memhouse sql "SELECT workload, peak_bytes FROM peaks" --format csv'
 _TO_WRITE = "use `memhouse sql --write` to change the warehouse"
 
 

@@ -4,11 +4,16 @@ from typing import Annotated
 
 import typer
 
+from ..known import known_tables
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
+
+EXAMPLE = "memhouse tables modules"
 
 
 def tables(
-    name: Annotated[str | None, typer.Argument(help="Show this table's columns.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Show this table's columns.", autocompletion=known_tables)
+    ] = None,
     db: Db = DEFAULT_DB,
     output: AsFormat = Format.table,
     wait: Wait = DEFAULT_WAIT,

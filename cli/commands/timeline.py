@@ -12,6 +12,8 @@ from ..options import (
     Wait,
 )
 
+EXAMPLE = "memhouse timeline llama-v5e"
+
 
 def timeline(
     module: Module,

@@ -15,6 +15,8 @@ from ..options import (
     Workload,
 )
 
+EXAMPLE = "memhouse trends --since 2026-10-06"
+
 
 def trends(
     db: Db = DEFAULT_DB,

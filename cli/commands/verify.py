@@ -6,6 +6,7 @@ import typer
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 
+EXAMPLE = "memhouse verify"
 # A damaged dump can break a check a thousand times over.
 _SHOWN = 20
 

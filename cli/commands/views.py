@@ -4,11 +4,17 @@ from typing import Annotated
 
 import typer
 
+from ..known import known_views
 from ..options import AsFormat, Format
+
+EXAMPLE = "memhouse views saved_for_backward"
 
 
 def views(
-    name: Annotated[str | None, typer.Argument(help="Show this view's columns and SQL.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(help="Show this view's columns and SQL.", autocompletion=known_views),
+    ] = None,
     output: AsFormat = Format.table,
 ) -> None:
     """List the canned views and what they answer, or one view's columns and SQL."""

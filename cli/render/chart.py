@@ -7,7 +7,7 @@ import plotext
 import pyarrow as pa
 
 from ...queries.cells import human_bytes
-from ...queries.units import UNITS, unit_for
+from ...schema.readable import UNITS, unit_for
 
 _HEIGHT = 18
 

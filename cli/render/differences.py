@@ -38,18 +38,23 @@ def print_diff(diff: Diff, space: int, limit: int, output: Format, *, wide: bool
         case Format.csv:
             print_rows(diff.rows, output)
         case _:
-            for module in diff.modules:
-                _print_module(module, diff.by, space, None if wide else limit, output)
+            for said in () if wide else diff.sentences():
+                _print_heading(said, output)
+            for module in diff.modules if wide else diff.listed():
+                if module.is_same:
+                    _print_heading(f"{module.name}: {module.said}", output)
+                else:
+                    _print_module(module, diff.by, space, None if wide else limit, output)
+
+
+def _print_heading(text: str, output: Format) -> None:
+    print_text(one_line(f"## {text}" if output is Format.markdown else text))
 
 
 def _print_module(
     module: ModuleDiff, by: str, space: int, limit: int | None, output: Format
 ) -> None:
     """Print a module; without a limit all that changes, with all columns."""
-    if module.is_same:
-        heading = "## " if output is Format.markdown else ""
-        print_text(one_line(f"{heading}{module.name}: the same"))
-        return
     _print_causes(module, output)
     flags = module.flags.arrow().to_pylist()
     for flag in flags[:limit]:
@@ -81,7 +86,7 @@ def _print_causes(module: ModuleDiff, output: Format) -> None:
         )
         print_text("\n".join(lines))
         return
-    print_text(one_line(f"## {module.name}: {module.cause}"))
+    _print_heading(f"{module.name}: {module.cause}", output)
     if module.cause != whole:
         print_text("")
         for cause in module.causes:

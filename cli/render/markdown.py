@@ -9,6 +9,8 @@ import pyarrow as pa
 from ...queries.cells import heading, is_number, notes, text_columns
 
 _ESCAPED = re.compile(r"[\\`*\[\]<|~]")
+# GitHub tells whoever is named like this, wherever the name stands.
+_MENTION = re.compile(r"(?<!\w)@(?=\w)")
 
 
 def print_markdown(rows: pa.Table) -> None:
@@ -29,13 +31,16 @@ def markdown_lines(rows: pa.Table) -> Iterator[str]:
 
 def as_text(words: str) -> str:
     """Words as text in a paragraph: no links, no emphasis, no code, no HTML."""
-    return _ESCAPED.sub(r"\\\g<0>", words)
+    return _without_mentions(_ESCAPED.sub(r"\\\g<0>", words))
 
 
 def as_code(words: str) -> str:
     """Words as code."""
-    fence = "``" if "`" in words else "`"
-    return f"{fence}{words}{fence}"
+    longest = max(map(len, re.findall("`+", words)), default=0)
+    fence = "`" * (longest + 1)
+    # A space is left out again, and keeps a word's own ` apart.
+    pad = " " if words.startswith("`") or words.endswith("`") else ""
+    return f"{fence}{pad}{words}{pad}{fence}"
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -43,7 +48,11 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A cell's text as text: not the end of the cell, and not HTML."""
+    """A cell's text as text: not the end of the cell, and not HTML, a link or an image."""
     for special in ("\\", "|", "<"):
         text = text.replace(special, f"\\{special}")
-    return text
+    return _without_mentions(text.replace("](", "]\\("))
+
+
+def _without_mentions(text: str) -> str:
+    return _MENTION.sub("@\u200b", text)

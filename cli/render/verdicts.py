@@ -75,8 +75,8 @@ def _print_table(rows: pa.Table) -> None:
 
 def markdown(check: Check, changes: Sequence["Changes"] = (), *, is_whole: bool = False) -> str:
     """The summary as Markdown, fit for a comment on a pull request; its first line has it all."""
-    heading = _heading(check, f"`{one_line(check.run_id)}`")
-    parts = [f"### memhouse: {heading}", *map(one_line, check.notes)]
+    heading = _heading(check, as_code(one_line(check.run_id)))
+    parts = [f"### memhouse: {heading}", *(as_text(one_line(note)) for note in check.notes)]
     rows = _rows(check, is_whole=is_whole)
     if len(rows):
         parts.append("".join(markdown_lines(rows)).rstrip("\n"))
@@ -109,7 +109,7 @@ def _after(check: Check, *, is_whole: bool) -> Iterator[str]:
         yield f"{hidden} unchanged"
     changed = [verdict.held_against for verdict in check.breaches if verdict.change_bytes]
     diffs = [
-        f"`memhouse diff {one_line(before)} {one_line(check.run_id)}`"
+        as_code(f"memhouse diff {one_line(before)} {one_line(check.run_id)}")
         for before in dict.fromkeys(changed)
         if before is not None
     ]

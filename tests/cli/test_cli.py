@@ -49,7 +49,7 @@ def test_every_command_has_help(command):
 def test_help_names_every_command_and_where_to_start():
     said = run_memhouse("--help").stdout
     assert all(f"│ {command} " in said for command in COMMANDS)
-    assert "memhouse ingest DUMP_FOLDER" in said
+    assert "Start with: memhouse demo" in said
     assert run_memhouse("-h").stdout == said
 
 

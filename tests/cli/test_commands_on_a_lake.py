@@ -81,8 +81,10 @@ STATEMENTS = [
 # What these change is compared below: as rows, since they note the time.
 WRITING = {"ingest", "record", "label", "prune"}
 NOT_COMPARED = {
+    "demo": "it makes a file of its own",
     "doctor": "it opens no warehouse",
     "shell": "it opens files alone: see below",
+    "mcp": "it answers by a protocol: see mcp_server/test_tools.py",
     "compact": "sizes differ: see test_lake_upkeep.py",
     "lake": "it is of lakes alone: see test_lake_upkeep.py",
 }

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memhouse import open as memhouse_open
 from memhouse.queries.cells import counted
 from memhouse.schema.tables import metadata
 
@@ -180,8 +181,8 @@ def test_the_oldest_come_first(history):
     [
         ([], "name the runs to drop, or say how long to keep with --keep"),
         (["2026-10-01", "--keep", "90d"], "name the runs to drop, or say how long"),
-        (["2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
-        (["2026-10-01", "2026-13-01"], "there is no run '2026-13-01': see `memhouse runs`"),
+        (["2026-13-01"], "there is no run '2026-13-01': did you mean '2026-10-01'?"),
+        (["2026-10-01", "2026-13-01"], "there is no run '2026-13-01': did you mean '2026-10-01'?"),
         (["--keep", "90"], "invalid age '90': use 90d, 12w or 1y"),
         (["--keep", "3m"], "invalid age '3m'"),
         (["--keep", "-1d"], "invalid age '-1d'"),
@@ -201,3 +202,20 @@ def test_a_warehouse_that_is_not_there(tmp_path):
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("error: there is no warehouse at ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("chosen", [["2026-10-08"], NIGHTS[3:], ["--keep", "1d"]])
+def test_a_dry_run_says_what_would_go_and_changes_nothing(own, chosen):
+    before = own.read_bytes()
+    would = memhouse("prune", *chosen, "--dry-run", "--db", own)
+    assert own.read_bytes() == before
+    names = runs(own)
+    done = prune(own, *chosen)
+    assert would.stdout.splitlines() == sorted(set(names) - set(runs(own)))
+    assert done.startswith(would.stderr.rstrip("\n").replace("would drop", "dropped"))
+
+
+def test_the_library_says_so_too(own):
+    with memhouse_open(own) as warehouse:
+        would = warehouse.prune(["2026-10-08"], dry_run=True)
+        assert warehouse.prune(["2026-10-08"]) == would

@@ -1,0 +1,16 @@
+"""`memhouse mcp`: a server that agents ask."""
+
+from ..options import DEFAULT_DB, Db
+
+EXAMPLE = "memhouse mcp --db memhouse.duckdb"
+
+
+def mcp(db: Db = DEFAULT_DB) -> None:
+    """Serve the warehouse to an agent, by the Model Context Protocol on standard input and output.
+
+    It only reads, and opens the warehouse for each question anew. Your agent's client starts it:
+    see docs/mcp.md. It needs `pip install 'memhouse[mcp]'`.
+    """
+    from ...mcp_server.serve import serve
+
+    serve(db)

@@ -1,0 +1,1 @@
+"""The demo: dumps that come with the package, and a walk through five commands on them."""

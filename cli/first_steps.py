@@ -1,0 +1,79 @@
+"""`memhouse` alone: what the warehouse holds, and what to type."""
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..schema.errors import WarehouseBusyError, WarehouseError
+from ..schema.lake.storage import is_lake
+from .options import DEFAULT_DB
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
+
+_FILL = (
+    ("memhouse demo", "five commands on real dumps"),
+    ("memhouse record -- python train.py", "run it, and keep what XLA compiles"),
+    ("memhouse ingest DUMPS", "dumps that are already there"),
+)
+_ASK = (
+    ("memhouse peaks", "what each module needs"),
+    ("memhouse owners {}", "which lines of Python own it"),
+    ("memhouse trends", "what grew, when and why"),
+    ("memhouse advise {}", "what to change first"),
+)
+_ALL = "`memhouse --help` lists all commands."
+
+
+def show_first_steps() -> None:
+    """Print what the warehouse of this folder or of MEMHOUSE_DB holds, and commands that fit."""
+    from .render.text import print_prose, print_text
+
+    db = os.environ.get("MEMHOUSE_DB") or DEFAULT_DB
+    commands: Sequence[tuple[str, str]] = _FILL
+    if not is_lake(db) and "://" not in db and not Path(db).exists():
+        print_prose(f"There is no warehouse at {db} yet. Type one of these:")
+    else:
+        from .opening import reading
+
+        try:
+            with reading(db) as store:
+                held, largest = _held(store)
+            if largest is not None:
+                named = shlex.quote(largest)
+                commands = [(typed.format(named), said) for typed, said in _ASK]
+        except WarehouseError as error:
+            held = [str(error)]
+            if isinstance(error, WarehouseBusyError):
+                commands = [(typed.format("MODULE"), said) for typed, said in _ASK]
+        for line in held:
+            print_prose(line)
+    width = max(len(typed) for typed, _ in commands)
+    print_text("")
+    for typed, said in commands:
+        print_text(f"  {typed:{width}}  # {said}")
+    print_text(f"\n{_ALL}")
+
+
+def _held(store: "Store") -> tuple[list[str], str | None]:
+    """What a warehouse holds, in lines, and the module of the largest peak, as it is typed."""
+    from ..queries import lists
+    from ..queries.cells import counted, human_bytes, one_line
+
+    runs = lists.runs(store).table.to_pylist()
+    if not runs:
+        return [f"{store.name} holds no runs yet. Type one of these:"], None
+    found = [f"{store.name}: {counted(len(runs), 'run')}, the newest {one_line(runs[-1]['run'])}."]
+    peaks = lists.peaks(store).table.to_pylist()
+    if not peaks or peaks[0]["peak_bytes"] is None:
+        return found, None
+    largest = peaks[0]
+    mark = "≈" if largest["origin"] == "estimated" else ""
+    name = one_line(f"{largest['workload']}/{largest['module']}")
+    found.append(
+        f"The largest peak now: {mark}{human_bytes(largest['peak_bytes'])}, {name} "
+        f"of run {one_line(largest['run'])}."
+    )
+    return found, name

@@ -1,0 +1,238 @@
+"""Completion of names from the warehouse, by the shells' own protocol and in real shells."""
+
+import fcntl
+import os
+import pty
+import select
+import shutil
+import subprocess
+import termios
+import time
+
+import pytest
+
+from ..support.command import MEMHOUSE, run_memhouse
+from ..support.dumps import DUMPS
+from ..support.warehouse import fill, writing
+
+HOSTILE = ["$(touch pwned)", "`touch pwned`", "a; touch pwned", "it's", "-rf", "a\nb", "*", "a|b"]
+HARMLESS = ["my run", "my other run", "host:1", "host:2", "tonight@2026-10-08", "日本"]
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """A warehouse whose runs have all kinds of names."""
+    db = tmp_path_factory.mktemp("named") / "named.duckdb"
+    for name in HARMLESS + HOSTILE:
+        fill(db, DUMPS / "seeds", run_id=name)
+    with writing(db) as store:
+        store.label(["my run"], {"branch": "topic/one"})
+    return db
+
+
+def completed(*words, shell="bash", cwd=None, **environment):
+    """What a shell is answered for these words, the last of which is not finished."""
+    typed = {
+        "COMP_WORDS": "\n".join(["memhouse", *words]),
+        "COMP_CWORD": str(len(words)),
+        "_TYPER_COMPLETE_ARGS": " ".join(["memhouse", *words]),
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    asked = {"_MEMHOUSE_COMPLETE": f"complete_{shell}", **typed, **environment}
+    done = run_memhouse(cwd=cwd, env=asked)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+NIGHTS = [f"2026-10-{day:02}" for day in range(10, 0, -1)]
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["owners", "de"], ["decode-v5e"]),
+        (["owners", "--by", "scope", "res"], ["resnet-h100"]),
+        (["owners", "--callers=1", "res"], ["resnet-h100"]),
+        (["peaks", "--run", ""], NIGHTS),
+        (["peaks", "--workload", "llama-c"], ["llama-cpu"]),
+        (["diff", "2026-10-01", "2026-10-1"], ["2026-10-10"]),
+        (["prune", "2026-10-01", "2026-10-02", "2026-10-03", "2026-10-1"], ["2026-10-10"]),
+        (["diff", "2026-10-01", "2026-10-02", ""], []),
+        (["views", "saved"], ["saved_for_backward"]),
+        (["tables", "run_l"], ["run_labels"]),
+        (["export", "metr"], ["metrics"]),
+        (["owners", "--by", "s"], ["source", "scope"]),
+        (["owners", "--wi"], ["--wide"]),
+        (["lake", "va"], ["vacuum"]),
+        (["ow"], ["owners"]),
+        (["owners", "nothing"], []),
+    ],
+)
+def test_what_fits(history, tmp_path, words, answer):
+    assert completed(*words, cwd=tmp_path, MEMHOUSE_DB=str(history)) == answer
+
+
+def test_the_warehouse_that_the_line_names_is_asked(history, tmp_path):
+    words = ["--db", str(history), "--callers=1", "res"]
+    assert completed("owners", *words, cwd=tmp_path) == ["resnet-h100"]
+
+
+def test_the_warehouse_in_the_folder_is_asked(history, tmp_path):
+    (tmp_path / "memhouse.duckdb").symlink_to(history)
+    assert completed("owners", "res", cwd=tmp_path) == ["resnet-h100"]
+
+
+def test_branches(named):
+    assert completed("trends", "--branch", "", MEMHOUSE_DB=str(named)) == ["topic/one"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_names_that_a_shell_could_run_are_left_out(named, shell):
+    found = "\n".join(completed("peaks", "--run", "", shell=shell, MEMHOUSE_DB=str(named)))
+    for name in HOSTILE[:4]:
+        assert name not in found
+    assert "host:1" in found
+    assert "tonight@2026-10-08" in found
+
+
+def nothing(tmp_path):
+    return tmp_path / "none.duckdb"
+
+
+def damaged(tmp_path):
+    (tmp_path / "x.duckdb").write_bytes(b"\0" * 50_000)
+    return tmp_path / "x.duckdb"
+
+
+def no_warehouse(tmp_path):
+    (tmp_path / "x.duckdb").write_text("not a database")
+    return tmp_path / "x.duckdb"
+
+
+def a_folder(tmp_path):
+    return tmp_path
+
+
+@pytest.mark.parametrize("make", [nothing, damaged, no_warehouse, a_folder])
+def test_without_a_warehouse_nothing_fits_and_nothing_is_made(tmp_path, make):
+    db = make(tmp_path)
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    for shell, answer in (("bash", []), ("zsh", ["_files"]), ("fish", [])):
+        found = completed("owners", "", shell=shell, cwd=tmp_path, MEMHOUSE_DB=str(db))
+        assert found in (answer, [""])
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_a_busy_warehouse_is_not_waited_for(history, tmp_path):
+    db = tmp_path / "busy.duckdb"
+    shutil.copy(history, db)
+    with writing(db):
+        start = time.perf_counter()
+        assert completed("owners", "", MEMHOUSE_DB=str(db)) == []
+        assert time.perf_counter() - start < 10
+
+
+def test_what_is_read_stays_as_it_is(history, tmp_path):
+    db = tmp_path / "own.duckdb"
+    shutil.copy(history, db)
+    before = db.read_bytes()
+    assert completed("owners", "", MEMHOUSE_DB=str(db))
+    assert db.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [db]
+
+
+def test_a_name_is_found_without_what_takes_long_to_import(history):
+    """What a user waits for: `python -X importtime` of the same."""
+    asked = {
+        "_MEMHOUSE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "memhouse owners l",
+        "COMP_CWORD": "2",
+        "MEMHOUSE_DB": str(history),
+        "PYTHONPROFILEIMPORTTIME": "1",
+    }
+    done = run_memhouse(env=asked)
+    assert done.stdout.splitlines() == ["llama-cpu", "llama-v5e"]
+    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "duckdb" in names
+    assert not names & {"pyarrow", "numpy", "pydantic", "rich", "memhouse.cli.commands.ingest"}
+
+
+# In a real shell: what is typed before TAB, the command's words then.
+TYPED = [
+    ("memhouse peaks --run my\\ r", ["memhouse", "peaks", "--run", "my run"]),
+    ("memhouse peaks --run host:2", ["memhouse", "peaks", "--run", "host:2"]),
+    ("memhouse peaks --run tonight@20", ["memhouse", "peaks", "--run", "tonight@2026-10-08"]),
+    ("memhouse peaks --run toni", ["memhouse", "peaks", "--run", "tonight@2026-10-08"]),
+    ("memhouse label my\\ o", ["memhouse", "label", "my other run"]),
+    ("memhouse view", ["memhouse", "views"]),
+]
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$({source})"'),
+    "zsh": (
+        ["zsh", "-f", "-i"],
+        'bindkey -e; autoload -Uz compinit; compinit -u; eval "$({source})"',
+    ),
+    "fish": (["fish", "--no-config", "-i"], "{source} | source"),
+}
+
+
+def typed_in(shell, lines, db, folder):
+    """What a shell prints that is started on a terminal, and typed to."""
+    command, set_up = SHELLS[shell]
+    source = f"env _MEMHOUSE_COMPLETE=source_{shell} memhouse"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("COMP_")} | {
+        "PATH": f"{MEMHOUSE.parent}{os.pathsep}{os.environ['PATH']}",
+        "MEMHOUSE_DB": str(db),
+        "TERM": "dumb" if shell == "zsh" else "xterm",
+        "HOME": str(folder),
+    }
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        cwd=folder,
+        env=environment,
+        start_new_session=True,
+        # fish wants a terminal that is its own.
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(follower)
+    shown = ""
+
+    def read_until(text, seconds):
+        nonlocal shown
+        end = time.monotonic() + seconds
+        while text not in shown and time.monotonic() < end:
+            if select.select([leader], [], [], 0.1)[0]:
+                shown += os.read(leader, 65536).decode(errors="replace")
+
+    try:
+        os.write(leader, f"{set_up.format(source=source)}; echo rea''dy\n".encode())
+        read_until("ready", 30)
+        answers = []
+        for line in lines:
+            shown = ""
+            os.write(leader, f"{line}\t".encode())
+            # The answer of the completion changes the line; then it is printed, not run.
+            read_until("\0", 4)
+            os.write(leader, b"\x01printf '<%s>' \x05; echo do''ne\n")
+            read_until("done", 30)
+            answers.append(shown)
+        return answers
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leader)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", SHELLS)
+def test_in_a_real_shell(named, tmp_path, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    answers = typed_in(shell, [line for line, _ in TYPED], named, tmp_path)
+    for (line, words), shown in zip(TYPED, answers, strict=True):
+        assert "".join(f"<{word}>" for word in words) in shown, f"{line}: {shown}"
+    assert not (tmp_path / "pwned").exists()
