@@ -1,0 +1,12 @@
+"""Prints the run that most programs are held against: `memhouse check --format json` is on stdin.
+
+Prints nothing if there is no such run.
+"""
+
+import json
+import sys
+from collections import Counter
+
+held = Counter(row["held_against"] for row in json.load(sys.stdin) if row["held_against"])
+for run, _ in held.most_common(1):
+    print(run)
