@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # mypy names modules after their folders, so a link in this folder names the package.
 TYPED := $(VENV)/typed
+WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-all test-lowest lint docs schema bench pictures warehouse-sample clean
+.PHONY: demo test test-all test-lowest lint docs schema promises bench notebook pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -43,17 +44,26 @@ lint: $(BIN)/pytest
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint queries schema
 	$(BIN)/codespell
+	$(BIN)/shellcheck -x .ci/* .github/action/*.sh
+	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck $(WORKFLOWS)
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
 		-m memhouse -m memhouse.lake -m memhouse.spark \
-		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema
+		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema \
+		-p memhouse.mcp_server -p memhouse.pytest_plugin
 	cd $(TYPED) && MYPYPATH=memhouse/benchmarks ../bin/mypy --explicit-package-bases \
 		--config-file memhouse/pyproject.toml memhouse/tests memhouse/benchmarks
+	$(BIN)/mypy .github/action/base_run.py .github/action/comment.py
 
-# Generates parts of docs/ from the comments in schema/ and queries/.
+# Generates parts of docs/ from the comments in schema/ and queries/ and from the commands, and
+# builds site/, the documentation as a site. Fails if there is a warning, such as a broken link.
 docs: $(BIN)/pytest
 	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
+	$(BIN)/python -m tests.support.notebooks page
+	$(BIN)/python -m memhouse.cli.reference > docs/reference/cli.md
+	$(BIN)/python docs/build_site.py site
 
 # Generates the SQL and the JSON of the tables from schema/tables.py.
 schema: $(BIN)/pytest
@@ -62,6 +72,14 @@ schema: $(BIN)/pytest
 # Writes the warehouse that later versions must upgrade; run once for each schema version.
 warehouse-sample: $(BIN)/pytest
 	$(BIN)/python -m tests.support.upgrade_samples
+
+# Writes down what the next release promises; with RELEASE=0.2.0, at that release.
+promises: $(BIN)/pytest
+	$(BIN)/python -m tests.support.promised $(RELEASE)
+
+# Executes the notebook of docs/ and saves it with its outputs, and the page made of it.
+notebook: $(BIN)/pytest
+	$(BIN)/python -m tests.support.notebooks
 
 # Draws the pictures of the README anew; needs Chromium.
 pictures: $(BIN)/pytest
@@ -74,4 +92,4 @@ bench: $(BIN)/pytest
 	$(BIN)/python benchmarks/all.py $(DUMPS) $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) demo.duckdb
+	rm -rf $(VENV) site demo.duckdb

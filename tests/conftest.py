@@ -44,8 +44,9 @@ def copied(filled: Path, db: Path) -> Path:
 def samples(tmp_path: Path) -> Path:
     """A folder that has the samples of a checkout, to run commands in."""
     folder = tmp_path / "checkout"
-    folder.mkdir()
-    (folder / "tests").symlink_to(Path(__file__).parent)
+    # Not all of tests/: pytest would load its conftest for a user's tests in this folder.
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests" / "data").symlink_to(Path(__file__).parent / "data")
     return folder
 
 

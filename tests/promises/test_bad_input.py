@@ -474,6 +474,13 @@ def test_a_variable_that_is_not_set_names_nothing(db, arguments):
     assert not db.exists()
 
 
+def test_a_bucket_is_no_folder(db):
+    run = run_memhouse("ingest", "gs://bucket/dumps", "--db", db)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "gs://bucket/dumps is a URL" in run.stderr
+    assert not db.exists()
+
+
 def test_a_renamed_text_that_cannot_be_looked_at_is_told(tmp_path, db):
     night = copy_dump(NEW, tmp_path / "night")
     (night / "jit_f.txt.gz").write_bytes(gzip.compress(b"BufferAssignment:\n" * 99)[:-30])

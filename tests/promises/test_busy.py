@@ -154,11 +154,11 @@ READERS = {
 
 
 def test_every_command_with_a_warehouse_can_wait():
-    """The shell reads too, but only on a terminal; `oom` and `record` have their own tests."""
+    """`mcp`, `oom` and `record` have their own tests; the shell reads only on a terminal."""
     waiting = {command.name for command in app_for([]).registered_commands if waits(command)}
     assert waiting == {*READERS, *WRITERS, "oom", "record", "shell"} - {"accept"}
     others = {command.name for command in app_for([]).registered_commands} - waiting
-    assert others == {"doctor", "views"}
+    assert others == {"demo", "doctor", "mcp", "views"}
 
 
 def waits(command):

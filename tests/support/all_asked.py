@@ -56,6 +56,7 @@ def all_that_is_asked(db: Path, folder: Path) -> list[Asked]:
     fill(small, DUMPS / "gpu")
     with reading(small) as store, listening(store) as of_site:
         Warehouse(store).report_site(folder / "site")
+        Warehouse(store).prune(keep="1d", dry_run=True)
     with writing(small) as store:
         store.execute("DELETE FROM history")
     with reading(small) as store, listening(store) as of_breaches:

@@ -73,6 +73,8 @@ class Browser:
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
+        self._errors: list[str] = []
+        self._requested: list[str] = []
 
     def open(
         self, page: Path, *, width: int = 1280, dark: bool = False, media: str = "screen"
@@ -89,8 +91,7 @@ class Browser:
         self.driver.close()
         self.driver.switch_to.window(opened)
         self.look(width=width, dark=dark, media=media)
-        self._errors: list[str] = []
-        self._requested: list[str] = []
+        self._errors, self._requested = [], []
         self._read_logs(keep=False)
         self.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
         self.driver.get(page.resolve().as_uri())

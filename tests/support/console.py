@@ -18,6 +18,7 @@ import pyte
 from .command import MEMHOUSE
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r'^```\w+ title="(\S+)"\n(.*?)^```', re.MULTILINE | re.DOTALL)
 # What no two machines show alike: how long it took, and how large bokeh's script is.
 _SECONDS = re.compile(r"\b\d+\.\d s\b")
 _PAGE = re.compile(r"(?<=\.html: )[\d.]+ [KM]iB")
@@ -45,6 +46,12 @@ class Command:
 def blocks(document: Path) -> list[list[Command]]:
     """The commands of each console block, in order."""
     return [commands_of(block) for block in _BLOCK.findall(document.read_text())]
+
+
+def write_files(document: Path, folder: Path) -> None:
+    """Write the files that a document shows under their names."""
+    for name, text in _FILE.findall(document.read_text()):
+        (folder / name).write_text(text)
 
 
 def commands_of(block: str) -> list[Command]:

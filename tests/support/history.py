@@ -34,13 +34,17 @@ _made: dict[str, Path] = {}
 def nights(factory: pytest.TempPathFactory) -> Path:
     """The folder with a folder for each night. Only read it: it is shared."""
     if "nights" not in _made:
-        folder = factory.mktemp("nights")
-        with (DATA / "nightly.tar.zst").open("rb") as packed:
-            reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(packed)
-            with tarfile.open(fileobj=reader, mode="r|") as tar:
-                tar.extractall(folder, filter="data")
-        _made["nights"] = folder / "nightly"
+        _made["nights"] = unpack_nights(factory.mktemp("nights"))
     return _made["nights"]
+
+
+def unpack_nights(folder: Path) -> Path:
+    """The nights, unpacked into a folder."""
+    with (DATA / "nightly.tar.zst").open("rb") as packed:
+        reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(packed)
+        with tarfile.open(fileobj=reader, mode="r|") as tar:
+            tar.extractall(folder, filter="data")
+    return folder / "nightly"
 
 
 def history(factory: pytest.TempPathFactory) -> Path:

@@ -1,5 +1,6 @@
 """Names that would do harm on a page that took them for HTML, a script, a link or a template."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from .warehouse import writing
@@ -50,9 +51,9 @@ _OURS = frozenset(f"{kind}shape_index" for kind in ("", "parameter_", "output_",
 }
 
 
-def poison(db: Path) -> None:
+def poison(db: Path, hostile_names: Sequence[str] = NAMES) -> None:
     """Add a hostile name to every text of a warehouse; equal texts stay equal."""
-    names = f"[{', '.join(map(_quoted, NAMES))}]"
+    names = f"[{', '.join(map(_quoted, hostile_names))}]"
     with writing(db) as store:
         duck = store.connection
         columns = duck.sql(
@@ -68,7 +69,9 @@ def poison(db: Path) -> None:
                 continue
             is_list = kind.endswith("[]")
             text = "text" if is_list else column
-            hostile = f"{text} || ' ' || {names}[1 + (hash({text}) % {len(NAMES)})::INTEGER]"
+            hostile = (
+                f"{text} || ' ' || {names}[1 + (hash({text}) % {len(hostile_names)})::INTEGER]"
+            )
             changed = f"list_transform({column}, lambda text: {hostile})" if is_list else hostile
             duck.execute(f'UPDATE "{table}" SET {column} = {changed}')
 

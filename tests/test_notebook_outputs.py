@@ -1,0 +1,223 @@
+"""What a notebook shows of every result: a table with human sizes, and a chart with bokeh."""
+
+import inspect
+import re
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+import memhouse
+from memhouse.queries.read_module import ReadModule
+
+from .support.dumps import DUMPS, copy_dump, one_file
+from .support.hostile_names import poison
+
+A, B, LLAMA = "2026-10-07", "2026-10-08", "llama-v5e"
+LOG = DUMPS.parent / "oom/jax0.10.2-args.txt"
+# Every public method and function, and a call of each. `own` is a warehouse to write to.
+READING = {
+    "sql": lambda w: w.sql("SELECT workload, peak_bytes FROM peaks"),
+    "tables": lambda w: w.tables(),
+    "runs": lambda w: w.runs(),
+    "modules": lambda w: w.modules(run=B),
+    "peaks": lambda w: w.peaks(),
+    "fragmentation": lambda w: w.fragmentation(),
+    "owners": lambda w: w.owners(LLAMA),
+    "buffers": lambda w: w.buffers(LLAMA),
+    "advise": lambda w: w.advise(LLAMA),
+    "donations": lambda w: w.donations(LLAMA, run=B),
+    "kernels": lambda w: w.kernels(),
+    "timeline": lambda w: w.timeline(LLAMA),
+    "trends": lambda w: w.trends(),
+    "since": lambda w: w.since(LLAMA),
+    "diff": lambda w: w.diff(A, B, workload=LLAMA),
+    "check": lambda w: w.check(),
+    "verify": lambda w: w.verify(),
+    "oom": lambda w: w.oom(log=LOG),
+    "report": lambda w: w.report(LLAMA),
+    "report_history": lambda w: w.report_history(LLAMA),
+    "report_diff": lambda w: w.report_diff(A, B, workload=LLAMA),
+}
+WRITING = {
+    "ingest": lambda w, tmp: w.ingest(copy_dump("cpu/jax-0.10.2/module_0018*", tmp / "night/m")),
+    "label": lambda w, tmp: w.label(B, labels={"branch": "main"}),
+    "accept": lambda w, tmp: w.accept(w.check(B), "a larger batch"),
+    "export": lambda w, tmp: w.export("peaks", tmp / "peaks.csv"),
+    "export_trace": lambda w, tmp: w.export_trace("decode-v5e", tmp / "x.pftrace"),
+    "report_site": lambda w, tmp: w.report_site(tmp / "site"),
+    "compact": lambda w, tmp: w.compact(),
+    "prune": lambda w, tmp: w.prune([A]),
+}
+# What has no sizes: lists of names, and what became of a command.
+WITHOUT_SIZES = {"tables", "verify", "label", "prune"}
+CHARTED = {"timeline", "owners", "trends", "diff"}
+NOT_RESULTS = {"close", "record"}
+SIZE = re.compile(r"\d(\.\d\d)? ([KMGT]i)?B\b")
+
+
+def public(kind):
+    return {name for name, _ in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"}
+
+
+def test_every_method_is_looked_at():
+    assert public(memhouse.Warehouse) == {*READING, *WRITING, *NOT_RESULTS}
+    assert public(ReadModule) <= {*READING, *WRITING, "changes_since"}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_an_answer_is_a_table_with_sizes(nightly, name):
+    shows_sizes(name, READING[name](nightly)._repr_html_())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRITING)
+def test_what_was_written_is_a_table_with_sizes(own, tmp_path, name):
+    with memhouse.open(own) as warehouse:
+        shows_sizes(name, WRITING[name](warehouse, tmp_path)._repr_html_())
+
+
+# A CPU has no kernels that reserve memory.
+@pytest.mark.parametrize("name", sorted(public(ReadModule) - {"kernels", "changes_since"}))
+def test_a_module_that_was_read_shows_the_same(module, name):
+    ask = getattr(module, name)
+    shows_sizes(name, ask()._repr_html_())
+
+
+def test_what_changed_since_a_stored_dump_is_shown(module, nightly):
+    (dump,) = nightly.sql(
+        "SELECT dump_id FROM dumps WHERE workload = 'llama-cpu' AND run_id = $1", [B]
+    ).arrow()["dump_id"]
+    shown = module.changes_since(nightly._store, dump.as_py())._repr_html_()
+    assert SIZE.search(shown)
+
+
+def test_a_module_shows_its_peaks_and_its_timeline(module):
+    shown = module._repr_html_()
+    assert "srcdoc" in shown
+    assert "Occupied bytes" in shown
+    assert "<th style" in shown
+
+
+def test_an_examined_folder_and_a_log_are_shown():
+    shown = memhouse.doctor(DUMPS / "tpu")._repr_html_()
+    assert "<td" in shown
+    assert SIZE.search(shown)
+    assert SIZE.search(memhouse.read_oom(LOG)._repr_html_())
+
+
+def test_without_bokeh_the_tables_stand_alone(nightly, monkeypatch):
+    charted = {name: READING[name](nightly)._repr_html_() for name in CHARTED}
+    monkeypatch.setitem(sys.modules, "bokeh", None)
+    for name, before in charted.items():
+        shown = READING[name](nightly)._repr_html_()
+        assert "srcdoc" not in shown
+        assert before.endswith(shown[-1000:])
+
+
+def test_a_chart_takes_bokeh_from_its_cdn_and_an_offline_one_is_whole(nightly, monkeypatch):
+    shown = nightly.timeline(LLAMA)._repr_html_()
+    assert "https://cdn.bokeh.org/bokeh/release/bokeh-" in shown
+    assert len(shown) < 100_000
+    monkeypatch.setenv("BOKEH_RESOURCES", "inline")
+    whole = nightly.timeline(LLAMA)._repr_html_()
+    assert "cdn.bokeh.org" not in whole
+    assert 400_000 < len(whole) < 700_000
+
+
+def test_a_result_of_a_closed_warehouse_still_has_its_table(history):
+    with memhouse.open(history, read_only=True) as warehouse:
+        found = warehouse.timeline(LLAMA)
+    assert found._repr_html_().startswith("<p>llama-v5e")
+
+
+@pytest.mark.slow
+def test_hostile_names_stay_text(own):
+    poison(own)
+    with memhouse.open(own) as warehouse:
+        runs = warehouse.sql("SELECT run_id FROM runs ORDER BY run_at").arrow()["run_id"]
+        a, b = (str(name) for name in runs.to_pylist()[-2:])
+        found = warehouse.sql("SELECT module_id FROM dumps WHERE run_id = $1 LIMIT 1", [b])
+        module = found.arrow()["module_id"][0].as_py()
+        asked = [READING[name](warehouse) for name in ("runs", "peaks", "trends", "check")]
+        asked.append(warehouse.modules(run=b))
+        for name in ("owners", "buffers", "timeline", "donations", "since"):
+            asked.append(getattr(warehouse, name)(module))
+        asked.append(warehouse.diff(a, b))
+        for result in asked:
+            tags = Tags()
+            tags.feed(result._repr_html_())
+            assert tags.found <= {"iframe", "table", "thead", "tbody", "tr", "th", "td", "p"}
+            assert "\u202e" not in str(result)
+
+
+class Tags(HTMLParser):
+    """The tags of a text of HTML."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = set()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.add(tag)
+
+
+# --- print ----------------------------------------------------------------------------------
+
+
+def test_rows_are_printed_as_on_a_terminal(nightly):
+    assert str(nightly.since("decode-v5e")).splitlines()[4:] == [
+        "decode-v5e/jit_generate",
+        "since run   last run    runs      value      change  change %  before run",
+        "2026-10-01  2026-10-03     3  99.04 MiB",
+        "2026-10-04  2026-10-06     3  67.04 MiB  -32.00 MiB     -32.3  2026-10-03",
+        "    cache: bf16 → s8 in 4 arguments",
+        "2026-10-07  2026-10-10     4  99.04 MiB  +32.00 MiB     +47.7  2026-10-06",
+        "    cache[0][0]: s8[8,2048,4,128] → s8[8,4096,4,128] and 3 more",
+    ]
+
+
+def test_at_most_twenty_rows_are_printed(nightly):
+    shown = str(nightly.sql("SELECT range AS n FROM range(50)")).splitlines()
+    assert len(shown) == 22
+    assert shown[-1] == "… and 30 more rows"
+
+
+def test_a_printed_line_is_no_wider_than_a_notebook(nightly):
+    lines = str(nightly.buffers(LLAMA)).splitlines()
+    assert max(map(len, lines[:-1])) <= 120
+    assert lines[-1].startswith("no room for: ")
+
+
+def test_an_empty_answer_is_a_sentence(nightly):
+    found = nightly.modules(run="2026-10-07", workload="llama-cpu")
+    assert repr(found) == "there are no such modules"
+
+
+def test_a_new_warehouse_says_that_it_is_empty(tmp_path):
+    with memhouse.open(tmp_path / "typo.duckdb") as warehouse:
+        shown = repr(warehouse.peaks())
+    assert re.fullmatch(r"there are no runs yet in .*typo\.duckdb: ingest dumps first", shown)
+
+
+def shows_sizes(name, shown):
+    if name.startswith("report") and name != "report_site":
+        assert shown.startswith("<iframe")
+        return
+    assert ("srcdoc" in shown) == (name in CHARTED)
+    told = re.sub(r"<iframe.*?</iframe>", "", shown, flags=re.DOTALL)
+    assert "<td" in told or "<p>" in told
+    assert bool(SIZE.search(told)) == (name not in WITHOUT_SIZES), told[:2000]
+    # A raw figure of bytes is one that nobody reads.
+    assert not re.search(r">\d{8,}<", told.replace("module id", "")) or name == "modules"
+
+
+@pytest.fixture(scope="module")
+def nightly(history):
+    with memhouse.open(history, read_only=True) as warehouse:
+        yield warehouse
+
+
+@pytest.fixture(scope="module")
+def module():
+    return memhouse.read(one_file("cpu/jax-0.10.2/module_0018*after_optimizations.txt"))
