@@ -1,5 +1,6 @@
 """Fixtures that many tests share: a warehouse of the sample dumps, and one of ten nights."""
 
+import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -10,6 +11,11 @@ import pytest
 
 from .support.dumps import RUNS
 from .support.warehouse import fill, reading
+
+# What programs print is tested as in a pipe on one's own machine: in CI and under these settings
+# Typer colours pipes too, and pytest repeats each failure in full.
+for _name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS"):
+    os.environ.pop(_name, None)
 
 
 @pytest.fixture(scope="session")
