@@ -204,16 +204,19 @@ class Warehouse:
         that of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it.
         What is wrong with single files is in the summary's problems, and in `dump_files`. `jobs`
         is how many processes read: a script that asks for more than one does its work under
-        `if __name__ == "__main__":`, since each process may import the script again.
+        `if __name__ == "__main__":`, since each process may import the script again. Raises
+        UsageError for a path that is empty or a URL: dumps are read from this machine.
         """
         from .ingest.pipeline import ingest
+        from .ingest.sources.files import local_path
         from .ingest.workers import Workers
         from .queries.arguments import check_labels, parse_device_memory
 
+        given = [local_path(path) for path in paths]
         with Workers(jobs) as workers:
             return ingest(
                 self._store,
-                *map(Path, paths),
+                *given,
                 tool_version=__version__,
                 workers=workers,
                 run_id=run,

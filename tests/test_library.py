@@ -214,6 +214,8 @@ WRONG = {
     "both": lambda w: w.check(baseline="cpu", best=True),
     "growth": lambda w: w.check(max_growth=["lots"]),
     "limits": lambda w: w.check(limits="gone.toml"),
+    "bucket": lambda w: w.ingest("s3://bucket/dumps"),
+    "no path": lambda w: w.ingest(""),
     "prune": lambda w: w.prune(),
     "prune_run": lambda w: w.prune(["gone"]),
     "keep": lambda w: w.prune(keep="90"),

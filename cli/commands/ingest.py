@@ -19,12 +19,13 @@ _P = TypeVar("_P", bound="Given")
 
 
 def _given(path: str) -> Path:
-    # A script's variable that is not set: Path("") would be the current folder.
-    if not path:
-        raise typer.BadParameter("it is empty: name a folder, an archive or a file")
-    if "://" in path:
-        raise typer.BadParameter(f"{path} is a URL: copy the dumps to a folder, and name that")
-    return Path(path)
+    from ...ingest.sources.files import local_path
+    from ...schema.errors import UsageError
+
+    try:
+        return local_path(path)
+    except UsageError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def ingest(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from ...schema.errors import UsageError
 from ..errors import DumpError
 from .archives import unpack
 from .compression import DAMAGED, MAX_TEXT_BYTES, PIECE, allowance, pieces
@@ -74,6 +75,17 @@ def source_name(path: Given) -> str:
         return path.name if is_folder(path) else _stem(path.name)
     name = readable(PurePosixPath(os.path.realpath(path))).name
     return name if is_folder(path) else _stem(name)
+
+
+def local_path(given: str | os.PathLike[str]) -> Path:
+    """The path of a file or folder of this machine. Raises UsageError for a URL and for ""."""
+    text = os.fspath(given)
+    # A script's variable that is not set: Path("") would be the current folder.
+    if not text:
+        raise UsageError("it is empty: name a folder, an archive or a file", "paths")
+    if "://" in text:
+        raise UsageError(f"{text} is a URL: copy the dumps to a folder, and name that", "paths")
+    return Path(text)
 
 
 # Unlike Path's methods, os.path's functions return False for every invalid path.
