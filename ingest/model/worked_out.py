@@ -6,6 +6,7 @@ from ..errors import DumpError
 from .attribution import Attribution, attribute
 from .completion import completed
 from .derived import derive
+from .element_names import with_dumped_elements
 from .instruction_names import Names
 from .numbered_program import NumberedProgram, number_program
 from .parts import Parts
@@ -36,6 +37,7 @@ def work_out(
     `platform` and `changelist` are what the file names say. What the parts lack is filled in
     only if the text `completes` them: what a damaged file should have said is not made up.
     """
+    parts = with_dumped_elements(parts)
     hlo, names = parts.hlo, Names(parts)
     if hlo is None:
         return WorkedOut(parts, names)

@@ -18,6 +18,7 @@ from .lines import Lines, Mask, as_numpy, excerpt, slices
 from .newer_text import newer_words, without_newer_tables
 from .operand_names import read_operands
 from .stack_frames import FRAME_TABLES, read_stack_frames, with_sources
+from .tuple_elements import written_out
 
 # To cut a name out of a whole long line takes five times as long as to check the line.
 _COMPUTATION_NAME = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ (][^ ]*) "
@@ -61,6 +62,10 @@ def read_hlo_text(lines: Lines) -> HloText:
             int(lines.numbers[-1]),
         )
     instructions = split_instructions(body.where(is_instruction))
+    operands = read_operands(instructions)
+    whole = written_out(lines, instructions, operands)
+    if whole is not lines:
+        return read_hlo_text(whole)
     owner = (np.cumsum(is_open) - 1)[is_instruction]
     signature = header["entry_signature"]
     frames, newer_frames = read_stack_frames(body.where(is_frame))
@@ -73,7 +78,7 @@ def read_hlo_text(lines: Lines) -> HloText:
         instructions=with_sources(table, frames).append_column(
             "computation", computations["computation"].take(pa.array(owner))
         ),
-        operands=read_operands(instructions),
+        operands=operands,
         calls=_calls(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
         entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),

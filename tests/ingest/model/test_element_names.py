@@ -1,0 +1,134 @@
+"""Elements of tuples that newer HLO text leaves out: they are as in the older text."""
+
+import gzip
+import shutil
+from contextlib import ExitStack
+
+import pyarrow.compute as pc
+import pytest
+
+from memhouse.ingest.model.join import join_parts
+from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.readers.hlo_proto import read_hlo_proto
+from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
+from memhouse.ingest.sources.files import open_source
+from tests.support.compact_text import compacted
+from tests.support.dumps import DATA, DUMPS
+
+# A training step dumped by JAX 0.12.0, as text and as a binary.
+COMPACT = DATA / "compact"
+# Of the instructions left out the text has no metadata; traits count these.
+METADATA = {"op_name", "scope_id", "source_file", "source_line", "stack_frame_id", "pass"}
+NOT_SAID = {"traits", "scopes", "stack_frames"}
+# The dumps of JAX 0.4 have no elements.
+OLDER = sorted(
+    {path.parent for path in DUMPS.glob("*/*/*after_optimizations.txt*")}
+    - set(DUMPS.glob("cpu/jax-0.4.*"))
+)
+# In how many bytes a peak may differ where nothing tells when an element is taken: the tables of
+# tuples live longer.
+TABLES_BYTES = 4096
+
+
+def modules(folder):
+    """Each module of a dump folder, by its name."""
+    with ExitStack() as cleanup:
+        files = open_source(folder, is_wanted, cleanup, pytest.fail)
+        return {
+            str(dump.key): joined(dump.read(dump.fingerprint()), dump.key)
+            for dump in find_dumps(files, lambda file, why: pytest.fail(str(why)))
+        }
+
+
+def joined(parts, key):
+    found = work_out(
+        parts,
+        platform=key.platform,
+        changelist=int(key.compiler) if key.compiler else None,
+        completes=True,
+    )
+    return join_parts(found.parts, found.attribution, found.program, found.names)
+
+
+def told(module):
+    """The header and the tables, without what compact text cannot tell."""
+    tables = {}
+    for name, table in module.tables.items():
+        if name not in NOT_SAID:
+            kept = [column for column in table.column_names if column not in METADATA]
+            tables[name] = table.select(kept).to_pydict()
+    return module.header, tables
+
+
+def owners(module):
+    """Whose each value is, with the names of instructions in the place of their numbers."""
+    names = module.tables["instructions"]["instruction"]
+    values = module.tables["values"]
+    columns = [
+        names.take(values[number].combine_chunks())
+        for number in ("instruction_id", "origin_instruction_id")
+    ]
+    columns += [
+        values[name] for name in ("shape_index", "origin_rule", "pass", "role", "size_bytes")
+    ]
+    return sorted(map(str, zip(*(column.to_pylist() for column in columns), strict=True)))
+
+
+def compact_copy(folder, to, endings):
+    """The dump's files with these endings, the program's text as newer XLA prints it."""
+    to.mkdir()
+    elements = 0
+    for path in folder.iterdir():
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        name = path.name.removesuffix(".gz")
+        if name.endswith("after_optimizations.txt"):
+            text = compacted(data.decode())
+            elements += text.count("#")
+            data = text.encode()
+        if name.endswith(endings):
+            (to / name).write_bytes(data)
+    return elements
+
+
+@pytest.mark.parametrize("folder", OLDER, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_older_dumps_read_the_same_from_compact_text(folder, tmp_path):
+    assert compact_copy(folder, tmp_path / "compact", (".txt", ".pb"))
+    longer, shorter = modules(folder), modules(tmp_path / "compact")
+    assert longer.keys() == shorter.keys()
+    for name, module in longer.items():
+        assert told(module) == told(shorter[name])
+
+
+@pytest.mark.parametrize("folder", OLDER, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_compact_text_alone_gives_the_peak_of_the_longer_text(folder, tmp_path):
+    """Nothing tells when the elements are taken, but they take no memory."""
+    program = "after_optimizations.txt"
+    compact_copy(folder, tmp_path / "compact", program)
+    (tmp_path / "long").mkdir()
+    for path in folder.glob(f"*{program}*"):
+        shutil.copy(path, tmp_path / "long")
+    longer, shorter = modules(tmp_path / "long"), modules(tmp_path / "compact")
+    assert longer.keys() == shorter.keys() != set()
+    for name, module in longer.items():
+        peaks, others = (
+            each.tables["module_memory"]["peak_bytes"].to_pylist()
+            for each in (module, shorter[name])
+        )
+        assert peaks == pytest.approx(others, rel=0, abs=TABLES_BYTES)
+
+
+def test_a_dump_of_new_jax_is_as_its_binary():
+    with ExitStack() as cleanup:
+        files = open_source(COMPACT, is_wanted, cleanup, pytest.fail)
+        (dump,) = find_dumps(files, lambda file, why: pytest.fail(str(why)))
+        text = joined(dump.read(dump.fingerprint()), dump.key)
+    (file,) = COMPACT.glob("*.pb")
+    binary = joined(read_hlo_proto(file.read_bytes()), dump.key)
+    assert "#" in next(COMPACT.glob("*after_optimizations.txt")).read_text()
+    assert not pc.any(pc.match_substring(text.tables["instructions"]["instruction"], "#")).as_py()
+    assert text.header["liveness_difference"] is None
+    assert text.header["program_id"] == binary.header["program_id"]
+    for name in ("instruction", "opcode", "shape"):
+        ours, theirs = (module.tables["instructions"][name] for module in (text, binary))
+        assert sorted(ours.to_pylist()) == sorted(theirs.to_pylist())
+    assert owners(text) == owners(binary)

@@ -1,0 +1,75 @@
+"""`%x#1` in HLO text: element 1 of the tuple x, whose instruction XLA leaves out."""
+
+import pytest
+
+from memhouse.ingest.errors import DumpError
+from memhouse.ingest.model.numbered_program import number_program
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import whole_lines
+
+NESTED = """\
+HloModule m, is_scheduled=true
+
+ENTRY %main (p: (f32[2], (s32[], f32[3]))) -> f32[3] {
+  %p = (f32[2]{0}, (s32[], f32[3]{0:T(128)})) parameter(0)
+  %first = f32[2]{0} negate(%p#0), metadata={op_name="p#7, index"}
+  %second = f32[3]{0:T(128)} negate(%p#1#1)
+  ROOT %add = f32[3]{0:T(128)} add(%second, %p#1#1)
+}
+"""
+
+
+def read(text):
+    return read_hlo_text(whole_lines(text.encode()))
+
+
+def test_each_element_is_an_instruction_before_its_first_use():
+    hlo = read(NESTED)
+    assert hlo.instructions.select(["instruction", "opcode", "shape"]).to_pylist() == [
+        {"instruction": name, "opcode": opcode, "shape": shape}
+        for name, opcode, shape in (
+            ("p", "parameter", "(f32[2]{0}, (s32[], f32[3]{0:T(128)}))"),
+            ("p#0", "get-tuple-element", "f32[2]{0}"),
+            ("first", "negate", "f32[2]{0}"),
+            ("p#1", "get-tuple-element", "(s32[], f32[3]{0:T(128)})"),
+            ("p#1#1", "get-tuple-element", "f32[3]{0:T(128)}"),
+            ("second", "negate", "f32[3]{0:T(128)}"),
+            ("add", "add", "f32[3]{0:T(128)}"),
+        )
+    ]
+    attributes = hlo.attributes().instructions
+    assert attributes["line"].to_pylist() == [4, 5, 5, 6, 6, 6, 7]
+    assert attributes["tuple_index"].to_pylist() == [None, 0, None, 1, 1, None, None]
+    operands = zip(
+        *hlo.operands.select(["instruction", "operand"]).to_pydict().values(), strict=True
+    )
+    assert list(operands) == [
+        ("p#0", "p"),
+        ("first", "p#0"),
+        ("p#1", "p"),
+        ("p#1#1", "p#1"),
+        ("second", "p#1#1"),
+        ("add", "second"),
+        ("add", "p#1#1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("p#2", "operand p#2: p has 2 elements"),
+        ("p#0#0", "operand p#0#0: p#0 has 0 elements"),
+        (f"p#{'9' * 5000}", f"operand p#{'9' * 5000}: p has 2 elements"),
+        ("p#1#x", "operand p#1#x: p#1 has 2 elements"),
+    ],
+)
+def test_an_element_that_its_tuple_lacks_is_refused_by_its_line(wrong, why):
+    with pytest.raises(DumpError) as raised:
+        read(NESTED.replace("negate(%p#0)", f"negate(%{wrong})"))
+    assert (str(raised.value), raised.value.line) == (why, 5)
+
+
+def test_an_element_of_nothing_is_an_operand_that_is_not_defined():
+    hlo = read(NESTED.replace("negate(%p#0)", "negate(%q#0)"))
+    with pytest.raises(DumpError, match=r"operand q#0 is not defined in the text"):
+        number_program(hlo)
