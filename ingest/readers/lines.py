@@ -184,6 +184,29 @@ def lines_of(text: pa.LargeStringArray, numbers: Positions) -> Lines:
     return Lines(np.frombuffer(content, np.uint8), bounds[:-1], bounds[1:] - 1, numbers)
 
 
+def with_inserted(lines: Lines, before: Positions, texts: list[str]) -> Lines:
+    """The lines with one more before each of these, whose number it gets.
+
+    `before` are indices that ascend; `texts` are without line ends, one for each.
+    """
+    cuts = lines.starts[before]
+    pieces = [f"{text}\n".encode() for text in texts]
+    lengths = np.array([len(piece) for piece in pieces], np.int64)
+    shift = np.concatenate([[0], np.cumsum(lengths)])
+    whole = memoryview(lines.content)
+    parts, done = [], 0
+    for cut, piece in zip(cuts.tolist(), pieces, strict=True):
+        parts += [whole[done:cut], piece]
+        done = cut
+    content = np.frombuffer(b"".join([*parts, whole[done:]]), np.uint8)
+    moved = shift[np.searchsorted(before, np.arange(len(lines)), side="right")]
+    starts = np.concatenate([cuts + shift[:-1], lines.starts + moved])
+    ends = np.concatenate([cuts + shift[1:] - 1, lines.ends + moved])
+    order = np.argsort(starts, kind="stable")
+    numbers = np.concatenate([lines.numbers[before], lines.numbers])[order]
+    return Lines(content, starts[order], ends[order], numbers)
+
+
 def positions_of(character: str, content: Bytes) -> Positions:
     """The positions of an ASCII character in a file."""
     # In pieces that fit the processor's cache, because a mask of the whole file is slow.

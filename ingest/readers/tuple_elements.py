@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from ...schema.array_shapes.shapes import Shape, TupleShape, parse_shape
 from ..errors import DumpError
 from .instructions import InstructionLines
-from .lines import Lines, lines_of
+from .lines import Lines, with_inserted
 
 # A number of more digits is none of XLA's, and slow to read.
 _MOST_DIGITS = 9
@@ -44,12 +44,7 @@ def written_out(lines: Lines, instructions: InstructionLines, operands: pa.Table
                 texts[element] = text
                 places.append(row)
     before = np.searchsorted(lines.starts, instructions.lines.starts[places])
-    order = np.argsort(np.concatenate([before, np.arange(len(lines))]), kind="stable")
-    written = pa.array(texts.values(), lines.text.type)
-    return lines_of(
-        pa.concat_arrays([written, lines.text]).take(pa.array(order)),
-        np.concatenate([lines.numbers[before], lines.numbers])[order],
-    )
+    return with_inserted(lines, before, list(texts.values()))
 
 
 def _instructions(name: str, shape_text: str, line: int) -> list[tuple[str, str]]:
