@@ -7,8 +7,8 @@
   layouts, in any order; program_order: a hash of the same in the schedule's order;
   collectives: a hash of the collectives alone, in any order
 - forward, recomputed: by operation, the instructions of the forward pass, and those that
-  `jax.checkpoint` computes again in the backward pass; only of costly operations. Under the
-  empty name: of all operations
+  `jax.checkpoint` computes again in the backward pass; only of costly operations, without
+  get-tuple-elements. Under the empty name: of all operations
 - clones: the instructions that XLA made to compute something again
 - loops: the loops that the framework wrote
 - computed: by element type, the bytes of what is computed; product: by element type, the
@@ -115,12 +115,14 @@ def _rematerialisation(attribution: Attribution) -> Rows:
     """What JAX and XLA compute again, beside what the forward pass computes."""
     is_clone, codes = attribution.passes.is_clone, attribution.passes.codes
     operations = attribution.scopes["operation"].to_pylist()
+    # Newer XLA prints these within operands, without their names.
+    is_told = ~attribution.derived.program.opcode.is_one_of("get-tuple-element")
+    forward = is_told & (codes == FORWARD)
+    recomputed = is_told & (codes == REMATERIALISED) & ~is_clone
     return [
         ("clones", "", int(is_clone.sum())),
-        *_operations("forward", attribution.scope[codes == FORWARD], operations),
-        *_operations(
-            "recomputed", attribution.scope[(codes == REMATERIALISED) & ~is_clone], operations
-        ),
+        *_operations("forward", attribution.scope[forward], operations),
+        *_operations("recomputed", attribution.scope[recomputed], operations),
     ]
 
 

@@ -17,9 +17,9 @@ from tests.support.dumps import DATA, DUMPS
 
 # A training step dumped by JAX 0.12.0, as text and as a binary.
 COMPACT = DATA / "compact"
-# Of the instructions left out the text has no metadata; traits count these.
+# Of the instructions left out the text has no metadata.
 METADATA = {"op_name", "scope_id", "source_file", "source_line", "stack_frame_id", "pass"}
-NOT_SAID = {"traits", "scopes", "stack_frames"}
+NOT_SAID = {"scopes", "stack_frames"}
 # The dumps of JAX 0.4 have no elements.
 OLDER = sorted(
     {path.parent for path in DUMPS.glob("*/*/*after_optimizations.txt*")}

@@ -61,7 +61,7 @@ def test_lines_at_the_peak_are_those_of_the_view(history):
 
 @pytest.mark.parametrize(
     ("run", "recomputed", "products"),
-    [("2026-10-01", True, 24), ("2026-10-03", True, 4), ("2026-10-10", False, None)],
+    [("2026-10-01", True, 19), ("2026-10-03", True, 4), ("2026-10-10", False, None)],
 )
 def test_what_is_recomputed_follows_the_policy(history, run, recomputed, products):
     """Everything, everything but products, nothing."""
