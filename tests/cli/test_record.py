@@ -7,7 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -492,12 +491,13 @@ def test_ctrl_c_reaches_the_command_once(place):
 @pytest.mark.slow
 def test_a_command_that_dies_of_ctrl_c(place):
     process = subprocess.Popen(
-        [MEMHOUSE, "record", "--db", "m.duckdb", "--", "sleep", "30"],
+        [MEMHOUSE, "record", "--db", "m.duckdb", "--", *shell("echo ready; exec sleep 30")],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=place,
         start_new_session=True,
     )
-    time.sleep(1)
+    assert process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -20,6 +20,8 @@ OWN = {
     "operands": "_name(module_id, instruction_id), operand_number,"
     " _name(module_id, operand_instruction_id)",
 }
+# The text of newer XLA does not say where a get-tuple-element comes from.
+ONLY = {"instructions": "AND opcode <> 'get-tuple-element'"}
 NAME = (
     "CREATE TEMP MACRO _name(of, number) AS (SELECT instruction FROM instructions"
     " WHERE module_id = of AND instruction_id = number)"
@@ -58,7 +60,8 @@ def test_a_session_has_the_figures_of_the_dump(tmp_path, db):
         assert len(set(modules["program_id"].to_pylist())) == 1
         warehouse.sql(NAME)
         for table, columns in OWN.items():
-            query = f"SELECT {columns} FROM {table} WHERE module_id = $1 ORDER BY ALL"
+            rows = f"{table} WHERE module_id = $1 {ONLY.get(table, '')}"
+            query = f"SELECT {columns} FROM {rows} ORDER BY ALL"
             of_session = warehouse.sql(query, [ids[session.run_id]]).arrow()
             of_dump = warehouse.sql(query, [ids["dump"]]).arrow()
             assert of_session.num_rows
