@@ -57,6 +57,12 @@ _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
     beside,
     above_bound,
 )
+_WITHOUT_OWNERS = _FINDERS[-2:]
+_NO_CHANGE = "No change is known that would surely lower it."
+_NO_OWNERS = (
+    "The owners of its values are not known, without which most changes cannot be told; the"
+    " messages in dump_files say why."
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,7 +76,8 @@ class Advice(Result):
     followed: the findings with a saving that can be replayed together; together: the peak then.
     consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
     make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
-    sizes are estimates.
+    sizes are estimates. has_owners: whether the owners of values are known, without which most
+    changes cannot be told.
     """
 
     rows: Rows
@@ -82,6 +89,7 @@ class Advice(Result):
     consists_of: Rows
     owners: Rows
     is_estimated: bool
+    has_owners: bool
 
     def tables(self) -> Sequence[Rows]:
         """The findings, what the peak consists of, and who makes most of it."""
@@ -117,7 +125,7 @@ class Advice(Result):
                 f" {human_bytes(abs(self.self_check_bytes))}."
             )
         if all(finding.saving_bytes is None for finding in self.findings):
-            told.append("No change is known that would surely lower it.")
+            told.append(_NO_CHANGE if self.has_owners else _NO_OWNERS)
             told += _made_by(self.owners, self.peak.peak_bytes, mark)
         return " ".join(told)
 
@@ -141,8 +149,9 @@ def advise(
     """What to change in a module, by the peak of a memory space.
 
     With `save_bytes`, such as `2GiB`, what to compute again is chosen for this saving, and is
-    told first. Raises UsageError, also if the dump has no live ranges, which a replay needs, or
-    shapes that nobody can read.
+    told first. Without owners of values, only packing and the programs beside it are told of.
+    Raises UsageError, also if the dump has no live ranges, which a replay needs, or shapes that
+    nobody can read, or if it has no owners and a saving is wanted.
     """
     wanted = parse_size(save_bytes, "save")
     found = find_module(store, module, run)
@@ -151,6 +160,11 @@ def advise(
         raise UsageError(
             f"nothing of {found.caption} is known to live in memory space {memory_space}: advice is"
             " worked out from live ranges, for which XLA dumps with --xla_dump_hlo_as_text",
+            "module",
+        )
+    if wanted is not None and not layout.is_followed:
+        raise UsageError(
+            f"nothing tells what to save in {found.caption}: the owners of values are not known",
             "module",
         )
     program = read_program(store, found.module_id, found.dump_id, layout)
@@ -176,6 +190,7 @@ def advise(
         Rows(parts, "what the peak consists of"),
         owners(store, found.module_id, found.run_id, memory_space, _LINES),
         program.origin == "estimated",
+        layout.is_followed,
     )
 
 
@@ -184,7 +199,8 @@ def _findings(program: Program, wanted_bytes: int | None) -> tuple[Finding, ...]
     chosen = [] if wanted_bytes is None else save(program, wanted_bytes)
     left_out = () if wanted_bytes is None else _REMATERIALISING
     # What never holds a byte has nothing to lower.
-    finders = _FINDERS if program.layout.peak_bytes else ()
+    finders = _FINDERS if program.layout.is_followed else _WITHOUT_OWNERS
+    finders = finders if program.layout.peak_bytes else ()
     others = [
         finding for finder in finders if finder not in left_out for finding in finder(program)
     ]

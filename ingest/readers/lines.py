@@ -193,12 +193,12 @@ def with_inserted(lines: Lines, before: Positions, texts: list[str]) -> Lines:
     pieces = [f"{text}\n".encode() for text in texts]
     lengths = np.array([len(piece) for piece in pieces], np.int64)
     shift = np.concatenate([[0], np.cumsum(lengths)])
-    whole = memoryview(lines.content)
-    parts, done = [], 0
+    parts: list[bytes | memoryview] = []
+    done = 0
     for cut, piece in zip(cuts.tolist(), pieces, strict=True):
-        parts += [whole[done:cut], piece]
+        parts += [lines.content[done:cut].data, piece]
         done = cut
-    content = np.frombuffer(b"".join([*parts, whole[done:]]), np.uint8)
+    content = np.frombuffer(b"".join([*parts, lines.content[done:].data]), np.uint8)
     moved = shift[np.searchsorted(before, np.arange(len(lines)), side="right")]
     starts = np.concatenate([cuts + shift[:-1], lines.starts + moved])
     ends = np.concatenate([cuts + shift[1:] - 1, lines.ends + moved])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...schema.address_space.occupancy import Ints
 from ...schema.stores.base import Store
@@ -18,6 +19,8 @@ class Layout:
     value with a live range: `offset` and `size` in bytes, `start` and `end` inclusive times.
 
     allocation_index, allocation_bytes, is_temp: a row an allocation that is not thread-local.
+    is_followed: whether the values could be followed through the program, if there are any; what
+    could not be is alone in its alias_set.
     """
 
     memory_space: int
@@ -34,6 +37,7 @@ class Layout:
     start: Ints
     end: Ints
     alias_set: Ints
+    is_followed: bool
 
     def rows_of(self, values: Ints) -> Ints:
         """The rows of these values; values without a live range have none."""
@@ -49,6 +53,7 @@ def read_layout(store: Store, module_id: int, memory_space: int = 0) -> Layout |
         return None
     allocations = store.rows(statement("advise_allocations"), [module_id, memory_space])
     values = store.rows(statement("advise_values"), [module_id, memory_space])
+    alone = pa.array(-1 - np.arange(len(values)))
     return Layout(
         memory_space,
         memory["schedule_length"],
@@ -63,7 +68,8 @@ def read_layout(store: Store, module_id: int, memory_space: int = 0) -> Layout |
         _ints(values["size_bytes"]),
         _ints(values["start_time"]),
         _ints(values["end_time"]),
-        _ints(values["alias_set"]),
+        _ints(pc.coalesce(values["alias_set"], alone)),
+        not len(values) or values["alias_set"].null_count < len(values),
     )
 
 

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ import memhouse
 from memhouse.queries.advising.finding import Grade
 
 from ..support.command import run_memhouse
+from ..support.dumps import copy_dump
 from ..support.warehouse import rows
 
 LLAMA = "llama-v5e"
@@ -146,3 +148,30 @@ def test_of_text_alone_advice_is_estimated(nights):
     assert (first.grade, first.tolerance) == (Grade.estimated, None)
     assert str(found).startswith("The peak is ≈674.9")
     assert " 1. ≈-105.3" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("sample", "module"),
+    [
+        ("cpu/jax-0.10.2/*jit_mixed*", "jit_mixed"),
+        ("tpu/flash-v5e/*", "jit__lambda"),
+        ("tpu/resnet-v5e/*", "jit_train"),
+    ],
+)
+def test_without_owners_little_is_advised(sample, module, tmp_path, db):
+    """An operand of the program's result is not defined: values cannot be followed."""
+    folder = copy_dump(sample, tmp_path / "night")
+    (text,) = folder.glob("*after_optimizations.txt")
+    before, entry, program = text.read_text().partition("ENTRY")
+    damaged = re.sub(r"(ROOT .*?\()%[\w.\-]+", r"\1%gone.1", program, count=1)
+    text.write_text(before + entry + damaged)
+    ingested = run_memhouse("ingest", folder, "--db", db)
+    assert "the owners of values are not known: operand gone.1" in ingested.stderr
+    done = run_memhouse("advise", module, "--db", db)
+    assert done.returncode == 0
+    told = " ".join(done.stdout.split())
+    assert "The owners of its values are not known, without which most changes" in told
+    wanted = run_memhouse("advise", module, "--save", "1KiB", "--db", db)
+    assert (wanted.returncode, wanted.stdout) == (2, "")
+    assert "nothing tells what to save" in wanted.stderr
+    assert run_memhouse("report", module, "--db", db, "-o", tmp_path / "x.html").returncode == 0
