@@ -43,6 +43,7 @@ _LINES = 4
 _LARGE = 0.05
 # What is computed again instead of saved; a wanted saving has its own.
 _REMATERIALISING = (rematerialise, unrolled)
+_WITHOUT_OWNERS = (beside, above_bound)
 # In the order in which equal savings are told.
 _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
     not_donated,
@@ -54,10 +55,8 @@ _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
     gathered,
     own_copies,
     padding,
-    beside,
-    above_bound,
+    *_WITHOUT_OWNERS,
 )
-_WITHOUT_OWNERS = _FINDERS[-2:]
 _NO_CHANGE = "No change is known that would surely lower it."
 _NO_OWNERS = (
     "The owners of its values are not known, without which most changes cannot be told; the"

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .numbered_program import Ints
+from .numbered_program import Ints, combined
 from .parts import HloAttributes, HloText, LiveRange, Parts, UsedValues
 
 _ELEMENT = r"^(?P<instruction>[^#]+)(?P<tuple>(?:#[0-9]+)*)(?P<element>#[0-9]+)$"
@@ -35,7 +35,7 @@ def with_dumped_elements(parts: Parts) -> Parts:
 
 def _renamed(hlo: HloText, used: UsedValues) -> HloText:
     """The text with the dump's names of its elements."""
-    instructions = _whole(hlo.instructions["instruction"])
+    instructions = combined(hlo.instructions["instruction"])
     elements = instructions.filter(pc.match_substring(instructions, "#"))
     of = pc.extract_regex(elements, pattern=_ELEMENT)
     names = used.positions.filter(
@@ -45,10 +45,10 @@ def _renamed(hlo: HloText, used: UsedValues) -> HloText:
         )
     )
     ours, theirs = _paired(_values_of_elements(of, used), _values_of_names(names, used))
-    old, new = elements.take(ours), _whole(names["instruction"]).take(theirs)
+    old, new = elements.take(ours), combined(names["instruction"]).take(theirs)
 
     def renamed(table: pa.Table, column: str) -> pa.Table:
-        texts = _whole(table[column])
+        texts = combined(table[column])
         at = pc.index_in(texts, value_set=old)
         found = pc.if_else(pc.is_valid(at), new.take(at), texts)
         return table.set_column(table.schema.get_field_index(column), column, found)
@@ -66,7 +66,7 @@ def _values_of_elements(of: pa.StructArray, used: UsedValues) -> tuple[Ints, Int
     stand = used.positions.filter(
         pc.is_in(used.positions["instruction"], value_set=pc.unique(instruction))
     )
-    places = _joined(_whole(stand["instruction"]), _whole(stand["shape_index"]))
+    places = _joined(combined(stand["instruction"]), combined(stand["shape_index"]))
 
     def value(path: pa.Array) -> Ints:
         """The value at an index such as `#1#0`, which positions print as `{1,0}`."""
@@ -89,10 +89,10 @@ def _values_of_names(names: pa.Table, used: UsedValues) -> tuple[Ints, Ints]:
                 pc.equal(used.uses["operand_number"], 0),
                 pc.equal(used.uses["operand_shape_index"], "{}"),
             ),
-            pc.is_in(used.uses["instruction"], value_set=_whole(names["instruction"])),
+            pc.is_in(used.uses["instruction"], value_set=combined(names["instruction"])),
         )
     )
-    at = pc.index_in(_whole(names["instruction"]), value_set=_whole(reads["instruction"]))
+    at = pc.index_in(combined(names["instruction"]), value_set=combined(reads["instruction"]))
     return _taken(reads["value_id"], at), names["value_id"].to_numpy()
 
 
@@ -115,10 +115,10 @@ def _paired(ours: tuple[Ints, Ints], theirs: tuple[Ints, Ints]) -> tuple[pa.Arra
 
 def _scheduled(hlo: HloText, live_range: LiveRange) -> HloText:
     """The text with the instructions of each scheduled computation in the order of the schedule."""
-    instructions = _whole(hlo.instructions["instruction"])
-    at = pc.index_in(instructions, value_set=_whole(live_range.schedule["instruction"]))
+    instructions = combined(hlo.instructions["instruction"])
+    at = pc.index_in(instructions, value_set=combined(live_range.schedule["instruction"]))
     time = pc.fill_null(at, -1).to_numpy()
-    computation = _whole(hlo.instructions["computation"]).dictionary_encode().indices.to_numpy()
+    computation = combined(hlo.instructions["computation"]).dictionary_encode().indices.to_numpy()
     is_whole = np.ones(computation.max(initial=0) + 1, bool)
     is_whole[computation[time < 0]] = False
     order = np.lexsort((np.where(is_whole[computation], time, np.arange(len(time))), computation))
@@ -126,7 +126,9 @@ def _scheduled(hlo: HloText, live_range: LiveRange) -> HloText:
         return hlo
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
-    operators = pc.index_in(_whole(hlo.operands["instruction"]), value_set=instructions).to_numpy()
+    operators = pc.index_in(
+        combined(hlo.operands["instruction"]), value_set=instructions
+    ).to_numpy()
     return replace(
         hlo,
         instructions=hlo.instructions.take(pa.array(order)),
@@ -154,14 +156,10 @@ def _reordered(
     return reordered
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-
-
 def _joined(*texts: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(*texts, pa.scalar("", texts[0].type))
 
 
 def _taken(values: pa.ChunkedArray, at: pa.Array) -> Ints:
-    found: Ints = pc.fill_null(_whole(values).take(at), -1).to_numpy().astype(np.int64)
+    found: Ints = pc.fill_null(combined(values).take(at), -1).to_numpy().astype(np.int64)
     return found

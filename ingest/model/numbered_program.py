@@ -189,7 +189,7 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
     a name is not unique, an operand is not defined before its use, or a computation has no root.
     """
     attributes = hlo.attributes().instructions
-    lines = _combined(attributes["line"]).to_numpy()
+    lines = combined(attributes["line"]).to_numpy()
     names = names or Names(Parts(hlo=hlo))
     operand_start, operands = _operands(names, lines)
     computation_names = hlo.computations["computation"].to_pylist()
@@ -206,7 +206,7 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
         raise DumpError("a caller is not in the text")
     alias = hlo.header["input_output_alias"]
     program = NumberedProgram(
-        names=_combined(hlo.instructions["instruction"]),
+        names=combined(hlo.instructions["instruction"]),
         lines=lines,
         opcode=_codes(hlo.instructions["opcode"]),
         shape=_codes(hlo.instructions["shape"]),
@@ -269,17 +269,18 @@ def _check_order(program: NumberedProgram) -> None:
     program.require(owner, before, "has an operand that is not defined before it")
 
 
-def _combined(column: pa.ChunkedArray) -> pa.Array:
+def combined(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _mask(column: pa.ChunkedArray) -> Mask:
-    found: Mask = _combined(column).to_numpy(zero_copy_only=False)
+    found: Mask = combined(column).to_numpy(zero_copy_only=False)
     return found
 
 
 def _codes(column: pa.ChunkedArray) -> Codes:
-    array = _combined(column)
+    array = combined(column)
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     codes = pc.fill_null(encoded.indices, NONE).to_numpy().astype(np.int64)
     return Codes(codes, encoded.dictionary.to_pylist())
@@ -288,10 +289,10 @@ def _codes(column: pa.ChunkedArray) -> Codes:
 def _numbers(column: pa.Array, what: str) -> Ints:
     if column.null_count:
         raise DumpError(f"a {what} is not in the text")
-    numbers: Ints = _combined(column).to_numpy(zero_copy_only=False).astype(np.int64)
+    numbers: Ints = combined(column).to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 
 def _numbers_or_none(column: pa.Array) -> Ints:
-    numbers: Ints = pc.fill_null(_combined(column), NONE).to_numpy().astype(np.int64)
+    numbers: Ints = pc.fill_null(combined(column), NONE).to_numpy().astype(np.int64)
     return numbers

@@ -7,13 +7,12 @@ from contextlib import ExitStack
 import pyarrow.compute as pc
 import pytest
 
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.worked_out import work_out
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from tests.support.compact_text import compacted
 from tests.support.dumps import DATA, DUMPS
+from tests.support.joined import joined
 
 # A training step dumped by JAX 0.12.0, as text and as a binary.
 COMPACT = DATA / "compact"
@@ -38,16 +37,6 @@ def modules(folder):
             str(dump.key): joined(dump.read(dump.fingerprint()), dump.key)
             for dump in find_dumps(files, lambda file, why: pytest.fail(str(why)))
         }
-
-
-def joined(parts, key):
-    found = work_out(
-        parts,
-        platform=key.platform,
-        changelist=int(key.compiler) if key.compiler else None,
-        completes=True,
-    )
-    return join_parts(found.parts, found.attribution, found.program, found.names)
 
 
 def told(module):

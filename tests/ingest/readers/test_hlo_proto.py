@@ -9,12 +9,11 @@ import pyarrow.compute as pc
 import pytest
 
 from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.worked_out import work_out
 from memhouse.ingest.readers.hlo_proto import identify_hlo_proto, read_hlo_proto
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from tests.support.dumps import DATA, DUMPS
+from tests.support.joined import joined
 from tests.support.protos import changed, field, message, packed, pairs
 
 BINARIES = DATA / "binaries"
@@ -34,16 +33,6 @@ MIXED = BINARIES / "cpu/module_0018.jit_mixed.cpu_after_optimizations.hlo.pb"
 # XLA's order of positions and uses depends on addresses, and only a report names the spaces.
 # Scopes are numbered in the order of computations, which text and binary print differently.
 LEFT_OUT = ("position_index", "use_index", "space_name", "scope_id")
-
-
-def joined(parts, key):
-    found = work_out(
-        parts,
-        platform=key.platform,
-        changelist=int(key.compiler) if key.compiler else None,
-        completes=True,
-    )
-    return join_parts(found.parts, found.attribution, found.program)
 
 
 def both(sample, folder):

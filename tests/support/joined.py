@@ -1,0 +1,17 @@
+"""A module's rows, as ingest makes them of its parts."""
+
+from memhouse.ingest.model.join import Module, join_parts
+from memhouse.ingest.model.parts import Parts
+from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.sources.program import Key
+
+
+def joined(parts: Parts, key: Key) -> Module:
+    """The module of these parts; the key is what the file names say."""
+    found = work_out(
+        parts,
+        platform=key.platform,
+        changelist=int(key.compiler) if key.compiler else None,
+        completes=True,
+    )
+    return join_parts(found.parts, found.attribution, found.program, found.names)
