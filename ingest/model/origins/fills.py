@@ -25,6 +25,8 @@ def fills(values: Values, fusions: Fusions) -> tuple[Mask, Ints]:
     is_fill = ends[values.row] & values.is_array
     source = np.arange(len(is_fill))
     repeats = values.of(*_REPEATS)
+    # The context of a copy holds nothing of what is copied.
+    repeats = repeats[~values.is_context[repeats]]
     entering = values.operand(repeats, 0)
     source[repeats] = np.where(entering != NONE, entering, repeats)
     made = values.of("fusion")

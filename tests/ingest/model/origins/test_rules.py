@@ -181,6 +181,18 @@ def test_a_gathered_parameter_is_the_parameter():
     assert origin(text, "y") == ("x", "argument")
 
 
+def test_the_flag_of_a_copy_has_no_owner():
+    """Also where memory is copied that nothing has written, whose owner is who reads it."""
+    text = program(
+        f'%made = {A} custom-call(), custom_call_target="AllocateBuffer"',
+        f"%start = ({A}, {A}, u32[]) copy-start(%made)",
+        f"ROOT %done = {A} copy-done(%start)" + named("jit(f)/copy"),
+    )
+    assert origin(text, "start", (0,)) == ("done", "read")
+    assert origin(text, "start", (2,)) is None
+    assert differences(text) == {}
+
+
 def test_what_is_fetched_back_by_copies_is_saved():
     fast = "f32[8]{0:S(1)}"
     text = program(
