@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-all test-lowest lint docs schema promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-all test-lowest test-long lint docs schema promises bench notebook pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -30,6 +30,10 @@ test: $(BIN)/pytest
 # Tests that need Spark are a group: one worker starts it.
 test-all: $(BIN)/pytest
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+# All tests; those that try at random try more often, and not what they tried before.
+test-long: $(BIN)/pytest
+	MEMHOUSE_TEST_ROUNDS=10 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The tests on the lowest versions of every dependency that pyproject.toml allows.
 test-lowest:

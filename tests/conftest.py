@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from .support.dumps import RUNS
 from .support.warehouse import fill, reading
@@ -16,6 +17,11 @@ from .support.warehouse import fill, reading
 # Typer colours pipes too, and pytest repeats each failure in full.
 for _name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS"):
     os.environ.pop(_name, None)
+# Commands are started thousands of times: compile their code once.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# The same examples each time, so that only a change can fail; `make test-long` tries others.
+settings.register_profile("memhouse", derandomize="MEMHOUSE_TEST_ROUNDS" not in os.environ)
+settings.load_profile("memhouse")
 
 
 @pytest.fixture(scope="session")

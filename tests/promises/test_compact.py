@@ -19,6 +19,7 @@ from memhouse.schema.stores import duckdb_file
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.history import NIGHTS
+from ..support.rounds import rounds
 from ..support.warehouse import everything, rows, writing
 from .test_disk import check_one_line, mounted, remount
 
@@ -201,9 +202,7 @@ def test_a_disk_without_room_for_both_leaves_the_warehouse_as_it_is(tmp_path, pr
         assert everything(db) == before
 
 
-@pytest.mark.parametrize(
-    "round_", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 24))]
-)
+@pytest.mark.parametrize("round_", range(rounds(5)))
 def test_a_killed_compaction_leaves_a_whole_warehouse(pruned, round_):
     before = everything(pruned)
     folder = pruned.parent

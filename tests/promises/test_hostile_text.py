@@ -1,10 +1,8 @@
-"""Thousands of damaged dumps: named, recorded, bounded, and in nobody's way.
+"""Many damaged dumps: named, recorded, bounded, and in nobody's way.
 
-MEMHOUSE_FUZZ_INPUTS says how many; a seed in a message makes its dump again:
-`damaged_dump(seed, folder)`.
+A seed in a message makes its dump again: `damaged_dump(seed, folder)`.
 """
 
-import os
 import time
 from pathlib import Path, PurePosixPath
 
@@ -22,9 +20,10 @@ from memhouse.queries.verify import verify
 
 from ..support.dumps import content, copy_dump
 from ..support.mutations import damaged_dump, texts
+from ..support.rounds import rounds
 from ..support.warehouse import fill, reading, rows
 
-INPUTS = int(os.environ.get("MEMHOUSE_FUZZ_INPUTS", "300"))
+INPUTS = rounds(200)
 BATCH = 50
 GOOD = "cpu/jax-0.10.2/module_0018*"
 ANY = "module_0000.jit_f.cpu_after_optimizations"
@@ -130,8 +129,7 @@ def dump_of(folder, files):
 
 @pytest.mark.parametrize("kind", ENDINGS)
 @settings(
-    max_examples=max(50, INPUTS // 20),
-    derandomize=True,
+    max_examples=rounds(50),
     deadline=10_000,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

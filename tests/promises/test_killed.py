@@ -1,6 +1,6 @@
 """An ingest killed at any moment: what is there is whole, and the same command goes on.
 
-MEMHOUSE_KILL_ROUNDS says how many rounds; with `pytest -s` each says where it was killed.
+With `pytest -s` the rounds say where they were killed.
 """
 
 import os
@@ -19,10 +19,10 @@ import pytest
 from ..support.command import MEMHOUSE
 from ..support.dumps import DUMPS
 from ..support.history import memhouse
+from ..support.rounds import rounds
 from ..support.warehouse import everything
 
 NOTHING_YET = re.compile("there is no warehouse at|is empty: fill it")
-ROUNDS = int(os.environ.get("MEMHOUSE_KILL_ROUNDS", "9"))
 # Each a run with a commit of its own, so that kills fall between commits too.
 SAMPLES = [
     *(DUMPS / "cpu" / name for name in ("jax-0.10.2", "jax-0.4.23", "jax-0.4.35", "jax-0.9.0")),
@@ -121,12 +121,12 @@ def check_what_is_there(db, expected, told):
             assert found[table] == [row for row in rows if row[0] in there], table
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", range(rounds(4)))
 def test_a_killed_ingest_loses_nothing_and_goes_on(tmp_path, alone, number, killed_at):
     expected, seconds = alone
     chance = random.Random(number)
     moments = [kill_in_the_middle, kill_in_the_middle, kill_at_the_making, kill_at_the_end]
-    moment, jobs = moments[number % 4], 1 + number // 4 % 2
+    moment, jobs = moments[number % 4], 1 + (number + number // 4) % 2
     db = tmp_path / "memhouse.duckdb"
     process = start(db, SAMPLES, jobs)
     told = moment(process, tmp_path, chance, seconds)
@@ -142,9 +142,7 @@ def test_a_killed_ingest_loses_nothing_and_goes_on(tmp_path, alone, number, kill
 
 
 @pytest.mark.parametrize("options", [[], ["--run", "dumps", "--replace"]], ids=["later", "replace"])
-@pytest.mark.parametrize(
-    "round_", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 12))]
-)
+@pytest.mark.parametrize("round_", range(rounds(2)))
 def test_a_killed_change_of_a_night_harms_neither_night(tmp_path, nights, options, round_):
     """A path that changed: both nights are kept, or with --replace one of them, whole."""
     dumps, db, alone = tmp_path / "dumps", tmp_path / "memhouse.duckdb", tmp_path / "alone.duckdb"
@@ -254,9 +252,7 @@ def test_ctrl_c_ends_a_query_without_a_word(filled):
     assert query.returncode == 130
 
 
-@pytest.mark.parametrize(
-    "round_", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 6))]
-)
+@pytest.mark.parametrize("round_", range(rounds(2)))
 def test_ctrl_c_ends_an_ingest_with_all_its_processes(tmp_path, alone, round_):
     """A terminal sends it to all of them."""
     expected, seconds = alone

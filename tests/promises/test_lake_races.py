@@ -1,7 +1,4 @@
-"""Many writers of one lake at once, and writers killed at any moment: each row is there once.
-
-MEMHOUSE_KILL_ROUNDS says how many rounds of killed writers.
-"""
+"""Many writers of one lake at once, and writers killed at any moment: each row is there once."""
 
 import os
 import random
@@ -19,13 +16,13 @@ from memhouse.schema.lake.layout import HISTORY
 from ..support.command import MEMHOUSE
 from ..support.history import NIGHTS, ingest_nights, memhouse
 from ..support.lakes import history_rows, lake_in, table_rows, view_rows
+from ..support.rounds import rounds
 from ..support.warehouse import reading
 
 deltalake = pytest.importorskip("deltalake")
 # Each starts many processes.
 pytestmark = pytest.mark.slow
 
-ROUNDS = int(os.environ.get("MEMHOUSE_KILL_ROUNDS", "2"))
 # A module of the first night is another one in the third and in the fourth.
 FEW = NIGHTS[:4]
 
@@ -157,7 +154,7 @@ def test_three_that_ingest_the_same_nights_at_once_store_each_once(place, nights
     check_as_if_alone(place, alone)
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize("number", range(rounds(2)))
 def test_writers_killed_at_any_moment_leave_nothing_and_lose_nothing(
     place, nights, alone, seconds, number
 ):

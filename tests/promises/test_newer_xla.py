@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ..support.dumps import copy_dump
+from ..support.rounds import rounds
 from ..support.warehouse import fill, rows
 from .newer_dumps import ASSIGNMENT, HLO, LIVES, NEW, OLD, STATS, TPU, VALUES, change, figures
 
@@ -214,7 +215,7 @@ LINES = st.lists(
 
 
 @settings(
-    max_examples=40, derandomize=True, deadline=None,
+    max_examples=rounds(40), deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(kind=st.sampled_from([ASSIGNMENT, VALUES, LIVES, HLO]), heading=HEADINGS, lines=LINES)

@@ -1,7 +1,4 @@
-"""A lake that Spark makes has the rows of any warehouse of the same dumps, whoever dies.
-
-MEMHOUSE_KILL_ROUNDS says how many executors and drivers are killed.
-"""
+"""A lake that Spark makes has the rows of any warehouse of the same dumps, whoever dies."""
 
 import os
 import random
@@ -20,13 +17,14 @@ from memhouse.schema.lake.layout import relations
 from memhouse.schema.lake.snapshot import Lake
 
 from ..support.dumps import DATA, DUMPS, RUNS
+from ..support.rounds import rounds
 from ..support.spark_submit import executors, start
 from ..support.warehouse import reading
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java"), pytest.mark.xdist_group("spark")]
 # Who ingested a run, and when.
 _OF_INGEST = {"ingested_at", "tool_version"}
-ROUNDS = range(int(os.environ.get("MEMHOUSE_KILL_ROUNDS", "1")))
+ROUNDS = range(rounds(1))
 ARCHIVES = [DATA / "oom-dumps.tar.zst", DATA / "session"]
 
 

@@ -17,6 +17,7 @@ from memhouse.schema.stores.base import Batch
 from ..support.lakes import between_plan_and_commit, history_rows, lake_in, table_rows
 from ..support.plain_rows import change_dump, change_run, in_memory, write_dumps, write_run
 from ..support.random_histories import histories, steps
+from ..support.rounds import rounds
 from .plain_history import Dump, Run
 
 pytest.importorskip("deltalake")
@@ -24,13 +25,11 @@ pytest.importorskip("deltalake")
 SAID_AT = datetime(2027, 1, 1, tzinfo=UTC)
 
 
-def at_random(examples):
-    return settings(
-        deadline=None,
-        derandomize=True,
-        max_examples=examples,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-    )
+AT_RANDOM = settings(
+    deadline=None,
+    max_examples=rounds(4),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 
 
 @st.composite
@@ -129,17 +128,11 @@ def check_same_changes(file, folder, made, data):
             check_equal(file, lake)
 
 
-@pytest.mark.parametrize(
-    "examples", [2, pytest.param(15, marks=pytest.mark.slow)], ids=["few", "many"]
-)
-def test_after_every_change_the_rows_are_those_of_a_file(examples):
-    @at_random(examples)
-    @given(data=st.data())
-    def check(data):
-        with in_memory() as file, tempfile.TemporaryDirectory() as folder:
-            check_same_changes(file, folder, data.draw(changes()), data)
-
-    check()
+@AT_RANDOM
+@given(data=st.data())
+def test_after_every_change_the_rows_are_those_of_a_file(data):
+    with in_memory() as file, tempfile.TemporaryDirectory() as folder:
+        check_same_changes(file, folder, data.draw(changes()), data)
 
 
 def make_again(store, change, runs):
@@ -150,11 +143,8 @@ def make_again(store, change, runs):
         make(store, change, runs)
 
 
-@pytest.mark.parametrize(
-    "examples", [2, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
-)
-def test_a_second_writer_between_plan_and_commit_comes_first(examples, monkeypatch):
-    @at_random(examples)
+def test_a_second_writer_between_plan_and_commit_comes_first(monkeypatch):
+    @AT_RANDOM
     @given(data=st.data())
     def check(data):
         left = data.draw(changes())

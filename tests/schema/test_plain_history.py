@@ -18,6 +18,7 @@ from ..support.plain_rows import (
     write_run,
 )
 from ..support.random_histories import histories, steps
+from ..support.rounds import rounds
 from ..support.scenarios import SCENARIOS
 from .plain_history import Dump, Run, plain_bases, plain_history, plain_pairs
 
@@ -33,8 +34,7 @@ def test_the_oracle_says_what_the_scenarios_say(scenario):
 def at_random(examples):
     return settings(
         deadline=None,
-        derandomize=True,
-        max_examples=examples,
+        max_examples=rounds(examples),
         suppress_health_check=[HealthCheck.too_slow],
     )
 

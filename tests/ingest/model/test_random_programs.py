@@ -1,9 +1,5 @@
-"""The engine and the plain rules give the same answers for random programs.
+"""The engine and the plain rules give the same answers for random programs."""
 
-`MEMHOUSE_LIVENESS_EXAMPLES=3000` in the environment tries more programs.
-"""
-
-import os
 from collections import defaultdict
 
 from hypothesis import HealthCheck, given, settings
@@ -13,11 +9,10 @@ from memhouse.ingest.model.sharing import estimate
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 
+from ...support.rounds import rounds
 from . import plain_placement, plain_rules
 from .random_programs import scheduled_hlo
 from .texts import derived
-
-EXAMPLES = int(os.environ.get("MEMHOUSE_LIVENESS_EXAMPLES", "250"))
 
 
 def position(name: str, index: str) -> plain_rules.Position:
@@ -59,7 +54,7 @@ def as_plain(found: Derived) -> plain_rules.Liveness:
     )
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(scheduled_hlo())
 def test_engine_and_plain_rules_agree(text: str):
     plain, ours = plain_rules.liveness(text), as_plain(derived(text))
@@ -72,7 +67,7 @@ def test_engine_and_plain_rules_agree(text: str):
     assert ours.live_ranges == plain.live_ranges
 
 
-@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(scheduled_hlo())
 def test_peaks_on_a_cpu_agree(text: str):
     hlo = read_hlo_text(split_lines(text.encode()))

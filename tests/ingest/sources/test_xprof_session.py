@@ -13,6 +13,7 @@ import memhouse
 from memhouse.ingest.pipeline import run_name
 
 from ...support.mutations import change_byte, cut, delete_some, random_bytes, spliced, zeros
+from ...support.rounds import rounds
 from ...support.warehouse import fill, rows
 from ...support.xplanes import SESSION, XPLANE, device, metadata, modules_of
 
@@ -282,7 +283,7 @@ def test_a_module_without_an_assignment_is_estimated(db, session, real):
 
 
 MUTATIONS = (cut, change_byte, change_byte, change_byte, random_bytes, delete_some, zeros, spliced)
-TRIES = 300
+TRIES = rounds(100)
 
 
 @pytest.mark.slow

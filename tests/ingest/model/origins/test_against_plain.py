@@ -7,17 +7,16 @@ They agree in all that is compared. What is not compared, and why:
 """
 
 import gzip
-import os
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from ....support.dumps import DUMPS
+from ....support.rounds import rounds
 from ..plain_names import JOINED, STRONG, WEAK
 from ..random_programs import scheduled_hlo
 from . import against_plain
 
-EXAMPLES = int(os.environ.get("MEMHOUSE_ORIGINS_EXAMPLES", "15"))
 # More are worked out in more than a second or two by the plain rules.
 SMALL = 150_000
 
@@ -68,17 +67,9 @@ def test_sample_dumps(name):
         check_residuals(text)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(scheduled_hlo(named=True))
 def test_random_programs(text):
     assert against_plain.differences(text) == {}
     check_scopes(text)
-    check_residuals(text)
-
-
-@pytest.mark.slow
-@settings(max_examples=10 * EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-@given(scheduled_hlo(named=True))
-def test_many_random_programs(text):
-    assert against_plain.differences(text) == {}
     check_residuals(text)
