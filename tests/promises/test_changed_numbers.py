@@ -12,6 +12,9 @@ from ..support.changed_numbers import KINDS
 from ..support.dumps import copy_dump
 from ..support.warehouse import fill, reading, rows
 
+# One worker fills the warehouse of all changed dumps.
+pytestmark = pytest.mark.xdist_group("changed numbers")
+
 # One with loops for each platform, one of before stack frames, and one that is all output.
 SAMPLES = {
     "cpu": "cpu/jax-0.10.2/module_0018*",

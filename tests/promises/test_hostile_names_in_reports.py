@@ -11,6 +11,9 @@ from memhouse.queries.cells import one_line
 from ..support.hostile_names import NAMES, poison
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report
 
+# One worker writes the reports.
+pytestmark = pytest.mark.xdist_group("hostile reports")
+
 # What no name may add to a page.
 ELEMENTS = "script, iframe, object, embed, base, link, meta, img, style, title, form, textarea"
 
