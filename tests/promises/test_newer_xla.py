@@ -215,7 +215,7 @@ LINES = st.lists(
 
 
 @settings(
-    max_examples=rounds(40), deadline=None,
+    max_examples=rounds(12), deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )  # fmt: skip
 @given(kind=st.sampled_from([ASSIGNMENT, VALUES, LIVES, HLO]), heading=HEADINGS, lines=LINES)
