@@ -1,4 +1,4 @@
-"""What stands in for S3 and Spark in the tests: an S3 server on this machine, and Java."""
+"""What the tests rely on: an S3 server on this machine, Java, groups of tests in one process."""
 
 import os
 import subprocess
@@ -54,3 +54,10 @@ def test_there_may_be_no_java(tmp_path, monkeypatch):
     assert java_support.missing_java(str(tmp_path)) == f"{tmp_path}/bin/java is not installed"
     monkeypatch.setenv("PATH", str(tmp_path))
     assert java_support.missing_java(None) == "java is not installed"
+
+
+@pytest.mark.xdist_group("any")
+def test_a_group_is_seen(request):
+    """Else each worker starts a Spark of its own."""
+    is_by_group = getattr(request.config.option, "loadgroup", False)
+    assert request.node.nodeid.endswith("@any") == is_by_group
