@@ -148,12 +148,6 @@ def test_four_that_ingest_into_a_new_lake_at_once_make_one(place, nights, alone)
     check_as_if_alone(place, alone)
 
 
-def test_three_that_ingest_the_same_nights_at_once_store_each_once(place, nights, alone):
-    make_lake(place)
-    end(*(start("ingest", "--db", place, *nights_of(nights)) for _ in range(3)))
-    check_as_if_alone(place, alone)
-
-
 @pytest.mark.parametrize("number", range(rounds(1)))
 def test_writers_killed_at_any_moment_leave_nothing_and_lose_nothing(
     place, nights, alone, seconds, number
