@@ -9,7 +9,8 @@ import pytest
 
 from .support.dumps import DUMPS
 
-pytestmark = pytest.mark.slow
+# One worker measures.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("benchmarks")]
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 ROWS = (
     "`memhouse --help`",
