@@ -23,7 +23,7 @@ demo: $(BIN)/memhouse
 	$(BIN)/memhouse ingest --db demo.duckdb tests/data/dumps/*
 	$(BIN)/memhouse peaks --db demo.duckdb
 
-# All tests but the slow ones: what matters, in a quarter of an hour on two cores.
+# All tests but the slow ones: what matters, in half an hour on two cores.
 test: $(BIN)/pytest
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
