@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-all test-lowest test-long lint docs schema promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-change test-all test-lowest test-random lint docs schema promises bench notebook pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -27,12 +27,17 @@ demo: $(BIN)/memhouse
 test: $(BIN)/pytest
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-# Tests that need Spark are a group: one worker starts it.
+# All tests but the long ones: what each change must pass. Tests that share what is dear to set up,
+# such as Spark, are a group: one worker does it.
+test-change: $(BIN)/pytest
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not long"
+
+# All tests: also every statement and an ingest on Spark, and the benchmarks.
 test-all: $(BIN)/pytest
 	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # All tests; those that try at random try more often, and not what they tried before.
-test-long: $(BIN)/pytest
+test-random: $(BIN)/pytest
 	MEMHOUSE_TEST_ROUNDS=10 $(BIN)/python -m pytest -n auto --dist loadgroup
 
 # The tests on the lowest versions of every dependency that pyproject.toml allows.

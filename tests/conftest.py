@@ -19,7 +19,7 @@ for _name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS"
     os.environ.pop(_name, None)
 # Commands are started thousands of times: compile their code once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# The same examples each time, so that only a change can fail; `make test-long` tries others.
+# The same examples each time, so that only a change can fail; `make test-random` tries others.
 settings.register_profile("memhouse", derandomize="MEMHOUSE_TEST_ROUNDS" not in os.environ)
 settings.load_profile("memhouse")
 

@@ -21,7 +21,10 @@ from ..support.rounds import rounds
 from ..support.spark_submit import executors, start
 from ..support.warehouse import reading
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("java"), pytest.mark.xdist_group("spark")]
+pytestmark = [
+    *(pytest.mark.slow, pytest.mark.long),
+    *(pytest.mark.usefixtures("java"), pytest.mark.xdist_group("spark")),
+]
 # Who ingested a run, and when.
 _OF_INGEST = {"ingested_at", "tool_version"}
 ROUNDS = range(rounds(1))

@@ -1,4 +1,4 @@
-"""How often the tests that try at random try: little in each change, more in `make test-long`."""
+"""How often the tests that try at random try: little in each change, more in `make test-random`."""
 
 import os
 
