@@ -190,7 +190,6 @@ def test_the_flag_of_a_copy_has_no_owner():
     )
     assert origin(text, "start", (0,)) == ("done", "read")
     assert origin(text, "start", (2,)) is None
-    assert differences(text) == {}
 
 
 def test_what_is_fetched_back_by_copies_is_saved():
