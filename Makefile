@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-change test-all test-lowest test-random lint docs schema promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-change test-all test-lowest test-random simulate lint docs schema promises bench notebook pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -39,6 +39,12 @@ test-all: $(BIN)/pytest
 # All tests; those that try at random try more often, and not what they tried before.
 test-random: $(BIN)/pytest
 	MEMHOUSE_TEST_ROUNDS=10 $(BIN)/python -m pytest -n auto --dist loadgroup
+
+# Random commands and faults for so many seconds, from a seed on: see tests/simulator/simulation.py.
+SECONDS ?= 3600
+SEED ?= 1
+simulate: $(BIN)/pytest
+	$(BIN)/python -m tests.simulator --seconds $(SECONDS) --seed $(SEED) --go-on --shorten
 
 # The tests on the lowest versions of every dependency that pyproject.toml allows.
 test-lowest:

@@ -29,6 +29,7 @@ from .schema.errors import (
     WarehouseBusyError,
     WarehouseError,
 )
+from .schema.versions import TOOL_VERSION
 
 # What a command does not need it must not import: pyarrow, DuckDB and SQLAlchemy come in
 # where they are used.
@@ -52,11 +53,7 @@ if TYPE_CHECKING:
     from .queries.verify import Verification
     from .schema.stores.base import Compacted, Deleted, Store
 
-try:
-    from ._version import __version__
-except ImportError:
-    # A checkout that was pulled and not installed again.
-    __version__ = "0.0"
+__version__ = TOOL_VERSION
 
 __all__ = [
     "FileError",
@@ -194,18 +191,21 @@ class Warehouse:
         at: datetime | None = None,
         labels: Mapping[str, str] | None = None,
         device_memory: str | int | None = None,
+        host: str | None = None,
         jobs: int = 1,
     ) -> Summary:
         """Ingest the dumps under a path, or with `run` under several, as one run.
 
-        If the path's run holds other dumps, the new ones become the run NAME@TIME: the
-        summary's run_id. A `run` that holds other dumps is refused, unless `replace`: then the
-        summary's `replaced` is what was dropped. `at` with no time zone is UTC. `device_memory` is
-        that of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it.
-        What is wrong with single files is in the summary's problems, and in `dump_files`. `jobs`
-        is how many processes read: a script that asks for more than one does its work under
-        `if __name__ == "__main__":`, since each process may import the script again. Raises
-        UsageError for a path that is empty or a URL: dumps are read from this machine.
+        If the path's run holds other dumps, the new ones become the run NAME@TIME: the summary's
+        run_id. A `run` that holds other dumps is refused, unless `replace`: then the summary's
+        `replaced` is what was dropped. `at`, or else a date in the run's name, orders the run among
+        others; without one it stands where it enters. `at` with no time zone is UTC. With a `host`
+        the dumps are its part of the run, to which other hosts add theirs. `device_memory` is that
+        of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it. What is
+        wrong with single files is in the summary's problems, and in `dump_files`. `jobs` is how
+        many processes read: a script that asks for more than one does its work under `if __name__
+        == "__main__":`, since each process may import the script again. Raises UsageError for a
+        path that is empty or a URL: dumps are read from this machine.
         """
         from .ingest.pipeline import ingest
         from .ingest.sources.files import local_path
@@ -224,6 +224,7 @@ class Warehouse:
                 labels=check_labels(labels),
                 replaces=replace,
                 device_memory_bytes=parse_device_memory(device_memory, "device_memory"),
+                host=host,
             )
 
     def record(
@@ -262,11 +263,23 @@ class Warehouse:
 
         return label(self._store, runs, check_labels(labels))
 
-    def sql(self, query: str, parameters: Sequence[object] = ()) -> Rows:
-        """Run a query; `$1` and so on in it are the parameters. Raises QueryError."""
+    def sql(
+        self,
+        query: str,
+        parameters: Sequence[object] = (),
+        *,
+        write: bool = False,
+        files: bool = False,
+    ) -> Rows:
+        """Run a query; `$1` and so on in it are the parameters.
+
+        It is one SELECT of the warehouse's tables and views. With `write` its statements may change
+        the warehouse, all of it or nothing; with `files` they may open files, and do all else that
+        DuckDB can. Raises QueryError, also for what it may not do.
+        """
         from .queries.sql import sql
 
-        return sql(self._store, query, parameters)
+        return sql(self._store, query, parameters, write=write, files=files)
 
     def tables(self, table: str | None = None) -> Rows:
         """The tables and what they hold; of one `table` the columns and what they mean."""
@@ -279,6 +292,12 @@ class Warehouse:
         from .queries.lists import runs
 
         return runs(self._store)
+
+    def log(self) -> Rows:
+        """The journal: everything that changed the warehouse, the newest first."""
+        from .queries.lists import log
+
+        return log(self._store)
 
     def modules(self, *, run: str | None = None, workload: str | None = None) -> Rows:
         """The modules of each run."""
@@ -464,14 +483,17 @@ class Warehouse:
         best: bool = False,
         max_growth: Sequence[str] | None = None,
         limits: str | os.PathLike[str] | None = None,
+        require_baseline: bool = False,
         metric: str = "peak",
         memory_space: int = 0,
         module: str | None = None,
     ) -> Check:
-        """Judge whether the memory of a run, else of the latest, is within its limits.
+        """Judge whether the memory of a run is within its limits, else of the last to enter.
 
         `baseline` is a run, or branch=NAME; `max_growth` are texts such as 2% or 64MiB, each must
-        hold; `limits` is a TOML file with all rules; with `module` only this one is judged.
+        hold; `limits` is a TOML file with all rules; with `require_baseline` a program without
+        figures before fails; with `module` only this one is judged. The result's `outcome` is
+        pass, fail or not judged.
         """
         from .queries.check import check
         from .queries.checking.read_policy import read_policy
@@ -481,7 +503,7 @@ class Warehouse:
             run,
             baseline=baseline,
             best=best,
-            policy=read_policy(max_growth, limits),
+            policy=read_policy(max_growth, limits, require_baseline=require_baseline),
             metric=metric,
             memory_space=memory_space,
             module=module,

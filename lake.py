@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 from .schema.errors import UsageError, WarehouseError
 
 if TYPE_CHECKING:
+    from .schema.lake.repair import Checked, Repaired
     from .schema.lake.vacuum import Vacuumed
     from .schema.stores.delta import DeltaStore
 
-__all__ = ["ddl", "export_file", "import_file", "init", "vacuum"]
+__all__ = ["check", "ddl", "export_file", "import_file", "init", "repair", "vacuum"]
 
 
 def init(url: str | os.PathLike[str]) -> str:
@@ -61,6 +62,30 @@ def vacuum(
         return store.vacuum(kept, dry_run=dry_run)
 
 
+def check(url: str | os.PathLike[str], *, read_data: bool = False) -> Checked:
+    """Which data files of the lake are damaged or gone, and which runs' rows they held.
+
+    That is, whether each file is there and as long as it was written; with `read_data` also
+    whether its content has the SHA-256 that its name tells. Of files that other programs or an
+    older memhouse wrote no name does: `unchecked` counts them.
+    """
+    with _opened(url) as store:
+        return store.check_files(read_data=read_data)
+
+
+def repair(url: str | os.PathLike[str], checked: Checked | None = None) -> Repaired:
+    """Drop the files that cannot be read, and the runs, dumps and modules that lack their rows.
+
+    Everything that stays is whole. One commit; a lake without damage stays as it is. `checked`
+    is what `check` has just found with `read_data`; without it all files are read first.
+    """
+    with _opened(url) as store:
+        damaged = (checked or store.check_files(read_data=True)).damaged
+        done = store.repair([found.file for found in damaged])
+        store.tidy()
+        return done
+
+
 def export_file(url: str | os.PathLike[str], file: str | os.PathLike[str]) -> int:
     """Write every row of the lake to a new DuckDB warehouse; how many rows."""
     from .queries.catalogue import use_views
@@ -73,7 +98,7 @@ def export_file(url: str | os.PathLike[str], file: str | os.PathLike[str]) -> in
         finally:
             written.close()
 
-    with _opened(url) as store:
+    with _opened(url, files=True) as store:
         return store.export_file(Path(file), finish)
 
 
@@ -82,7 +107,7 @@ def import_file(url: str | os.PathLike[str], file: str | os.PathLike[str]) -> li
 
     All or nothing, in one commit. Refused if both hold a run with other rows.
     """
-    with _opened(url) as store:
+    with _opened(url, files=True) as store:
         new = store.import_file(os.fspath(file))
         store.tidy()
         return new
@@ -97,7 +122,7 @@ def ddl(url: str | os.PathLike[str]) -> str:
 
 
 @contextmanager
-def _opened(url: str | os.PathLike[str]) -> Iterator[DeltaStore]:
+def _opened(url: str | os.PathLike[str], *, files: bool = False) -> Iterator[DeltaStore]:
     from .schema.lake.storage import is_lake
     from .schema.stores.delta import DeltaStore
 
@@ -108,7 +133,7 @@ def _opened(url: str | os.PathLike[str]) -> Iterator[DeltaStore]:
                 f"{name} is a file, not a lake: `memhouse lake import` brings its rows into one"
             )
         raise WarehouseError(f"there is no lake at {name}: make one with `memhouse lake init`")
-    store = DeltaStore(name)
+    store = DeltaStore(name, files=files)
     try:
         yield store
     finally:

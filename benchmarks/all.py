@@ -3,6 +3,7 @@
 from bench import measure
 from growth import modules_growth, runs_growth
 from large import large
+from made_programs import made_programs
 from memory import memory
 from nested import nested
 from reingest import reingest
@@ -22,6 +23,7 @@ ALL = (
     modules_growth,
     runs_growth,
     nested,
+    made_programs,
 )
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ _PANELS = {
         "diff",
         "check",
         "label",
+        "log",
     ),
     "Query and share": (
         "report",
@@ -92,6 +93,8 @@ def _app(names: Sequence[str]) -> typer.Typer:
             app.add_typer(command, name=name, rich_help_panel=panel)
             continue
         settings: dict[str, Any] = {"rich_help_panel": panel, "epilog": f"Example: {file.EXAMPLE}"}
+        if hasattr(file, "PARSED_BY"):
+            settings["cls"] = file.PARSED_BY
         app.command(name, **settings, **_SETTINGS.get(name, {}))(usage_errors(command))
     return app
 

@@ -1,13 +1,13 @@
 """`memhouse` alone: what the warehouse holds, and what to type."""
 
 import os
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..schema.errors import WarehouseBusyError, WarehouseError
 from ..schema.lake.storage import is_lake
+from ..schema.quoting import command
 from .options import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -19,10 +19,10 @@ _FILL = (
     ("memhouse ingest DUMPS", "dumps that are already there"),
 )
 _ASK = (
-    ("memhouse peaks", "what each module needs"),
-    ("memhouse owners {}", "which lines of Python own it"),
-    ("memhouse trends", "what grew, when and why"),
-    ("memhouse advise {}", "what to change first"),
+    ("peaks", (), "what each module needs"),
+    ("owners", ("MODULE",), "which lines of Python own it"),
+    ("trends", (), "what grew, when and why"),
+    ("advise", ("MODULE",), "what to change first"),
 )
 _ALL = "`memhouse --help` lists all commands."
 
@@ -42,12 +42,14 @@ def show_first_steps() -> None:
             with reading(db) as store:
                 held, largest = _held(store)
             if largest is not None:
-                named = shlex.quote(largest)
-                commands = [(typed.format(named), said) for typed, said in _ASK]
+                commands = [
+                    (command(asked, names=[largest] * len(names)), said)
+                    for asked, names, said in _ASK
+                ]
         except WarehouseError as error:
             held = [str(error)]
             if isinstance(error, WarehouseBusyError):
-                commands = [(typed.format("MODULE"), said) for typed, said in _ASK]
+                commands = [(command(asked, names=names), said) for asked, names, said in _ASK]
         for line in held:
             print_prose(line)
     width = max(len(typed) for typed, _ in commands)

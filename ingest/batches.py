@@ -1,12 +1,15 @@
 """Collects the outcomes of a run's programs and writes them in batches."""
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..schema import arrow, ids
+from ..schema.journal import entries
 from ..schema.stores.base import Batch, Known, Store
+from ..schema.versions import READER_VERSION
 from .occurrences import Occurrences
 from .outcomes import OK
 from .read_program import ProgramOutcome
@@ -32,6 +35,8 @@ class Batches:
     that a stored run has dumps. The dumps in `kept` stay as they are stored.
     `device_memory_bytes` is each dump's device's memory, if the user says so. With `files_of`
     the modules' rows are in files already, and all is one batch. `joins` is that of `Batch`.
+    `entry` is what the journal says of the ingest, with the first batch that changes anything.
+    `read_again` counts the modules whose rows an older reader had stored.
     """
 
     def __init__(
@@ -46,16 +51,19 @@ class Batches:
         files_of: FilesOf | None = None,
         *,
         joins: bool = False,
+        host: str | None = None,
+        entry: _Row | None = None,
     ) -> None:
-        self._joins = joins
+        self._joins, self._host, self._entry = joins, host, entry
         self._store, self._run_id, self._known = store, run_id, known
         self._occurrences = occurrences
         self._run, self._kept = run, kept
         self._device_memory_bytes = device_memory_bytes
         self._files_of = files_of
         self._stored, self._complete = set(known.modules), set(known.complete)
+        self._outdated = set(known.outdated)
         self._flag_sets = set(known.flag_sets)
-        self.new_modules = 0
+        self.new_modules = self.read_again = 0
         self._dumps: list[tuple[_Row, ProgramOutcome]] = []
         self._modules: dict[int, ProgramOutcome] = {}
         self._flags: dict[int, dict[str, str]] = {}
@@ -67,11 +75,14 @@ class Batches:
         if ids.dump_id(self._run_id, *key.in_run) in self._kept:
             return False
         occurrence = self._occurrences.number(key.workload, outcome.module_name, key.platform)
-        row = _dump_row(self._run_id, outcome, occurrence)
+        row = {**_dump_row(self._run_id, outcome, occurrence), "host": self._host}
         self._set_device_memory(row)
+        stored = self._known.dumps.get(row["dump_id"], row)
+        # The folder of a whole night holds the parts that hosts ingested.
+        row["host"] = stored["host"]
         # A message in a log may have said so.
-        row["oom"] |= self._known.dumps.get(row["dump_id"], row)["oom"]
-        if self._known.dumps.get(row["dump_id"]) == row and outcome.status == OK:
+        row["oom"] |= stored["oom"]
+        if self._is_stored(row, outcome):
             return False
         self._dumps.append((row, outcome))
         flags_id = row["flags_id"]
@@ -89,6 +100,18 @@ class Batches:
             self.write()
         return True
 
+    def _is_stored(self, row: _Row, outcome: ProgramOutcome) -> bool:
+        """Whether the dump, its files and its module are stored as they were read now."""
+        dump_id = row["dump_id"]
+        if self._known.dumps.get(dump_id) != row:
+            return False
+        if outcome.status == OK:
+            return outcome.module is None or outcome.module_id not in self._outdated
+        stored = sorted(self._known.files[dump_id], key=itemgetter("path"))
+        files = [{"dump_id": dump_id, **file.row()} for file in outcome.files]
+        is_wanted = outcome.module is not None and self._is_wanted(outcome)
+        return not is_wanted and sorted(files, key=itemgetter("path")) == stored
+
     def _set_device_memory(self, row: _Row) -> None:
         """Set the memory that the user says; what was said of a stored dump stays."""
         said = self._device_memory_bytes
@@ -99,9 +122,11 @@ class Batches:
             row["device_memory_bytes"] = said
 
     def _is_wanted(self, outcome: ProgramOutcome) -> bool:
-        """Whether the module is not stored, or was stored incomplete and is now complete."""
-        return outcome.module_id not in self._stored or (
-            outcome.status == OK and outcome.module_id not in self._complete
+        """Whether the module is not stored, or by an older reader, or is complete only now."""
+        return (
+            outcome.module_id not in self._stored
+            or outcome.module_id in self._outdated
+            or (outcome.status == OK and outcome.module_id not in self._complete)
         )
 
     def write(self) -> None:
@@ -110,8 +135,10 @@ class Batches:
             return
         rows = [row for row, _ in self._dumps]
         run = self._run or Batch({})
+        told = {} if self._entry is None else entries(self._entry)
         tables = {
             **run.tables,
+            **told,
             "dumps": arrow.rows("dumps", rows),
             "dump_files": arrow.rows(
                 "dump_files",
@@ -139,7 +166,9 @@ class Batches:
                 files=self._files_of(self._modules.keys()) if self._files_of else (),
             )
         )
-        self._run = None
+        self._run = self._entry = None
+        self.read_again += len(self._outdated & self._modules.keys())
+        self._outdated -= self._modules.keys()
         self.new_modules += len(self._modules.keys() - self._stored)
         self._stored.update(self._modules)
         self._complete.update(id_ for id_, of in self._modules.items() if of.status == OK)
@@ -178,7 +207,7 @@ def _module_tables(outcomes: dict[int, ProgramOutcome]) -> dict[str, pa.Table]:
     for module_id, outcome in outcomes.items():
         assert outcome.module is not None
         named = {"module_id": module_id, "module_name": outcome.module_name}
-        headers.append(named | outcome.module.header)
+        headers.append(named | outcome.module.header | {"reader_version": READER_VERSION})
         add_owned(by_table, module_id, outcome.module.tables)
     return {"modules": arrow.rows("modules", headers), **joined(by_table)} if headers else {}
 

@@ -12,13 +12,12 @@ whole may be whole now. Files may have vanished, but what was read of them stays
 """
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
-from ..schema import ids
+from ..schema import clock, ids
 from ..schema.errors import UsageError
 from ..schema.stores.base import Known, Store
 from .outcomes import FAILED, MISSING, OK
@@ -31,8 +30,7 @@ _LATER = re.compile(r"@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(_\d+)?")
 class Chosen:
     """The run to write to, what the store knows of it, and the programs to read.
 
-    run_at: if this is a later night of a stored run, the newest program's time, or the last
-    night's if that is later; kept: dumps to leave as they are, because files of them cannot be
+    kept: dumps to leave as they are, because files of them cannot be
     read any more; replaces: whether the run's dumps give way to the programs; note: what to
     tell the user.
     """
@@ -40,7 +38,6 @@ class Chosen:
     run_id: str
     known: Known
     programs: Sequence[Program]
-    run_at: datetime | None = None
     kept: frozenset[int] = frozenset()
     replaces: bool = False
     note: str | None = None
@@ -61,37 +58,44 @@ def choose_run(
     is_named: bool,
     replaces: bool,
     adds: bool = False,
+    host: str | None = None,
 ) -> Chosen:
     """The run that the programs become.
 
-    With `adds` they join what the run `name` holds: their names tell them apart.
+    With `adds` they join what the run `name` holds: their names tell them apart. With a `host`
+    they are its part of the run, and only what it holds of this host is compared. Without one
+    they are a part as well, but what they replace is the whole run.
 
-    If the run `name` holds other dumps, the programs become the run NAME@TIME of their newest
-    file. But a run that the user named must be that run: raises UsageError, unless `replaces`.
+    If the run `name` holds other dumps, the programs become the run NAME@TIME of now. But a run
+    that the user named must be that run: raises UsageError, unless `replaces`.
     """
     if adds:
         return Chosen(name, store.known(name), programs)
     comparing = _Comparing(programs)
     if is_named:
-        known = store.known(name)
+        whole = store.known(name)
+        known = whole if replaces and host is None else whole.of_host(host or "")
         found = comparing.with_run(known, name)
         if replaces and (found.has_changed or found.lacks_files):
+            if host is not None:
+                _refuse_two_parts(name, whole, programs, host)
             return Chosen(name, known, comparing.programs(known), replaces=True)
+        _refuse_two_parts(name, whole, programs, host)
         if not found.has_changed:
             return Chosen(name, known, comparing.programs(known), kept=found.incomplete)
         assert known.run is not None
         raise UsageError(
-            f"run {name!r} holds other dumps, of {known.run['source']}: "
-            "name another run, or drop these dumps with --replace",
+            f"run {name!r} holds other dumps{f' of host {host}' if host else ''}, of "
+            f"{known.run['source']}: name another run, or drop these dumps with --replace",
             "run",
         )
     nights = [night for night in store.nights(name) if _is_night(name, night["run_id"])]
-    newest = datetime.fromtimestamp(max(program.modified for program in programs), UTC)
+    newest = file_time(max(program.modified for program in programs))
     for night in nights:
         # Files newer than the last night, but with the content of an earlier night, are a night
-        # of their own: a change that was taken back.
-        written = max(_written(nights[0], name), _written(night, name))
-        if night is not nights[0] and newest > written:
+        # of their own: a change that was taken back. Without times they are the earlier night.
+        written = [times for each in (nights[0], night) if (times := each["compiled_at"])]
+        if night is not nights[0] and written and newest > max(written):
             continue
         run_id = night["run_id"]
         known = store.known(run_id)
@@ -100,7 +104,7 @@ def choose_run(
             return Chosen(run_id, known, comparing.programs(known), kept=found.incomplete)
     if not nights:
         return Chosen(name, store.known(name), programs)
-    run_id = later_name(name, newest, {night["run_id"] for night in nights})
+    run_id = later_name(name, clock.now(), {night["run_id"] for night in nights})
     known = store.known(run_id)
     last = nights[0]
     if last["source"] == source:
@@ -108,9 +112,34 @@ def choose_run(
     else:
         note = f"run {last['run_id']} holds other dumps, of {last['source']}"
     note = f"{note}: both are kept, this is the run {run_id}, because no run was named"
-    # The files may be older than the last night's time: that may come from its name.
-    run_at = max(newest, last["run_at"])
-    return Chosen(run_id, known, comparing.programs(known), run_at=run_at, note=note)
+    return Chosen(run_id, known, comparing.programs(known), note=note)
+
+
+def _refuse_two_parts(
+    name: str, known: Known, programs: Sequence[Program], host: str | None
+) -> None:
+    """Raise UsageError if dumps of a host's folder would be in two parts of the run."""
+    if host is not None:
+        stored = (row["workload"] for row in known.dumps.values() if row["host"] != host)
+        hosts = {host} if any(_is_of_host(workload, host) for workload in stored) else set()
+    else:
+        given = {program.key.workload for program in programs}
+        hosts = {
+            other
+            for other in known.hosts - {""}
+            if any(_is_of_host(workload, other) for workload in given)
+        }
+    for other in sorted(hosts):
+        how = "without --host" if host is not None else f"with --host {shlex.quote(other)}"
+        raise UsageError(
+            f"run {name!r} holds dumps of {other} that were ingested {how}: ingest them so again, "
+            "or name another run",
+            "run",
+        )
+
+
+def _is_of_host(workload: str, host: str) -> bool:
+    return workload == host or workload.startswith(f"{host}/")
 
 
 def _is_night(name: str, run_id: str) -> bool:
@@ -118,22 +147,14 @@ def _is_night(name: str, run_id: str) -> bool:
     return run_id == name or _LATER.fullmatch(run_id.removeprefix(name)) is not None
 
 
-def _written(night: Mapping[str, Any], name: str) -> datetime:
-    """The time of the night's newest file: `run_at`, unless a later night's name says less."""
-    run_at: datetime = night["run_at"]
-    later = _LATER.fullmatch(night["run_id"].removeprefix(name))
-    if later is None:
-        return run_at
-    with suppress(ValueError):  # A user may have named the run.
-        # The name lacks the fraction of the second.
-        in_name = datetime.fromisoformat(later[1]).replace(tzinfo=UTC, microsecond=999_999)
-        return min(run_at, in_name)
-    return run_at
+def file_time(modified: float) -> datetime:
+    """The time of a file, given in seconds since 1970."""
+    return datetime.fromtimestamp(modified, UTC)
 
 
-def later_name(name: str, newest: datetime, taken: set[str]) -> str:
-    """The name of a later night; archives may give all nights one time."""
-    first = f"{name}@{newest:%Y-%m-%dT%H:%M:%S}"
+def later_name(name: str, now: datetime, taken: set[str]) -> str:
+    """The name of a later night; several may enter within a second."""
+    first = f"{name}@{now:%Y-%m-%dT%H:%M:%S}"
     number = 1
     while (later := first if number == 1 else f"{first}_{number}") in taken:
         number += 1

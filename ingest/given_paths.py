@@ -15,6 +15,7 @@ from .sources.files import (
     Given,
     OpenArchive,
     SourceFile,
+    is_archive,
     is_dump_file,
     is_file,
     open_source,
@@ -31,14 +32,16 @@ class GivenPaths:
     """One path, whose folders are the workloads, or several that are workloads themselves.
 
     Of several paths, a folder or archive is the workload of its name, and its own folders are
-    workloads within it. Dump files are one dump if their names say so, wherever they are.
+    workloads within it. Dump files are one dump if their names say so, wherever they are. All
+    workloads are within that of the host, if one is named. `empty` has the folders and archives
+    that were read and hold no program and no message, once the programs were asked for.
     """
 
-    def __init__(self, paths: Sequence[Given]) -> None:
+    def __init__(self, paths: Sequence[Given], host: str | None = None) -> None:
         self.logs = OomLogs()
-        self._paths = {
-            _name_of(path) if len(paths) > 1 else PurePosixPath(): path for path in paths
-        }
+        self.empty: list[Given] = []
+        self._outer = outer = PurePosixPath(host or "")
+        self._paths = {outer / (_name_of(path) if len(paths) > 1 else ""): path for path in paths}
         if not paths:
             raise UsageError("name a folder, an archive or a file", "paths")
         if len(self._paths) < len(paths):
@@ -46,11 +49,6 @@ class GivenPaths:
                 "two of these paths have one name, so their dumps could not be told apart: "
                 "give the folder that holds them, or rename one"
             )
-
-    @property
-    def names(self) -> list[str]:
-        """The last part of each path: it may hold a date."""
-        return [PurePosixPath(path).name for path in self._paths.values()]
 
     @property
     def source(self) -> str:
@@ -77,6 +75,7 @@ class GivenPaths:
             opened = open_source(path, is_read, cleanup, problems.append, open_archive=open_archive)
             files = _but_warehouse(opened, store)
             if len(self._paths) > 1 and is_dump_file(path):
+                files = (replace(file, path=self._outer / file.path) for file in files)
                 files = _set_aside(files, of_sessions)
                 single.append(self.logs.but_logs(files, self._refusing(refuse), is_named=True))
                 continue
@@ -93,6 +92,8 @@ class GivenPaths:
                 from .doctor import nothing_found
 
                 problems.append(nothing_found(path))
+                if not is_file(path) or is_archive(path.name):
+                    self.empty.append(path)
             for problem in problems:
                 refuse(problem)
         if single:

@@ -6,3 +6,5 @@ hold the sum of some thousand sizes.
 
 LARGEST_ID = 2**31 - 1
 LARGEST_SIZE = 2**50
+# A text's lines: the largest programs known have a million.
+LARGEST_LINES = 20_000_000

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..schema import arrow, ids
+from ..schema.journal import entries
 from ..schema.oom_dumps import dump_of
 from ..schema.stores.base import Batch, Store
 from .model.oom_report import OomBuffer, OomReport, merge_reports
@@ -42,12 +43,13 @@ def write_reports(
     store: Store,
     run_id: str,
     found: Sequence[tuple[OomReport, str | None]],
-    run: Batch | None = None,
+    run: Batch | None,
+    entry: dict[str, Any],
 ) -> int:
     """Add messages to those of the run, each once; how many there are then.
 
     Of each message `found` has the stem of the dump's file names, where it is a dump's file.
-    `run` has the rows of the run itself, if they change.
+    `run` has the rows of the run itself, if they change; `entry` is for the journal then.
     """
     stored = _stored(store, run_id)
     before = oom_tables(stored, run_id)
@@ -70,7 +72,7 @@ def write_reports(
     after = oom_tables(reports, run_id)
     if run or after != before:
         changed = run or Batch({})
-        tables = {**changed.tables, **after}
+        tables = {**changed.tables, **after, **entries(entry)}
         store.write(Batch(tables, runs=changed.runs, oom_runs=[run_id]))
     return len(reports)
 

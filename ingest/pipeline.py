@@ -3,17 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 
-from ..schema import arrow, ids
+from ..schema import arrow, clock, ids
 from ..schema.errors import UsageError
+from ..schema.journal import entries, entry
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Batch, Deleted, Store
 from .again import until_unchanged
 from .batches import Batches
-from .choose_run import Chosen, choose_run, later_name
+from .choose_run import Chosen, choose_run, file_time, later_name
 from .given_paths import GivenPaths
-from .named_dates import date_in
+from .named_dates import claim
 from .occurrences import Occurrences
 from .oom_logs import OomLogs
 from .oom_rows import has_other_messages, write_reports
@@ -59,23 +61,23 @@ class Summary:
 class Run:
     """The run that the programs become.
 
-    run_at: when the programs were compiled, if the user says so; otherwise a date in the
-    name of the run, otherwise `named_at`, a date in the name of the source, otherwise the time
-    of the newest program. labels: an empty one is removed. is_named: the user named the run, so
-    its programs become no other run; replaces: a run of this name that holds other dumps is
-    replaced; adds: the programs join those that the run holds; device_memory_bytes: of the
-    device compiled for, if the user says so.
+    claimed_at: what --at says; without it, a new run claims the date in its name, and a stored
+    one stands where it stood. labels: an empty one is removed.
+    is_named: the user named the run, so its programs become no other run; replaces: a run of this
+    name that holds other dumps is replaced; adds: the programs join those that the run holds;
+    host: they are one host's part of the run; device_memory_bytes: of the device compiled for, if
+    the user says so.
     """
 
     run_id: str
     source: str
     tool_version: str
-    run_at: datetime | None = None
+    claimed_at: datetime | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    named_at: datetime | None = None
     is_named: bool = False
     replaces: bool = False
     adds: bool = False
+    host: str | None = None
     device_memory_bytes: int | None = None
 
 
@@ -94,23 +96,27 @@ def ingest(
     labels: Mapping[str, str] | None = None,
     replaces: bool = False,
     device_memory_bytes: int | None = None,
+    host: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Ingest the dumps under `paths` (folders, files or archives) as one run.
 
     Several paths need a `run_id`. If the path's run holds other dumps, these become the run
-    NAME@TIME; a `run_id` that holds other dumps is refused, unless `replaces`: see
-    `choose_run`. `progress` receives the bytes done and the total. An error in a file is
-    recorded in `dump_files` and in the summary's problems; ingest continues. Raises
-    WarehouseError and UsageError.
+    NAME@TIME; a `run_id` that holds other dumps is refused, unless `replaces`: see `choose_run`.
+    With a `host`, they are its part of the run `run_id`, which other hosts add to. Folders without
+    a program are a run as well: nothing was compiled. `progress` receives the bytes done and the
+    total. An error in a file is recorded in `dump_files` and in the summary's problems; ingest
+    continues. Raises WarehouseError and UsageError.
     """
-    given = GivenPaths(paths)
-    if run_id is None and (replaces or len(paths) > 1):
-        raise UsageError(
-            "name the run to replace" if replaces else "name the run of several paths", "run"
-        )
+    given = GivenPaths(paths, host)
+    if run_id is None and (replaces or len(paths) > 1 or host is not None):
+        what = "to replace" if replaces else "of several paths" if len(paths) > 1 else "of the host"
+        raise UsageError(f"name the run {what}", "run")
+    if host is not None and (host in ("", ".", "..") or "/" in host):
+        raise UsageError(f"{host!r} is no name of a host: it is one word without /", "host")
     problems: list[str] = []
     name = run_id or run_name(paths[0])
+    claim(run_at, name)
     with ExitStack() as cleanup:
         archives = workers.archives(paths, problems.append)
         listed = given.programs(store, cleanup, problems.append, archives)
@@ -120,7 +126,7 @@ def ingest(
             for file in given.logs.empty
             if len(paths) > 1
         ]
-        if not found and not given.logs.found:
+        if not found and not given.logs.found and len(given.empty) < len(paths):
             return Summary(name, problems=[*problems, *notes])
         run = Run(
             name,
@@ -128,15 +134,17 @@ def ingest(
             tool_version,
             run_at,
             labels or {},
-            named_at=next(filter(None, map(date_in, given.names)), None),
             is_named=run_id is not None,
             replaces=replaces,
+            host=host,
             device_memory_bytes=device_memory_bytes,
         )
         if found:
             summary = ingest_programs(store, found, run, workers, progress, shown=given.shown)
-        else:
+        elif given.logs.found:
             summary = Summary(name)
+        else:
+            summary = until_unchanged(lambda: _write_empty(store, run))
         if given.logs.found:
             until_unchanged(lambda: _write_logs(store, run, given.logs, summary, alone=not found))
         summary.problems[:0] = problems
@@ -180,24 +188,28 @@ def _ingest_programs(
         is_named=run.is_named,
         replaces=run.replaces,
         adds=run.adds,
+        host=run.host,
     )
     outcomes = begun or workers.read(chosen.programs, chosen.known.complete)
     summary = Summary(chosen.run_id, notes=[] if chosen.note is None else [chosen.note])
     with ExitStack() as block:
         before = chosen.known.run
         if chosen.replaces:
-            summary.replaced = block.enter_context(store.replacing(chosen.run_id))
-            chosen = replace(chosen, known=replace(chosen.known, dumps={}, files={}))
+            summary.replaced = block.enter_context(store.replacing(chosen.run_id, run.host))
+            known = replace(chosen.known, dumps={}, files={}, hosts=frozenset())
+            chosen = replace(chosen, known=known)
         batches = Batches(
             store,
             chosen.run_id,
             chosen.known,
             _occurrences(chosen),
-            _run_batch(run, chosen),
+            _run_batch(run, chosen, max(program.modified for program in chosen.programs)),
             chosen.kept,
             run.device_memory_bytes,
             workers.files_of,
-            joins=run.adds,
+            joins=run.adds or run.host is not None,
+            host=run.host,
+            entry=_entry(run, chosen),
         )
         done, total = 0, sum(program.size_bytes for program in programs)
         for outcome in outcomes:
@@ -214,12 +226,44 @@ def _ingest_programs(
             why = next(iter(summary.left_out))
             raise UsageError(f"run {chosen.run_id!r} stays as it is, nothing replaces it: {why}")
     summary.new_modules = batches.new_modules
+    if batches.read_again:
+        summary.notes.append(
+            f"{batches.read_again} module{'s' * (batches.read_again != 1)} read again: an older "
+            "memhouse had read them, and figures may differ"
+        )
     for why, names in summary.left_out.items():
         # Without any other program this is why the run is empty.
         (summary.notes if summary.dumps else summary.problems).append(f"{some_of(names)}: {why}")
     if summary.replaced is not None and before is not None:
         summary.notes.insert(0, what_was_replaced(summary.replaced, before["source"]))
     return summary
+
+
+def _write_empty(store: Store, run: Run) -> Summary:
+    """Write a run without programs, unless the last night of its name is one already."""
+    run_id = run.run_id
+    known = store.known(run_id)
+    nights = [] if run.is_named else store.nights(run_id)
+    if nights:
+        run_id = nights[0]["run_id"]
+        known = store.known(run_id)
+        if known.dumps:
+            run_id = later_name(run.run_id, clock.now(), {night["run_id"] for night in nights})
+            known = store.known(run_id)
+    if known.of_host(run.host or "").dumps:
+        return Summary(run_id, notes=[f"run {run_id!r} stays as it is"])
+    chosen = Chosen(run_id, known, ())
+    if batch := _run_batch(run, chosen):
+        store.write(replace(batch, tables={**batch.tables, **entries(_entry(run, chosen))}))
+    return Summary(run_id, notes=[f"run {run_id!r} has no programs: nothing was compiled"])
+
+
+def _entry(run: Run, chosen: Chosen) -> dict[str, Any]:
+    """What is entered of an ingest."""
+    action = "replace" if chosen.replaces else "ingest"
+    count = len(chosen.programs)
+    detail = f"{count} program{'s' * (count != 1)} of {run.source}"
+    return entry(action, detail, chosen.run_id, run.host, run.tool_version)
 
 
 def _write_logs(store: Store, run: Run, logs: OomLogs, summary: Summary, *, alone: bool) -> None:
@@ -229,7 +273,8 @@ def _write_logs(store: Store, run: Run, logs: OomLogs, summary: Summary, *, alon
         summary.run_id = _run_of_logs(store, run, logs)
         chosen = Chosen(summary.run_id, store.known(summary.run_id), ())
         batch = _run_batch(run, chosen, logs.modified)
-    summary.oom_reports = write_reports(store, summary.run_id, logs.found, batch)
+    told = entry("ingest", f"messages of {run.source}", summary.run_id, run.host, run.tool_version)
+    summary.oom_reports = write_reports(store, summary.run_id, logs.found, batch, told)
 
 
 def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
@@ -242,9 +287,8 @@ def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
         raise UsageError(
             f"run {run.run_id!r} holds other messages of {run.source}: name another run", "run"
         )
-    newest = datetime.fromtimestamp(logs.modified, UTC)
     taken = {night["run_id"] for night in store.nights(run.run_id)}
-    return later_name(run.run_id, newest, taken)
+    return later_name(run.run_id, clock.now(), taken)
 
 
 def _occurrences(chosen: Chosen) -> Occurrences:
@@ -253,37 +297,45 @@ def _occurrences(chosen: Chosen) -> Occurrences:
     return Occurrences(chosen.known.dumps, given - chosen.kept)
 
 
-def _run_batch(run: Run, chosen: Chosen, modified: float = 0.0) -> Batch | None:
-    """The run's row and labels if they change: those of a stored run that are given anew.
+def _run_batch(run: Run, chosen: Chosen, modified: float | None = None) -> Batch | None:
+    """The rows of the run, its part and its labels if they change: a stored run's given anew.
 
-    `modified` is the time of a run without programs.
+    `modified` is the time of the newest file, in seconds since 1970.
     """
-    known = chosen.known
+    known, now = chosen.known, clock.now()
     row = dict(known.run or {})
-    if known.run is None or chosen.replaces:
-        times = (program.modified for program in chosen.programs)
-        newest = datetime.fromtimestamp(max(times, default=modified), UTC)
+    is_new = known.run is None or (chosen.replaces and run.host is None)
+    if is_new:
+        claimed_at = claim(run.claimed_at, run.run_id)
         row |= {
             "run_id": chosen.run_id,
-            "run_at": run.run_at or chosen.run_at or date_in(run.run_id) or run.named_at or newest,
+            "run_at": claimed_at or now,
             "run_seq": row.get("run_seq", known.next_run_seq),
-            "ingested_at": datetime.now(UTC),
+            "ingested_at": now,
             "source": run.source,
             "tool_version": run.tool_version,
+            "claimed_at": claimed_at,
+            "compiled_at": None if modified is None else file_time(modified),
         }
     else:
-        if run.run_at is not None:
-            row["run_at"] = run.run_at
-        if chosen.has_new_dumps:
+        if run.claimed_at is not None:
+            row["run_at"] = row["claimed_at"] = run.claimed_at
+        if chosen.has_new_dumps and run.host is None:
             # The new source holds the stored dumps too: otherwise this would be another night.
             row["source"] = run.source
     labels = {key: value for key, value in {**known.labels, **run.labels}.items() if value}
+    tables = {}
+    host = run.host or ""
+    if is_new or host not in known.hosts:
+        part = {"run_id": chosen.run_id, "host": host, "source": run.source, "entered_at": now}
+        tables["run_parts"] = arrow.rows("run_parts", [part])
     if row == known.run and labels == known.labels:
-        return None
+        return Batch(tables) if tables else None
     label_rows = [
         {"run_id": chosen.run_id, "key": key, "value": value} for key, value in labels.items()
     ]
-    tables = {"runs": arrow.rows("runs", [row]), "run_labels": arrow.rows("run_labels", label_rows)}
+    tables["runs"] = arrow.rows("runs", [row])
+    tables["run_labels"] = arrow.rows("run_labels", label_rows)
     return Batch(tables, runs=[chosen.run_id] if known.run is not None else [])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from .formats import FORMATS, Role
+from .model.contradictions import disagreements
 from .model.join import Module, join_parts
 from .model.parts import Parts
 from .model.worked_out import work_out
@@ -79,6 +80,14 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome) -> None:
         _note(outcome, f"the owners of values are not known: {found.no_owners}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
+    if all(file.status == OK for file in outcome.files):
+        for message in disagreements(outcome.module.header, outcome.module.tables):
+            _programs(outcome)[0].contradict(message)
+
+
+def _programs(outcome: ProgramOutcome) -> list[FileOutcome]:
+    """The files with the program; the first file if there is none."""
+    return [file for file in outcome.files if file.kind in _PROGRAMS] or outcome.files[:1]
 
 
 def _give_back_memory() -> None:
@@ -99,8 +108,7 @@ def _blamed(outcome: ProgramOutcome, part: str) -> FileOutcome:
 
 def _note(outcome: ProgramOutcome, message: str) -> None:
     """Note at the file with the program what it does not say; that is not a failure of it."""
-    programs = [file for file in outcome.files if file.kind in _PROGRAMS]
-    for file in programs or outcome.files[:1]:
+    for file in _programs(outcome):
         if file.status == OK:
             file.note(message)
 

@@ -197,7 +197,8 @@ def check(
     metric: Metric = "peak",
     memory_space: Space = 0,
 ) -> Answer:
-    """Whether the memory of a run (else of the latest) is within its limits: pass or fail, and why.
+    """Whether the memory of a run (else of the latest) is within its limits: pass, fail or not
+    judged, and why.
 
     Every program is held against its last figures before, and against the lowest since a growth was
     accepted, so a creep is caught too; on a branch against the newest run of main. Those that fail

@@ -13,8 +13,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ..schema.errors import MemhouseError, QueryError, duckdb_says
-from .statement_guard import require_harmless
+from ..schema.errors import MemhouseError, QueryError, RefusedError, duckdb_says
 from .when_free import when_free
 
 if TYPE_CHECKING:
@@ -35,6 +34,9 @@ def main() -> None:
         said = json.dumps({"error": _NO_MEMORY})
     except RecursionError:
         said = json.dumps({"error": "the query is nested too deeply"})
+    except RefusedError as error:
+        # An agent has none of the options that would let it.
+        said = json.dumps({"error": error.what})
     except MemhouseError as error:
         said = json.dumps({"error": str(error)})
     sys.stdout.write(said)
@@ -46,6 +48,7 @@ def _answer(asked: dict[str, Any]) -> str:
     import duckdb
 
     from ..queries.catalogue import use_views
+    from ..queries.sql import require_harmless
     from ..schema.stores.by_name import open_store
     from .bounded import Answer, Part, bounded
 
@@ -68,20 +71,15 @@ def _answer(asked: dict[str, Any]) -> str:
 
 
 def confined(store: "Store") -> Any:
-    """The store's connection, which reads the warehouse and nothing else from now on."""
-    from ..schema.quoting import quoted
-    from ..schema.stores.delta import DeltaStore
-
+    """The store's connection, which from now on takes no more than its share of the machine."""
     connection: Any = getattr(store, "connection")  # noqa: B009 - a Store has more than it promises.
     settings = [
         f"memory_limit = '{_DUCKDB_MEMORY}'",
         "threads = 2",
-        "temp_directory = ''",
+        "max_temp_directory_size = '0KB'",
         "enable_progress_bar = false",
     ]
-    if isinstance(store, DeltaStore):
-        settings.append(f"allowed_directories = [{quoted(store.lake.place + '/')}]")
-    for setting in (*settings, "enable_external_access = false", "lock_configuration = true"):
+    for setting in (*settings, "lock_configuration = true"):
         connection.execute(f"SET {setting}")
     connection.execute("BEGIN TRANSACTION READ ONLY")
     _limit_process()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
+from ..schema import clock
 from ..schema.errors import UsageError
 from ..schema.metric_names import METRICS
 from ..schema.readable import UNITS
@@ -42,7 +43,7 @@ def time_before(age: str, argument: str) -> datetime:
     if match is None:
         raise UsageError(f"invalid age {age!r}: use 90d, 12w or 1y", argument)
     try:
-        return datetime.now(UTC) - timedelta(days=int(match[1]) * _DAYS[match[2]])
+        return clock.now() - timedelta(days=int(match[1]) * _DAYS[match[2]])
     except OverflowError:
         raise UsageError(f"{age} is too long ago", argument) from None
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -15,7 +15,8 @@ from .checking.accepted import record_accepted
 from .checking.comparison import find_against
 from .checking.judge import judge
 from .checking.thresholds import Policy
-from .checking.verdict import Verdict
+from .checking.verdict import NO_FIGURES, Verdict
+from .folding import listed
 from .lists import require_runs
 from .result import Result, Rows
 
@@ -48,12 +49,12 @@ _Row = dict[str, Any]
 class Check(Result):
     """What is said of a run.
 
-    rows: a row for each program, those that fail first, with module, status, verdict (pass, warn
-    or fail), before_bytes, now_bytes, change_bytes, change_pct, held_against, lowest_bytes,
-    lowest_run, cause, why (the rules that it breaks), accepted (the reason), dump_id, origin; for
-    status and the like see Verdict. verdicts: one a program, in the order of the rows; notes:
-    what else a user should know, for example that there is nothing to hold the run against;
-    unused: workloads that have limits, but that the run lacks.
+    rows: a row for each program, those that fail first, with module, status, verdict (pass, warn,
+    fail or not judged), before_bytes, now_bytes, change_bytes, change_pct, held_against,
+    lowest_bytes, lowest_run, cause, why (the rules that it breaks, or why it is not judged),
+    accepted (the reason), dump_id, origin; for status and the like see Verdict. verdicts: one a
+    program, in the order of the rows; notes: what else a user should know, for example that there
+    is nothing to hold the run against; unused: workloads that have limits, but that the run lacks.
     """
 
     run_id: str
@@ -77,9 +78,21 @@ class Check(Result):
         return tuple(verdict for verdict in self.verdicts if verdict.outcome == "fail")
 
     @property
+    def outcome(self) -> Literal["pass", "fail", "not judged"]:
+        """Whether the run passes, fails, or is not judged.
+
+        A run without a program that a rule could judge is not judged, and nor is one that lacks
+        what was judged in the run that it is held against. What fails makes the run fail.
+        """
+        if self.breaches:
+            return "fail"
+        is_whole = self.is_judged and not any(verdict.is_lost for verdict in self.verdicts)
+        return "pass" if is_whole else "not judged"
+
+    @property
     def passes(self) -> bool:
-        """Whether no program fails."""
-        return not self.breaches
+        """Whether the run passes: nothing fails, and it is judged."""
+        return self.outcome == "pass"
 
     @property
     def is_judged(self) -> bool:
@@ -89,13 +102,42 @@ class Check(Result):
     @property
     def result(self) -> str:
         """The result in a few words."""
-        there = [verdict for verdict in self.verdicts if verdict.status != "gone"]
-        if not any(verdict.matters for verdict in self.verdicts):
-            return f"all {len(there)} pass, nothing changed" if self.is_judged else "nothing judged"
-        failing = len(self.breaches)
+        lost = [verdict for verdict in self.verdicts if verdict.is_lost]
+        hosts = {verdict.host for verdict in lost if verdict.host}
+        without = sum(1 for verdict in lost if verdict.status != "missing")
+        unjudged = [
+            verdict
+            for verdict in self.verdicts
+            if verdict.not_judged and verdict.outcome != "fail" and not verdict.is_lost
+        ]
+        new = sum(1 for verdict in unjudged if verdict.not_judged != NO_FIGURES)
         warned = sum(1 for verdict in self.verdicts if verdict.outcome == "warn")
-        result = f"{failing} of {len(self.verdicts)} fail" if failing else f"all {len(there)} pass"
-        return f"{result}, {counted(warned, 'warning')}" if warned else result
+        passing = sum(1 for v in self.verdicts if v.is_judged and v.outcome != "fail")
+        told = []
+        if hosts:
+            told.append(f"{listed(hosts)} missing")
+        if without:
+            told.append(f"{without} lost their figures" if without > 1 else "1 lost its figures")
+        if self.outcome == "fail":
+            first = f"{len(self.breaches)} of {len(self.verdicts)} fail"
+        elif self.outcome == "not judged":
+            if all(verdict.dump_id is None for verdict in self.verdicts):
+                told = ["no programs"]
+            first = f"not judged ({', '.join(told) or ('no baseline' if new else 'no figures')})"
+            told = [f"{passing} pass"] if passing else []
+        elif unjudged:
+            first = f"{passing} pass"
+        else:
+            first = f"all {passing} pass"
+            if not any(verdict.matters for verdict in self.verdicts):
+                told = ["nothing changed"]
+        if new:
+            told.append(f"{new} new")
+        if len(unjudged) > new:
+            told.append(f"{len(unjudged) - new} without figures")
+        if warned:
+            told.append(counted(warned, "warning"))
+        return ", ".join([first, *told])
 
 
 def check(
@@ -109,7 +151,7 @@ def check(
     memory_space: int = 0,
     module: str | None = None,
 ) -> Check:
-    """Judge every program of a run, the latest unless it is named, or only one `module`.
+    """Judge every program of a run, else of the one that entered last, or only one `module`.
 
     A run of the default lineage is held against the programs before, another run against the
     default lineage's newest run before it; or against `baseline`, a run or `branch=NAME`; or
@@ -118,12 +160,12 @@ def check(
     column = metric_column(metric)
     require_one_baseline(baseline, best)
     named = None if baseline is None or baseline.startswith("branch=") else baseline
-    runs = require_runs(store, (run, "run"), (named, "baseline"))
+    require_runs(store, (run, "run"), (named, "baseline"))
     # A run of logs alone has no programs.
     has_dumps = set(store.rows("SELECT run_id FROM lineages")["run_id"].to_pylist())
     if not has_dumps:
         raise UsageError("there are no runs to judge: see `memhouse ingest`", "run")
-    judged = run or next(name for name in runs if name in has_dumps)
+    judged = run or store.rows(statement("run_entered_last"))["run_id"][0].as_py()
     if judged not in has_dumps:
         raise UsageError(f"run {judged!r} has no dumps to judge, only a log", "run")
     programs = store.rows(statement("check_now"), [judged, memory_space, column]).to_pylist()
@@ -132,7 +174,7 @@ def check(
     if module is not None:
         found = _only(module, found)
     # The largest growth first, of those that fail, then of the others.
-    order = {"fail": 0, "warn": 1, "pass": 2}
+    order = {"fail": 0, "not judged": 1, "warn": 2, "pass": 3}
     found.sort(key=lambda v: (order[v.outcome], not v.matters, -(v.change_bytes or 0)))
     unused = policy.workloads.keys() - {verdict.workload for verdict in found}
     return _check(judged, column, found, against.notes, sorted(unused) if module is None else [])
@@ -158,9 +200,11 @@ def accept(store: Store, result: Check, reason: str) -> Check:
     """
     require_reason(reason)
     accepted = [verdict for verdict in result.breaches if verdict.acceptable()]
-    record_accepted(store, accepted, reason)
+    record_accepted(store, result.run_id, accepted, reason)
     verdicts = [
-        replace(verdict, breaches=(), accepted_reason=reason) if verdict in accepted else verdict
+        replace(verdict, breaches=(), accepted_reason=reason, not_judged=None)
+        if verdict in accepted
+        else verdict
         for verdict in result.verdicts
     ]
     return _check(result.run_id, result.metric, verdicts, result.notes, result.unused)
@@ -186,14 +230,14 @@ def _only(module: str, verdicts: Sequence[Verdict]) -> list[Verdict]:
 
     Several that are one program, on several hosts for example, are no doubt: all are meant.
     """
-    there = [verdict for verdict in verdicts if verdict.status != "gone"]
+    there = [verdict for verdict in verdicts if verdict.dump_id is not None]
     exact = [verdict for verdict in there if verdict.fits(module, exactly=True)]
     found = exact or [verdict for verdict in there if verdict.fits(module, exactly=False)]
     programs = {verdict.program_id or verdict.module_id for verdict in found} - {None}
-    names = {(verdict.module_name, verdict.platform) for verdict in found}
-    if len(found) > 1 and (len(programs) > 1 or len(names) > 1):
-        listed = ", ".join(verdict.name for verdict in found)
-        raise UsageError(f"several modules fit {module!r}: {listed}", "module")
+    modules = {(verdict.module_name, verdict.platform) for verdict in found}
+    if len(found) > 1 and (len(programs) > 1 or len(modules) > 1):
+        names = ", ".join(verdict.name for verdict in found)
+        raise UsageError(f"several modules fit {module!r}: {names}", "module")
     # The dump of one host that failed says nothing of the program.
     return [verdict for verdict in found if verdict.is_judged] or found
 
@@ -212,7 +256,7 @@ def _row(verdict: Verdict) -> _Row:
         "lowest_bytes": verdict.lowest_bytes,
         "lowest_run": verdict.lowest_run_id,
         "cause": verdict.cause,
-        "why": "; ".join(breach.text for breach in verdict.breaches) or None,
+        "why": "; ".join(breach.text for breach in verdict.breaches) or verdict.not_judged,
         "accepted": verdict.accepted_reason,
         "dump_id": verdict.dump_id,
         "origin": verdict.origin,

@@ -16,6 +16,7 @@ from ..schema.stores.base import Store
 from .arguments import parse_time
 from .encoders import csv_parts, json_parts
 from .lists import require_workload
+from .sql import require_harmless
 from .whole_file import whole_file
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
@@ -67,10 +68,12 @@ def export(
     query = _query(store, view, where, parse_time(since, "since"), workload, wide)
     require_workload(store, workload)
     try:
-        store.rows(f"SELECT * FROM ({query}) LIMIT 0")
+        # The user's own `where` is SQL.
+        require_harmless(query, store)
+        store.ask(f"SELECT * FROM ({query}) LIMIT 0")
     except QueryError as error:
         raise UsageError(str(error), "where" if where else "view") from None
-    rows = store.rows(query)
+    rows = store.ask(query)
     with whole_file(path) as partial:
         _write(rows, partial, path.suffix)
     return Exported(path, int(rows.num_rows))

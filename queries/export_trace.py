@@ -103,9 +103,7 @@ def _passes(store: Store, found: FoundModule, space: Space) -> Stacks | None:
         return None
     names = [*filter(set(passes).__contains__, PASSES), *([_NO_PASS] if None in passes else [])]
     codes = np.array([names.index(name or _NO_PASS) for name in passes])
-    pieces = counted_pieces(
-        store, found.module_id, space.memory_space, buffers, space.schedule_length
-    )
+    pieces = counted_pieces(buffers, space.schedule_length)
     return stacked(pieces, codes, names)
 
 

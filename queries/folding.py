@@ -6,8 +6,8 @@ from typing import TypeVar
 
 _Row = TypeVar("_Row")
 
-# A name's only number, which tells one host from another.
-_NUMBERED = re.compile(r"(\D*)(\d+)(\D*)")
+# A name's only number, or that of the host `host7/decode-v5e`: it tells one host from another.
+_NUMBERED = re.compile(r"(\D*)(\d+)(\D*|[^/\d]*/.*)")
 # More names, or ranges of names, than these are counted.
 _MOST_NAMES = 3
 
@@ -30,14 +30,19 @@ def folded_name(names: Sequence[str]) -> str:
     """One name for many: `host0 … host7 (8 the same)`, or `a, b and 6 more (8 the same)`."""
     if len(names) == 1:
         return names[0]
-    shown = _ranges(sorted(set(names), key=_by_number))
+    return f"{listed(names)} ({len(names)} the same)"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Many names in a few words: `host0 … host7`, or `a, b and 6 more`."""
+    names = set(names)
+    shown = _ranges(sorted(names, key=_by_number))
     if len(shown) > _MOST_NAMES:
         most = _MOST_NAMES - 1
-        left = len(set(names)) - sum(count for _, count in shown[:most])
+        left = len(names) - sum(count for _, count in shown[:most])
         shown = [*shown[:most], (f"{left} more", left)]
     texts = [text for text, _ in shown]
-    listed = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-    return f"{listed} ({len(names)} the same)"
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def _ranges(names: Sequence[str]) -> list[tuple[str, int]]:

@@ -15,10 +15,20 @@ from .result import Rows
 def runs(store: Store) -> Rows:
     """The runs, the oldest first.
 
-    Columns: run, run_at (UTC), branch (the label), dumps, new_modules, incomplete, oom (counts),
-    largest_peak_bytes, workloads, modules (counts), source, ingested_at (UTC).
+    Columns: run, run_at (UTC), branch (the label), hosts (the names), dumps, new_modules,
+    incomplete, oom (counts), largest_peak_bytes, workloads, modules (counts), source,
+    ingested_at (UTC).
     """
     return Rows(store.rows(statement("runs")), empty="there are no runs yet")
+
+
+def log(store: Store, limit: int | None = None) -> Rows:
+    """The journal, the newest entry first.
+
+    Columns: entry, entered_at (UTC), action, run, host, detail, by_whom, tool_version,
+    reader_version.
+    """
+    return Rows(store.rows(statement("log"), [limit]), empty="nothing has changed it yet")
 
 
 def run_names(store: Store) -> list[str]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..schema import arrow
 from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
+from ..schema.quoting import command
 from ..schema.stores.base import Store
 from .advise import advise
 from .advising.finding import Finding
@@ -18,7 +19,6 @@ from .cells import human_bytes, without_layout
 from .lists import require_runs
 from .oom_advice import (
     MORE_AT_RUN_TIME,
-    MORE_FROM_DUMP,
     MORE_WITHOUT,
     advice_of_dump,
     advice_of_kernel,
@@ -225,8 +225,8 @@ def _answer(
         more = MORE_AT_RUN_TIME
     filled, filled_from = _filled_by_message(report, buffers)
     if dump is not None and dump["module_id"] is not None:
-        module = f"{dump['module_id']} --run {dump['run_id']}"
-        more = tuple(line.format(module=module) for line in MORE_FROM_DUMP)
+        module = (dump["module_id"], "--run", dump["run_id"])
+        more = (command("buffers", *module), command("owners", *module, "--by", "scope"))
     if not is_program:
         first = advice_of_kernel(report)
         more = () if report["kind"] != "runtime" else more

@@ -13,10 +13,6 @@ from .oom_words import size_of
 _WORTH = 0.02
 _MOST = 4
 _TILES_PAD = 1.5
-MORE_FROM_DUMP = (
-    "memhouse buffers {module}",
-    "memhouse owners {module} --by scope",
-)
 MORE_WITHOUT = (
     "for exact sizes, dump the module, then `memhouse ingest --run NAME DIR LOG`:",
     "  memhouse record -- python train.py",

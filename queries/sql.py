@@ -1,11 +1,224 @@
-"""The user's own SQL."""
+"""The user's own SQL: the one door to a warehouse for text that somebody else wrote.
 
-from collections.abc import Sequence
+Two walls stand behind each other. DuckDB's own parser takes a statement apart, and only what is
+listed here passes: a SELECT may write too (a CTE that deletes or copies, `enable_profiling`), and
+read files (`read_text`, `glob`). And the connection opens no file but the warehouse, whatever the
+warehouse's views and macros say (`schema/memory_database.py`).
+"""
 
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import duckdb
+
+from ..schema.errors import QueryError, RefusedError, duckdb_says
 from ..schema.stores.base import Store
+from .catalogue import use_views
+from .nearest_name import nearest
 from .result import Rows
 
+_SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+_SOURCES = {
+    "BASE_TABLE",
+    "EMPTY",
+    "EXPRESSION_LIST",
+    "JOIN",
+    "PIVOT",
+    "SHOW_REF",
+    "SUBQUERY",
+    "TABLE_FUNCTION",
+}
+_TABLE_FUNCTIONS = {
+    "duckdb_columns",
+    "duckdb_tables",
+    "duckdb_views",
+    "generate_series",
+    "json_each",
+    "json_tree",
+    "pragma_table_info",
+    "range",
+    "repeat",
+    "unnest",
+}
+# Functions that act, wait, or tell of the process and not of the warehouse.
+_REFUSED_FUNCTIONS = {
+    "current_query",
+    "current_setting",
+    "getenv",
+    "getvariable",
+    "json_serialize_plan",
+    "nextval",
+    "sleep_ms",
+    "write_log",
+}
+_SHOWN = {'"tables"', "__show_tables_expanded"}
+_WRITES = {"INSERT", "UPDATE", "DELETE", "CREATE", "CREATE_FUNC", "DROP", "ALTER", "MERGE_INTO"}
+_ALONE = "a query reads the tables and views of this warehouse alone"
+_SELECT_ONLY = (
+    "only one SELECT is answered, or WITH, FROM, VALUES, DESCRIBE, SUMMARIZE, SHOW TABLES, EXPLAIN"
+)
+_TO_FILES = (
+    "--files (in Python files=True) lets it open files, and `memhouse export` writes a view to one"
+)
+_CONFINED = "disabled by configuration", "disabled through configuration"
+_NAME = re.compile(r"\w+")
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
+_TABLES = """SELECT table_name AS name, FALSE AS is_internal FROM duckdb_tables() WHERE NOT internal
+    UNION ALL SELECT view_name, internal FROM duckdb_views()"""
+_FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
 
-def sql(store: Store, query: str, parameters: Sequence[object] = ()) -> Rows:
-    """The rows of a query; `$1` and so on in it are the parameters. Raises QueryError."""
-    return Rows(store.rows(query, parameters))
+
+def sql(
+    store: Store,
+    query: str,
+    parameters: Sequence[object] = (),
+    *,
+    write: bool = False,
+    files: bool = False,
+) -> Rows:
+    """The rows of a query; `$1` and so on in it are the parameters.
+
+    With `write` its statements may change the warehouse, all of it or nothing; with `files` they
+    may open files. Raises QueryError, and RefusedError for what does more than it may.
+    """
+    if files:
+        with store.opened_to_files(writes=write) as opened:
+            use_views(opened, read_only=not write)
+            if write:
+                return Rows(opened.change(query, parameters), empty="done")
+            return Rows(opened.rows(query, parameters))
+    if write:
+        _require_tables_only(query)
+    else:
+        require_harmless(query, store)
+    try:
+        if write:
+            return Rows(store.change(query, parameters), empty="done")
+        return Rows(store.ask(query, parameters))
+    except QueryError as error:
+        if any(words in str(error) for words in _CONFINED):
+            raise RefusedError(_ALONE, _TO_FILES) from error
+        raise
+
+
+def require_harmless(query: str, store: Store) -> None:
+    """Raises RefusedError if a statement is not one SELECT of the store's own tables and views."""
+    nodes = _parsed(query, store.how_sql_changes)
+    for node in nodes:
+        _require_reading(node, store.how_sql_changes)
+    defined = {
+        str(entry["key"]).lower()
+        for node in nodes
+        for entry in node.get("cte_map", {}).get("map", ())
+    }
+    if odd := [name for name in defined if not _NAME.fullmatch(name)]:
+        raise QueryError(f"{odd[0]!r} is no name: use letters and digits")
+    read = {str(node["table_name"]).lower() for node in nodes if node.get("type") == "BASE_TABLE"}
+    found = store.rows(_TABLES).to_pylist()
+    internal = {row["name"].lower() for row in found if row["is_internal"]}
+    there = {row["name"].lower() for row in found} - internal
+    # A WITH inside one part of a statement hides none of DuckDB's own views from the others.
+    for name in sorted((read - defined - there) | (defined & internal)):
+        what = f"{_ALONE}, and {name} is none"
+        if name in internal or not _NAME.fullmatch(name):
+            raise RefusedError(what, _TO_FILES)
+        raise QueryError(f"{what}: {nearest(name, there) or 'see `memhouse views`'}")
+
+
+def _parsed(query: str, to_write: str) -> list[dict[str, Any]]:
+    """The objects that DuckDB's parser makes of one SELECT. Raises QueryError."""
+    explained = _EXPLAIN.sub("", query, count=1) if _EXPLAIN.match(query) else query
+    with duckdb.connect(config={"enable_external_access": "false"}) as parser:
+        kinds = _kinds(parser, explained)
+        if not kinds:
+            raise QueryError(_SELECT_ONLY)
+        if kinds != ["SELECT"]:
+            writes = _WRITES.issuperset(kinds)
+            raise RefusedError(_SELECT_ONLY, to_write if writes else _TO_FILES)
+        try:
+            ((text,),) = parser.execute("SELECT json_serialize_sql($1)", [explained]).fetchall()
+        except duckdb.Error as error:
+            raise QueryError(duckdb_says(error)) from None
+    tree = json.loads(text)
+    if tree["error"]:
+        raise QueryError(f"{_SELECT_ONLY}: {tree['error_message']}")
+    return list(_nodes(tree["statements"]))
+
+
+def _kinds(parser: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    """Which kinds of statements a text has, in DuckDB's words. Raises QueryError."""
+    try:
+        return [statement.type.name for statement in parser.extract_statements(query)]
+    except duckdb.Error as error:
+        raise QueryError(duckdb_says(error)) from None
+    except ValueError:  # One that DuckDB's own Python package does not know.
+        return ["UNKNOWN"]
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every object of a parsed statement."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+
+
+def _require_reading(node: dict[str, Any], to_write: str) -> None:
+    """Raises RefusedError for a part of a statement that does more than to read the warehouse."""
+    kind = str(node.get("type", ""))
+    # Selects and what they read from have a sample, whatever else they are.
+    if ("sample" in node or kind.endswith("_NODE")) and kind not in _SELECTS | _SOURCES:
+        raise RefusedError(_SELECT_ONLY, _TO_FILES if "COPY" in kind else to_write)
+    if kind == "TABLE_FUNCTION":
+        name = str(node["function"].get("function_name", kind))
+        if name.lower() not in _TABLE_FUNCTIONS:
+            raise RefusedError(f"{_ALONE}, and {name} is refused", _TO_FILES)
+    if kind == "SHOW_REF" and node.get("query") is None and node["table_name"] not in _SHOWN:
+        raise RefusedError("SHOW is refused, but for SHOW TABLES", _TO_FILES)
+    if kind == "BASE_TABLE" and (
+        node.get("catalog_name") or node.get("schema_name") not in ("", "main")
+    ):
+        raise RefusedError(f"{_ALONE}, and {node['schema_name']} is refused", _TO_FILES)
+    if (name := str(node.get("function_name", "")).lower()) in _REFUSED_FUNCTIONS:
+        raise RefusedError(f"{_ALONE}, and {name} is refused", _TO_FILES)
+
+
+def _require_tables_only(query: str) -> None:
+    """Raises RefusedError if statements do more than to read and change tables and views.
+
+    DuckDB shows only a SELECT in parts. Of other statements the words tell: of a confined
+    connection's own files, COPY and the functions of files are not kept away.
+    """
+    with duckdb.connect(config={"enable_external_access": "false"}) as parser:
+        if odd := set(_kinds(parser, query)) - _WRITES - {"SELECT"}:
+            kinds = ", ".join(sorted(odd)).replace("_", " ")
+            raise RefusedError(
+                f"--write changes tables and views, and {kinds} is refused", _TO_FILES
+            )
+        functions = {name for (name,) in parser.execute(_FUNCTIONS).fetchall()}
+    tokens = _words(query)
+    for word, following in zip(tokens, [*tokens[1:], ""], strict=True):
+        name = word.strip('"').lower()
+        is_copy = word.lower() in ("copy", "secret") and (
+            following == "(" or following[:1].isalnum()
+        )
+        if is_copy or (name in functions - _TABLE_FUNCTIONS and following == "("):
+            raise RefusedError(f"--write opens no files, and {name} is refused", _TO_FILES)
+
+
+def _words(query: str) -> list[str]:
+    """The words and signs of a text of SQL without its comments."""
+    tokens = duckdb.tokenize(query)
+    text = query.encode()
+    ends = [offset for offset, _ in tokens[1:]] + [len(text)]
+    return [
+        text[offset:end].decode(errors="replace").strip()
+        for (offset, kind), end in zip(tokens, ends, strict=True)
+        if kind.name != "comment"
+    ]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..schema.quoting import as_typed
 from ..schema.stores.base import Store
 from .arguments import metric_column, parse_time
 from .branches import choose_branch
@@ -24,8 +25,6 @@ from .series import Series, take_apart
 _EMPTY = "there is no such history"
 # So many of the latest runs fit a line beside the numbers.
 _RUNS_SHOWN = 24
-# As a shell takes it.
-_NO_BRANCH = "''"
 _BRANCHES_SHOWN = 5
 _SERIES = pa.schema(
     [
@@ -86,7 +85,7 @@ class Trends(Result):
     def branches_note(self) -> str:
         """Which branch it is, and which others there are."""
         shown = f"branch {self.branch}" if self.branch else "runs without a branch"
-        names = [f"--branch {name or _NO_BRANCH}" for name in self.other_branches[:_BRANCHES_SHOWN]]
+        names = [as_typed("--branch", name) for name in self.other_branches[:_BRANCHES_SHOWN]]
         left = len(self.other_branches) - len(names)
         more = f" and {left} more" if left else ""
         return f"{shown}; others: {', '.join(names)}{more}"

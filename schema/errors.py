@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _LOCKED = re.compile(r"Could not set lock|Conflicting lock")
 _HOLDER = re.compile(r"\(PID (\d+)\)")
 _LINE = re.compile(r"\s*\bLINE (\d+):.*", re.DOTALL)
+# After it comes DuckDB's stack, in thousands of characters.
+_CRASH = re.compile(r"(?:INTERNAL|FATAL) Error: ([^\n]*)")
 # DuckDB's background writers wrap their messages in JSON.
 _WRAPPED = re.compile(r'\{"exception_type":.*\}', re.DOTALL)
 _PYTHON = re.compile(r"python[\d.]*")
@@ -65,6 +67,14 @@ class QueryError(MemhouseError):
     """A query that is wrong; the message is DuckDB's, on one line."""
 
 
+class RefusedError(QueryError):
+    """SQL that does more than it may: `what` it does; the message says how to let it."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(f"{what}: {remedy}")
+        self.what = what
+
+
 class UsageError(MemhouseError):
     """A wrong argument: an unknown run, or a name that several modules have.
 
@@ -104,6 +114,8 @@ def duckdb_says(error: duckdb.Error) -> str:
     if wrapped := _WRAPPED.search(said):
         with suppress(ValueError, KeyError):
             said = str(json.loads(wrapped[0])["exception_message"])
+    if crash := _CRASH.match(said):
+        return f"DuckDB failed on this, by a mistake of its own: {crash[1]}"
     return " ".join(_LINE.sub(r" (line \1)", said).split())
 
 

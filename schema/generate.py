@@ -1,8 +1,8 @@
 """Generates files from `tables.py`, so that commands need not import SQLAlchemy.
 
-`make schema` runs this module. It writes `upgrades/0001_first.sql`, which creates the tables
-of the schema version that is not released yet, and `columns.json`, from which `arrow.py`
-takes its types. A test compares both files with `tables.py`.
+`make schema` runs this module. It writes `tables.sql`, which creates the tables of a new
+warehouse, and `columns.json`, from which `arrow.py` takes its types. A test compares both files
+with `tables.py`.
 """
 
 import json
@@ -36,7 +36,7 @@ def ddl() -> str:
     # SQLAlchemy doubles each percent sign for drivers that use it as a placeholder.
     script = "\n".join(f"{statement};" for statement in statements).replace("%%", "%")
     lines = "\n".join(line.expandtabs(4).rstrip() for line in script.splitlines())
-    return f"-- The first schema. Generated from schema/tables.py by `make schema`.\n{lines}\n"
+    return f"-- A new warehouse. Generated from schema/tables.py by `make schema`.\n{lines}\n"
 
 
 def columns() -> str:
@@ -49,5 +49,5 @@ def columns() -> str:
 
 
 if __name__ == "__main__":
-    (_HERE / "upgrades/0001_first.sql").write_text(ddl())
+    (_HERE / "tables.sql").write_text(ddl())
     (_HERE / "columns.json").write_text(columns())

@@ -24,3 +24,13 @@ def set_up(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET TimeZone = 'UTC'")
     # A table that is absent is an error, and not the Python variable of its name.
     connection.execute("SET python_enable_replacements = false")
+
+
+def confine(connection: duckdb.DuckDBPyConnection, *folders: str) -> None:
+    """From now on SQL opens no file but the connection's own and those in these folders.
+
+    It holds for all connections of this process to the same database, and cannot be undone.
+    """
+    if folders:
+        connection.execute(f"SET allowed_directories = [{', '.join(map(quoted, folders))}]")
+    connection.execute("SET enable_external_access = false")

@@ -70,12 +70,57 @@ runs = Table(
     "runs",
     metadata,
     _key("run_id", Text, "the user's name for the run"),
-    _required("run_at", DateTime(timezone=True), "when the run's programs were compiled (UTC)"),
+    _required(
+        "run_at",
+        DateTime(timezone=True),
+        "the time by which runs are ordered (UTC): claimed_at, else when the run entered",
+    ),
     _required("run_seq", Integer, "the order in which runs first entered: it orders equal run_at"),
     _required("ingested_at", DateTime(timezone=True), "when the run was first ingested (UTC)"),
     _required("source", Text, "the ingested path, as given"),
     _required("tool_version", Text, "the memhouse version that ingested the run"),
+    _optional(
+        "claimed_at",
+        DateTime(timezone=True),
+        "the date that the user claims, by --at or in the run's name (UTC); null without one",
+    ),
+    _optional(
+        "compiled_at",
+        DateTime(timezone=True),
+        "the time of the newest file (UTC), which copies and archives change: it orders nothing",
+    ),
     comment="One ingested run, for example a night.",
+)
+
+run_parts = Table(
+    "run_parts",
+    metadata,
+    _required("run_id", Text, "the run, see `runs`"),
+    _required("host", Text, "the host that --host named; empty for what was ingested without"),
+    _required("source", Text, "the ingested path, as given"),
+    _required(
+        "entered_at", DateTime(timezone=True), "when the part entered, or was replaced (UTC)"
+    ),
+    comment="What a run consists of: the parts that hosts ingested by themselves.",
+)
+
+journal = Table(
+    "journal",
+    metadata,
+    _required("entry", Integer, "the place in the order of all changes, from 1"),
+    _required("entered_at", DateTime(timezone=True), "when the change was made (UTC)"),
+    _required(
+        "action",
+        Text,
+        "ingest, replace, prune, label, accept, compact, upgrade, repair, import or sql",
+    ),
+    _optional("run_id", Text, "the run, which may be gone by now; null if no run was named"),
+    _optional("host", Text, "the host whose part it is; null without one"),
+    _required("detail", Text, "what was done, in words"),
+    _required("tool_version", Text, "the memhouse version that made the change"),
+    _required("reader_version", Integer, "the version of its readers, see `modules`"),
+    _required("by_whom", Text, "the user's name on the machine; empty if it has none"),
+    comment="Everything that changed the warehouse. Rows are only ever added.",
 )
 
 run_labels = Table(
@@ -112,6 +157,7 @@ dumps = Table(
     _optional("topology", Text, "the number of TPU chips and hosts of the target"),
     _required("status", Text, "ok; partial: a part is missing or unreadable; failed: nothing read"),
     _required("oom", Boolean, "XLA ran out of memory while compiling the module"),
+    _optional("host", Text, "the host that ingested it, see `run_parts`; null without one"),
     comment="A module as dumped in a run. Many dumps may share one module.",
 )
 
@@ -197,6 +243,11 @@ modules = Table(
         Text,
         "where the live ranges, positions or uses that follow from the HLO text differ from "
         "the dumped ones; null if they agree or nothing was compared",
+    ),
+    _optional(
+        "reader_version",
+        Integer,
+        "the version of the readers that worked out its rows; 0: before versions were kept",
     ),
     comment="A module's content, stored once even if many runs dumped it.",
 )
@@ -700,6 +751,7 @@ schema_version = Table(
     "schema_version",
     metadata,
     _required("version", Integer, "the number of the newest applied upgrade"),
+    _optional("layout", Text, "the digest of the tables' names, columns and types"),
     comment="The schema's version.",
 )
 
@@ -713,6 +765,8 @@ view_set = Table(
 
 # The columns that identify a row, for tables without a PRIMARY KEY.
 KEYS = {
+    "run_parts": ("run_id", "host"),
+    "journal": ("entry",),
     "dump_files": ("dump_id", "path"),
     "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
     "memory_spaces": ("module_id", "memory_space"),

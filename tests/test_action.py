@@ -55,7 +55,9 @@ def first(nights, tmp_path_factory):
     (folder / "temp").mkdir()
     shutil.copytree(nights / "2026-10-01", folder / "zoo/dumps")
     with fake_github() as github:
-        done = with_memhouse(Runner(folder / "zoo", folder / "temp", github)).run(1, dumps="dumps")
+        done = with_memhouse(Runner(folder / "zoo", folder / "temp", github)).run(
+            1, dumps="dumps", allow_new="true"
+        )
         assert done.failed is None, done.log
         assert github.comments == []
     return done, folder / "zoo/memhouse.duckdb"
@@ -74,7 +76,7 @@ def kinds(done):
 @pytest.mark.slow
 def test_the_first_run_of_main_passes_and_has_nothing_to_hold_it_against(first):
     done, _ = first
-    assert done.outputs["verdict"] == "pass"
+    assert done.outputs["verdict"] != "fail"
     assert done.outputs["run"] == "1-1"
     assert "first run of branch main: nothing to hold" in done.summary
     assert done.artifacts.keys() == {"memory.html"}
@@ -236,13 +238,67 @@ def test_rules_that_cannot_be_read(main, runner, github, compiled):
     assert broken(done, github, "Check", "max_grwth")
 
 
-def test_a_python_that_is_too_old(runner, github, tmp_path):
-    (tmp_path / "old").mkdir()
-    (tmp_path / "old/python3").write_text("#!/bin/sh\nexit 1\n")
-    (tmp_path / "old/python3").chmod(0o755)
-    (runner.temp / "memhouse/installed.txt").unlink()
-    runner.path = f"{tmp_path / 'old'}:{runner.path}"
-    assert broken(runner.run(2, 7, dumps="dumps"), github, "Install memhouse", "Python 3.11")
+def test_what_cannot_be_installed_is_told(runner, github):
+    runner.python.write_text("#!/bin/sh\necho error: no room\nexit 1\n")
+    assert broken(runner.run(2, 7, dumps="dumps"), github, "Install memhouse", "no room")
+
+
+@pytest.mark.parametrize("allow_new", ["false", "true"])
+def test_a_run_that_is_not_judged_fails_unless_allowed(runner, tmp_path, allow_new):
+    """Whatever `memhouse check` finds out: here only what its status becomes matters."""
+    fake = runner.python.read_text().replace("ln -s ", "cp ")
+    runner.python.write_text(fake.replace(f"{Path(sys.executable).parent}/", f"{tmp_path}/"))
+    (tmp_path / "memhouse").write_text(
+        '#!/bin/sh\n[ "$1" = ingest ] || { echo new > "$GITHUB_STEP_SUMMARY"; exit 3; }\n'
+    )
+    (tmp_path / "memhouse").chmod(0o755)
+    done = runner.run(1, dumps="dumps", report="false", allow_new=allow_new)
+    assert done.outputs["verdict"] == "not judged", done.log
+    assert done.failed == (None if allow_new == "true" else "Verdict")
+
+
+def test_what_earlier_steps_planted_is_not_used(runner, github, tmp_path):
+    """Whatever ran before in the job: files in RUNNER_TEMP, variables, a PATH, a settings file."""
+    touch = f"touch {tmp_path}/pwned"
+    bin_ = runner.temp / "memhouse/bin"
+    bin_.mkdir(parents=True)
+    for name in ("memhouse", "python", "python3", "bash", "mktemp", "sed", "cat", "env", "git"):
+        (bin_ / name).write_text(f"#!/bin/sh\n{touch}\n")
+        (bin_ / name).chmod(0o755)
+    (runner.temp / "memhouse/installed.txt").write_text(f"{ROOT}[report]\n")
+    for name in ("memhouse-install.txt", "memhouse-ingest.txt"):
+        (runner.temp / name).symlink_to(tmp_path / "pwned")
+    (tmp_path / "bash_env").write_text(f"{touch}\n")
+    (tmp_path / "modules").mkdir()
+    for folder in (tmp_path / "modules", runner.workspace):
+        for name in ("sitecustomize.py", "json.py", "memhouse.py", "pip.py", "venv.py"):
+            (folder / name).write_text(f"import os; os.system({touch!r})\n")
+    (tmp_path / "limits.toml").write_text('max_growth = "900%"\n')
+    runner.path = f"{bin_}:{runner.path}"
+    runner.planted = {
+        "BASH_ENV": str(tmp_path / "bash_env"),
+        "ENV": str(tmp_path / "bash_env"),
+        "SHELLOPTS": "xtrace",
+        "BASH_FUNC_cat%%": f"() {{ {touch}; }}",
+        "BASH_FUNC_exec%%": f"() {{ {touch}; }}",
+        "PYTHONPATH": str(tmp_path / "modules"),
+        "PYTHONSTARTUP": str(tmp_path / "modules/json.py"),
+        "PYTHONHOME": str(tmp_path / "modules"),
+        "PIP_INDEX_URL": "http://127.0.0.1:9/",
+        "PIP_CONFIG_FILE": str(tmp_path / "limits.toml"),
+        "MEMHOUSE": str(bin_ / "memhouse"),
+        "LIMITS": str(tmp_path / "limits.toml"),
+        "PYTHON": str(bin_ / "python"),
+    }
+    done = runner.run(2, 7, dumps="dumps")
+    assert broken(done, github, "Ingest", "dumps: there is no such file or folder")
+    assert not (tmp_path / "pwned").exists()
+    assert "xtrace" not in done.log
+    assert [path.stat().st_mode & 0o777 for path in runner.temp.glob("memhouse.*")] == [0o700]
+    # What is installed comes from nowhere but the index, and what runs, from what is installed.
+    script = (ROOT / ".github/action/install.sh").read_text()
+    assert "-I -m pip --isolated install" in script
+    assert "--no-cache-dir" in script
 
 
 # Names of workloads and modules.
@@ -327,17 +383,31 @@ def test_the_documentation_has_each_input_and_output():
     assert rows == [*action()["inputs"], *action()["outputs"]]
 
 
-def test_the_workflows_give_the_action_what_it_takes():
-    for file in (ROOT / "docs/github").iterdir():
-        jobs = yaml.safe_load(file.read_text())["jobs"].values()
-        (step,) = (
-            step
-            for job in jobs
-            for step in job["steps"]
-            if step.get("uses", "").startswith("memhouse/")
-        )
-        assert step["with"].keys() <= action()["inputs"].keys()
-        assert "dumps" in step["with"]
+@pytest.mark.parametrize("name", ["gate", "nightly"])
+def test_the_workflows_judge_apart_from_what_they_judge(name):
+    """The job with permissions runs nothing of the repository, and is given no more than dumps."""
+    workflow = yaml.safe_load((ROOT / f"docs/github/{name}.yml").read_text())
+    assert workflow["permissions"] == {}
+    assert "actions/cache" not in str(workflow)
+    compiling = workflow["jobs"]["compile"]
+    assert compiling["permissions"] == {"contents": "read"}
+    checked = 0
+    for job in workflow["jobs"].values():
+        for step in job["steps"]:
+            if step.get("uses", "").startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False
+            assert job is compiling or "compile_all" not in step.get("run", "")
+        judging = [step for step in job["steps"] if step.get("uses", "").startswith("memhouse/")]
+        for step in judging:
+            checked += 1
+            assert job["needs"] == "compile"
+            assert step["with"].keys() <= action()["inputs"].keys()
+            assert step["with"]["dumps"] == "${{ runner.temp }}/dumps"
+            if job.get("if") == "github.event_name == 'pull_request'":
+                assert "write" not in job["permissions"]["contents"]
+                (checkout,) = (step for step in job["steps"] if "checkout" in step.get("uses", ""))
+                assert checkout["with"]["ref"] == "${{ github.event.pull_request.base.sha }}"
+    assert checked == (2 if name == "gate" else 1)
 
 
 def test_no_input_becomes_part_of_a_script():
@@ -365,10 +435,22 @@ def test_memhouse_is_installed_from_the_actions_checkout(github, tmp_path, night
     shutil.copytree(nights / "2026-10-01", tmp_path / "zoo/dumps")
     runner = Runner(tmp_path / "zoo", tmp_path / "temp", github, checkout=tmp_path / "action")
     runner.ref = "v1.2.3"
-    done = runner.run(1, dumps="dumps")
+    # No setting of pip but an environment's own is read: where this machine has its packages.
+    settings = subprocess.check_output([sys.executable, "-m", "pip", "config", "list"], text=True)
+    found = re.findall(r"^(?:global|:env:)\.([\w-]+)='(.*)'$", settings, re.MULTILINE)
+    pairs = [f"{name} = {value}\n" for name, value in dict(found).items()]
+    (tmp_path / "pip.conf").write_text("".join(["[global]\n", *pairs]))
+    runner.python = tmp_path / "python"
+    runner.python.write_text(
+        f"""#!/bin/sh
+{sys.executable} "$@" && for folder; do :; done && cp {tmp_path}/pip.conf "$folder"
+"""
+    )
+    runner.python.chmod(0o755)
+    done = runner.run(1, dumps="dumps", allow_new="true")
     assert done.failed is None, done.log
     assert done.artifacts.keys() == {"memory.html"}
-    python = tmp_path / "temp/memhouse/bin/python"
-    assert python.resolve() == Path(sys.executable).resolve()
-    version = [tmp_path / "temp/memhouse/bin/memhouse", "--version"]
+    (environment,) = (tmp_path / "temp").glob("memhouse.*/environment")
+    assert (environment / "bin/python").resolve() == Path(sys.executable).resolve()
+    version = [environment / "bin/memhouse", "--version"]
     assert subprocess.check_output(version, text=True).strip().endswith("1.2.3")

@@ -139,11 +139,11 @@ def test_a_time_without_a_zone_is_utc_wherever_it_runs(db, dump, zone):
 
 def test_several_jobs_read_the_same(db, tmp_path):
     with memhouse.open(db) as warehouse:
-        summary = warehouse.ingest(DUMPS / "cpu", jobs=2)
+        summary = warehouse.ingest(DUMPS / "cpu", run="2026-10-01", jobs=2)
         assert (summary.dumps, summary.new_modules, summary.problems) == (11, 11, [])
         two = warehouse.sql("SELECT * FROM peaks ORDER BY dump_id").arrow()
     with memhouse.open(tmp_path / "other.duckdb") as warehouse:
-        warehouse.ingest(DUMPS / "cpu")
+        warehouse.ingest(DUMPS / "cpu", run="2026-10-01")
         assert warehouse.sql("SELECT * FROM peaks ORDER BY dump_id").arrow() == two
 
 
@@ -194,8 +194,8 @@ def test_a_wrong_query_raises_memhouses_own_error(filled):
 
 def test_read_only_writes_nothing(copied, dump):
     with memhouse.open(copied, read_only=True) as warehouse:
-        with pytest.raises(memhouse.QueryError, match="read-only"):
-            warehouse.sql("DELETE FROM runs")
+        with pytest.raises(memhouse.QueryError, match="was opened to read only: open it to write"):
+            warehouse.sql("DELETE FROM runs", write=True)
         with pytest.raises(Exception, match="read-only"):
             warehouse.ingest(dump)
         assert len(warehouse.sql("SELECT * FROM runs")) == 4

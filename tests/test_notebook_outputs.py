@@ -35,6 +35,7 @@ READING = {
     "check": lambda w: w.check(),
     "verify": lambda w: w.verify(),
     "oom": lambda w: w.oom(log=LOG),
+    "log": lambda w: w.log(),
     "report": lambda w: w.report(LLAMA),
     "report_history": lambda w: w.report_history(LLAMA),
     "report_diff": lambda w: w.report_diff(A, B, workload=LLAMA),
@@ -50,7 +51,7 @@ WRITING = {
     "prune": lambda w, tmp: w.prune([A]),
 }
 # What has no sizes: lists of names, and what became of a command.
-WITHOUT_SIZES = {"tables", "verify", "label", "prune"}
+WITHOUT_SIZES = {"tables", "log", "verify", "label", "prune"}
 CHARTED = {"timeline", "owners", "trends", "diff"}
 NOT_RESULTS = {"close", "record"}
 SIZE = re.compile(r"\d(\.\d\d)? ([KMGT]i)?B\b")

@@ -6,7 +6,7 @@
 set -euo pipefail
 . "$ACTION/.github/action/say.sh"
 
-said=$RUNNER_TEMP/memhouse-ingest.txt
+said=$(mktemp "$RUNNER_TEMP/memhouse-ingest.XXXXXX")
 # Not the name of a pull request's branch: a fork's branch may be called main.
 branch=${PULL_REQUEST:+pr-$PULL_REQUEST}
 arguments=(--run "$RUN" --wait "$WAIT")

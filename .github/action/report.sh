@@ -19,7 +19,7 @@ report() {
     fi
     # Whether the run passes does not matter here.
     "${judge[@]}" > "$folder/check.json" || true
-    base=$("${MEMHOUSE%/*}/python" "$ACTION/.github/action/base_run.py" < "$folder/check.json") ||
+    base=$("${MEMHOUSE%/*}/python" -I "$ACTION/.github/action/base_run.py" < "$folder/check.json") ||
         return
     if [ -n "$base" ]; then
         "$MEMHOUSE" report --wait "$WAIT" --output "$page" -- "$base" "$RUN"

@@ -28,13 +28,17 @@ class CheckFormat(StrEnum):
 
 
 _FOR_SCRIPTS = (CheckFormat.csv, CheckFormat.json)
+# The exit status if the run neither passes nor fails.
+_NOT_JUDGED = 3
 
 
 def check(
     db: Db = DEFAULT_DB,
     run: Annotated[
         str | None,
-        typer.Option(help="The run to judge; else the latest.", autocompletion=known_runs),
+        typer.Option(
+            help="The run to judge; else the one that entered last.", autocompletion=known_runs
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -57,6 +61,10 @@ def check(
     ] = None,
     figure: Figure = "peak",
     space: Space = 0,
+    require_baseline: Annotated[
+        bool,
+        typer.Option("--require-baseline", help="Fail each program that has no figures before."),
+    ] = False,
     accept: Annotated[
         str | None, typer.Option(metavar="REASON", help="Let this run's growth pass, for good.")
     ] = None,
@@ -76,7 +84,7 @@ def check(
     ] = CheckFormat.markdown,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Judge whether a run's memory is within its limits; exit status 1 if it is not.
+    """Judge whether a run's memory is within its limits; exit status 1 if not, 3 if not judged.
 
     A program is held against its last figures before and against the lowest since the last
     accepted growth; on a branch against the newest run of main. Prints a summary in
@@ -98,7 +106,7 @@ def check(
         gate.require_one_baseline(baseline, best)
         if accept is not None:
             gate.require_reason(accept)
-        policy = read_policy(max_growth, limits)
+        policy = read_policy(max_growth, limits, require_baseline=require_baseline)
         with reading(db, wait=wait) as store:
             found = gate.check(
                 store,
@@ -134,5 +142,8 @@ def check(
     if bisect is not None and not found.is_judged:
         print_note(f"{bisect} of run {found.run_id} cannot be judged")
         raise typer.Exit(CANNOT_BE_JUDGED)
+    if found.outcome == "not judged" and output in _FOR_SCRIPTS:
+        for line in (found.rows.caption, *found.notes):
+            print_note(line)
     if not found.passes:
-        raise typer.Exit(1)
+        raise typer.Exit(1 if found.breaches else _NOT_JUDGED)

@@ -22,6 +22,7 @@ def doctor(
     from ...ingest.doctor import examine, nothing_found
     from ...ingest.sources.files import exists
     from ...queries.cells import counted
+    from ...schema.quoting import command
     from ..errors import FAILED
     from ..render.rows import print_rows
     from ..render.text import print_error, print_note, print_text
@@ -44,7 +45,9 @@ def doctor(
     for hint in found.hints:
         print_note(hint)
     if found.logs and not found.programs:
-        print_note(f"memhouse oom {found.logs[0]} says why memory ran out, if the log tells")
+        print_note(
+            f"{command('oom', names=found.logs[:1])} says why memory ran out, if the log tells"
+        )
     elif not found.programs:
         if not found.problems:
             print_error(nothing_found(path))

@@ -1,12 +1,15 @@
 """`memhouse ingest`: dumps into the warehouse."""
 
 import os
+import socket
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperCommand
 
 from ... import __version__
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
@@ -26,6 +29,22 @@ def _given(path: str) -> Path:
         return local_path(path)
     except UsageError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+class _NamesThisHost(TyperCommand):
+    """`--host` without a name is this machine's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, after the name was added."""
+        named: list[str] = []
+        for argument, following in zip_longest(args, args[1:], fillvalue="-"):
+            named.append(argument)
+            if argument == "--host" and following.startswith("-"):
+                named.append(socket.gethostname())
+        return super().parse_args(ctx, named)
+
+
+PARSED_BY = _NamesThisHost
 
 
 def ingest(
@@ -50,7 +69,14 @@ def ingest(
         typer.Option(
             metavar="TIME",
             help="When the run was compiled, in ISO form, UTC unless it says otherwise; "
-            "else a date in the run's name, else the newest file's time.",
+            "else a date in the run's name, else now.",
+        ),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[HOST]",
+            help="Add to the run NAME the part of one host, by default of this machine.",
         ),
     ] = None,
     label: Annotated[
@@ -83,9 +109,11 @@ def ingest(
     sub-folders are its workloads. Scheduled HLO text alone gives estimates. Ingesting the
     same path again changes nothing; after an ingest that was cut short it goes on from there.
     If its dumps have changed, both nights are kept: the newer is the run NAME@TIME.
+    With --host the hosts of a job ingest by themselves, each its part of the run NAME.
     """
-    if replace and run is None:
-        raise typer.BadParameter("it needs --run NAME: name the run", param_hint="--replace")
+    for option, is_given in {"--replace": replace, "--host": host is not None}.items():
+        if is_given and run is None:
+            raise typer.BadParameter("it needs --run NAME: name the run", param_hint=option)
     named = named_paths(paths, run)
     labels = parse_labels(label or [])
     from ...queries.arguments import parse_device_memory, parse_time
@@ -128,6 +156,7 @@ def ingest(
                     labels=labels,
                     replaces=replace,
                     device_memory_bytes=device_memory_bytes,
+                    host=host,
                     progress=progress,
                 )
             print_summary(summary, perf_counter() - start)

@@ -12,29 +12,42 @@ EXAMPLE = "memhouse label 2026-10-08 branch=main"
 
 def label(
     given: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="RUN… [KEY=VALUE…]",
             help="Runs, then labels to set; KEY= removes one. The first is always a run.",
             show_default=False,
             autocompletion=known_runs,
         ),
-    ],
+    ] = None,
+    rename: Annotated[
+        str | None,
+        typer.Option(metavar="KEY=OLD:NEW", help="Give all runs with a label another value of it."),
+    ] = None,
     db: Db = DEFAULT_DB,
     output: AsFormat = Format.table,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Set labels of runs, for example branch=main; without KEY=VALUE show them.
 
-    Runs of one branch follow each other in the history, which is worked out anew.
+    Runs of one branch follow each other in the history, which is worked out anew. A branch that
+    was renamed keeps its history: `--rename branch=OLD:NEW`.
     """
-    runs, labels = _parse(given)
-    from ...queries.label import hint_at_branches
+    if (rename is None) == (not given):
+        raise typer.BadParameter("name the runs to label, or what to --rename")
+    runs, labels = _parse(given or [])
+    from ...queries.label import hint_at_branches, rename_label
     from ...queries.label import label as set_labels
     from ..opening import reading, writing
     from ..render.rows import print_rows
     from ..render.text import print_note
 
+    if rename is not None:
+        with writing(db, wait=wait) as store:
+            told = rename_label(store, rename)
+        for line in told:
+            print_note(line)
+        return
     if not labels:
         with reading(db, wait=wait) as store:
             print_rows(set_labels(store, runs), output)

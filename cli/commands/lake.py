@@ -1,17 +1,30 @@
 """`memhouse lake`: what only a lake needs."""
 
+import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import usage_errors
+from ..errors import FAILED, usage_errors
 from ..options import Lake
+
+if TYPE_CHECKING:
+    from ...schema.lake.repair import Checked
 
 lake = typer.Typer(
     help="Make and keep a lake: one Delta table in a folder or a bucket.", no_args_is_help=True
 )
+Place = Annotated[
+    str,
+    typer.Argument(
+        metavar="LAKE",
+        envvar="MEMHOUSE_DB",
+        help="A folder, or a URL such as s3://bucket/memhouse.",
+        show_default=False,
+    ),
+]
 # So many names of deleted files are shown.
 _SHOWN = 10
 
@@ -24,23 +37,14 @@ class Dialect(StrEnum):
 
 @lake.command(epilog="Example: memhouse lake init nights")
 @usage_errors
-def init(
-    place: Annotated[
-        str,
-        typer.Argument(
-            metavar="LAKE",
-            envvar="MEMHOUSE_DB",
-            help="A folder, or a URL such as s3://bucket/memhouse.",
-            show_default=False,
-        ),
-    ],
-) -> None:
+def init(place: Place) -> None:
     """Make an empty lake, to ingest into with --db LAKE."""
     from ...lake import init as make
+    from ...schema.quoting import command
     from ..render.text import print_note
 
     make(place)
-    print_note(f"{place} is a lake: fill it with `memhouse ingest --db {place} DUMPS`")
+    print_note(f"{place} is a lake: fill it with `{command('ingest', '--db', place, 'DUMPS')}`")
 
 
 @lake.command(epilog="Example: memhouse lake compact --db nights")
@@ -94,6 +98,93 @@ def vacuum(
             print(f"and {len(gone.files) - _SHOWN} more")
     would = "would delete" if dry_run else "deleted"
     print_note(f"{would} {counted(len(gone.files), 'file')}, {human_bytes(gone.size_bytes)}")
+
+
+@lake.command(epilog="Example: memhouse lake check nights --read-data")
+@usage_errors
+def check(
+    place: Place,
+    read_data: Annotated[
+        bool,
+        typer.Option("--read-data", help="Read all files, and hold each against its SHA-256."),
+    ] = False,
+) -> None:
+    """Name damaged and missing data files, and the runs whose rows they held.
+
+    Exit status 1 if there are any. Without --read-data only whether each file is there and as long
+    as it was written. Files of other programs have no SHA-256: they are told as not checked.
+    """
+    from ...lake import check as look
+    from ...queries.cells import counted
+    from ..render.text import print_note
+
+    found = look(place, read_data=read_data)
+    _list_damage(found)
+    unchecked = (
+        f"{found.unchecked} not checked: no SHA-256 in their names"
+        if read_data
+        else "contents not checked: give --read-data"
+    )
+    print_note(
+        f"{counted(found.files, 'file')}: {len(found.damaged) or 'none'} damaged or missing"
+        + (f"; {unchecked}" if found.unchecked else "")
+    )
+    if found.damaged:
+        from ...schema.quoting import command
+
+        repair = command("lake", "repair", names=[place])
+        print_note(f"What to do: restore them from a copy, or drop what they held:\n  {repair}")
+        raise typer.Exit(FAILED)
+
+
+@lake.command(epilog="Example: memhouse lake repair nights --yes")
+@usage_errors
+def repair(
+    place: Place,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Drop the files that cannot be read, and the runs, dumps and modules that lack their rows.
+
+    Reads all files, names those that are damaged or missing, and asks. What stays is whole; ingest
+    stores again what is dropped, where its dumps still are. Restore files from a copy first.
+    """
+    from ...lake import check as look
+    from ...lake import repair as drop
+    from ...queries.cells import counted
+    from ...schema.errors import UsageError
+    from ..render.text import print_note, print_text
+
+    found = look(place, read_data=True)
+    if not found.damaged:
+        print_note(f"{place}: nothing to repair")
+        return
+    _list_damage(found)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("repair asks before it drops these files: give --yes to drop them")
+        question = f"Drop {counted(len(found.damaged), 'file')}, and what lacks their rows?"
+        typer.confirm(question, abort=True, err=True)
+    done = drop(place, found)
+    for run in done.runs:
+        print_text(f"dropped: {run}")
+    for run in done.incomplete_runs:
+        print_text(f"incomplete: {run}")
+    print_note(
+        f"dropped {counted(len(done.files), 'file')}, {counted(len(done.runs), 'run')}, "
+        f"{counted(done.dumps, 'dump')}, {counted(done.modules, 'module')}"
+    )
+
+
+def _list_damage(found: "Checked") -> None:
+    """Each damaged file on a line, what is wrong on the next."""
+    from ...queries.cells import counted
+    from ..render.text import print_text
+
+    for damage in found.damaged:
+        runs = [*damage.runs[:_SHOWN], *(["…"] if len(damage.runs) > _SHOWN else [])]
+        of = f" of {', '.join(runs)}" if runs else ""
+        print_text(damage.file)
+        print_text(f"  {damage.what}: {counted(damage.rows, 'row')}{of}")
 
 
 @lake.command(epilog="Example: memhouse lake export nights.duckdb --db nights")

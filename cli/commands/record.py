@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import typer
 
 from ... import __version__
 from ...schema.errors import WarehouseError
+from ...schema.quoting import command as to_paste
 from ..errors import FAILED, told
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
 from ..render.text import print_error, print_note
@@ -41,6 +41,13 @@ def record(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace the dumps of the run NAME if they differ.")
     ] = False,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="When the run was compiled, in ISO form; else a date in its name, else now.",
+        ),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="Label the run; KEY= leaves a label out."),
@@ -68,6 +75,11 @@ def record(
     """
     labels = parse_labels(label or [])
     _check(db, run, only, replace=replace)
+    from ...ingest.named_dates import claim
+    from ...queries.arguments import parse_time
+
+    claimed_at = parse_time(at, "at")
+    claim(claimed_at, run or "")
     from ...ingest.recording.child_process import CommandError
     from ...ingest.recording.record_command import record_command
     from ...ingest.recording.recorded import NotIngestedError
@@ -103,6 +115,7 @@ def record(
             tool_version=__version__,
             jobs=os.cpu_count() or 1,
             run_id=run,
+            claimed_at=claimed_at,
             labels=labels,
             keep=keep,
             only=only,
@@ -155,10 +168,10 @@ def _not_ingested(error: "NotIngestedError", db: str, *, replace: bool) -> int:
     if status is None:
         traceback.print_exception(error.__cause__)
     recorded = error.recorded
-    again = ["memhouse", "ingest", "--db", db, "--run", recorded.run_id]
+    again = ["ingest", "--db", db, "--run", recorded.run_id]
     again += ["--replace"] if replace else []
-    again += ["--at", recorded.run_at.isoformat(timespec="seconds")]
+    again += ["--at", recorded.start.isoformat(timespec="seconds")]
     for key, value in recorded.labels.items():
         again += ["--label", f"{key}={value}"] if value else []
-    print_note(f"{error}: {shlex.join([*again, str(error.folder)])}")
+    print_note(f"{error}: {to_paste(*again, names=[error.folder])}")
     return recorded.status or status or FAILED

@@ -3,6 +3,7 @@
 import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import typer
 
@@ -35,13 +36,17 @@ def shell(
     if not _is_installed("harlequin"):
         print_error("the shell needs harlequin: pip install 'memhouse[shell]'")
         raise typer.Exit(1)
+    from ... import schema
     from ...schema.stores.duckdb_file import database_path
     from ..opening import reading
 
     # Says what is wrong with the warehouse before harlequin opens it.
     with reading(db, wait=wait):
         path = database_path(db)
-    command = [sys.executable, "-m", "harlequin", "--read-only", str(path or db)]
+    # What harlequin runs first: from then on SQL opens no file, not even a large sort's own.
+    first = Path(schema.__file__).parent / "shell.sql"
+    options = ["--read-only", "--init-path", str(first)]
+    command = [sys.executable, "-m", "harlequin", *options, str(path or db)]
     sys.stdout.flush()
     os.execv(sys.executable, command)
 

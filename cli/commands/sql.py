@@ -8,7 +8,6 @@ import typer
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 
 EXAMPLE = 'memhouse sql "SELECT workload, peak_bytes FROM peaks" --format csv'
-_TO_WRITE = "use `memhouse sql --write` to change the warehouse"
 
 
 def sql(
@@ -21,10 +20,15 @@ def sql(
     write: Annotated[
         bool, typer.Option("--write", help="Let it change the warehouse: all of it or nothing.")
     ] = False,
+    files: Annotated[
+        bool, typer.Option("--files", help="Let it open files, and all else that DuckDB can.")
+    ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
-    """Run a SQL query on the warehouse, which it can only read unless you say --write."""
-    from ...queries.result import Rows
+    """Run a SQL query on the warehouse.
+
+    It reads the warehouse's tables and views, and nothing else unless you say --write or --files.
+    """
     from ...queries.sql import sql as find
     from ...schema.errors import QueryError
     from ..opening import reading, writing
@@ -33,14 +37,9 @@ def sql(
 
     text = sys.stdin.read() if query == "-" else query
     try:
-        if write:
-            with writing(db, wait=wait) as store:
-                rows = Rows(store.change(text), empty="done")
-        else:
-            with reading(db, wait=wait) as store:
-                rows = find(store, text)
+        with (writing if write else reading)(db, wait=wait) as store:
+            rows = find(store, text, write=write, files=files)
     except QueryError as error:
-        said = str(error)
-        print_error(f"{said.rstrip('!')}: {_TO_WRITE}" if "read-only mode" in said else said)
+        print_error(str(error))
         raise typer.Exit(2) from None
     print_rows(rows, output)

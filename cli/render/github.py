@@ -16,13 +16,13 @@ from .verdicts import markdown
 if TYPE_CHECKING:
     from ...queries.checking.what_to_change import Changes
 
-_COMMANDS = {"fail": "error", "warn": "warning", "pass": "notice"}
+_COMMANDS = {"fail": "error", "warn": "warning", "not judged": "warning", "pass": "notice"}
 
 
 def print_annotations(
     check: Check, lines: Mapping[int, Line], changes: Sequence["Changes"] = ()
 ) -> None:
-    """Print a workflow command for each program that breaks a rule, and for what was accepted.
+    """Print a workflow command for each program that breaks a rule, is lost, or was accepted.
 
     lines: by dump_id, what owns the growth; changes: what to change in programs that fail. The
     Markdown is appended to the job's summary, or printed where there is no job.
@@ -30,7 +30,7 @@ def print_annotations(
     for note in check.notes:
         print_text(_command("notice", {"title": "memhouse"}, note))
     for verdict in check.verdicts:
-        if verdict.breaches or verdict.accepted_reason is not None:
+        if verdict.breaches or verdict.is_lost or verdict.accepted_reason is not None:
             line = None if verdict.dump_id is None else lines.get(verdict.dump_id)
             print_text(_annotation(check, verdict, line))
     text = f"{markdown(check, changes)}\n"

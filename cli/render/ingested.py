@@ -1,11 +1,11 @@
 """How an ingest goes on, and what became of it: on stderr."""
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ...schema.quoting import command
 from .text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def oom_hints(summary: "Summary") -> list[str]:
     """What tells why memory ran out, if it did."""
     if not summary.oom_dumps and not summary.oom_reports:
         return []
-    return [f"memory ran out: memhouse oom {shlex.quote(summary.run_id)} says why"]
+    return [f"memory ran out: {command('oom', names=[summary.run_id])} says why"]
 
 
 def summary_line(summary: "Summary", seconds: float) -> str:

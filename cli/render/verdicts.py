@@ -11,6 +11,7 @@ from ...queries.cells import one_line
 from ...queries.check import Check
 from ...queries.checking.verdict import Verdict
 from ...queries.folding import folded
+from ...schema.quoting import command
 from ..options import Format
 from .markdown import as_code, as_text, markdown_lines
 from .paragraphs import print_paragraph
@@ -104,12 +105,13 @@ def _heading(check: Check, run: str) -> str:
 
 def _after(check: Check, *, is_whole: bool) -> Iterator[str]:
     """What follows the rows, a line each."""
-    hidden = 0 if is_whole else sum(1 for verdict in check.verdicts if not verdict.matters)
-    if hidden and hidden < len(check.verdicts):
-        yield f"{hidden} unchanged"
+    hidden = [] if is_whole else [verdict for verdict in check.verdicts if not verdict.matters]
+    unchanged = sum(1 for verdict in hidden if verdict.is_judged)
+    if unchanged and unchanged < len(check.verdicts):
+        yield f"{unchanged} unchanged"
     changed = [verdict.held_against for verdict in check.breaches if verdict.change_bytes]
     diffs = [
-        as_code(f"memhouse diff {one_line(before)} {one_line(check.run_id)}")
+        as_code(command("diff", names=[before, check.run_id]))
         for before in dict.fromkeys(changed)
         if before is not None
     ]

@@ -1,5 +1,6 @@
 """Finds contradictions between a dump's parts before figures are computed from them."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -129,3 +130,59 @@ def _beyond_schedule(live_range: LiveRange | None) -> list[Contradiction]:
     first = f"{beyond['instruction'][0]}{beyond['shape_index'][0]}"
     why = f"{len(beyond)} live ranges end after the schedule, the first is that of {first}"
     return [Contradiction(LIVE_RANGE, why)]
+
+
+def disagreements(header: Mapping[str, object], tables: Mapping[str, pa.Table]) -> list[str]:
+    """Where a module's rows are at odds with its HLO text, the first of each kind.
+
+    These leave the figures as they are: `memhouse verify` would name them as breaches.
+    """
+    found = []
+    if (difference := header.get("liveness_difference")) is not None:
+        found.append(str(difference))
+    instructions = tables.get("instructions")
+    if instructions is None or "computations" not in tables:
+        return found
+    nowhere = instructions.filter(pc.is_null(instructions["computation"]))
+    if len(nowhere):
+        first = nowhere["instruction"][0]
+        found.append(f"{len(nowhere)} names are not in the HLO text, the first is {first}")
+    computations = tables["computations"]
+    called = tables["calls"]["computation"] if "calls" in tables else pa.array([], pa.string())
+    idle = computations.filter(
+        pc.invert(pc.or_(computations["is_entry"], _is_in(computations["computation"], called)))
+    )
+    if len(idle):
+        found.append(f"computation {idle['computation'][0]} is not called")
+    if "stack_frame_id" in instructions.column_names:
+        found += _frameless(instructions, tables.get("stack_frames"))
+    values = tables.get("values")
+    if values is not None and "shape" in values.column_names:
+        whole = values.filter(pc.equal(values["shape_index"], "{}"))
+        shape = instructions["shape"].take(whole["instruction_id"])
+        other = whole.filter(pc.not_equal(whole["shape"].cast(shape.type), shape))
+        if len(other):
+            found.append(f"value {other['value_id'][0]} has not the shape of its instruction")
+    return found
+
+
+def _frameless(instructions: pa.Table, frames: pa.Table | None) -> list[str]:
+    """The stack frames that are referred to and not there, or that lack a file or a function."""
+    ids = frames["stack_frame_id"] if frames is not None else pa.array([], pa.int32())
+    used = instructions.filter(pc.is_valid(instructions["computation"]))["stack_frame_id"]
+    missing = used.filter(pc.invert(_is_in(used, ids))).drop_null()
+    found = [f"stack frame {missing[0]} is not there"] if len(missing) else []
+    if frames is not None:
+        callers = frames["parent_frame_id"]
+        missing = callers.filter(pc.invert(_is_in(callers, ids))).drop_null()
+        if len(missing):
+            found.append(f"stack frame {missing[0]}, which calls another, is not there")
+        empty = pc.or_(pc.is_null(frames["file"]), pc.is_null(frames["function"]))
+        if pc.any(empty).as_py():
+            found.append(f"stack frame {ids.filter(empty)[0]} has no file or no function")
+    return found
+
+
+def _is_in(column: pa.ChunkedArray, known: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    whole = known.combine_chunks() if isinstance(known, pa.ChunkedArray) else known
+    return pc.is_in(column, value_set=whole.cast(column.type))

@@ -1,7 +1,7 @@
 """When the allocations of alias sets are free, and which other sets may fit into them.
 
-Nearly every set fits nowhere, so that one comparison of all sets with all gaps leaves a few
-sets to try one by one.
+Nearly every set fits nowhere, so that a look at the largest gaps leaves a few sets to try one
+by one.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ import numpy as np
 from .liveness import Liveness
 from .numbered_program import NONE, Ints, Mask
 
-_CELLS = 4_000_000  # of one table of comparisons
+# Sets of more sizes are taken together, as if each were as small as the smallest.
+_SIZES = 64
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,29 @@ def may_fit(
     """Which sets may fit into an allocation as it is before any other set goes there.
 
     A set needs a gap in which the first of its values lives, in an allocation of its space
-    and at least of its size. Most sets have none: they are never tried one by one.
+    and at least of its size. Most sets have none: they are never tried one by one. Of many
+    sizes a set counts as a little smaller than it is.
     """
     low, high, owner = _gaps(makers, liveness, members)
     size, space = set_size[owner], set_space[owner]
     first = members.order[members.start[tries]]
     start, end = liveness.start[first], liveness.end[first]
     may = np.zeros(len(tries), bool)
+    by_low = np.argsort(low, kind="stable")
+    low, high, size, space = low[by_low], high[by_low], size[by_low], space[by_low]
+    sizes = np.unique(set_size[tries])
+    sizes = sizes[:: 1 + len(sizes) // _SIZES]
+    level = np.searchsorted(sizes, set_size[tries], "right") - 1
     for number in np.unique(space).tolist():
-        here = space == number
-        gaps = _largest(low[here], high[here], size[here])
-        at = np.flatnonzero(set_space[tries] == number)
-        for some in np.array_split(at, 1 + len(at) * len(gaps[0]) // _CELLS):
-            may[some] = (
-                (gaps[0] <= start[some, None])
-                & (gaps[1] >= end[some, None])
-                & (gaps[2] >= set_size[tries[some], None])
-            ).any(axis=1)
+        for place, least in enumerate(sizes.tolist()):
+            at = np.flatnonzero((set_space[tries] == number) & (level == place))
+            gaps = np.flatnonzero((space == number) & (size >= least))
+            if not len(at) or not len(gaps):
+                continue
+            # Of the gaps that begin by then, the one that ends last.
+            until = np.maximum.accumulate(high[gaps])
+            before = np.searchsorted(low[gaps], start[at], "right")
+            may[at] = (before > 0) & (until[before - 1] >= end[at])
     return may
 
 
@@ -79,15 +86,3 @@ def _gaps(makers: Ints, liveness: Liveness, members: Members) -> tuple[Ints, Int
     owner = np.concatenate([owner, owner[last]])
     open_ = low <= high
     return low[open_], high[open_], owner[open_]
-
-
-def _largest(low: Ints, high: Ints, size: Ints) -> tuple[Ints, Ints, Ints]:
-    """The gaps that no other gap contains in time and size."""
-    order = np.lexsort((-size, -high, low))
-    low, high, size = low[order], high[order], size[order]
-    _, first = np.unique(np.stack([low, high, size]), axis=1, return_index=True)
-    low, high, size = low[first], high[first], size[first]
-    within = (low[:, None] >= low) & (high[:, None] <= high) & (size[:, None] <= size)
-    np.fill_diagonal(within, False)
-    kept = ~within.any(axis=1)
-    return low[kept], high[kept], size[kept]

@@ -5,10 +5,14 @@ parameters and outputs have allocations of their own, and other values may go in
 while they are free. What is left is temp.
 """
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
+from ...schema.address_space.runs import joined
+from ..errors import DumpError
 from .can_share import Sharing
 from .dataflow import Dataflow
 from .derived import Derived
@@ -19,6 +23,11 @@ from .post_order import post_order
 from .sizes import TPU, Sizes
 
 THREAD_LOCAL, CONSTANT, PARAMETER, OUTPUT, TEMP = range(5)
+
+# What is looked at while places are sought, in all and for each value of the program.
+_LEAST_STEPS, _STEPS_A_VALUE = 2_000_000, 100
+# Larger groups of pairs of values are asked about one pair at a time, if at all.
+_PAIRS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -46,8 +55,39 @@ class _Sets:
     is_tuple: Mask
 
 
+class _Held:
+    """The values in an allocation: when it is busy, and which of them begin and end when."""
+
+    def __init__(self) -> None:
+        self.by_start: dict[int, list[int]] = {}
+        self.by_end: dict[int, list[int]] = {}
+        # Lives that overlap are one; those that only touch are two.
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+
+    def add(self, value: int, start: int, end: int) -> None:
+        """Put a value in."""
+        self.by_start.setdefault(start, []).append(value)
+        self.by_end.setdefault(end, []).append(value)
+        low, high = bisect_right(self._ends, start), bisect_left(self._starts, end)
+        if low < high:
+            start, end = min(start, self._starts[low]), max(end, self._ends[high - 1])
+        else:
+            high = low
+        self._starts[low:high] = [start]
+        self._ends[low:high] = [end]
+
+    def is_busy(self, start: int, end: int) -> bool:
+        """Whether a value lives within this time, and not only as it begins or ends."""
+        at = bisect_right(self._ends, start)
+        return at < len(self._starts) and self._starts[at] < end
+
+
 class _Allocations:
-    """The allocations that other values may go into, in the order in which they are made."""
+    """The allocations that other values may go into, in the order in which they are made.
+
+    `spent` counts what was looked at, so that a program that no rule here was made for ends.
+    """
 
     def __init__(
         self, program: NumberedProgram, dataflow: Dataflow, liveness: Liveness, sharing: Sharing
@@ -55,42 +95,77 @@ class _Allocations:
         self.program, self.dataflow, self.liveness = program, dataflow, liveness
         self.sharing = sharing
         self.order: list[int] = []
-        self.held: dict[int, list[int]] = {}
+        self.held: dict[int, _Held] = {}
         self.end_slot = _end_slots(program, dataflow, liveness, sharing)
         # As lists: thousands of values are compared one by one.
         self.start, self.end = liveness.start.tolist(), liveness.end.tolist()
-        self.copied = _copied(program, dataflow).tolist()
+        copied = _copied(program, dataflow)
+        self.copied = copied.tolist()
+        self.copies: dict[int, list[int]] = {}
+        for copy in np.flatnonzero(copied != NONE).tolist():
+            self.copies.setdefault(self.copied[copy], []).append(copy)
+        self.allocation_of: dict[int, int] = {}
+        self.spent, self.most = 0, _LEAST_STEPS + _STEPS_A_VALUE * len(dataflow)
+        self.taken, self.is_known = self._handed_over()
 
     def make(self, alias_set: int, values: list[int]) -> None:
         """Add the allocation of an alias set."""
         self.order.append(alias_set)
-        self.held[alias_set] = list(values)
+        self.held[alias_set] = _Held()
+        self.add(alias_set, values)
+
+    def add(self, allocation: int, values: list[int]) -> None:
+        """Put values into an allocation."""
+        held = self.held[allocation]
+        for value in values:
+            held.add(value, self.start[value], self.end[value])
+            self.allocation_of[value] = allocation
+
+    def spend(self, steps: int) -> None:
+        """Count steps. Raises DumpError when they are too many for the program's values."""
+        self.spent += steps
+        if self.spent > self.most:
+            raise DumpError(
+                f"to work out which values share memory takes more than {self.most:,} steps: "
+                "dump the buffer assignment too"
+            )
 
     def is_free(self, allocation: int, values: list[int]) -> bool:
         """Whether no value in the allocation interferes with one of these.
 
         Two values interfere if they live together and not by turns, or if one copies the other.
         """
-        start, end, copied = self.start, self.end, self.copied
-        for held in self.held[allocation]:
-            for value in values:
-                if end[held] < start[value] or end[value] < start[held]:
-                    if copied[value] == held or copied[held] == value:
-                        return False
-                elif not (
-                    (end[held] == start[value] and self._hands_over(held, value))
-                    or (end[value] == start[held] and self._hands_over(value, held))
+        held = self.held[allocation]
+        for value in values:
+            self.spend(1)
+            start, end = self.start[value], self.end[value]
+            if held.is_busy(start, end):
+                return False
+            if self.allocation_of.get(self.copied[value]) == allocation:
+                return False
+            if any(self.allocation_of.get(c) == allocation for c in self.copies.get(value, ())):
+                return False
+            for other in held.by_end.get(start, ()):
+                if not self._hands_over(other, value) and not (
+                    self.start[other] == end and self._hands_over(value, other)
                 ):
+                    return False
+            for other in held.by_start.get(end, ()):
+                if self.end[other] != start and not self._hands_over(value, other):
                     return False
         return True
 
     def _hands_over(self, earlier: int, later: int) -> bool:
         """Whether the later value may take the place of the earlier one as it ends."""
+        self.spend(1)
+        if self.is_known[later]:
+            return earlier * len(self.dataflow) + later in self.taken
         slots = self.dataflow.slots
         slot = int(self.end_slot[earlier])
         result = int(self.dataflow.defined_at[later])
         user = int(slots.instruction[result])
         begin, end = self.program.operand_start[user], self.program.operand_start[user + 1]
+        self.spend(int(end - begin) + 100)
         numbers = np.flatnonzero(self.program.operands[begin:end] == slots.instruction[slot])
         if not len(numbers):
             return False
@@ -99,6 +174,45 @@ class _Allocations:
                 np.array([user]), numbers[:1], np.array([slot]), np.array([result])
             )[0]
         )
+
+    def _handed_over(self) -> tuple[set[int], list[bool]]:
+        """Which values take the place of which as these end: `earlier * count + later`.
+
+        Asked for all pairs at once. Of instructions with many operands and results, and of
+        operands of which many values end at once, the pairs are asked one by one instead: the
+        second list says of which later values all pairs are here.
+        """
+        flow, program = self.dataflow, self.program
+        slots, count = flow.slots, len(flow)
+        later = np.arange(count)
+        user = slots.instruction[flow.defined_at]
+        results = np.bincount(user, minlength=len(program))
+        is_known = program.operand_count[user] * results[user] <= _PAIRS_AT_ONCE
+        later = later[is_known]
+        counts = program.operand_count[user[later]]
+        at = joined(program.operand_start[user[later]], counts)
+        row = np.repeat(np.arange(len(later)), counts)
+        number = at - program.operand_start[user[later]][row]
+        # Of an operand that is named twice, the first counts.
+        width = int(self.liveness.end.max(initial=0)) + 2
+        operand = program.operands[at]
+        _, first = np.unique(row * len(program) + operand, return_index=True)
+        row, number, operand = row[first], number[first], operand[first]
+        wanted = operand * width + self.liveness.start[later[row]]
+        given = slots.instruction[self.end_slot] * width + self.liveness.end
+        order = np.argsort(given, kind="stable")
+        low = np.searchsorted(given[order], wanted)
+        many = np.searchsorted(given[order], wanted, "right") - low
+        is_known[later[row[many > _PAIRS_AT_ONCE]]] = False
+        kept = is_known[later[row]]
+        row, number, low, many = row[kept], number[kept], low[kept], many[kept]
+        earlier = order[joined(low, many)]
+        row, number = np.repeat(row, many), np.repeat(number, many)
+        later = later[row]
+        takes = self.sharing.can_share(
+            user[later], number, self.end_slot[earlier], flow.defined_at[later]
+        )
+        return set((earlier[takes] * count + later[takes]).tolist()), is_known.tolist()
 
 
 def place(derived: Derived, sizes: Sizes, sharing: Sharing) -> Placement:
@@ -135,7 +249,7 @@ def place(derived: Derived, sizes: Sizes, sharing: Sharing) -> Placement:
         if found != NONE:
             allocation[alias_set] = found
             sets.kind[alias_set] = sets.kind[found]
-            made.held[found] += values
+            made.add(found, values)
         elif makes[alias_set]:
             made.make(alias_set, values)
     kind = sets.kind[liveness.alias_set]
@@ -156,10 +270,9 @@ def _reused(
     alias_set: int, values: list[int], sets: _Sets, made: _Allocations, allocation: Ints
 ) -> int:
     """The allocation that an alias set can go into; NONE if it needs its own."""
-    candidates = dict.fromkeys(_of_operands(values, made, allocation))
-    candidates |= dict.fromkeys(reversed(made.order))
     size, space = sets.size[alias_set], sets.space[alias_set]
-    for candidate in candidates:
+    for candidate in chain(_of_operands(values, made, allocation), reversed(made.order)):
+        made.spend(1)
         if sets.space[candidate] != space or sets.size[candidate] < size:
             continue
         if sets.lives_out[alias_set] and sets.size[candidate] != size:

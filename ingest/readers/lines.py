@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
-from ..limits import LARGEST_ID
+from ..limits import LARGEST_ID, LARGEST_LINES
 
 _PIECE = 1 << 18
 _WORD = 8
@@ -143,10 +143,15 @@ def use_quick_memory() -> None:
 def split_lines(text: bytes) -> Lines:
     """Split a file's bytes into lines; a final line end does not start another line.
 
-    Raises DumpError for an empty file and for bytes that are not UTF-8.
+    Raises DumpError for an empty file, for too many lines and for bytes that are not UTF-8.
     """
     if not text or text.isspace():
         raise DumpError("the file is empty: dump the program again")
+    # A line takes more memory than a byte: what is mostly line ends would take gigabytes.
+    if len(text) > LARGEST_LINES and text.count(b"\n") > LARGEST_LINES:
+        raise DumpError(
+            f"the file has more than {LARGEST_LINES:,} lines: no dump's text has so many"
+        )
     if b"\r" in text:
         text = text.replace(b"\r\n", b"\n")
     text = _whole_characters(text)

@@ -15,11 +15,14 @@ from .recorded import Recorded
 
 
 def compiled_programs(
-    base: Path, cached: Mapping[Path, set[str]], cleanup: ExitStack
+    base: Path, cached: Mapping[Path, set[str]], own: Path | None, cleanup: ExitStack
 ) -> list[DumpedProgram]:
-    """The programs that were compiled: not those that came from JAX's cache."""
+    """The programs that were compiled: not those that came from JAX's cache.
+
+    own: the folder of the user that the links in `base` lead to.
+    """
     problems: list[str] = []
-    files = open_source(base, is_wanted, cleanup, problems.append)
+    files = open_source(base, is_wanted, cleanup, problems.append, also_in=own)
     return [
         program
         for program in find_dumps(files, lambda file, error: None)

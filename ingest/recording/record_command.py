@@ -6,10 +6,11 @@ import socket
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...schema import clock
 from ...schema.errors import FileError, UsageError, with_remedy
 from .child_process import ending_well, run_child
 from .command_name import command_name, default_run, script_of
@@ -34,6 +35,7 @@ def record_command(
     tool_version: str,
     jobs: int,
     run_id: str | None = None,
+    claimed_at: datetime | None = None,
     labels: Mapping[str, str] | None = None,
     keep: Path | None = None,
     only: str | None = None,
@@ -43,13 +45,13 @@ def record_command(
 ) -> Recorded:
     """Run the command with XLA's dump flags in its environment, and ingest what it compiled.
 
-    opening: opens the warehouse, given the run's labels; it is called after the command has
-    ended, and only if something was compiled. labels: they replace those found out here: git's
-    commit, branch and dirty, the versions of jax and so on, host, command and suite. keep: an
-    empty folder for the dumps, which otherwise are removed; only: a regular expression of
-    module names; text: dump texts too; replaces: a run `run_id` that holds other dumps is
-    replaced. Without a run_id the run is named after the command and
-    the time. Raises UsageError before the command runs, CommandError if it cannot be run, and
+    opening: opens the warehouse, given the run's labels; it is called after the command has ended.
+    claimed_at: the date that the user claims, else the run stands where it enters. labels: they
+    replace those found out here: git's commit, branch and dirty, the versions of jax and so on,
+    host, command and suite. keep: an empty folder for the dumps, which otherwise are removed; only:
+    a regular expression of module names; text: dump texts too; replaces: a run `run_id` that holds
+    other dumps is replaced. Without a run_id the run is named after the command and the time.
+    Raises UsageError before the command runs, CommandError if it cannot be run, and
     NotIngestedError.
     """
     flags = own_flags(environment)
@@ -64,7 +66,7 @@ def record_command(
         before = {} if own is None else remember(own)
         script = script_of(command)
         at = script.parent if script is not None and script.is_file() else Path.cwd()
-        start = datetime.now(UTC)
+        start = clock.now()
         git = cleanup.enter_context(ask_git(at, environment))
         interpreter = find_interpreter(command, environment)
         versions = cleanup.enter_context(ask_versions(interpreter, environment))
@@ -98,7 +100,7 @@ def record_command(
 
         if own is None:
             forget_folder(base)
-        programs = compiled_programs(base, cached, cleanup)
+        programs = compiled_programs(base, cached, own, cleanup)
         if not programs:
             recorded.notes.append(nothing)
             return recorded
@@ -110,7 +112,7 @@ def record_command(
             recorded.run_id,
             source,
             tool_version,
-            start,
+            claimed_at,
             recorded.labels,
             is_named=run_id is not None,
             replaces=replaces,

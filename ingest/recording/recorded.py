@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 class Recorded:
     """What became of a command.
 
-    status: its exit status, 128+N if signal N killed it; run_id: the run that holds what it
-    compiled; labels: the run's labels; summary: of the ingest, None if nothing was compiled;
-    notes: what to tell the user, one line each.
+    status: its exit status, 128+N if signal N killed it; start: when it began; run_id: the run that
+    holds what it compiled; labels: the run's labels; summary: of the ingest, None if nothing was
+    compiled; notes: what to tell the user, one line each.
     """
 
     status: int
     run_id: str
-    run_at: datetime
+    start: datetime
     labels: Mapping[str, str]
     summary: "Summary | None" = None
     notes: list[str] = field(default_factory=list)

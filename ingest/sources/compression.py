@@ -17,6 +17,9 @@ MAX_ARCHIVE_FILES = 1_000_000
 # archive of many similar runs has a high ratio.
 MAX_RATIO = 1000
 ANY_RATIO_BYTES = 256 << 20
+# A text is held whole in memory, so what one compressed file may unpack to is less. The text of
+# the largest programs is 10 to 40 times its compressed size.
+MAX_TEXT_RATIO = 64
 # The window of `zstd --long`; a larger window is refused.
 _MAX_WINDOW_BYTES = 1 << 27
 PIECE = 1 << 20
@@ -35,9 +38,9 @@ DAMAGED = (
 )
 
 
-def allowance(size: int) -> int:
+def allowance(size: int, ratio: int = MAX_RATIO) -> int:
     """The bytes that a compressed file of this size may unpack to."""
-    return max(ANY_RATIO_BYTES, size * MAX_RATIO)
+    return max(ANY_RATIO_BYTES, size * ratio)
 
 
 def pieces(raw: BinaryIO, name: str, size: int) -> Iterator[bytes]:

@@ -1,24 +1,29 @@
 """The files under a path: a folder, a single file or an archive, compressed or not."""
 
 import errno
+import io
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ...schema.errors import UsageError
+from ...schema.private_folder import private_folder
 from ..errors import DumpError
+from ..what_to_tell import some_of
 from .archives import unpack
-from .compression import DAMAGED, MAX_TEXT_BYTES, PIECE, allowance, pieces
+from .compression import DAMAGED, MAX_TEXT_BYTES, MAX_TEXT_RATIO, PIECE, allowance, pieces
 from .names import readable
 from .remote_paths import Location, RemotePath
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 # The last second of the year 9999; Python has no later times.
 _LAST_TIME = 253402300799.0
+# The bytes of a plain file that are read at once, and those that are never all zeros.
+_ONE_PIECE, _HEAD = 64 << 20, 64
 
 
 @dataclass(frozen=True)
@@ -39,21 +44,35 @@ class SourceFile:
         if self.head is not None and limit is not None and limit <= len(self.head):
             return self.head[:limit]
         packed = self.path.suffix in (".gz", ".zst")
-        most = min(MAX_TEXT_BYTES, allowance(self.size)) if packed else MAX_TEXT_BYTES
+        allowed = allowance(self.size, MAX_TEXT_RATIO) if packed else MAX_TEXT_BYTES
+        most = min(MAX_TEXT_BYTES, allowed)
         # Checked before reading, because a sparse file may claim many gigabytes.
         length = self.size if limit is None and self.size > most else 0
-        found: list[bytes] = []
+        # Its bytes are handed over without a copy.
+        content = io.BytesIO()
         try:
             with self.location.open("rb") as raw:
-                # A plain file is one piece, because joining pieces would copy them again.
-                size = PIECE if packed or self.size > most else max(PIECE, self.size + 1)
+                # A plain file is one piece, because to join pieces takes time.
+                size = PIECE if packed or self.size > _ONE_PIECE else max(PIECE, self.size + 1)
                 for piece in pieces(raw, self.path.name, limit or size):
+                    if (
+                        piece
+                        and limit is None
+                        and not content.tell()
+                        and not piece[:_HEAD].strip(b"\0")
+                    ):
+                        raise DumpError(
+                            "the file begins with zeros, it was never written: "
+                            "dump the program again",
+                            line=1,
+                        )
                     length += len(piece)
                     if limit is None and length > most:
                         raise DumpError(
                             f"the file holds more than {most} bytes: no dump's text is so long"
+                            + (", unpack it if it is one" if packed else "")
                         )
-                    found.append(piece)
+                    content.write(piece)
                     if limit is not None and length >= limit:
                         break
         except DumpError:
@@ -62,7 +81,7 @@ class SourceFile:
             # The message already begins with the path.
             why = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise DumpError(f"the file cannot be read: {why}") from None
-        return b"".join(found)[:limit]
+        return content.getvalue()[:limit]
 
 
 # A folder, a file or an archive that a user gives.
@@ -106,7 +125,7 @@ def is_file(path: Given) -> bool:
 
 def is_dump_file(path: Given) -> bool:
     """Whether the path is a file, and not an archive of files."""
-    return is_file(path) and not _is_archive(path.name)
+    return is_file(path) and not is_archive(path.name)
 
 
 def open_source(
@@ -116,8 +135,13 @@ def open_source(
     refuse: Callable[[str], None],
     passed_over: Callable[[PurePosixPath, int], None] | None = None,
     open_archive: "OpenArchive | None" = None,
+    also_in: Path | None = None,
 ) -> Iterator[SourceFile]:
     """The files under `path` whose name is `wanted`, in order of their paths.
+
+    Links below a folder are followed if they stay in it, or lead to the folder `also_in`: who
+    made the folder might else have us read, and print, any file of this machine. `refuse`
+    receives a line that counts the others.
 
     An archive within a folder counts as a folder with the archive's name. Its wanted files are
     unpacked, under generated names, to a temporary folder that `cleanup` removes. An archive
@@ -141,13 +165,28 @@ def open_source(
     if not exists(path):
         refuse(f"{path}: there is no such file or folder")
     elif is_folder(path):
-        for found, below in _files_below(path, refuse):
+        left_out: list[PurePosixPath] = []
+        roots = [path, also_in] if also_in is not None else [path]
+        for found, below in _files_below(path, refuse, roots, left_out):
             relative = readable(below)
-            if _is_archive(relative.name) or wanted(relative.name):
+            if found is None:
+                # Of other names nothing is read anyway.
+                if is_archive(relative.name) or wanted(relative.name):
+                    left_out.append(relative)
+                elif passed_over is not None:
+                    passed_over(relative, 0)
+            elif is_archive(relative.name) or wanted(relative.name):
                 folder = relative.parent / _stem(relative.name)
                 yield from opened(found, relative, folder)
             elif passed_over is not None:
                 passed_over(relative, _size(found))
+        if left_out:
+            what = "link leads" if len(left_out) == 1 else "links lead"
+            links = some_of(list(map(str, left_out)))
+            refuse(
+                f"{readable(PurePosixPath(path))}: {len(left_out)} {what} out of the folder, not "
+                f"followed: {links}: name what is meant, or copy it there"
+            )
     else:
         name = readable(PurePosixPath(path.name))
         yield from opened(path, name, PurePosixPath())
@@ -158,14 +197,33 @@ def _ignore(path: PurePosixPath, size: int) -> None:
 
 
 def _files_below(
-    folder: Given, refuse: Callable[[str], None]
-) -> Iterator[tuple[Given, PurePosixPath]]:
-    """All files below a folder, and their paths from there."""
+    folder: Given,
+    refuse: Callable[[str], None],
+    roots: Sequence[Given],
+    left_out: list[PurePosixPath],
+) -> Iterator[tuple[Given | None, PurePosixPath]]:
+    """All files below a folder, and their paths from there; None for a link out of the `roots`.
+
+    `left_out` receives the paths of the links to folders out of them.
+    """
     if isinstance(folder, RemotePath):
         yield from ((found, found.relative_to(folder)) for found in folder.files())
-    else:
-        for path in _walk(folder, refuse):
-            yield path, PurePosixPath(path.relative_to(folder))
+        return
+    real = [os.path.realpath(root) for root in roots]
+
+    def is_in(path: Path) -> bool:
+        target = os.path.realpath(path)
+        return any(os.path.commonpath([root, target]) == root for root in real)
+
+    def is_followed(path: Path) -> bool:
+        if is_in(path):
+            return True
+        left_out.append(readable(PurePosixPath(path.relative_to(folder))))
+        return False
+
+    for path in _walk(folder, refuse, is_followed):
+        below = PurePosixPath(path.relative_to(folder))
+        yield path if not path.is_symlink() or is_in(path) else None, below
 
 
 def _size(path: Given) -> int:
@@ -176,8 +234,10 @@ def _size(path: Given) -> int:
         return 0
 
 
-def _walk(folder: Path, refuse: Callable[[str], None]) -> Iterator[Path]:
-    """All files below a folder, by path; follows links, but visits each folder only once."""
+def _walk(
+    folder: Path, refuse: Callable[[str], None], is_followed: Callable[[Path], bool]
+) -> Iterator[Path]:
+    """All files below a folder, by path; visits each folder only once, and links if followed."""
     seen: set[tuple[int, int]] = set()
     waiting = [folder]
     while waiting:
@@ -193,7 +253,9 @@ def _walk(folder: Path, refuse: Callable[[str], None]) -> Iterator[Path]:
             continue
         seen.add((stat.st_dev, stat.st_ino))
         folders = {entry.name for entry in entries if _is_folder(entry)}
-        waiting += [parent / name for name in sorted(folders, reverse=True)]
+        links = {entry.name for entry in entries if entry.is_symlink()} & folders
+        left = {name for name in sorted(links) if not is_followed(parent / name)}
+        waiting += [parent / name for name in sorted(folders - left, reverse=True)]
         yield from (parent / entry.name for entry in entries if entry.name not in folders)
 
 
@@ -217,7 +279,7 @@ def _opened(
     # Reading a pipe would block; a link may be broken, and a file may have vanished.
     if not is_file(location):
         refuse(f"{readable(PurePosixPath(location))}: not a file that can be read")
-    elif _is_archive(location.name):
+    elif is_archive(location.name):
         yield from open_archive(location, folder)
     else:
         try:
@@ -233,7 +295,8 @@ def _time(modified: float) -> float:
     return min(max(modified, 0.0), _LAST_TIME) if modified == modified else 0.0
 
 
-def _is_archive(name: str) -> bool:
+def is_archive(name: str) -> bool:
+    """Whether a file of this name is an archive."""
     return name.endswith(_ARCHIVES)
 
 
@@ -264,10 +327,8 @@ def unpacked(
     files: list[SourceFile] = []
     with ExitStack() as undo:
         try:
-            target = undo.enter_context(tempfile.TemporaryDirectory(prefix="memhouse-"))
-            for name, member, location in unpack(
-                archive, Path(target), wanted, refuse, passed_over
-            ):
+            target = undo.enter_context(private_folder())
+            for name, member, location in unpack(archive, target, wanted, refuse, passed_over):
                 is_top = len(name.parts) > 1 and name.parts[0] == top
                 inner = name.relative_to(top) if is_top else name
                 files.append(SourceFile(folder / inner, location, _time(member.mtime), member.size))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
+from ...schema.private_folder import private_folder
 from ..errors import DumpError
 from .compression import DAMAGED, PIECE, allowance, pieces
 from .files import SourceFile
@@ -152,9 +152,9 @@ def open_forward(file: SourceFile, cleanup: ExitStack) -> Iterator[PlainBytes | 
         if file.path.suffix not in _COMPRESSED:
             yield PlainBytes(raw, file.location, file.location.stat().st_size)
             return
-        folder = cleanup.enter_context(TemporaryDirectory(prefix="memhouse-"))
+        folder = cleanup.enter_context(private_folder())
         unpacked = pieces(raw, file.path.name, PIECE)
-        yield UnpackedBytes(unpacked, Path(folder) / "kept", allowance(file.size))
+        yield UnpackedBytes(unpacked, folder / "kept", allowance(file.size))
 
 
 def _cut_short(position: int) -> DumpError:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from ...schema.stores.base import Batch, Store
 from ..catalogue import statement
@@ -47,9 +46,10 @@ def read_accepted(store: Store, run: str, memory_space: int) -> Accepted:
     return Accepted(tuple(Value(**row) for row in rows))
 
 
-def record_accepted(store: Store, verdicts: Sequence[Verdict], reason: str) -> None:
+def record_accepted(store: Store, run_id: str, verdicts: Sequence[Verdict], reason: str) -> None:
     """Store why the values that break a rule are accepted."""
-    from ...schema import arrow
+    from ...schema import arrow, clock
+    from ...schema.journal import entries, entry
 
     rows = [
         {
@@ -58,10 +58,11 @@ def record_accepted(store: Store, verdicts: Sequence[Verdict], reason: str) -> N
             "metric": metric,
             "accepted_bytes": value,
             "reason": reason,
-            "accepted_at": datetime.now(UTC),
+            "accepted_at": clock.now(),
         }
         for verdict in verdicts
         for metric, value in sorted(verdict.acceptable().items())
     ]
     if rows:
-        store.write(Batch({"accepted_changes": arrow.rows("accepted_changes", rows)}))
+        told = entries(*(entry("accept", f"{v.name}: {reason}", run_id) for v in verdicts))
+        store.write(Batch({"accepted_changes": arrow.rows("accepted_changes", rows), **told}))

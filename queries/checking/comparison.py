@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...schema.errors import UsageError
+from ...schema.quoting import command
 from ...schema.stores.base import Store
 from ..branches import default_branch
 from ..catalogue import statement
@@ -55,7 +56,11 @@ def find_against(
     newest = {row["branch"]: row["newest_run_id"] for row in lineages}
     own = next(row["branch"] for row in lineages if row["is_judged"])
     if baseline is not None:
-        return _against_run(store, run, _named(baseline, run, newest), has_creep=False)
+        named = _named(baseline, run, newest)
+        against = _against_run(store, run, named, has_creep=False)
+        if not against.gone and not any(against.held.values()):
+            return _nothing(programs, f"run {named} has no programs")
+        return against
     if named_default is not None:
         _require_branch(store, named_default)
     default = default_branch(newest, own) if named_default is None else named_default
@@ -65,18 +70,20 @@ def find_against(
             found = _against_run(store, run, base, falls_back=True)
             asleep = _asleep(store, base, programs, found.held)
             return replace(found, held={**found.held, **asleep}, base_branch=default)
-        return _nothing(programs, own, f"there is no run of {_branch(default)} before it")
-    if newest[own] is None:
-        unlabelled = newest.get("")
-        hint = f"memhouse label RUN… branch={own}" if own and unlabelled else None
-        return _nothing(programs, own, None, hint)
+        return _nothing(programs, f"there is no run of {_branch(default)} before it")
+    last = newest[own]
+    if last is None:
+        # The branch with the most runs before it may be this one under its name of then.
+        before = next((row for row in lineages if row["newest_run_id"] is not None), None)
+        hints = [] if before is None else [_joining(run, own, before["branch"])]
+        return _nothing(programs, f"first run of {_branch(own)}" if own else "first run", *hints)
     held = {
         row["dump_id"]: None
         if row["is_new"]
         else row["compared_dump_id"] or row["previous_dump_id"]
         for row in programs
     }
-    gone = store.rows(statement("check_gone"), [run])["last_dump_id"].to_pylist()
+    gone = store.rows(statement("check_gone"), [run, last])["dump_id"].to_pylist()
     return Against(held, tuple(gone), gone_fails=True)
 
 
@@ -142,14 +149,21 @@ def _require_branch(store: Store, branch: str) -> None:
         raise UsageError(f"baseline: there is no branch {branch!r}: {named}", "limits")
 
 
-def _nothing(
-    programs: Sequence[_Row], branch: str, why: str | None, hint: str | None = None
-) -> Against:
-    first = f"first run of {_branch(branch)}" if branch else "first run"
-    said = [f"{why or first}: nothing to hold it against; --baseline RUN names a run"]
-    if hint:
-        said.append(f"runs without a branch are a history of their own: {hint} joins them")
-    return Against({row["dump_id"]: None for row in programs}, is_first=True, notes=tuple(said))
+def _nothing(programs: Sequence[_Row], why: str, *hints: str) -> Against:
+    said = f"{why}: nothing to hold it against; --baseline RUN names a run"
+    held = dict.fromkeys(row["dump_id"] for row in programs)
+    return Against(held, is_first=True, notes=(said, *hints))
+
+
+def _joining(run: str, branch: str, before: str) -> str:
+    """How a branch's first run gets the history of another branch."""
+    if not branch:
+        joining = command("label", run, f"{_BRANCH}{before}")
+        return f"runs of {before}: {joining} joins them"
+    rename = command("label", "--rename", f"{_BRANCH}{before}:{branch}")
+    if not before:
+        return f"runs without a branch are a history of their own: {rename} joins them"
+    return f"if branch {branch} was called {before} before: {rename} carries its history over"
 
 
 def _branch(name: str) -> str:

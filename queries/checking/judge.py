@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...schema.causes.phrases import READER_CHANGED
 from ...schema.stores.base import Store
 from ..catalogue import statement
 from .accepted import read_accepted
 from .comparison import Against
-from .rules import Judged, find_breaches, find_waiver, is_better_higher
-from .thresholds import Limits, Policy
+from .rules import ALIAS, Judged, find_breaches, find_waiver, is_better_higher
+from .thresholds import Limits, Outcome, Policy
 from .told_causes import with_causes
-from .verdict import Breach, Status, Verdict
+from .verdict import NO_FIGURES, Breach, Status, Verdict
 
 _Row = dict[str, Any]
 
@@ -30,6 +31,7 @@ def judge(
 ) -> list[Verdict]:
     """What is said of the programs of a run, and of those that are gone."""
     held = _held(store, programs, against, column, memory_space, best=best)
+    moved_by_reader = _moved_by_reader(store, programs, against, held)
     accepted = read_accepted(store, run, memory_space)
     has_creep = against.has_creep and not best
     _add_scoped(store, programs, policy)
@@ -38,15 +40,51 @@ def judge(
         limits = policy.limits(now["workload"])
         before = against.held.get(now["dump_id"])
         against_row = None if before is None else held[before]
+        if against_row is not None:
+            against_row = _as_read_now(now, against_row, moved_by_reader)
         judged = Judged(now, against_row, column, limits, accepted, has_creep, against.base_branch)
         found.append(_verdict(judged, memory_space, is_first=against.is_first))
     found = with_causes(store, found, programs)
+    hosts = set(store.rows(statement("hosts_of_run"), [run])["host"].to_pylist())
     for dump_id in against.gone:
         gone = held[dump_id]
         if memory_space == 0 or gone["value_bytes"] is not None:
             limits = policy.limits(gone["workload"])
-            found.append(_gone(gone, limits, memory_space, fails=against.gone_fails))
+            missing = None if programs else "no programs"
+            if gone["host"] is not None and gone["host"] not in hosts:
+                missing = "its host is missing"
+            found.append(_gone(gone, limits, memory_space, missing, fails=against.gone_fails))
     return _with_platforms(found)
+
+
+def _moved_by_reader(
+    store: Store, programs: Sequence[_Row], against: Against, held: dict[int, _Row]
+) -> set[tuple[int, int]]:
+    """The pairs of dumps, held and now, whose figures differ only because readers did."""
+    if len(store.rows(statement("reader_versions"))) < 2:
+        return set()
+    pairs = {
+        (dump_id, now["dump_id"])
+        for now in programs
+        if (row := held.get(against.held.get(now["dump_id"]) or -1))
+        for dump_id in (row["dump_id"], row["least_dump_id"])
+        if dump_id is not None
+    }
+    causes = store.causes(sorted(pairs)).to_pylist()
+    return {
+        (row["a_dump_id"], row["b_dump_id"])
+        for row in causes
+        if row["cause"] == READER_CHANGED.text
+    }
+
+
+def _as_read_now(now: _Row, held: _Row, moved_by_reader: set[tuple[int, int]]) -> _Row:
+    """What a program is held against; a figure that only a reader moved is today's."""
+    if (held["dump_id"], now["dump_id"]) in moved_by_reader:
+        held = held | {name: now[name] for name in ("value_bytes", ALIAS, "argument_bytes")}
+    if (held["least_dump_id"], now["dump_id"]) in moved_by_reader:
+        held = held | {"least_bytes": now["value_bytes"]}
+    return held
 
 
 def _with_platforms(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -104,12 +142,11 @@ def _add_scoped(store: Store, programs: Sequence[_Row], policy: Policy) -> None:
 def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
     now, held = judged.now, judged.held
     status = _status(now, held, is_first=is_first)
-    breaches, only_creep = find_breaches(judged, is_new=status == "new")
-    reason = find_waiver(judged, breaches, is_new=status == "new")
+    breaches, only_creep = find_breaches(judged)
+    reason = find_waiver(judged, breaches)
     before = defaultdict(lambda: None) if held is None else held
     prefix = "least_" if only_creep else ""
     value = "least_bytes" if only_creep else "value_bytes"
-    compared = before["value_bytes"] is not None
     if only_creep:
         status = "grown" if now["value_bytes"] > before["least_bytes"] else "shrunk"
     return Verdict(
@@ -134,9 +171,17 @@ def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
         lowest_run_id=before["least_run_id"],
         accepted_reason=reason,
         origin=now["origin"],
-        is_judged=now["oom"]
-        or (now["value_bytes"] is not None and (compared or judged.limits.has_absolute)),
+        not_judged=None if now["oom"] or reason is not None else _not_judged(judged, status),
     )
+
+
+def _not_judged(judged: Judged, status: Status) -> str | None:
+    """Why no rule can judge a program."""
+    if judged.now["value_bytes"] is None:
+        return NO_FIGURES
+    if judged.has_baseline or judged.limits.need_no_baseline:
+        return None
+    return "no figures before" if status == "unmeasured" else status
 
 
 def _status(now: _Row, held: _Row | None, *, is_first: bool) -> Status:
@@ -156,8 +201,14 @@ def _status(now: _Row, held: _Row | None, *, is_first: bool) -> Status:
     return "unchanged" if names[0] == names[1] else "renamed"
 
 
-def _gone(held: _Row, limits: Limits, memory_space: int, *, fails: bool) -> Verdict:
-    outcome = limits.gone or ("fail" if fails else "warn")
+def _gone(
+    held: _Row, limits: Limits, memory_space: int, missing: str | None, *, fails: bool
+) -> Verdict:
+    """What is said of a program that the run lacks; missing: why it cannot be there."""
+    if limits.gone is None and missing is not None:
+        outcome: Outcome = "pass"
+    else:
+        missing, outcome = None, limits.gone or ("fail" if fails else "warn")
     return Verdict(
         workload=held["workload"],
         module_name=held["module_name"],
@@ -165,11 +216,13 @@ def _gone(held: _Row, limits: Limits, memory_space: int, *, fails: bool) -> Verd
         series_id=held["series_id"],
         series_number=held["series_number"],
         memory_space=memory_space,
-        status="gone",
+        status="gone" if missing is None else "missing",
+        host=held["host"],
         breaches=() if outcome == "pass" else (Breach("gone", outcome=outcome),),
         before_bytes=held["value_bytes"],
         # The last dump may have no figures: they are of the run before it that has them.
         held_against=held["run_id"] or held["named_run_id"],
         program_id=held["program_id"],
         origin=held["origin"],
+        not_judged=missing,
     )

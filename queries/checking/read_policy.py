@@ -2,17 +2,21 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ...schema.errors import UsageError
 from .thresholds import DEFAULT_GROWTH, DEFAULT_LOST_DONATION, Limits, Policy, parse_growth
 
 
 def read_policy(
-    max_growth: Sequence[str] | None = None, limits: str | os.PathLike[str] | None = None
+    max_growth: Sequence[str] | None = None,
+    limits: str | os.PathLike[str] | None = None,
+    *,
+    require_baseline: bool = False,
 ) -> Policy:
     """The policy of these growths, 1% if there are none, and of a TOML file.
 
-    Raises UsageError.
+    With `require_baseline` each new program fails. Raises UsageError.
     """
     try:
         growth = tuple(map(parse_growth, max_growth)) if max_growth else DEFAULT_GROWTH
@@ -20,8 +24,8 @@ def read_policy(
         raise UsageError(str(error), "max_growth") from None
     default = Limits(max_growth=growth, lost_donation=DEFAULT_LOST_DONATION)
     if limits is None:
-        return Policy(default)
+        return Policy(default, requires_baseline=require_baseline)
     # Its pydantic takes as long to import as a short query takes.
     from .limits_file import read_limits
 
-    return read_limits(limits, default)
+    return replace(read_limits(limits, default), requires_baseline=require_baseline)

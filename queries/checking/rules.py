@@ -33,6 +33,11 @@ class Judged:
     creep_is_on: bool
     base_branch: str | None = None
 
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there are figures to hold the program against."""
+        return self.held is not None and self.held["value_bytes"] is not None
+
     def floor(self, metric: str) -> Value | None:
         """The value accepted since the run that the program is held against."""
         if self.held is None:
@@ -47,14 +52,20 @@ class Judged:
         return max(found, key=lambda value: value.accepted_bytes, default=None)
 
 
-def find_breaches(judged: Judged, *, is_new: bool) -> tuple[list[Breach], bool]:
+def find_breaches(judged: Judged) -> tuple[list[Breach], bool]:
     """The rules that a program breaks, and whether only its creep breaks one."""
     now, limits = judged.now, judged.limits
     found = [Breach("XLA ran out of memory")] if now["oom"] else []
+    if now["value_bytes"] is None and now["status"] != "ok":
+        return [*found, Breach(f"the dump is {now['status']}")], False
+    if (
+        limits.new != "pass"
+        and not judged.has_baseline
+        and judged.most_accepted(judged.metric) is None
+    ):
+        found.append(Breach("new", judged.metric, now["value_bytes"], limits.new))
     if now["value_bytes"] is None:
         # HLO text alone is a whole dump without figures: nothing to judge.
-        if now["status"] != "ok":
-            found.append(Breach(f"the dump is {now['status']}"))
         return found, False
     growth = _growth(judged)
     creep = [] if growth else _creep(judged)
@@ -62,16 +73,14 @@ def find_breaches(judged: Judged, *, is_new: bool) -> tuple[list[Breach], bool]:
     absolute = _absolute(judged)
     if judged.metric != ALIAS:
         absolute += _lost_donation(judged)
-    if is_new and limits.new != "pass" and judged.most_accepted(judged.metric) is None:
-        absolute.append(Breach("new", judged.metric, now["value_bytes"], limits.new))
     return found + absolute, bool(creep)
 
 
-def find_waiver(judged: Judged, breaches: Sequence[Breach], *, is_new: bool) -> str | None:
+def find_waiver(judged: Judged, breaches: Sequence[Breach]) -> str | None:
     """Why the program passes though it breaks a rule: the reasons that were accepted."""
     if breaches or not judged.accepted.values:
         return None
-    waived, _ = find_breaches(replace(judged, accepted=Accepted(())), is_new=is_new)
+    waived, _ = find_breaches(replace(judged, accepted=Accepted(())))
     reasons = [
         value.reason
         for metric in dict.fromkeys(breach.metric for breach in waived if breach.metric)

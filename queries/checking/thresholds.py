@@ -1,7 +1,7 @@
 """Limits of `memhouse check`: how much a figure may grow, how large it may be, and the like."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ...schema.readable import UNITS
@@ -64,8 +64,9 @@ class Limits:
     max_growth: over the run that it is held against; max_creep: over the lowest since the last
     accepted growth, None for the default; max_bytes: of the figure; max_padding: of the padding,
     a share of the peak or bytes; max_scoped_bytes: of the memory that a kernel reserves for
-    itself; lost_donation: of what is no longer donated, a share of the peak or bytes; new, gone:
-    what is said of a program that is new or gone, None for the default.
+    itself; lost_donation: of what is no longer donated, a share of the peak or bytes; new: what is
+    said of a program without figures before, `pass` if it is merely not judged; gone: what is said
+    of a program that is gone, None for the default.
     """
 
     max_growth: Thresholds = ()
@@ -78,9 +79,10 @@ class Limits:
     gone: Outcome | None = None
 
     @property
-    def has_absolute(self) -> bool:
-        """Whether a rule judges a program that is held against nothing."""
-        return bool(self.max_bytes or self.max_padding or self.max_scoped_bytes)
+    def need_no_baseline(self) -> bool:
+        """Whether they judge a program that is held against nothing: there are only sizes."""
+        has_sizes = self.max_bytes or self.max_padding or self.max_scoped_bytes
+        return bool(has_sizes and not (self.max_growth or self.max_creep))
 
 
 DEFAULT_GROWTH = (parse_growth("1%"),)
@@ -90,12 +92,15 @@ DEFAULT_LOST_DONATION = (parse_growth("0.1%"),)
 
 @dataclass(frozen=True)
 class Policy:
-    """What all workloads are held to; baseline: the default lineage's branch, if it is named."""
+    """What all workloads are held to; baseline: the default lineage's branch, if it is named;
+    requires_baseline: a new program fails, whatever the limits say."""
 
     default: Limits
     workloads: dict[str, Limits] = field(default_factory=dict)
     baseline: str | None = None
+    requires_baseline: bool = False
 
     def limits(self, workload: str) -> Limits:
         """A workload's own limits, else those of all."""
-        return self.workloads.get(workload, self.default)
+        found = self.workloads.get(workload, self.default)
+        return replace(found, new="fail") if self.requires_baseline else found

@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from .thresholds import Outcome
+from . import thresholds
 
+# Why a program without figures is not judged.
+NO_FIGURES = "no figures"
+Outcome = Literal["pass", "warn", "fail", "not judged"]
 Status = Literal[
     "grown",
     "shrunk",
@@ -14,6 +17,7 @@ Status = Literal[
     "new",
     "first",
     "gone",
+    "missing",
     "failed",
     "unmeasured",
 ]
@@ -29,7 +33,7 @@ class Breach:
     text: str
     metric: str | None = None
     value: int | None = None
-    outcome: Outcome = "fail"
+    outcome: thresholds.Outcome = "fail"
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,11 @@ class Verdict:
     """What is said of one program. Sizes are bytes.
 
     status: grown, shrunk; changed (another program of the same size), unchanged, renamed; new,
-    first (there is nothing to hold it against), gone, failed, or unmeasured (it has no figures,
-    or what it is held against has none). breaches: the rules that it breaks. held_against: the
-    run with before_bytes: the one before, or where only a creep breaks a rule, the lowest;
+    first (there is nothing to hold it against), gone, missing (with its host, or with all
+    programs of the run), failed, or unmeasured (it has no figures, or what it is held against has
+    none); host: of a program that is missing; not_judged: why no rule could judge it, None if one
+    did. breaches: the rules that it breaks. held_against: the run with before_bytes: the one
+    before, or where only a creep breaks a rule, the lowest;
     lowest_bytes, lowest_run_id: the lowest since the last accepted growth; cause: why the
     program differs from the one it is held against; accepted_reason: why it passes though it
     breaks a rule; names_platform: another platform has a program of this name.
@@ -51,6 +57,7 @@ class Verdict:
     series_number: int
     memory_space: int
     status: Status
+    host: str | None = None
     platform: str | None = None
     names_platform: bool = False
     breaches: tuple[Breach, ...] = ()
@@ -68,7 +75,7 @@ class Verdict:
     cause: str | None = None
     accepted_reason: str | None = None
     origin: str | None = None
-    is_judged: bool = True
+    not_judged: str | None = None
 
     @property
     def name(self) -> str:
@@ -90,9 +97,26 @@ class Verdict:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the program passes, passes with a warning, or fails."""
+        """Whether the program passes, passes with a warning, fails, or is not judged."""
         found = {breach.outcome for breach in self.breaches}
-        return "fail" if "fail" in found else "warn" if "warn" in found else "pass"
+        if found - {"pass"}:
+            return "fail" if "fail" in found else "warn"
+        return "pass" if self.not_judged is None else "not judged"
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a rule could judge the program's figures."""
+        return self.not_judged is None and self.status != "gone"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the program had figures in what it is held against, but cannot be judged now."""
+        return self.outcome == "not judged" and (
+            self.before_bytes is not None
+            or self.status == "missing"
+            # What XLA dumped before is only estimated now: its figures are not compared.
+            or (self.status == "unmeasured" and self.origin == "estimated")
+        )
 
     @property
     def change_bytes(self) -> int | None:
@@ -108,7 +132,8 @@ class Verdict:
             self.breaches
             or self.accepted_reason
             or self.cause
-            or self.status not in ("unchanged", "first", "unmeasured", "changed")
+            or self.not_judged == NO_FIGURES
+            or self.status not in ("unchanged", "first", "changed")
         )
 
     @property
@@ -117,8 +142,8 @@ class Verdict:
         why = [breach.text for breach in self.breaches]
         if self.accepted_reason is not None:
             why.append(f"accepted: {self.accepted_reason}")
-        if not why and self.status in ("new", "first", "renamed"):
-            why.append(self.status)
+        if not why and (self.not_judged or self.status in ("new", "first", "renamed")):
+            why.append(self.not_judged or self.status)
         return f"{self.outcome}: {'; '.join(why)}" if why else self.outcome
 
     def acceptable(self) -> dict[str, int]:

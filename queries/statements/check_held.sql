@@ -96,6 +96,7 @@ SELECT
     named_dumps.workload,
     named_dumps.module_name,
     named_dumps.platform,
+    named_dumps.host,
     held.series_id,
     held.series_number,
     held.held_dump_id AS dump_id,

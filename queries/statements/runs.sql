@@ -3,6 +3,7 @@ SELECT
     run_id AS run,
     run_at,
     NULLIF(branch, '') AS branch,
+    NULLIF(hosts, '') AS hosts,
     dumps,
     new_modules,
     incomplete,

@@ -59,10 +59,8 @@ SELECT
     ) AS running_bytes,
     category,
     size_bytes,
-    CASE
-        WHEN padding_bytes < counted_bytes THEN padding_bytes
-        WHEN padding_bytes IS NOT NULL THEN counted_bytes
-    END AS padding_bytes,
+    CASE WHEN padding_bytes IS NOT NULL THEN LEAST(padding_bytes, counted_bytes) END
+        AS padding_bytes,
     element_type,
     shape,
     op_name,

@@ -3,7 +3,7 @@
 -- A row per run.
 --
 -- run_id: the user's name for the run
--- run_at: when its programs were compiled (UTC)
+-- run_at: the time by which runs are ordered (UTC), see `runs`
 -- run_seq: the order in which runs first entered: it orders runs of equal run_at
 -- branch: the run's branch, empty without one
 -- suite: the run's suite, empty without one
@@ -16,7 +16,14 @@
 -- largest_peak_bytes: the largest peak in memory space 0
 -- ingested_at: when the run was first ingested (UTC)
 -- source: the path that was ingested
-WITH first_seen AS (
+-- hosts: the hosts whose parts the run holds, with a comma between them; empty without any
+WITH parts AS (
+    SELECT run_id, STRING_AGG(host, ', ' ORDER BY host) FILTER (WHERE host <> '') AS hosts
+    FROM run_parts
+    GROUP BY run_id
+),
+
+first_seen AS (
     SELECT dumps.module_id, MIN(_ordered_runs.place) AS place
     FROM dumps
     INNER JOIN _ordered_runs ON _ordered_runs.run_id = dumps.run_id
@@ -38,9 +45,11 @@ SELECT
     COUNT(CASE WHEN dumps.oom THEN 1 END) AS oom,
     MAX(module_memory.peak_bytes) AS largest_peak_bytes,
     runs.ingested_at,
-    runs.source
+    runs.source,
+    COALESCE(MAX(parts.hosts), '') AS hosts
 FROM runs
 INNER JOIN _ordered_runs ON _ordered_runs.run_id = runs.run_id
+LEFT JOIN parts ON parts.run_id = runs.run_id
 LEFT JOIN lineages ON lineages.run_id = runs.run_id
 LEFT JOIN dumps ON dumps.run_id = runs.run_id
 LEFT JOIN first_seen ON first_seen.module_id = dumps.module_id

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from .argument_changes import arguments, donation, layouts, results
-from .phrases import Phrase, in_order, one_line
+from .phrases import READER_CHANGED, Phrase, in_order, one_line
 from .program_changes import (
     clones,
     collectives,
@@ -60,7 +60,9 @@ def find_causes(rows: Rows, pairs: Sequence[tuple[int, int]]) -> pa.Table:
 def phrases_of(pair: Pair) -> list[Phrase]:
     """What is to be said of a pair, consequences left out."""
     told = [*health(pair), *device(pair), *compiler_and_flags(pair)]
-    if pair.has_modules and pair.is_same_program:
+    if pair.has_modules and pair.is_read_otherwise:
+        told.append(READER_CHANGED)
+    elif pair.has_modules and pair.is_same_program:
         told += arguments(pair) if pair.has_shapes else []
     elif pair.has_modules:
         told += _of_modules(pair, is_set=bool(told))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 # The order in which a cause is told: first what a user sets, then what follows from it.
 KINDS = (
-    *("health", "device", "compiler", "argument", "donation", "flag"),
+    *("health", "reader", "device", "compiler", "argument", "donation", "flag"),
     *("remat", "loop", "saved", "clones", "type", "collective", "result", "renamed"),
     *("layout", "packing", "schedule", "program"),
 )
@@ -21,6 +21,10 @@ class Phrase:
     kind: str
     text: str
     short: str = ""
+
+
+# The figures moved, and the program did not.
+READER_CHANGED = Phrase("reader", "reader changed: another memhouse read the same program")
 
 
 def in_order(phrases: Sequence[Phrase]) -> list[Phrase]:

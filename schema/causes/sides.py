@@ -93,6 +93,18 @@ class Pair:
         return any(a[key] is not None and a[key] == b[key] for key in ("module_id", "program_id"))
 
     @property
+    def is_read_otherwise(self) -> bool:
+        """Whether other readers read one program: XLA's own words of it are the same.
+
+        What readers work out, such as program_id, cannot tell.
+        """
+        a, b = self.a.dump, self.b.dump
+        said = ("reported_total_bytes", "schedule_length", "entry_signature", "compiler")
+        return self.differs("reader_version") and all(
+            a[key] == b[key] and (a[key] is not None or key == "compiler") for key in said
+        )
+
+    @property
     def has_modules(self) -> bool:
         """Whether both dumps could be read."""
         return None not in (self.a.dump["module_id"], self.b.dump["module_id"])

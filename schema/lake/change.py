@@ -43,13 +43,13 @@ class Begun:
 class Change:
     """Rows to add and ids whose rows go.
 
-    rows: of the small relations, written at each attempt; files: of modules, written once.
-    modules, dumps, runs, oom_runs, joins: as in `Batch`; emptied_runs: their dumps go with all
-    that belongs to them; deleted_runs: they go altogether; without_labels: of these runs these
-    labels go. drops_orphans: modules and flag sets that no dump refers to then go.
-    changed_runs: the runs whose history changes, where the rest does not tell.
-    begun: the runs as they were when the change was begun, where this is known.
-    seen_reports: the out-of-memory reports of `oom_runs` that the rows were made from.
+    rows: of the small relations, written at each attempt; files: of modules, written once. modules,
+    dumps, runs, oom_runs, joins: as in `Batch`; emptied_runs: their dumps go with all that belongs
+    to them; emptied_parts: the same of a run's part of a host; deleted_runs: they go altogether;
+    without_labels: of these runs these labels go. drops_orphans: modules and flag sets that no dump
+    refers to then go. changed_runs: the runs whose history changes, where the rest does not tell.
+    begun: the runs as they were when the change was begun, where this is known. seen_reports: the
+    out-of-memory reports of `oom_runs` that the rows were made from.
     """
 
     rows: dict[str, pa.Table] = field(default_factory=dict)
@@ -60,6 +60,7 @@ class Change:
     oom_runs: set[str] = field(default_factory=set)
     joins: bool = False
     emptied_runs: Sequence[str] = ()
+    emptied_parts: Sequence[tuple[str, str]] = ()
     deleted_runs: Sequence[str] = ()
     without_labels: tuple[Sequence[str], Sequence[str]] = ((), ())
     drops_orphans: bool = False

@@ -4,7 +4,7 @@ Any number of compactions and writers may run at once. A merged file is written 
 process commits first, what it left in place is committed again without being merged anew.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .. import arrow
 from ..stores.base import Compacted
@@ -21,12 +21,17 @@ _LARGE_BYTES = MOST_BYTES // 2
 _COMMIT_BYTES = 1 << 30
 
 
-def compact(lake: Lake) -> Compacted:
+def compact(lake: Lake, enter: Callable[[], None]) -> Compacted:
     """Merge the small files of each relation; how many bytes all files took and take.
 
-    Raises WarehouseError.
+    `enter` adds the entry of the journal. It is called first, and only if there are files to merge:
+    its small file is merged as well, so that a compacted lake is left as it is. Raises
+    WarehouseError.
     """
     before = _size(lake.refresh())
+    if next(_groups(lake.snapshot), None) is None:
+        return Compacted(before, before)
+    enter()
     todo = _groups(lake.snapshot)
     merged: list[tuple[list[DataFile], DataFile]] = []
     for group in todo:

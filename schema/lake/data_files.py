@@ -1,8 +1,11 @@
 """The data files of a lake: Parquet, one relation each, sorted by module."""
 
+import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,9 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from .. import arrow
+from ..errors import WarehouseError
 from . import storage
+from .lake_errors import GONE, DamagedFileError
 from .layout import ID_COLUMNS
 
 # A reader of one module skips the row groups of others.
@@ -52,6 +57,9 @@ _PLAIN = frozenset(
         "start_time",
     }
 )
+# The name ends with the content's checksum: every reader keeps a name, also in checkpoints of the
+# log, and `sha256sum` tells whether it is true.
+_SUM = re.compile(r"-([0-9a-f]{64})\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +76,20 @@ class DataFile:
     least: Mapping[str, Any] = field(default_factory=dict)
     most: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def sha256(self) -> str | None:
+        """What its content must have; None of other programs' files and older memhouse's."""
+        found = _SUM.search(self.path)
+        return found[1] if found else None
+
 
 def write_file(place: str, relation: str, rows: pa.Table, mark: str = "") -> DataFile:
     """Write the rows, columns that they lack as nulls; nobody sees the file until a commit.
 
     The name is never used twice: a task that is tried again, or a second writer, writes another.
-    `mark` begins the name. Raises OSError.
+    `mark` begins the name, the content's SHA-256 ends it. Raises OSError.
     """
     table = _whole(rows, relation)
-    name = f"{mark}{uuid.uuid4().hex}.parquet"
-    path = f"relation={relation}/{name}"
     buffer = BytesIO()
     ids = [column for column in ID_COLUMNS if column in table.column_names]
     parquet.write_table(
@@ -90,6 +102,8 @@ def write_file(place: str, relation: str, rows: pa.Table, mark: str = "") -> Dat
         **_encodings(relation, table.column_names),
     )
     content = buffer.getvalue()
+    name = f"{mark}{uuid.uuid4().hex[:8]}-{sha256(content).hexdigest()}.parquet"
+    path = f"relation={relation}/{name}"
     _put(place, path, content)
     least, most = {}, {}
     for column in ids:
@@ -100,26 +114,100 @@ def write_file(place: str, relation: str, rows: pa.Table, mark: str = "") -> Dat
 
 
 def read_files(place: str, files: Iterable[DataFile], relation: str) -> pa.Table:
-    """The rows of these files of a relation. Raises OSError."""
+    """The rows of these files of a relation, whose contents are checked.
+
+    Raises OSError, and WarehouseError if a file is damaged.
+    """
     schema = arrow.schema(relation)
     tables = [schema.empty_table()]
-    # A file that another program wrote anew has the columns of all relations.
-    tables += [
-        parquet.ParquetFile(content).read(columns=schema.names)
-        for content in _contents(place, list(files))
-    ]
+    for file, content in _contents(place, list(files)):
+        # A file that another program wrote anew has the columns of all relations, and one of an
+        # older memhouse lacks some.
+        stored = set(content.schema_arrow.names)
+        with _damage(place, file):
+            tables.append(content.read(columns=[n for n in schema.names if n in stored]))
     return pa.concat_tables(tables, promote_options="default")
 
 
-def _contents(place: str, files: Sequence[DataFile]) -> Iterator[Any]:
-    """What Parquet files are read from; of a store the whole files, in one request each."""
-    if "://" not in place:
-        yield from (url(place, file) for file in files)
-    elif files:
+def check_files(place: str, files: Iterable[DataFile]) -> None:
+    """Read files to see that their contents are as written. Raises as `read_files` does."""
+    for _ in _contents(place, list(files)):
+        pass
+
+
+def fault(place: str, file: DataFile, size: int | None, *, read: bool) -> str | None:
+    """What is wrong with a file of this size in bytes, None if nothing is seen.
+
+    size: None if it is not there. read: read it; one without a checksum is decoded. Raises
+    OSError.
+    """
+    if size is None:
+        return "is missing"
+    if size != file.size_bytes:
+        return f"has {size} bytes, {file.size_bytes} were written"
+    if not read:
+        return None
+    try:
+        for _, content in _contents(place, [file]):
+            if file.sha256 is None:
+                with _damage(place, file):
+                    content.read()
+    except DamagedFileError as error:
+        return error.what
+    return None
+
+
+def _contents(
+    place: str, files: Sequence[DataFile]
+) -> Iterator[tuple[DataFile, parquet.ParquetFile]]:
+    """Parquet files whose contents are checked; of a store one request each."""
+    contents: Iterable[bytes | Exception] = (_read(url(place, file), file) for file in files)
+    if "://" in place and files:
         urls = [url(place, file) for file in files]
         # Asked for one path, fsspec gives its bytes alone.
-        found = storage.filesystem(place).cat(urls, recursive=False)
-        yield from (pa.BufferReader(content) for content in found.values())
+        found = storage.filesystem(place).cat(urls, recursive=False, on_error="return")
+        by_name = {path.rpartition("/")[2]: content for path, content in found.items()}
+        contents = [by_name[file.path.rpartition("/")[2]] for file in files]
+    for file, content in zip(files, contents, strict=True):
+        if isinstance(content, FileNotFoundError):
+            raise DamagedFileError(place, file.path, GONE)
+        if isinstance(content, Exception):
+            raise content
+        if len(content) != file.size_bytes:
+            raise DamagedFileError(place, file.path, "is damaged: its length is not as written")
+        if file.sha256 not in (None, sha256(content).hexdigest()):
+            raise DamagedFileError(place, file.path, "is damaged: its SHA-256 is not as written")
+        with _damage(place, file):
+            opened = parquet.ParquetFile(pa.BufferReader(content))
+        if what := fault_of_rows(file, opened.metadata.num_rows):
+            raise DamagedFileError(place, file.path, what)
+        yield file, opened
+
+
+@contextmanager
+def _damage(place: str, file: DataFile) -> Iterator[None]:
+    """What Arrow says of a file's content that is in memory means that it is damaged."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        what = "is damaged: it cannot be read as Parquet"
+        raise DamagedFileError(place, file.path, what) from error
+
+
+def fault_of_rows(file: DataFile, rows: int) -> str | None:
+    """What is wrong with a file that claims so many rows."""
+    if rows == file.rows:
+        return None
+    return f"is damaged: it claims {rows} rows, and the log {file.rows}"
+
+
+def _read(path: str, file: DataFile) -> bytes | Exception:
+    """The content of a file, or why there is none; of one that is longer than the log says less."""
+    try:
+        with Path(path).open("rb") as opened:
+            return opened.read(file.size_bytes + 1)
+    except FileNotFoundError as error:
+        return error
 
 
 def url(place: str, file: DataFile) -> str:
@@ -157,5 +245,10 @@ def _put(place: str, path: str, content: bytes) -> None:
         storage.filesystem(place).pipe_file(f"{place}/{path}", content)
         return
     target = Path(place, path)
+    if target.parent.is_symlink():
+        raise WarehouseError(
+            f"cannot write to the lake {place}: {target.parent.name} is a symbolic link, and what "
+            "is written must stay in the lake: put a folder there"
+        )
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from .. import arrow
 from ..errors import WarehouseError
+from ..journal import entries, entry
 from ..quoting import quoted
 from ..stores import duckdb_file
 from .change import Begun, Change
@@ -16,10 +17,19 @@ from .layout import HISTORY, SMALL, relations
 from .portions import Sized, portions
 
 # What may differ of a run that both have: when, from where and by whom it was ingested.
-_OF_INGEST = ("run_seq", "ingested_at", "source", "tool_version")
+_OF_INGEST = (
+    "run_seq",
+    "run_at",
+    "ingested_at",
+    "compiled_at",
+    "entered_at",
+    "source",
+    "tool_version",
+)
 # The key by which each small table belongs to runs.
 _OF_RUNS = {
     "runs": "run_id",
+    "run_parts": "run_id",
     "run_labels": "run_id",
     "dumps": "run_id",
     "oom_reports": "run_id",
@@ -63,6 +73,7 @@ def change_from(connection: duckdb.DuckDBPyConnection, place: str) -> Change:
     for name, key in _OF_RUNS.items():
         query = f"SELECT {_columns(name)} FROM given.{name} WHERE {key} IN ({_ids_of_runs(key)})"
         change.add_rows({name: connection.sql(query, params=[runs]).to_arrow_table()})
+    change.add_rows(entries(*(entry("import", "from a file", run) for run in runs)))
     change.add_rows({"compiler_flags": connection.sql(_NEW_FLAGS).to_arrow_table()})
     modules = connection.sql(_NEW_MODULES).to_arrow_table()["module_id"]
     connection.register("_wanted", pa.table({"module_id": modules}))

@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..errors import MemhouseError, QueryError, WarehouseError, with_remedy
+from ..quoting import command
 
 # deltalake colours its messages, and draws a tree of their causes.
 _DRAWING = re.compile("\x1b\\[[0-9;]*m|[↳\n|]")
 _ADDRESS = re.compile(r"https?://[^/\s\"]+")
 _FILE = re.compile(r"relation=\w+/[^\s'\"/]+\.parquet")
+# How a view tells of a file that it cannot show.
+FAULT = "damaged file of the lake"
+_TOLD = re.compile(rf"{FAULT}: (?P<file>{_FILE.pattern}) (?P<what>[^\n]*)")
 _LONGEST = 200
 # What is said in place of a message that has one of these words; the first that is found.
 _MEANINGS = (
@@ -54,15 +58,21 @@ _MEANINGS = (
         "Invalid Checkpoint|Kernel error: Arrow error",
         "its log is damaged: restore the files in _delta_log from a copy",
     ),
+)
+GONE = (
+    "is gone (if the lake was vacuumed meanwhile, give the same command again; in Python, open it "
+    "again)"
+)
+# The same of a data file.
+_FAULTS = (
     (
         "No magic bytes|magic bytes not found|too small to be a Parquet|file size is 0 bytes|"
         "TProtocolException|deserialize thrift|[Dd]ecompression fail|Unexpected end of stream",
-        "its file {file} is damaged: restore it from a copy",
+        "is damaged",
     ),
     (
         "No files found that match|No such file|NoSuchKey|404 Not Found",
-        "a file of it is gone: give the same command again if the lake was vacuumed in the "
-        "meantime (in Python, open it again), else restore the file from a copy",
+        GONE,
     ),
 )
 _FOREIGN = frozenset(
@@ -80,6 +90,18 @@ _FOREIGN = frozenset(
         "pyarrow",
     }
 )
+
+
+class DamagedFileError(WarehouseError):
+    """A data file of a lake that is not as it was written; `what` says how."""
+
+    def __init__(self, place: str, path: str, what: str) -> None:
+        repair = command("lake", "repair", names=[place])
+        super().__init__(
+            f"cannot use the lake {place}: its file {path} {what}: restore it from a copy, or "
+            f"drop what it held with `{repair}`"
+        )
+        self.what = what
 
 
 @contextmanager
@@ -111,16 +133,21 @@ def lake_error(place: str, error: Exception) -> WarehouseError:
     """What an error means for the user of the lake at a place."""
     whole = str(error.strerror or error) if isinstance(error, OSError) else str(error)
     said = " ".join(_DRAWING.sub(" ", whole).split())
+    if fault := _TOLD.search(said):
+        return DamagedFileError(place, fault["file"], fault["what"])
     for words, meaning in _MEANINGS:
         if found := re.search(words, said):
-            address, file = _ADDRESS.search(said), _FILE.search(said)
+            address = _ADDRESS.search(said)
             told = meaning.format(
                 address=address[0] if address else "the object store",
-                file=file[0] if file else "of rows",
                 # Without what deltalake says of its own parts first.
                 said=said[: found.start()].rpartition(": ")[2] + said[found.start() :][:_LONGEST],
             )
             return WarehouseError(f"cannot use the lake {place}: {told}")
+    for words, what in _FAULTS:
+        if re.search(words, said):
+            file = _FILE.search(str(error))
+            return DamagedFileError(place, file[0] if file else "of rows", what)
     said = said if len(said) <= _LONGEST else said[:_LONGEST] + "…"
     return WarehouseError(f"cannot use the lake {place}: {with_remedy(said)}")
 

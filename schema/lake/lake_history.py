@@ -16,6 +16,7 @@ from ..history import work_out
 from ..history.history_rows import Causes
 from .commits import Actions
 from .data_files import DataFile, write_file
+from .lake_errors import DamagedFileError
 from .lake_tables import add_rows
 from .layout import HISTORY
 from .snapshot import Lake, Snapshot
@@ -55,14 +56,24 @@ def use_history(
     changed = changed_runs(lake)
     since = None if held is None else lake.runs_changed_since(held.version)
     if since is None:
-        for name in HISTORY:
-            connection.execute(f'DELETE FROM "{name}"')
-            if changed is not None and (files := lake.snapshot.of(name)):
-                add_rows(connection, lake.place, name, files)
+        try:
+            _fill(connection, lake.place, lake.snapshot if changed is not None else None)
+        except DamagedFileError:
+            # It is worked out from what is there, and replaces the damaged files when it is stored.
+            _fill(connection, lake.place, None)
+            changed = None
         since = changed
     if since is None or since:
         work_out.refresh(connection, since or [], causes)
     return changed is None or bool(changed)
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, place: str, snapshot: Snapshot | None) -> None:
+    """Let the tables of the history be those of the snapshot, or empty."""
+    for name in HISTORY:
+        connection.execute(f'DELETE FROM "{name}"')
+        if snapshot is not None and (files := snapshot.of(name)):
+            add_rows(connection, place, name, files)
 
 
 def history_actions(connection: duckdb.DuckDBPyConnection, lake: Lake) -> Actions:

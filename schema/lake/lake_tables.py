@@ -5,26 +5,28 @@ command asks for them, several times, and a lake that is not compacted has a fil
 newer snapshot adds the rows of its new files.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
 
 from .. import arrow
-from ..memory_database import memory_database, set_up
+from ..memory_database import confine, memory_database, set_up
 from ..quoting import quoted
-from .data_files import DataFile, read_files, url
+from .data_files import DataFile, check_files, fault_of_rows, read_files, url
+from .lake_errors import FAULT, DamagedFileError, lake_error
 from .layout import HISTORY, SMALL, relations
 from .snapshot import Snapshot
 
-HELD = ("runs", "run_labels", "dumps", "modules", "module_memory")
+HELD = ("runs", "run_parts", "run_labels", "journal", "dumps", "modules", "module_memory")
 # The views that writing asks for, and those that only queries ask for.
 SMALL_VIEWS = tuple(name for name in SMALL if name not in HELD)
 LARGE_VIEWS = tuple(name for name in relations() if name not in (*HELD, *HISTORY, *SMALL))
 
 
-def connect(place: str) -> duckdb.DuckDBPyConnection:
-    """A database in memory that can read the files of the lake."""
+def connect(place: str, *, files: bool = False) -> duckdb.DuckDBPyConnection:
+    """A database in memory that reads the files of the lake, and others only with `files`."""
     connection = memory_database()
     set_up(connection)
     connection.execute("SET parquet_metadata_cache = true")
@@ -36,6 +38,8 @@ def connect(place: str) -> duckdb.DuckDBPyConnection:
         from .remote_files import remote_files
 
         connection.register_filesystem(remote_files(place))
+    if not files:
+        confine(connection, f"{place}/")
     return connection
 
 
@@ -81,12 +85,42 @@ def show(
     snapshot: Snapshot,
     names: Iterable[str],
     before: Snapshot | None = None,
+    faults: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Let views of these names be over the snapshot's files; `before` is what they are over."""
+    """Let views of these names be over the snapshot's files; `before` is what they are over.
+
+    No file is opened. faults: what is wrong with files, by path: who asks for their rows is told.
+    """
     for name in names:
         if before is None or before.of(name) != snapshot.of(name):
-            rows = select(place, snapshot, name)
-            connection.execute(f'CREATE OR REPLACE VIEW "{name}" AS {rows}')
+            rows = select(place, snapshot, name, faults)
+            connection.execute(f'CREATE OR REPLACE VIEW "{name}" WITH (DEFER_BINDING) AS {rows}')
+
+
+def faults_of(
+    connection: duckdb.DuckDBPyConnection, place: str, files: Sequence[DataFile]
+) -> dict[str, str]:
+    """What is wrong with files, by path, as far as the ends of the files tell.
+
+    A file may claim more rows than the log says, of which millions fit in a MB. Raises
+    WarehouseError if a file cannot be reached.
+    """
+    if not files:
+        return {}
+    listed = _listed(place, files)
+    query = f"SELECT file_name, num_rows FROM parquet_file_metadata([{listed}])"
+    try:
+        rows = dict(connection.execute(query).fetchall())
+    except duckdb.Error as error:
+        if len(files) > 1:
+            found = [faults_of(connection, place, [file]) for file in files]
+            return {path: what for faults in found for path, what in faults.items()}
+        said = lake_error(place, error)
+        if not isinstance(said, DamagedFileError):
+            raise said from error
+        return {files[0].path: said.what}
+    told = ((file.path, fault_of_rows(file, rows[url(place, file)])) for file in files)
+    return {path: what for path, what in told if what is not None}
 
 
 def add_rows(
@@ -95,6 +129,8 @@ def add_rows(
     """Add the rows of at least one file to a table in memory."""
     if "://" not in place:
         # DuckDB reads small files faster, but an object store it would ask several times for each.
+        files = list(files)
+        check_files(place, files)
         connection.execute(f'INSERT INTO "{name}" {select_files(place, files, name)}')
         return
     add_arrow(connection, name, read_files(place, files, name))
@@ -107,12 +143,39 @@ def add_arrow(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) 
     connection.unregister("incoming")
 
 
-def select(place: str, snapshot: Snapshot, relation: str) -> str:
+def select(
+    place: str, snapshot: Snapshot, relation: str, faults: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """The rows of a relation as SQL; its columns have their types also if it has no file."""
-    if files := snapshot.of(relation):
-        return select_files(place, _typical_first(files), relation)
-    nulls = ", ".join(f'CAST(NULL AS {type_}) AS "{name}"' for name, type_ in _columns(relation))
-    return f"SELECT {nulls} WHERE false"
+    whole = [file for file in snapshot.of(relation) if file.path not in faults]
+    rows = [select_files(place, _typical_first(whole), relation)] if whole else []
+    rows += [
+        _refused(relation, file, faults[file.path])
+        for file in snapshot.of(relation)
+        if file.path in faults
+    ]
+    return " UNION ALL ".join(rows) or f"SELECT {_nulls(relation)} WHERE false"
+
+
+def _refused(relation: str, file: DataFile, what: str) -> str:
+    """SQL in place of a file's rows, which fails for the modules that the file may hold."""
+    said = quoted(f"{FAULT}: {file.path} {what}")
+    least, most = file.least.get("module_id"), file.most.get("module_id")
+    if least is None or most is None:
+        return f"SELECT {_nulls(relation)} WHERE error({said}) IS NULL"
+    # Not a constant, which would fail for other modules too.
+    said = f"concat({said}, left(CAST(module_id AS VARCHAR), 0))"
+    return (
+        f"SELECT {_nulls(relation, but='module_id')} FROM modules"
+        f" WHERE module_id BETWEEN {least} AND {most} AND error({said}) IS NULL"
+    )
+
+
+def _nulls(relation: str, but: str = "") -> str:
+    return ", ".join(
+        f'"{name}"' if name == but else f'CAST(NULL AS {type_}) AS "{name}"'
+        for name, type_ in _columns(relation)
+    )
 
 
 def _typical_first(files: Sequence[DataFile]) -> list[DataFile]:
@@ -126,15 +189,19 @@ def select_files(
     place: str, files: Iterable[DataFile], relation: str, *, with_file: bool = False
 ) -> str:
     """The rows of at least one file as SQL; with `with_file` each with its file's name."""
-    files = list(files)
+    columns = ", ".join(f'"{name}"' for name in arrow.schema(relation).names)
+    listed = _listed(place, list(files))
+    more, named = (", filename", ", filename = true") if with_file else ("", "")
+    return f"SELECT {columns}{more} FROM read_parquet([{listed}], hive_partitioning = false{named})"
+
+
+def _listed(place: str, files: Sequence[DataFile]) -> str:
+    """The names of files in SQL; DuckDB may read them then."""
     if "://" in place:
         from .remote_files import remote_files
 
         remote_files(place).know({url(place, file): file.size_bytes for file in files})
-    columns = ", ".join(f'"{name}"' for name in arrow.schema(relation).names)
-    listed = ", ".join(quoted(url(place, file)) for file in files)
-    more, named = (", filename", ", filename = true") if with_file else ("", "")
-    return f"SELECT {columns}{more} FROM read_parquet([{listed}], hive_partitioning = false{named})"
+    return ", ".join(quoted(url(place, file)) for file in files)
 
 
 def _columns(relation: str) -> list[tuple[str, str]]:

@@ -8,11 +8,14 @@ has the columns of all.
 import pyarrow as pa
 
 from .. import arrow
+from ..versions import layout
 
 # The version of the layout and of our tables, which grows with them; a lake that has a later one
 # is not read.
-LAKE_VERSION = 1
+LAKE_VERSION = 2
 VERSION_PROPERTY = "memhouse.lakeVersion"
+# The digest of our tables: a lake with another one is upgraded, or is not read.
+LAYOUT_PROPERTY = "memhouse.layout"
 # The ids by which files are chosen: Delta keeps the least and the greatest of each file.
 ID_COLUMNS = ("module_id", "dump_id", "flags_id", "run_id")
 # What `schema/history` works out, stored anew as a whole.
@@ -20,7 +23,9 @@ HISTORY = ("lineages", "history", "gone")
 # One row for a run, a dump, a file, a flag or a module: small, and written at each attempt.
 SMALL = (
     "runs",
+    "run_parts",
     "run_labels",
+    "journal",
     "dumps",
     "dump_files",
     "compiler_flags",
@@ -36,6 +41,7 @@ PROPERTIES = {
     # A process that lost the answer to its commit asks whether the commit was made: at once.
     "delta.setTransactionRetentionDuration": "interval 7 days",
     VERSION_PROPERTY: str(LAKE_VERSION),
+    LAYOUT_PROPERTY: layout(),
 }
 # Tables of the DuckDB file that a lake does not have.
 _OF_FILES = frozenset({"schema_version", "view_set"})

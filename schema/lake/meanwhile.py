@@ -14,12 +14,15 @@ import pyarrow.compute as pc
 
 from .. import arrow
 from ..errors import ChangedMeanwhileError
+from ..journal import numbered
 from .change import Begun, Change
 from .stored import Stored
 
 _FAILED = "failed"
 # What makes two accepted values one.
 _VALUE = ("dump_id", "memory_space", "metric", "accepted_bytes")
+# Where an ingest adds something to a run, one of these has rows.
+_OF_RUNS = {"runs", "run_labels", "run_parts", "dumps"}
 
 
 def rows_to_add(stored: Stored, change: Change, own_modules: Set[int]) -> dict[str, pa.Table]:
@@ -46,7 +49,58 @@ def rows_to_add(stored: Stored, change: Change, own_modules: Set[int]) -> dict[s
         rows["accepted_changes"] = _accepted(stored, change)
     if change.oom_runs:
         _require_reports(stored, change)
+    if "run_parts" in rows or change.emptied_parts:
+        rows["run_parts"] = _parts(stored, change)
+    if "journal" in rows:
+        entered = rows["journal"]
+        if change.deleted_runs:
+            # Another process may have dropped some of them.
+            runs = stored.rows("runs", "run_id", change.deleted_runs, ("run_id",))["run_id"]
+            entered = entered.filter(pc.is_in(entered["run_id"], runs.combine_chunks()))
+        if _is_done(change, rows):
+            entered = entered[:0]
+        query = "SELECT COALESCE(MAX(entry), 0) FROM journal"
+        ((last,),) = stored.connection.sql(query).fetchall()
+        rows["journal"] = numbered(entered, last)
     return rows
+
+
+def _is_done(change: Change, rows: Mapping[str, pa.Table]) -> bool:
+    """Whether another process stored the same dumps since, so that nothing of a run changes."""
+    gone = change.runs, change.dumps, change.emptied_runs, change.emptied_parts
+    added = (len(rows[name]) for name in _OF_RUNS & rows.keys())
+    return "dumps" in rows and not any(gone) and not any(added)
+
+
+def _parts(stored: Stored, change: Change) -> pa.Table:
+    """The parts to add: those that another process stored since stay as they are.
+
+    Of a run with an emptied part all are added, because all go.
+    """
+    runs = {run for run, _ in change.emptied_parts}
+    own = change.rows_of("run_parts").to_pylist()
+    there = stored.rows("run_parts", "run_id", {row["run_id"] for row in own} | runs).to_pylist()
+    kept = {
+        (row["run_id"], row["host"]): row
+        for row in there
+        if row["run_id"] not in change.emptied_runs
+        and (row["run_id"], row["host"]) not in change.emptied_parts
+    }
+    new = {(row["run_id"], row["host"]): row for row in own}
+    added = {key: row for key, row in {**new, **kept}.items() if key[0] in runs or key not in kept}
+    return arrow.rows("run_parts", list(added.values()))
+
+
+def gone_dumps(stored: Stored, change: Change) -> set[int]:
+    """The dumps that go with the runs and parts that are emptied or deleted."""
+    emptied = {run for run, _ in change.emptied_parts}
+    runs = {*change.emptied_runs, *change.deleted_runs}
+    found = stored.rows("dumps", "run_id", runs | emptied, ("dump_id", "run_id", "host"))
+    return {
+        row["dump_id"]
+        for row in found.to_pylist()
+        if row["run_id"] in runs or (row["run_id"], row["host"]) in change.emptied_parts
+    }
 
 
 def _without(rows: pa.Table, key: str, ids: pa.Array) -> pa.Table:
@@ -131,11 +185,13 @@ def _by_run(labels: pa.Table) -> dict[str, dict[str, str]]:
 def _dumps_that_are_there(stored: Stored, change: Change) -> set[int]:
     """The dumps to add that another process stored since: as they are, or not at all."""
     own = {row["dump_id"]: row for row in change.rows["dumps"].to_pylist()}
+    gone = gone_dumps(stored, change)
     runs = {row["run_id"] for row in own.values()} - {*change.emptied_runs}
     found: set[int] = set()
     by_run: dict[str, dict[int, Mapping[str, Any]]] = {run: {} for run in runs}
     for row in stored.rows("dumps", "run_id", runs).to_pylist():
-        by_run[row["run_id"]][row["dump_id"]] = row
+        if row["dump_id"] not in gone:
+            by_run[row["run_id"]][row["dump_id"]] = row
     for run, there in by_run.items():
         new = {
             dump for dump, row in own.items() if row["run_id"] == run and dump not in change.dumps

@@ -13,13 +13,14 @@ import pyarrow.compute as pc
 from .change import Change
 from .commits import Actions
 from .data_files import write_file
-from .meanwhile import ingested_at, rows_to_add
+from .meanwhile import gone_dumps, ingested_at, rows_to_add
 from .removals import Removals, without_modules
 from .stored import Stored
 
 # What stays of a dump that is written anew.
 _KEPT_OF_DUMPS = ("accepted_changes", "oom_reports")
 _OOM = ("oom_reports", "oom_buffers")
+_PARTS = ("run_parts",)
 
 Rows = dict[str, pa.Table]
 
@@ -46,11 +47,11 @@ def plan(stored: Stored, change: Change) -> Planned:
     modules = stored.ids("modules", "module_id")
     replaced, kept = _collisions(stored, change, own_modules & modules)
     gone_runs = [*change.emptied_runs, *change.deleted_runs]
-    gone_dumps = set(stored.rows("dumps", "run_id", gone_runs, ("dump_id",))["dump_id"].to_pylist())
-    removals = _removals(change, replaced | change.modules, gone_runs, gone_dumps)
+    gone = gone_dumps(stored, change)
+    removals = _removals(stored, change, replaced | change.modules, gone_runs, gone)
     orphans: set[int] = set()
     if change.drops_orphans:
-        orphans, flag_sets = _orphans(stored, change, rows, gone_dumps, own_modules | modules)
+        orphans, flag_sets = _orphans(stored, change, rows, gone, own_modules | modules)
         removals.drop("module_id", orphans, but=("dumps",))
         removals.drop("flags_id", flag_sets, only=("compiler_flags",))
     removes, adds = removals.without(
@@ -70,7 +71,7 @@ def plan(stored: Stored, change: Change) -> Planned:
         if "runs" in rows
         else {}
     )
-    return Planned(actions, deleted, len(gone_dumps), len(orphans & modules), times)
+    return Planned(actions, deleted, len(gone), len(orphans & modules), times)
 
 
 def _collisions(stored: Stored, change: Change, both: set[int]) -> tuple[set[int], set[int]]:
@@ -87,7 +88,11 @@ def _collisions(stored: Stored, change: Change, both: set[int]) -> tuple[set[int
 
 
 def _removals(
-    change: Change, modules: set[int], gone_runs: Sequence[str], gone_dumps: set[int]
+    stored: Stored,
+    change: Change,
+    modules: set[int],
+    gone_runs: Sequence[str],
+    gone_dumps: set[int],
 ) -> Removals:
     removals = Removals()
     drop = removals.drop
@@ -96,7 +101,12 @@ def _removals(
     drop("dump_id", gone_dumps)
     drop("run_id", change.runs, only=("runs", "run_labels"))
     drop("run_id", [*change.oom_runs, *gone_runs], only=_OOM)
-    drop("run_id", change.deleted_runs)
+    drop("run_id", change.deleted_runs, but=("journal",))
+    drop("run_id", [*change.emptied_runs, *(run for run, _ in change.emptied_parts)], only=_PARTS)
+    for run, host in change.emptied_parts:
+        reports = stored.rows("oom_reports", "run_id", [run], ("oom_id", "path")).to_pylist()
+        mine = [row["oom_id"] for row in reports if row["path"].startswith(f"{host}/")]
+        drop("oom_id", mine, only=_OOM)
     removals.drop_labels(*change.without_labels)
     return removals
 
@@ -138,7 +148,7 @@ def _changed_runs(stored: Stored, change: Change, rows: Rows, modules: set[int])
     """The runs whose history may be another then."""
     changed = {*change.changed_runs, *change.runs, *change.emptied_runs, *change.deleted_runs}
     # Causes tell of a dump whether it ran out of memory.
-    changed |= change.oom_runs
+    changed |= change.oom_runs | {run for run, _ in change.emptied_parts}
     for name in ("runs", "run_labels", "dumps"):
         if name in rows:
             changed.update(rows[name]["run_id"].to_pylist())

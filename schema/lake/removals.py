@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from .. import arrow
 from ..quoting import quoted
-from .data_files import DataFile, read_files, url, write_file
+from .data_files import DataFile, check_files, read_files, url, write_file
 from .lake_tables import select_files
 from .layout import HISTORY, relations
 from .portions import file_size, portions
@@ -80,6 +80,8 @@ class Removals:
                 affected = [file for file in candidates if url(place, file) in set(found)]
                 if not affected:
                     continue
+                # What is damaged would get a checksum that says it is not.
+                check_files(place, affected)
                 oom = f" REPLACE (oom OR {changes} AS oom)" if marked else ""
                 for group in portions((file, file_size(file)) for file in affected):
                     rest = connection.sql(

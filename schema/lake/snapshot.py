@@ -1,7 +1,9 @@
 """A snapshot of a lake: the files that are part of it at a version."""
 
 import json
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -10,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..errors import MissingPackageError, WarehouseError
+from ..versions import LAYOUTS, layout
 from . import storage
 from .data_files import DataFile
 from .lake_errors import lake_error, lake_errors
 from .layout import (
     ID_COLUMNS,
     LAKE_VERSION,
+    LAYOUT_PROPERTY,
     PROPERTIES,
     VERSION_PROPERTY,
     union_schema,
@@ -28,6 +32,10 @@ if TYPE_CHECKING:
 CHANGED_RUNS = "memhouse.changedRuns"
 # Operations of other programs that change no row.
 _SAME_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")
+# Where a file of the lake may be: no file elsewhere, and no pattern of DuckDB's.
+_INSIDE = re.compile(r"(?:[A-Za-z0-9_=-][A-Za-z0-9_.=+-]*/)*[A-Za-z0-9_=-][A-Za-z0-9_.=+-]*")
+# Real files have less than one; what holds more is made to fill the memory.
+_MOST_ROWS_IN_BYTE = 8
 _LOG_IS_GONE = (
     "its log is gone, its files are there: restore the files in _delta_log from a copy, "
     "or name another place"
@@ -70,6 +78,13 @@ class Lake:
                 f"{place} has lake version {stored}, this memhouse knows up to {LAKE_VERSION}: "
                 "upgrade memhouse"
             )
+        digest = self.table.metadata().configuration.get(LAYOUT_PROPERTY)
+        self.is_current = stored == LAKE_VERSION and digest == layout()
+        if digest is not None and not self.is_current and digest not in LAYOUTS.values():
+            raise WarehouseError(
+                f"{place} was written by a memhouse between two releases, whose tables this one "
+                "does not know: read it with that one, or ingest its dumps into a new lake"
+            )
         self.snapshot = self._read({})
 
     def refresh(self) -> Snapshot:
@@ -102,7 +117,7 @@ class Lake:
     def _read(self, before: Mapping[str, tuple[DataFile, ...]]) -> Snapshot:
         with lake_errors(self.place):
             added = pa.table(self.table.get_add_actions(flatten=True))
-        return Snapshot(self.table.version(), _by_relation(added, before))
+            return Snapshot(self.table.version(), _by_relation(self.place, added, before))
 
 
 def is_made(place: str) -> bool:
@@ -202,7 +217,7 @@ def _reason(others: list[str]) -> str:
 
 
 def _by_relation(
-    added: pa.Table, before: Mapping[str, tuple[DataFile, ...]]
+    place: str, added: pa.Table, before: Mapping[str, tuple[DataFile, ...]]
 ) -> dict[str, tuple[DataFile, ...]]:
     """The files of each relation, in the order of their paths; those of before are the same."""
     if not len(added):
@@ -210,13 +225,46 @@ def _by_relation(
     known = {file.path: file for files in before.values() for file in files}
     paths = added["path"].to_pylist()
     files = {path: known[path] for path in paths if path in known}
-    new = [place for place, path in enumerate(paths) if path not in files]
-    files.update((file.path, file) for file in _data_files(added.take(pa.array(new, pa.int64()))))
+    new = [number for number, path in enumerate(paths) if path not in files]
+    for file in _data_files(added.take(pa.array(new, pa.int64()))):
+        _require_plain(place, file)
+        files[file.path] = file
+    if "://" not in place:
+        _require_no_links(place, [paths[number] for number in new])
     found: dict[str, list[DataFile]] = {}
     for path in sorted(files):
         # A newer memhouse may have relations that this one does not know.
         found.setdefault(files[path].relation, []).append(files[path])
     return {name: tuple(of_relation) for name, of_relation in found.items()}
+
+
+def _require_plain(place: str, file: DataFile) -> None:
+    """Raise WarehouseError for a file outside of the lake, or of absurd figures."""
+    if not _INSIDE.fullmatch(file.path):
+        raise _foreign(place, file.path, "may be outside of the lake")
+    if file.rows is None or not 0 <= file.rows <= _MOST_ROWS_IN_BYTE * file.size_bytes:
+        what = f"cannot hold {file.rows} rows in {file.size_bytes} bytes"
+        raise _foreign(place, file.path, what)
+
+
+def _require_no_links(place: str, paths: Iterable[str]) -> None:
+    """Raise WarehouseError if one of the files, or a folder that it is in, is a symbolic link."""
+    folders = {
+        str(parent)
+        for folder in {path.rpartition("/")[0] for path in paths}
+        for parent in (PurePosixPath(folder), *PurePosixPath(folder).parents[:-1])
+    }
+    for path in (*sorted(folders), *paths):
+        # A lake has thousands of files, and Path would take as long again.
+        if os.path.islink(f"{place}/{path}"):  # noqa: PTH114
+            raise _foreign(place, path, "is a symbolic link and may lead out of the lake")
+
+
+def _foreign(place: str, path: str, what: str) -> WarehouseError:
+    return WarehouseError(
+        f"cannot use the lake {place}: its log names {path!r}, which {what}: somebody else "
+        "changed the lake, restore it from a copy"
+    )
 
 
 def _data_files(added: pa.Table) -> list[DataFile]:

@@ -1,5 +1,6 @@
 """Where a lake is: a folder, or a URL of an object store."""
 
+import os
 import re
 from functools import cache
 from importlib.util import find_spec
@@ -75,6 +76,31 @@ def filesystem(place: str) -> Any:
     Raises as `options` does.
     """
     return _filesystem(_scheme(place))
+
+
+def sizes(place: str) -> dict[str, int]:
+    """The bytes of each file of the place, by its path in it.
+
+    Raises OSError, and WarehouseError for a symbolic link: whoever follows it, as a vacuum does,
+    leaves the lake.
+    """
+    if "://" not in place:
+        found = {}
+        for folder, folders, names in os.walk(place):
+            for path in (Path(folder, name) for name in (*folders, *names)):
+                if path.is_symlink():
+                    raise WarehouseError(
+                        f"cannot use the lake {place}: {path.relative_to(place)} is a symbolic "
+                        "link, and may lead out of the lake: remove it"
+                    )
+            for path in (Path(folder, name) for name in names):
+                found[path.relative_to(place).as_posix()] = path.stat().st_size
+        return found
+    files = filesystem(place).find(place, detail=True)
+    root = place.split("://")[-1].rstrip("/") + "/"
+    return {
+        path.split("://")[-1].removeprefix(root): int(info["size"]) for path, info in files.items()
+    }
 
 
 @cache

@@ -1,7 +1,6 @@
 """A lake as a DuckDB file: the same rows in a warehouse of its own."""
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,6 +9,7 @@ import duckdb
 
 from .. import arrow
 from ..errors import WarehouseError, duckdb_says, with_remedy
+from ..private_folder import private_folder, remove_leftovers
 from ..quoting import quoted
 from ..stores import duckdb_file
 from ..stores.duckdb_rows import insertion
@@ -28,9 +28,10 @@ def write_duckdb(
         raise WarehouseError(f"{path} is there already: name a file that is not")
     if not path.parent.is_dir():
         raise WarehouseError(f"cannot make {path}: there is no folder {path.parent}")
+    remove_leftovers(path.parent)
     try:
-        with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=path.parent) as folder:
-            fresh = Path(folder, "fresh")
+        with private_folder(path) as folder:
+            fresh = folder / "fresh"
             duckdb_file.connect(str(fresh), create=True)[0].close()
             rows = _copy(connection, fresh)
             finish(fresh)

@@ -32,7 +32,7 @@ def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = Fals
     """
     hours = int(retention / timedelta(hours=1))
     with lake_errors(lake.place):
-        sizes = _sizes(lake.place)
+        sizes = storage.sizes(lake.place)
         lake.refresh()
         # Only a full vacuum finds the files of dead writers: it lists all that is there.
         listed = lake.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
@@ -46,12 +46,3 @@ def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = Fals
             # Entries of the log that are older than its own retention, 30 days, go as well.
             lake.table.cleanup_metadata()
     return Vacuumed(gone, sum(sizes[path] for path in gone))
-
-
-def _sizes(place: str) -> dict[str, int]:
-    """The bytes of each file of the place, by its path in the lake."""
-    files = storage.filesystem(place).find(place, detail=True)
-    root = place.split("://")[-1].rstrip("/") + "/"
-    return {
-        path.split("://")[-1].removeprefix(root): int(info["size"]) for path, info in files.items()
-    }

@@ -7,7 +7,7 @@ a store; both use only what this module declares.
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,20 +28,28 @@ DELETED_BYTES = 256 << 20
 class Known:
     """What a store holds when the ingest of a run begins.
 
-    run: the run's row, None if the run is new; labels: the run's labels; dumps: the rows of
-    the run's dumps, by dump_id; files: the rows of these dumps' files, by dump_id; modules: the
-    ids of all modules; complete: the ids of modules of dumps that were read whole; flag_sets:
-    the ids of all sets of compiler flags; next_run_seq: the run_seq of the next new run.
+    run: the run's row, None if the run is new; hosts: of its parts, see `run_parts`; labels: the
+    run's labels; dumps: the rows of the run's dumps, by dump_id; files: the rows of these dumps'
+    files, by dump_id; modules: the ids of all modules; complete: the ids of modules of dumps
+    that were read whole by the readers of today; outdated: of modules that older readers read;
+    flag_sets: the ids of all sets of compiler flags; next_run_seq: that of the next new run.
     """
 
     run: Mapping[str, Any] | None
+    hosts: frozenset[str]
     labels: Mapping[str, str]
     dumps: Mapping[int, Mapping[str, Any]]
     files: Mapping[int, Sequence[Mapping[str, Any]]]
     modules: frozenset[int]
     complete: frozenset[int]
+    outdated: frozenset[int]
     flag_sets: frozenset[int]
     next_run_seq: int
+
+    def of_host(self, host: str) -> "Known":
+        """The same with the dumps of one host's part of the run."""
+        dumps = {id_: row for id_, row in self.dumps.items() if (row["host"] or "") == host}
+        return replace(self, dumps=dumps, files={id_: self.files[id_] for id_ in dumps})
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Batch:
     these modules, these dumps with their files, these runs with their labels, and the
     out-of-memory reports of the runs in `oom_runs`. What users said of a dump, that they accept
     its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`. `files` are
-    rows that lie in files of the lake already.
+    rows that lie in files of the lake already. The store numbers the entries of `journal`.
 
     joins: the dumps join whatever the run holds by then, also what another process stored. If
     not, the run is one night: raises ChangedMeanwhileError if another stored other dumps.
@@ -104,6 +112,9 @@ class Store(Protocol):
     def name(self) -> str:
         """The store's name in messages."""
 
+    how_sql_changes: str
+    """What lets a user's SQL change the store, or what does instead."""
+
     @property
     def is_new(self) -> bool:
         """Whether the store was empty when it was named: reading dumps need not wait for it."""
@@ -117,11 +128,11 @@ class Store(Protocol):
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
         """Delete these runs, and the modules and flag sets that no other run refers to."""
 
-    def replacing(self, run_id: str) -> AbstractContextManager[Deleted]:
+    def replacing(self, run_id: str, host: str | None) -> AbstractContextManager[Deleted]:
         """Delete the run's dumps, and at the end of the block what no dump refers to then.
 
-        All that is written in the block is part of it: all or nothing. The run and its labels
-        stay. At the end the yielded value says what was deleted.
+        With a host only those of its part. All that is written in the block is part of it: all or
+        nothing. The run and its labels stay. At the end the yielded value says what was deleted.
         """
 
     def label(self, run_ids: Sequence[str], labels: Mapping[str, str | None]) -> None:
@@ -131,12 +142,21 @@ class Store(Protocol):
         """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
 
     def runs_before(self, time: datetime) -> list[str]:
-        """The runs that were compiled before a time."""
+        """The runs that claim a time before this one, and of which all parts entered before it."""
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """The rows of a query; `$1`, `$2` and so on stand for the parameters.
 
         Raises memhouse.schema.errors.QueryError if the query is wrong.
+        """
+
+    def ask(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a user's query, as `rows`, in a transaction that only reads."""
+
+    def opened_to_files(self, *, writes: bool) -> AbstractContextManager["Store"]:
+        """The same store, whose SQL may open other files; it is this store's for the block.
+
+        It is open for reading, unless `writes`. Raises QueryError where that cannot be.
         """
 
     def listed_tables(self) -> pa.Table:

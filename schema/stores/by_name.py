@@ -1,12 +1,16 @@
 """Opens the store that a name tells: a DuckDB file, or a lake."""
 
 import os
+import tempfile
 from pathlib import Path
 
 from ..errors import WarehouseError
 from ..lake.storage import is_lake, location
+from ..private_folder import remove_leftovers
+from ..quoting import command
 from .base import Store
 from .duckdb import open_store as open_file
+from .duckdb_file import database_path
 
 
 def open_store(db: str, *, create: bool = False, read_only: bool = False) -> Store:
@@ -14,6 +18,8 @@ def open_store(db: str, *, create: bool = False, read_only: bool = False) -> Sto
 
     With `create`, what is absent is made. Raises WarehouseError.
     """
+    if not read_only:
+        remove_leftovers(Path(tempfile.gettempdir()))
     # A lake without its log is one still: what is wrong is told.
     if is_lake(db) or (db and any(Path(db).glob("relation=*"))):
         from .delta import DeltaStore
@@ -26,8 +32,11 @@ def open_store(db: str, *, create: bool = False, read_only: bool = False) -> Sto
         # Raises for a URL with a slip.
         location(db)
     if db and "://" not in db and (db.endswith(os.sep) or Path(db).is_dir()):
+        make = command("lake", "init", names=[db])
         raise WarehouseError(
-            f"{db} is a folder, but no lake: make one with `memhouse lake init {db}`, "
-            "or name a file"
+            f"{db} is a folder, but no lake: make one with `{make}`, or name a file"
         )
+    path = database_path(db) if db and not read_only else None
+    if path is not None:
+        remove_leftovers(path.resolve().parent)
     return open_file(db, create=create, read_only=read_only)

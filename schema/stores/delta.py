@@ -1,8 +1,9 @@
 """The tables in a lake: one Delta table in a folder or an object store, with many writers."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -13,26 +14,39 @@ import pyarrow as pa
 
 from .. import arrow
 from ..causes.find_causes import find_causes
-from ..errors import ChangedMeanwhileError, QueryError, WarehouseError, duckdb_says
-from ..lake import compaction, from_duckdb, lake_tables, storage, to_duckdb, vacuum
+from ..errors import (
+    ChangedMeanwhileError,
+    QueryError,
+    UnpreparedError,
+    WarehouseError,
+    duckdb_says,
+)
+from ..journal import dropped, entries, entry, label_entries
+from ..lake import compaction, from_duckdb, lake_tables, repair, storage, to_duckdb, vacuum
 from ..lake.change import Begun, Change
 from ..lake.commits import Actions, commit, discard
-from ..lake.lake_errors import lake_errors
+from ..lake.lake_errors import DamagedFileError, lake_errors
 from ..lake.lake_history import history_actions, use_history
 from ..lake.layout import HISTORY, relations
 from ..lake.plan import Planned, plan
+from ..lake.repair import Checked, Repaired
 from ..lake.snapshot import Lake, Snapshot
 from ..lake.stored import Stored
+from ..lake.upgrade import upgrade
 from ..lake.vacuum import Vacuumed
 from . import listed_tables
 from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
-from .duckdb_reading import DuckDBReading
+from .duckdb_reading import CAUTIOUS, DuckDBReading
 
 # Another process that stored dumps meanwhile makes the history anew as well.
 _HISTORY_ATTEMPTS = 5
 _NOT_BY_SQL = "a lake is not changed by SQL: use ingest, label, prune or check"
+_UNKNOWN_CAUSE = "not known: rows that tell it are damaged"
+_NAME = re.compile(r"\w+")
 # DuckDB's word for what a transaction that only reads refuses.
 _READ_ONLY = "read-only mode"
+_DUMPS_OF_RUNS = """SELECT run_id, COUNT(*) AS dumps FROM dumps
+    WHERE run_id IN (SELECT UNNEST($1)) GROUP BY run_id"""
 
 
 class DeltaStore(DuckDBReading):
@@ -43,10 +57,16 @@ class DeltaStore(DuckDBReading):
     """
 
     is_new = False
+    how_sql_changes = _NOT_BY_SQL
 
-    def __init__(self, db: str, *, create: bool = False, read_only: bool = False) -> None:
+    def __init__(
+        self, db: str, *, create: bool = False, read_only: bool = False, files: bool = False
+    ) -> None:
         self.name = storage.location(db)
         self.read_only = read_only
+        self._files = files
+        self._is_cautious = False
+        self._views = ""
         self._create = create
         self._one_query = Lock()
         # The snapshots that the connection shows so far: of each what asks for it alone needs.
@@ -61,11 +81,24 @@ class DeltaStore(DuckDBReading):
         self._staged: Change | None = None
         self._begun: dict[str, Begun] = {}
         self._ids_of_files: dict[str, frozenset[int]] = {}
+        # Of the files whose ends were looked at: what is wrong, None if nothing is.
+        self._faults: dict[str, str | None] = {}
+        self._knows_causes = True
+        # The SQL of the views that are over other views.
+        self._canned: dict[str, str] | None = None
 
     @cached_property
     def lake(self) -> Lake:
-        """The Delta table."""
-        return Lake(self.name, create=self._create)
+        """The Delta table, with the tables of today."""
+        lake = Lake(self.name, create=self._create)
+        if not lake.is_current:
+            if self.read_only:
+                raise UnpreparedError(
+                    f"{self.name} is a lake of an older memhouse: "
+                    "any `memhouse ingest` into it upgrades it"
+                )
+            upgrade(lake)
+        return lake
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -109,7 +142,10 @@ class DeltaStore(DuckDBReading):
 
     @cached_property
     def _duckdb(self) -> duckdb.DuckDBPyConnection:
-        return lake_tables.connect(self.name)
+        connection = lake_tables.connect(self.name, files=self._files)
+        if self._is_cautious:
+            connection.execute(CAUTIOUS)
+        return connection
 
     def listed_tables(self) -> pa.Table:
         """The tables: table, rows, holds."""
@@ -123,28 +159,46 @@ class DeltaStore(DuckDBReading):
         """No file of a lake looks like a dump."""
         return False
 
-    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        """The rows of a query, which changes no table in memory. Raises QueryError."""
+    def _rows(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
+        """The rows of a query, which never changes a table in memory."""
         # A connection has one transaction, whichever thread asks.
         with self._one_query, lake_errors(self.name):
-            connection = self.connection
-            connection.execute("BEGIN TRANSACTION READ ONLY")
+            # The views are made before files of some of them are found to be damaged.
+            _ = self.connection
+            self._look_at_files(query)
             try:
-                found = super().rows(query, parameters)
-                connection.commit()
-            except BaseException as error:
-                # After the user's own COMMIT there is nothing to end.
-                with suppress(duckdb.Error):
-                    connection.rollback()
-                if isinstance(error, QueryError) and _READ_ONLY in str(error):
+                return super()._rows(query, parameters, only_reads=True)
+            except QueryError as error:
+                if _READ_ONLY in str(error):
                     raise QueryError(_NOT_BY_SQL) from error
                 raise
-            return found
+
+    def _reopen(self) -> bool:
+        is_first, self._is_cautious = not self._is_cautious, True
+        self.close()
+        vars(self).pop("_duckdb", None)
+        self._held = self._history_of = self._shown = None
+        if self._views:
+            self.connection.execute(self._views)
+        return is_first
+
+    @contextmanager
+    def opened_to_files(self, *, writes: bool) -> Iterator["DeltaStore"]:
+        """The lake with other files. Raises QueryError if it is to be written to."""
+        if writes:
+            raise QueryError(_NOT_BY_SQL)
+        opened = DeltaStore(self.name, read_only=True, files=True)
+        try:
+            yield opened
+        finally:
+            opened.close()
 
     def execute(self, script: str) -> None:
         """Run SQL statements that define views."""
+        self._canned = None
         try:
             self.connection.execute(script)
+            self._views = script
         except duckdb.Error as error:
             raise WarehouseError(duckdb_says(error)) from error
 
@@ -171,14 +225,24 @@ class DeltaStore(DuckDBReading):
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
         """Delete these runs, and the modules and flag sets that no other run refers to."""
-        done = self._commit(Change(deleted_runs=[*dict.fromkeys(run_ids)], drops_orphans=True))
+        runs = [*dict.fromkeys(run_ids)]
+        change = Change(deleted_runs=runs, drops_orphans=True)
+        counted = self.rows(_DUMPS_OF_RUNS, [runs]).to_pylist()
+        counts = {row["run_id"]: row["dumps"] for row in counted}
+        change.add_rows(entries(*(entry("prune", dropped(counts.get(r, 0)), r) for r in runs)))
+        done = self._commit(change)
         return Deleted(len(done.runs), done.dumps, done.orphans, done.runs)
 
     @contextmanager
-    def replacing(self, run_id: str) -> Iterator[Deleted]:
+    def replacing(self, run_id: str, host: str | None) -> Iterator[Deleted]:
         """Delete the run's dumps, and at the end of the block what no dump refers to then."""
         deleted = Deleted(1, run_ids=[run_id])
-        self._staged = Change(emptied_runs=[run_id], drops_orphans=True, begun=self._begun)
+        self._staged = Change(
+            emptied_runs=[run_id] if host is None else [],
+            emptied_parts=[] if host is None else [(run_id, host)],
+            drops_orphans=True,
+            begun=self._begun,
+        )
         try:
             yield deleted
             change = self._staged
@@ -198,6 +262,7 @@ class DeltaStore(DuckDBReading):
         ]
         change = Change(without_labels=(runs, list(labels)), changed_runs=runs)
         change.add_rows({"run_labels": arrow.rows("run_labels", rows)})
+        change.add_rows(label_entries(runs, labels))
         self._commit(change)
 
     def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
@@ -206,11 +271,27 @@ class DeltaStore(DuckDBReading):
 
     def compact(self) -> Compacted:
         """Write many small files as few; every row stays."""
-        return compaction.compact(self.lake)
+
+        def enter() -> None:
+            change = Change()
+            change.add_rows(entries(entry("compact", "small files become large ones")))
+            self._commit(change)
+
+        return compaction.compact(self.lake, enter)
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> Vacuumed:
         """Delete files that left the lake, or were never part of it, longer ago than that."""
         return vacuum.vacuum(self.lake, retention, dry_run=dry_run)
+
+    def check_files(self, *, read_data: bool = False) -> Checked:
+        """Which data files are damaged or gone; `read_data` holds contents against their sums."""
+        return repair.check(self.lake, read_data=read_data)
+
+    def repair(self, damaged: Collection[str]) -> Repaired:
+        """Drop these files, and what is not whole without their rows; all or nothing."""
+        done = repair.repair(self.lake, damaged)
+        self._has_written = bool(done.files)
+        return done
 
     def import_file(self, db: str) -> list[str]:
         """Store what a DuckDB warehouse holds and the lake does not; the new runs' names.
@@ -228,6 +309,7 @@ class DeltaStore(DuckDBReading):
     def export_file(self, path: Path, finish: Callable[[Path], None]) -> int:
         """Write every row to a new DuckDB file; how many. `finish` gets it before its name."""
         with lake_errors(self.name):
+            self._look_at_files(" ".join(relations()))
             return to_duckdb.write_duckdb(self.connection, path, finish)
 
     def tidy(self, most_bytes: int = QUICK_BYTES) -> Compacted | None:
@@ -292,9 +374,49 @@ class DeltaStore(DuckDBReading):
         """What stores the history of the lake's snapshot, if another one is stored."""
         connection = self._with_history
         with lake_errors(self.name):
-            return history_actions(connection, self.lake) if self._history_is_old else Actions()
+            stores = self._history_is_old and self._knows_causes
+            return history_actions(connection, self.lake) if stores else Actions()
 
     def _causes(self, pairs: Sequence[tuple[int, int]]) -> Sequence[str | None]:
         """Why dumps differ, in a line each, before the history is there."""
-        found: list[str | None] = find_causes(super().rows, pairs)["cause"].to_pylist()
+
+        def rows(query: str, parameters: Sequence[object] = ()) -> pa.Table:
+            self._look_at_files(query)
+            return self._fetched(query, parameters)
+
+        try:
+            with lake_errors(self.name):
+                found: list[str | None] = find_causes(rows, pairs)["cause"].to_pylist()
+        except DamagedFileError:
+            # The figures are there. What was found without all rows is not stored.
+            self._knows_causes = False
+            return [_UNKNOWN_CAUSE] * len(pairs)
         return found
+
+    def _look_at_files(self, query: str) -> None:
+        """Before a query's views are read: a file may be gone, or claim too many rows."""
+        snapshot = self.lake.snapshot
+        for name in self._views_of(query):
+            files = [file for file in snapshot.of(name) if file.path not in self._faults]
+            found = lake_tables.faults_of(self._duckdb, self.name, files)
+            self._faults.update((file.path, found.get(file.path)) for file in files)
+            faults = {
+                file.path: what
+                for file in snapshot.of(name)
+                if (what := self._faults[file.path]) is not None
+            }
+            if faults:
+                lake_tables.show(self._duckdb, self.name, snapshot, [name], faults=faults)
+
+    def _views_of(self, query: str) -> list[str]:
+        """The views over files that a query may ask for, also by way of other views."""
+        views = {*lake_tables.SMALL_VIEWS, *lake_tables.LARGE_VIEWS}
+        if self._canned is None:
+            shown = self._duckdb.sql("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")
+            self._canned = {name: sql for name, sql in shown.fetchall() if name not in views}
+        asked, found = [query], set[str]()
+        while asked:
+            names = {*_NAME.findall(asked.pop().lower())} & (views | self._canned.keys()) - found
+            found |= names
+            asked += [self._canned[name] for name in names - views]
+        return sorted(found & views)

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from .. import arrow
 from ..causes.sides import VERSIONS
-from ..errors import WarehouseError, duckdb_says, with_remedy
+from ..errors import QueryError, WarehouseError, duckdb_says, with_remedy
 from ..history import work_out
+from ..journal import dropped, entries, entry, label_entries
 from . import duckdb_compact, duckdb_file
 from .base import QUICK_BYTES, Batch, Compacted, Deleted
-from .duckdb_reading import DuckDBReading
+from .duckdb_reading import CAUTIOUS, CRASHES, DuckDBReading
 from .duckdb_rows import (
     MERGE_ROW_GROUPS,
     OOM_TABLES,
@@ -22,19 +23,24 @@ from .duckdb_rows import (
     delete,
     delete_dumps,
     delete_orphans,
+    delete_part,
     insert,
+    insert_all,
     threads_for,
 )
 from .listed_tables import FILE_COLUMNS, FILE_TABLES
 
 
-def open_store(db: str, *, create: bool = False, read_only: bool = False) -> "DuckDBStore":
+def open_store(
+    db: str, *, create: bool = False, read_only: bool = False, files: bool = False
+) -> "DuckDBStore":
     """Open the warehouse at `db`, a file's path or a duckdb:/// URL.
 
-    With `create`, an absent or empty database becomes a new warehouse. Raises WarehouseError,
+    With `create`, an absent or empty database becomes a new warehouse. With `files` its SQL may
+    open other files. Raises WarehouseError,
     and WarehouseBusyError if another process has the warehouse open.
     """
-    connection, name = duckdb_file.connect(db, create=create, read_only=read_only)
+    connection, name = duckdb_file.connect(db, create=create, read_only=read_only, files=files)
     return DuckDBStore(name, lambda: connection, read_only=read_only)
 
 
@@ -43,6 +49,8 @@ class DuckDBStore(DuckDBReading):
 
     `connect` is called when the connection is first needed.
     """
+
+    how_sql_changes = "--write (in Python write=True) lets it change the warehouse"
 
     def __init__(
         self,
@@ -57,11 +65,20 @@ class DuckDBStore(DuckDBReading):
         self.is_new = is_new
         self._connect = connect
         self._is_replacing = False
+        self._is_writing = False
+        self._is_cautious = False
+        self._temporary_views = ""
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
         """DuckDB's own connection."""
-        return self._connect()
+        connection = self._connect()
+        # What is in memory cannot be opened again.
+        if self._is_cautious or self._is_in_memory:
+            connection.execute(CAUTIOUS)
+        if self._temporary_views:
+            connection.execute(self._temporary_views)
+        return connection
 
     # -- Reading ---------------------------------------------------------------------------
 
@@ -91,8 +108,7 @@ class DuckDBStore(DuckDBReading):
             delete(self.connection, "dump_id", batch.dumps, but=_KEPT_OF_DUMPS)
             delete(self.connection, "run_id", batch.runs, only=("runs", "run_labels"))
             delete(self.connection, "run_id", batch.oom_runs, only=OOM_TABLES)
-            for name, table in batch.tables.items():
-                insert(self.connection, name, table)
+            insert_all(self.connection, batch.tables)
             if batch.oom_runs or batch.dumps:
                 self.connection.execute(_SET_OOM, [list(batch.oom_runs), list(batch.dumps)])
             work_out.refresh(self.connection, changed, self._causes)
@@ -105,22 +121,25 @@ class DuckDBStore(DuckDBReading):
         with self._transaction():
             names = list(run_ids)
             there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]
+            counts = dict(self.connection.sql(_DUMPS_OF_RUNS, params=[names]).fetchall())
             dumps = delete_dumps(self.connection, names)
-            # The lineages as they were tell what changes.
-            delete(self.connection, "run_id", names, but=("lineages",))
+            # The lineages as they were tell what changes; the journal keeps what was there.
+            delete(self.connection, "run_id", names, but=("lineages", "journal"))
             orphans = delete_orphans(self.connection)
+            tombstones = [entry("prune", dropped(counts.get(run, 0)), run) for run in there]
+            insert_all(self.connection, entries(*tombstones))
             work_out.refresh(self.connection, [], self._causes)
         self.connection.execute(f"{MERGE_ROW_GROUPS}; CHECKPOINT")
         return Deleted(len(there), dumps, orphans, there)
 
     @contextmanager
-    def replacing(self, run_id: str) -> Iterator[Deleted]:
+    def replacing(self, run_id: str, host: str | None) -> Iterator[Deleted]:
         """Delete the run's dumps, and at the end of the block what no dump refers to then."""
         deleted = Deleted(1, run_ids=[run_id])
         with self._transaction():
             self._is_replacing = True
             try:
-                deleted.dumps = delete_dumps(self.connection, [run_id])
+                deleted.dumps = delete_part(self.connection, run_id, host)
                 yield deleted
                 # Only now: modules of the deleted dumps may be modules of the new ones.
                 deleted.modules = delete_orphans(self.connection)
@@ -144,6 +163,7 @@ class DuckDBStore(DuckDBReading):
                 parameters,
             )
             insert(self.connection, "run_labels", arrow.rows("run_labels", rows))
+            insert_all(self.connection, label_entries(run_ids, labels))
             # A run that changes its lineage is found out; only these labels change causes.
             changed = [] if labels.keys().isdisjoint(VERSIONS) else run_ids
             work_out.refresh(self.connection, changed, self._causes)
@@ -153,9 +173,11 @@ class DuckDBStore(DuckDBReading):
 
         Raises QueryError.
         """
+        self._require_writable()
         with self._transaction():
             rows = self.rows(query, parameters)
             self._work_out_history()
+            insert_all(self.connection, entries(entry("sql", " ".join(query.split()))))
         return rows
 
     def work_out_history(self) -> None:
@@ -167,14 +189,17 @@ class DuckDBStore(DuckDBReading):
         """Run SQL statements that have no rows, all or nothing."""
         with duckdb_file.one_thread(self.connection), self._transaction():
             self.connection.execute(script)
+        if self.read_only:
+            self._temporary_views = script
 
     def compact(self) -> Compacted:
         """Make the file as small as it can be; the sizes that it had and has."""
-        compacted = duckdb_compact.compact(self.connection, self.name)
-        # The connection was closed; the next is made when it is needed.
-        self._connect = lambda: duckdb_file.connect(self.name)[0]
-        del self.connection
-        return compacted
+        if self.read_only:
+            raise WarehouseError(f"cannot compact {self.name}: it was opened read-only")
+        try:
+            return duckdb_compact.compact(self.connection, self.name)
+        finally:
+            self._let_go()
 
     def tidy(self, most_bytes: int = QUICK_BYTES) -> Compacted | None:
         """Compact the file if much of it is free and at most `most_bytes` are used."""
@@ -191,7 +216,47 @@ class DuckDBStore(DuckDBReading):
         if "connection" in vars(self):
             self.connection.close()
 
+    @contextmanager
+    def opened_to_files(self, *, writes: bool) -> Iterator["DuckDBStore"]:
+        """The file with other files, instead of this store in the block. Raises QueryError."""
+        if self._is_in_memory:
+            raise QueryError("SQL on a warehouse in memory opens no files: make one in a file")
+        if writes:
+            self._require_writable()
+        self._let_go()
+        opened = open_store(self.name, read_only=not writes, files=True)
+        try:
+            ((has_files,),) = opened.connection.sql(_HAS_FILES).fetchall()
+            if not has_files:
+                raise QueryError(
+                    f"this process has another connection to {self.name}, which opens no other "
+                    "files: close it first"
+                )
+            yield opened
+        finally:
+            opened.close()
+
     # -- Within ----------------------------------------------------------------------------
+
+    @property
+    def _is_in_memory(self) -> bool:
+        return duckdb_file.database_path(self.name) is None
+
+    def _require_writable(self) -> None:
+        if self.read_only:
+            raise QueryError(f"{self.name} was opened to read only: open it to write")
+
+    def _let_go(self) -> None:
+        """Close the connection; the next is made when it is needed."""
+        if not self._is_in_memory:
+            self.close()
+            vars(self).pop("connection", None)
+            self._connect = lambda: duckdb_file.connect(self.name, read_only=self.read_only)[0]
+
+    def _reopen(self) -> bool:
+        is_first, self._is_cautious = not self._is_cautious, True
+        self._let_go()
+        return is_first and not (self._is_writing or self._is_in_memory)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -199,6 +264,7 @@ class DuckDBStore(DuckDBReading):
             yield
             return
         self.connection.begin()
+        self._is_writing = True
         try:
             yield
             self.connection.commit()
@@ -206,9 +272,13 @@ class DuckDBStore(DuckDBReading):
             # A failed commit has already ended the transaction.
             with suppress(duckdb.Error):
                 self.connection.rollback()
+            if isinstance(error, CRASHES):
+                self._reopen()
             if isinstance(error, duckdb.Error):
                 raise WarehouseError(with_remedy(duckdb_says(error))) from error
             raise
+        finally:
+            self._is_writing = False
 
     def _work_out_history(self) -> None:
         for name, rows in self.worked_out_history().items():
@@ -221,4 +291,7 @@ _KEPT_OF_DUMPS = ("history", "accepted_changes", "oom_reports")
 _SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN
     (SELECT dump_id FROM oom_reports WHERE list_contains($1, run_id) OR list_contains($2, dump_id))
 """
+_DUMPS_OF_RUNS = """SELECT run_id, COUNT(*) FROM dumps
+    WHERE run_id IN (SELECT UNNEST($1)) GROUP BY run_id"""
+_HAS_FILES = "SELECT current_setting('enable_external_access')"
 _AMONG = "SELECT * FROM {} WHERE run_id IN (SELECT UNNEST($1))"

@@ -5,20 +5,25 @@ DuckDB reuses the room of deleted rows, but gives room back only at the end of t
 
 import os
 import shutil
-import tempfile
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
+from time import monotonic, sleep
 
 import duckdb
 
-from ..errors import WarehouseError, duckdb_says, with_remedy
+from ..errors import WarehouseBusyError, WarehouseError, duckdb_says, with_remedy
+from ..journal import entries, entry
+from ..private_folder import private_folder
 from ..quoting import quoted
 from .base import Compacted
-from .duckdb_file import BLOCK_BYTES, database_path
+from .duckdb_file import BLOCK_BYTES, connect, database_path
+from .duckdb_rows import insert_all
 
 # Less is not worth a copy: the next ingest fills it.
 _FEW_BYTES = 1 << 20
 _MOSTLY_USED = 0.8
+_LONGEST_WAIT_SECONDS = 60
+_ASK_AGAIN_SECONDS = 0.05
 _EMPTY_LOG = "0 bytes"
 # Two copies differ a little, by which thread wrote what.
 _SAME = 0.99
@@ -27,9 +32,9 @@ _SAME = 0.99
 def compact(connection: duckdb.DuckDBPyConnection, name: str) -> Compacted:
     """Replace the file of this connection by the smallest that holds the same, if that is smaller.
 
-    Closes the connection, whose lock on the file is kept until then. At any moment the name is
-    that of the old file or of the new one, each whole. Raises WarehouseError; then nothing has
-    changed and the connection stays open.
+    Closes the connection, which opens no other file. The copy is made by one that does, and that
+    keeps its lock until the fresh file has the name. At any moment the name is that of the old file
+    or of the new one, each whole. Raises WarehouseError; then nothing has changed.
     """
     path = database_path(name)
     if path is None:
@@ -62,29 +67,48 @@ def _compact(connection: duckdb.DuckDBPyConnection, path: Path) -> Compacted:
     target = path.resolve()
     connection.execute("CHECKPOINT")
     _require_sole(connection, path, target)
-    before = target.stat()
-    with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
-        fresh = Path(folder, "fresh")
-        _copy(connection, fresh)
-        after_bytes = fresh.stat().st_size
-        if after_bytes > _SAME * before.st_size:
-            connection.close()
-            return Compacted(before.st_size, before.st_size)
-        os.chown(fresh, before.st_uid, before.st_gid)
-        shutil.copystat(target, fresh)
-        os.utime(fresh)
-        _sync(fresh)
-        fresh.replace(target)
-    # Only now does the lock go: whoever waited for it finds the new file under the name.
     connection.close()
+    # Only at the end does its lock go: whoever waited for it finds the new file under the name.
+    with closing(_opened_to_files(path)) as opened:
+        before = target.stat()
+        with private_folder(target) as folder:
+            fresh = folder / "fresh"
+            _copy(opened, fresh)
+            after_bytes = fresh.stat().st_size
+            if after_bytes > _SAME * before.st_size:
+                return Compacted(before.st_size, before.st_size)
+            os.chown(fresh, before.st_uid, before.st_gid)
+            shutil.copystat(target, fresh)
+            os.utime(fresh)
+            _sync(fresh)
+            fresh.replace(target)
     # Without it a power failure may bring the old file back, which holds the same.
     with suppress(OSError):
         _sync(target.parent)
     return Compacted(before.st_size, after_bytes)
 
 
+def _opened_to_files(path: Path) -> duckdb.DuckDBPyConnection:
+    """The warehouse on an instance that may write files; waits for a process that was faster."""
+    end = monotonic() + _LONGEST_WAIT_SECONDS
+    while True:
+        try:
+            return connect(str(path), files=True)[0]
+        except WarehouseBusyError:
+            if monotonic() >= end:
+                raise
+        sleep(_ASK_AGAIN_SECONDS)
+
+
 def _require_sole(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
-    """Raise WarehouseError if the file has another user in this process, or another name."""
+    """Raise WarehouseError if the file was opened only to be read, or is not ours alone.
+
+    It is not if it has another user in this process, or another name.
+    """
+    query = "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+    ((is_read_only,),) = connection.sql(query).fetchall()
+    if is_read_only:
+        raise WarehouseError(f"cannot compact {path}: it was opened read-only")
     ((connections,),) = connection.sql("FROM duckdb_connection_count()").fetchall()
     if connections > 1:
         raise WarehouseError(
@@ -110,12 +134,16 @@ def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> None:
         connection.execute(f"COPY FROM DATABASE {source} TO _fresh")
         if _counts(connection, database) != _counts(connection, "_fresh"):
             raise WarehouseError("the copy differs from the warehouse, which stays as it is")
+        connection.execute("USE _fresh")
+        insert_all(connection, entries(entry("compact", "copied to a smaller file")))
     except BaseException:
         with suppress(duckdb.Error):
+            connection.execute(f"USE {source}")
             connection.execute("DETACH _fresh")
         raise
     finally:
         connection.execute("RESET checkpoint_threshold")
+    connection.execute(f"USE {source}")
     # Until it is detached, parts of the copy may be in memory.
     connection.execute("DETACH _fresh")
 

@@ -2,32 +2,38 @@
 
 import os
 import re
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
+from ..arrow import stored_columns
 from ..errors import UnpreparedError, WarehouseError, opening_error, with_remedy
-from ..memory_database import memory_database, set_up
+from ..journal import entries, entry
+from ..memory_database import confine, memory_database, set_up
+from ..private_folder import private_folder
 from ..quoting import quoted
+from ..versions import LAYOUTS, SCHEMA_VERSION, layout, layout_digest
+from .duckdb_rows import insert_all
 
 # Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
 # modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
 BLOCK_BYTES = 32768
 _FEW_BLOCKS = "8MB"
 _ONE_DIGIT = re.compile(r"\.\d")
-_UPGRADES = Path(__file__).parents[1] / "upgrades"
+_SCHEMA = Path(__file__).parents[1]
 
 
 def connect(
-    db: str, *, create: bool = False, read_only: bool = False
+    db: str, *, create: bool = False, read_only: bool = False, files: bool = False
 ) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A connection to the warehouse at `db`, a file's path or a duckdb:/// URL, and its name.
 
     With `create`, an absent or empty database becomes a new warehouse. A warehouse of an
-    older schema version is upgraded in one transaction, unless `read_only`.
+    older schema version is upgraded in one transaction, unless `read_only`. SQL opens no other
+    file, unless with `files`.
     Raises WarehouseError, and WarehouseBusyError if another process has the warehouse open.
     """
     if not db:
@@ -55,6 +61,8 @@ def connect(
         ) from error
     try:
         _prepare(connection, name=name, create=create, read_only=read_only)
+        if not files:
+            confine(connection)
     except duckdb.Error as error:
         connection.close()
         raise opening_error(error, name) from error
@@ -62,11 +70,6 @@ def connect(
         connection.close()
         raise
     return connection, name
-
-
-def schema_version() -> int:
-    """The schema version of this memhouse."""
-    return max(number for number, _ in _upgrades())
 
 
 def database_path(db: str) -> Path | None:
@@ -138,8 +141,8 @@ def _create_file(path: Path) -> None:
     connection to a file, for example from a notebook, if the settings differ.
     """
     target = path.resolve()
-    with tempfile.TemporaryDirectory(prefix=".memhouse-", dir=target.parent) as folder:
-        fresh = Path(folder, "fresh")
+    with private_folder(target) as folder:
+        fresh = folder / "fresh"
         # ATTACH takes no parameters.
         with duckdb.connect() as connection:
             connection.execute(f"ATTACH {quoted(str(fresh))} AS fresh (BLOCK_SIZE {BLOCK_BYTES})")
@@ -156,9 +159,8 @@ def _prepare(
     connection: duckdb.DuckDBPyConnection, *, name: str, create: bool, read_only: bool
 ) -> None:
     """Create or upgrade the tables if needed, in one transaction."""
-    newest = schema_version()
-    version = _stored_version(connection)
-    if version is None:
+    stored = _stored_version(connection)
+    if stored is None:
         if connection.sql("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
             raise WarehouseError(
                 f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
@@ -167,26 +169,62 @@ def _prepare(
             raise UnpreparedError(
                 f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
             )
-    elif version > newest:
+        _run(connection, [(_SCHEMA / "tables.sql").read_text(), *_set_version()])
+        return
+    version, digest = stored
+    if version > SCHEMA_VERSION:
         raise WarehouseError(
-            f"{name} has schema version {version}, this memhouse knows up to {newest}: "
+            f"{name} has schema version {version}, this memhouse knows up to {SCHEMA_VERSION}: "
             "upgrade memhouse"
         )
-    elif version < newest and read_only:
+    if digest != LAYOUTS.get(version):
+        raise WarehouseError(
+            f"{name} was written by a memhouse between two releases, whose tables this one does "
+            "not know: read it with that one, or ingest its dumps into a new warehouse"
+        )
+    if version == SCHEMA_VERSION:
+        return
+    if read_only:
         raise UnpreparedError(
             f"{name} has the older schema version {version}: "
             "any `memhouse ingest` into it upgrades it"
         )
-    if version == newest:
-        return
-    scripts = [file.read_text() for number, file in _upgrades() if number > (version or 0)]
+    steps = [
+        file.read_text()
+        for file in sorted((_SCHEMA / "upgrades").glob("[0-9]*.sql"))
+        if int(file.name[:4]) > version
+    ]
+    comments = [
+        line
+        for line in (_SCHEMA / "tables.sql").read_text().splitlines()
+        if line.startswith("COMMENT ON ")
+    ]
+    _run(connection, [*steps, "\n".join(comments), *_set_version()], _upgraded_from(version))
+
+
+def _upgraded_from(version: int) -> Mapping[str, pa.Table]:
+    return entries(entry("upgrade", f"schema version {version} to {SCHEMA_VERSION}"))
+
+
+def _set_version() -> list[str]:
+    return [
+        "DELETE FROM schema_version",
+        f"INSERT INTO schema_version (version, layout) VALUES ({SCHEMA_VERSION}, '{layout()}')",
+    ]
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection,
+    scripts: list[str],
+    rows: Mapping[str, pa.Table] | None = None,
+) -> None:
+    """Run scripts and then add rows, in one transaction."""
     with one_thread(connection):
         connection.begin()
         try:
             for script in scripts:
                 connection.execute(script)
-            connection.execute("DELETE FROM schema_version")
-            connection.execute("INSERT INTO schema_version VALUES ($1)", [newest])
+            insert_all(connection, rows or {})
             connection.commit()
         except BaseException:
             # A failed commit has already ended the transaction.
@@ -195,18 +233,25 @@ def _prepare(
             raise
 
 
-def _upgrades() -> list[tuple[int, Path]]:
-    """The number and file of each script in `schema/upgrades/`, in order.
-
-    The first script creates the tables of version 1. Each later script upgrades to its number.
-    """
-    return [(int(file.name[:4]), file) for file in sorted(_UPGRADES.glob("[0-9]*.sql"))]
-
-
-def _stored_version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """The schema version of an open database, None if it is not a warehouse."""
+def _stored_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | None:
+    """The schema version of an open database and its layout; None if it is not a warehouse."""
     try:
-        ((version,),) = connection.sql("SELECT MAX(version) FROM schema_version").fetchall()
+        found = connection.sql("SELECT version, layout FROM schema_version").fetchall()
+        if found:
+            version, digest = found[0]
+            return int(version), digest
     except duckdb.CatalogException:  # There is no such table.
         return None
-    return int(version or 0)
+    except duckdb.BinderException:  # Before layouts were kept.
+        pass
+    try:
+        found = connection.sql("SELECT MAX(version) FROM schema_version").fetchall()
+    except duckdb.BinderException:  # Before versions were numbers.
+        return 0, ""
+    columns = connection.sql(
+        """SELECT table_name, column_name, data_type FROM duckdb_columns()
+        WHERE NOT internal AND database_name = current_database()
+            AND list_contains($1, table_name)""",
+        params=[list(stored_columns())],
+    ).fetchall()
+    return int(found[0][0] or 0), layout_digest(columns)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,13 @@ import pyarrow as pa
 from ..causes.find_causes import find_causes
 from ..errors import QueryError, duckdb_says
 from ..history import work_out
+from ..versions import READER_VERSION
 from .base import Known
+
+CRASHES = (duckdb.InternalException, duckdb.FatalException)
+# DuckDB's newest joins pass dictionaries on, and mistake one for another where it has swapped the
+# sides of several joins. As written most queries take as long, some 1.4 times.
+CAUTIOUS = "SET disabled_optimizers = 'build_side_probe_side'"
 
 
 class DuckDBReading:
@@ -32,6 +39,45 @@ class DuckDBReading:
 
         A statement without rows, such as SET, returns an empty table. Raises QueryError.
         """
+        return self._tried(query, parameters, only_reads=False)
+
+    def ask(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a user's query, which changes nothing. Raises QueryError."""
+        return self._tried(query, parameters, only_reads=True)
+
+    def _tried(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
+        """The rows; on a query that DuckDB failed on by a mistake of its own, tried once more."""
+        try:
+            return self._rows(query, parameters, only_reads=only_reads)
+        except QueryError as error:
+            if not (isinstance(error.__cause__, CRASHES) and self._reopen()):
+                raise
+        return self._rows(query, parameters, only_reads=only_reads)
+
+    def _reopen(self) -> bool:
+        """Let the next query have a new connection, after a crash; whether a second try may help.
+
+        After a crash DuckDB refuses everything on the old connection.
+        """
+        raise NotImplementedError
+
+    def _rows(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
+        connection = self.connection
+        if only_reads:
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            found = self._fetched(query, parameters)
+            if only_reads:
+                connection.commit()
+        except BaseException:
+            if only_reads:
+                # After the user's own COMMIT there is nothing to end.
+                with suppress(duckdb.Error):
+                    connection.rollback()
+            raise
+        return found
+
+    def _fetched(self, query: str, parameters: Sequence[object]) -> pa.Table:
         duck = self.connection
 
         def run() -> pa.Table:
@@ -59,11 +105,13 @@ class DuckDBReading:
             files[row["dump_id"]].append(row)
         return Known(
             run=run[0] if run else None,
+            hosts=frozenset(row["host"] for row in self._dicts(_HOSTS, run_id)),
             labels={row["key"]: row["value"] for row in labels},
             dumps={row["dump_id"]: row for row in dumps},
             files=files,
             modules=self.stored_modules(),
-            complete=self._ids("SELECT DISTINCT module_id FROM dumps WHERE status = 'ok'"),
+            complete=self._ids(_COMPLETE),
+            outdated=self._ids(_OUTDATED),
             flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
             next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
         )
@@ -73,9 +121,8 @@ class DuckDBReading:
         return self._ids("SELECT module_id FROM modules")
 
     def runs_before(self, time: datetime) -> list[str]:
-        """The runs that were compiled before a time."""
-        query = "SELECT run_id FROM runs WHERE run_at < $1 ORDER BY run_at, run_seq"
-        return [row[0] for row in self.tables.sql(query, params=[time]).fetchall()]
+        """The runs that claim a time before this one, and of which all parts entered before it."""
+        return [row[0] for row in self.tables.sql(_RUNS_BEFORE, params=[time]).fetchall()]
 
     def nights(self, name: str) -> list[Mapping[str, Any]]:
         """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
@@ -107,6 +154,14 @@ class DuckDBReading:
         return frozenset(column.drop_null().to_pylist())
 
 
+_HOSTS = "SELECT host FROM run_parts WHERE run_id = $1"
+_OUTDATED = f"SELECT module_id FROM modules WHERE reader_version < {READER_VERSION}"
+_COMPLETE = f"SELECT DISTINCT module_id FROM dumps WHERE status = 'ok' EXCEPT ({_OUTDATED})"
+# A run that entered lately stays, whatever time it claims.
+_RUNS_BEFORE = """SELECT run_id FROM runs
+    WHERE run_at < $1 AND ingested_at < $1
+        AND run_id NOT IN (SELECT run_id FROM run_parts WHERE entered_at >= $1)
+    ORDER BY run_at, run_seq"""
 _FILES = "SELECT dump_files.* FROM dump_files INNER JOIN dumps USING (dump_id) WHERE run_id = $1"
 _NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')
     ORDER BY run_seq DESC"""

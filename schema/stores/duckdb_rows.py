@@ -1,12 +1,13 @@
 """Adds rows to tables of DuckDB, and deletes rows by their ids."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 
 import duckdb
 import pyarrow as pa
 
 from .. import arrow
+from ..journal import numbered
 from .base import Batch
 
 OOM_TABLES = ("oom_reports", "oom_buffers")
@@ -53,6 +54,16 @@ def threads_for(connection: duckdb.DuckDBPyConnection, nbytes: int) -> Iterator[
 
 
 _SETTINGS = "SET threads = {}; SET preserve_insertion_order = {}"
+
+
+def insert_all(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
+    """Add rows to tables; the journal numbers its entries."""
+    for name, rows in tables.items():
+        if name == "journal":
+            query = "SELECT COALESCE(MAX(entry), 0) FROM journal"
+            ((last,),) = connection.sql(query).fetchall()
+            rows = numbered(rows, last)
+        insert(connection, name, rows)
 
 
 def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
@@ -104,6 +115,21 @@ def delete_dumps(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]) 
     dumps = [row[0] for row in connection.sql(query, params=[list(run_ids)]).fetchall()]
     delete(connection, "dump_id", dumps)
     delete(connection, "run_id", run_ids, only=OOM_TABLES)
+    return len(dumps)
+
+
+def delete_part(connection: duckdb.DuckDBPyConnection, run_id: str, host: str | None) -> int:
+    """Delete a run's dumps, or those of one host's part; how many there were."""
+    if host is None:
+        delete(connection, "run_id", [run_id], only=("run_parts",))
+        return delete_dumps(connection, [run_id])
+    connection.execute("DELETE FROM run_parts WHERE run_id = $1 AND host = $2", [run_id, host])
+    query = "SELECT dump_id FROM dumps WHERE run_id = $1 AND host = $2"
+    dumps = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
+    delete(connection, "dump_id", dumps)
+    query = "SELECT oom_id FROM oom_reports WHERE run_id = $1 AND starts_with(path, $2 || '/')"
+    reports = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
+    delete(connection, "oom_id", reports)
     return len(dumps)
 
 

@@ -201,7 +201,7 @@ def test_sql_from_standard_input(filled):
 )
 def test_sql_only_reads(filled, query):
     before = filled.read_bytes()
-    assert "read-only" in refused(2, "sql", query, "--db", filled)
+    assert "--write" in refused(2, "sql", query, "--db", filled)
     assert filled.read_bytes() == before
 
 

@@ -8,10 +8,12 @@ import memhouse as library
 from memhouse.schema.errors import UsageError
 
 from ..support.history import memhouse
+from ..support.made_runs import make_run
 from ..support.warehouse import everything, fill, rows
 
 HINT = (
-    "runs without a branch are a history of their own: memhouse label RUN branch=main joins them\n"
+    "runs without a branch are a history of their own: "
+    "memhouse label --rename branch=:main joins them\n"
 )
 LABELS = "SELECT run_id, key, value FROM run_labels ORDER BY ALL"
 
@@ -70,6 +72,27 @@ def test_a_label_moves_a_run_to_another_history(two):
     assert memhouse("verify", "--db", two).returncode == 0
 
 
+def test_a_branch_is_renamed_with_all_its_runs(db):
+    """Runs that have the new name already come after: CI knew of it first."""
+    for day, branch in enumerate(["develop", "develop", "pr-7", "trunk"]):
+        make_run(db, f"n{day}", {"train/jit_step": 1000}, day=day, branch=branch)
+    told = label(db, "--rename", "branch=develop:trunk").stderr
+    assert told == (
+        "labelled 2 runs: branch=trunk, as 1 run had already\n"
+        'other branches are held against trunk only if limits.toml has baseline = "trunk"\n'
+    )
+    kept = "SELECT run_id, previous_run_id FROM lineages WHERE branch = 'trunk' ORDER BY ALL"
+    assert rows(db, kept) == [("n0", None), ("n1", "n0"), ("n3", "n1")]
+    assert memhouse("verify", "--db", db).returncode == 0
+    assert label(db, "--rename", "branch=trunk:main").stderr == "labelled 3 runs: branch=main\n"
+    make_run(db, "n4", {"train/jit_step": 1000}, day=4, branch="pr-7")
+    said = "branch=main is no new name of branch=pr-7: run n0 has it, before run n4"
+    assert said in refused(db, "--rename", "branch=pr-7:main")
+    label(db, "--rename", "branch=main:")
+    assert {branch for (branch,) in rows(db, "SELECT branch FROM lineages")} == {"", "pr-7"}
+    assert label(db, "--rename", "branch=:main").stderr == "labelled 3 runs: branch=main\n"
+
+
 def test_the_first_branch_says_what_becomes_of_the_other_runs(two):
     assert label(two, "2026-10-05", "commit=a1").stderr.count("\n") == 1
     assert label(two, "2026-10-05", "branch=main").stderr.endswith(HINT)
@@ -110,6 +133,11 @@ def test_the_first_name_is_a_run_whatever_it_looks_like(db, nights):
         (["2026-10-01", "gone", "branch=main"], "there is no run 'gone'"),
         (["2026-10-01", "branch=main", "2026-10-05"], "name the run '2026-10-05' before"),
         (["2026-10-01", "=main"], "a label is KEY=VALUE"),
+        ([], "name the runs to label, or what to --rename"),
+        (["2026-10-01", "--rename", "branch=:main"], "name the runs to label, or what to --rename"),
+        (["--rename", "main"], "'main' is not KEY=OLD:NEW, such as branch=master:main"),
+        (["--rename", "branch=main:main"], "is not KEY=OLD:NEW"),
+        (["--rename", "branch=none:main"], "no run has branch=none"),
     ],
 )
 def test_wrong_usage_changes_nothing(two, args, said):

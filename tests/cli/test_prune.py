@@ -1,5 +1,7 @@
 """`memhouse prune`: a run goes with all that only it has, and nothing else goes."""
 
+import os
+import shutil
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,9 +10,10 @@ from memhouse import open as memhouse_open
 from memhouse.queries.cells import counted
 from memhouse.schema.tables import metadata
 
+from ..support.clock import at
 from ..support.command import run_memhouse
 from ..support.history import NIGHTS, ingest_nights, memhouse
-from ..support.warehouse import everything, fill, reading, rows
+from ..support.warehouse import content, everything, fill, rows
 
 
 def prune(db, *args: str) -> str:
@@ -23,17 +26,16 @@ def runs(db) -> list[str]:
     return [run for (run,) in rows(db, "SELECT run_id FROM runs ORDER BY run_at")]
 
 
-def without(tables: dict[str, list[tuple]], *names: str) -> dict[str, list[tuple]]:
-    return {name: table for name, table in tables.items() if name not in names}
-
-
 def test_a_night_on_which_nothing_was_new_takes_only_its_dumps(own):
     before = everything(own)
     assert prune(own, "2026-10-02") == "dropped 1 run, 4 dumps, 0 modules\n"
     after = everything(own)
     assert runs(own) == [night for night in NIGHTS if night != "2026-10-02"]
     changed = {name for name in before if before[name] != after[name]}
-    assert changed == {"runs", "lineages", "dumps", "dump_files", "history"}
+    assert changed == {
+        *("runs", "run_parts", "journal"),
+        *("lineages", "dumps", "dump_files", "history"),
+    }
     assert len(before["dumps"]) - len(after["dumps"]) == 4
 
 
@@ -66,8 +68,7 @@ def test_of_a_module_that_went_nothing_is_left(own):
 def test_what_is_left_is_what_a_warehouse_without_the_run_has(tmp_path, own, nights):
     prune(own, *NIGHTS[3:])
     other = ingest_nights(tmp_path / "three.duckdb", nights, NIGHTS[:3])
-    # When each was ingested differs.
-    assert without(everything(own), "runs") == without(everything(other), "runs")
+    assert content(own, "source") == content(other, "source")
     assert runs(own) == runs(other)
 
 
@@ -93,17 +94,21 @@ def test_all_runs_can_go(own):
     size = own.stat().st_size
     said = prune(own, *NIGHTS)
     assert said.startswith("dropped 10 runs, 39 dumps, 14 modules\n")
-    assert own.stat().st_size < size / 5
+    assert own.stat().st_size < size / 4
     left = {name: len(table) for name, table in everything(own).items() if table}
-    assert set(left) == {"schema_version", "view_set"}
+    assert left == {"journal": 21, "schema_version": 1, "view_set": 1}
+    assert rows(own, "SELECT action, run_id FROM journal ORDER BY ALL") == [
+        ("compact", None),
+        *((action, night) for action in ("ingest", "prune") for night in NIGHTS),
+    ]
 
 
 def test_what_went_can_come_back(own, nights):
-    before = without(everything(own), "runs")
+    before = content(own, "run_seq")
     prune(own, "2026-10-08")
     (summary,) = fill(own, nights / "2026-10-08")
     assert (summary.new_modules, summary.unchanged) == (1, 0)
-    assert without(everything(own), "runs") == before
+    assert content(own, "run_seq") == before
 
 
 def test_the_room_is_used_again(own, nights):
@@ -135,42 +140,50 @@ def test_flags_go_with_their_last_dump(copied):
 # --- by age -------------------------------------------------------------------------------
 
 
-def aged(db, nights, ages: dict[str, int]):
-    """A warehouse of runs that are so many days old."""
-    for run, days in ages.items():
-        at = datetime.now(UTC) - timedelta(days=days, hours=1)
-        fill(db, nights / "2026-10-01" / "llama-cpu", run_id=run, run_at=at)
-    return db
+# How many days ago a run entered, and the time it claims; its file is always as old as Unix.
+AGES: dict[str, tuple[int, int | None]] = {
+    "years": (800, 800),
+    "month": (31, None),
+    "moved": (8, 40),
+    "late": (0, 500),
+    "today": (0, None),
+}
+
+
+@pytest.fixture(scope="module")
+def aged(tmp_path_factory, nights):
+    """A warehouse of these runs."""
+    folder = tmp_path_factory.mktemp("aged")
+    dumps = shutil.copytree(nights / "2026-10-01" / "llama-cpu", folder / "dumps")
+    for file in dumps.iterdir():
+        os.utime(file, (0, 0))
+    now = datetime.now(UTC) - timedelta(hours=1)
+    for run, (entered, claimed) in AGES.items():
+        run_at = None if claimed is None else now - timedelta(days=claimed)
+        with at(now - timedelta(days=entered)):
+            fill(folder / "aged.duckdb", dumps, run_id=run, run_at=run_at)
+    return folder / "aged.duckdb"
 
 
 @pytest.mark.parametrize(
-    ("keep", "left"),
+    ("keep", "gone"),
     [
-        ("90d", ["month", "week", "today"]),
-        ("2w", ["week", "today"]),
-        ("1y", ["month", "week", "today"]),
-        ("3y", ["years", "month", "week", "today"]),
-        ("1 d", ["today"]),
-        ("0d", []),
+        ("0d", ["years", "late", "moved", "month", "today"]),
+        ("1 d", ["years", "moved", "month"]),
+        ("1w", ["years", "moved", "month"]),
+        ("2w", ["years", "month"]),
+        ("90d", ["years"]),
+        ("1y", ["years"]),
+        ("3y", []),
     ],
 )
-def test_runs_older_than_so_long_go(tmp_path, nights, keep, left):
-    ages = {"years": 800, "month": 31, "week": 7, "today": 0}
-    db = aged(tmp_path / "aged.duckdb", nights, ages)
-    said = prune(db, "--keep", keep)
-    assert runs(db) == left
-    assert said.startswith(f"dropped {counted(4 - len(left), 'run')}, ")
-
-
-def test_nothing_old_enough_is_no_failure(db, nights):
-    aged(db, nights, {"today": 0})
-    assert prune(db, "--keep", "90d") == "dropped 0 runs, 0 dumps, 0 modules\n"
-
-
-def test_the_oldest_come_first(history):
-    with reading(history) as store:
-        found = store.runs_before(datetime(2026, 10, 4, tzinfo=UTC))
-    assert found == ["2026-10-01", "2026-10-02", "2026-10-03"]
+def test_a_run_goes_that_claims_and_entered_longer_ago(tmp_path, aged, keep, gone):
+    db = tmp_path / "own.duckdb"
+    shutil.copy(aged, db)
+    would = memhouse("prune", "--keep", keep, "--dry-run", "--db", db).stdout.split()
+    assert would == gone
+    assert prune(db, "--keep", keep).startswith(f"dropped {counted(len(gone), 'run')}, ")
+    assert sorted(runs(db)) == sorted({*AGES} - {*gone})
 
 
 # --- wrong usage ----------------------------------------------------------------------------

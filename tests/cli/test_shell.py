@@ -4,10 +4,15 @@ import os
 import pty
 import subprocess
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
+from memhouse import schema
+
 from ..support.command import MEMHOUSE, run_memhouse
+
+CONFINED = Path(schema.__file__).parent / "shell.sql"
 
 
 def on_terminal(*args, env=None):
@@ -50,12 +55,12 @@ def without_harlequin(tmp_path):
 
 def test_it_starts_harlequin_read_only(filled, harlequin):
     status, shown = on_terminal("shell", "--db", filled, env=harlequin)
-    assert (status, shown) == (0, f"--read-only {filled}\n")
+    assert (status, shown) == (0, f"--read-only --init-path {CONFINED} {filled}\n")
 
 
 def test_a_url_names_a_warehouse_too(filled, harlequin):
     status, shown = on_terminal("shell", "--db", f"duckdb:///{filled}", env=harlequin)
-    assert (status, shown) == (0, f"--read-only {filled}\n")
+    assert (status, shown) == (0, f"--read-only --init-path {CONFINED} {filled}\n")
 
 
 def test_what_is_wrong_with_the_warehouse_is_said_first(tmp_path, harlequin):

@@ -11,21 +11,28 @@ from memhouse.schema.errors import UsageError
 from memhouse.schema.stores import duckdb_file
 from memhouse.schema.stores.duckdb import DuckDBStore
 
+from ..support.clock import at
 from ..support.dumps import DUMPS, copy_dump, one_file
 from ..support.history import memhouse
-from ..support.warehouse import everything, fill, rows
+from ..support.warehouse import content, everything, fill, rows
 
 CPU = DUMPS / "cpu"
 RUNS = "SELECT run_id, run_at, source, run_seq FROM runs ORDER BY run_seq"
 
 
-def train(folder, night, at, *workloads):
+def train(folder, night, time, *workloads):
     """Dump what these workloads compiled in a night into the folder; the time of its files."""
     for workload in workloads or ("llama-cpu",):
         shutil.copytree(night / workload, folder / workload, dirs_exist_ok=True)
         for file in (folder / workload).iterdir():
-            os.utime(file, (at.timestamp(), at.timestamp()))
+            os.utime(file, (time.timestamp(), time.timestamp()))
     return folder
+
+
+def fill_at(time, db, *paths, **options):
+    """Ingest at a time; what became of the last path."""
+    with at(time):
+        return fill(db, *paths, **options)[-1]
 
 
 def night(day, hour=5):
@@ -35,13 +42,6 @@ def night(day, hour=5):
 @pytest.fixture
 def dumps(tmp_path):
     return tmp_path / "dumps"
-
-
-def content(db):
-    """All there is but the times of ingest."""
-    found = everything(db)
-    found["runs"] = rows(db, RUNS)
-    return found
 
 
 def run_ids(db):
@@ -58,9 +58,9 @@ def peaks(db):
 
 
 def test_training_again_into_the_same_folder_keeps_both_nights(dumps, db, nights):
-    (first,) = fill(db, train(dumps, nights / "2026-10-01", night(2)))
+    first = fill_at(night(2), db, train(dumps, nights / "2026-10-01", night(1)))
     assert (first.run_id, first.notes) == ("dumps", [])
-    (second,) = fill(db, train(dumps, nights / "2026-10-05", night(3)))
+    second = fill_at(night(3), db, train(dumps, nights / "2026-10-05", night(1, 6)))
     assert second.run_id == "dumps@2026-11-03T05:12:09"
     assert second.notes == [
         f"{dumps} has changed since it was ingested as dumps: both are kept, "
@@ -70,6 +70,10 @@ def test_training_again_into_the_same_folder_keeps_both_nights(dumps, db, nights
         ("dumps", night(2), str(dumps), 1),
         ("dumps@2026-11-03T05:12:09", night(3), str(dumps), 2),
     ]
+    assert rows(db, "SELECT claimed_at, compiled_at FROM runs ORDER BY run_seq") == [
+        (None, night(1)),
+        (None, night(1, 6)),
+    ]
     (_, before), (_, after) = peaks(db)
     assert after > 1.5 * before
 
@@ -77,8 +81,9 @@ def test_training_again_into_the_same_folder_keeps_both_nights(dumps, db, nights
 def test_the_command_says_so_and_does_well(dumps, db, nights):
     train(dumps, nights / "2026-10-01", night(2))
     assert memhouse("ingest", dumps, "--db", db).returncode == 0
-    train(dumps, nights / "2026-10-05", night(3))
-    done = memhouse("ingest", dumps, "--db", db)
+    train(dumps, nights / "2026-10-05", night(2))
+    with at(night(3)):
+        done = memhouse("ingest", dumps, "--db", db)
     changed, told = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (0, "")
     assert changed.startswith(f"{dumps} has changed since it was ingested as dumps: both are kept")
@@ -87,7 +92,7 @@ def test_the_command_says_so_and_does_well(dumps, db, nights):
 
 def test_every_change_is_a_night(dumps, db, nights):
     for day, name in enumerate(["2026-10-01", "2026-10-05", "2026-10-08"], 2):
-        fill(db, train(dumps, nights / name, night(day)))
+        fill_at(night(day), db, train(dumps, nights / name, night(day)))
     # 2026-10-08 has the programs of 2026-10-01 again: what was changed was taken back.
     assert run_ids(db) == ["dumps", "dumps@2026-11-03T05:12:09", "dumps@2026-11-04T05:12:09"]
     (_, first), (_, second), (_, third) = peaks(db)
@@ -96,38 +101,37 @@ def test_every_change_is_a_night(dumps, db, nights):
 
 def test_ingesting_a_later_night_again_changes_nothing(dumps, db, nights):
     for day, name in enumerate(["2026-10-01", "2026-10-05"], 2):
-        fill(db, train(dumps, nights / name, night(day)))
+        fill_at(night(day), db, train(dumps, nights / name, night(day)))
     before = everything(db)
-    (summary,) = fill(db, dumps)
+    summary = fill_at(night(4), db, dumps)
     assert (summary.run_id, summary.unchanged) == ("dumps@2026-11-03T05:12:09", 1)
     assert summary.notes == []
     assert everything(db) == before
 
 
 def test_an_earlier_night_that_was_put_back_changes_nothing(dumps, tmp_path, db, nights):
-    fill(db, train(dumps, nights / "2026-10-01", night(2)))
+    fill_at(night(2), db, train(dumps, nights / "2026-10-01", night(2)))
     shutil.copytree(dumps, tmp_path / "kept")  # With its times.
-    fill(db, train(dumps, nights / "2026-10-05", night(3)))
+    fill_at(night(3), db, train(dumps, nights / "2026-10-05", night(3)))
     shutil.rmtree(dumps)
     (tmp_path / "kept").rename(dumps)
     before = everything(db)
-    (summary,) = fill(db, dumps)
+    summary = fill_at(night(4), db, dumps)
     assert (summary.run_id, summary.unchanged) == ("dumps", 1)
     assert everything(db) == before
 
 
-def test_nights_of_one_time_have_names_of_their_own(dumps, db, nights):
-    """An archive may give all its files one time."""
+def test_nights_that_enter_within_a_second_have_names_of_their_own(dumps, db, nights):
     for name in ("2026-10-01", "2026-10-04", "2026-10-07"):
-        fill(db, train(dumps, nights / name, night(2), "decode-v5e"))
+        fill_at(night(2), db, train(dumps, nights / name, night(2), "decode-v5e"))
     assert run_ids(db) == ["dumps", "dumps@2026-11-02T05:12:09", "dumps@2026-11-02T05:12:09_2"]
 
 
 def test_a_folder_of_the_same_name_is_another_night(tmp_path, db, nights):
     one = train(tmp_path / "a/dumps", nights / "2026-10-01", night(2))
-    other = train(tmp_path / "b/dumps", nights / "2026-10-05", night(3))
+    other = train(tmp_path / "b/dumps", nights / "2026-10-05", night(2))
     fill(db, one)
-    (summary,) = fill(db, other)
+    summary = fill_at(night(3), db, other)
     assert summary.notes == [
         f"run dumps holds other dumps, of {one}: both are kept, "
         "this is the run dumps@2026-11-03T05:12:09, because no run was named"
@@ -141,7 +145,7 @@ def test_a_folder_that_was_emptied_and_filled_is_another_night(dumps, db, nights
     fill(db, dumps)
     shutil.rmtree(dumps / "llama-cpu")
     train(dumps, nights / "2026-10-01", night(3), "decode-v5e")
-    (summary,) = fill(db, dumps)
+    summary = fill_at(night(3), db, dumps)
     assert summary.run_id == "dumps@2026-11-03T05:12:09"
     assert rows(db, "SELECT run_id, workload FROM dumps ORDER BY ALL") == [
         ("dumps", "llama-cpu"),
@@ -152,10 +156,11 @@ def test_a_folder_that_was_emptied_and_filled_is_another_night(dumps, db, nights
 
 
 def test_a_night_that_is_still_being_dumped_goes_on(dumps, db, nights):
-    fill(db, train(dumps, nights / "2026-10-01", night(2), "llama-cpu"))
-    (summary,) = fill(db, train(dumps, nights / "2026-10-01", night(3), "resnet-h100"))
+    fill_at(night(2), db, train(dumps, nights / "2026-10-01", night(2), "llama-cpu"))
+    train(dumps, nights / "2026-10-01", night(3), "resnet-h100")
+    summary = fill_at(night(3), db, dumps)
     assert (summary.run_id, summary.dumps, summary.unchanged) == ("dumps", 2, 1)
-    # It is one night, as old as when it was first seen.
+    # It is one night, which entered when it was first seen.
     assert rows(db, RUNS) == [("dumps", night(2), str(dumps), 1)]
 
 
@@ -200,8 +205,7 @@ def test_other_flags_are_another_night(dumps, db, nights):
     fill(db, dumps)
     flags = next((dumps / "llama-v5e").glob("*.flagfile"))
     flags.write_text(flags.read_text() + "--xla_new=true\n")
-    os.utime(flags, (night(3).timestamp(), night(3).timestamp()))
-    (summary,) = fill(db, dumps)
+    summary = fill_at(night(3), db, dumps)
     assert summary.run_id == "dumps@2026-11-03T05:12:09"
     assert rows(db, "SELECT COUNT(DISTINCT module_id), COUNT(DISTINCT flags_id) FROM dumps") == [
         (1, 2)
@@ -236,10 +240,11 @@ def test_a_later_night_that_was_cut_short_goes_on(dumps, tmp_path, db, nights, m
         train(dumps, nights / "2026-10-01", night(2), *workloads)
         fill(file, dumps)
     train(dumps, nights / "2026-10-07", night(3), "llama-v5e", "resnet-h100")
-    fill(tmp_path / "alone.duckdb", dumps)
-    cut_short(monkeypatch, after, db, dumps)
+    fill_at(night(3), tmp_path / "alone.duckdb", dumps)
+    with at(night(3)):
+        cut_short(monkeypatch, after, db, dumps)
     assert len(run_ids(db)) == (2 if after else 1)
-    (summary,) = fill(db, dumps)
+    summary = fill_at(night(3, 6) if after else night(3), db, dumps)
     assert (summary.run_id, summary.unchanged) == ("dumps@2026-11-03T05:12:09", after)
     assert content(db) == content(tmp_path / "alone.duckdb")
 
@@ -260,7 +265,7 @@ def test_a_named_run_is_not_overwritten(db, nights):
 
 
 def test_a_named_run_goes_on(dumps, db, nights):
-    fill(db, train(dumps, nights / "2026-10-01", night(2), "llama-cpu"), run_id="mine")
+    fill_at(night(2), db, train(dumps, nights / "2026-10-01", night(2), "llama-cpu"), run_id="mine")
     moved = dumps.rename(dumps.with_name("moved"))
     (summary,) = fill(
         db, train(moved, nights / "2026-10-01", night(2), "resnet-h100"), run_id="mine"
@@ -365,8 +370,8 @@ def test_several_paths_are_one_run_as_the_folder_that_holds_them(tmp_path, db, n
     assert done.stderr.startswith("2026-10-01: 4 dumps, 4 new modules, ")
     whole = tmp_path / "whole.duckdb"
     fill(whole, nights / "2026-10-01")
-    found, expected = everything(db), everything(whole)
-    for table in expected.keys() - {"runs"}:
+    found, expected = content(db), content(whole)
+    for table in expected.keys() - {"runs", "run_parts"}:
         assert found[table] == expected[table], table
     ((_, run_at, source, _),) = rows(db, RUNS)
     assert run_at == datetime(2026, 10, 1, tzinfo=UTC)

@@ -25,7 +25,7 @@ pytest.importorskip("deltalake")
 
 @pytest.fixture
 def lake(tmp_path):
-    with lake_in(tmp_path / "lake") as store:
+    with lake_in(tmp_path / "lake", files=True) as store:
         yield store
         store.lake.refresh()
         assert len(verify(store).rows) == 0
@@ -34,7 +34,7 @@ def lake(tmp_path):
 @pytest.fixture
 def faster(lake):
     """Another process's view of the same lake."""
-    with lake_in(lake.name) as store:
+    with lake_in(lake.name, files=True) as store:
         yield store
 
 
@@ -83,6 +83,8 @@ def test_the_same_night_is_stored_once(lake, faster, nights, monkeypatch):
     with between_plan_and_commit(monkeypatch, lambda: put(faster, nights / NIGHTS[0])):
         summary = put(lake, nights / NIGHTS[0])
     assert (summary.run_id, counts(lake)) == (NIGHTS[0], {NIGHTS[0]: 4})
+    # The second changed nothing.
+    assert lake.rows("SELECT action FROM journal")["action"].to_pylist() == ["ingest"]
 
 
 def test_half_a_night_and_the_whole_night_are_one_run(lake, faster, nights, tmp_path, monkeypatch):
@@ -173,14 +175,15 @@ def test_messages_of_two_logs_at_once_are_both_kept(lake, faster, nights, monkey
     assert found == sorted([mine.name, theirs.name])
 
 
-def once_before_commit(monkeypatch, do):
-    """Another writer does something after a change, or a compaction, was planned."""
+def once_before_commit(monkeypatch, do, *, of_compaction):
+    """Another writer does something after a change, or the merge of files, was planned."""
     attempt = commits.try_commit
 
-    def interrupted(*arguments):
-        monkeypatch.setattr(commits, "try_commit", attempt)
-        do()
-        return attempt(*arguments)
+    def interrupted(lake, actions, mark):
+        if actions.same_rows == of_compaction:
+            monkeypatch.setattr(commits, "try_commit", attempt)
+            do()
+        return attempt(lake, actions, mark)
 
     monkeypatch.setattr(commits, "try_commit", interrupted)
 
@@ -199,7 +202,7 @@ def test_a_compaction_beside_a_change_of_files_keeps_each_row_once(
         "replace": lambda: put(lake, nights / NIGHTS[2], run_id=NIGHTS[0], replaces=True),
     }[kind]
     first, second = (faster.compact, change) if is_ahead else (change, faster.compact)
-    once_before_commit(monkeypatch, first)
+    once_before_commit(monkeypatch, first, of_compaction=not is_ahead)
     second()
     faster.lake.refresh()
     expected = {NIGHTS[0]: 4, NIGHTS[5]: 4}
@@ -259,3 +262,35 @@ def join(store, folder):
         programs = GivenPaths([folder]).programs(store, cleanup, pytest.fail, None)
         run = Run("r", "test", "test", is_named=True, adds=True)
         return ingest_programs(store, programs, run, workers)
+
+
+def test_hosts_that_ingest_at_once_are_parts_of_one_run(lake, faster, nights, monkeypatch):
+    """Also one that replaces its part while another adds its own."""
+
+    def parts():
+        lake.lake.refresh()
+        query = """SELECT run_parts.host, COUNT(dump_id) AS dumps FROM run_parts
+            LEFT JOIN dumps USING (run_id, host) GROUP BY ALL ORDER BY ALL"""
+        return [tuple(row.values()) for row in lake.rows(query).to_pylist()]
+
+    def add(store, host, night, **options):
+        put(store, nights / NIGHTS[night] / "llama-cpu", run_id="night", host=host, **options)
+
+    with between_plan_and_commit(monkeypatch, lambda: add(faster, "b", 0)):
+        add(lake, "a", 0)
+    assert parts() == [("a", 1), ("b", 1)]
+    with between_plan_and_commit(monkeypatch, lambda: add(faster, "c", 0)):
+        add(lake, "a", 4, replaces=True)
+    assert parts() == [("a", 1), ("b", 1), ("c", 1)]
+    with between_plan_and_commit(monkeypatch, lambda: add(faster, "c", 4, replaces=True)):
+        add(lake, "a", 0, replaces=True)
+    assert parts() == [("a", 1), ("b", 1), ("c", 1)]
+    entered = lake.rows("SELECT entry, action, host FROM journal ORDER BY entry").to_pylist()
+    assert [tuple(row.values()) for row in entered] == [
+        (1, "ingest", "b"),
+        (2, "ingest", "a"),
+        (3, "ingest", "c"),
+        (4, "replace", "a"),
+        (5, "replace", "c"),
+        (6, "replace", "a"),
+    ]

@@ -94,10 +94,11 @@ def test_a_known_program_is_not_parsed_again(db):
     assert (summary.unchanged, again.parsed) == (1, [])
 
 
-def test_without_a_date_the_newest_program_tells_the_runs_time(db):
+def test_the_newest_program_tells_when_the_run_was_compiled(db):
     key = Key("memory", "jit_double")
     take(db, TextInMemory(key, TEXT, modified=1_000_000_000.0))
-    assert rows(db, "SELECT run_at FROM runs") == [(datetime.fromtimestamp(1e9, UTC),)]
+    query = "SELECT compiled_at, claimed_at, run_at = ingested_at FROM runs"
+    assert rows(db, query) == [(datetime.fromtimestamp(1e9, UTC), None, True)]
 
 
 def test_what_cannot_be_parsed_is_told_and_stops_nothing(db):

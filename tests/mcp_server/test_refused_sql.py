@@ -10,8 +10,8 @@ import pytest
 
 import memhouse.lake
 from memhouse.mcp_server.ask_sql import sql
-from memhouse.mcp_server.statement_guard import require_harmless
-from memhouse.schema.errors import UsageError
+from memhouse.queries.sql import require_harmless
+from memhouse.schema.errors import QueryError
 
 from ..support.agent import agent
 from ..support.lakes import lake_of
@@ -184,7 +184,7 @@ def there(tmp_path_factory):
 
 @pytest.mark.parametrize("query", REFUSED)
 def test_what_does_more_than_select_is_refused(store, there, query):
-    with pytest.raises(UsageError, match=re.escape(REFUSED[query])) as error:
+    with pytest.raises(QueryError, match=re.escape(REFUSED[query])) as error:
         require_harmless(query.format(there=there), store)
     assert "SECRET" not in str(error.value)
     assert [path.name for path in there.iterdir()] == ["secret.csv"]

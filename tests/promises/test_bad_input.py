@@ -121,7 +121,7 @@ CASES = {
     "rubbish": (NEW, ASSIGNMENT, rubbish, "partial", "failed", 1, "binary", False, False),
     "zeros": (
         NEW, ASSIGNMENT, lambda text: bytes(99) + b"\n", "partial", "failed", 1,
-        "not a dump of BufferAssignment", False, False,
+        "the file begins with zeros", False, False,
     ),
     "utf-16": (
         NEW, ASSIGNMENT, lambda text: text.decode().encode("utf-16"), "partial", "failed", 1,
@@ -375,17 +375,18 @@ def test_a_broken_archive_does_not_stop_the_rest(tmp_path, db):
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "said", "run_id"),
     [
-        ("gone", "gone: there is no such file or folder"),
-        ("empty", "empty: there are no memory dumps of XLA here"),
-        ("other", "other: there are no memory dumps of XLA here"),
-        ("other/notes.txt", "other/notes.txt: this is not a memory dump of XLA"),
-        ("other/empty.txt", "other/empty.txt: "),
-        ("other.tar", "other.tar: "),
+        ("gone", "gone: there is no such file or folder", None),
+        ("empty", "empty: there are no memory dumps of XLA here", "empty"),
+        ("other", "other: there are no memory dumps of XLA here", "other"),
+        ("other/notes.txt", "other/notes.txt: this is not a memory dump of XLA", None),
+        ("other/empty.txt", "other/empty.txt: ", None),
+        ("other.tar", "other.tar: ", "other"),
     ],
 )
-def test_a_path_without_dumps_is_named(tmp_path, path, said):
+def test_a_path_without_dumps_is_named(tmp_path, path, said, run_id):
+    """A folder or archive is a run all the same: on that night nothing was compiled."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other/notes.txt").write_text("Buy milk.\n")
@@ -393,10 +394,11 @@ def test_a_path_without_dumps_is_named(tmp_path, path, said):
     with tarfile.open(tmp_path / "other.tar", "w") as archive:
         archive.add(tmp_path / "other", arcname="other")
     run = run_memhouse("ingest", path, cwd=tmp_path)
-    assert run.returncode == 1
-    assert run.stderr.startswith(f"error: {said}")
-    assert len(run.stderr.splitlines()) == 1
-    assert run.stdout == ""
+    assert (run.returncode, run.stdout) == (1, "")
+    error, *notes = run.stderr.splitlines()
+    assert error.startswith(f"error: {said}")
+    empty = [] if run_id is None else [f"run '{run_id}' has no programs: nothing was compiled"]
+    assert notes == empty
 
 
 def test_one_bad_path_does_not_stop_the_others(tmp_path):

@@ -155,6 +155,23 @@ def test_a_changed_number_is_noticed_or_changes_what_depends_on_it(night, notice
         assert found or kind.unread, f"{what}: this changes nothing, and nobody notices"
 
 
+# What ingest itself holds a dump against; `verify` has more checks.
+TOLD_AT_INGEST = {
+    "computations_are_called",
+    "frames_are_there",
+    "liveness_follows_from_text",
+    "names_are_in_hlo_text",
+}
+
+
+def test_what_is_at_odds_with_the_text_is_not_ok(night, noticed):
+    db, _ = night
+    ok = [name for (name,) in rows(db, "SELECT workload FROM dumps WHERE status = 'ok'")]
+    checks = {said.partition(":")[0] for name in ok for said in noticed[name]}
+    assert ok
+    assert checks.isdisjoint(TOLD_AT_INGEST)
+
+
 @pytest.mark.parametrize("platform", SAMPLES)
 def test_an_unchanged_dump_is_clean(noticed, platform):
     assert noticed[platform] == []

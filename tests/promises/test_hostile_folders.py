@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -59,7 +60,7 @@ def device(path):
     path.symlink_to("/dev/zero")
 
 
-@pytest.mark.parametrize("make", [loop, dangling, listening, device, os.mkfifo])
+@pytest.mark.parametrize("make", [loop, dangling, listening, os.mkfifo])
 @pytest.mark.parametrize("name", ["x-live-range.txt", "x.tar", "x.tar.gz"])
 def test_what_is_no_file_is_named_and_not_waited_for(folder, db, make, name):
     make(folder / name)
@@ -77,12 +78,75 @@ def test_a_path_that_is_no_file_is_named(tmp_path, make):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc")
-def test_a_file_that_fails_in_reading_is_named(folder, db):
-    (folder / "x-live-range.txt").symlink_to("/proc/self/mem")
-    problem, *missing = said_of(db, folder)
-    assert problem.startswith(f"{folder}/x-live-range.txt: the file cannot be read: ")
+def test_a_file_that_fails_in_reading_is_named(tmp_path, db):
+    """Named by the user himself, a link is followed wherever it leads."""
+    link = tmp_path / "x-live-range.txt"
+    link.symlink_to("/proc/self/mem")
+    problem, *missing = said_of(db, link)
+    assert "x-live-range.txt: the file cannot be read: " in problem
     assert all("is missing" in line for line in missing)
-    assert set(rows(db, FOUND)) == {*GOOD, (".", "x", "failed")}
+
+
+@pytest.fixture
+def secret(tmp_path):
+    """What lies beside the folder, and whose first line nothing may print."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret.txt").write_text("ssh-secret\n")
+    with tarfile.open(tmp_path / "outside/secret.tar", "w") as tar:
+        tar.add(tmp_path / "outside/secret.txt", "x-live-range.txt")
+    return tmp_path / "outside"
+
+
+@pytest.mark.parametrize("command", ["ingest", "doctor"])
+@pytest.mark.parametrize(
+    ("name", "target", "times"),
+    [
+        ("x-live-range.txt", "secret.txt", 1),
+        ("x.log", "secret.txt", 1),
+        ("x.tar", "secret.tar", 1),
+        ("deep", "", 1),
+        ("deep", "../../..", 1),
+        ("x.html", "secret.txt", 0),
+        # By another link of the folder.
+        ("a/x-live-range.txt", "secret.txt", 1),
+    ],
+)
+def test_a_link_out_of_the_folder_is_counted_and_not_followed(
+    folder, secret, command, name, target, times, db
+):
+    (folder / "a").mkdir()
+    (folder / "b").symlink_to("a")
+    (folder / name).symlink_to(os.path.relpath(secret / target, (folder / name).parent))
+    (folder / "home").symlink_to("b")
+    options = ["--db", db] if command == "ingest" else []
+    run = run_memhouse(command, folder, *options, env={"COLUMNS": "2000"})
+    said = run.stderr + run.stdout
+    assert "ssh-secret" not in said
+    told = f"error: {folder}: 1 link leads out of the folder, not followed: {name}: name what is"
+    assert said.count(told) == times
+    if command == "ingest":
+        assert run.returncode == times
+        assert rows(db, FOUND) == GOOD
+
+
+def test_many_links_out_of_the_folder_are_one_line(folder, secret, db):
+    for number in range(1000):
+        (folder / f"{number:04}-live-range.txt").symlink_to(secret / "secret.txt")
+    (line,) = said_of(db, folder)
+    assert ": 1000 links lead out of the folder, not followed: 0000-live-range.txt, " in line
+    assert " and 997 more: " in line
+
+
+def test_links_within_the_folder_are_followed(tmp_path, db):
+    """Also where the folder that the user names is a link itself."""
+    copy_dump(SEED, tmp_path / "real/night/w")
+    (tmp_path / "real/night/v").symlink_to("w")
+    (file,) = (tmp_path / "real/night/w").iterdir()
+    (tmp_path / "real/night/u").mkdir()
+    (tmp_path / "real/night/u" / file.name).symlink_to(file)
+    (tmp_path / "night").symlink_to("real/night")
+    assert said_of(db, tmp_path / "night") == []
+    assert [workload for workload, *_ in rows(db, f"{FOUND} ORDER BY ALL")] == ["u", "v"]
 
 
 def test_a_huge_sparse_file_is_refused_unread(folder, db):
@@ -92,7 +156,7 @@ def test_a_huge_sparse_file_is_refused_unread(folder, db):
     started = time.monotonic()
     said = "\n".join(said_of(db, folder))
     assert time.monotonic() - started < 10
-    assert said.count("the file holds more than 4294967296 bytes: no dump's text is so long") == 1
+    assert said.count("x-live-range.txt:1: the file begins with zeros, it was never written") == 1
     assert set(GOOD) < set(rows(db, FOUND))
 
 
@@ -226,7 +290,7 @@ def test_any_time_stamp_is_read(folder, db, modified):
     if path.stat().st_mtime != modified:
         pytest.skip("this file system has no such times")
     assert said_of(db, folder) == []
-    year = rows(db, "SELECT run_at FROM runs")[0][0].astimezone(UTC).year
+    year = rows(db, "SELECT compiled_at FROM runs")[0][0].astimezone(UTC).year
     assert datetime.min.year <= year <= datetime.max.year
 
 
@@ -268,7 +332,8 @@ def test_what_lies_beside_changes_no_row(folder, db, tmp_path):
     (folder / "c.tar.gz").write_bytes(b"no archive")
     (folder / "d-live-range.txt").write_bytes(b"\xff\xfe\n")
     fill(db, folder)
-    bulk = set(everything(db)) - {"runs", "dumps", "dump_files", "history", "view_set"}
+    of_runs = {"runs", "run_parts", "journal"}
+    bulk = set(everything(db)) - of_runs - {"dumps", "dump_files", "history", "view_set"}
     assert {name: everything(db)[name] for name in bulk} == {
         name: everything(clean)[name] for name in bulk
     }

@@ -62,14 +62,9 @@ def delete_files_of_dumps(lake):
     shutil.rmtree(lake / "relation=dumps")
 
 
-def cut_files_of_values(lake):
-    for file in (lake / "relation=values").iterdir():
+def cut_files_of_dumps(lake):
+    for file in (lake / "relation=dumps").iterdir():
         os.truncate(file, 100)
-
-
-def empty_files_of_dump_files(lake):
-    for file in (lake / "relation=dump_files").iterdir():
-        os.truncate(file, 0)
 
 
 def make_newer(lake):
@@ -88,15 +83,11 @@ DAMAGE = {
     ),
     "files of a table are gone": (
         delete_files_of_dumps,
-        "a file of it is gone: give the same command again if the lake was vacuumed",
+        ".parquet is gone (if the lake was vacuumed meanwhile, give the same command again",
     ),
-    "a file of bulk rows is cut": (
-        cut_files_of_values,
-        ".parquet is damaged: restore it from a copy",
-    ),
-    "a file of small rows is empty": (
-        empty_files_of_dump_files,
-        ".parquet is damaged: restore it from a copy",
+    "a file of a table is cut": (
+        cut_files_of_dumps,
+        ".parquet is damaged: its length is not as written: restore it from a copy, or drop what",
     ),
     "Delta is newer": (
         lambda lake: replace(lake / FIRST, '"minReaderVersion":1', '"minReaderVersion":99'),

@@ -4,15 +4,17 @@ import duckdb
 import pytest
 
 from memhouse.schema.stores.duckdb import open_store
-from memhouse.schema.stores.duckdb_file import schema_version
+from memhouse.schema.versions import LAYOUTS, SCHEMA_VERSION, layout_digest
 
 from ..support.command import run_memhouse
 from ..support.upgrade_samples import DATA, SAMPLES, WAREHOUSES, unpack, write_sample
-from ..support.warehouse import everything, fill, rows
+from ..support.warehouse import content, everything, fill, rows
 
-SCHEMA_VERSION = schema_version()
 VERSIONS = sorted(WAREHOUSES.glob("v*.duckdb.zst"))
-MAKE = "`make warehouse-sample` writes it anew"
+MAKE = "`make warehouse-sample` writes that of this version"
+# What older readers, other checkouts and older views told of the same dumps.
+OWN_COLUMNS = ("claimed_at", "source", "reader_version")
+OWN_TABLES = dict.fromkeys(("view_set", "schema_version"), ())
 
 
 def version(path):
@@ -50,8 +52,20 @@ def layout(db):
 
 
 def test_every_version_has_its_warehouse():
-    assert set(map(version, VERSIONS)) == set(range(1, SCHEMA_VERSION + 1)), MAKE
+    assert set(map(version, VERSIONS)) == set(LAYOUTS) == set(range(1, SCHEMA_VERSION + 1)), MAKE
     assert all(path.stat().st_size < 400 << 10 for path in VERSIONS)
+
+
+def test_its_tables_are_those_that_layouts_names(released):
+    db, number = released
+    names = {name for name, *_ in layout(db)}
+    assert names > {"runs", "modules", "schema_version"}
+    with duckdb.connect(str(db), read_only=True) as connection:
+        columns = connection.sql(
+            """SELECT table_name, column_name, data_type FROM duckdb_columns()
+            WHERE table_name IN (SELECT table_name FROM duckdb_tables())"""
+        ).fetchall()
+    assert layout_digest(columns) == LAYOUTS[number], "the sample of a version does not change"
 
 
 def test_opened_for_reading_it_answers_or_says_what_to_do(released):
@@ -71,25 +85,61 @@ def test_opened_for_reading_it_answers_or_says_what_to_do(released):
 def test_opened_for_writing_it_is_upgraded(released, fresh):
     db, _ = released
     upgrade(db)
-    assert rows(db, "SELECT version FROM schema_version") == [(SCHEMA_VERSION,)]
+    version = (SCHEMA_VERSION, LAYOUTS[SCHEMA_VERSION])
+    assert rows(db, "SELECT version, layout FROM schema_version") == [version]
     assert layout(db) == layout(fresh), MAKE
     assert run_memhouse("verify", "--db", db).returncode == 0
 
 
-def test_ingesting_the_same_dumps_again_changes_nothing(released):
-    db, _ = released
+def test_a_table_that_no_version_had_is_refused_and_left_alone(released):
+    """A memhouse between two releases may have written it."""
+    db, number = released
+    with duckdb.connect(str(db)) as connection:
+        connection.execute("ALTER TABLE modules ADD COLUMN mood TEXT")
+        if number > 1:
+            connection.execute("UPDATE schema_version SET layout = 'another'")
+    before = db.read_bytes()
+    for command in (["peaks"], ["ingest", DATA / "dumps" / SAMPLES[0]]):
+        run = run_memhouse(*command, "--db", db)
+        assert (run.returncode, run.stdout) == (1, "")
+        (line,) = run.stderr.splitlines()
+        assert line.startswith(f"error: {db} was written by a memhouse between two releases")
+        assert db.read_bytes() == before
+
+
+def test_the_journal_tells_of_each_run_and_of_the_upgrade(released):
+    db, number = released
     upgrade(db)
+    told = rows(db, "SELECT action, run_id FROM journal ORDER BY entry")
+    upgrades = [] if number == SCHEMA_VERSION else [("upgrade", None)]
+    assert told == [*(("ingest", sample.split("/")[1]) for sample in SAMPLES), *upgrades]
+    assert rows(db, "SELECT DISTINCT run_at = TIMESTAMPTZ '2026-10-01 00:00:00Z' FROM runs") == [
+        (True,)
+    ]
+    assert len(rows(db, "SELECT run_id, host, source FROM run_parts WHERE host = ''")) == 3
+
+
+def test_ingesting_the_same_dumps_again_changes_at_most_what_older_readers_read(released, fresh):
+    db, number = released
+    upgrade(db)
+    paths = [DATA / "dumps" / sample for sample in SAMPLES]
+    if number < SCHEMA_VERSION:
+        for summary in fill(db, *paths):
+            (note,) = summary.notes
+            assert "read again: an older memhouse had read them" in note
     before = everything(db)
-    for summary in fill(db, *(DATA / "dumps" / sample for sample in SAMPLES)):
+    for summary in fill(db, *paths):
         assert summary.problems == []
         assert summary.dumps == summary.unchanged > 0
     after = everything(db)
     # Another set of views is another memhouse, no other content.
     assert {**after, "view_set": []} == {**before, "view_set": []}
+    columns = ("claimed_at", "source")
+    assert content(db, *columns) | OWN_TABLES == content(fresh, *columns) | OWN_TABLES
 
 
 def test_it_has_what_this_version_makes_of_the_same_dumps(released, fresh):
     db, _ = released
     upgrade(db)
-    found, expected = everything(db), everything(fresh)
-    assert {**found, "view_set": []} == {**expected, "view_set": []}, MAKE
+    found, expected = content(db, *OWN_COLUMNS), content(fresh, *OWN_COLUMNS)
+    assert found | OWN_TABLES == expected | OWN_TABLES, MAKE

@@ -31,7 +31,7 @@ def test_bisect_skips_what_cannot_be_judged(commits, run, status):
 def test_bisect_without_anything_to_hold_it_against_is_not_judged(commits, limits):
     options = ("--run", "good", "--bisect", "train")
     assert memhouse("check", "--db", commits, *options).returncode == 125
-    limit = limits('max_bytes = "2GiB"')
+    limit = limits('max_growth = []\nmax_bytes = "2GiB"')
     assert memhouse("check", "--db", commits, *options, *limit).returncode == 0
 
 

@@ -20,7 +20,7 @@ def test_a_creep_is_caught_on_its_fourth_night(db):
         make_run(db, f"n{night}", {"train/jit_step": peak}, day=night)
         peak *= 1.009
     statuses = [check(db, f"n{night}")[0] for night in range(10)]
-    assert statuses == [0, 0, 0, 0, 1, 1, 1, 1, 1, 1]
+    assert statuses == [3, 0, 0, 0, 1, 1, 1, 1, 1, 1]
     row = check(db, "n4")[1]["train/jit_step"]
     assert (row["status"], row["held_against"]) == ("grown", "n0")
     assert row["why"] == "grew by more than 3% since n0"
@@ -34,7 +34,7 @@ def test_a_creep_is_caught_again_on_the_fourth_night_after_it_was_accepted(db):
         peak *= 1.009
     assert check(db, "n4", "--accept", "more heads")[0] == 0
     statuses = [check(db, f"n{night}")[0] for night in range(10)]
-    assert statuses == [0, 0, 0, 0, 0, 0, 0, 0, 1, 1]
+    assert statuses == [3, 0, 0, 0, 0, 0, 0, 0, 1, 1]
     row = check(db, "n8")[1]["train/jit_step"]
     assert (row["held_against"], row["lowest_run"]) == ("n4", "n4")
 
@@ -277,34 +277,40 @@ def test_another_suite_is_another_history(db):
     make_run(db, "a1", {"train/jit_step": 1000}, day=1, branch="main", suite="small")
     make_run(db, "b1", {"train/jit_step": 1300}, day=2, branch="main", suite="large")
     make_run(db, "a2", {"train/jit_step": 1000}, day=3, branch="main", suite="small")
-    assert check(db, "b1")[1]["train/jit_step"]["status"] == "first"
+    status, rows = check(db, "b1")
+    assert (status, rows["train/jit_step"]["status"]) == (3, "first")
     assert check(db, "a2")[1]["train/jit_step"]["held_against"] == "a1"
 
 
 # --- nothing to hold it against -------------------------------------------------------------
 
 
-def test_a_first_run_passes_and_says_that_it_is_held_against_nothing(db, tmp_path):
+def test_a_first_run_is_not_judged_and_says_that_it_is_held_against_nothing(db, tmp_path):
     make_run(db, "p1", {"train/jit_step": 1000}, day=1, branch="pr-7")
     make_run(db, "m1", {"train/jit_step": 1000}, day=2, branch="main")
     first = "first run of branch main: nothing to hold it against; --baseline RUN names a run"
-    assert check(db, "m1")[0] == 0
+    assert check(db, "m1")[0] == 3
     assert first in said(db, "m1")
     none = "there is no run of branch main before it: nothing to hold it against; --baseline RUN"
-    assert check(db, "p1")[0] == 0
+    assert check(db, "p1")[0] == 3
     assert none in said(db, "p1")
-    # What needs nothing to hold it against is judged.
+    # Sizes need nothing to hold it against, but what is within them may have grown.
     limits = tmp_path / "limits.toml"
-    limits.write_text('max_bytes = "900MiB"\n')
-    assert check(db, "p1", "--limits", limits)[0] == 1
+    for text, status in (
+        ('max_bytes = "900MiB"', 1),
+        ('max_bytes = "2GiB"', 3),
+        ('max_bytes = "2GiB"\nmax_growth = []', 0),
+    ):
+        limits.write_text(text)
+        assert check(db, "p1", "--limits", limits)[0] == status
 
 
 def test_the_first_labelled_run_says_how_to_join_the_runs_without_labels(db):
     make_run(db, "n1", {"train/jit_step": 1000}, day=1)
     make_run(db, "m1", {"train/jit_step": 1300}, day=2, branch="main")
-    hint = "runs without a branch are a history of their own: memhouse label RUN… branch=main joins"
+    hint = "a history of their own: memhouse label --rename branch=:main joins them"
     assert hint in said(db, "m1")
-    assert check(db, "m1")[0] == 0
+    assert check(db, "m1")[0] == 3
 
 
 # --- a baseline of one's own ----------------------------------------------------------------

@@ -10,6 +10,8 @@ def test_hosts_are_a_range():
     # In order of numbers, not of letters.
     assert folded_name(["host10", "host9", "host8"]) == "host8 … host10 (3 the same)"
     assert folded_name(["pod00/x", "pod01/x", "pod02/x"]) == "pod00/x … pod02/x (3 the same)"
+    hosts = [f"host{n}/decode-v5e" for n in range(3)]
+    assert folded_name(hosts) == "host0/decode-v5e … host2/decode-v5e (3 the same)"
 
 
 def test_a_range_does_not_claim_the_host_that_differs():

@@ -19,7 +19,7 @@ def both(tmp_path_factory):
     stores = [open_store(str(folder / name), create=True) for name in ("lake", "file.duckdb")]
     for store in stores:
         use_views(store, read_only=False)
-        Warehouse(store).ingest(DUMPS / "seeds")
+        Warehouse(store).ingest(DUMPS / "seeds", run="2026-10-01")
     yield stores
     for store in stores:
         store.close()

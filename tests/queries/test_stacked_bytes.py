@@ -44,7 +44,7 @@ def test_the_stacks_add_up_to_what_is_occupied_at_every_time(store, by):
             buffers = module_buffers(store, module["module_id"], number)
             if not len(buffers):
                 continue
-            stacks = stacks_of(store, module["module_id"], space, buffers)[by]
+            stacks = stacks_of(space, buffers)[by]
             assert (stacks.sums >= 0).all()
             known_times = occupied["start_time"].to_numpy()
             known = occupied["occupied_bytes"].to_numpy()
@@ -63,7 +63,7 @@ def test_a_pass_takes_what_the_buffers_of_the_peak_say(store):
     ).to_pylist()
     space = module_spaces(store, module["module_id"], module["dump_id"])[0]
     buffers = module_buffers(store, module["module_id"])
-    stacks = stacks_of(store, module["module_id"], space, buffers)["pass"]
+    stacks = stacks_of(space, buffers)["pass"]
     drawn = dict(
         zip(stacks.names, at(space.peak_time, stacks.times, stacks.sums).tolist(), strict=True)
     )
@@ -90,7 +90,7 @@ def test_at_any_time_the_stacks_are_the_owners(store, workload, by):
         buffers = module_buffers(store, module["module_id"], number)
         if not len(buffers) or not space.schedule_length:
             continue
-        stacks = stacks_of(store, module["module_id"], space, buffers)[by]
+        stacks = stacks_of(space, buffers)[by]
         for time in np.linspace(0, space.schedule_length - 1, 5).astype(int).tolist():
             found = owners(store, module["module_id"], None, number, by=by, at=time)
             owned = Counter()

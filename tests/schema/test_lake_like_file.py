@@ -14,7 +14,13 @@ from memhouse.schema.errors import ChangedMeanwhileError
 from memhouse.schema.lake.layout import HISTORY
 from memhouse.schema.stores.base import Batch
 
-from ..support.lakes import between_plan_and_commit, history_rows, lake_in, table_rows
+from ..support.lakes import (
+    between_plan_and_commit,
+    history_rows,
+    journal_rows,
+    lake_in,
+    table_rows,
+)
 from ..support.plain_rows import change_dump, change_run, in_memory, write_dumps, write_run
 from ..support.random_histories import histories, steps
 from ..support.rounds import rounds
@@ -62,7 +68,7 @@ def make(store, change, runs):
         store.known(run_id)
         change_run(store, replace(runs[run_id], **what))
     elif kind == "replace":
-        with store.replacing(run_id):
+        with store.replacing(run_id, None):
             write_dumps(store, what)
     elif kind == "accept":
         store.write(Batch({"accepted_changes": accepted(*what)}))
@@ -86,14 +92,16 @@ def reports(run_id, dump_id, number):
 
 def in_order(tables):
     """Runs with their places: a writer that came second may leave a number out."""
-    seqs = sorted(row[-1] for row in tables["runs"])
-    return tables | {"runs": [(*row[:-1], seqs.index(row[-1])) for row in tables["runs"]]}
+    seqs = sorted(seq for _, _, seq, *_ in tables["runs"])
+    runs = [(run, run_at, seqs.index(seq), *rest) for run, run_at, seq, *rest in tables["runs"]]
+    return tables | {"runs": runs}
 
 
 def check_equal(file, lake):
     """The lake, for who wrote it and for who opens it, is what the file is."""
     expected = in_order(table_rows(file))
     assert in_order(table_rows(lake)) == expected
+    assert journal_rows(lake) == journal_rows(file)
     with lake_in(lake.name) as reader:
         found = in_order(table_rows(reader))
         assert found == expected

@@ -85,7 +85,7 @@ def remote(tmp_path, store):
 
 def test_a_small_file_takes_one_request_however_often_duckdb_reads_it(remote):
     files, path, store = remote
-    connection = connect("here")
+    connection = connect("here", files=True)
     connection.register_filesystem(files)
     query = f"SELECT SUM(instruction_id) FROM read_parquet(['{path}'])"
     assert [connection.sql(query).fetchall() for _ in range(3)] == [[(499_500,)]] * 3

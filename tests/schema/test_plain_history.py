@@ -76,7 +76,7 @@ def test_chains_are_those_of_the_oracle_after_every_change(data):
                 runs[run_id] = replace(runs[run_id], **change)
                 change_run(store, runs[run_id])
             else:
-                with store.replacing(run_id):
+                with store.replacing(run_id, None):
                     write_dumps(store, change)
                 dumps = {key: dump for key, dump in dumps.items() if dump.run_id != run_id}
                 dumps |= {dump.dump_id: dump for dump in change}

@@ -16,8 +16,8 @@ from memhouse.schema.errors import QueryError, WarehouseError
 from memhouse.schema.stores import duckdb_file, duckdb_rows
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import open_store
-from memhouse.schema.stores.duckdb_file import schema_version
 from memhouse.schema.tables import INTERNAL, KEYS, metadata
+from memhouse.schema.versions import LAYOUTS, SCHEMA_VERSION, layout, layout_digest
 
 from ..support.command import run_memhouse
 from ..support.dumps import RUNS, one_file
@@ -25,10 +25,10 @@ from ..support.warehouse import everything, fill, rows
 
 UPGRADE = """
 ALTER TABLE runs ADD COLUMN mood TEXT;
-COMMENT ON COLUMN runs.mood IS 'how it went';
 UPDATE runs SET mood = 'fine';
 DELETE FROM run_labels;
 """
+NEXT = SCHEMA_VERSION + 1
 
 
 @pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)
@@ -66,11 +66,31 @@ def set_version(db, version):
 
 @pytest.mark.parametrize("options", [{}, {"read_only": True}, {"create": True}])
 def test_a_newer_schema_is_refused(copied, options):
-    set_version(copied, schema_version() + 1)
+    set_version(copied, NEXT)
     with pytest.raises(WarehouseError, match="upgrade memhouse") as error:
         open_and_close(copied, **options)
     assert str(copied) in str(error.value)
-    assert f"schema version {schema_version() + 1}" in str(error.value)
+    assert f"schema version {NEXT}" in str(error.value)
+
+
+@pytest.mark.parametrize("options", [{}, {"read_only": True}, {"create": True}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE schema_version SET layout = 'another'",
+        "UPDATE schema_version SET layout = NULL",
+        # As the first warehouses had it.
+        "DROP TABLE schema_version; CREATE TABLE schema_version AS SELECT '1' AS version_num",
+    ],
+)
+def test_another_layout_is_refused_and_left_alone(copied, change, options):
+    with duckdb.connect(str(copied)) as connection:
+        connection.execute(change)
+    before = copied.read_bytes()
+    with pytest.raises(WarehouseError, match="between two releases, whose tables") as error:
+        open_and_close(copied, **options)
+    assert str(error.value).count("\n") == 0
+    assert copied.read_bytes() == before
 
 
 @pytest.mark.parametrize("options", [{}, {"read_only": True}, {"create": True}])
@@ -128,7 +148,7 @@ def test_an_empty_database_becomes_a_warehouse_only_by_ingest(db):
     with pytest.raises(WarehouseError, match="is empty: fill it with `memhouse ingest PATH`"):
         open_and_close(db, read_only=True)
     open_and_close(db, create=True)
-    assert rows(db, "SELECT version FROM schema_version") == [(schema_version(),)]
+    assert rows(db, "SELECT version, layout FROM schema_version") == [(SCHEMA_VERSION, layout())]
 
 
 def test_a_url_names_a_file(tmp_path):
@@ -163,11 +183,14 @@ def test_reading_cannot_write(copied):
 
 def revise(tmp_path, monkeypatch, then=""):
     """Let this memhouse have one schema version more."""
-    folder = tmp_path / "upgrades"
-    number = schema_version() + 1
-    shutil.copytree(duckdb_file._UPGRADES, folder)
-    (folder / f"{number:04}_mood.sql").write_text(UPGRADE + then)
-    monkeypatch.setattr(duckdb_file, "_UPGRADES", folder)
+    folder = tmp_path / "schema"
+    shutil.copytree(duckdb_file._SCHEMA / "upgrades", folder / "upgrades")
+    (folder / "upgrades" / f"{NEXT:04}_mood.sql").write_text(UPGRADE + then)
+    (folder / "tables.sql").write_text("COMMENT ON COLUMN runs.mood IS 'how it went';\n")
+    monkeypatch.setattr(duckdb_file, "_SCHEMA", folder)
+    monkeypatch.setattr(duckdb_file, "SCHEMA_VERSION", NEXT)
+    monkeypatch.setattr(duckdb_file, "LAYOUTS", {**LAYOUTS, NEXT: "with moods"})
+    monkeypatch.setattr(duckdb_file, "layout", lambda: "with moods")
 
 
 @pytest.fixture
@@ -186,15 +209,27 @@ def columns(db):
 
 def test_the_generated_files_are_those_of_the_tables():
     folder = Path(generate.__file__).parent
-    assert (folder / "upgrades/0001_first.sql").read_text() == generate.ddl(), "run `make schema`"
+    assert (folder / "tables.sql").read_text() == generate.ddl(), "run `make schema`"
     assert (folder / "columns.json").read_text() == generate.columns(), "run `make schema`"
 
 
-def test_the_upgrades_make_the_tables(db):
+def test_tables_change_with_a_version():
+    """Warehouses of the version before exist: they must be upgraded, or told from these."""
+    assert layout() == LAYOUTS[SCHEMA_VERSION], (
+        f"the tables differ from those of schema version {SCHEMA_VERSION}: add an upgrade to "
+        f"schema/upgrades/, the version {NEXT} with {layout()!r} to LAYOUTS in "
+        "schema/versions.py, and its sample with `make warehouse-sample`"
+    )
+    upgrades = sorted((Path(generate.__file__).parent / "upgrades").glob("*.sql"))
+    assert [int(file.name[:4]) for file in upgrades] == sorted(LAYOUTS)[1:]
+
+
+def test_a_new_warehouse_has_the_tables(db):
     open_and_close(db, create=True)
     made = {}
     for table, column, *_ in columns(db):
         made.setdefault(table, set()).add(column)
+    assert layout_digest(row[:3] for row in columns(db) if row[0] in metadata.tables) == layout()
     described = {name: set(table.c.keys()) for name, table in metadata.tables.items()}
     assert {name: made.get(name) for name in described} == described
 
@@ -214,10 +249,14 @@ def test_an_older_schema_is_upgraded(older, tmp_path, monkeypatch):
     revise(tmp_path, monkeypatch)
     open_and_close(older)
     after = everything(older)
-    assert after["schema_version"] == [(schema_version(),)] != before["schema_version"]
+    assert after["schema_version"] == [(NEXT, "with moods")] != before["schema_version"]
     assert after["runs"] == [(*before["runs"][0], "fine")]
     assert after["run_labels"] == []
-    same = set(before) - {"schema_version", "runs", "run_labels"}
+    (ingested, (number, _, action, _, _, detail, *_)) = after["journal"]
+    assert [ingested] == before["journal"]
+    assert (number, action) == (2, "upgrade")
+    assert detail == f"schema version {SCHEMA_VERSION} to {NEXT}"
+    same = set(before) - {"schema_version", "runs", "run_labels", "journal"}
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     assert ("runs", "mood", "VARCHAR", "how it went") in columns(older)
     # Once is enough.

@@ -58,6 +58,9 @@ class Runner:
     path: str = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     checkout: Path = ROOT
     ref: str = "main"
+    # What actions/setup-python says, and what earlier steps wrote to GITHUB_ENV.
+    python: Path = Path(sys.executable)
+    planted: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, number: int, pull_request: int | None = None, **inputs: str) -> Done:
         """Run the job of a push to main, or to a pull request, whose run has this number."""
@@ -100,6 +103,8 @@ class Runner:
 
     def _use(self, step: dict[str, Any], contexts: dict[str, Any], done: Done) -> dict[str, str]:
         """A step of another action: only what it is given is looked at."""
+        if step["uses"].startswith("actions/setup-python@"):
+            return {"python-path": str(self.python)}
         assert step["uses"].startswith("actions/upload-artifact@")
         path = Path(_filled(step["with"]["path"], contexts))
         assert path.is_file()
@@ -110,16 +115,15 @@ class Runner:
         self, step: dict[str, Any], contexts: dict[str, Any], done: Done
     ) -> tuple[int, dict[str, str]]:
         """Run a step's script; its status and its outputs."""
-        assert step["shell"] == "bash"
         script, output, summary = (self.temp / name for name in ("step.sh", "output", "summary"))
         script.write_text(step["run"])
         output.write_text("")
         summary.write_text("")
         filled = {name: _filled(text, contexts) for name, text in step.get("env", {}).items()}
         ran = subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", script],
+            [script if word == "{0}" else word for word in step["shell"].split()],
             cwd=self.workspace,
-            env=self._environment(contexts["github"]) | filled,
+            env={**self._environment(contexts["github"]), **self.planted, **filled},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -131,7 +135,7 @@ class Runner:
         return ran.returncode, told
 
     def _environment(self, github: Mapping[str, Any]) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if k == "HOME" or k.startswith(("PIP_", "LC_"))}
+        kept = {k: v for k, v in os.environ.items() if k == "HOME" or k.startswith("LC_")}
         return kept | {
             "GITHUB_ACTIONS": "true",
             "GITHUB_API_URL": self.github.url,
@@ -151,9 +155,20 @@ class Runner:
 
 def with_memhouse(runner: Runner) -> Runner:
     """The runner, on which memhouse is installed already: that of these tests."""
-    (runner.temp / "memhouse").mkdir()
-    (runner.temp / "memhouse/bin").symlink_to(Path(sys.executable).parent)
-    (runner.temp / "memhouse/installed.txt").write_text(f"{runner.checkout}[report]\n")
+    runner.python = runner.temp / "python"
+    runner.python.write_text(
+        f"""#!/bin/sh
+for environment; do :; done
+mkdir -p "$environment/bin"
+ln -s {Path(sys.executable).parent}/memhouse "$environment/bin"
+cat > "$environment/bin/python" << 'EOF'
+#!/bin/sh
+[ "$3" = pip ] || exec {sys.executable} "$@"
+EOF
+chmod +x "$environment/bin/python"
+"""
+    )
+    runner.python.chmod(0o755)
     return runner
 
 

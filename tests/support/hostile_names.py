@@ -31,12 +31,14 @@ NAMES = (
 )
 # What memhouse itself puts there, from a list of its own.
 _OURS = frozenset(f"{kind}shape_index" for kind in ("", "parameter_", "output_", "operand_")) | {
+    "action",
     "allocation_type",
     "attribute",
     "branch",
     "cause",
     "digest",
     "kind",
+    "layout",
     "liveness_difference",
     "matched_by",
     "metric",

@@ -15,13 +15,13 @@ from memhouse.schema.stores import delta
 from memhouse.schema.stores.base import Store
 from memhouse.schema.stores.delta import DeltaStore
 
-_OF_THE_INGEST = ("ingested_at", "source", "tool_version")
+_OF_THE_INGEST = ("ingested_at", "entered_at", "source", "tool_version")
 
 
 @contextmanager
-def lake_in(place: Path | str, *, create: bool = True) -> Iterator[DeltaStore]:
-    """A lake to write to, made if it is not there."""
-    store = DeltaStore(str(place), create=create)
+def lake_in(place: Path | str, *, create: bool = True, files: bool = False) -> Iterator[DeltaStore]:
+    """A lake to write to, made if it is not there; with `files` it can import one."""
+    store = DeltaStore(str(place), create=create, files=files)
     try:
         use_views(store, read_only=False)
         yield store
@@ -37,8 +37,15 @@ def lake_of(db: Path, folder: Path) -> Path:
 
 
 def table_rows(store: Store) -> dict[str, list[tuple[Any, ...]]]:
-    """Every row of every table that a lake has, sorted; of runs not who ingested them when."""
-    return {name: _rows(store, name, arrow.schema(name).names) for name in relations()}
+    """Every row of every table that a lake has but the journal, sorted; not who ingested when."""
+    names = [name for name in relations() if name != "journal"]
+    return {name: _rows(store, name, arrow.schema(name).names) for name in names}
+
+
+def journal_rows(store: Store) -> list[dict[str, Any]]:
+    """What the journal tells, in order; not of compactions, which a file and a lake need apart."""
+    query = "SELECT action, run_id, host, detail FROM journal WHERE action <> 'compact'"
+    return list(store.rows(f"{query} ORDER BY entry").to_pylist())
 
 
 def view_rows(store: Store) -> dict[str, list[tuple[Any, ...]]]:

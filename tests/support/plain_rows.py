@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from memhouse.schema import arrow
+from memhouse.schema.journal import entries, entry
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import DuckDBStore, open_store
 
@@ -32,7 +33,7 @@ def in_memory() -> Iterator[DuckDBStore]:
 def write_run(store: DuckDBStore, run: Run, dumps: Sequence[Dump]) -> Run:
     """Write a run as ingest does; the run with the run_seq that it got."""
     run = replace(run, run_seq=store.known(run.run_id).next_run_seq)
-    store.write(Batch(_run_tables(run)))
+    store.write(Batch(_run_tables(run) | _entered(run)))
     write_dumps(store, dumps)
     return run
 
@@ -46,7 +47,7 @@ def write_dumps(store: DuckDBStore, dumps: Sequence[Dump]) -> None:
 
 def write_at_once(store: DuckDBStore, runs: Iterable[Run], dumps: Iterable[Dump]) -> None:
     """Write all runs in one transaction, each with the run_seq that it has."""
-    tables = [_run_tables(run) for run in runs]
+    tables = [_run_tables(run) | _entered(run) for run in runs]
     merged = {name: pa.concat_tables(table[name] for table in tables) for name in tables[0]}
     store.write(Batch(merged | _dump_tables(list(dumps), frozenset())))
 
@@ -83,6 +84,12 @@ def _run_tables(run: Run) -> dict[str, Any]:
             ],
         ),
     }
+
+
+def _entered(run: Run) -> dict[str, Any]:
+    part = {"run_id": run.run_id, "host": "", "source": run.run_id, "entered_at": _INGESTED}
+    told = entries(entry("ingest", "made", run.run_id))
+    return {"run_parts": arrow.rows("run_parts", [part]), **told}
 
 
 def _dump_tables(dumps: Sequence[Dump], known: frozenset[int]) -> dict[str, Any]:

@@ -36,7 +36,8 @@ _NIGHTS = ("one", "two")
 _MODULE = "jit_mixed"
 # A command that prints rows as CSV, with what it needs for them.
 PRINTING_ROWS = (
-    *("runs", "modules", "peaks", "fragmentation", "kernels", "trends", "verify", "tables"),
+    *("runs", "modules", "peaks", "fragmentation", "kernels", "trends", "verify", "log"),
+    "tables",
     "tables runs",
     *(f"{name} {_MODULE}" for name in ("buffers", "advise", "donations", "timeline", "since")),
     *(f"owners {_MODULE} --by {by}" for by in OWNERS),

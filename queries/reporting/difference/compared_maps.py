@@ -72,7 +72,7 @@ def _column(
     buffers = module_buffers(store, module_id)
     times = schedule_range(space)
     stretches = timeline(store, module_id).table
-    stacks = stacks_of(store, module_id, space, buffers)
+    stacks = stacks_of(space, buffers)
     name = f"memory_timeline_{key}{suffix}"
     title = f"{key.upper()}, run {side.dump.run_id}"
     chart = memory_timeline(space, stacks, stretches, times, name, extent)

@@ -40,7 +40,7 @@ def memory_over_time(
                 " schedule or no live ranges."
             )
         ]
-    stacks = stacks_of(store, module_id, space, buffers)
+    stacks = stacks_of(space, buffers)
     stretches = timeline(store, module_id, None, memory_space).table
     parts: list[Part] = [memory_timeline(space, stacks, stretches, times)]
     if space.is_estimated:
@@ -58,7 +58,7 @@ def timeline_alone(store: Store, found: FoundModule, memory_space: int) -> Chart
     buffers = module_buffers(store, found.module_id, memory_space)
     if space is None or not len(buffers) or not space.schedule_length or space.peak_bytes is None:
         return None
-    stacks = stacks_of(store, found.module_id, space, buffers)
+    stacks = stacks_of(space, buffers)
     stretches = timeline(store, found.module_id, None, memory_space).table
     return memory_timeline(space, stacks, stretches, schedule_range(space))
 
@@ -84,11 +84,9 @@ def schedule_range(space: Space | None) -> Range1d:
     return Range1d(0, length, bounds="auto", min_interval=2)
 
 
-def stacks_of(store: Store, module_id: int, space: Space, buffers: pa.Table) -> dict[str, Stacks]:
+def stacks_of(space: Space, buffers: pa.Table) -> dict[str, Stacks]:
     """What `memory_timeline` draws: the bytes of a space over time, by pass and by category."""
-    pieces = counted_pieces(
-        store, module_id, space.memory_space, buffers, space.schedule_length or 0
-    )
+    pieces = counted_pieces(buffers, space.schedule_length or 0)
     stacks = {}
     for by in ("pass", "category"):
         way = colouring(buffers, by)

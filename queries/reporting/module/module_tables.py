@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ....schema.quoting import command
 from ....schema.stores.base import Store
 from ...catalogue import statement
 from ...cells import human_bytes
@@ -43,7 +44,7 @@ def _padding(store: Store, found: FoundModule, memory_space: int) -> Section:
         "Tiles that elements do not fill. Values that are live at the peak come first; values that "
         "share memory share its padding."
     )
-    all_of = f'memhouse sql "SELECT * FROM padding WHERE module_id = {found.module_id}"'
+    all_of = command("sql", f"SELECT * FROM padding WHERE module_id = {found.module_id}")
     return Section(title, (Table(listed(rows, all_of), name="padding"),), note)
 
 
@@ -61,7 +62,8 @@ def _saved(store: Store, found: FoundModule, memory_space: int) -> Section:
         f"{mark}{human_bytes(at_peak)}. What is large and idle around the peak is worth computing "
         "again. Idle times count positions in the schedule."
     )
-    all_of = f'memhouse sql "SELECT * FROM saved_for_backward WHERE module_id = {found.module_id}"'
+    query = f"SELECT * FROM saved_for_backward WHERE module_id = {found.module_id}"
+    all_of = command("sql", query)
     return Section(title, (Table(listed(rows, all_of), name="saved"),), note)
 
 
@@ -69,7 +71,8 @@ def _donations(store: Store, found: FoundModule, memory_space: int) -> Iterator[
     rows = donations(store, found.module_id, found.run_id, memory_space)
     if len(rows):
         note = "Arguments whose memory a result could take, and donations that save nothing."
-        all_of = f"memhouse donations {found.module_id} --space {memory_space} -n {len(rows)}"
+        options = ("--space", memory_space, "-n", len(rows))
+        all_of = command("donations", found.module_id, *options)
         yield Section("Donations", (Table(listed(rows, all_of), name="donations"),), note)
 
 
@@ -77,5 +80,5 @@ def _kernels(store: Store, found: FoundModule) -> Iterator[Section]:
     rows = kernels(store, found.module_id, found.run_id)
     if len(rows):
         note = "What each kernel reserves for itself while it runs, beside its limit."
-        all_of = f"memhouse kernels {found.module_id}"
+        all_of = command("kernels", found.module_id)
         yield Section("Kernels", (Table(listed(rows, all_of), name="kernels"),), note)

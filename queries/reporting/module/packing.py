@@ -1,10 +1,9 @@
 """What packing wastes: each temp allocation beside the most that is live in it, as a chart."""
 
-from shlex import quote
-
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSHover, FactorRange, HoverTool
 
+from ....schema.quoting import command
 from ....schema.stores.base import Store
 from ...cells import human_bytes
 from ...find_module import FoundModule
@@ -46,7 +45,7 @@ def packing_section(store: Store, found: FoundModule, space: Space) -> Section:
         f"one time {human_bytes(size - wasted)}: no packing can need less. Gaps between values "
         f"that are live together take {human_bytes(wasted)}, {wasted / size if size else 0:.1%}."
     )
-    shown = listed(Rows(rows), f"memhouse fragmentation --run {quote(found.run_id)}")
+    shown = listed(Rows(rows), command("fragmentation", "--run", found.run_id))
     tables = (Table(shown, "All memory spaces as a table", name="packing", folded=True),)
     return Section(title, (_chart(here[:_BARS], space.name, tables),), note)
 

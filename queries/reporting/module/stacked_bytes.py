@@ -1,15 +1,18 @@
 """What fills a memory space at every time, summed by pass or category, each byte counted once."""
 
+from bisect import bisect_left, insort
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from ....schema.stores.base import Store
-from ...catalogue import statement
+from ....schema.errors import WarehouseError
 
 Numbers = NDArray[np.int64]
+
+# Real packings have few: more would take gigabytes.
+_MOST_PAIRS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -34,26 +37,19 @@ class Stacks:
     sums: Numbers
 
 
-def counted_pieces(
-    store: Store, module_id: int, memory_space: int, buffers: pa.Table, schedule_length: int
-) -> Pieces:
+def counted_pieces(buffers: pa.Table, schedule_length: int) -> Pieces:
     """What each buffer of `module_buffers` counts for at which times.
 
     The bytes that aliased values share count for the first in address order, as in
     `memhouse buffers`: at every time the pieces add up to what is occupied.
+    Raises WarehouseError if too many buffers share bytes with each other.
     """
     offset = buffers["offset_bytes"].to_numpy()
     size = buffers["size_bytes"].to_numpy()
     start = buffers["start_time"].to_numpy().astype(np.int64)
     end = np.minimum(buffers["end_time"].to_numpy().astype(np.int64) + 1, schedule_length)
-    pairs = store.rows(statement("report_overlaps"), [module_id, memory_space])
     temps = np.flatnonzero(np.asarray(buffers["category"]) == "temp")
-    ids = buffers["value_id"].to_numpy()[temps]
-    order = np.argsort(ids)
-    first, second = (
-        temps[order[np.searchsorted(ids, pairs[name].to_numpy(), sorter=order)]]
-        for name in ("earlier_value_id", "value_id")
-    )
+    first, second = _overlaps(buffers, temps)
     alone = np.ones(len(buffers), bool)
     alone[second] = False
     alone = np.flatnonzero(alone)
@@ -88,6 +84,50 @@ def counted_pieces(
         np.concatenate([end[alone], time[same + 1]]),
         np.concatenate([size[alone], counted[same]]),
     )
+
+
+def _overlaps(buffers: pa.Table, temps: Numbers) -> tuple[Numbers, Numbers]:
+    """The pairs of temps that share bytes while both are live, the first in address order first.
+
+    A sweep over time. Those that are live are kept by size, so that only those are looked at
+    that can reach a place. Raises WarehouseError if there are too many pairs.
+    """
+    columns = ("address", "size_bytes", "start_time", "end_time")
+    low, size, start, end = (buffers[name].to_numpy()[temps] for name in columns)
+    # Of two at one address the larger is first, of equal ones the value of the lower number.
+    ranking = np.lexsort((buffers["value_id"].to_numpy()[temps], -size, low))
+    rank = np.empty(len(temps), np.int64)
+    rank[ranking] = np.arange(len(temps))
+    lows, sizes, ranks = low.tolist(), size.tolist(), rank.tolist()
+    begins = np.argsort(start, kind="stable")
+    ends = np.argsort(end, kind="stable").tolist()
+    gone = np.searchsorted(end[ends], start[begins]).tolist()
+    live: dict[int, list[tuple[int, int]]] = {}
+    first: list[int] = []
+    second: list[int] = []
+    done = 0
+    for row, until in zip(begins.tolist(), gone, strict=True):
+        for other in ends[done:until]:
+            held = live[sizes[other].bit_length()]
+            del held[bisect_left(held, (lows[other], other))]
+        done = until
+        beyond = lows[row] + sizes[row]
+        for bits, held in live.items():
+            at = bisect_left(held, (lows[row] - (1 << bits), 0))
+            while at < len(held) and held[at][0] <= beyond:
+                other = held[at][1]
+                at += 1
+                a, b = (other, row) if ranks[other] < ranks[row] else (row, other)
+                if lows[b] < lows[a] + sizes[a]:
+                    first.append(a)
+                    second.append(b)
+            if len(first) > _MOST_PAIRS:
+                raise WarehouseError(
+                    f"more than {_MOST_PAIRS:,} pairs of values of this module share bytes: "
+                    "no timeline can be drawn of it, see `memhouse buffers`"
+                )
+        insort(live.setdefault(sizes[row].bit_length(), []), (lows[row], row))
+    return temps[np.array(first, np.int64)], temps[np.array(second, np.int64)]
 
 
 def stacked(pieces: Pieces, codes: Numbers, names: list[str]) -> Stacks:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from shlex import quote
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
+from ....schema.quoting import command
 from ...cells import human_bytes, one_line
 from ...result import Rows
 from ..colours import GREW, REST, SHRANK, TOTAL
@@ -267,7 +267,7 @@ def _as_rows(series: SeriesHistory, pieces: _Stretches, runs: Sequence[str]) -> 
     caption = "runs of equal figures, the newest first"
     if count > len(shown):
         older = count - len(shown)
-        all_of = f"memhouse trends --workload {quote(series.workload)} --format csv"
+        all_of = command("trends", "--workload", series.workload, "--format", "csv")
         caption += f"; {older} older {'ones' if older > 1 else 'one'}: {all_of}"
     estimated = series.estimated[np.searchsorted(series.runs, pieces.first)]
     columns = {

@@ -122,7 +122,10 @@ def test_several_sessions_are_workloads(db, session):
         (NAME,),
         ("2026_11_22_00_00_00",),
     ]
-    assert rows(db, "SELECT run_at FROM runs") == [(datetime(2026, 11, 22, tzinfo=UTC),)]
+    # The newest session; a folder of several claims no date.
+    assert rows(db, "SELECT compiled_at, claimed_at FROM runs") == [
+        (datetime(2026, 11, 22, tzinfo=UTC), None)
+    ]
 
 
 def test_sessions_of_several_folders_have_the_folders_as_workloads(db, tmp_path, session):

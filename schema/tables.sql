@@ -1,4 +1,4 @@
--- The first schema. Generated from schema/tables.py by `make schema`.
+-- A new warehouse. Generated from schema/tables.py by `make schema`.
 CREATE TABLE runs (
     run_id TEXT NOT NULL,
     run_at TIMESTAMP WITH TIME ZONE NOT NULL,
@@ -6,15 +6,51 @@ CREATE TABLE runs (
     ingested_at TIMESTAMP WITH TIME ZONE NOT NULL,
     source TEXT NOT NULL,
     tool_version TEXT NOT NULL,
+    claimed_at TIMESTAMP WITH TIME ZONE,
+    compiled_at TIMESTAMP WITH TIME ZONE,
     PRIMARY KEY (run_id)
 );
 COMMENT ON TABLE runs IS 'One ingested run, for example a night.';
 COMMENT ON COLUMN runs.run_id IS 'the user''s name for the run';
-COMMENT ON COLUMN runs.run_at IS 'when the run''s programs were compiled (UTC)';
+COMMENT ON COLUMN runs.run_at IS 'the time by which runs are ordered (UTC): claimed_at, else when the run entered';
 COMMENT ON COLUMN runs.run_seq IS 'the order in which runs first entered: it orders equal run_at';
 COMMENT ON COLUMN runs.ingested_at IS 'when the run was first ingested (UTC)';
 COMMENT ON COLUMN runs.source IS 'the ingested path, as given';
 COMMENT ON COLUMN runs.tool_version IS 'the memhouse version that ingested the run';
+COMMENT ON COLUMN runs.claimed_at IS 'the date that the user claims, by --at or in the run''s name (UTC); null without one';
+COMMENT ON COLUMN runs.compiled_at IS 'the time of the newest file (UTC), which copies and archives change: it orders nothing';
+CREATE TABLE run_parts (
+    run_id TEXT NOT NULL,
+    host TEXT NOT NULL,
+    source TEXT NOT NULL,
+    entered_at TIMESTAMP WITH TIME ZONE NOT NULL
+);
+COMMENT ON TABLE run_parts IS 'What a run consists of: the parts that hosts ingested by themselves. Key: run_id, host.';
+COMMENT ON COLUMN run_parts.run_id IS 'the run, see `runs`';
+COMMENT ON COLUMN run_parts.host IS 'the host that --host named; empty for what was ingested without';
+COMMENT ON COLUMN run_parts.source IS 'the ingested path, as given';
+COMMENT ON COLUMN run_parts.entered_at IS 'when the part entered, or was replaced (UTC)';
+CREATE TABLE journal (
+    entry INTEGER NOT NULL,
+    entered_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    action TEXT NOT NULL,
+    run_id TEXT,
+    host TEXT,
+    detail TEXT NOT NULL,
+    tool_version TEXT NOT NULL,
+    reader_version INTEGER NOT NULL,
+    by_whom TEXT NOT NULL
+);
+COMMENT ON TABLE journal IS 'Everything that changed the warehouse. Rows are only ever added. Key: entry.';
+COMMENT ON COLUMN journal.entry IS 'the place in the order of all changes, from 1';
+COMMENT ON COLUMN journal.entered_at IS 'when the change was made (UTC)';
+COMMENT ON COLUMN journal.action IS 'ingest, replace, prune, label, accept, compact, upgrade, repair, import or sql';
+COMMENT ON COLUMN journal.run_id IS 'the run, which may be gone by now; null if no run was named';
+COMMENT ON COLUMN journal.host IS 'the host whose part it is; null without one';
+COMMENT ON COLUMN journal.detail IS 'what was done, in words';
+COMMENT ON COLUMN journal.tool_version IS 'the memhouse version that made the change';
+COMMENT ON COLUMN journal.reader_version IS 'the version of its readers, see `modules`';
+COMMENT ON COLUMN journal.by_whom IS 'the user''s name on the machine; empty if it has none';
 CREATE TABLE run_labels (
     run_id TEXT NOT NULL,
     key TEXT NOT NULL,
@@ -42,6 +78,7 @@ CREATE TABLE dumps (
     topology TEXT,
     status TEXT NOT NULL,
     oom BOOLEAN NOT NULL,
+    host TEXT,
     PRIMARY KEY (dump_id)
 );
 COMMENT ON TABLE dumps IS 'A module as dumped in a run. Many dumps may share one module.';
@@ -61,6 +98,7 @@ COMMENT ON COLUMN dumps.device_memory_bytes IS 'what a program may use of the ta
 COMMENT ON COLUMN dumps.topology IS 'the number of TPU chips and hosts of the target';
 COMMENT ON COLUMN dumps.status IS 'ok; partial: a part is missing or unreadable; failed: nothing read';
 COMMENT ON COLUMN dumps.oom IS 'XLA ran out of memory while compiling the module';
+COMMENT ON COLUMN dumps.host IS 'the host that ingested it, see `run_parts`; null without one';
 CREATE TABLE dump_files (
     dump_id BIGINT NOT NULL,
     path TEXT NOT NULL,
@@ -97,6 +135,7 @@ CREATE TABLE modules (
     replica_count INTEGER,
     origin TEXT,
     liveness_difference TEXT,
+    reader_version INTEGER,
     PRIMARY KEY (module_id)
 );
 COMMENT ON TABLE modules IS 'A module''s content, stored once even if many runs dumped it.';
@@ -116,6 +155,7 @@ COMMENT ON COLUMN modules.num_partitions IS 'SPMD partitions the module was comp
 COMMENT ON COLUMN modules.replica_count IS 'replicas the module was compiled for';
 COMMENT ON COLUMN modules.origin IS 'dumped: XLA''s own live ranges; derived: live ranges worked out from the schedule, exact; estimated: without a buffer assignment; null without figures';
 COMMENT ON COLUMN modules.liveness_difference IS 'where the live ranges, positions or uses that follow from the HLO text differ from the dumped ones; null if they agree or nothing was compared';
+COMMENT ON COLUMN modules.reader_version IS 'the version of the readers that worked out its rows; 0: before versions were kept';
 CREATE TABLE entry_shapes (
     module_id BIGINT NOT NULL,
     is_output BOOLEAN NOT NULL,
@@ -663,10 +703,12 @@ COMMENT ON COLUMN oom_buffers.source_line IS 'the instruction''s line in Python'
 COMMENT ON COLUMN oom_buffers.stack_frame_id IS 'the Python stack, which only the dump can look up';
 COMMENT ON COLUMN oom_buffers.allocation_type IS 'for example HLO temp; argument for an argument';
 CREATE TABLE schema_version (
-    version INTEGER NOT NULL
+    version INTEGER NOT NULL,
+    layout TEXT
 );
 COMMENT ON TABLE schema_version IS 'The schema''s version.';
 COMMENT ON COLUMN schema_version.version IS 'the number of the newest applied upgrade';
+COMMENT ON COLUMN schema_version.layout IS 'the digest of the tables'' names, columns and types';
 CREATE TABLE view_set (
     digest TEXT NOT NULL
 );

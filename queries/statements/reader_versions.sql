@@ -1,0 +1,2 @@
+-- The versions of the readers that read the stored modules.
+SELECT DISTINCT reader_version FROM modules

@@ -1,0 +1,49 @@
+"""The versions of the tool, of its readers and of its tables.
+
+READER_VERSION grows whenever a reader or a rule gives other rows for the same dump: an ingest
+then reads a dump again whose module an older reader stored. LAYOUTS has the digest of the tables
+of each schema version, in order: a warehouse with another layout is not opened.
+"""
+
+import hashlib
+from collections.abc import Iterable
+
+try:
+    from .. import _version
+except ImportError:
+    # A checkout that was pulled and not installed again.
+    TOOL_VERSION = "0.0"
+else:
+    TOOL_VERSION = _version.__version__
+
+READER_VERSION = 1
+
+LAYOUTS = {
+    1: "d0ad2771e52165e6",
+    2: "3191c308cbd9f52e",
+}
+SCHEMA_VERSION = max(LAYOUTS)
+
+_DUCKDB_TYPES = {
+    "TEXT": "VARCHAR",
+    "DATETIME": "TIMESTAMP WITH TIME ZONE",
+    "ARRAY": "VARCHAR[]",
+}
+
+
+def layout() -> str:
+    """The digest of the tables that this memhouse has."""
+    # It is slow to import.
+    from .arrow import stored_columns
+
+    return layout_digest(
+        (table, column, _DUCKDB_TYPES.get(type_, type_))
+        for table, columns in stored_columns().items()
+        for column, type_ in columns.items()
+    )
+
+
+def layout_digest(columns: Iterable[tuple[str, str, str]]) -> str:
+    """A digest of tables: of each column the table, the name and DuckDB's type, in any order."""
+    lines = sorted(f"{table}.{column} {type_}" for table, column, type_ in columns)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

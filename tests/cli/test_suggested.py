@@ -1,0 +1,108 @@
+"""Commands that memhouse suggests: whatever a name holds, it is one word of them."""
+
+import ast
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import memhouse
+from memhouse.schema.quoting import command
+
+from ..support.command import run_memhouse
+from ..support.dumps import DATA, DUMPS
+from ..support.made_runs import make_run
+
+PACKAGE = Path(memhouse.__file__).parent
+NAMES = ["x;$(touch pwned)`touch pwned`'\" && touch pwned # |", "-x --write", "a b", "", "~!*?\\"]
+HOSTILE = NAMES[0]
+
+
+def words(text):
+    """The words after each place where a command begins, as far as a shell takes them for words."""
+    found = []
+    for begin in re.finditer(r"memhouse [a-z]|--branch ", text):
+        rest = shlex.shlex(text[begin.start() :], posix=True, punctuation_chars=False)
+        rest.whitespace_split, rest.commenters = True, ""
+        try:
+            found += [word.strip("`,\N{ZERO WIDTH SPACE}") for word in rest]
+        except ValueError:
+            # What follows the command is prose, and may have a single '.
+            found += rest.token.split()
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_is_one_word(name):
+    typed = command("diff", "--by", name, names=[name, "b"])
+    assert [word for word in shlex.split(typed) if word != "--"] == [
+        "memhouse", "diff", "--by", name, name, "b"
+    ]  # fmt: skip
+    assert "\n" not in command(names=["a\nb"])
+
+
+def test_no_command_is_put_together_otherwise():
+    """A value within a command comes from `command`: seen in the code, for every suggestion."""
+    commands = "|".join(path.stem for path in (PACKAGE / "cli/commands").glob("[a-z]*.py"))
+    with_value = re.compile(rf"memhouse ({commands})( [^`:;,\0]*)? \S*\0")
+    wrong = []
+    for path in PACKAGE.rglob("*.py"):
+        if {"tests", "benchmarks", "docs"} & set(path.relative_to(PACKAGE).parts) or (
+            ".venv" in path.parts
+        ):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.JoinedStr):
+                continue
+            said = "".join(
+                part.value if isinstance(part, ast.Constant) else "\0" for part in node.values
+            )
+            if with_value.search(said):
+                wrong.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("output", ["table", "markdown", "github"])
+def test_the_commands_of_check(db, output):
+    make_run(db, HOSTILE, {"w/jit f": 100}, day=1)
+    make_run(db, f"{HOSTILE} 2", {"w/jit f": 200}, day=2)
+    said = run_memhouse(
+        "check", "--db", db, "--run", f"{HOSTILE} 2", "--format", output, "--max-growth", "1%"
+    )
+    assert said.returncode == 1
+    (line,) = (line for line in said.stdout.splitlines() if line.startswith("What changed: "))
+    typed = line.removeprefix("What changed: ").strip("`").strip()
+    assert shlex.split(typed) == ["memhouse", "diff", HOSTILE, f"{HOSTILE} 2"]
+
+
+def test_the_commands_of_branches(db):
+    make_run(db, "1", {"w/jit f": 100}, day=1)
+    make_run(db, "2", {"w/jit f": 100}, day=2, branch=HOSTILE)
+    said = run_memhouse("trends", "--db", db, "--branch", "")
+    assert HOSTILE in words(said.stderr)
+
+
+def test_the_commands_of_an_out_of_memory(tmp_path, db):
+    log = tmp_path / f"{HOSTILE[:8]}.log"
+    log.write_bytes((DATA / "oom/jax0.5.3-args.txt").read_bytes())
+    assert str(log) in words(run_memhouse("doctor", log).stderr)
+    said = run_memhouse("ingest", "--db", db, DUMPS / "tpu/llama7b-oom-v5e", "--run", HOSTILE)
+    assert HOSTILE in words(said.stderr)
+    assert words(run_memhouse("oom", HOSTILE, "--db", db).stdout).count(HOSTILE) >= 2
+
+
+def test_the_commands_of_a_lake(tmp_path):
+    place = tmp_path / HOSTILE.replace("/", "")
+    place.mkdir()
+    said = run_memhouse("peaks", "--db", place)
+    assert str(place) in words(said.stderr)
+    said = run_memhouse("lake", "init", place)
+    assert str(place) in words(said.stderr)
+
+
+def test_the_command_that_ingests_what_was_recorded(tmp_path):
+    (tmp_path / "a;b").write_text("no warehouse")
+    said = run_memhouse("record", "--db", "a;b", "--run", HOSTILE, "--", "true", cwd=tmp_path)
+    if "memhouse ingest" in said.stderr:
+        assert {HOSTILE, "a;b"} <= set(words(said.stderr))

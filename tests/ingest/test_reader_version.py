@@ -1,0 +1,69 @@
+"""A module that an older reader stored is read again when its dump is ingested again."""
+
+import pytest
+
+import memhouse
+import memhouse.lake
+from memhouse.ingest import batches
+from memhouse.schema.versions import READER_VERSION
+
+from ..support.dumps import DUMPS
+from ..support.warehouse import content, fill, rows, writing
+
+SAMPLE = DUMPS / "cpu/jax-0.9.0"
+NOTE = "{} read again: an older memhouse had read them, and figures may differ"
+
+
+@pytest.fixture
+def older(db):
+    """A warehouse as an older reader left it, with another peak; and what is right."""
+    fill(db, SAMPLE)
+    right = content(db)
+    with writing(db) as store:
+        store.connection.execute("UPDATE modules SET reader_version = 0")
+        store.connection.execute("UPDATE module_memory SET peak_bytes = peak_bytes + 1")
+        store.connection.execute("DELETE FROM live_ranges")
+    return db, right
+
+
+@pytest.mark.parametrize("run", [None, "another"])
+def test_the_rows_are_those_of_the_reader_of_today(older, run):
+    db, right = older
+    modules = len(right["modules"])
+    (summary,) = fill(db, SAMPLE, run_id=run)
+    assert summary.notes == [NOTE.format(f"{modules} module{'s' * (modules != 1)}")]
+    assert (summary.new_modules, summary.problems) == (0, [])
+    of_runs = ("runs", "run_parts", "dumps", "dump_files", "lineages", "history")
+    found = content(db)
+    for table in right.keys() - (of_runs if run else ()):
+        assert found[table] == right[table], table
+    # Then they are known.
+    (summary,) = fill(db, SAMPLE, run_id=run)
+    assert (summary.notes, summary.unchanged) == ([], summary.dumps)
+    assert content(db) == found
+
+
+def test_what_has_no_dump_any_more_stays(older):
+    db, _ = older
+    before = rows(db, "SELECT module_id, reader_version FROM modules ORDER BY ALL")
+    fill(db, DUMPS / "cpu/jax-0.10.2")
+    there = {module for module, _ in before}
+    after = rows(db, "SELECT module_id, reader_version FROM modules ORDER BY ALL")
+    assert [row for row in after if row[0] in there] == before
+
+
+def test_a_lake_reads_again_too(tmp_path, monkeypatch):
+    pytest.importorskip("deltalake")
+    lake = memhouse.lake.init(tmp_path / "lake")
+    with memhouse.open(lake) as warehouse:
+        with monkeypatch.context() as patch:
+            patch.setattr(batches, "READER_VERSION", 0)
+            warehouse.ingest(SAMPLE)
+        counts = "SELECT reader_version, COUNT(*) AS modules FROM modules GROUP BY 1"
+        ((old,),) = [[row] for row in warehouse.sql(counts).arrow().to_pylist()]
+        assert old["reader_version"] == 0
+        summary = warehouse.ingest(SAMPLE)
+        assert len(summary.notes) == 1
+        found = warehouse.sql(counts).arrow().to_pylist()
+        assert found == [old | {"reader_version": READER_VERSION}]
+        assert len(warehouse.verify().rows) == 0

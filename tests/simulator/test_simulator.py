@@ -1,0 +1,35 @@
+"""A few seconds of the simulator, and all that it ever found; hours of it run on a schedule."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..support.rounds import rounds
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="forks with libraries loaded"),
+]
+# Of each seed, for a file and for a lake.
+STEPS = 25
+
+
+def simulate(*arguments):
+    """The simulator in a process without threads: it forks."""
+    pytest.importorskip("deltalake")
+    command = [sys.executable, "-m", "tests.simulator", *map(str, arguments)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_warehouse_is_what_the_model_says():
+    seeds = rounds(2)
+    # Where tests try more often, they try other seeds.
+    simulate("--seed", 1000 * seeds, "--seeds", seeds, "--steps", STEPS)
+
+
+def test_what_was_found_stays_repaired():
+    simulate("--replay", Path(__file__).with_name("found.json"))
