@@ -18,7 +18,7 @@
 -- source: the path that was ingested
 -- hosts: the hosts whose parts the run holds, with a comma between them; empty without any
 WITH parts AS (
-    SELECT run_id, STRING_AGG(host, ', ' ORDER BY host) FILTER (WHERE host <> '') AS hosts
+    SELECT run_id, STRING_AGG(NULLIF(host, ''), ', ' ORDER BY host) AS hosts
     FROM run_parts
     GROUP BY run_id
 ),

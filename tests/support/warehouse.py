@@ -23,9 +23,9 @@ def writing(db: Path) -> Iterator[DuckDBStore]:
 
 
 @contextmanager
-def reading(db: Path) -> Iterator[DuckDBStore]:
-    """A warehouse to read."""
-    store = open_store(str(db), read_only=True)
+def reading(db: Path, *, files: bool = False) -> Iterator[DuckDBStore]:
+    """A warehouse to read; with `files`, beside other files."""
+    store = open_store(str(db), read_only=True, files=files)
     try:
         use_views(store, read_only=True)
         yield store
