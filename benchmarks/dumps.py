@@ -71,7 +71,11 @@ def link(module: Module, folder: Path, name: str | None = None) -> None:
         called = file.name
         if name is not None:
             called = called.replace(f".{module.module_name}.", f".{name}.", 1)
-        (folder / called).symlink_to(file)
+        try:
+            # A symbolic link would lead out of the folder, and is not followed.
+            (folder / called).hardlink_to(file.resolve())
+        except OSError:
+            shutil.copyfile(file, folder / called)
 
 
 def lay_copies(folder: Path, modules: list[Module], copies: int) -> Path:

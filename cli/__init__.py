@@ -12,7 +12,7 @@ _BISECTION_ABORTS = 128
 
 
 def main() -> None:
-    """The entry point: run the command; an expected failure is one line and a status."""
+    """The entry point: run the command and end the process."""
     _open_standard_streams()
     # Nearly all objects belong to the libraries and stay until the end. Looking for garbage
     # among them at every import, and freeing them one by one at exit, only takes time.
@@ -20,27 +20,31 @@ def main() -> None:
     keep_out_unneeded(sys.argv[1:])
     # deltalake logs what went wrong on the way to an error, which we tell in a line.
     os.environ.setdefault("RUST_LOG", "off")
+    os._exit(run())
+
+
+def run() -> int:
+    """Run the command of `sys.argv`; its status. An expected failure is one line and a status."""
     try:
         status = _run()
         if sys.stdout is not None:
             sys.stdout.flush()
     except KeyboardInterrupt:
-        status = 130
+        return 130
     except BrokenPipeError:
         # The reader of our output, `head` for one, has had enough: that is not a failure.
-        status = 0
+        return 0
     except Exception as error:
         from .errors import told
 
         failed = told(error)
         if failed is None:
             raise
-        status = failed
-    os._exit(status)
+        return failed
+    return status
 
 
 def _run() -> int:
-    """Run the command; its status."""
     asked, _, shell = os.environ.get("_MEMHOUSE_COMPLETE", "").partition("_")
     if asked == "complete" and shell in ("bash", "zsh", "fish"):
         from .shell_completion import complete

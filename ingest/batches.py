@@ -129,13 +129,22 @@ class Batches:
             or (outcome.status == OK and outcome.module_id not in self._complete)
         )
 
+    def _action(self) -> _Row:
+        """What becomes of the entry if no night enters: its dumps are stored, and read again."""
+        is_again = (
+            self._run is None
+            and self._modules.keys() <= self._stored & self._outdated
+            and all(row["dump_id"] in self._known.dumps for row, _ in self._dumps)
+        )
+        return {"action": "read again"} if is_again and self._modules else {}
+
     def write(self) -> None:
         """Write all waiting rows in one transaction."""
         if not self._dumps and self._run is None:
             return
         rows = [row for row, _ in self._dumps]
         run = self._run or Batch({})
-        told = {} if self._entry is None else entries(self._entry)
+        told = {} if self._entry is None else entries(self._entry | self._action())
         tables = {
             **run.tables,
             **told,

@@ -12,7 +12,6 @@ whole may be whole now. Files may have vanished, but what was read of them stays
 """
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -78,9 +77,9 @@ def choose_run(
         found = comparing.with_run(known, name)
         if replaces and (found.has_changed or found.lacks_files):
             if host is not None:
-                _refuse_two_parts(name, whole, programs, host)
+                refuse_mixed_parts(name, whole, host)
             return Chosen(name, known, comparing.programs(known), replaces=True)
-        _refuse_two_parts(name, whole, programs, host)
+        refuse_mixed_parts(name, whole, host)
         if not found.has_changed:
             return Chosen(name, known, comparing.programs(known), kept=found.incomplete)
         assert known.run is not None
@@ -115,31 +114,24 @@ def choose_run(
     return Chosen(run_id, known, comparing.programs(known), note=note)
 
 
-def _refuse_two_parts(
-    name: str, known: Known, programs: Sequence[Program], host: str | None
-) -> None:
-    """Raise UsageError if dumps of a host's folder would be in two parts of the run."""
-    if host is not None:
-        stored = (row["workload"] for row in known.dumps.values() if row["host"] != host)
-        hosts = {host} if any(_is_of_host(workload, host) for workload in stored) else set()
-    else:
-        given = {program.key.workload for program in programs}
-        hosts = {
-            other
-            for other in known.hosts - {""}
-            if any(_is_of_host(workload, other) for workload in given)
-        }
-    for other in sorted(hosts):
-        how = "without --host" if host is not None else f"with --host {shlex.quote(other)}"
+def refuse_mixed_parts(name: str, known: Known, host: str | None) -> None:
+    """Raise UsageError if the run would be of hosts and of none.
+
+    A forgotten `--host` would make what it ingests a part that no host names.
+    """
+    hosts = sorted(known.hosts - {""})
+    if host is None and hosts:
         raise UsageError(
-            f"run {name!r} holds dumps of {other} that were ingested {how}: ingest them so again, "
+            f"run {name!r} has parts of hosts ({', '.join(hosts)}): name this one with --host, or "
+            "name another run",
+            "run",
+        )
+    if host is not None and "" in known.hosts:
+        raise UsageError(
+            f"run {name!r} holds dumps that were ingested without --host: ingest them so again, "
             "or name another run",
             "run",
         )
-
-
-def _is_of_host(workload: str, host: str) -> bool:
-    return workload == host or workload.startswith(f"{host}/")
 
 
 def _is_night(name: str, run_id: str) -> bool:

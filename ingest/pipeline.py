@@ -13,7 +13,7 @@ from ..schema.small_table import figures_table
 from ..schema.stores.base import Batch, Deleted, Store
 from .again import until_unchanged
 from .batches import Batches
-from .choose_run import Chosen, choose_run, file_time, later_name
+from .choose_run import Chosen, choose_run, file_time, later_name, refuse_mixed_parts
 from .given_paths import GivenPaths
 from .named_dates import claim
 from .occurrences import Occurrences
@@ -144,7 +144,7 @@ def ingest(
         elif given.logs.found:
             summary = Summary(name)
         else:
-            summary = until_unchanged(lambda: _write_empty(store, run))
+            summary = until_unchanged(lambda: write_empty(store, run))
         if given.logs.found:
             until_unchanged(lambda: _write_logs(store, run, given.logs, summary, alone=not found))
         summary.problems[:0] = problems
@@ -239,10 +239,15 @@ def _ingest_programs(
     return summary
 
 
-def _write_empty(store: Store, run: Run) -> Summary:
-    """Write a run without programs, unless the last night of its name is one already."""
+def write_empty(store: Store, run: Run) -> Summary:
+    """Write a run without programs, unless the last night of its name is one already.
+
+    Raises UsageError.
+    """
     run_id = run.run_id
     known = store.known(run_id)
+    if run.is_named:
+        refuse_mixed_parts(run_id, known, run.host)
     nights = [] if run.is_named else store.nights(run_id)
     if nights:
         run_id = nights[0]["run_id"]

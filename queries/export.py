@@ -65,6 +65,8 @@ def export(
         raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}{traces}", "file")
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}", "file")
+    if store.holds(path):
+        raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
     query = _query(store, view, where, parse_time(since, "since"), workload, wide)
     require_workload(store, workload)
     try:

@@ -64,6 +64,8 @@ def export_trace(
     path = Path(file)
     if not path.parent.is_dir():
         raise UsageError(f"there is no folder {path.parent}", "file")
+    if store.holds(path):
+        raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
     trace = TraceFile()
     found = find_module(store, module, run)
     buffers = store.rows(statement("trace_buffers"), [found.module_id]).to_pylist()

@@ -9,6 +9,7 @@ warehouse's views and macros say (`schema/memory_database.py`).
 import json
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -63,6 +64,7 @@ _TO_FILES = (
     "--files (in Python files=True) lets it open files, and `memhouse export` writes a view to one"
 )
 _CONFINED = "disabled by configuration", "disabled through configuration"
+_AFTER_A_COLUMN = set(",).;=<>+-*/%|:[") | {""}
 _NAME = re.compile(r"\w+")
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
 _TABLES = """SELECT table_name AS name, FALSE AS is_internal FROM duckdb_tables() WHERE NOT internal
@@ -83,7 +85,13 @@ def sql(
     With `write` its statements may change the warehouse, all of it or nothing; with `files` they
     may open files. Raises QueryError, and RefusedError for what does more than it may.
     """
+    try:
+        query.encode()
+    except UnicodeEncodeError:
+        raise QueryError("the query is no text: not all of its bytes are UTF-8") from None
     if files:
+        if not write:
+            _require_other_files(query, store)
         with store.opened_to_files(writes=write) as opened:
             use_views(opened, read_only=not write)
             if write:
@@ -196,7 +204,9 @@ def _require_tables_only(query: str) -> None:
     connection's own files, COPY and the functions of files are not kept away.
     """
     with duckdb.connect(config={"enable_external_access": "false"}) as parser:
-        if odd := set(_kinds(parser, query)) - _WRITES - {"SELECT"}:
+        if not (statements := _kinds(parser, query)):
+            raise QueryError("there is no statement")
+        if odd := set(statements) - _WRITES - {"SELECT"}:
             kinds = ", ".join(sorted(odd)).replace("_", " ")
             raise RefusedError(
                 f"--write changes tables and views, and {kinds} is refused", _TO_FILES
@@ -205,16 +215,26 @@ def _require_tables_only(query: str) -> None:
     tokens = _words(query)
     for word, following in zip(tokens, [*tokens[1:], ""], strict=True):
         name = word.strip('"').lower()
-        is_copy = word.lower() in ("copy", "secret") and (
-            following == "(" or following[:1].isalnum()
-        )
+        # A column of this name is followed by a sign or by nothing.
+        is_copy = word.lower() in ("copy", "secret") and following[:1] not in _AFTER_A_COLUMN
         if is_copy or (name in functions - _TABLE_FUNCTIONS and following == "("):
             raise RefusedError(f"--write opens no files, and {name} is refused", _TO_FILES)
+
+
+def _require_other_files(query: str, store: Store) -> None:
+    """Raises RefusedError if a text names a file of the warehouse: COPY may write to it."""
+    for word in _words(query):
+        if word[:1] == "'" and store.holds(Path(word.strip("'"))):
+            raise RefusedError(
+                f"--files opens other files, and {word} is of this warehouse", store.how_sql_changes
+            )
 
 
 def _words(query: str) -> list[str]:
     """The words and signs of a text of SQL without its comments."""
     tokens = duckdb.tokenize(query)
+    if not tokens:
+        return []
     text = query.encode()
     ends = [offset for offset, _ in tokens[1:]] + [len(text)]
     return [

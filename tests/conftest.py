@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from .support.dumps import RUNS
-from .support.warehouse import fill, reading
+from .support.pages import link_samples
+from .support.samples import samples_warehouse
+from .support.warehouse import reading
 
 # What programs print is tested as in a pipe on one's own machine: in CI and under these settings
 # Typer colours pipes too, and pytest repeats each failure in full.
@@ -25,12 +26,9 @@ settings.load_profile("memhouse")
 
 
 @pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled() -> Path:
     """A warehouse of all sample dumps: the file. Copy it to change it."""
-    db = tmp_path_factory.mktemp("warehouse") / "all.duckdb"
-    for summary in fill(db, *RUNS):
-        assert summary.problems == []
-    return db
+    return samples_warehouse()
 
 
 @pytest.fixture(scope="session")
@@ -55,35 +53,31 @@ def copied(filled: Path, db: Path) -> Path:
 @pytest.fixture
 def samples(tmp_path: Path) -> Path:
     """A folder that has the samples of a checkout, to run commands in."""
-    folder = tmp_path / "checkout"
-    # Not all of tests/: pytest would load its conftest for a user's tests in this folder.
-    (folder / "tests").mkdir(parents=True)
-    (folder / "tests" / "data").symlink_to(Path(__file__).parent / "data")
-    return folder
+    return link_samples(tmp_path / "checkout")
 
 
 @pytest.fixture(scope="session")
-def nights(tmp_path_factory):
+def nights():
     """The folder of the ten nights, one in each. Only read it."""
     from .support.history import nights as unpacked
 
-    return unpacked(tmp_path_factory)
+    return unpacked()
 
 
 @pytest.fixture(scope="session")
-def history(tmp_path_factory):
+def history():
     """The ten nights' warehouse. Only read it."""
     from .support.history import history as filled_with_nights
 
-    return filled_with_nights(tmp_path_factory)
+    return filled_with_nights()
 
 
 @pytest.fixture(scope="session")
-def hosts(tmp_path_factory):
+def hosts():
     """A warehouse of eight hosts and two branches. Only read it."""
     from .support.hosts import hosts as filled_with_hosts
 
-    return filled_with_hosts(tmp_path_factory)
+    return filled_with_hosts()
 
 
 @pytest.fixture

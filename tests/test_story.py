@@ -9,7 +9,7 @@ cache is int8, and the vision job is back with a larger batch.
 
 import pytest
 
-from .support.history import memhouse
+from .support.command import run_memhouse
 from .support.scenarios import SCENARIOS, laid_out
 from .support.warehouse import rows
 
@@ -23,7 +23,7 @@ def db(nights, tmp_path_factory):
     (story,) = (scenario for scenario in SCENARIOS if scenario.name == STORY)
     for run in story.runs:
         night = laid_out(story, run, nights, folder / run.run_id)
-        done = memhouse(
+        done = run_memhouse(
             *("ingest", night, "--db", folder / "story.duckdb", "--jobs", "1"),
             *("--at", run.run_at.isoformat(), "--label", f"branch={run.branch}"),
         )
@@ -78,18 +78,18 @@ def test_a_night_later_everything_has_a_past_and_nothing_is_new(db):
 
 def test_check_says_each_morning_what_to_do(db):
     """The pull request is held against main, and its growth is not lost when main has it."""
-    first = memhouse("check", "--db", db, "--run", "m1")
+    first = run_memhouse("check", "--db", db, "--run", "m1")
     assert first.returncode == 3
     assert "first run of branch main: nothing to hold it against" in first.stdout
 
-    request = memhouse("check", "--db", db, "--run", "pr1")
+    request = run_memhouse("check", "--db", db, "--run", "pr1")
     assert request.returncode == 1
     assert verdicts(request.stdout) == {
         "jit_train_step of host0 … host2 (3 the same)": ("m1", "fail: grew by more than 1%"),
     }
     assert "2 unchanged" in request.stdout
 
-    second = memhouse("check", "--db", db, "--run", "m2")
+    second = run_memhouse("check", "--db", db, "--run", "m2")
     assert second.returncode == 1
     assert verdicts(second.stdout) == {
         "vision/jit_train": ("m1", "fail: gone"),
@@ -97,7 +97,7 @@ def test_check_says_each_morning_what_to_do(db):
     }
     assert "3 unchanged" in second.stdout
 
-    third = memhouse("check", "--db", db, "--run", "m3")
+    third = run_memhouse("check", "--db", db, "--run", "m3")
     assert third.returncode == 1
     assert verdicts(third.stdout) == {
         "host1/jit_train_step": ("m2", "fail: grew by more than 1%"),
@@ -115,7 +115,7 @@ def verdicts(markdown):
 
 
 def test_trends_tells_each_change_once_and_the_two_equal_hosts_in_one_line(db):
-    done = memhouse("trends", "--db", db)
+    done = run_memhouse("trends", "--db", db)
     assert "branch main; others: --branch pr-1" in done.stderr
     found = lines(done.stdout)
     for change in [
@@ -131,13 +131,13 @@ def test_trends_tells_each_change_once_and_the_two_equal_hosts_in_one_line(db):
 
 
 def test_trends_of_the_pull_request_hold_it_against_no_night_of_main(db):
-    told = memhouse("trends", "--db", db, "--branch", "pr-1").stdout
+    told = run_memhouse("trends", "--db", db, "--branch", "pr-1").stdout
     assert any(line.startswith("host0 … host2 (3 the same)") for line in lines(told))
     assert not any(line.startswith("pr1 ") for line in lines(told))
 
 
 def test_since_names_the_night_the_step_and_the_cause_across_a_missed_night(db):
-    assert memhouse("since", "--db", db, "vision").stdout.splitlines()[:3] == [
+    assert run_memhouse("since", "--db", db, "vision").stdout.splitlines()[:3] == [
         "vision/jit_train: peak 325.50 MiB since m3, for 1 run",
         "before: 224.76 MiB in m1 (+100.74 MiB, +44.8 %)",
         "cause: x: bf16[16,224,224,3] → bf16[24,224,224,3] and 1 more",
@@ -150,5 +150,5 @@ def lines(table):
 
 
 def test_nothing_in_the_warehouse_contradicts_itself(db):
-    done = memhouse("verify", "--db", db)
+    done = run_memhouse("verify", "--db", db)
     assert done.returncode == 0, done.stdout

@@ -67,7 +67,8 @@ def record(
 
     The command runs with dump flags added to its XLA_FLAGS: JAX, PyTorch/XLA and TensorFlow
     read them. Its input, output and signals are passed through. The run has the labels commit,
-    branch, dirty, host, command, suite, and jax, jaxlib, libtpu and so on.
+    branch, dirty, host, command, suite, and jax, jaxlib, libtpu and so on. If nothing is compiled,
+    it is a run without programs, because the run before is not this one.
 
     The exit status is that of the command. It is 1 if the command succeeds, but its dumps are
     not ingested whole. The command does not run, and the status is 2, if the usage is wrong or
@@ -131,9 +132,9 @@ def record(
     problems = recorded.summary.problems if recorded.summary else []
     for problem in problems:
         print_error(problem)
-    for note in [*(recorded.summary.notes if recorded.summary else []), *recorded.notes, *hints]:
+    for note in [*recorded.notes, *(recorded.summary.notes if recorded.summary else []), *hints]:
         print_note(note)
-    if recorded.summary:
+    if recorded.summary and recorded.summary.dumps:
         print_note(summary_line(recorded.summary, perf_counter() - begun))
         for hint in oom_hints(recorded.summary):
             print_note(hint)

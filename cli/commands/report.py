@@ -96,6 +96,9 @@ def report(
 
     require_packages()
     with reading(db, wait=wait) as store:
+        if file is not None and store.holds(file):
+            problem = f"{file} is of the warehouse itself: name another file"
+            raise typer.BadParameter(problem, param_hint="--output")
         if site is not None:
             from ...queries.reporting.site import write_site
 

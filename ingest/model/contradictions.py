@@ -160,9 +160,20 @@ def disagreements(header: Mapping[str, object], tables: Mapping[str, pa.Table]) 
     if values is not None and "shape" in values.column_names:
         whole = values.filter(pc.equal(values["shape_index"], "{}"))
         shape = instructions["shape"].take(whole["instruction_id"])
-        other = whole.filter(pc.not_equal(whole["shape"].cast(shape.type), shape))
+        differs = pc.not_equal(whole["shape"].cast(shape.type), shape)
+        other, shape = whole.filter(differs), shape.filter(differs)
+        # Some writers of texts leave the numbers of a tuple's elements out.
+        same = pc.equal(_unnumbered(other["shape"]), _unnumbered(shape))
+        other = other.filter(pc.invert(same))
         if len(other):
             found.append(f"value {other['value_id'][0]} has not the shape of its instruction")
+        small = values.filter(pc.less(values["size_bytes"], values["logical_bytes"]))
+        if len(small):
+            first = small.slice(0, 1).to_pylist()[0]
+            found.append(
+                f"value {first['value_id']} takes {first['size_bytes']} bytes, and its elements "
+                f"{first['logical_bytes']}"
+            )
     return found
 
 
@@ -181,6 +192,11 @@ def _frameless(instructions: pa.Table, frames: pa.Table | None) -> list[str]:
         if pc.any(empty).as_py():
             found.append(f"stack frame {ids.filter(empty)[0]} has no file or no function")
     return found
+
+
+def _unnumbered(shapes: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Shapes without the comments that number a tuple's elements."""
+    return pc.replace_substring_regex(shapes.cast(pa.string()), r"/\*index=\d+\*/", "")
 
 
 def _is_in(column: pa.ChunkedArray, known: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...schema.stores.base import Store
-from ..pipeline import Run, ingest_programs
+from ..pipeline import Run, ingest_programs, write_empty
 from ..sources.dump_folder import find_dumps, is_wanted
 from ..sources.dumped_program import DumpedProgram
 from ..sources.files import open_source
@@ -38,11 +38,17 @@ def ingest_compiled(
     workers: Workers,
     progress: Callable[[int, int], None],
 ) -> None:
-    """Ingest the programs; a run that the user has not named gets a name of its own."""
+    """Ingest the programs, or else a run without programs, as the night before is not this one.
+
+    A run that the user has not named gets a name of its own.
+    """
     number = 1
     while not run.is_named and store.known(run.run_id).run is not None:
         # Another command of this name was started in the same second.
         number += 1
         run = replace(run, run_id=f"{recorded.run_id}_{number}")
     recorded.run_id = run.run_id
-    recorded.summary = ingest_programs(store, programs, run, workers, progress)
+    if programs:
+        recorded.summary = ingest_programs(store, programs, run, workers, progress)
+    else:
+        recorded.summary = write_empty(store, run)

@@ -88,10 +88,6 @@ def record_command(
         tell_processes_apart(folder)
         cached = cached_modules(folder)
         asked = packages if interpreter else None
-        nothing = why_nothing(status, cached, environment, only, asked)
-        if not any(folder.iterdir()):
-            recorded.notes.append(nothing)
-            return recorded
         # These take half a second to import, for which the command need not wait.
         from ..pipeline import Run
         from ..sources.lowered import forget_folder
@@ -100,13 +96,14 @@ def record_command(
 
         if own is None:
             forget_folder(base)
-        programs = compiled_programs(base, cached, own, cleanup)
-        if not programs:
-            recorded.notes.append(nothing)
-            return recorded
-        recorded.notes += cached_note(
-            cached, environment, {program.key.platform for program in programs}
-        )
+        is_empty = not any(folder.iterdir())
+        programs = [] if is_empty else compiled_programs(base, cached, own, cleanup)
+        if programs:
+            recorded.notes += cached_note(
+                cached, environment, {program.key.platform for program in programs}
+            )
+        else:
+            recorded.notes.append(why_nothing(status, cached, environment, only, asked))
         source = str(own or keep or shlex.join(command))
         run = Run(
             recorded.run_id,

@@ -17,8 +17,8 @@ class Recorded:
     """What became of a command.
 
     status: its exit status, 128+N if signal N killed it; start: when it began; run_id: the run that
-    holds what it compiled; labels: the run's labels; summary: of the ingest, None if nothing was
-    compiled; notes: what to tell the user, one line each.
+    holds what it compiled; labels: the run's labels; summary: of the ingest, None until it is
+    done; notes: what to tell the user, one line each.
     """
 
     status: int

@@ -7,7 +7,11 @@ FROM "values"
 INNER JOIN instructions
     ON instructions.module_id = "values".module_id
         AND instructions.instruction_id = "values".instruction_id
-WHERE "values".shape_index = '{}' AND "values".shape <> instructions.shape
+WHERE "values".shape_index = '{}'
+    -- Some writers of texts leave the numbers of a tuple's elements out.
+    AND "values".shape <> instructions.shape
+    AND REGEXP_REPLACE("values".shape, '/\*index=\d+\*/', '', 'g')
+    <> REGEXP_REPLACE(instructions.shape, '/\*index=\d+\*/', '', 'g')
 UNION ALL
 SELECT
     module_id,

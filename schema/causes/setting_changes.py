@@ -32,7 +32,9 @@ def device(pair: Pair) -> list[Phrase]:
     """Another device, or another number of them."""
     a, b = pair.a.dump, pair.b.dump
     names = (a["device_kind"], b["device_kind"])
-    if pair.differs("device_kind") and not any(map(_SCRAMBLED.match, names)):
+    # Another reader may have another name for one device.
+    is_other = pair.differs("device_kind") and not pair.differs("reader_version")
+    if is_other and not any(map(_SCRAMBLED.match, names)):
         return [Phrase("device", f"device {a['device_kind']} → {b['device_kind']}")]
     if pair.differs("num_partitions"):
         return [Phrase("device", f"{a['num_partitions']} → {b['num_partitions']} partitions")]

@@ -243,5 +243,6 @@ def _is_same(a: Dump, b: Dump) -> bool:
 
 
 def _differs(a: Dump, b: Dump) -> bool:
-    """Whether there is something to tell: another program, another name, another health."""
-    return not _is_same(a, b) or a.group != b.group or a.health != b.health
+    """Whether there is something to tell: another program, name, health, or reader of it."""
+    is_read_otherwise = a.reader_version != b.reader_version
+    return not _is_same(a, b) or is_read_otherwise or a.group != b.group or a.health != b.health

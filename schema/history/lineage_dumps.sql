@@ -19,6 +19,7 @@ SELECT
     dumps.occurrence,
     dumps.module_id,
     modules.program_id,
+    modules.reader_version,
     -- A signature can be long: comparing numbers is cheaper.
     CASE WHEN modules.entry_signature IS NOT NULL THEN HASH(modules.entry_signature) END
         AS signature_id,

@@ -27,6 +27,7 @@ class Dump(NamedTuple):
     occurrence: int
     module_id: int | None
     program_id: int | None
+    reader_version: int | None
     signature_id: int | None
     skeleton_id: int | None
     total_bytes: int | None

@@ -148,8 +148,13 @@ def lake_error(place: str, error: Exception) -> WarehouseError:
         if re.search(words, said):
             file = _FILE.search(str(error))
             return DamagedFileError(place, file[0] if file else "of rows", what)
+    # What damage makes of a file's header may be no text.
+    said = "".join(sign if sign.isprintable() and sign != "\ufffd" else "?" for sign in said)
     said = said if len(said) <= _LONGEST else said[:_LONGEST] + "…"
-    return WarehouseError(f"cannot use the lake {place}: {with_remedy(said)}")
+    look = command("lake", "check", "--read-data", names=[place])
+    return WarehouseError(
+        f"cannot use the lake {place}: {with_remedy(said)}; `{look}` names damaged files"
+    )
 
 
 def _is_of_files(cause: BaseException | None) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -202,6 +203,9 @@ class Store(Protocol):
 
     def owns(self, file_status: os.stat_result) -> bool:
         """Whether the file with this status is part of the store, not a dump to ingest."""
+
+    def holds(self, path: Path) -> bool:
+        """Whether a file that is written at this path would be one of the store's own."""
 
     def close(self) -> None:
         """Close the store."""

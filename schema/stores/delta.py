@@ -159,6 +159,15 @@ class DeltaStore(DuckDBReading):
         """No file of a lake looks like a dump."""
         return False
 
+    def holds(self, path: Path) -> bool:
+        """Whether the path lies in the lake's folder, if it has one on this machine."""
+        if "://" in self.name and not self.name.startswith("file://"):
+            return False
+        try:
+            return path.resolve().is_relative_to(Path(self.name.removeprefix("file://")).resolve())
+        except (OSError, ValueError):
+            return False
+
     def _rows(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
         """The rows of a query, which never changes a table in memory."""
         # A connection has one transaction, whichever thread asks.

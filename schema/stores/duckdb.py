@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 
 import duckdb
 import pyarrow as pa
@@ -95,6 +96,18 @@ class DuckDBStore(DuckDBReading):
         try:
             return os.path.samestat(file_status, os.stat(self.name))  # noqa: PTH116
         except OSError:  # A database in memory.
+            return False
+
+    def holds(self, path: Path) -> bool:
+        """Whether it is the database, by any name, or one of the files that DuckDB has beside it."""
+        database = duckdb_file.database_path(self.name)
+        if database is None:
+            return False
+        try:
+            place, own = path.resolve(), database.resolve()
+            is_beside = any(place == own.with_name(own.name + ending) for ending in _BESIDE)
+            return place == own or is_beside or path.samefile(own)
+        except (OSError, ValueError):
             return False
 
     # -- Writing ---------------------------------------------------------------------------
@@ -291,6 +304,7 @@ _KEPT_OF_DUMPS = ("history", "accepted_changes", "oom_reports")
 _SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN
     (SELECT dump_id FROM oom_reports WHERE list_contains($1, run_id) OR list_contains($2, dump_id))
 """
+_BESIDE = (".wal", ".wal.checkpoint", ".wal.recovery", ".tmp")
 _DUMPS_OF_RUNS = """SELECT run_id, COUNT(*) FROM dumps
     WHERE run_id IN (SELECT UNNEST($1)) GROUP BY run_id"""
 _HAS_FILES = "SELECT current_setting('enable_external_access')"

@@ -12,7 +12,7 @@ from memhouse.queries.catalogue import public_views
 from memhouse.schema.metric_names import METRICS
 
 from ..support.command import run_memhouse
-from ..support.history import copy_night, memhouse
+from ..support.history import copy_night
 from ..support.warehouse import fill, rows
 
 ENDINGS = ["csv", "json", "parquet", "arrow"]
@@ -31,7 +31,7 @@ def small(nights, tmp_path_factory):
 
 
 def export(db, view, file, *args):
-    done = memhouse("export", view, file, "--db", db, *args)
+    done = run_memhouse("export", view, file, "--db", db, *args)
     assert (done.returncode, done.stdout) == (0, "")
     return read(file)
 
@@ -265,7 +265,7 @@ def test_the_runs_that_have_a_workload(history, tmp_path):
 )
 def test_wrong_usage(history, tmp_path, monkeypatch, args, message):
     monkeypatch.chdir(tmp_path)
-    done = memhouse("export", *args, "--db", history)
+    done = run_memhouse("export", *args, "--db", history)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.replace("│", " ").split())
     assert list(tmp_path.iterdir()) == []
@@ -273,7 +273,9 @@ def test_wrong_usage(history, tmp_path, monkeypatch, args, message):
 
 @pytest.mark.parametrize("ending", ["csv", "arrow"])
 def test_a_condition_that_is_no_sql_is_wrong_usage(history, tmp_path, ending):
-    done = memhouse("export", "trends", tmp_path / f"x.{ending}", "--db", history, "--where", "a b")
+    done = run_memhouse(
+        "export", "trends", tmp_path / f"x.{ending}", "--db", history, "--where", "a b"
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert list(tmp_path.iterdir()) == []
 
@@ -282,7 +284,7 @@ def test_a_condition_that_is_no_sql_is_wrong_usage(history, tmp_path, ending):
 def test_what_cannot_be_written_leaves_nothing_behind(history, tmp_path, ending):
     target = tmp_path / f"x.{ending}"
     target.mkdir()
-    done = memhouse("export", "trends", target, "--db", history)
+    done = run_memhouse("export", "trends", target, "--db", history)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: cannot write {target}: ")
     assert [path.name for path in tmp_path.iterdir()] == [target.name]
@@ -294,7 +296,7 @@ def test_a_failure_half_way_leaves_the_old_file(history, tmp_path, ending):
     target = tmp_path / f"x.{ending}"
     target.write_text("old\n")
     fails = "CASE WHEN rank > 20 THEN error('boom') ELSE TRUE END"
-    done = memhouse("export", "peak_buffers", target, "--db", history, "--where", fails)
+    done = run_memhouse("export", "peak_buffers", target, "--db", history, "--where", fails)
     assert (done.returncode, done.stdout) == (1, "")
     assert "boom" in done.stderr
     assert target.read_text() == "old\n"

@@ -3,7 +3,6 @@
 import pytest
 
 from ..support.command import run_memhouse
-from ..support.history import memhouse
 from ..support.traces import read_trace
 
 MODULE = "llama-v5e/jit_train_step"
@@ -19,7 +18,7 @@ MODULE = "llama-v5e/jit_train_step"
     ],
 )
 def test_the_format_is_told_by_the_option_or_the_ending(filled, tmp_path, name, options):
-    done = memhouse("export", MODULE, tmp_path / name, *options, "--db", filled)
+    done = run_memhouse("export", MODULE, tmp_path / name, *options, "--db", filled)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.split() == f"{tmp_path / name}: 972 values in 4 memory spaces".split()
     assert len(read_trace(tmp_path / name)) > 100
@@ -49,7 +48,7 @@ def test_the_real_command_and_a_run(history, tmp_path):
 )
 def test_wrong_usage(filled, tmp_path, monkeypatch, args, message):
     monkeypatch.chdir(tmp_path)
-    done = memhouse("export", *args, "--db", filled)
+    done = run_memhouse("export", *args, "--db", filled)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.replace("│", " ").split())
     assert list(tmp_path.iterdir()) == []
@@ -58,7 +57,7 @@ def test_wrong_usage(filled, tmp_path, monkeypatch, args, message):
 def test_what_cannot_be_written_leaves_nothing_behind(filled, tmp_path):
     target = tmp_path / "x.pftrace"
     target.mkdir()
-    done = memhouse("export", MODULE, target, "--db", filled)
+    done = run_memhouse("export", MODULE, target, "--db", filled)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"error: cannot write {target}: ")
     assert list(tmp_path.iterdir()) == [target]

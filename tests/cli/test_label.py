@@ -7,7 +7,7 @@ import pytest
 import memhouse as library
 from memhouse.schema.errors import UsageError
 
-from ..support.history import memhouse
+from ..support.command import run_memhouse
 from ..support.made_runs import make_run
 from ..support.warehouse import everything, fill, rows
 
@@ -27,7 +27,7 @@ def two(db, nights):
 
 
 def label(db, *args):
-    done = memhouse("label", *args, "--db", db)
+    done = run_memhouse("label", *args, "--db", db)
     assert done.returncode == 0, done.stderr
     return done
 
@@ -35,7 +35,7 @@ def label(db, *args):
 def refused(db, *args):
     """What is said of wrong usage; nothing is changed."""
     before = everything(db)
-    done = memhouse("label", *args, "--db", db)
+    done = run_memhouse("label", *args, "--db", db)
     assert (done.returncode, done.stdout) == (2, "")
     assert everything(db) == before
     return " ".join(done.stderr.replace("│", " ").split())
@@ -69,7 +69,7 @@ def test_a_label_moves_a_run_to_another_history(two):
     assert rows(two, linked) == [(0,)]
     label(two, "2026-10-01", "branch=main")
     assert rows(two, linked) == [(1,)]
-    assert memhouse("verify", "--db", two).returncode == 0
+    assert run_memhouse("verify", "--db", two).returncode == 0
 
 
 def test_a_branch_is_renamed_with_all_its_runs(db):
@@ -83,7 +83,7 @@ def test_a_branch_is_renamed_with_all_its_runs(db):
     )
     kept = "SELECT run_id, previous_run_id FROM lineages WHERE branch = 'trunk' ORDER BY ALL"
     assert rows(db, kept) == [("n0", None), ("n1", "n0"), ("n3", "n1")]
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
     assert label(db, "--rename", "branch=trunk:main").stderr == "labelled 3 runs: branch=main\n"
     make_run(db, "n4", {"train/jit_step": 1000}, day=4, branch="pr-7")
     said = "branch=main is no new name of branch=pr-7: run n0 has it, before run n4"
@@ -107,15 +107,15 @@ def test_all_labelled_at_once_have_nothing_to_be_told(two):
 def test_ingesting_with_the_first_branch_says_so_too(two, nights):
     path = nights / "2026-10-08/llama-cpu"
     args = ("--label", "branch=main", "--db", two)
-    first = memhouse("ingest", path, "--run", "a", *args)
-    second = memhouse("ingest", path, "--run", "b", *args)
+    first = run_memhouse("ingest", path, "--run", "a", *args)
+    second = run_memhouse("ingest", path, "--run", "b", *args)
     assert first.stderr.endswith(HINT)
     assert HINT not in second.stderr
 
 
 def test_a_new_warehouse_with_branches_has_nothing_to_be_told(db, nights):
     path = nights / "2026-10-08/llama-cpu"
-    done = memhouse("ingest", path, "--run", "a", "--label", "branch=main", "--db", db)
+    done = run_memhouse("ingest", path, "--run", "a", "--label", "branch=main", "--db", db)
     assert HINT not in done.stderr
 
 
@@ -145,21 +145,21 @@ def test_wrong_usage_changes_nothing(two, args, said):
 
 
 def test_runs_show_the_branch_where_one_has_one(two):
-    assert "branch" not in memhouse("runs", "--db", two).stdout
+    assert "branch" not in run_memhouse("runs", "--db", two).stdout
     label(two, "2026-10-05", "branch=main")
-    heading, first, second = memhouse("runs", "--db", two).stdout.splitlines()
+    heading, first, second = run_memhouse("runs", "--db", two).stdout.splitlines()
     assert "branch" in heading.split()
     assert "main" not in first.split()
     assert "main" in second.split()
-    shown = json.loads(memhouse("runs", "--db", two, "-f", "json").stdout)
+    shown = json.loads(run_memhouse("runs", "--db", two, "-f", "json").stdout)
     assert [row["branch"] for row in shown] == [None, "main"]
 
 
 def test_runs_of_one_time_are_listed_as_they_came(db, nights):
     for run in ("b", "a"):
         path = nights / "2026-10-01/llama-cpu"
-        memhouse("ingest", path, "--run", run, "--at", "2026-10-01", "--db", db)
-    shown = json.loads(memhouse("runs", "--db", db, "-f", "json").stdout)
+        run_memhouse("ingest", path, "--run", run, "--at", "2026-10-01", "--db", db)
+    shown = json.loads(run_memhouse("runs", "--db", db, "-f", "json").stdout)
     assert [row["run"] for row in shown] == ["b", "a"]
 
 
@@ -186,13 +186,13 @@ def test_python_replaces_and_says_what(two, nights):
 def test_an_empty_label_is_none_when_ingesting_too(two, nights):
     path = nights / "2026-10-05/llama-cpu"
     again = ("ingest", path, "--run", "2026-10-05", "--db", two)
-    assert memhouse(*again, "--label", "branch=", "--label", "by=me").returncode == 0
+    assert run_memhouse(*again, "--label", "branch=", "--label", "by=me").returncode == 0
     assert rows(two, LABELS) == [("2026-10-05", "by", "me")]
-    assert memhouse(*again, "--label", "by=").returncode == 0
+    assert run_memhouse(*again, "--label", "by=").returncode == 0
     assert rows(two, LABELS) == []
 
 
 def test_an_empty_branch_is_not_the_first_branch(two, nights):
     path = nights / "2026-10-05/llama-cpu"
-    done = memhouse("ingest", path, "--run", "other", "--label", "branch=", "--db", two)
+    done = run_memhouse("ingest", path, "--run", "other", "--label", "branch=", "--db", two)
     assert HINT not in done.stderr

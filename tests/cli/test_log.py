@@ -8,7 +8,7 @@ import pytest
 
 import memhouse as library
 
-from ..support.history import memhouse
+from ..support.command import run_memhouse
 from ..support.warehouse import everything
 
 # Each command, and what it enters: action, run and host.
@@ -36,10 +36,10 @@ STEPS: list[tuple[list[str], list[tuple[str, str, str | None]]]] = [
 def test_what_changes_it_is_an_entry_and_nothing_else(tmp_path, nights, place):
     db = tmp_path / place
     if place == "lake":
-        assert memhouse("lake", "init", db).returncode == 0
+        assert run_memhouse("lake", "init", db).returncode == 0
     entered = []
     for args, entries in STEPS:
-        done = memhouse(*(arg.format(nights) for arg in args), "--db", db)
+        done = run_memhouse(*(arg.format(nights) for arg in args), "--db", db)
         assert done.returncode == 0, done.stderr
         entered += entries
         with library.open(db, read_only=True) as warehouse:
@@ -59,15 +59,15 @@ def test_what_changes_it_is_an_entry_and_nothing_else(tmp_path, nights, place):
 def test_what_fails_is_no_entry(own):
     before = everything(own)["journal"]
     for args in (["prune", "none"], ["label", "none", "a=b"], ["ingest", "none"]):
-        assert memhouse(*args, "--db", own).returncode != 0
+        assert run_memhouse(*args, "--db", own).returncode != 0
     assert everything(own)["journal"] == before
 
 
 def test_the_newest_entries_come_first(history):
-    done = memhouse("log", "-n", "2", "-f", "json", "--db", history)
+    done = run_memhouse("log", "-n", "2", "-f", "json", "--db", history)
     shown = json.loads(done.stdout)
     assert [(row["entry"], row["run"]) for row in shown] == [(10, "2026-10-10"), (9, "2026-10-09")]
-    assert memhouse("log", "-n", "0", "--db", history).returncode == 2
+    assert run_memhouse("log", "-n", "0", "--db", history).returncode == 2
 
 
 def test_a_run_names_the_hosts_of_its_parts(tmp_path, nights, monkeypatch):
@@ -75,24 +75,24 @@ def test_a_run_names_the_hosts_of_its_parts(tmp_path, nights, monkeypatch):
     db = tmp_path / "memhouse.duckdb"
     dumps = shutil.copytree(nights / "2026-10-06" / "llama-cpu", tmp_path / "dumps")
     for host in (["--host", "h1"], ["--host"], ["--host=h0"]):
-        done = memhouse("ingest", dumps, "--db", db, "--run", "2026-10-06", *host)
+        done = run_memhouse("ingest", dumps, "--db", db, "--run", "2026-10-06", *host)
         assert done.returncode == 0, done.stderr
     with library.open(db, read_only=True) as warehouse:
         (run,) = warehouse.runs().arrow().to_pylist()
         found = {row["workload"] for row in warehouse.modules().arrow().to_pylist()}
     assert (run["hosts"], run["dumps"]) == ("h0, h1, this-machine", 3)
     assert found == {"h0", "h1", "this-machine"}
-    assert "h0, h1 and this-machine" in memhouse("runs", "--db", db).stdout
+    assert "h0, h1 and this-machine" in run_memhouse("runs", "--db", db).stdout
 
 
 def test_a_night_without_programs_is_a_run(db, nights, tmp_path):
     empty = tmp_path / "night"
     shutil.copytree(nights / "2026-10-06", empty)
-    assert memhouse("ingest", empty, "--db", db).returncode == 0
+    assert run_memhouse("ingest", empty, "--db", db).returncode == 0
     shutil.rmtree(empty)
     empty.mkdir()
     for _ in range(2):  # The second time it is there already.
-        done = memhouse("ingest", empty, "--db", db)
+        done = run_memhouse("ingest", empty, "--db", db)
         assert (done.returncode, done.stdout) == (1, "")
         assert "has no programs: nothing was compiled" in done.stderr
     with library.open(db, read_only=True) as warehouse:
@@ -111,7 +111,7 @@ def test_times_of_files_order_nothing(db, nights, tmp_path, tonight):
         folder = shutil.copytree(nights / night, tmp_path / name)
         for file in folder.rglob("*"):
             os.utime(file, (modified, modified))
-        assert memhouse("ingest", folder, "--db", db).returncode == 0
+        assert run_memhouse("ingest", folder, "--db", db).returncode == 0
     with library.open(db, read_only=True) as warehouse:
         ordered = warehouse.runs().arrow()["run"].to_pylist()
         query = "SELECT run_id, epoch(compiled_at) AS at FROM runs ORDER BY run_seq"

@@ -12,12 +12,12 @@ from memhouse.schema.tables import metadata
 
 from ..support.clock import at
 from ..support.command import run_memhouse
-from ..support.history import NIGHTS, ingest_nights, memhouse
+from ..support.history import NIGHTS, ingest_nights
 from ..support.warehouse import content, everything, fill, rows
 
 
 def prune(db, *args: str) -> str:
-    done = memhouse("prune", *args, "--db", db)
+    done = run_memhouse("prune", *args, "--db", db)
     assert (done.returncode, done.stdout) == (0, "")
     return done.stderr
 
@@ -74,7 +74,7 @@ def test_what_is_left_is_what_a_warehouse_without_the_run_has(tmp_path, own, nig
 
 def test_a_pruned_warehouse_verifies(own):
     prune(own, "2026-10-01", "2026-10-05", "2026-10-10")
-    done = memhouse("verify", "--db", own)
+    done = run_memhouse("verify", "--db", own)
     assert done.returncode == 0
     assert "no breaches" in done.stderr
 
@@ -122,7 +122,7 @@ def test_the_room_is_used_again(own, nights):
 def test_labels_and_accepted_growth_go_with_the_run(db, nights):
     for night in ("2026-10-06", "2026-10-07"):
         fill(db, nights / night, labels={"branch": "main"})
-    memhouse("check", "--db", db, "--run", "2026-10-07", "--accept", "we know")
+    run_memhouse("check", "--db", db, "--run", "2026-10-07", "--accept", "we know")
     assert rows(db, "SELECT COUNT(*) FROM accepted_changes") == [(2,)]
     prune(db, "2026-10-07")
     assert rows(db, "SELECT COUNT(*) FROM accepted_changes") == [(0,)]
@@ -180,7 +180,7 @@ def aged(tmp_path_factory, nights):
 def test_a_run_goes_that_claims_and_entered_longer_ago(tmp_path, aged, keep, gone):
     db = tmp_path / "own.duckdb"
     shutil.copy(aged, db)
-    would = memhouse("prune", "--keep", keep, "--dry-run", "--db", db).stdout.split()
+    would = run_memhouse("prune", "--keep", keep, "--dry-run", "--db", db).stdout.split()
     assert would == gone
     assert prune(db, "--keep", keep).startswith(f"dropped {counted(len(gone), 'run')}, ")
     assert sorted(runs(db)) == sorted({*AGES} - {*gone})
@@ -204,7 +204,7 @@ def test_a_run_goes_that_claims_and_entered_longer_ago(tmp_path, aged, keep, gon
     ],
 )
 def test_wrong_usage_drops_nothing(own, args, message):
-    done = memhouse("prune", *args, "--db", own)
+    done = run_memhouse("prune", *args, "--db", own)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.replace("│", " ").split())
     assert runs(own) == NIGHTS
@@ -220,7 +220,7 @@ def test_a_warehouse_that_is_not_there(tmp_path):
 @pytest.mark.parametrize("chosen", [["2026-10-08"], NIGHTS[3:], ["--keep", "1d"]])
 def test_a_dry_run_says_what_would_go_and_changes_nothing(own, chosen):
     before = own.read_bytes()
-    would = memhouse("prune", *chosen, "--dry-run", "--db", own)
+    would = run_memhouse("prune", *chosen, "--dry-run", "--db", own)
     assert own.read_bytes() == before
     names = runs(own)
     done = prune(own, *chosen)

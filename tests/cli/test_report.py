@@ -10,7 +10,6 @@ import pytest
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import copy_dump
-from ..support.history import memhouse
 
 TITLE = re.compile(r"<title>(.*)</title>")
 
@@ -38,7 +37,7 @@ def folder(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_the_file_is_named_after_what_it_shows(history, folder, arguments, name):
-    done = memhouse("report", *arguments, "--db", history)
+    done = run_memhouse("report", *arguments, "--db", history)
     assert (done.returncode, done.stdout) == (0, "")
     assert [file.name for file in folder.iterdir()] == [name]
     assert re.match(rf"{re.escape(name)}: [\d.]+ [KM]iB, ", done.stderr)
@@ -46,27 +45,29 @@ def test_the_file_is_named_after_what_it_shows(history, folder, arguments, name)
 
 
 def test_the_note_tells_the_peak(history, folder):
-    done = memhouse("report", "llama-v5e", "--run", "2026-10-01", "-o", "x.html", "--db", history)
+    done = run_memhouse(
+        "report", "llama-v5e", "--run", "2026-10-01", "-o", "x.html", "--db", history
+    )
     assert re.fullmatch(r"x\.html: [\d.]+ [KM]iB, .*306\.98 MiB.*\n", done.stderr)
     assert TITLE.search((folder / "x.html").read_text())[1] == "llama-v5e/jit_train_step"
 
 
 def test_a_report_is_written_over_an_older_one(history, folder):
     for run in ("2026-10-01", "2026-10-02"):
-        done = memhouse("report", "decode-v5e", "--run", run, "-o", "x.html", "--db", history)
+        done = run_memhouse("report", "decode-v5e", "--run", run, "-o", "x.html", "--db", history)
         assert done.returncode == 0, done.stderr
     assert [file.name for file in folder.iterdir()] == ["x.html"]
 
 
 def test_an_empty_file_can_be_filled(history, folder):
     (folder / "x.html").touch()
-    assert memhouse("report", "decode-v5e", "-o", "x.html", "--db", history).returncode == 0
+    assert run_memhouse("report", "decode-v5e", "-o", "x.html", "--db", history).returncode == 0
     assert TITLE.search((folder / "x.html").read_text())
 
 
 def test_a_file_that_is_no_report_is_not_written_over(history, folder):
     (folder / "train.py").write_text("import jax\n")
-    done = memhouse("report", "decode-v5e", "-o", "train.py", "--db", history)
+    done = run_memhouse("report", "decode-v5e", "-o", "train.py", "--db", history)
     assert done.returncode == 2
     assert "train.py is not a report of memhouse" in done.stderr
     assert (folder / "train.py").read_text() == "import jax\n"
@@ -84,18 +85,18 @@ def test_a_link_is_followed_and_a_device_stays(history, folder):
     (folder / "link.html").symlink_to("real.html")
     (folder / "nowhere").symlink_to("/dev/null")
     for name in ("link.html", "nowhere"):
-        assert memhouse("report", "decode-v5e", "-o", name, "--db", history).returncode == 0
+        assert run_memhouse("report", "decode-v5e", "-o", name, "--db", history).returncode == 0
         assert (folder / name).is_symlink()
     assert TITLE.search((folder / "real.html").read_text())
 
 
 @pytest.mark.slow
 def test_a_site_tells_what_was_written(history, folder):
-    first = memhouse("report", "--site", "pages", "--db", history)
+    first = run_memhouse("report", "--site", "pages", "--db", history)
     said = r"pages/index\.html: 5 pages written, 0 unchanged, [\d.]+ MiB in all\n"
     assert (first.returncode, first.stdout) == (0, "")
     assert re.fullmatch(said, first.stderr)
-    again = memhouse("report", "--site", "pages", "--db", history)
+    again = run_memhouse("report", "--site", "pages", "--db", history)
     assert "0 pages written, 5 unchanged" in again.stderr
 
 
@@ -119,7 +120,7 @@ WRONG = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_go_together_is_one_line(history, folder, case):
     arguments, said = WRONG[case]
-    done = memhouse("report", *arguments, "--db", history)
+    done = run_memhouse("report", *arguments, "--db", history)
     told = " ".join(done.stderr.replace("│", " ").split())
     assert (done.returncode, done.stdout) == (2, "")
     assert said in told
@@ -128,7 +129,7 @@ def test_what_does_not_go_together_is_one_line(history, folder, case):
 
 def test_a_folder_in_the_place_of_the_file(history, folder):
     (folder / "x.html").mkdir()
-    done = memhouse("report", "decode-v5e", "-o", "x.html", "--db", history)
+    done = run_memhouse("report", "decode-v5e", "-o", "x.html", "--db", history)
     assert (done.returncode, done.stdout) == (1, "")
     assert (
         done.stderr == "error: cannot write x.html: Is a directory: it is a folder, name a file\n"
@@ -138,14 +139,14 @@ def test_a_folder_in_the_place_of_the_file(history, folder):
 
 def test_a_file_in_the_place_of_the_site(history, folder):
     (folder / "pages").write_text("a file")
-    done = memhouse("report", "--site", "pages", "--db", history)
+    done = run_memhouse("report", "--site", "pages", "--db", history)
     assert done.returncode == 1
     told = "Not a directory: a file is where a folder must be, name another folder"
     assert re.fullmatch(rf"error: cannot make pages[/\w]*: {told}\n", done.stderr)
 
 
 def test_a_space_without_buffers_is_told(history, folder):
-    done = memhouse("report", "decode-v5e", "--space", "9", "--db", history)
+    done = run_memhouse("report", "decode-v5e", "--space", "9", "--db", history)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.endswith("KiB, no peak is known of memory space 9\n")
     (page,) = folder.iterdir()
@@ -170,7 +171,7 @@ def test_a_full_disk_leaves_no_half_page(history, folder, target):
 @pytest.mark.parametrize("target", [["decode-v5e"], ["--history"], ["--site", "pages"]])
 def test_a_missing_package_is_one_line(history, folder, package, target, monkeypatch):
     monkeypatch.setitem(sys.modules, package, None)
-    done = memhouse("report", *target, "--db", history)
+    done = run_memhouse("report", *target, "--db", history)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == ("error: install what reports need: pip install 'memhouse[report]'\n")
     assert list(folder.iterdir()) == []
@@ -178,8 +179,8 @@ def test_a_missing_package_is_one_line(history, folder, package, target, monkeyp
 
 def test_hostile_workloads_name_a_file_here(db, folder, tmp_path):
     copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "night" / "..;$(id) <b>")
-    assert memhouse("ingest", tmp_path / "night", "--db", db).returncode == 0
-    done = memhouse("report", "$(id)", "--db", db)
+    assert run_memhouse("ingest", tmp_path / "night", "--db", db).returncode == 0
+    done = run_memhouse("report", "$(id)", "--db", db)
     assert done.returncode == 0, done.stderr
     (file,) = folder.iterdir()
     assert re.fullmatch(r"_id_b_\.[\w.-]+\.html", file.name)

@@ -21,7 +21,6 @@ from memhouse.queries.cells import heading, human, human_bytes, is_number
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import copy_dump
-from ..support.history import memhouse
 from ..support.warehouse import fill, rows
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -244,7 +243,7 @@ def test_in_a_pipe_nothing_is_cut(filled, columns):
 def test_in_a_pipe_wide_characters_are_whole_and_columns_line_up(filled):
     name = "模型训练" * 30
     query = f"SELECT '{name}' AS workload, 7 AS n UNION ALL SELECT 'short', 12345 ORDER BY n"
-    done = memhouse("sql", query, "--db", filled)
+    done = run_memhouse("sql", query, "--db", filled)
     heading, wide, short = done.stdout.splitlines()
     assert name in wide
     assert "…" not in done.stdout
@@ -270,13 +269,13 @@ def test_a_cut_text_fits_its_cells(column, text, shown):
 
 
 def test_in_a_pipe_a_row_is_a_line(filled):
-    done = memhouse("peaks", "--all", "--db", filled)
+    done = run_memhouse("peaks", "--all", "--db", filled)
     assert len(done.stdout.splitlines()) == 1 + len(memhouse_csv("peaks", filled))
     assert "\x1b" not in done.stdout
 
 
 def memhouse_csv(command: str, db) -> list[str]:
-    return memhouse(command, "--db", db, "--format", "csv").stdout.splitlines()[1:]
+    return run_memhouse(command, "--db", db, "--format", "csv").stdout.splitlines()[1:]
 
 
 def test_a_text_that_looks_like_markup_is_shown_as_it_is(capsys):
@@ -285,7 +284,7 @@ def test_a_text_that_looks_like_markup_is_shown_as_it_is(capsys):
 
 
 def test_columns_of_one_name_are_all_shown(filled):
-    done = memhouse("sql", "SELECT 1 AS a, 2 AS a, 3 AS b", "--db", filled)
+    done = run_memhouse("sql", "SELECT 1 AS a, 2 AS a, 3 AS b", "--db", filled)
     assert done.stdout.split() == ["a", "a", "b", "1", "2", "3"]
 
 
@@ -341,8 +340,12 @@ def test_control_characters_of_a_damaged_file_do_not_reach_the_terminal(tmp_path
 def test_csv_and_json_keep_names_as_they_are(hostile):
     found = rows(hostile, "SELECT DISTINCT workload FROM dumps")
     assert found == [("work\x1b[31m\x07load",)]
-    assert "work\x1b[31m\x07load" in memhouse("peaks", "--db", hostile, "--format", "csv").stdout
-    assert r"work\u001b[31m\u0007load" in memhouse("peaks", "--db", hostile, "-f", "json").stdout
+    assert (
+        "work\x1b[31m\x07load" in run_memhouse("peaks", "--db", hostile, "--format", "csv").stdout
+    )
+    assert (
+        r"work\u001b[31m\u0007load" in run_memhouse("peaks", "--db", hostile, "-f", "json").stdout
+    )
 
 
 # --- the timeline's chart -------------------------------------------------------------------
@@ -356,5 +359,5 @@ def test_the_chart_fits_the_terminal(filled):
 
 
 def test_in_a_pipe_a_timeline_is_a_table(filled):
-    done = memhouse("timeline", "llama-v5e", "--db", filled)
+    done = run_memhouse("timeline", "llama-v5e", "--db", filled)
     assert done.stdout.split()[:4] == ["start", "time", "end", "time"]

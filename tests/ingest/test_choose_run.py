@@ -12,8 +12,8 @@ from memhouse.schema.stores import duckdb_file
 from memhouse.schema.stores.duckdb import DuckDBStore
 
 from ..support.clock import at
+from ..support.command import run_memhouse
 from ..support.dumps import DUMPS, copy_dump, one_file
-from ..support.history import memhouse
 from ..support.warehouse import content, everything, fill, rows
 
 CPU = DUMPS / "cpu"
@@ -80,10 +80,10 @@ def test_training_again_into_the_same_folder_keeps_both_nights(dumps, db, nights
 
 def test_the_command_says_so_and_does_well(dumps, db, nights):
     train(dumps, nights / "2026-10-01", night(2))
-    assert memhouse("ingest", dumps, "--db", db).returncode == 0
+    assert run_memhouse("ingest", dumps, "--db", db).returncode == 0
     train(dumps, nights / "2026-10-05", night(2))
     with at(night(3)):
-        done = memhouse("ingest", dumps, "--db", db)
+        done = run_memhouse("ingest", dumps, "--db", db)
     changed, told = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (0, "")
     assert changed.startswith(f"{dumps} has changed since it was ingested as dumps: both are kept")
@@ -256,7 +256,7 @@ def test_a_named_run_is_not_overwritten(db, nights):
     fill(db, nights / "2026-10-01" / "llama-cpu", run_id="2026-10-01")
     before = everything(db)
     args = ("ingest", nights / "2026-10-05" / "llama-cpu", "--run", "2026-10-01", "--db", db)
-    done = memhouse(*args)
+    done = run_memhouse(*args)
     assert (done.returncode, done.stdout) == (2, "")
     said = " ".join(done.stderr.replace("│", " ").split())
     assert "run '2026-10-01' holds other dumps, of " in said
@@ -280,7 +280,7 @@ def test_replacing_says_what_it_dropped_and_leaves_nothing_of_it(tmp_path, db, n
     fill(db, nights / "2026-10-10", run_id="mine", labels={**main, "by": "me"})
     fill(db, nights / "2026-10-07", labels=main)
     accept = ("check", "--run", "mine", "--baseline", "2026-10-01", "--accept", "we know")
-    memhouse(*accept, "--db", db)
+    run_memhouse(*accept, "--db", db)
     assert rows(db, "SELECT COUNT(*) > 0 FROM accepted_changes") == [(True,)]
     other = tmp_path / "other"
     shutil.copytree(nights / "2026-10-05/llama-v5e", other / "llama-v5e")
@@ -295,7 +295,7 @@ def test_replacing_says_what_it_dropped_and_leaves_nothing_of_it(tmp_path, db, n
     fill(fresh, other, run_id="mine", labels={**main, "by": "you"})
     fill(fresh, nights / "2026-10-07", labels=main)
     assert content(db) == content(fresh)
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_replacing_keeps_the_modules_that_both_nights_have(db, nights):
@@ -307,13 +307,13 @@ def test_replacing_keeps_the_modules_that_both_nights_have(db, nights):
     (summary,) = fill(db, db.parent / "2026-10-02", run_id="mine", replaces=True)
     assert (summary.replaced.dumps, summary.replaced.modules, summary.new_modules) == (4, 1, 0)
     assert set(rows(db, "SELECT module_id FROM modules")) < set(modules)
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_replacing_by_command(db, nights):
     fill(db, nights / "2026-10-01/llama-cpu", run_id="mine")
     path = nights / "2026-10-05/llama-cpu"
-    done = memhouse("ingest", path, "--run", "mine", "--replace", "--db", db)
+    done = run_memhouse("ingest", path, "--run", "mine", "--replace", "--db", db)
     said, told = done.stderr.splitlines()
     assert done.returncode == 0
     source = nights / "2026-10-01/llama-cpu"
@@ -352,7 +352,7 @@ def test_a_replacement_that_is_cut_short_replaces_nothing(db, nights, monkeypatc
     assert everything(db) == before
     (summary,) = fill(db, nights / "2026-10-07", run_id="mine", replaces=True)
     assert (summary.replaced.dumps, summary.dumps) == (4, 3)
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_what_to_replace_is_named(db, nights):
@@ -365,7 +365,7 @@ def test_what_to_replace_is_named(db, nights):
 
 def test_several_paths_are_one_run_as_the_folder_that_holds_them(tmp_path, db, nights):
     paths = sorted((nights / "2026-10-01").iterdir())
-    done = memhouse("ingest", *paths, "--run", "2026-10-01", "--db", db)
+    done = run_memhouse("ingest", *paths, "--run", "2026-10-01", "--db", db)
     assert done.returncode == 0
     assert done.stderr.startswith("2026-10-01: 4 dumps, 4 new modules, ")
     whole = tmp_path / "whole.duckdb"
@@ -380,9 +380,9 @@ def test_several_paths_are_one_run_as_the_folder_that_holds_them(tmp_path, db, n
 
 def test_the_order_of_paths_is_of_no_account(db, nights):
     paths = sorted((nights / "2026-10-01").iterdir())
-    memhouse("ingest", *paths, "--run", "mine", "--db", db)
+    run_memhouse("ingest", *paths, "--run", "mine", "--db", db)
     before = everything(db)
-    done = memhouse("ingest", *reversed(paths), "--run", "mine", "--db", db)
+    done = run_memhouse("ingest", *reversed(paths), "--run", "mine", "--db", db)
     assert "4 unchanged" in done.stderr
     assert everything(db) == before
 
@@ -390,7 +390,7 @@ def test_the_order_of_paths_is_of_no_account(db, nights):
 def test_dump_files_given_one_by_one_are_one_dump(db, filled):
     files = sorted((CPU / "jax-0.9.0").glob("module_0019*"))
     assert len(files) > 1
-    assert memhouse("ingest", *files, "--run", "mine", "--db", db).returncode == 0
+    assert run_memhouse("ingest", *files, "--run", "mine", "--db", db).returncode == 0
     assert rows(db, "SELECT workload, module_id, status FROM dumps") == rows(
         filled,
         "SELECT '.', module_id, status FROM dumps "
@@ -400,20 +400,20 @@ def test_dump_files_given_one_by_one_are_one_dump(db, filled):
 
 def test_paths_of_one_name_are_refused(tmp_path, db):
     paths = [copy_dump("seeds/002*", tmp_path / job / "dumps") for job in "ab"]
-    done = memhouse("ingest", *paths, "--run", "mine", "--db", db)
+    done = run_memhouse("ingest", *paths, "--run", "mine", "--db", db)
     assert done.returncode == 2
     assert "two of these paths have one name" in " ".join(done.stderr.split())
     assert not db.exists()
 
 
 def test_several_paths_without_a_name_are_runs(db, nights):
-    memhouse("ingest", nights / "2026-10-01", nights / "2026-10-02", "--db", db)
+    run_memhouse("ingest", nights / "2026-10-01", nights / "2026-10-02", "--db", db)
     assert run_ids(db) == ["2026-10-01", "2026-10-02"]
 
 
 def test_a_path_that_is_not_there_is_named_and_the_others_are_ingested(tmp_path, db):
     seed = one_file("seeds/002*")
-    done = memhouse("ingest", seed, tmp_path / "gone", "--run", "mine", "--db", db)
+    done = run_memhouse("ingest", seed, tmp_path / "gone", "--run", "mine", "--db", db)
     assert done.returncode == 1
     assert f"{tmp_path / 'gone'}: there is no such file or folder" in done.stderr
     assert rows(db, "SELECT workload FROM dumps") == [(".",)]
@@ -424,7 +424,7 @@ def test_what_is_wrong_with_a_file_is_told_by_its_path(tmp_path, db):
         copy_dump("cpu/jax-0.9.0/module_0019*", tmp_path / job)
     broken = next((tmp_path / "b").glob("*-buffer-assignment.txt"))
     broken.write_text(broken.read_text()[:2000])
-    done = memhouse("ingest", tmp_path / "a", tmp_path / "b", "--run", "mine", "--db", db)
+    done = run_memhouse("ingest", tmp_path / "a", tmp_path / "b", "--run", "mine", "--db", db)
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {broken}:")
 

@@ -11,8 +11,8 @@ from memhouse.ingest.readers.compiler_settings import read_tpu_target
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.queries.arguments import parse_device_memory
 
+from ..support.command import run_memhouse
 from ..support.dumps import DATA, copy_dump
-from ..support.history import memhouse
 from ..support.warehouse import fill, rows
 
 TARGETS = DATA / "devices/targets"
@@ -105,7 +105,7 @@ def test_without_a_known_device_there_is_no_headroom(filled):
 
 @pytest.mark.parametrize("command", ["peaks", "modules"])
 def test_commands_show_the_headroom(filled, command):
-    out = memhouse(command, "--db", filled, "--run", "gpu", "-f", "csv").stdout
+    out = run_memhouse(command, "--db", filled, "--run", "gpu", "-f", "csv").stdout
     heading, row = out.splitlines()[:2]
     shown = dict(zip(heading.split(","), row.split(","), strict=True))
     assert shown["headroom_bytes"] == "84838116020"
@@ -120,15 +120,15 @@ def memory(db):
 
 def test_a_user_knows_better(tmp_path, db):
     folder = copy_dump("cpu/jax-0.9.0/*", tmp_path / "night")
-    assert memhouse("ingest", folder, "--db", db).returncode == 0
+    assert run_memhouse("ingest", folder, "--db", db).returncode == 0
     assert memory(db) == [None]
-    done = memhouse("ingest", folder, "--db", db, "--device-memory", "16GiB")
+    done = run_memhouse("ingest", folder, "--db", db, "--device-memory", "16GiB")
     assert (done.returncode, memory(db)) == (0, [16 * GIB])
     # Ingesting the same path again changes nothing.
-    done = memhouse("ingest", folder, "--db", db)
+    done = run_memhouse("ingest", folder, "--db", db)
     assert "2 unchanged" in done.stderr
     assert memory(db) == [16 * GIB]
-    memhouse("ingest", folder, "--db", db, "--device-memory", "95G")
+    run_memhouse("ingest", folder, "--db", db, "--device-memory", "95G")
     assert memory(db) == [95 * GIB]
 
 
@@ -165,7 +165,7 @@ def test_what_is_no_size_of_memory(text):
 
 
 def test_a_wrong_size_is_wrong_usage(tmp_path, db):
-    done = memhouse("ingest", tmp_path, "--db", db, "--device-memory", "16GB")
+    done = run_memhouse("ingest", tmp_path, "--db", db, "--device-memory", "16GB")
     assert done.returncode == 2
     assert "invalid device memory '16GB': use a size such as 16GiB or 95G" in " ".join(
         done.stderr.replace("│", " ").split()

@@ -14,7 +14,7 @@ from memhouse.schema.errors import WarehouseError
 from memhouse.schema.stores import duckdb_rows
 
 from ..support.dumps import RUNS
-from ..support.warehouse import everything, fill
+from ..support.warehouse import content, fill
 
 TABLES = {
     "values": pa.table({"value_id": [1, 2, None], "shape": ["f32[2]", None, "é" * 5000]}),
@@ -110,7 +110,7 @@ def test_two_jobs_that_hand_over_all_modules_give_the_same_rows(filled, db, monk
     )
     fill(db, *RUNS, jobs=2)
     assert taken
-    expected, found = everything(filled), everything(db)
+    expected, found = content(filled), content(db)
     for content in (expected, found):
         content["runs"] = [(run, at, seq, *rest) for run, at, seq, _, *rest in content["runs"]]
     assert found == expected

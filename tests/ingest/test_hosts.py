@@ -104,14 +104,27 @@ def test_a_folder_without_programs_is_a_run(place, tmp_path):
         summary = warehouse.ingest(tmp_path / "night")
         assert (summary.run_id, summary.dumps) == ("night", 0)
         assert "run 'night' has no programs: nothing was compiled" in summary.notes
-    put(place, tmp_path / "host", "a")
     assert ask(place, "SELECT run_id FROM runs") == [("night",)]
-    assert ask(place, PARTS) == [("",), ("a",)]
-    assert ask(place, JOURNAL) == [("ingest", "night", None), ("ingest", "night", "a")]
     # Again, nothing changes.
     with memhouse.open(place) as warehouse:
         warehouse.ingest(tmp_path / "night")
-    assert len(ask(place, JOURNAL)) == 2
+        warehouse.ingest(tmp_path / "host", run="hosts", host="a")
+    assert ask(place, "SELECT run_id, host FROM run_parts ORDER BY 1") == [
+        *(("hosts", "a"), ("night", ""))
+    ]
+    assert ask(place, JOURNAL) == [("ingest", "night", None), ("ingest", "hosts", "a")]
+
+
+@pytest.mark.parametrize(("first", "second"), [(None, "a"), ("a", None)])
+def test_a_run_is_of_hosts_or_of_none(place, tmp_path, first, second):
+    """A forgotten --host would make what it ingests a part that no host names."""
+    (tmp_path / "empty").mkdir()
+    put(place, FIRST, first)
+    before = ask(place, DUMPED)
+    for path in (FIRST, SECOND, tmp_path / "empty"):
+        with pytest.raises(UsageError, match="--host"):
+            put(place, path, second)
+    assert ask(place, DUMPED) == before
 
 
 def test_a_path_that_is_not_there_is_no_run(place, tmp_path):
@@ -121,18 +134,10 @@ def test_a_path_that_is_not_there_is_no_run(place, tmp_path):
     assert ask(place, "SELECT run_id FROM runs") == []
 
 
-def test_a_hosts_folder_is_in_one_part(place, tmp_path):
-    """A dump has one name in a run: two parts cannot both hold it."""
-    whole = tmp_path / "whole"
-    shutil.copytree(FIRST, whole / "a")
-    put(place, whole, None)
-    with pytest.raises(UsageError, match="holds dumps of a that were ingested without --host"):
-        put(place, FIRST, "a")
+def test_the_folder_of_a_whole_night_leaves_the_parts_of_hosts(place, tmp_path):
+    shutil.copytree(FIRST, tmp_path / "night" / "a")
+    put(place, FIRST, "a")
     with memhouse.open(place) as warehouse:
-        warehouse.ingest(FIRST, run="whole", host="a")
-        with pytest.raises(UsageError, match="holds dumps of a that were ingested with --host a"):
-            warehouse.ingest(whole, run="whole")
-        # No run is named: what is stored stays the host's.
-        assert warehouse.ingest(whole).run_id == "whole"
+        assert warehouse.ingest(tmp_path / "night").run_id == "night"
     query = "SELECT DISTINCT run_id, host FROM dumps ORDER BY ALL"
-    assert ask(place, query) == [("night", None), ("whole", "a")]
+    assert ask(place, query) == [("night", "a")]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from ..support.command import run_memhouse
 from ..support.dumps import one_file
-from ..support.history import memhouse
 from ..support.warehouse import fill, rows
 
 NUMBERS = "SELECT module_number, occurrence FROM dumps ORDER BY ALL"
@@ -31,7 +31,7 @@ def test_a_dump_that_vanished_keeps_its_number_and_the_others_theirs(add, db):
     first.unlink()
     fill(db, second.parent)
     assert rows(db, NUMBERS) == [(1, 1), (2, 2)]
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_dumps_that_are_all_there_are_numbered_in_dump_order(add, db):

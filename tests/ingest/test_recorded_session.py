@@ -58,7 +58,7 @@ def test_a_session_has_the_figures_of_the_dump(tmp_path, db):
         ids = {row["run_id"]: row["module_id"] for row in modules.to_pylist()}
         assert ids.keys() == {session.run_id, "dump"}
         assert len(set(modules["program_id"].to_pylist())) == 1
-        warehouse.sql(NAME)
+        warehouse.sql(NAME, write=True)
         for table, columns in OWN.items():
             rows = f"{table} WHERE module_id = $1 {ONLY.get(table, '')}"
             query = f"SELECT {columns} FROM {rows} ORDER BY ALL"

@@ -16,9 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from ..support.command import MEMHOUSE
+from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import DUMPS
-from ..support.history import memhouse
 from ..support.rounds import rounds
 from ..support.warehouse import content, everything, rows
 
@@ -104,7 +103,7 @@ def kill_after(process, runs, seconds):
 
 def check_what_is_there(db, expected, told):
     """It opens and verifies, every module in it is whole, and all runs told of are there."""
-    done = memhouse("verify", "--db", db)
+    done = run_memhouse("verify", "--db", db)
     if NOTHING_YET.search(done.stderr):
         assert told == 0
         return
@@ -138,7 +137,7 @@ def test_a_killed_ingest_loses_nothing_and_goes_on(tmp_path, alone, number, kill
     resumed = start(db, SAMPLES, jobs)
     _, said = resumed.communicate(timeout=60)
     assert (resumed.returncode, len(said.splitlines())) == (0, len(SAMPLES)), said
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
     assert content(db) == expected
 
 
@@ -149,21 +148,21 @@ def test_a_killed_change_of_a_night_harms_neither_night(tmp_path, nights, option
     dumps, db, alone = tmp_path / "dumps", tmp_path / "memhouse.duckdb", tmp_path / "alone.duckdb"
     shutil.copytree(nights / "2026-10-01", dumps)
     for file in (db, alone):
-        assert memhouse("ingest", dumps, "--db", file).returncode == 0
+        assert run_memhouse("ingest", dumps, "--db", file).returncode == 0
     before, dumps_before = content(db), dumps_of_nights(db)
     shutil.rmtree(dumps)
     shutil.copytree(nights / "2026-10-06", dumps)
-    assert memhouse("ingest", dumps, *options, "--db", alone).returncode == 0
+    assert run_memhouse("ingest", dumps, *options, "--db", alone).returncode == 0
     after, dumps_after = content(alone), dumps_of_nights(alone)
     process = start(db, [dumps, *options], jobs=1)
     time.sleep(random.Random(round_).uniform(0.2, 1.5))
     kill(process)
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
     if options:
         assert content(db) in (before, after)
     else:
         assert dumps_before <= dumps_of_nights(db) <= dumps_after
-    assert memhouse("ingest", dumps, *options, "--db", db).returncode == 0
+    assert run_memhouse("ingest", dumps, *options, "--db", db).returncode == 0
     assert dumps_of_nights(db) == dumps_after
     assert len(content(db)["runs"]) == len(after["runs"])
     if options:
@@ -224,7 +223,7 @@ def test_a_killed_reader_ends_the_ingest_with_a_line(tmp_path, nights):
     )
     again = start(db, [nights], jobs=1)
     assert "39 dumps" in again.communicate(timeout=60)[1]
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_what_a_kill_leaves_is_read_without_writing(tmp_path):
@@ -267,5 +266,5 @@ def test_ctrl_c_ends_an_ingest_with_all_its_processes(tmp_path, alone, round_):
     assert [line for line in said.splitlines() if " new module" not in line] == []
     done = len(said.splitlines()) == len(SAMPLES)
     assert process.returncode == 130 or (done and process.returncode == 0)
-    assert memhouse("ingest", "--db", db, *SAMPLES).returncode == 0
+    assert run_memhouse("ingest", "--db", db, *SAMPLES).returncode == 0
     assert content(db) == expected

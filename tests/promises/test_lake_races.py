@@ -13,8 +13,8 @@ import pytest
 from memhouse.schema import arrow
 from memhouse.schema.lake.layout import HISTORY
 
-from ..support.command import MEMHOUSE
-from ..support.history import NIGHTS, ingest_nights, memhouse
+from ..support.command import MEMHOUSE, run_memhouse
+from ..support.history import NIGHTS, ingest_nights
 from ..support.lakes import history_rows, lake_in, table_rows, view_rows
 from ..support.rounds import rounds
 from ..support.warehouse import reading
@@ -65,7 +65,7 @@ def end(*processes):
 
 
 def make_lake(place):
-    assert memhouse("lake", "init", place).returncode == 0
+    assert run_memhouse("lake", "init", place).returncode == 0
 
 
 def nights_of(folder):
@@ -99,7 +99,7 @@ def seconds(nights, tmp_path_factory):
 
 def check_as_if_alone(place, alone):
     """No row is missing, twice or of the dead, and `verify` finds nothing wrong."""
-    done = memhouse("verify", "--db", place)
+    done = run_memhouse("verify", "--db", place)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     with lake_in(place, create=False) as store:
         tables, views = table_rows(store), view_rows(store)
@@ -179,7 +179,7 @@ def check_what_is_there(place, alone, *, is_counted=True):
     """
     if not exists(place):
         return
-    done = memhouse("verify", "--db", place)
+    done = run_memhouse("verify", "--db", place)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     with lake_in(place, create=False) as store:
         tables = table_rows(store)
@@ -214,7 +214,7 @@ def test_a_lake_that_two_make_at_once_is_one_lake(place, nights):
     makers = [start("lake", "init", place) for _ in range(3)]
     end(*makers)
     end(start("ingest", "--db", place, nights / NIGHTS[0]))
-    assert memhouse("verify", "--db", place).returncode == 0
+    assert run_memhouse("verify", "--db", place).returncode == 0
 
 
 def test_an_ingest_beside_deletions_ends_with_whole_runs(place, nights, alone):
@@ -223,7 +223,7 @@ def test_an_ingest_beside_deletions_ends_with_whole_runs(place, nights, alone):
     end(start("ingest", "--db", place, *nights_of(nights)[:2]))
     writer = start("ingest", "--db", place, *nights_of(nights))
     while writer.poll() is None:
-        memhouse("prune", random.choice(FEW), "--db", place)
+        run_memhouse("prune", random.choice(FEW), "--db", place)
         check_what_is_there(place, alone, is_counted=False)
     end(writer)
     end(start("ingest", "--db", place, *nights_of(nights)))

@@ -12,7 +12,7 @@ import typer.main
 
 from memhouse.cli.app import app_for
 
-from ..support.history import memhouse
+from ..support.command import run_memhouse
 from ..support.promised import (
     NO_RELEASE,
     PRINTING_ROWS,
@@ -99,6 +99,6 @@ def test_what_is_added_breaks_nothing(offered):
 
 @pytest.mark.parametrize("command", ["peaks", "runs", "modules"])
 def test_json_has_the_names_of_csv(filled, command):
-    header, *_ = csv.reader(memhouse(command, "--db", filled, "-f", "csv").stdout.splitlines())
-    for row in json.loads(memhouse(command, "--db", filled, "-f", "json").stdout):
+    header, *_ = csv.reader(run_memhouse(command, "--db", filled, "-f", "csv").stdout.splitlines())
+    for row in json.loads(run_memhouse(command, "--db", filled, "-f", "json").stdout):
         assert list(row) == header

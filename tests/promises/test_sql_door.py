@@ -7,7 +7,7 @@ import pytest
 
 import memhouse
 from memhouse.queries.catalogue import views
-from memhouse.schema.errors import QueryError, RefusedError
+from memhouse.schema.errors import QueryError, RefusedError, UsageError
 
 from ..support.command import run_memhouse
 from ..support.lakes import lake_of
@@ -156,7 +156,16 @@ WITH_WRITE = [
     "CREATE VIEW mine AS FROM read_text('{there}/secret.csv')",
     "CREATE MACRO mine() AS TABLE FROM read_blob('{there}/secret.csv')",
     "UPDATE runs SET source = (SELECT content FROM read_text('{there}/secret.csv'))",
+    # What DuckDB itself has beside a database is not kept from it.
+    *(
+        f"WITH c AS (COPY {table} TO '{{db}}{ending}' (FORMAT csv)) SELECT * FROM c"
+        for table in ("runs", '"runs"', '"main"."runs"', "/* x */ _ordered_runs")
+        for ending in (".wal", ".wal.recovery", ".wal.checkpoint")
+    ),
+    'CREATE PERSISTENT SECRET "s" (TYPE s3)',
 ]
+# No statement at all, and no text.
+NOTHING = ["", " ", "-- x", "/* x */", ";", "SELECT '\udcff'"]
 
 
 @pytest.fixture(params=["file", "written to", "lake"])
@@ -218,6 +227,33 @@ def test_writing_opens_no_files_either(opened, monkeypatch):
         if refused(warehouse, query.format(**names), write=True) is None
     ]
     assert answered == []
+    assert content(names["there"]) == before
+
+
+@pytest.mark.parametrize("write", [False, True])
+@pytest.mark.parametrize("query", NOTHING)
+def test_what_is_no_statement_is_wrong(own, query, write):
+    with memhouse.open(own) as warehouse, pytest.raises(QueryError):
+        warehouse.sql(query, write=write)
+
+
+def test_no_file_of_the_warehouse_is_written_over(opened, history, tmp_path):
+    """Not by --files without --write, and not by an export."""
+    warehouse, names = opened
+    before = content(names["there"])
+    own = [names["db"], names["hard"]]
+    if names["db"].is_dir():
+        own = [names["db"] / "_delta_log/00000000000000000099.json"]
+    for file in own:
+        with pytest.raises(RefusedError):
+            warehouse.sql(f"COPY (SELECT 1) TO '{file}' (FORMAT csv)", files=True)
+    place = names["db"] / "runs.csv" if names["db"].is_dir() else names["there"] / "out.csv"
+    if not names["db"].is_dir():
+        place.symlink_to(names["db"])
+    with pytest.raises(UsageError, match="of the warehouse itself"):
+        warehouse.export("runs", place)
+    if place.is_symlink():
+        place.unlink()
     assert content(names["there"]) == before
 
 

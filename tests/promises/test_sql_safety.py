@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from ..cli.test_table import on_terminal
+from ..support.command import run_memhouse
 from ..support.dumps import DUMPS, one_file
-from ..support.history import memhouse
 from ..support.warehouse import everything, fill, rows
 
 # File names may hold anything but a slash and a zero byte.
@@ -71,7 +71,7 @@ def night(tmp_path_factory):
 
 def ask(night, *args):
     """The command in this process; it ends as it should."""
-    done = memhouse(*args, "--db", night[0])
+    done = run_memhouse(*args, "--db", night[0])
     assert done.returncode in (0, 1), done.stderr
     return done
 
@@ -191,8 +191,8 @@ def test_names_given_are_data(night, name):
         done = ask(night, *command)
         assert done.stdout
         assert not FORBIDDEN.search(done.stdout + done.stderr)
-    assert memhouse("tables", name, "--db", db).returncode == 2
-    assert memhouse("export", name, "x.csv", "--db", db).returncode == 2
+    assert run_memhouse("tables", name, "--db", db).returncode == 2
+    assert run_memhouse("export", name, "x.csv", "--db", db).returncode == 2
     assert {table: len(found) for table, found in everything(db).items()} == before
 
 
@@ -201,14 +201,14 @@ def test_what_is_written_under_a_bad_name(night, tmp_path):
     limits = tmp_path / "limits.toml"
     limits.write_text('max_bytes = "1KiB"\n')
     accept = ["check", "--run", EVIL[0], "--limits", limits, "--accept", EVIL[1]]
-    assert memhouse(*accept, "--db", db).returncode == 0
+    assert run_memhouse(*accept, "--db", db).returncode == 0
     found = rows(
         db, "SELECT DISTINCT run_id, reason FROM accepted_changes JOIN dumps USING (dump_id)"
     )
     assert found == [(EVIL[0], EVIL[1])]
-    assert memhouse("prune", "--db", db, "--", EVIL[0]).returncode == 0
+    assert run_memhouse("prune", "--db", db, "--", EVIL[0]).returncode == 0
     assert {run for (run,) in rows(db, "SELECT run_id FROM runs")} == set(EVIL[1:])
-    assert memhouse("verify", "--db", db).returncode == 0
+    assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_a_warehouse_of_a_bad_name_can_be_made(tmp_path):
@@ -225,7 +225,7 @@ def test_problems_with_badly_named_files_are_a_line_each(tmp_path):
     for name in EVIL:
         (folder / name.replace("/", "")).mkdir()
         (folder / name.replace("/", "") / "f-live-range.txt").write_text("what?\n")
-    done = memhouse("ingest", folder, "--db", tmp_path / "memhouse.duckdb")
+    done = run_memhouse("ingest", folder, "--db", tmp_path / "memhouse.duckdb")
     assert done.returncode == 1
     *lines, _ = done.stderr.splitlines()
     assert all(line.startswith("error: ") for line in lines)

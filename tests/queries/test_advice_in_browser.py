@@ -9,7 +9,7 @@ from memhouse.queries.advise import advise
 from memhouse.queries.reporting.module import advice_cards
 from memhouse.queries.reporting.module.module_report import module_report
 
-from ..support.history import memhouse
+from ..support.command import run_memhouse
 from ..support.hostile_names import NAMES
 from ..support.reports import module_of
 from ..support.warehouse import reading, rows, writing
@@ -34,7 +34,7 @@ def night(history, tmp_path_factory):
     def write(run):
         page = folder / f"{run}.html"
         if not page.exists():
-            done = memhouse("report", "llama-v5e", "--run", run, "-o", page, "--db", history)
+            done = run_memhouse("report", "llama-v5e", "--run", run, "-o", page, "--db", history)
             assert done.returncode == 0, done.stderr
         return page
 
@@ -43,7 +43,7 @@ def night(history, tmp_path_factory):
 
 def told(history, run):
     """What `memhouse advise` says of the night: its findings."""
-    done = memhouse("advise", "llama-v5e", "--run", run, "--format", "json", "--db", history)
+    done = run_memhouse("advise", "llama-v5e", "--run", run, "--format", "json", "--db", history)
     return json.loads(done.stdout)
 
 

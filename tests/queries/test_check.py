@@ -3,12 +3,12 @@
 import pytest
 
 from ..support.command import run_memhouse
-from ..support.history import copy_night, ingest_nights, memhouse
+from ..support.history import copy_night, ingest_nights
 from ..support.warehouse import fill, rows
 
 
 def check(db, *args: str) -> tuple[int, str]:
-    done = memhouse("check", "--db", db, *args)
+    done = run_memhouse("check", "--db", db, *args)
     return done.returncode, done.stdout
 
 
@@ -201,7 +201,7 @@ def test_a_series_that_the_baseline_lacks_is_new(history):
 def test_what_was_accepted_passes_from_then_on(own):
     status, out = check(own, "--run", "2026-10-08")
     assert (status, "3 of 4 fail" in out) == (1, True)
-    done = memhouse("check", "--db", own, "--run", "2026-10-08", "--accept", "a larger batch")
+    done = run_memhouse("check", "--db", own, "--run", "2026-10-08", "--accept", "a larger batch")
     assert done.returncode == 0
     assert done.stderr == "accepted 3 of 3: a larger batch\n"
     status, out = check(own, "--run", "2026-10-08")
@@ -249,14 +249,14 @@ def test_a_baseline_after_the_accepted_run_is_what_it_is(own):
 
 
 def test_a_growth_is_not_accepted_without_a_word(own):
-    done = memhouse("check", "--db", own, "--run", "2026-10-08", "--accept", " ")
+    done = run_memhouse("check", "--db", own, "--run", "2026-10-08", "--accept", " ")
     assert (done.returncode, done.stdout) == (2, "")
     assert "say why it is accepted" in done.stderr
     assert rows(own, "SELECT COUNT(*) FROM accepted_changes") == [(0,)]
 
 
 def test_nothing_to_accept_is_nothing_accepted(own):
-    done = memhouse("check", "--db", own, "--run", "2026-10-02", "--accept", "in vain")
+    done = run_memhouse("check", "--db", own, "--run", "2026-10-02", "--accept", "in vain")
     assert (done.returncode, done.stderr) == (0, "nothing fails: nothing is accepted\n")
     assert rows(own, "SELECT COUNT(*) FROM accepted_changes") == [(0,)]
 
@@ -358,7 +358,7 @@ def test_a_dump_that_failed_fails(tmp_path, nights):
 
 
 def test_hlo_text_alone_has_nothing_to_judge(filled):
-    done = memhouse("check", "--db", filled, "--run", "seeds", "-f", "csv")
+    done = run_memhouse("check", "--db", filled, "--run", "seeds", "-f", "csv")
     found = [line.split(",") for line in done.stdout.splitlines()]
     assert {row[2] for row in found if row[1] not in ("gone", "status")} == {"not judged"}
 
@@ -380,7 +380,7 @@ def test_hlo_text_alone_has_nothing_to_judge(filled):
     ],
 )
 def test_wrong_usage(history, args, message):
-    done = memhouse("check", "--db", history, *args)
+    done = run_memhouse("check", "--db", history, *args)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.replace("│", " ").split())
 
@@ -396,7 +396,7 @@ def test_wrong_usage(history, args, message):
 def test_a_wrong_limits_file(history, tmp_path, toml, message):
     limits = tmp_path / "limits.toml"
     limits.write_text(toml)
-    done = memhouse("check", "--db", history, "--limits", limits)
+    done = run_memhouse("check", "--db", history, "--limits", limits)
     assert (done.returncode, done.stdout) == (2, "")
     said = " ".join(done.stderr.replace("│", " ").split())
     assert message.replace(" ", "") in said.replace(" ", "")

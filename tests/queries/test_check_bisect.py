@@ -3,7 +3,6 @@
 import pytest
 
 from ..support.command import run_memhouse
-from ..support.history import memhouse
 from ..support.made_runs import check, make_run
 from ..support.warehouse import writing
 
@@ -23,16 +22,16 @@ def commits(db):
 )
 def test_bisect_skips_what_cannot_be_judged(commits, run, status):
     options = ("--run", run, "--baseline", "good", "--bisect", "train/jit_step")
-    done = memhouse("check", "--db", commits, *options)
+    done = run_memhouse("check", "--db", commits, *options)
     assert done.returncode == status
     assert (status == 125) == ("cannot be judged" in done.stderr)
 
 
 def test_bisect_without_anything_to_hold_it_against_is_not_judged(commits, limits):
     options = ("--run", "good", "--bisect", "train")
-    assert memhouse("check", "--db", commits, *options).returncode == 125
+    assert run_memhouse("check", "--db", commits, *options).returncode == 125
     limit = limits('max_growth = []\nmax_bytes = "2GiB"')
-    assert memhouse("check", "--db", commits, *options, *limit).returncode == 0
+    assert run_memhouse("check", "--db", commits, *options, *limit).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -66,12 +65,12 @@ def test_bisect_aborts_where_the_warehouse_is_busy(commits):
 def test_bisect_skips_a_commit_if_no_run_was_ever_made(db):
     with writing(db):
         pass
-    assert memhouse("check", "--db", db, "--bisect", "train").returncode == 125
+    assert run_memhouse("check", "--db", db, "--bisect", "train").returncode == 125
 
 
 def test_bisect_asks_which_module_is_meant(commits):
     options = ("--run", "fine", "--bisect", "jit_")
-    done = memhouse("check", "--db", commits, *options)
+    done = run_memhouse("check", "--db", commits, *options)
     assert done.returncode == 128
     assert "several modules fit 'jit_'" in " ".join(done.stderr.replace("│", " ").split())
 
@@ -81,7 +80,7 @@ def test_bisect_judges_equal_programs_of_several_hosts_as_one(db):
         make_run(db, run, {f"host{n}/jit_step": peak for n in range(4)}, day=day)
     make_run(db, "odd", {"host0/jit_step": "failed", "host1/jit_step": 1000}, day=3)
     options = ("check", "--db", db, "--baseline", "good", "--bisect", "jit_step", "--run")
-    statuses = [memhouse(*options, run).returncode for run in ("fine", "bad", "odd")]
+    statuses = [run_memhouse(*options, run).returncode for run in ("fine", "bad", "odd")]
     assert statuses == [0, 1, 0]
 
 
@@ -105,5 +104,5 @@ def test_programs_of_one_name_on_two_platforms_are_told_apart(platforms):
     [("train/jit_step (cpu)", 0), ("train/jit_step (tpu)", 1), ("train/jit_step", 128)],
 )
 def test_bisect_takes_the_platform_as_part_of_the_name(platforms, module, status):
-    done = memhouse("check", "--db", platforms, "--run", "n1", "--bisect", module)
+    done = run_memhouse("check", "--db", platforms, "--run", "n1", "--bisect", module)
     assert done.returncode == status

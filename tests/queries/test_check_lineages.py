@@ -2,12 +2,12 @@
 
 import pytest
 
-from ..support.history import memhouse
+from ..support.command import run_memhouse
 from ..support.made_runs import check, make_run
 
 
 def said(db, run, *args) -> str:
-    return memhouse("check", "--db", db, "--run", run, *args).stdout
+    return run_memhouse("check", "--db", db, "--run", run, *args).stdout
 
 
 # --- the default lineage --------------------------------------------------------------------
@@ -184,7 +184,7 @@ def test_every_push_is_held_against_main_not_against_the_push_before(branched, p
 def test_what_a_branch_lacks_only_warns(branched):
     _, rows = check(branched, "p1", "--max-growth", "50%")
     assert (rows["eval/jit_eval"]["status"], rows["eval/jit_eval"]["verdict"]) == ("gone", "warn")
-    done = memhouse("check", "--db", branched, "--run", "p1", "--max-growth", "50%")
+    done = run_memhouse("check", "--db", branched, "--run", "p1", "--max-growth", "50%")
     assert done.returncode == 0
     assert done.stdout.startswith("### memhouse: peak memory of `p1`: all 1 pass, 1 warning\n")
 
@@ -355,7 +355,7 @@ def test_the_best_is_the_lowest_of_all_time(db):
     ],
 )
 def test_a_baseline_that_says_nothing_is_refused(branched, baseline, message):
-    done = memhouse("check", "--db", branched, "--run", "m3", "--baseline", baseline)
+    done = run_memhouse("check", "--db", branched, "--run", "m3", "--baseline", baseline)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.replace("│", " ").split())
 
@@ -363,7 +363,7 @@ def test_a_baseline_that_says_nothing_is_refused(branched, baseline, message):
 def test_a_misspelt_baseline_in_the_limits_is_refused(branched, tmp_path):
     limits = tmp_path / "limits.toml"
     limits.write_text('baseline = "maim"\n')
-    done = memhouse("check", "--db", branched, "--run", "p1", "--limits", limits)
+    done = run_memhouse("check", "--db", branched, "--run", "p1", "--limits", limits)
     assert (done.returncode, done.stdout) == (2, "")
     message = "baseline: there is no branch 'maim':"
     assert message in " ".join(done.stderr.replace("│", " ").split())

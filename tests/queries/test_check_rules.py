@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..support.history import memhouse
+from ..support.command import run_memhouse
 from ..support.made_runs import check, make_run
 from ..support.warehouse import rows
 
@@ -76,7 +76,7 @@ def test_a_limit_that_an_accepted_growth_waives_is_said_every_night(db, limits):
     limit = limits('max_bytes = "1050MiB"')
     status, found = check(db, "n2", *limit)
     assert (status, found["train/jit_step"]["accepted"]) == (0, "a larger batch")
-    out = memhouse("check", "--db", db, "--run", "n2", *limit).stdout
+    out = run_memhouse("check", "--db", db, "--run", "n2", *limit).stdout
     assert "pass: accepted: a larger batch" in out
     assert check(db, "n2")[1]["train/jit_step"]["accepted"] is None
 
@@ -164,26 +164,26 @@ def test_equal_programs_of_many_hosts_are_one_row(db):
 
     make_run(db, "n1", hosts(1000, 1000), day=1)
     make_run(db, "n2", hosts(1300, 1400), day=2)
-    out = memhouse("check", "--db", db, "--run", "n2").stdout
+    out = run_memhouse("check", "--db", db, "--run", "n2").stdout
     assert out.startswith("### memhouse: peak memory of `n2`: 8 of 8 fail\n")
     shown = [line.split(" | ")[0] for line in out.splitlines() if "jit_step" in line]
     assert shown == [
         "| host5/jit_step",
         "| jit_step of host0 … host4, host6 and host7 (7 the same)",
     ]
-    whole = memhouse("check", "--db", db, "--run", "n2", "--all").stdout
+    whole = run_memhouse("check", "--db", db, "--run", "n2", "--all").stdout
     assert whole.count("/jit_step |") == 8
     assert len(check(db, "n2")[1]) == 8
 
 
 def test_csv_has_a_row_for_every_program(history):
-    done = memhouse("check", "--db", history, "--run", "2026-10-02", "-f", "csv")
+    done = run_memhouse("check", "--db", history, "--run", "2026-10-02", "-f", "csv")
     heading, *lines = done.stdout.splitlines()
     assert len(lines) == 4
     assert heading.startswith("module,status,verdict,before_bytes,now_bytes,change_bytes")
 
 
 def test_a_table_for_the_terminal(history):
-    out = memhouse("check", "--db", history, "--run", "2026-10-03", "-f", "table").stdout
+    out = run_memhouse("check", "--db", history, "--run", "2026-10-03", "-f", "table").stdout
     assert out.startswith("peak memory of 2026-10-03: 1 of 4 fail\n")
     assert "3 unchanged" in out

@@ -13,7 +13,7 @@ from memhouse import Warehouse
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
-from ..support.history import NIGHTS, SERIES, copy_night, ingest_nights, memhouse
+from ..support.history import NIGHTS, SERIES, copy_night, ingest_nights
 from ..support.warehouse import fill, reading, rows
 
 PAIRS = list(pairwise(NIGHTS))
@@ -34,7 +34,7 @@ def peaks(history):
 
 
 def diff(db, *args: str) -> str:
-    done = memhouse("diff", *args, "--db", db)
+    done = run_memhouse("diff", *args, "--db", db)
     assert done.returncode == 0
     return done.stdout
 
@@ -348,12 +348,12 @@ def test_markdown_has_a_heading_a_module(history):
     ],
 )
 def test_wrong_usage(history, args, message):
-    done = memhouse("diff", *args, "--db", history)
+    done = run_memhouse("diff", *args, "--db", history)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in " ".join(done.stderr.replace("│", " ").split())
 
 
 def test_a_run_that_is_not_there_is_named(history):
-    done = memhouse("diff", "2026-10-07", "2026-10-77", "--db", history)
+    done = run_memhouse("diff", "2026-10-07", "2026-10-77", "--db", history)
     assert done.returncode == 2
     assert "2026-10-77" in done.stderr

@@ -9,9 +9,9 @@ import pytest
 import memhouse
 from memhouse.queries.catalogue import statement
 
+from ..support.command import run_memhouse
 from ..support.console import on_terminal
 from ..support.history import NIGHTS
-from ..support.history import memhouse as run
 from ..support.warehouse import fill, reading
 
 KINDS = ("source", "scope", "op", "dtype", "pass", "category", "role")
@@ -257,7 +257,7 @@ def test_an_unknown_kind_is_a_usage_error(nightly):
 
 def test_json_calls_groups_what_they_are(history):
     args = ("2026-10-09", "2026-10-10", "--workload", "llama-v5e", "--by", "dtype", "-f", "json")
-    (module,) = json.loads(run("diff", *args, "--db", history).stdout)
+    (module,) = json.loads(run_memhouse("diff", *args, "--db", history).stdout)
     assert module["groups"][0]["element_type"] == "bf16"
     assert "buffers" not in module
 
@@ -303,14 +303,14 @@ def test_small_changes_are_one_row(history, changes):
     least = sum(abs(row["change_bytes"]) for row in in_hbm(rows)) / 1000
     small = [row for row in in_hbm(rows) if abs(row["change_bytes"]) < least]
     args = ("2026-10-09", "2026-10-10", "--workload", "llama-v5e")
-    out = run("diff", *args, "-n", "1000", "--db", history).stdout.rstrip().splitlines()
+    out = run_memhouse("diff", *args, "-n", "1000", "--db", history).stdout.rstrip().splitlines()
     assert 10 < len(small) < len(in_hbm(rows))
     assert out[-1].split()[2:] == [str(len(small)), "smaller", "changes"]
 
 
 def test_a_table_sums_up_what_it_leaves_out(history):
     args = ("2026-10-09", "2026-10-10", "--workload", "llama-v5e")
-    out = run("diff", *args, "-n", "3", "--db", history).stdout
+    out = run_memhouse("diff", *args, "-n", "3", "--db", history).stdout
     buffers = out.split("The peak changes by 1.88 GiB:")[1].strip().splitlines()
     assert [line.split()[0] for line in buffers[1:]] == [
         *("+576.00", "+288.00", "+216.38", "+847.91"),
@@ -322,7 +322,7 @@ def test_wide_shows_every_change(history, changes):
     _, _, rows = changes["llama-v5e", "2026-10-09", "2026-10-10"]
     args = ("2026-10-09", "2026-10-10", "--workload", "llama-v5e")
     for option in ("-v", "--wide"):
-        out = run("diff", *args, option, "--db", history).stdout
+        out = run_memhouse("diff", *args, option, "--db", history).stdout
         buffers = out.split("The peak changes by 1.88 GiB:")[1].strip().splitlines()
         assert len(buffers) == 1 + len(in_hbm(rows))
         assert "jit(train_step)/jvp()/while/body/closed_call/exp" in buffers[1]

@@ -12,7 +12,6 @@ from memhouse.schema.errors import UsageError
 
 from ..support.command import run_memhouse
 from ..support.dumps import DATA
-from ..support.history import memhouse as ask
 from ..support.warehouse import fill, rows
 
 PLATFORMS = ("cpu", "tpu")
@@ -226,12 +225,16 @@ def test_copies_of_donated_arguments_lie_in_their_memory_space(history):
 
 def test_the_command_shows_all_findings(programs, history):
     db, _ = programs
-    found = json.loads(ask("donations", "cpu/jit_crossed_kept", "--db", db, "-f", "json").stdout)
+    found = json.loads(
+        run_memhouse("donations", "cpu/jit_crossed_kept", "--db", db, "-f", "json").stdout
+    )
     assert [(row["finding"], row["argument"], row["saving_bound_bytes"]) for row in found] == [
         ("not donated", "args[0]", 131072),
         ("read later", "args[1]", 131072),
     ]
-    found = json.loads(ask("donations", "cpu/jit_crossed_donated", "--db", db, "-f", "json").stdout)
+    found = json.loads(
+        run_memhouse("donations", "cpu/jit_crossed_donated", "--db", db, "-f", "json").stdout
+    )
     assert {row["finding"] for row in found} == {"copied"}
     with memhouse.open(history, read_only=True) as warehouse:
         rows_ = warehouse.donations("llama-v5e", run="2026-10-08", limit=1)

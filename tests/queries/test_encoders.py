@@ -13,7 +13,6 @@ import pytest
 from memhouse.queries.encoders import csv_parts, json_parts
 
 from ..support.command import run_memhouse
-from ..support.history import memhouse
 
 
 def as_csv(table):
@@ -31,7 +30,7 @@ VIEWS = ["trends", "peaks", "peak_buffers", "runs_summary", "dumps", "entry_shap
 @pytest.mark.parametrize("output", ["csv", "json"])
 def test_a_query_and_an_export_are_the_same_bytes(history, tmp_path, view, output):
     file = tmp_path / f"rows.{output}"
-    assert memhouse("export", view, file, "--db", history).returncode == 0
+    assert run_memhouse("export", view, file, "--db", history).returncode == 0
     query = f"SELECT * FROM {view} ORDER BY ALL"
     asked = run_memhouse("sql", query, "--db", history, "-f", output)
     assert asked.stdout.encode() == file.read_bytes()

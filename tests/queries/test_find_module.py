@@ -6,7 +6,8 @@ from memhouse.queries.branches import default_branch
 from memhouse.queries.find_module import find_module
 from memhouse.schema.errors import UsageError
 
-from ..support.history import copy_night, ingest_nights, memhouse
+from ..support.command import run_memhouse
+from ..support.history import copy_night, ingest_nights
 from ..support.warehouse import reading, rows
 
 
@@ -31,7 +32,7 @@ def test_a_name_means_the_newest_of_the_default_branch(hosts):
 def test_the_ranks_of_branches_are_those_of_the_default_branch(own):
     """SQL and Python rank main, master, no branch and others alike."""
     for run, branch in (("2026-10-08", "main"), ("2026-10-09", "master"), ("2026-10-10", "a")):
-        assert memhouse("label", run, f"branch={branch}", "--db", own).returncode == 0
+        assert run_memhouse("label", run, f"branch={branch}", "--db", own).returncode == 0
     ranked = [
         branch
         for (branch,) in rows(
@@ -56,7 +57,7 @@ def test_an_unknown_run_is_told_as_such(history):
         "there is no run 'nope': see `memhouse runs`",
         "run",
     )
-    done = memhouse("owners", "llama-v5e", "--run", "nope", "--db", history)
+    done = run_memhouse("owners", "llama-v5e", "--run", "nope", "--db", history)
     assert done.returncode == 2
     assert "Invalid value for --run: there is no run 'nope'" in " ".join(done.stderr.split())
     # An unknown module of a known run is still an unknown module.
@@ -104,7 +105,7 @@ def test_runs_of_one_date_follow_each_other_as_ingested(tmp_path, nights):
     names = ["2026-11-03-rerun", "2026-11-03-a"]
     db = ingest_nights(tmp_path / "day.duckdb", tmp_path, names)
     assert meant(db, "decode-v5e") == ("2026-11-03-a", "decode-v5e")
-    peaks = memhouse("peaks", "--db", db, "--format", "csv").stdout
+    peaks = run_memhouse("peaks", "--db", db, "--format", "csv").stdout
     assert "2026-11-03-a" in peaks
     assert "2026-11-03-rerun" not in peaks
 
@@ -114,6 +115,6 @@ def test_a_night_that_failed_is_not_what_a_name_means(tmp_path, nights):
     for file in (broken / "decode-v5e").glob("*after_optimizations*"):
         file.write_text("Segmentation fault\n")
     db = ingest_nights(tmp_path / "failed.duckdb", nights, ["2026-10-03"])
-    assert memhouse("ingest", broken, "--db", db).returncode == 1
+    assert run_memhouse("ingest", broken, "--db", db).returncode == 1
     assert meant(db, "decode-v5e") == ("2026-10-03", "decode-v5e")
     assert meant(db, "llama-v5e") == ("2026-10-04", "llama-v5e")

@@ -2,7 +2,8 @@
 
 from memhouse.queries.folding import folded, folded_name
 
-from ..support.history import copy_night, memhouse
+from ..support.command import run_memhouse
+from ..support.history import copy_night
 
 
 def test_hosts_are_a_range():
@@ -56,28 +57,28 @@ def hbm(shown: str) -> list[str]:
 
 
 def test_peaks_fold_hosts_and_the_one_that_differs_stands_out(hosts):
-    done = memhouse("peaks", "--db", hosts)
+    done = run_memhouse("peaks", "--db", hosts)
     assert hbm(done.stdout) == [
         "llama-v5e",
         "host3",
         "host0 … host2 and host4 … host7 (7 the same)",
     ]
-    done = memhouse("peaks", "--db", hosts, "--run", "main-1", "--format", "markdown")
+    done = run_memhouse("peaks", "--db", hosts, "--run", "main-1", "--format", "markdown")
     assert "| host0 … host7 (8 the same) | jit_generate | default | 67.04 MiB |" in done.stdout
 
 
 def test_peaks_unfold(hosts):
     every = ["llama-v5e", "host3", *(f"host{n}" for n in range(8) if n != 3)]
-    assert hbm(memhouse("peaks", "--db", hosts, "--all").stdout) == every
+    assert hbm(run_memhouse("peaks", "--db", hosts, "--all").stdout) == every
     for output in ("csv", "json"):
-        done = memhouse("peaks", "--db", hosts, "--format", output)
+        done = run_memhouse("peaks", "--db", hosts, "--format", output)
         assert "the same" not in done.stdout
         assert all(host in done.stdout for host in every)
         assert "fold_id" not in done.stdout
 
 
 def test_trends_fold_series_of_equal_programs_and_their_steps(hosts):
-    done = memhouse("trends", "--db", hosts)
+    done = run_memhouse("trends", "--db", hosts)
     series, steps = done.stdout.split("\n\n")
     assert [line.split("  ")[0] for line in series.splitlines()[1:]] == [
         "host0 … host2 and host4 … host7 (7 the same)",
@@ -88,7 +89,7 @@ def test_trends_fold_series_of_equal_programs_and_their_steps(hosts):
         ["main-2", "host3"],
         ["main-3", "llama-v5e"],
     ]
-    done = memhouse("trends", "--db", hosts, "--all")
+    done = run_memhouse("trends", "--db", hosts, "--all")
     assert [line.split("  ")[0] for line in done.stdout.split("\n\n")[0].splitlines()[1:]] == [
         *(f"host{n}" for n in range(8)),
         "llama-v5e",
@@ -102,8 +103,8 @@ def test_a_change_on_all_hosts_is_one_step(tmp_path, nights):
         for host in ("a", "b", "c"):
             if (night, host) != ("2026-10-04", "b"):
                 copy_night(nights / night / "decode-v5e", tmp_path / night / host)
-        assert memhouse("ingest", tmp_path / night, "--db", db).returncode == 0
-    steps = memhouse("trends", "--db", db).stdout.split("\n\n")[1].splitlines()[1:]
+        assert run_memhouse("ingest", tmp_path / night, "--db", db).returncode == 0
+    steps = run_memhouse("trends", "--db", db).stdout.split("\n\n")[1].splitlines()[1:]
     assert [line.split("  ")[:2] for line in steps] == [
         ["2026-10-04", "a and c (2 the same)"],
         ["2026-10-07", "a and c (2 the same)"],

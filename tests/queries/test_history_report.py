@@ -12,7 +12,8 @@ from memhouse.queries.reporting.over_runs.step_diffs import step_diff
 from memhouse.queries.reporting.page import Chart, Table
 from memhouse.schema.errors import UsageError
 
-from ..support.history import NIGHTS, SERIES, memhouse, rows
+from ..support.command import run_memhouse
+from ..support.history import NIGHTS, SERIES, rows
 from ..support.made_runs import MIB, make_run
 from ..support.warehouse import reading
 
@@ -186,7 +187,9 @@ def test_levels_and_alternation(db):
 def test_an_accepted_growth_is_marked(db):
     make_run(db, "a", {"w/jit_step": 100}, day=0)
     make_run(db, "b", {"w/jit_step": 200}, day=1)
-    assert memhouse("check", "--db", db, "--run", "b", "--accept", "larger batch").returncode == 0
+    assert (
+        run_memhouse("check", "--db", db, "--run", "b", "--accept", "larger batch").returncode == 0
+    )
     with reading(db) as store:
         report = history_report(store)
     assert "(accepted)" in next(report.charts()).below.html
@@ -255,13 +258,13 @@ def test_many_series_have_rows_instead_of_charts(db):
 
 def test_the_command_writes_it(history, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = memhouse("report", "--history", "--db", history, "--workload", "resnet-h100")
+    done = run_memhouse("report", "--history", "--db", history, "--workload", "resnet-h100")
     assert done.returncode == 0, done.stderr
     assert done.stderr.startswith("history.resnet-h100.html: ")
     assert (tmp_path / "history.resnet-h100.html").stat().st_size < 2_500_000
 
 
 def test_an_unknown_workload_is_told(history):
-    done = memhouse("report", "--history", "--workload", "nothing", "--db", history)
+    done = run_memhouse("report", "--history", "--workload", "nothing", "--db", history)
     assert done.returncode == 2
     assert "there is no workload 'nothing'" in done.stderr

@@ -2,8 +2,8 @@
 
 import json
 
+from ..support.command import run_memhouse
 from ..support.dumps import DATA, copy_dump
-from ..support.history import memhouse
 from ..support.warehouse import fill, rows
 
 MIB = 2**20
@@ -12,7 +12,7 @@ OWN_LIMIT = DATA / "devices/own-limit"
 
 
 def kernels(db, *arguments):
-    done = memhouse("kernels", *arguments, "--db", db, "-f", "json")
+    done = run_memhouse("kernels", *arguments, "--db", db, "-f", "json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -85,13 +85,13 @@ def test_the_trend_of_the_largest(tmp_path, db):
 
 
 def test_what_is_not_there_is_wrong_usage(filled):
-    done = memhouse("kernels", "nothing", "--db", filled)
+    done = run_memhouse("kernels", "nothing", "--db", filled)
     assert (done.returncode, "no module fits 'nothing'" in done.stderr) == (2, True)
-    done = memhouse("kernels", "--run", "nothing", "--db", filled)
+    done = run_memhouse("kernels", "--run", "nothing", "--db", filled)
     assert (done.returncode, "there is no run 'nothing'" in done.stderr) == (2, True)
 
 
 def test_dumps_without_kernels_say_so(filled):
-    done = memhouse("kernels", "--run", "cpu", "--db", filled)
+    done = run_memhouse("kernels", "--run", "cpu", "--db", filled)
     assert done.returncode == 0
     assert "no kernel reserves memory" in done.stdout + done.stderr

@@ -4,7 +4,8 @@ import pytest
 
 from memhouse.queries.catalogue import public_views
 
-from ..support.history import NIGHTS, SERIES, copy_night, dicts, ingest_nights, memhouse
+from ..support.command import run_memhouse
+from ..support.history import NIGHTS, SERIES, copy_night, dicts, ingest_nights
 from ..support.warehouse import rows
 
 OF_MODULES = [
@@ -57,7 +58,7 @@ def test_a_branch_is_told_only_of_names_that_the_default_branch_lacks(own, night
     copy_night(nights / "2026-10-01" / "llama-v5e", tmp_path / "pr" / "llama-v5e")
     copy_night(nights / "2026-10-01" / "decode-v5e", tmp_path / "pr" / "serve-v5e")
     label = ("--label", "branch=pull/8", "--at", "2026-10-11")
-    memhouse("ingest", tmp_path / "pr", "--db", own, *label)
+    run_memhouse("ingest", tmp_path / "pr", "--db", own, *label)
     assert rows(own, "SELECT workload, branch FROM latest ORDER BY 1") == [
         ("decode-v5e", ""),
         ("llama-cpu", ""),

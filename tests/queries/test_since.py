@@ -10,12 +10,13 @@ import memhouse as library
 from memhouse.queries.since import since
 from memhouse.schema.errors import UsageError
 
-from ..support.history import NIGHTS, SERIES, copy_night, ingest_nights, memhouse
+from ..support.command import run_memhouse
+from ..support.history import NIGHTS, SERIES, copy_night, ingest_nights
 from ..support.warehouse import reading, rows, writing
 
 
 def said(db, *options: str) -> list[str]:
-    done = memhouse("since", *options, "--db", db)
+    done = run_memhouse("since", *options, "--db", db)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
@@ -94,7 +95,9 @@ def test_two_answers_of_autotuning_alternate(own):
     lines = said(own, "llama-v5e")
     assert lines[-1] == "alternates between 100.00 MiB and 101.00 MiB"
     assert not any(line.startswith("grew") for line in lines)
-    assert memhouse("trends", "--db", own).stdout.splitlines()[3].rstrip().endswith("alternates")
+    assert (
+        run_memhouse("trends", "--db", own).stdout.splitlines()[3].rstrip().endswith("alternates")
+    )
 
 
 def test_jitter_within_a_level_is_no_step(own):
@@ -105,7 +108,7 @@ def test_jitter_within_a_level_is_no_step(own):
         "it was 120.00 MiB then, which is the same level"
     )
     assert lines[1] == "before: 100.00 MiB in 2026-10-05 (+20.00 MiB, +20.0 %)"
-    done = memhouse("trends", "--db", own, "--workload", "llama-v5e")
+    done = run_memhouse("trends", "--db", own, "--workload", "llama-v5e")
     steps = done.stdout.split("\n\n")[1].splitlines()[1:]
     assert [line.split()[0] for line in steps] == ["2026-10-06"]
     assert "8 changes within a level left out (--format csv)" in done.stderr
@@ -128,7 +131,7 @@ def test_another_figure(history):
 
 
 def test_csv_has_a_row_a_level(history):
-    done = memhouse("since", "llama-cpu", "--db", history, "--format", "csv")
+    done = run_memhouse("since", "llama-cpu", "--db", history, "--format", "csv")
     found = list(csv.DictReader(io.StringIO(done.stdout)))
     columns = ("since_run", "last_run", "runs", "value_bytes", "change_bytes", "before_run")
     assert [[row[name] for name in columns] for row in found] == [
@@ -153,7 +156,7 @@ def test_runs_of_one_date_follow_each_other_as_ingested(tmp_path, nights):
     db = tmp_path / "day.duckdb"
     for name, night in (("rerun", "2026-10-03"), ("a", "2026-10-04")):
         run = copy_night(nights / night, tmp_path / f"2026-11-03-{name}")
-        assert memhouse("ingest", run, "--db", db).returncode == 0
+        assert run_memhouse("ingest", run, "--db", db).returncode == 0
     lines = said(db, "decode-v5e")
     assert lines[0].endswith("peak 67.04 MiB since 2026-11-03-a, for 1 run")
     assert lines[1] == "before: 99.04 MiB in 2026-11-03-rerun (-32.00 MiB, -32.3 %)"
@@ -182,13 +185,13 @@ def test_a_branch_has_a_history_of_its_own(hosts):
     ],
 )
 def test_wrong_usage(history, options, message):
-    done = memhouse("since", *options, "--db", history)
+    done = run_memhouse("since", *options, "--db", history)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
 
 
 def test_a_space_without_figures_is_no_failure(history):
-    done = memhouse("since", "llama-v5e", "--space", "9", "--db", history)
+    done = run_memhouse("since", "llama-v5e", "--space", "9", "--db", history)
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "llama-v5e/jit_train_step has no peak in memory space 9\n"
 

@@ -12,7 +12,7 @@ from memhouse.schema.metric_names import METRICS
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal
-from ..support.history import NIGHTS, SERIES, copy_night, dicts, ingest_nights, memhouse
+from ..support.history import NIGHTS, SERIES, copy_night, dicts, ingest_nights
 from ..support.warehouse import fill, rows, writing
 
 CHANGES = {
@@ -214,7 +214,7 @@ def test_a_vanished_series_says_for_how_long(tmp_path, nights):
     row = of_night(found, "llama-cpu", "2026-10-05")
     assert (row["is_last"], row["runs_since"]) == (False, None)
     assert of_night(found, "llama-v5e", "2026-10-07")["runs_since"] == 0
-    header, *lines = memhouse("trends", "--db", db).stdout.split("\n\n")[0].splitlines()
+    header, *lines = run_memhouse("trends", "--db", db).stdout.split("\n\n")[0].splitlines()
     assert header.split()[-2:] == ["gone", "for"]
     assert {line.split()[0]: line.rstrip().endswith("2026-10-06  1 run") for line in lines} == {
         workload: workload == "llama-cpu" for workload in SERIES
@@ -340,7 +340,7 @@ def test_json_has_a_row_per_night(history, trends):
 
 
 def test_csv_has_plain_numbers(history, trends):
-    done = memhouse("trends", "--db", history, "--workload", "llama-cpu", "--format", "csv")
+    done = run_memhouse("trends", "--db", history, "--workload", "llama-cpu", "--format", "csv")
     found = list(csv.DictReader(io.StringIO(done.stdout)))
     want = hbm(trends, "llama-cpu")
     assert [row["run_id"] for row in found] == [row["run_id"] for row in want]
@@ -350,7 +350,7 @@ def test_csv_has_plain_numbers(history, trends):
 
 
 def test_a_table_has_a_line_a_series_and_a_line_a_change(history):
-    done = memhouse("trends", "--db", history)
+    done = run_memhouse("trends", "--db", history)
     series, changes = done.stdout.split("\n\n")
     lines = series.splitlines()
     assert lines[0].split() == [*("workload", "module", "trend", "now", "best", "since")]
@@ -363,7 +363,7 @@ def test_a_table_has_a_line_a_series_and_a_line_a_change(history):
 
 def test_a_sparkline_is_blank_where_a_night_is_missing(history):
     def trend(*options: str) -> str:
-        done = memhouse("trends", "--db", history, *options)
+        done = run_memhouse("trends", "--db", history, *options)
         (line,) = [x for x in done.stdout.split("\n\n")[0].splitlines() if x[:9] == "llama-cpu"]
         return line.removeprefix("llama-cpu").split("jit_train_step")[1][2:12]
 
@@ -372,14 +372,14 @@ def test_a_sparkline_is_blank_where_a_night_is_missing(history):
 
 
 def test_since_leaves_out_older_nights(history):
-    done = memhouse("trends", "--db", history, "--since", "2026-10-09", "--format", "json")
+    done = run_memhouse("trends", "--db", history, "--since", "2026-10-09", "--format", "json")
     assert {row["run_id"] for row in json.loads(done.stdout)} == {"2026-10-09", "2026-10-10"}
 
 
 def test_another_figure_and_another_space(history):
-    done = memhouse("trends", "--db", history, "--figure", "argument")
+    done = run_memhouse("trends", "--db", history, "--figure", "argument")
     assert "▁▁▁▁▁▁████" in done.stdout.splitlines()[3]
-    done = memhouse("trends", "--db", history, "--space", "1")
+    done = run_memhouse("trends", "--db", history, "--space", "1")
     assert [line.split()[0] for line in done.stdout.splitlines()[1:3]] == [
         "decode-v5e",
         "llama-v5e",
@@ -387,7 +387,9 @@ def test_another_figure_and_another_space(history):
 
 
 def test_markdown_is_a_table(history):
-    done = memhouse("trends", "--db", history, "--workload", "resnet-h100", "--format", "markdown")
+    done = run_memhouse(
+        "trends", "--db", history, "--workload", "resnet-h100", "--format", "markdown"
+    )
     lines = done.stdout.splitlines()
     assert len(lines) == 12
     assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
@@ -402,13 +404,13 @@ def test_markdown_is_a_table(history):
     ],
 )
 def test_wrong_usage(history, options, message):
-    done = memhouse("trends", "--db", history, *options)
+    done = run_memhouse("trends", "--db", history, *options)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
 
 
 def test_no_history_is_no_failure(history):
-    done = memhouse("trends", "--db", history, "--since", "2027-01-01")
+    done = run_memhouse("trends", "--db", history, "--since", "2027-01-01")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == "there is no such history\n"
 
@@ -455,32 +457,32 @@ def test_new_modules_are_counted_once_in_runs_of_one_date(tmp_path, nights):
         for workload in ("llama-v5e", "decode-v5e"):
             copy_night(nights / night / workload, tmp_path / name / workload)
     db = ingest_nights(tmp_path / "day.duckdb", tmp_path, names)
-    done = memhouse("runs", "--db", db, "--format", "json")
+    done = run_memhouse("runs", "--db", db, "--format", "json")
     found = [(row["run"], row["new_modules"]) for row in json.loads(done.stdout)]
     assert found == list(zip(names, (2, 0, 1), strict=True))
 
 
 def test_a_pull_request_between_two_nights_changes_nothing_on_main(hosts):
-    done = memhouse("trends", "--db", hosts, "--workload", "llama-v5e", "--format", "json")
+    done = run_memhouse("trends", "--db", hosts, "--workload", "llama-v5e", "--format", "json")
     found = [(row["run_id"], row["previous_run_id"]) for row in json.loads(done.stdout)]
     assert found == [("main-1", None), ("main-2", "main-1"), ("main-3", "main-2")]
     assert {row["missed_runs"] for row in json.loads(done.stdout)} == {None, 0}
 
 
 def test_a_branch_shows_its_own_runs(hosts):
-    done = memhouse("trends", "--db", hosts, "--branch", "pull/7", "--format", "json")
+    done = run_memhouse("trends", "--db", hosts, "--branch", "pull/7", "--format", "json")
     assert {row["run_id"] for row in json.loads(done.stdout)} == {"pr-7"}
-    done = memhouse("trends", "--db", hosts)
+    done = run_memhouse("trends", "--db", hosts)
     assert "branch main; others: --branch pull/7" in done.stderr
-    done = memhouse("trends", "--db", hosts, "--branch", "pull/8")
+    done = run_memhouse("trends", "--db", hosts, "--branch", "pull/8")
     assert done.returncode == 2
     assert "there is no branch 'pull/8': main, pull/7" in " ".join(done.stderr.split())
 
 
 def test_without_labels_there_is_no_branch_to_name(history):
-    done = memhouse("trends", "--db", history)
+    done = run_memhouse("trends", "--db", history)
     assert "branch" not in done.stderr
-    done = memhouse("trends", "--db", history, "--branch", "main")
+    done = run_memhouse("trends", "--db", history, "--branch", "main")
     assert "there is no branch 'main': no run has" in " ".join(done.stderr.split())
 
 
@@ -489,7 +491,7 @@ def test_programs_that_come_and_go_are_steps(history, tmp_path, nights):
     copy_night(nights / "2026-10-07", tmp_path / "2026-10-07")
     copy_night(nights / "2026-10-07" / "decode-v5e", tmp_path / "2026-10-07" / "serve-v5e")
     db = ingest_nights(tmp_path / "some.duckdb", tmp_path, ["2026-10-06", "2026-10-07"])
-    steps = memhouse("trends", "--db", db).stdout.split("\n\n")[1].splitlines()[1:]
+    steps = run_memhouse("trends", "--db", db).stdout.split("\n\n")[1].splitlines()[1:]
     told = {line.split()[1]: line.split() for line in steps}
     assert told["llama-cpu"] == ["2026-10-07", "llama-cpu", "gone", "jit_train_step", "2026-10-06"]
     assert "new" in told["serve-v5e"]
@@ -504,7 +506,7 @@ def test_a_program_that_is_back_unchanged_is_a_step(tmp_path, nights):
     db = ingest_nights(
         tmp_path / "some.duckdb", tmp_path, ["2026-11-01", "2026-11-02", "2026-11-03"]
     )
-    done = memhouse("trends", "--db", db, "--workload", "llama-cpu")
+    done = run_memhouse("trends", "--db", db, "--workload", "llama-cpu")
     gone, back = done.stdout.split("\n\n")[1].splitlines()[1:]
     assert gone.split()[:3] == ["2026-11-02", "llama-cpu", "gone"]
     assert back.split()[0] == "2026-11-03"
@@ -516,14 +518,14 @@ def test_a_renamed_series_goes_on_under_its_new_name(tmp_path, nights):
     renamed = copy_night(nights / "2026-10-03", tmp_path / "2026-10-05")
     (renamed / "decode-v5e").rename(renamed / "serve-v5e")
     db = ingest_nights(tmp_path / "some.duckdb", tmp_path, ["2026-10-03", "2026-10-05"])
-    series = memhouse("trends", "--db", db).stdout.split("\n\n")[0].splitlines()[1:]
+    series = run_memhouse("trends", "--db", db).stdout.split("\n\n")[0].splitlines()[1:]
     assert [line.split()[0] for line in series] == [
         *("llama-cpu", "llama-v5e", "resnet-h100", "serve-v5e")
     ]
     assert "▄▄" in series[-1]
     # Both names find the whole series.
     for name in ("decode-v5e", "serve-v5e"):
-        done = memhouse("trends", "--db", db, "--workload", name, "--format", "json")
+        done = run_memhouse("trends", "--db", db, "--workload", name, "--format", "json")
         assert [row["workload"] for row in json.loads(done.stdout)] == ["decode-v5e", "serve-v5e"]
 
 

@@ -3,12 +3,13 @@
 from memhouse.queries.branches import choose_branch
 from memhouse.queries.trends import trends
 
-from ..support.history import NIGHTS, copy_night, ingest_nights, memhouse
+from ..support.command import run_memhouse
+from ..support.history import NIGHTS, copy_night, ingest_nights
 from ..support.warehouse import reading, writing
 
 
 def ingest(db, folder, run, at, label):
-    done = memhouse("ingest", folder, "--db", db, "--run", run, "--at", at, "--label", label)
+    done = run_memhouse("ingest", folder, "--db", db, "--run", run, "--at", at, "--label", label)
     assert done.returncode == 0, done.stderr
 
 
@@ -39,7 +40,7 @@ def test_a_program_that_vanished_since_then_is_shown(tmp_path, nights):
     ] == [("2026-10-07", "llama-cpu", "2026-10-06")]
     assert {row["run_id"] for row in found.rows.table.to_pylist()} == {"2026-10-07"}
     assert len(later.series) == 0
-    shown = memhouse("trends", "--since", "2026-10-07", "--db", db).stdout
+    shown = run_memhouse("trends", "--since", "2026-10-07", "--db", db).stdout
     assert "llama-cpu" in shown.split("\n\n")[0]
 
 
@@ -52,7 +53,7 @@ def test_a_suite_whose_programs_all_vanished_since_then_is_shown(tmp_path, night
     assert len(found.rows) == 0
     assert {step["cause"] for step in found.steps.table.to_pylist()} == {"gone"}
     assert {row["last_run"] for row in found.series.table.to_pylist()} == {"2026-10-06"}
-    assert memhouse("trends", "--since", "2026-10-07", "--db", db).returncode == 0
+    assert run_memhouse("trends", "--since", "2026-10-07", "--db", db).returncode == 0
 
 
 def test_the_branch_of_the_last_run_of_one_time_comes_first(tmp_path, nights):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from ..support.history import memhouse
+from ..support.command import run_memhouse
 from ..support.warehouse import fill
 
 # decode-v5e takes 67 MiB in the first of these nights, and 99 MiB in the second.
@@ -210,7 +210,7 @@ def night(db, nights, tmp_path):
 
     def enter(run, holds, options=None):
         if run == "label":
-            assert memhouse(run, holds, options, "--db", db).returncode == 0
+            assert run_memhouse(run, holds, options, "--db", db).returncode == 0
             return
         given = dict(options or {})
         folder = tmp_path / run / (given.get("host") or "one") / run
@@ -234,7 +234,7 @@ def test_a_verdict(db, night, limits, entered, options, expected):
         night(*step)
     if options[:1] == ("--limits",):
         options = limits(options[1])
-    done = memhouse("check", "--db", db, *options)
+    done = run_memhouse("check", "--db", db, *options)
     status, run, said = expected
     first = done.stdout.splitlines()[0]
     assert (done.returncode, first) == (status, f"### memhouse: peak memory of `{run}`: {said}")

@@ -52,6 +52,7 @@ def dump(dump_id, run_number, program_id, signature_id=None, **columns):
         "occurrence": dump_id % 10,
         "module_id": program_id,
         "skeleton_id": None,
+        "reader_version": 1,
         "total_bytes": 1 << 20,
         "is_tiny": False,
         "is_estimated": False,

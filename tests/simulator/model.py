@@ -154,7 +154,7 @@ class Model:
             replaces = given.replaces and (compared.is_other or compared.lacks_some)
             if compared.is_other and not replaces:
                 return WRONG_USAGE
-            if _is_in_two_parts(run, given) and not (replaces and is_whole):
+            if _is_mixed(run, given) and not (replaces and is_whole):
                 return WRONG_USAGE
         else:
             name = self._night_of(given, now)
@@ -236,6 +236,8 @@ class Model:
             name = nights[0]
             if self.runs[name].dumps:
                 name = self._later(given.name, now)
+        if name in self.runs and given.is_named and _is_mixed(self.runs[name], given):
+            return WRONG_USAGE
         if name in self.runs and self.runs[name].dumps_of(given.host):
             return DONE
         self._write(name, given, claimed, now, replaces=False)
@@ -345,16 +347,9 @@ def date_in(name: str) -> datetime | None:
     return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-def _is_in_two_parts(run: Run, given: Given) -> bool:
-    """Whether dumps of a host's folder would be in its part of the run and in another."""
-    if given.host:
-        others = [name for name, dump in run.dumps.items() if dump.host != given.host]
-        return any(_is_of_host(name, given.host) for name in others)
-    return any(_is_of_host(name, host) for name in given.dumped for host in run.parts if host)
-
-
-def _is_of_host(name: Name, host: str) -> bool:
-    return name.workload.split("/")[0] == host
+def _is_mixed(run: Run, given: Given) -> bool:
+    """Whether a run would be of hosts and of none."""
+    return "" in run.parts if given.host else any(run.parts)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,20 @@
-"""The memhouse command, through its real entry point."""
+"""The memhouse command: in this process, which is quick, or as a process of its own."""
 
-import functools
 import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
+from unittest.mock import patch
+
+import pytest
+
+import memhouse.cli
 
 MEMHOUSE = Path(sys.executable).parent / "memhouse"
-HERE = Path(__file__).parent
-# Read when a command runs; other variables may be read by an import, or by Python as it starts.
-READ_LATE = ("AWS_", "COLUMNS", "MEMHOUSE_", "PYTEST_")
 
 
 def run_memhouse(
@@ -20,56 +23,72 @@ def run_memhouse(
     stdin: str | None = None,
     env: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run the real command; `env` adds to the environment."""
+    """Run the command as in a pipe, but in this process; `env` adds to the environment.
+
+    What it starts writes to the same files. An error that is no expected one is raised.
+    """
+    arguments = ["memhouse", *map(str, args)]
+    with (
+        pytest.MonkeyPatch.context() as changed,
+        _file(stdin or "") as given,
+        _file() as out,
+        _file() as err,
+    ):
+        changed.delenv("MEMHOUSE_DB", raising=False)
+        for name, value in (env or {}).items():
+            changed.setenv(name, value)
+        if cwd is not None:
+            changed.chdir(cwd)
+        with (
+            _streams(given, out, err),
+            patch.multiple(sys, argv=arguments, stdin=given, stdout=out, stderr=err),
+        ):
+            status = memhouse.cli.run()
+        return subprocess.CompletedProcess(arguments, status, _text(out), _text(err))
+
+
+def run_process(
+    *args: str | Path,
+    cwd: Path | None = None,
+    stdin: str | None = None,
+    env: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """The same as a process of its own: where imports, signals or streams matter."""
     clean = {key: value for key, value in os.environ.items() if key != "MEMHOUSE_DB"}
-    environment = clean | (env or {})
     return subprocess.run(
-        [*_quickly(environment), MEMHOUSE, *map(str, args)],
+        [MEMHOUSE, *map(str, args)],
         cwd=cwd,
         input=stdin or "",
-        env=environment,
+        env=clean | (env or {}),
         capture_output=True,
         text=True,
         timeout=60,
     )
 
 
-def _quickly(environment: dict[str, str]) -> list[str | Path]:
-    """What starts a command without its imports, if it then does the same as without this."""
-    # Elsewhere than on Linux, libraries do not all survive a fork.
-    if sys.platform != "linux":
-        return []
-    starter = _starter()
-    if starter.read_early != _read_early(environment):
-        return []
-    return [sys.executable, "-IS", HERE / "start_by_fork.py", starter.socket]
+@contextmanager
+def _file(content: str = "") -> Iterator[TextIO]:
+    with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
+        file.write(content)
+        file.seek(0)
+        yield file
 
 
-def _read_early(environment: dict[str, str]) -> dict[str, str]:
-    return {key: text for key, text in environment.items() if not key.startswith(READ_LATE)}
+@contextmanager
+def _streams(*files: TextIO) -> Iterator[None]:
+    """Lets the streams 0, 1 and 2 of this process, and of those it starts, be these files."""
+    kept = [os.dup(number) for number in range(3)]
+    try:
+        for number, file in enumerate(files):
+            os.dup2(file.fileno(), number)
+        yield
+    finally:
+        for number, stream in enumerate(kept):
+            os.dup2(stream, number)
+            os.close(stream)
 
 
-@dataclass(frozen=True)
-class Starter:
-    """A process that runs `starter.py`, where it is asked, and the variables that it has read."""
-
-    process: subprocess.Popen[str]
-    folder: tempfile.TemporaryDirectory[str]
-    socket: Path
-    read_early: dict[str, str]
-
-
-@functools.cache
-def _starter() -> Starter:
-    """The one of this process; it ends with this process."""
-    folder = tempfile.TemporaryDirectory()
-    socket = Path(folder.name) / "socket"
-    process = subprocess.Popen(
-        [sys.executable, HERE / "starter.py", socket],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    return Starter(process, folder, socket, _read_early(dict(os.environ)))
+def _text(file: TextIO) -> str:
+    file.flush()
+    file.seek(0)
+    return file.read()

@@ -42,6 +42,11 @@ class Command:
         )
         return re.fullmatch(pattern, found, re.DOTALL) is not None
 
+    @staticmethod
+    def lines(shown: str) -> list[str]:
+        """The lines that a terminal showed in the end."""
+        return _displayed(shown).splitlines()
+
 
 def blocks(document: Path) -> list[list[Command]]:
     """The commands of each console block, in order."""
@@ -121,11 +126,15 @@ def on_terminal(command: str, folder: Path, columns: int = 80) -> str:
 
 
 def _plain(shown: str) -> str:
+    return _steady(_displayed(shown))
+
+
+def _displayed(shown: str) -> str:
     """The lines that a terminal shows in the end: progress bars are gone by then."""
     screen = pyte.Screen(_COLUMNS, _LINES)
     pyte.Stream(screen).feed(shown.replace("\r\n", "\n").replace("\n", "\r\n"))
     lines = [line.rstrip() for line in screen.display]
-    return _steady("\n".join(lines).strip("\n"))
+    return "\n".join(lines).strip("\n")
 
 
 def _steady(text: str) -> str:

@@ -1,22 +1,18 @@
 """Ten nights of four workloads (`data/nightly.tar.zst`), and a warehouse of them.
 
-`conftest.py` has them as fixtures; they are made once a process.
+`conftest.py` has them as fixtures.
 """
 
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
 import zstandard
-from typer.testing import CliRunner
-
-from memhouse.cli.app import app_for
 
 from .dumps import DATA
+from .shared import shared
 from .warehouse import fill, rows
 
 NIGHTS = [f"2026-10-{day:02}" for day in range(1, 11)]
@@ -28,14 +24,10 @@ SERIES = {
     "resnet-h100": "jit_train",
 }
 
-_made: dict[str, Path] = {}
 
-
-def nights(factory: pytest.TempPathFactory) -> Path:
+def nights() -> Path:
     """The folder with a folder for each night. Only read it: it is shared."""
-    if "nights" not in _made:
-        _made["nights"] = unpack_nights(factory.mktemp("nights"))
-    return _made["nights"]
+    return shared("nights", unpack_nights) / "nightly"
 
 
 def unpack_nights(folder: Path) -> Path:
@@ -47,12 +39,10 @@ def unpack_nights(folder: Path) -> Path:
     return folder / "nightly"
 
 
-def history(factory: pytest.TempPathFactory) -> Path:
+def history() -> Path:
     """A warehouse of the ten nights. Only read it: it is shared."""
-    if "history" not in _made:
-        db = factory.mktemp("history") / "nights.duckdb"
-        _made["history"] = ingest_nights(db, nights(factory), NIGHTS)
-    return _made["history"]
+    folder = nights()
+    return shared("nights.duckdb", lambda db: ingest_nights(db, folder, NIGHTS))
 
 
 def ingest_nights(db: Path, folder: Path, names: Iterable[str]) -> Path:
@@ -71,11 +61,3 @@ def dicts(db: Path, columns: str, rest: str = "") -> list[dict[str, Any]]:
     """Rows of a query as dicts: `SELECT columns rest`."""
     names = [name.strip().split(" ")[-1] for name in columns.split(",")]
     return [dict(zip(names, row, strict=True)) for row in rows(db, f"SELECT {columns} {rest}")]
-
-
-def memhouse(*args: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command, as `run_memhouse`, but in this process: without the time to start one."""
-    done = CliRunner().invoke(app_for([]), [*map(str, args)])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    return subprocess.CompletedProcess(args, done.exit_code, done.stdout, done.stderr)

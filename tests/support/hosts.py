@@ -1,11 +1,12 @@
 """A warehouse of eight hosts and two branches, made of the ten nights."""
 
 import shutil
+import tempfile
 from pathlib import Path
 
-import pytest
-
-from .history import memhouse, nights
+from .command import run_memhouse
+from .history import nights
+from .shared import shared
 
 HOSTS = [f"host{number}" for number in range(8)]
 # The run, its branch, the night that host3 has, the night that all other hosts have, and the
@@ -17,27 +18,27 @@ RUNS = [
     ("main-3", "main", "2026-10-03", "2026-10-04", "2026-10-03"),
 ]
 
-_made: dict[str, Path] = {}
 
-
-def hosts(factory: pytest.TempPathFactory) -> Path:
+def hosts() -> Path:
     """The warehouse. Only read it: it is shared.
 
     Eight hosts dump decode-v5e; host3 differs from the second run of main on. A pull request's
     run lies before main's last.
     """
-    if "hosts" not in _made:
-        folder, source = factory.mktemp("hosts"), nights(factory)
-        db = folder / "hosts.duckdb"
+    return shared("hosts.duckdb", _fill)
+
+
+def _fill(db: Path) -> None:
+    source = nights()
+    with tempfile.TemporaryDirectory() as folder:
         for day, (run, branch, odd, even, llama) in enumerate(RUNS, 1):
+            dumps = Path(folder) / run
             for host in HOSTS:
                 night = odd if host == "host3" else even
-                shutil.copytree(source / night / "decode-v5e", folder / run / host)
-            shutil.copytree(source / llama / "llama-v5e", folder / run / "llama-v5e")
-            done = memhouse(
-                *("ingest", folder / run, "--db", db, "--at", f"2026-11-0{day}"),
+                shutil.copytree(source / night / "decode-v5e", dumps / host)
+            shutil.copytree(source / llama / "llama-v5e", dumps / "llama-v5e")
+            done = run_memhouse(
+                *("ingest", dumps, "--db", db, "--at", f"2026-11-0{day}"),
                 *("--label", f"branch={branch}"),
             )
             assert done.returncode == 0, done.stderr
-        _made["hosts"] = db
-    return _made["hosts"]

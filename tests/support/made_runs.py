@@ -11,7 +11,7 @@ from memhouse.schema import arrow
 from memhouse.schema.journal import entries, entry
 from memhouse.schema.stores.base import Batch
 
-from .history import memhouse
+from .command import run_memhouse
 from .warehouse import writing
 
 MIB = 2**20
@@ -102,6 +102,6 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
 
 def check(db: Path, run: str, *args: str) -> tuple[int, dict[str, dict]]:
     """Judge a run by the command: the exit status, and the rows by module."""
-    done = memhouse("check", "--db", db, "--run", run, "-f", "json", *args)
+    done = run_memhouse("check", "--db", db, "--run", run, "-f", "json", *args)
     assert done.returncode in (0, 1, 3), done.stderr
     return done.returncode, {row["module"]: row for row in json.loads(done.stdout)}

@@ -21,8 +21,8 @@ from memhouse.cli.app import app_for
 from memhouse.queries.catalogue import public_views
 from memhouse.queries.owners import OWNERS
 
+from .command import run_memhouse
 from .dumps import DATA, DUMPS
-from .history import memhouse as run
 from .warehouse import fill
 
 ROOT = Path(__file__).parents[2]
@@ -87,7 +87,7 @@ def broken(promised: Promises, offered: Promises) -> list[str]:
 
 
 def _header(command: str, db: Path) -> list[str]:
-    done = run(*command.split(), "--db", db, "--format", "csv")
+    done = run_memhouse(*command.split(), "--db", db, "--format", "csv")
     header, *_ = done.stdout.splitlines() or [""]
     assert "_" in header or "," in header, f"{command} printed no CSV: {done.stderr}"
     return header.split(",")

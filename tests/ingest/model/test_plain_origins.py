@@ -60,7 +60,7 @@ def text_of(tmp_path_factory):
     def text(dump, module):
         dump = SAME.get(dump, dump)
         if dump.startswith("nightly/"):
-            return read(nights(tmp_path_factory) / dump.removeprefix("nightly/"), module)
+            return read(nights() / dump.removeprefix("nightly/"), module)
         return read(DUMPS / dump, module)
 
     return text

@@ -16,8 +16,9 @@ from memhouse.ingest.readers.compiler_settings import (
 )
 from memhouse.ingest.readers.lines import split_lines
 
+from ...support.command import run_memhouse
 from ...support.dumps import DATA, content, copy_dump, lines
-from ...support.history import NIGHTS, memhouse
+from ...support.history import NIGHTS
 from ...support.warehouse import fill, rows
 
 LLAMA = "tpu/llama-v5e/*"
@@ -350,7 +351,7 @@ def test_a_file_that_one_night_lacks_is_no_change(tmp_path, db, before, after, t
     ((cause,),) = rows(db, "SELECT cause FROM history WHERE previous_dump_id IS NOT NULL")
     assert (flag in cause) == told
     listed = json.loads(
-        memhouse("diff", "2026-10-01", "2026-10-02", "--db", db, "-f", "json").stdout
+        run_memhouse("diff", "2026-10-01", "2026-10-02", "--db", db, "-f", "json").stdout
     )
     assert (flag in json.dumps(listed)) == told
 

@@ -17,7 +17,7 @@ def answers_of(tmp_path_factory):
     def answers(dump, module):
         dump = plain.SAME.get(dump, dump)
         is_night = dump.startswith("nightly/")
-        folder = nights(tmp_path_factory) if is_night else plain.DUMPS
+        folder = nights() if is_night else plain.DUMPS
         text = plain.read(folder / dump.removeprefix("nightly/"), module)
         if text not in known:
             known[text] = engine_answers(attribution_of(text)), plain.rules_of(text)[0]

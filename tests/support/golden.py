@@ -1,0 +1,49 @@
+"""The rows of two warehouses as digests: a digest a column, so that a difference has a name."""
+
+import json
+from pathlib import Path
+
+from memhouse.queries.catalogue import views
+
+from .history import history
+from .samples import samples_warehouse
+from .warehouse import reading
+
+APPROVED = Path(__file__).parents[1] / "data" / "rows.json"
+WAREHOUSES = {"samples": samples_warehouse, "nights": history}
+# What is of the moment or of the machine, and not of the dumps.
+VOLATILE = {"run_at", "entered_at", "ingested_at", "compiled_at", "source", "tool_version"}
+# A journal is of the moment as a whole; a row for every buffer at every time is too much.
+LEFT_OUT = {"journal"}
+SOME = {"_counted_buffers": "WHERE is_peak OR time % 64 = 0"}
+
+Digests = dict[str, dict[str, int | str]]
+
+
+def digests(db: Path) -> Digests:
+    """Of each table and view: how many rows, and a digest of each column with its row's keys.
+
+    A digest is the sum of the rows' digests, because the order of rows means nothing.
+    """
+    with reading(db) as store:
+        duck = store.connection
+        found: Digests = {}
+        tables = [name for (name,) in duck.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
+        for name in sorted({*tables, *views()} - LEFT_OUT):
+            columns = [column for column in duck.table(name).columns if column not in VOLATILE]
+            keys = [column for column in columns if column.endswith("_id") or column == "name"]
+            row = f"ROW({', '.join(keys)})" if keys else "''"
+            sums = ", ".join(
+                f'SUM(md5_number_lower(({row}, "{column}")::VARCHAR))::VARCHAR'
+                for column in columns
+            )
+            query = f'SELECT COUNT(*), {sums} FROM "{name}" {SOME.get(name, "")}'
+            (answer,) = duck.sql(query).fetchall()
+            found[name] = {"rows": answer[0], **dict(zip(columns, answer[1:], strict=True))}
+        return found
+
+
+def approve() -> None:
+    """Write the digests of today: a review looks at what changed."""
+    approved = {name: digests(made()) for name, made in WAREHOUSES.items()}
+    APPROVED.write_text(json.dumps(approved, indent=0, sort_keys=True) + "\n")
