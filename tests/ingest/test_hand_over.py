@@ -14,7 +14,7 @@ from memhouse.schema.errors import WarehouseError
 from memhouse.schema.stores import duckdb_rows
 
 from ..support.dumps import RUNS
-from ..support.warehouse import content, fill
+from ..support import warehouse
 
 TABLES = {
     "values": pa.table({"value_id": [1, 2, None], "shape": ["f32[2]", None, "é" * 5000]}),
@@ -108,9 +108,9 @@ def test_two_jobs_that_hand_over_all_modules_give_the_same_rows(filled, db, monk
     monkeypatch.setattr(
         hand_over.HandOver, "take", lambda ends, number: taken.append(number) or take(ends, number)
     )
-    fill(db, *RUNS, jobs=2)
+    warehouse.fill(db, *RUNS, jobs=2)
     assert taken
-    expected, found = content(filled), content(db)
+    expected, found = warehouse.content(filled), warehouse.content(db)
     for content in (expected, found):
         content["runs"] = [(run, at, seq, *rest) for run, at, seq, _, *rest in content["runs"]]
     assert found == expected
