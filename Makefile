@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-change test-all test-lowest test-random simulate lint docs schema promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-change test-all test-lowest test-random simulate lint docs schema approve promises bench notebook pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -25,12 +25,12 @@ demo: $(BIN)/memhouse
 
 # All tests but the slow ones: what matters, in half an hour on two cores.
 test: $(BIN)/pytest
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow and not scheduled"
 
 # All tests but the long ones: what each change must pass. Tests that share what is dear to set up,
 # such as Spark, are a group: one worker does it.
 test-change: $(BIN)/pytest
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not long"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not scheduled"
 
 # All tests: also every statement and an ingest on Spark, and the benchmarks.
 test-all: $(BIN)/pytest
@@ -52,7 +52,7 @@ test-lowest:
 	$(VENV)/lowest/bin/python -m pip install --quiet uv
 	$(VENV)/lowest/bin/uv pip install --quiet --python $(VENV)/lowest/bin/python \
 		--resolution lowest-direct --editable '.[dev]'
-	$(VENV)/lowest/bin/python -m pytest -n auto -m "not slow"
+	$(VENV)/lowest/bin/python -m pytest -n auto -m "not slow and not scheduled"
 
 lint: $(BIN)/pytest
 	$(BIN)/ruff check .
@@ -83,6 +83,11 @@ docs: $(BIN)/pytest
 # Generates the SQL and the JSON of the tables from schema/tables.py.
 schema: $(BIN)/pytest
 	$(BIN)/python -m memhouse.schema.generate
+
+# Renews what is approved, for a review to look at: the sentences that the program can say, the rows
+# of the samples, and what the documentation shows.
+approve: $(BIN)/pytest
+	$(BIN)/python -m tests.support.approve
 
 # Writes the warehouse that later versions must upgrade; run once for each schema version.
 warehouse-sample: $(BIN)/pytest

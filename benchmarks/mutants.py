@@ -264,7 +264,7 @@ def run_tests(checkout: Path, tests: tuple[str, ...]) -> str | None:
     environment = os.environ | {"PYTHONPATH": str(checkout.parent)}
     command = [
         *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider"),
-        *("-m", "not slow", "--tb=no", "-rfE", f"--basetemp={checkout.parent / 'pytest'}"),
+        *("-m", "not slow and not scheduled", "--tb=no", "-rfE", f"--basetemp={checkout.parent / 'pytest'}"),
         *tests,
     ]
     try:

@@ -25,6 +25,24 @@ settings.register_profile("memhouse", derandomize="MEMHOUSE_TEST_ROUNDS" not in 
 settings.load_profile("memhouse")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Name each test that fails as it fails, and not only at the end."""
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(_FailuresAtOnce(terminal))
+
+
+class _FailuresAtOnce:
+    def __init__(self, terminal: Any) -> None:
+        self.terminal = terminal
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.terminal.write_line(f"\nFAILED {report.nodeid} ({report.when})")
+
+
 @pytest.fixture(scope="session")
 def filled() -> Path:
     """A warehouse of all sample dumps: the file. Copy it to change it."""

@@ -22,7 +22,7 @@ from ..support.spark_submit import executors, start
 from ..support.warehouse import reading
 
 pytestmark = [
-    *(pytest.mark.slow, pytest.mark.long),
+    *(pytest.mark.slow, pytest.mark.scheduled),
     *(pytest.mark.usefixtures("java"), pytest.mark.xdist_group("spark")),
 ]
 # Who ingested a run, and when.

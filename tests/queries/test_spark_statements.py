@@ -26,7 +26,7 @@ if why := java.missing():
 from ..support.on_spark import differences, plain, show, with_parameters
 from ..support.spark import spark_type, tables
 
-pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.xdist_group("spark")]
+pytestmark = [pytest.mark.slow, pytest.mark.scheduled, pytest.mark.xdist_group("spark")]
 
 # What changes tables. A lake is changed by commits, see `schema/lake`.
 CHANGING = {
