@@ -70,42 +70,27 @@ def results(tmp_path_factory):
     return {cells[0]: cells[1:] for cells in lines}, json.loads(written.read_text())
 
 
-def test_every_benchmark_measures(results):
-    table, _ = results
+def test_every_benchmark_measures_and_every_target_is_judged(results):
+    table, written = results
     assert [row for row in ROWS if not table.get(row, [""])[0]] == []
-
-
-def test_every_target_is_judged(results):
-    _, written = results
     with_target = [f for f in written["figures"] if f["limit"] is not None]
     assert len(with_target) > len(ROWS) / 2
-    table, _ = results
     for figure in with_target:
         if figure["values"]:
             assert table[figure["what"]][2].endswith((": met", ": missed"))
-
-
-def test_what_cannot_be_measured_is_a_row(results):
-    table, _ = results
+    # What cannot be measured is a row.
     assert table[ROWS[3]][0] == "not measured"
     assert "--no-xprof" in table[ROWS[3]]
-
-
-def test_json_has_all_rows_and_the_environment(results):
-    table, written = results
     assert {figure["what"] for figure in written["figures"]} <= table.keys()
     assert {"commit", "python", "duckdb", "pyarrow", "numpy", "pandas", "cores"} <= set(
         written["environment"]
     )
 
 
-def test_one_benchmark_alone():
+def test_one_benchmark_alone_and_none_of_another_name():
     done = run_all("--only", "nested")
     assert "nested overlapping values" in done.stdout
     assert "large module" not in done.stdout
-
-
-def test_an_unknown_benchmark_is_named():
     done = run_all("--only", "nothing")
     assert done.returncode == 2
-    assert "invalid choice: 'nothing'" in done.stderr
+    assert "'nothing'" in done.stderr

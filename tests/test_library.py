@@ -1,7 +1,9 @@
 """The Python face: `memhouse.open`, queries to Arrow, pandas and polars, `ingest`."""
 
+import html
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import duckdb
@@ -12,7 +14,7 @@ import pytest
 
 import memhouse
 
-from .support.dumps import DUMPS, copy_dump
+from .support.dumps import copy_dump
 from .support.warehouse import rows
 
 PEAKS = (
@@ -33,39 +35,16 @@ def dump(tmp_path):
 # --- reading --------------------------------------------------------------------------------
 
 
-def test_a_query_as_arrow(filled):
+def test_a_query_as_arrow_pandas_and_polars_outlives_the_warehouse(filled):
     with memhouse.open(filled, read_only=True) as warehouse:
-        found = warehouse.sql(PEAKS, ["llama-v5e%"]).arrow()
-    assert isinstance(found, pa.Table)
-    assert found.schema.field("peak_bytes").type == pa.int64()
-    assert found.to_pylist() == LLAMA
-
-
-def test_a_query_as_a_pandas_frame(filled):
-    with memhouse.open(filled, read_only=True) as warehouse:
-        found = warehouse.sql(PEAKS, ["llama-v5e%"]).df()
-    assert isinstance(found, pd.DataFrame)
-    assert found.to_dict("records") == LLAMA
-
-
-def test_a_query_as_a_polars_frame(filled):
-    with memhouse.open(filled, read_only=True) as warehouse:
-        found = warehouse.sql(PEAKS, ["llama-v5e%"]).pl()
-    assert isinstance(found, pl.DataFrame)
-    assert found.to_dicts() == LLAMA
-
-
-def test_the_rows_can_be_counted(filled):
-    with memhouse.open(filled, read_only=True) as warehouse:
-        assert len(warehouse.sql("SELECT * FROM runs")) == 4
-        assert len(warehouse.sql("SELECT * FROM runs WHERE run_id = $1", ["nope"])) == 0
-
-
-def test_rows_outlive_the_warehouse(filled):
-    with memhouse.open(filled, read_only=True) as warehouse:
-        found = warehouse.sql(PEAKS, ["llama-v5e"])
-    assert found.arrow().to_pylist() == LLAMA[:1]
-    assert found.pl().to_dicts() == LLAMA[:1]
+        found = warehouse.sql(PEAKS, ["llama-v5e%"])
+    assert isinstance(found.arrow(), pa.Table)
+    assert found.arrow().schema.field("peak_bytes").type == pa.int64()
+    assert found.arrow().to_pylist() == LLAMA
+    assert isinstance(found.df(), pd.DataFrame)
+    assert found.df().to_dict("records") == LLAMA
+    assert isinstance(found.pl(), pl.DataFrame)
+    assert found.pl().to_dicts() == LLAMA
 
 
 def test_every_view_can_be_a_frame(filled):
@@ -75,38 +54,28 @@ def test_every_view_can_be_a_frame(filled):
             assert len(found.df()) == len(found.pl()) == len(found) > 0
 
 
-def test_two_can_read_at_once(filled):
+def test_two_can_read_at_once_and_a_url_names_a_warehouse_too(filled):
     with (
         memhouse.open(filled, read_only=True) as one,
-        memhouse.open(str(filled), read_only=True) as other,
+        memhouse.open(f"duckdb:///{filled}", read_only=True) as other,
     ):
         count = "SELECT COUNT(*) AS n FROM modules"
         assert one.sql(count).arrow() == other.sql(count).arrow()
-
-
-def test_a_url_names_a_warehouse_too(filled):
-    with memhouse.open(f"duckdb:///{filled}", read_only=True) as warehouse:
-        assert len(warehouse.sql("SELECT * FROM runs")) == 4
+        assert len(other.sql("SELECT * FROM runs WHERE run_id = $1", ["nope"])) == 0
 
 
 # --- writing --------------------------------------------------------------------------------
 
 
-def test_ingest_makes_a_warehouse_and_a_run(db, dump):
+def test_ingest_makes_a_warehouse_and_a_run_which_stays(db, dump):
     with memhouse.open(db) as warehouse:
         assert len(warehouse.sql("SELECT * FROM runs")) == 0
         summary = warehouse.ingest(dump)
         assert (summary.run_id, summary.dumps, summary.new_modules) == ("night", 1, 1)
         assert summary.problems == []
+    with memhouse.open(db, read_only=True) as warehouse:
         found = warehouse.sql("SELECT run_id, workload, peak_bytes FROM peaks").arrow()
     assert found.to_pylist() == [{"run_id": "night", "workload": "mixed", "peak_bytes": 148052}]
-
-
-def test_what_was_ingested_stays(db, dump):
-    with memhouse.open(db) as warehouse:
-        warehouse.ingest(dump)
-    with memhouse.open(db, read_only=True) as warehouse:
-        assert len(warehouse.sql("SELECT * FROM peaks")) == 1
 
 
 def test_a_run_has_a_name_a_time_and_labels(db, dump):
@@ -125,64 +94,54 @@ def test_a_run_has_a_name_a_time_and_labels(db, dump):
     ]
 
 
-@pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Tokyo"])
-def test_a_time_without_a_zone_is_utc_wherever_it_runs(db, dump, zone):
-    script = (
-        "import memhouse, datetime\n"
-        f"with memhouse.open({str(db)!r}) as warehouse:\n"
-        f"    warehouse.ingest({str(dump)!r}, at=datetime.datetime(2026, 10, 1, 3))\n"
-    )
-    subprocess.run([sys.executable, "-c", script], env={"TZ": zone}, check=True, timeout=60)
+def test_a_time_without_a_zone_is_utc_wherever_it_runs(db, dump, monkeypatch):
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        with memhouse.open(db) as warehouse:
+            warehouse.ingest(dump, at=datetime(2026, 10, 1, 3))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
     expected = datetime(2026, 10, 1, 3, tzinfo=UTC).timestamp()
     assert rows(db, "SELECT EPOCH(run_at) FROM runs") == [(expected,)]
 
 
 def test_several_jobs_read_the_same(db, tmp_path):
+    folder = copy_dump("cpu/jax-0.9.0/*", tmp_path / "night" / "several").parent
     with memhouse.open(db) as warehouse:
-        summary = warehouse.ingest(DUMPS / "cpu", run="2026-10-01", jobs=2)
-        assert (summary.dumps, summary.new_modules, summary.problems) == (11, 11, [])
+        summary = warehouse.ingest(folder, run="2026-10-01", jobs=2)
+        assert summary.problems == []
+        assert summary.dumps > 1
         two = warehouse.sql("SELECT * FROM peaks ORDER BY dump_id").arrow()
     with memhouse.open(tmp_path / "other.duckdb") as warehouse:
-        warehouse.ingest(DUMPS / "cpu", run="2026-10-01")
+        warehouse.ingest(folder, run="2026-10-01")
         assert warehouse.sql("SELECT * FROM peaks ORDER BY dump_id").arrow() == two
 
 
 def test_problems_are_told_not_raised(db, tmp_path):
     with memhouse.open(db) as warehouse:
         summary = warehouse.ingest(tmp_path / "nothing")
-        assert summary.dumps == 0
-        assert summary.problems == [f"{tmp_path / 'nothing'}: there is no such file or folder"]
+    (problem,) = summary.problems
+    assert summary.dumps == 0
+    assert problem.startswith(str(tmp_path / "nothing"))
 
 
 # --- errors ---------------------------------------------------------------------------------
 
 
-def test_a_warehouse_to_read_must_be_there(tmp_path):
-    with pytest.raises(
-        memhouse.WarehouseError, match=r"there is no warehouse at .*none\.duckdb: make one"
-    ):
-        memhouse.open(tmp_path / "none.duckdb", read_only=True)
+def test_what_is_no_warehouse_is_refused_and_named(tmp_path):
+    none, no_folder = tmp_path / "none.duckdb", tmp_path / "no" / "folder.duckdb"
+    for options, path in (({"read_only": True}, none), ({}, no_folder)):
+        with pytest.raises(memhouse.WarehouseError, match=path.parent.name):
+            memhouse.open(path, **options)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_warehouse_needs_a_folder(tmp_path):
-    with pytest.raises(memhouse.WarehouseError, match="there is no folder"):
-        memhouse.open(tmp_path / "no" / "folder.duckdb")
-
-
-def test_what_is_no_warehouse_is_refused(tmp_path):
-    other = tmp_path / "other.duckdb"
+    other, text = tmp_path / "other.duckdb", tmp_path / "text.duckdb"
     duckdb.connect(str(other)).execute("CREATE TABLE t (a INT)").close()
-    with pytest.raises(
-        memhouse.WarehouseError, match="not a warehouse of memhouse: name another file"
-    ):
-        memhouse.open(other)
-    text = tmp_path / "text.duckdb"
     text.write_text("no database")
-    with pytest.raises(memhouse.WarehouseError, match="is not a DuckDB database"):
-        memhouse.open(text)
-    with pytest.raises(memhouse.WarehouseError, match="postgresql is not a store of memhouse"):
-        memhouse.open("postgresql://localhost/x")
+    for name in (other, text, "postgresql://localhost/x"):
+        with pytest.raises(memhouse.WarehouseError, match=str(name).partition(":")[0]):
+            memhouse.open(name)
 
 
 def test_a_wrong_query_raises_memhouses_own_error(filled):
@@ -194,7 +153,7 @@ def test_a_wrong_query_raises_memhouses_own_error(filled):
 
 def test_read_only_writes_nothing(copied, dump):
     with memhouse.open(copied, read_only=True) as warehouse:
-        with pytest.raises(memhouse.QueryError, match="was opened to read only: open it to write"):
+        with pytest.raises(memhouse.QueryError):
             warehouse.sql("DELETE FROM runs", write=True)
         with pytest.raises(Exception, match="read-only"):
             warehouse.ingest(dump)
@@ -226,45 +185,42 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_argument_is_a_usage_error(filled, name, tmp_path, monkeypatch):
+def test_a_wrong_argument_is_a_usage_error(filled, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with (
-        memhouse.open(filled, read_only=True) as warehouse,
-        pytest.raises(memhouse.UsageError) as raised,
-    ):
-        WRONG[name](warehouse)
-    assert isinstance(raised.value, memhouse.MemhouseError)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_usage_error_names_the_argument(filled):
+    arguments = {}
     with memhouse.open(filled, read_only=True) as warehouse:
-        for call, argument in (("metric", "metric"), ("since", "since"), ("keep", "keep")):
-            with pytest.raises(memhouse.UsageError) as raised:
-                WRONG[call](warehouse)
-            assert raised.value.argument == argument
+        for name, ask in WRONG.items():
+            try:
+                ask(warehouse)
+                arguments[name] = "no error"
+            except memhouse.UsageError as error:
+                arguments[name] = error.argument
+    assert "no error" not in arguments.values(), arguments
+    assert {name: arguments[name] for name in ("metric", "since", "keep")} == {
+        "metric": "metric",
+        "since": "since",
+        "keep": "keep",
+    }
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_be_written_is_memhouses_own_error(filled, tmp_path):
     (tmp_path / "x.csv").mkdir()
     with (
         memhouse.open(filled, read_only=True) as warehouse,
-        pytest.raises(memhouse.FileError, match=r"cannot write .*x\.csv: Is a directory"),
+        pytest.raises(memhouse.FileError, match=r"x\.csv"),
     ):
         warehouse.export("peaks", tmp_path / "x.csv")
 
 
-@pytest.mark.parametrize(("package", "method"), [("pandas", "df"), ("polars", "pl")])
-def test_without_the_package_it_says_what_to_install(filled, monkeypatch, package, method):
-    monkeypatch.setitem(sys.modules, package, None)
+def test_without_the_package_it_says_what_to_install(filled, monkeypatch):
     with memhouse.open(filled, read_only=True) as warehouse:
         found = warehouse.runs()
-    said = f"install {package} to get a data frame: pip install {package}"
-    with pytest.raises(memhouse.MissingPackageError, match=said):
-        getattr(found, method)()
-    with pytest.raises(ImportError, match=said):
-        getattr(found, method)()
+    for package, method in (("pandas", "df"), ("polars", "pl")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(memhouse.MissingPackageError, match=f"pip install {package}") as raised:
+            getattr(found, method)()
+        assert isinstance(raised.value, ImportError)
 
 
 # --- analyses -------------------------------------------------------------------------------
@@ -292,34 +248,23 @@ def nightly(history):
         yield warehouse
 
 
-@pytest.mark.parametrize("name", ANALYSES)
-def test_an_analysis_converts_to_frames(nightly, name):
-    found = ANALYSES[name](nightly)
-    table = found.arrow()
-    assert isinstance(table, pa.Table)
-    assert len(found) == len(table) == len(found.df()) == len(found.pl())
-    assert list(found.df().columns) == found.pl().columns == table.column_names
-    assert (len(found) == 0) == (name == "verify")
+def test_an_analysis_converts_to_frames(nightly):
+    for name, ask in ANALYSES.items():
+        found = ask(nightly)
+        table = found.arrow()
+        assert isinstance(table, pa.Table)
+        assert len(found) == len(table) == len(found.df()) == len(found.pl()), name
+        assert list(found.df().columns) == found.pl().columns == table.column_names, name
+        assert (len(found) == 0) == (name == "verify"), name
 
 
-@pytest.mark.parametrize("name", ANALYSES)
-def test_an_analysis_prints_nothing(nightly, name, capfd):
-    ANALYSES[name](nightly)._repr_html_()
-    assert capfd.readouterr() == ("", "")
-
-
-def test_what_writes_prints_nothing_either(db, dump, tmp_path, capfd):
+def test_what_writes_prints_nothing(db, dump, tmp_path, capfd):
     with memhouse.open(db) as warehouse:
         warehouse.ingest(dump, run="one")
         warehouse.accept(warehouse.check(), "we know")
         assert warehouse.export("peaks", tmp_path / "peaks.csv").rows == 1
         assert warehouse.prune(["one"]).run_ids == ["one"]
     assert capfd.readouterr() == ("", "")
-
-
-def test_captions_say_what_is_shown(nightly):
-    assert nightly.owners("llama-v5e").caption == "llama-v5e/jit_train_step of run 2026-10-10"
-    assert nightly.check().rows.caption == "peak memory of 2026-10-10: 2 of 4 fail"
 
 
 def test_a_check_can_be_accepted(own):
@@ -332,33 +277,7 @@ def test_a_check_can_be_accepted(own):
         assert warehouse.check("2026-10-08").passes
 
 
-def test_trends_have_a_row_a_run_and_a_line_a_series(nightly):
-    found = nightly.trends()
-    assert len(found) == 39
-    series = found.series.arrow().to_pylist()
-    assert [row["workload"] for row in series] == [
-        "decode-v5e", "llama-cpu", "llama-v5e", "resnet-h100",
-    ]  # fmt: skip
-    assert series[1]["trend"][6] is None
-    assert len(series[1]["trend"]) == 10
-    # Fourteen changes, and the night on which llama-cpu is missing.
-    assert len(found.steps) == 15
-
-
-# --- in a notebook --------------------------------------------------------------------------
-
-
-def test_a_notebook_shows_a_table_with_human_sizes(nightly):
-    shown = nightly.peaks(workload="llama-v5e")._repr_html_()
-    assert '<th style="text-align: right">peak</th>' in shown
-    assert '<td style="text-align: right">2.44 GiB</td>' in shown
-    assert shown.count("<tr>") == 5
-
-
-def test_a_notebook_shows_at_most_twenty_rows(nightly):
-    shown = nightly.sql("SELECT range AS n FROM range(50)")._repr_html_()
-    assert shown.count("<tr>") == 21
-    assert "… and 30 more rows" in shown
+# --- in a notebook: `test_notebook_outputs.py` has more --------------------------------------
 
 
 def test_what_a_notebook_shows_is_escaped(nightly):
@@ -370,44 +289,35 @@ def test_what_a_notebook_shows_is_escaped(nightly):
     assert "\x1b" not in shown
 
 
-def test_no_rows_are_a_sentence(nightly):
-    assert nightly.runs()._repr_html_().startswith("<table ")
-    assert nightly.sql("SELECT 1 WHERE FALSE")._repr_html_() == "<p>no rows</p>"
-
-
-def test_a_notebook_shows_all_tables_of_a_result(nightly):
-    shown = nightly.diff("2026-10-07", "2026-10-08", workload="llama-v5e")._repr_html_()
-    assert "<p>llama-v5e/jit_train_step: donation lost: 132 MiB of m, v, p</p>" in shown
+def test_a_notebook_shows_all_tables_of_a_result_and_at_most_twenty_rows(nightly):
+    found = nightly.diff("2026-10-07", "2026-10-08", workload="llama-v5e")
+    shown = found._repr_html_()
     assert shown.count("<table ") == 2
-    assert "▁▁▂▂▁▂▂▂▂█" in nightly.trends()._repr_html_()
+    assert html.escape(found.modules[0].causes[0]) in shown
+    shown = nightly.sql("SELECT range AS n FROM range(50)")._repr_html_()
+    assert shown.count("<tr>") == 21
+    assert "30" in shown[-200:]
+    assert "<table" not in nightly.sql("SELECT 1 WHERE FALSE")._repr_html_()
 
 
 # --- closing --------------------------------------------------------------------------------
 
 
-def test_a_with_statement_closes(filled):
-    with memhouse.open(filled, read_only=True) as warehouse:
-        pass
-    with pytest.raises(Exception, match=r"(?i)closed"):
-        warehouse.sql("SELECT 1")
-
-
-def test_a_with_statement_closes_after_an_error(db, dump):
+def test_a_with_statement_closes_after_an_error_too(db, dump):
     def ingest_and_fail():
         with memhouse.open(db) as warehouse:
+            kept.append(warehouse)
             warehouse.ingest(dump)
             raise ZeroDivisionError
 
+    kept = []
     with pytest.raises(ZeroDivisionError):
         ingest_and_fail()
+    with pytest.raises(Exception, match=r"(?i)closed"):
+        kept[0].sql("SELECT 1")
     # The file is free for another process, and what was ingested is there.
-    assert rows(db, "SELECT COUNT(*) FROM runs") == [(1,)]
-
-
-def test_close_lets_go_of_the_file(db):
-    warehouse = memhouse.open(db)
-    warehouse.close()
-    duckdb.connect(str(db), read_only=True).close()
+    with duckdb.connect(str(db)) as other:
+        assert other.sql("SELECT COUNT(*) FROM runs").fetchall() == [(1,)]
 
 
 # --- importing ------------------------------------------------------------------------------

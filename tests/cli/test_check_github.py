@@ -31,17 +31,17 @@ def test_what_grew_is_an_error_on_the_line_that_owns_it(history, checkout):
     done = check(history, checkout, "--run", "2026-10-03")
     assert done.returncode == 1
     (command,) = commands(done.stdout)
-    start = (
-        "::error file=zoo/zoo.py,line=40,title=memhouse%3A peak memory of llama-v5e/jit_train_step"
-    )
-    assert command.startswith(f"{start}::llama-v5e/jit_train_step: fail: grew by more than 1%25%0A")
-    assert "peak 306.98 MiB in 2026-10-02, now 502.17 MiB (+195.19 MiB)%0A" in command
-    assert re.search(r"/train/zoo/zoo\.py:40 has [\d.]+ MiB of it", command)
+    start = "::error file=zoo/zoo.py,line=40,title=memhouse%3A "
+    assert command.startswith(start)
+    assert "::llama-v5e/jit_train_step: fail: " in command
+    for fact in ("1%25%0A", "306.98 MiB in 2026-10-02", "502.17 MiB (+195.19 MiB)%0A"):
+        assert fact in command
+    assert re.search(r"/train/zoo/zoo\.py:40 has [\d.]+ MiB", command)
 
 
 def test_a_line_that_the_repository_lacks_is_no_annotation_of_a_file(history, tmp_path):
     (command,) = commands(check(history, tmp_path, "--run", "2026-10-03").stdout)
-    assert command.startswith("::error title=memhouse%3A peak memory of llama-v5e/")
+    assert command.startswith("::error title=memhouse%3A ")
 
 
 def test_the_jobs_summary_is_the_markdown(history, checkout, tmp_path):
@@ -49,15 +49,13 @@ def test_the_jobs_summary_is_the_markdown(history, checkout, tmp_path):
     summary.write_text("# before\n")
     done = check(history, checkout, "--run", "2026-10-03", summary=summary)
     text = summary.read_text()
-    assert text.startswith("# before\n### memhouse: peak memory of `2026-10-03`: 1 of 4 fail\n\n| ")
+    assert re.match(r"# before\n### [^\n]*`2026-10-03`: 1 of 4 [^\n]*\n\n\| ", text)
     assert "###" not in done.stdout
 
 
 def test_without_a_job_the_markdown_follows_the_annotations(history, checkout):
     done = check(history, checkout, "--run", "2026-10-02")
-    assert done.stdout == (
-        "### memhouse: peak memory of `2026-10-02`: all 4 pass, nothing changed\n\n"
-    )
+    assert re.fullmatch(r"### [^\n]*`2026-10-02`: all 4 [^\n]*\n\n", done.stdout)
 
 
 def test_a_summary_that_cannot_be_written_is_one_clear_line(history, checkout, tmp_path):
@@ -74,33 +72,28 @@ def test_warnings_and_notices(db, checkout):
     done = check(db, checkout, "--run", "p1")
     assert done.returncode == 0
     notice, warning = sorted(commands(done.stdout))
-    assert notice.startswith(
-        "::notice title=memhouse%3A peak memory of a/jit_step::a/jit_step: pass"
-    )
+    assert notice.startswith("::notice title=memhouse%3A ")
+    assert "::a/jit_step: pass" in notice
     assert "50%25 more" in notice
-    assert warning == (
-        "::warning title=memhouse%3A peak memory of b/jit_step::b/jit_step: warn: gone"
-    )
+    assert warning.startswith("::warning title=memhouse%3A ")
+    assert "::b/jit_step: warn: " in warning
 
 
 def test_nothing_to_hold_it_against_is_a_notice(db, checkout):
     make_run(db, "p1", {"a/jit_step": 1000}, day=1, branch="pr-1")
     (notice,) = commands(check(db, checkout).stdout)
-    assert notice.startswith("::notice title=memhouse::first run of branch pr-1: nothing to hold")
+    assert notice.startswith("::notice title=memhouse::first run of branch pr-1")
 
 
-@pytest.mark.parametrize(
-    ("file", "found"),
-    [
-        ("/home/runner/work/repo/repo/zoo/zoo.py", "zoo/zoo.py"),
-        ("zoo/zoo.py", "zoo/zoo.py"),
-        ("zoo.py", None),
-        ("/zoo.py", None),
-        ("/train/../zoo/zoo.py", None),
-        ("<frozen runpy>", None),
-        ("", None),
-        ("/train/" + "x" * 5000 + ".py", None),
-    ],
-)
-def test_a_file_of_the_repository(checkout, file, found):
-    assert in_repository(file, checkout) == found
+def test_a_file_of_the_repository(checkout):
+    files = {
+        "/home/runner/work/repo/repo/zoo/zoo.py": "zoo/zoo.py",
+        "zoo/zoo.py": "zoo/zoo.py",
+        "zoo.py": None,
+        "/zoo.py": None,
+        "/train/../zoo/zoo.py": None,
+        "<frozen runpy>": None,
+        "": None,
+        "/train/" + "x" * 5000 + ".py": None,
+    }
+    assert {file: in_repository(file, checkout) for file in files} == files

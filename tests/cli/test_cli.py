@@ -2,23 +2,22 @@
 
 import csv
 import json
-import os
-import pty
 import re
 import subprocess
 
 import pytest
-from typer.testing import CliRunner
 
 from memhouse import __version__
 from memhouse.cli.app import app_for
 from memhouse.schema.tables import metadata
 
 from ..support.command import MEMHOUSE, run_memhouse
+from ..support.console import on_terminal
 from ..support.dumps import DATA, DUMPS, one_file
 from ..support.warehouse import rows
 
 COMMANDS = [command.callback.__name__ for command in app_for([]).registered_commands]
+FORMATS = ["table", "csv", "json", "markdown"]
 SELECT = "SELECT run_id, source FROM runs ORDER BY run_id"
 
 
@@ -38,22 +37,11 @@ def refused(status, *args, **options):
     return run.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(command):
-    shown = CliRunner().invoke(app_for([]), [command, "--help"])
-    assert shown.exit_code == 0
-    assert f"{command} [OPTIONS]" in shown.output
-    assert "\x1b" not in shown.output
-
-
 def test_help_names_every_command_and_where_to_start():
     said = run_memhouse("--help").stdout
     assert all(f"│ {command} " in said for command in COMMANDS)
-    assert "Start with: memhouse demo" in said
+    assert "memhouse demo" in said
     assert run_memhouse("-h").stdout == said
-
-
-def test_the_version():
     assert run_memhouse("--version").stdout == f"memhouse {__version__}\n"
 
 
@@ -65,7 +53,8 @@ def resnet(found):
 
 def test_peaks_as_a_table(filled):
     done = run_memhouse("peaks", "--db", filled)
-    assert (done.returncode, done.stderr) == (0, "≈ is estimated from HLO text alone\n")
+    assert done.returncode == 0
+    assert done.stderr.startswith("≈ ")
     first, *rest = done.stdout.splitlines()
     assert {"run", "workload", "module", "space", "peak", "total"} <= set(first.split())
     (line,) = [line for line in rest if "resnet-v5e" in line and "default" in line]
@@ -92,7 +81,8 @@ def test_peaks_as_json(filled):
 
 def test_peaks_as_markdown(filled):
     heading, ruler, *found = ask(filled, "peaks", "--format", "markdown").splitlines()
-    assert found[-2:] == ["", "≈ is estimated from HLO text alone"]
+    assert found[-2] == ""
+    assert found[-1].startswith("≈ ")
     del found[-2:]
     assert "| space | peak |" in heading
     assert set(ruler) == set("| -:")
@@ -126,17 +116,13 @@ def test_times_are_utc_wherever_one_is(filled):
     assert ask(filled, "runs", env={"TZ": "Asia/Tokyo"}) == here
 
 
-def test_modules_of_a_run(filled):
-    found = json.loads(ask(filled, "modules", "--run", "cpu", "-f", "json"))
-    assert len(found) == 11
-
-
 def test_commands_about_a_module(filled):
     for command in ("buffers", "owners", "timeline"):
         run = run_memhouse(command, "resnet-v5e", "--db", filled, "-f", "json")
         assert run.returncode == 0
-        assert run.stderr == "resnet-v5e/jit_train of run tpu\n"
+        assert "resnet-v5e/jit_train" in run.stderr
         assert json.loads(run.stdout)
+    assert len(json.loads(ask(filled, "modules", "--run", "cpu", "-f", "json"))) == 11
 
 
 def test_who_owns_by_whatever_one_asks(filled, tmp_path):
@@ -153,17 +139,33 @@ def test_who_owns_by_whatever_one_asks(filled, tmp_path):
     assert "kv cache" in done.stdout.splitlines()[1]
 
 
-def test_a_wrong_way_to_ask_who_owns_is_wrong_usage(filled, tmp_path):
-    owners = ("owners", "decode-h100", "--db", filled)
-    assert "--by" in refused(2, *owners, "--by", "line")
-    assert "--callers" in refused(2, *owners, "--by", "op", "--callers", "1")
-    assert "--roles" in refused(2, *owners, "--roles", tmp_path / "gone.toml")
-    assert "--roles" in refused(2, *owners, "--by", "op", "--roles", tmp_path / "gone.toml")
-
-
-def test_a_module_that_is_not_there_or_not_the_only_one(filled):
-    assert "no module fits 'gone'" in refused(2, "buffers", "gone", "--db", filled)
-    assert "several modules fit" in refused(2, "buffers", "jit_mixed", "--db", filled)
+def test_wrong_usage_names_what_is_wrong(filled, tmp_path):
+    gone = tmp_path / "gone.toml"
+    wrong = {
+        ("owners", "decode-h100", "--by", "line"): "--by",
+        ("owners", "decode-h100", "--by", "op", "--callers", "1"): "--callers",
+        ("owners", "decode-h100", "--roles", gone): "--roles",
+        ("owners", "decode-h100", "--by", "op", "--roles", gone): "--roles",
+        ("buffers", "gone"): "'gone'",
+        ("buffers", "jit_mixed"): "jit_mixed",
+        ("tables", "nope"): "nope",
+        ("peaks", "--format", "gone"): "gone",
+        ("sql", "DROP TABLE runs"): "--write",
+        ("sql", "DELETE FROM runs"): "--write",
+        ("sql", "CREATE TABLE mine AS SELECT 1"): "--write",
+        ("sql", "SELEC 1"): "SELEC",
+        ("sql", "SELECT * FROM nope"): "nope",
+        ("sql", "SELECT CAST('x' AS INTEGER)"): "'x'",
+        ("sql", "SELECT ':100:'::INTEGER"): "':100:'",
+    }
+    before = filled.read_bytes()
+    failures = [
+        args for args, named in wrong.items() if named not in refused(2, *args, "--db", filled)
+    ]
+    assert failures == []
+    assert filled.read_bytes() == before
+    assert "gone" in refused(2, "views", "gone")
+    assert "gone" in refused(2, "gone")
 
 
 def test_tables_and_views_are_listed(filled):
@@ -179,42 +181,11 @@ def test_tables_and_views_are_listed(filled):
     assert "peak_bytes" in said
 
 
-def test_unknown_names_are_wrong_usage(filled):
-    assert "there is no table nope" in refused(2, "tables", "nope", "--db", filled)
-    assert "there is no view gone" in refused(2, "views", "gone")
-    assert "No such command" in refused(2, "gone")
-    assert "gone" in refused(2, "peaks", "--format", "gone", "--db", filled)
-
-
-def test_sql(filled):
+def test_sql_from_an_argument_or_standard_input(filled):
     found = ask(filled, "sql", "SELECT COUNT(*) AS dumps FROM dumps", "--format", "csv")
     assert found == "dumps\n23\n"
-
-
-def test_sql_from_standard_input(filled):
     found = ask(filled, "sql", "-", "-f", "csv", stdin="SELECT 1\n  AS one;\n")
     assert found == "one\n1\n"
-
-
-@pytest.mark.parametrize(
-    "query", ["DROP TABLE runs", "DELETE FROM runs", "CREATE TABLE mine AS SELECT 1"]
-)
-def test_sql_only_reads(filled, query):
-    before = filled.read_bytes()
-    assert "--write" in refused(2, "sql", query, "--db", filled)
-    assert filled.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("SELEC 1", "syntax error"),
-        ("SELECT * FROM nope", "nope"),
-        ("SELECT CAST('x' AS INTEGER)", "Could not convert"),
-    ],
-)
-def test_bad_sql_is_wrong_usage(filled, query, said):
-    assert said in refused(2, "sql", query, "--db", filled)
 
 
 def test_sums_of_bytes_are_plain_integers_in_json(filled):
@@ -224,68 +195,44 @@ def test_sums_of_bytes_are_plain_integers_in_json(filled):
     assert ask(filled, "sql", query, "-f", "csv") == f"total_bytes\n{found['total_bytes']}\n"
 
 
-VALUES = {
-    "of_every_kind": [
-        "NULL",
-        "true",
-        "1.5",
-        "DATE '2026-10-01'",
-        "TIMESTAMPTZ '2026-10-01 03:00:00+00'",
-        "INTERVAL 1 DAY",
-        "[1, 2]",
-        "{'a': 1}",
-        "'x'::BLOB",
-        "uuid()",
-    ],
-    "that_are_no_numbers": ["CAST('nan' AS DOUBLE)", "CAST('-infinity' AS DOUBLE)"],
-    "with_control_characters": ["'a|b' || chr(10) || chr(13) || chr(27) || '[31m'"],
-}
+VALUES = [
+    # Of every kind.
+    *("NULL", "true", "1.5", "DATE '2026-10-01'", "TIMESTAMPTZ '2026-10-01 03:00:00+00'"),
+    *("INTERVAL 1 DAY", "[1, 2]", "{'a': 1}", "'x'::BLOB", "uuid()"),
+    # No numbers, and control characters.
+    *("CAST('nan' AS DOUBLE)", "CAST('-infinity' AS DOUBLE)"),
+    "'a|b' || chr(10) || chr(13) || chr(27) || '[31m'",
+]
 
 
-@pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
-@pytest.mark.parametrize("values", VALUES)
-def test_values_can_be_printed(filled, output, values):
-    found = ask(filled, "sql", f"SELECT {', '.join(VALUES[values])}, 7 AS seven", "-f", output)
-    if output == "json":
-        assert json.loads(found, parse_constant=pytest.fail)[0]["seven"] == 7
-    elif output == "csv":
-        heading, row = csv.reader(found.splitlines(keepends=True))
-        assert len(heading) == len(row) == len(VALUES[values]) + 1
-    else:
-        assert "\x1b" not in found
-        assert len(found.split("\n")) == {"table": 3, "markdown": 4}[output]
+def test_values_can_be_printed(filled):
+    """And columns of one name."""
+    query = f"SELECT {', '.join(VALUES)}, 7 AS seven, 11 AS a, 22 AS a"
+    shown = {output: ask(filled, "sql", query, "-f", output) for output in FORMATS}
+    assert json.loads(shown["json"], parse_constant=pytest.fail)[0]["seven"] == 7
+    heading, row = csv.reader(shown["csv"].splitlines(keepends=True))
+    assert len(heading) == len(row) == len(VALUES) + 3
+    for output, lines in (("table", 3), ("markdown", 4)):
+        assert "\x1b" not in shown[output]
+        assert len(shown[output].split("\n")) == lines
+    for found in shown.values():
+        assert re.search(r"\b7\b.*\b11\b.*\b22\b", found, re.DOTALL)
 
 
-@pytest.mark.parametrize("output", ["table", "csv", "json", "markdown"])
-def test_columns_of_one_name_are_all_printed(filled, output):
-    found = ask(filled, "sql", "SELECT 11 AS a, 22 AS a, 33 AS b", "-f", output)
-    assert "11" in found
-    assert "22" in found
-    assert "33" in found
-
-
-def test_names_are_no_markup(filled):
+def test_names_are_no_markup_and_no_emoji(filled):
     found = ask(filled, "sql", "SELECT '[bold]x[/bold]' AS \"[red]\"")
     assert found.split() == ["[red]", "[bold]x[/bold]"]
-
-
-def test_names_are_no_emoji(filled):
     found = ask(filled, "sql", "SELECT 'file.txt:100: wrong' AS \":smile:\"")
     assert found.split() == [":smile:", "file.txt:100:", "wrong"]
-    said = refused(2, "sql", "SELECT ':100:'::INTEGER", "--db", filled)
-    assert "':100:'" in said
 
 
-@pytest.mark.parametrize("output", ["csv", "json", "markdown"])
-def test_no_rows_are_still_a_table(filled, output):
-    found = ask(filled, "sql", "SELECT run_id FROM runs WHERE false", "-f", output)
+def test_no_rows_are_still_a_table(filled):
     expected = {"csv": "run_id\n", "json": "[]\n", "markdown": "| run id |\n| --- |\n"}
-    assert found == expected[output]
-
-
-def test_of_no_rows_a_table_says_so_on_stderr(filled):
-    run = run_memhouse("sql", "SELECT 1 WHERE false", "--db", filled)
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "no rows\n")
+    query = "SELECT run_id FROM runs WHERE false"
+    assert {output: ask(filled, "sql", query, "-f", output) for output in expected} == expected
+    run = run_memhouse("sql", query, "--db", filled)
+    assert (run.returncode, run.stdout) == (0, "")
+    assert run.stderr
 
 
 def test_the_warehouse_is_named_by_option_variable_or_habit(filled, tmp_path):
@@ -299,54 +246,50 @@ def test_the_warehouse_is_named_by_option_variable_or_habit(filled, tmp_path):
     assert ask(filled, "sql", SELECT, "-f", "csv", env={"MEMHOUSE_DB": "gone"}) == found
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["peaks"], ["tables"], ["sql", "SELECT 1"], ["verify"]],
-    ids=" ".join,
-)
-def test_without_a_warehouse_there_is_a_hint(tmp_path, command):
-    said = refused(1, *command, cwd=tmp_path)
-    assert said.startswith("error: there is no warehouse at memhouse.duckdb: ")
-    assert "memhouse ingest" in said
+def test_without_a_warehouse_there_is_a_hint(tmp_path):
+    for command in (["peaks"], ["tables"], ["sql", "SELECT 1"], ["verify"]):
+        said = refused(1, *command, cwd=tmp_path)
+        assert said.startswith("error: ")
+        assert "memhouse.duckdb" in said
+        assert "memhouse ingest" in said
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("url", ["postgresql://host/base", "sqlite:///x", "://"])
-def test_another_store_is_a_clear_message(url):
-    said = refused(1, "peaks", "--db", url)
-    assert said.startswith("error: ")
-    assert len(said.splitlines()) == 1
+    for url in ("postgresql://host/base", "sqlite:///x", "://"):
+        said = refused(1, "peaks", "--db", url)
+        assert said.startswith("error: ")
+        assert len(said.splitlines()) == 1
 
 
 def test_ingest_names_the_command_that_says_why_memory_ran_out(tmp_path, db):
     for path in (DATA / "oom/jax0.5.3-args.txt", DUMPS / "tpu/llama7b-oom-v5e"):
         said = run_memhouse("ingest", "--db", db, path, "--run", path.stem).stderr
-        assert f"memory ran out: memhouse oom {path.stem} says why\n" in said
+        assert f"memhouse oom {path.stem} " in said
 
 
 def test_ingest_speaks_on_stderr_only(tmp_path):
     run = run_memhouse("ingest", one_file("seeds/002*"), cwd=tmp_path)
     assert (run.returncode, run.stdout) == (0, "")
-    assert "1 dump, 1 new module" in run.stderr
+    assert " 1 new module" in run.stderr
     assert "\x1b" not in run.stderr
     again = run_memhouse("ingest", one_file("seeds/002*"), cwd=tmp_path)
-    assert "1 dump, 0 new modules, 1 unchanged" in again.stderr
+    assert " 0 new modules, 1 unchanged" in again.stderr
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        ([], "PATH"),
-        (["a", "--replace"], "--run NAME"),
-        (["x/night", "y/night"], "night"),
-        (["a", "--at", "yesterday"], "yesterday"),
-        (["a", "--label", "novalue"], "KEY=VALUE"),
-        (["a", "--label", "=x"], "KEY=VALUE"),
-        (["a", "--jobs", "0"], "--jobs"),
-    ],
-)
-def test_wrong_usage_of_ingest(tmp_path, args, said):
-    assert said in refused(2, "ingest", *args, cwd=tmp_path)
+def test_wrong_usage_of_ingest(tmp_path):
+    wrong = {
+        (): "PATH",
+        ("a", "--replace"): "--run NAME",
+        ("x/night", "y/night"): "night",
+        ("a", "--at", "yesterday"): "yesterday",
+        ("a", "--label", "novalue"): "KEY=VALUE",
+        ("a", "--label", "=x"): "KEY=VALUE",
+        ("a", "--jobs", "0"): "--jobs",
+    }
+    failures = [
+        args
+        for args, named in wrong.items()
+        if named not in refused(2, "ingest", *args, cwd=tmp_path)
+    ]
+    assert failures == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -361,54 +304,19 @@ def test_a_closed_pipe_is_no_failure(filled, output):
     assert run.returncode == 0
 
 
-def terminal(*args, env, status=0):
-    """What a command shows on a terminal."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [MEMHOUSE, *map(str, args)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=os.environ | {"TERM": "xterm-256color", "COLUMNS": "120"} | env,
-    ) as process:
-        os.close(theirs)
-        shown = b""
-        # At its end the terminal is gone: an error on Linux.
-        while True:
-            try:
-                part = os.read(ours, 65536)
-            except OSError:
-                break
-            if not part:
-                break
-            shown += part
-    os.close(ours)
-    assert process.returncode == status
-    return shown.decode()
-
-
 def test_a_terminal_shows_color_unless_told_not_to(tmp_path):
-    args = ("peaks", "--db", tmp_path / "gone")
-    assert "\x1b[1;31merror:" in terminal(*args, env={}, status=1)
-    plain = terminal(*args, env={"NO_COLOR": "1"}, status=1)
-    assert "error:" in plain
-    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain)
+    shown = on_terminal("memhouse peaks --db gone", tmp_path)
+    assert "\x1b[1;31merror:" in shown
+    shown = on_terminal("NO_COLOR=1 memhouse peaks --db gone", tmp_path)
+    assert "error:" in shown
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", shown)
 
 
-def test_a_terminal_shows_a_timeline_as_a_chart(filled):
-    args = ("timeline", "resnet-v5e", "--db", filled)
-    shown = terminal(*args, env={"NO_COLOR": "1"})
+def test_a_terminal_shows_a_timeline_as_a_chart(filled, tmp_path):
+    shown = on_terminal(f"NO_COLOR=1 memhouse timeline resnet-v5e --db {filled}", tmp_path)
     assert "145.31 MiB" in shown
     assert len(shown.splitlines()) < 60
-    assert len(run_memhouse(*args).stdout.splitlines()) > 100
-
-
-def test_a_pipe_has_no_width(filled):
-    query = "SELECT repeat('x', 500) AS a, repeat('y', 500) AS b"
-    found = ask(filled, "sql", query, env={"COLUMNS": "40"}).splitlines()
-    assert len(found) == 2
-    assert "x" * 500 in found[1]
-    assert "y" * 500 in found[1]
+    assert len(run_memhouse("timeline", "resnet-v5e", "--db", filled).stdout.splitlines()) > 100
 
 
 def test_nothing_but_reading_leaves_the_file_as_it_is(filled):

@@ -11,9 +11,9 @@ import time
 
 import pytest
 
+from ..promises.test_busy import held
 from ..support.command import MEMHOUSE, run_memhouse
-from ..support.dumps import DUMPS
-from ..support.warehouse import fill, writing
+from ..support.made_runs import make_run
 
 HOSTILE = ["$(touch pwned)", "`touch pwned`", "a; touch pwned", "it's", "-rf", "a\nb", "*", "a|b"]
 HARMLESS = ["my run", "my other run", "host:1", "host:2", "tonight@2026-10-08", "日本"]
@@ -23,10 +23,9 @@ HARMLESS = ["my run", "my other run", "host:1", "host:2", "tonight@2026-10-08", 
 def named(tmp_path_factory):
     """A warehouse whose runs have all kinds of names."""
     db = tmp_path_factory.mktemp("named") / "named.duckdb"
-    for name in HARMLESS + HOSTILE:
-        fill(db, DUMPS / "seeds", run_id=name)
-    with writing(db) as store:
-        store.label(["my run"], {"branch": "topic/one"})
+    for day, name in enumerate(HARMLESS + HOSTILE):
+        branch = {"branch": "topic/one"} if name == "my run" else {}
+        make_run(db, name, {"a/jit_f": 1}, day=day, **branch)
     return db
 
 
@@ -38,123 +37,71 @@ def completed(*words, shell="bash", cwd=None, **environment):
         "_TYPER_COMPLETE_ARGS": " ".join(["memhouse", *words]),
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    asked = {"_MEMHOUSE_COMPLETE": f"complete_{shell}", **typed, **environment}
+    # Completion widens the terminal; what is set here is put back.
+    asked = {"_MEMHOUSE_COMPLETE": f"complete_{shell}", "COLUMNS": "80", **typed, **environment}
     done = run_memhouse(cwd=cwd, env=asked)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.splitlines()
 
 
 NIGHTS = [f"2026-10-{day:02}" for day in range(10, 0, -1)]
+FITS = {
+    ("owners", "de"): ["decode-v5e"],
+    ("owners", "--by", "scope", "res"): ["resnet-h100"],
+    ("owners", "--callers=1", "res"): ["resnet-h100"],
+    ("peaks", "--run", ""): NIGHTS,
+    ("peaks", "--workload", "llama-c"): ["llama-cpu"],
+    ("diff", "2026-10-01", "2026-10-1"): ["2026-10-10"],
+    ("prune", "2026-10-01", "2026-10-02", "2026-10-03", "2026-10-1"): ["2026-10-10"],
+    ("diff", "2026-10-01", "2026-10-02", ""): [],
+    ("views", "saved"): ["saved_for_backward"],
+    ("tables", "run_l"): ["run_labels"],
+    ("export", "metr"): ["metrics"],
+    ("owners", "--by", "s"): ["source", "scope"],
+    ("owners", "--wi"): ["--wide"],
+    ("lake", "va"): ["vacuum"],
+    ("ow",): ["owners"],
+    ("owners", "nothing"): [],
+}
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        (["owners", "de"], ["decode-v5e"]),
-        (["owners", "--by", "scope", "res"], ["resnet-h100"]),
-        (["owners", "--callers=1", "res"], ["resnet-h100"]),
-        (["peaks", "--run", ""], NIGHTS),
-        (["peaks", "--workload", "llama-c"], ["llama-cpu"]),
-        (["diff", "2026-10-01", "2026-10-1"], ["2026-10-10"]),
-        (["prune", "2026-10-01", "2026-10-02", "2026-10-03", "2026-10-1"], ["2026-10-10"]),
-        (["diff", "2026-10-01", "2026-10-02", ""], []),
-        (["views", "saved"], ["saved_for_backward"]),
-        (["tables", "run_l"], ["run_labels"]),
-        (["export", "metr"], ["metrics"]),
-        (["owners", "--by", "s"], ["source", "scope"]),
-        (["owners", "--wi"], ["--wide"]),
-        (["lake", "va"], ["vacuum"]),
-        (["ow"], ["owners"]),
-        (["owners", "nothing"], []),
-    ],
-)
-def test_what_fits(history, tmp_path, words, answer):
-    assert completed(*words, cwd=tmp_path, MEMHOUSE_DB=str(history)) == answer
-
-
-def test_the_warehouse_that_the_line_names_is_asked(history, tmp_path):
-    words = ["--db", str(history), "--callers=1", "res"]
-    assert completed("owners", *words, cwd=tmp_path) == ["resnet-h100"]
-
-
-def test_the_warehouse_in_the_folder_is_asked(history, tmp_path):
+def test_what_fits(history, named, tmp_path):
+    """The warehouse is the variable's, that of the folder, or the one that the line names."""
+    found = {words: completed(*words, cwd=tmp_path, MEMHOUSE_DB=str(history)) for words in FITS}
+    assert found == FITS
+    line = ["--db", str(history), "--callers=1", "res"]
+    assert completed("owners", *line, cwd=tmp_path) == ["resnet-h100"]
     (tmp_path / "memhouse.duckdb").symlink_to(history)
     assert completed("owners", "res", cwd=tmp_path) == ["resnet-h100"]
-
-
-def test_branches(named):
     assert completed("trends", "--branch", "", MEMHOUSE_DB=str(named)) == ["topic/one"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_names_that_a_shell_could_run_are_left_out(named, shell):
-    found = "\n".join(completed("peaks", "--run", "", shell=shell, MEMHOUSE_DB=str(named)))
-    for name in HOSTILE[:4]:
-        assert name not in found
-    assert "host:1" in found
-    assert "tonight@2026-10-08" in found
+def test_names_that_a_shell_could_run_are_left_out(named):
+    for shell in ("bash", "zsh", "fish"):
+        found = "\n".join(completed("peaks", "--run", "", shell=shell, MEMHOUSE_DB=str(named)))
+        assert [name for name in HOSTILE[:4] if name in found] == []
+        assert "host:1" in found
+        assert "tonight@2026-10-08" in found
 
 
-def nothing(tmp_path):
-    return tmp_path / "none.duckdb"
-
-
-def damaged(tmp_path):
-    (tmp_path / "x.duckdb").write_bytes(b"\0" * 50_000)
-    return tmp_path / "x.duckdb"
-
-
-def no_warehouse(tmp_path):
-    (tmp_path / "x.duckdb").write_text("not a database")
-    return tmp_path / "x.duckdb"
-
-
-def a_folder(tmp_path):
-    return tmp_path
-
-
-@pytest.mark.parametrize("make", [nothing, damaged, no_warehouse, a_folder])
-def test_without_a_warehouse_nothing_fits_and_nothing_is_made(tmp_path, make):
-    db = make(tmp_path)
+def test_without_a_warehouse_nothing_fits_and_nothing_is_made(tmp_path):
+    (tmp_path / "damaged.duckdb").write_bytes(b"\0" * 50_000)
+    (tmp_path / "text.duckdb").write_text("not a database")
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    for shell, answer in (("bash", []), ("zsh", ["_files"]), ("fish", [])):
-        found = completed("owners", "", shell=shell, cwd=tmp_path, MEMHOUSE_DB=str(db))
-        assert found in (answer, [""])
+    for db in (*before, tmp_path / "none.duckdb", tmp_path):
+        for shell, answer in (("bash", []), ("zsh", ["_files"]), ("fish", [])):
+            found = completed("owners", "", shell=shell, cwd=tmp_path, MEMHOUSE_DB=str(db))
+            assert found in (answer, [""]), (db, shell)
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
-def test_a_busy_warehouse_is_not_waited_for(history, tmp_path):
-    db = tmp_path / "busy.duckdb"
-    shutil.copy(history, db)
-    with writing(db):
-        start = time.perf_counter()
-        assert completed("owners", "", MEMHOUSE_DB=str(db)) == []
-        assert time.perf_counter() - start < 10
-
-
-def test_what_is_read_stays_as_it_is(history, tmp_path):
-    db = tmp_path / "own.duckdb"
-    shutil.copy(history, db)
-    before = db.read_bytes()
-    assert completed("owners", "", MEMHOUSE_DB=str(db))
-    assert db.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [db]
-
-
-def test_a_name_is_found_without_what_takes_long_to_import(history):
-    """What a user waits for: `python -X importtime` of the same."""
-    asked = {
-        "_MEMHOUSE_COMPLETE": "complete_bash",
-        "COMP_WORDS": "memhouse owners l",
-        "COMP_CWORD": "2",
-        "MEMHOUSE_DB": str(history),
-        "PYTHONPROFILEIMPORTTIME": "1",
-    }
-    done = run_memhouse(env=asked)
-    assert done.stdout.splitlines() == ["llama-cpu", "llama-v5e"]
-    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert "duckdb" in names
-    assert not names & {"pyarrow", "numpy", "pydantic", "rich", "memhouse.cli.commands.ingest"}
+def test_what_is_read_stays_as_it_is_and_is_not_waited_for(own, tmp_path):
+    before = own.read_bytes()
+    assert completed("owners", "", MEMHOUSE_DB=str(own))
+    assert own.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [own]
+    with held(own):
+        assert completed("owners", "", MEMHOUSE_DB=str(own)) == []
 
 
 # In a real shell: what is typed before TAB, the command's words then.

@@ -8,17 +8,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import memhouse
 from memhouse.queries.catalogue import public_views
 from memhouse.schema.metric_names import METRICS
 
 from ..support.command import run_memhouse
 from ..support.history import copy_night
+from ..support.traces import read_trace
 from ..support.warehouse import fill, rows
 
 ENDINGS = ["csv", "json", "parquet", "arrow"]
+MODULE = "llama-v5e/jit_train_step"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def small(nights, tmp_path_factory):
     """Two nights of decoding, and a training step in the first: every view has a row."""
     folder = tmp_path_factory.mktemp("small")
@@ -32,7 +35,7 @@ def small(nights, tmp_path_factory):
 
 def export(db, view, file, *args):
     done = run_memhouse("export", view, file, "--db", db, *args)
-    assert (done.returncode, done.stdout) == (0, "")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     return read(file)
 
 
@@ -85,24 +88,21 @@ def normal(table: list[dict]) -> list[tuple]:
 # --- round trips --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("view", public_views())
-def test_every_format_has_the_rows_of_the_view(small, tmp_path, view):
-    expected = view_rows(small, view)
-    assert expected
-    for ending in ("json", "parquet", "arrow"):
-        found = export(small, view, tmp_path / f"rows.{ending}")
-        assert list(found[0]) == list(expected[0])
-        assert normal(found) == normal(expected), ending
-    found = export(small, view, tmp_path / "rows.csv")
-    assert list(found[0]) == list(expected[0])
-    texts = [{name: as_text(value) for name, value in row.items()} for row in expected]
-    assert normal(found) == normal(texts)
-
-
-@pytest.mark.parametrize("table", ["values", "dumps", "runs", "compiler_flags"])
-def test_a_table_can_be_exported_too(small, tmp_path, table):
-    found = export(small, table, tmp_path / "rows.parquet")
-    assert normal(found) == normal(view_rows(small, table)) != []
+def test_a_file_has_the_rows_of_its_view(small, tmp_path):
+    """Each view in one format, in turn, and trends, with every type, in all."""
+    views = [*public_views(), "values", "dumps", "runs", "compiler_flags"]
+    chosen = [(view, ENDINGS[number % 4]) for number, view in enumerate(views)]
+    failures = []
+    with memhouse.open(small, read_only=True) as warehouse:
+        for view, ending in [*chosen, *(("trends", ending) for ending in ENDINGS)]:
+            warehouse.export(view, tmp_path / f"rows.{ending}")
+            found, expected = read(tmp_path / f"rows.{ending}"), view_rows(small, view)
+            names = list(expected[0])
+            if ending == "csv":
+                expected = [{n: as_text(value) for n, value in row.items()} for row in expected]
+            if list(found[0]) != names or normal(found) != normal(expected):
+                failures.append((view, ending))
+    assert failures == []
 
 
 def test_types_survive_where_the_format_has_them(history, tmp_path):
@@ -117,32 +117,35 @@ def test_types_survive_where_the_format_has_them(history, tmp_path):
         assert pa.types.is_timestamp(schema.field("run_at").type)
 
 
-def test_the_count_is_told(history, tmp_path):
-    file = tmp_path / "trends.csv"
-    done = run_memhouse("export", "trends", file, "--db", history)
-    (count,) = rows(history, "SELECT COUNT(*) FROM trends")[0]
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"{file}: {count} rows of trends\n"
-
-
-def test_times_are_utc_wherever_it_runs(history, tmp_path):
+def test_a_file_is_replaced_its_rows_are_counted_and_times_are_utc(history, tmp_path):
     file = tmp_path / "runs.csv"
-    run_memhouse("export", "runs_summary", file, "--db", history, env={"TZ": "America/New_York"})
+    file.write_text("old\n")
+    zone = {"TZ": "America/New_York"}
+    done = run_memhouse("export", "runs_summary", file, "--db", history, env=zone)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert {str(file), "10", "runs_summary"} <= set(done.stderr.replace(":", "").split())
+    assert len(read(file)) == 10
     assert "2026-10-01T00:00:00+00:00" in file.read_text()
 
 
 def test_no_rows_are_a_whole_file(history, tmp_path):
     for ending in ENDINGS:
-        file = tmp_path / f"none.{ending}"
-        assert export(history, "trends", file, "--where", "FALSE") == []
+        assert export(history, "trends", tmp_path / f"none.{ending}", "--where", "FALSE") == []
     assert (tmp_path / "none.csv").read_text().startswith("run_id,run_at,run_number,branch,")
     assert json.loads((tmp_path / "none.json").read_text()) == []
 
 
-def test_a_file_is_replaced(history, tmp_path):
-    file = tmp_path / "rows.csv"
-    file.write_text("old\n")
-    assert len(export(history, "runs_summary", file)) == 10
+def test_a_trace_is_told_by_the_option_or_the_ending(filled, history, tmp_path):
+    for name, *options in (("a.csv", "-f", "perfetto"), ("a.pftrace",), ("a.perfetto-trace",)):
+        done = run_memhouse("export", MODULE, tmp_path / name, *options, "--db", filled)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert {"972", "4"} <= set(done.stderr.split())
+        assert len(read_trace(tmp_path / name)) > 100
+    file = tmp_path / "a.pftrace"
+    args = ("llama-cpu", file, "--run", "2026-10-01", "--db", history)
+    assert run_memhouse("export", *args).returncode == 0
+    assert "memory space 0 (memory)" in [track.name for track in read_trace(file)]
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 # --- which rows ---------------------------------------------------------------------------
@@ -169,30 +172,22 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
     both = [name for name in long[0] if name != "metric" and name not in endings.values()]
     of_metrics = [f"{metric}{ending}" for metric in METRICS for ending in endings]
     assert list(wide[0]) == [*both, *of_metrics]
-
-
-def test_wide_trends_can_be_chosen_from(history, tmp_path):
-    where = ("--where", "peak_bytes > 2 * peak_bytes_previous AND memory_space = 0")
-    found = export(history, "trends", tmp_path / "wide.json", "--wide", *where)
+    where = "peak_bytes > 2 * peak_bytes_previous AND memory_space = 0"
+    found = export(history, "trends", tmp_path / "wide.json", "--wide", "--where", where)
     assert [(row["run_id"], row["workload"]) for row in found] == [
         ("2026-10-05", "llama-cpu"),
         ("2026-10-10", "llama-v5e"),
     ]
 
 
-def test_rows_for_which_something_holds(history, tmp_path):
+def test_rows_for_which_all_conditions_hold(history, tmp_path):
     file = tmp_path / "rows.json"
     found = export(history, "trends", file, "--where", "content_changed AND memory_space = 0")
     assert len(found) == 14 * len(METRICS)
-    found = export(history, "trends", file, "--where", "oom OR run_id = '2026-10-01'")
-    assert {row["run_id"] for row in found} == {"2026-10-01"}
-
-
-def test_conditions_are_all_held(history, tmp_path):
     found = export(
         history,
         "trends",
-        tmp_path / "rows.json",
+        file,
         *("--where", "metric = 'peak_bytes' AND (oom OR memory_space = 0)"),
         *("--since", "2026-10-09"),
         *("--workload", "llama-v5e"),
@@ -203,44 +198,26 @@ def test_conditions_are_all_held(history, tmp_path):
     ]
 
 
-def test_since_a_date(history, tmp_path):
-    for view in ("trends", "peaks", "runs_summary", "runs"):
-        found = export(history, view, tmp_path / "rows.json", "--since", "2026-10-09")
-        assert {row["run_id"] for row in found} == {"2026-10-09", "2026-10-10"}
-
-
-def test_since_a_date_of_a_table_that_knows_its_run(history, tmp_path):
-    found = export(history, "dumps", tmp_path / "rows.json", "--since", "2026-10-09")
-    assert {row["run_id"] for row in found} == {"2026-10-09", "2026-10-10"}
+def test_since_a_date_and_of_a_workload(history, tmp_path):
+    """Whether rows know their run, their workload, or only their module."""
+    file = tmp_path / "rows.json"
+    for view in ("trends", "peaks", "runs_summary", "runs", "dumps"):
+        found = export(history, view, file, "--since", "2026-10-09")
+        assert {row["run_id"] for row in found} == {"2026-10-09", "2026-10-10"}, view
     assert len(found) == 8
-
-
-def test_of_one_workload(history, tmp_path):
-    found = export(history, "trends", tmp_path / "rows.json", "--workload", "llama-cpu")
+    found = export(history, "trends", file, "--workload", "llama-cpu")
     assert [row["workload"] for row in found] == ["llama-cpu"] * 9 * len(METRICS)
-
-
-@pytest.mark.parametrize("view", ["memory_by_op", "peak_buffers", "allocations", "padding"])
-def test_of_one_workload_also_where_only_modules_are_known(history, tmp_path, view):
-    found = export(history, view, tmp_path / "rows.json", "--workload", "decode-v5e")
-    modules = "module_id IN (SELECT module_id FROM dumps WHERE workload = 'decode-v5e')"
-    expected = view_rows(history, view, f"WHERE {modules}")
-    assert normal(found) == normal(expected) != []
-    assert len({row["module_id"] for row in found}) == 3
-
-
-def test_since_a_date_also_where_only_modules_are_known(history, tmp_path):
-    args = ("--since", "2026-10-10", "--workload", "llama-v5e")
-    found = export(history, "memory_by_op", tmp_path / "rows.json", *args)
-    latest = rows(
-        history,
-        "SELECT module_id FROM dumps WHERE run_id = '2026-10-10' AND workload = 'llama-v5e'",
+    of_decoding = "module_id IN (SELECT module_id FROM dumps WHERE workload = 'decode-v5e')"
+    for view in ("memory_by_op", "peak_buffers", "allocations", "padding"):
+        found = export(history, view, file, "--workload", "decode-v5e")
+        assert normal(found) == normal(view_rows(history, view, f"WHERE {of_decoding}")), view
+        assert len({row["module_id"] for row in found}) == 3
+    found = export(
+        history, "memory_by_op", file, "--since", "2026-10-10", "--workload", "llama-v5e"
     )
-    assert {(row["module_id"],) for row in found} == set(latest)
-
-
-def test_the_runs_that_have_a_workload(history, tmp_path):
-    found = export(history, "runs", tmp_path / "rows.json", "--workload", "llama-cpu")
+    latest = "SELECT module_id FROM dumps WHERE run_id = '2026-10-10' AND workload = 'llama-v5e'"
+    assert {(row["module_id"],) for row in found} == set(rows(history, latest))
+    found = export(history, "runs", file, "--workload", "llama-cpu")
     assert len(found) == 9
     assert "2026-10-07" not in {row["run_id"] for row in found}
 
@@ -248,56 +225,59 @@ def test_the_runs_that_have_a_workload(history, tmp_path):
 # --- wrong usage and failures ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["trends", "x.xlsx"], "x.xlsx ends in none of .csv, .json, .parquet, .arrow"),
-        (["trends", "x"], "x ends in none of"),
-        (["nope", "x.csv"], "there is no view or table nope: see `memhouse views`"),
-        (["trends", "no/folder/x.csv"], "there is no folder"),
-        (["trends", "x.csv", "--since", "soon"], "invalid time 'soon': use an ISO time"),
-        (["compiler_flags", "x.csv", "--workload", "a"], "compiler_flags tells no workload"),
-        # A quote in a name is no SQL.
-        (["trends", "x.csv", "--workload", "l'lama"], 'there is no workload "l\'lama"'),
-        (["peaks", "x.csv", "--wide"], "only the view trends can be wide"),
-        (["trends"], "Missing argument"),
-    ],
-)
-def test_wrong_usage(history, tmp_path, monkeypatch, args, message):
+def test_wrong_usage_writes_nothing(history, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = run_memhouse("export", *args, "--db", history)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in " ".join(done.stderr.replace("│", " ").split())
+    # A quote in a name is no SQL.
+    wrong = {
+        ("trends", "x.xlsx"): "x.xlsx",
+        ("trends", "x"): ".parquet",
+        ("nope", "x.csv"): "nope",
+        ("trends", "no/folder/x.csv"): "no/folder",
+        ("trends", "x.csv", "--since", "soon"): "'soon'",
+        ("compiler_flags", "x.csv", "--workload", "a"): "compiler_flags",
+        ("trends", "x.csv", "--workload", "l'lama"): "l'lama",
+        ("peaks", "x.csv", "--wide"): "trends",
+        ("trends",): "",
+        ("trends", "x.csv", "--where", "a b"): "",
+        ("trends", "x.arrow", "--where", "a b"): "",
+        ("nope", "x.pftrace"): "'nope'",
+        (MODULE, "x.pftrace", "--run", "nope"): "'nope'",
+        (MODULE, "no/folder/x.pftrace"): "no/folder",
+        (MODULE, "x.pftrace", "--where", "size_bytes > 1"): "--where",
+        (MODULE, "x.pftrace", "--since", "2026-10-01"): "--since",
+        (MODULE, "x.pftrace", "--wide"): "--wide",
+        ("peaks", "x.csv", "--run", "2026-10-01"): "--run",
+        (MODULE, "x.pftrace", "--format", "svg"): "'svg'",
+    }
+    failures = []
+    for args, named in wrong.items():
+        done = run_memhouse("export", *args, "--db", history)
+        if (done.returncode, done.stdout) != (2, "") or named not in done.stderr:
+            failures.append((args, done.returncode, done.stderr))
+    assert failures == []
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("ending", ["csv", "arrow"])
-def test_a_condition_that_is_no_sql_is_wrong_usage(history, tmp_path, ending):
-    done = run_memhouse(
-        "export", "trends", tmp_path / f"x.{ending}", "--db", history, "--where", "a b"
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert list(tmp_path.iterdir()) == []
+def test_what_cannot_be_written_leaves_nothing_behind(history, tmp_path):
+    for ending, view in (*((ending, "trends") for ending in ENDINGS), ("pftrace", MODULE)):
+        target = tmp_path / f"x.{ending}"
+        target.mkdir()
+        done = run_memhouse("export", view, target, "--db", history)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert str(target) in done.stderr
+        assert list(tmp_path.iterdir()) == [target]
+        assert list(target.iterdir()) == []
+        target.rmdir()
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_what_cannot_be_written_leaves_nothing_behind(history, tmp_path, ending):
-    target = tmp_path / f"x.{ending}"
-    target.mkdir()
-    done = run_memhouse("export", "trends", target, "--db", history)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"error: cannot write {target}: ")
-    assert [path.name for path in tmp_path.iterdir()] == [target.name]
-    assert list(target.iterdir()) == []
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_a_failure_half_way_leaves_the_old_file(history, tmp_path, ending):
-    target = tmp_path / f"x.{ending}"
-    target.write_text("old\n")
+def test_a_failure_half_way_leaves_the_old_file(history, tmp_path):
     fails = "CASE WHEN rank > 20 THEN error('boom') ELSE TRUE END"
-    done = run_memhouse("export", "peak_buffers", target, "--db", history, "--where", fails)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "boom" in done.stderr
-    assert target.read_text() == "old\n"
-    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+    for ending in ENDINGS:
+        target = tmp_path / f"x.{ending}"
+        target.write_text("old\n")
+        done = run_memhouse("export", "peak_buffers", target, "--db", history, "--where", fails)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "boom" in done.stderr
+        assert target.read_text() == "old\n"
+        assert list(tmp_path.iterdir()) == [target]
+        target.unlink()

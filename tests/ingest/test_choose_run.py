@@ -13,7 +13,7 @@ from memhouse.schema.stores.duckdb import DuckDBStore
 
 from ..support.clock import at
 from ..support.command import run_memhouse
-from ..support.dumps import DUMPS, copy_dump, one_file
+from ..support.dumps import DUMPS, copy_dump
 from ..support.warehouse import content, everything, fill, rows
 
 CPU = DUMPS / "cpu"
@@ -57,25 +57,37 @@ def peaks(db):
     )
 
 
-def test_training_again_into_the_same_folder_keeps_both_nights(dumps, db, nights):
-    first = fill_at(night(2), db, train(dumps, nights / "2026-10-01", night(1)))
-    assert (first.run_id, first.notes) == ("dumps", [])
-    second = fill_at(night(3), db, train(dumps, nights / "2026-10-05", night(1, 6)))
-    assert second.run_id == "dumps@2026-11-03T05:12:09"
-    assert second.notes == [
-        f"{dumps} has changed since it was ingested as dumps: both are kept, "
-        "this is the run dumps@2026-11-03T05:12:09, because no run was named"
-    ]
+def test_every_change_is_a_night(dumps, tmp_path, db, nights):
+    names = ["2026-10-01", "2026-10-05", "2026-10-08"]
+    done = []
+    for day, name in enumerate(names, 2):
+        train(dumps, nights / name, night(1, day))
+        done.append(fill_at(night(day), db, dumps))
+        if day == 3:
+            shutil.copytree(dumps, tmp_path / "kept")  # With its times.
+    runs = ["dumps", "dumps@2026-11-03T05:12:09", "dumps@2026-11-04T05:12:09"]
+    assert [summary.run_id for summary in done] == runs
+    assert done[0].notes == []
+    (note,) = done[1].notes
+    assert all(name in note for name in (str(dumps), "as dumps:", runs[1]))
     assert rows(db, RUNS) == [
-        ("dumps", night(2), str(dumps), 1),
-        ("dumps@2026-11-03T05:12:09", night(3), str(dumps), 2),
+        (run, night(day), str(dumps), day - 1) for day, run in enumerate(runs, 2)
     ]
     assert rows(db, "SELECT claimed_at, compiled_at FROM runs ORDER BY run_seq") == [
-        (None, night(1)),
-        (None, night(1, 6)),
+        (None, night(1, day)) for day in (2, 3, 4)
     ]
-    (_, before), (_, after) = peaks(db)
-    assert after > 1.5 * before
+    # 2026-10-08 has the programs of 2026-10-01 again: what was changed was taken back.
+    (_, first), (_, second), (_, third) = peaks(db)
+    assert second > 1.5 * first == 1.5 * third
+    # A night that is ingested again changes nothing, nor does an earlier one that is put back.
+    before = everything(db)
+    summary = fill_at(night(5), db, dumps)
+    assert (summary.run_id, summary.unchanged, summary.notes) == (runs[2], 1, [])
+    shutil.rmtree(dumps)
+    (tmp_path / "kept").rename(dumps)
+    summary = fill_at(night(5), db, dumps)
+    assert (summary.run_id, summary.unchanged) == (runs[1], 1)
+    assert everything(db) == before
 
 
 def test_the_command_says_so_and_does_well(dumps, db, nights):
@@ -86,39 +98,8 @@ def test_the_command_says_so_and_does_well(dumps, db, nights):
         done = run_memhouse("ingest", dumps, "--db", db)
     changed, told = done.stderr.splitlines()
     assert (done.returncode, done.stdout) == (0, "")
-    assert changed.startswith(f"{dumps} has changed since it was ingested as dumps: both are kept")
-    assert told.startswith("dumps@2026-11-03T05:12:09: 1 dump, 1 new module, ")
-
-
-def test_every_change_is_a_night(dumps, db, nights):
-    for day, name in enumerate(["2026-10-01", "2026-10-05", "2026-10-08"], 2):
-        fill_at(night(day), db, train(dumps, nights / name, night(day)))
-    # 2026-10-08 has the programs of 2026-10-01 again: what was changed was taken back.
-    assert run_ids(db) == ["dumps", "dumps@2026-11-03T05:12:09", "dumps@2026-11-04T05:12:09"]
-    (_, first), (_, second), (_, third) = peaks(db)
-    assert first == third < second
-
-
-def test_ingesting_a_later_night_again_changes_nothing(dumps, db, nights):
-    for day, name in enumerate(["2026-10-01", "2026-10-05"], 2):
-        fill_at(night(day), db, train(dumps, nights / name, night(day)))
-    before = everything(db)
-    summary = fill_at(night(4), db, dumps)
-    assert (summary.run_id, summary.unchanged) == ("dumps@2026-11-03T05:12:09", 1)
-    assert summary.notes == []
-    assert everything(db) == before
-
-
-def test_an_earlier_night_that_was_put_back_changes_nothing(dumps, tmp_path, db, nights):
-    fill_at(night(2), db, train(dumps, nights / "2026-10-01", night(2)))
-    shutil.copytree(dumps, tmp_path / "kept")  # With its times.
-    fill_at(night(3), db, train(dumps, nights / "2026-10-05", night(3)))
-    shutil.rmtree(dumps)
-    (tmp_path / "kept").rename(dumps)
-    before = everything(db)
-    summary = fill_at(night(4), db, dumps)
-    assert (summary.run_id, summary.unchanged) == ("dumps", 1)
-    assert everything(db) == before
+    assert changed.startswith(f"{dumps} ")
+    assert told.startswith("dumps@2026-11-03T05:12:09: ")
 
 
 def test_nights_that_enter_within_a_second_have_names_of_their_own(dumps, db, nights):
@@ -132,10 +113,9 @@ def test_a_folder_of_the_same_name_is_another_night(tmp_path, db, nights):
     other = train(tmp_path / "b/dumps", nights / "2026-10-05", night(2))
     fill(db, one)
     summary = fill_at(night(3), db, other)
-    assert summary.notes == [
-        f"run dumps holds other dumps, of {one}: both are kept, "
-        "this is the run dumps@2026-11-03T05:12:09, because no run was named"
-    ]
+    assert summary.run_id == "dumps@2026-11-03T05:12:09"
+    (note,) = summary.notes
+    assert all(name in note for name in ("run dumps ", str(one), summary.run_id))
     assert [source for _, _, source, _ in rows(db, RUNS)] == [str(one), str(other)]
 
 
@@ -162,26 +142,7 @@ def test_a_night_that_is_still_being_dumped_goes_on(dumps, db, nights):
     assert (summary.run_id, summary.dumps, summary.unchanged) == ("dumps", 2, 1)
     # It is one night, which entered when it was first seen.
     assert rows(db, RUNS) == [("dumps", night(2), str(dumps), 1)]
-
-
-def test_a_dump_that_is_still_being_written_is_completed(dumps, db):
-    """XLA writes the HLO text first, which alone is a whole dump: an estimate."""
-    copy_dump("cpu/jax-0.9.0/module_0019*cpu_after_optimizations.txt*", dumps)
-    fill(db, dumps)
-    assert rows(db, "SELECT status, origin FROM dumps JOIN modules USING (module_id)") == [
-        ("ok", "estimated")
-    ]
-    copy_dump("cpu/jax-0.9.0/module_0019*", dumps)
-    (summary,) = fill(db, dumps)
-    assert summary.run_id == "dumps"
-    assert rows(db, "SELECT status, origin FROM dumps JOIN modules USING (module_id)") == [
-        ("ok", "dumped")
-    ]
-
-
-def test_what_is_left_of_a_folder_takes_nothing_from_its_run(dumps, db, nights):
-    train(dumps, nights / "2026-10-01", night(2), "llama-cpu", "resnet-h100")
-    fill(db, dumps)
+    # What is left of the folder takes nothing from its run.
     before = everything(db)
     shutil.rmtree(dumps / "llama-cpu")
     (summary,) = fill(db, dumps)
@@ -189,9 +150,17 @@ def test_what_is_left_of_a_folder_takes_nothing_from_its_run(dumps, db, nights):
     assert everything(db) == before
 
 
-def test_a_dump_that_lost_a_file_stays_as_it_was_read(dumps, db):
-    copy_dump("cpu/jax-0.9.0/module_0019*", dumps)
+def test_a_dump_that_is_still_being_written_is_completed(dumps, db):
+    """XLA writes the HLO text first, which alone is a whole dump: an estimate."""
+    query = "SELECT status, origin FROM dumps JOIN modules USING (module_id)"
+    copy_dump("cpu/jax-0.9.0/module_0019*cpu_after_optimizations.txt*", dumps)
     fill(db, dumps)
+    assert rows(db, query) == [("ok", "estimated")]
+    copy_dump("cpu/jax-0.9.0/module_0019*", dumps)
+    (summary,) = fill(db, dumps)
+    assert summary.run_id == "dumps"
+    assert rows(db, query) == [("ok", "dumped")]
+    # If it loses a file, it stays as it was read.
     before = everything(db)
     next(dumps.glob("*-buffer-assignment.txt")).unlink()
     (summary,) = fill(db, dumps)
@@ -233,20 +202,21 @@ def cut_short(monkeypatch, after, db, *paths, **options):
             fill(db, *paths, **options)
 
 
-@pytest.mark.parametrize("after", [0, 1, 2])
-def test_a_later_night_that_was_cut_short_goes_on(dumps, tmp_path, db, nights, monkeypatch, after):
-    workloads = ("llama-cpu", "llama-v5e", "resnet-h100")
-    for file in (db, tmp_path / "alone.duckdb"):
-        train(dumps, nights / "2026-10-01", night(2), *workloads)
-        fill(file, dumps)
-    train(dumps, nights / "2026-10-07", night(3), "llama-v5e", "resnet-h100")
-    fill_at(night(3), tmp_path / "alone.duckdb", dumps)
-    with at(night(3)):
-        cut_short(monkeypatch, after, db, dumps)
-    assert len(run_ids(db)) == (2 if after else 1)
-    summary = fill_at(night(3, 6) if after else night(3), db, dumps)
-    assert (summary.run_id, summary.unchanged) == ("dumps@2026-11-03T05:12:09", after)
-    assert content(db) == content(tmp_path / "alone.duckdb")
+def test_a_later_night_that_was_cut_short_goes_on(dumps, tmp_path, db, nights, monkeypatch):
+    train(dumps, nights / "2026-10-01", night(2), "llama-cpu", "decode-v5e")
+    fill(db, dumps)
+    train(dumps, nights / "2026-10-07", night(3), "llama-v5e", "decode-v5e")
+    alone = shutil.copy(db, tmp_path / "alone.duckdb")
+    fill_at(night(3), alone, dumps)
+    expected = content(alone)
+    for after in (0, 1):
+        cut = shutil.copy(db, tmp_path / f"{after}.duckdb")
+        with at(night(3)):
+            cut_short(monkeypatch, after, cut, dumps)
+        assert len(run_ids(cut)) == (2 if after else 1)
+        summary = fill_at(night(3, 6) if after else night(3), cut, dumps)
+        assert (summary.run_id, summary.unchanged) == ("dumps@2026-11-03T05:12:09", after)
+        assert content(cut) == expected
 
 
 # --- a run that the user names ------------------------------------------------------------
@@ -255,13 +225,19 @@ def test_a_later_night_that_was_cut_short_goes_on(dumps, tmp_path, db, nights, m
 def test_a_named_run_is_not_overwritten(db, nights):
     fill(db, nights / "2026-10-01" / "llama-cpu", run_id="2026-10-01")
     before = everything(db)
-    args = ("ingest", nights / "2026-10-05" / "llama-cpu", "--run", "2026-10-01", "--db", db)
+    path = nights / "2026-10-05" / "llama-cpu"
+    args = ("ingest", path, "--run", "2026-10-01", "--db", db)
     done = run_memhouse(*args)
     assert (done.returncode, done.stdout) == (2, "")
-    said = " ".join(done.stderr.replace("│", " ").split())
-    assert "run '2026-10-01' holds other dumps, of " in said
-    assert "name another run, or drop these dumps with --replace" in said
+    assert "'2026-10-01'" in done.stderr
+    assert "--replace" in done.stderr
     assert everything(db) == before
+    done = run_memhouse(*args, "--replace")
+    said, told = done.stderr.splitlines()
+    assert done.returncode == 0
+    assert str(nights / "2026-10-01/llama-cpu") in said
+    assert told.startswith("2026-10-01: ")
+    assert rows(db, "SELECT source FROM runs") == [(str(path),)]
 
 
 def test_a_named_run_goes_on(dumps, db, nights):
@@ -286,10 +262,9 @@ def test_replacing_says_what_it_dropped_and_leaves_nothing_of_it(tmp_path, db, n
     shutil.copytree(nights / "2026-10-05/llama-v5e", other / "llama-v5e")
     (summary,) = fill(db, other, run_id="mine", replaces=True, labels={"by": "you"})
     gone = summary.replaced
-    assert (gone.runs, gone.dumps, gone.run_ids) == (1, 4, ["mine"])
-    assert summary.notes == [
-        f"replaced run mine: 4 dumps and 1 module of {nights / '2026-10-10'} dropped"
-    ]
+    assert (gone.runs, gone.dumps, gone.modules, gone.run_ids) == (1, 4, 1, ["mine"])
+    (note,) = summary.notes
+    assert all(name in note for name in ("mine", "4 dumps", str(nights / "2026-10-10")))
     fresh = tmp_path / "fresh.duckdb"
     fill(fresh, nights / "2026-10-01", labels=main)
     fill(fresh, other, run_id="mine", labels={**main, "by": "you"})
@@ -298,65 +273,40 @@ def test_replacing_says_what_it_dropped_and_leaves_nothing_of_it(tmp_path, db, n
     assert run_memhouse("verify", "--db", db).returncode == 0
 
 
-def test_replacing_keeps_the_modules_that_both_nights_have(db, nights):
-    """2026-10-02 is 2026-10-01 again: nothing was new."""
-    fill(db, nights / "2026-10-01", run_id="mine")
-    modules = rows(db, "SELECT module_id FROM modules ORDER BY 1")
-    shutil.copytree(nights / "2026-10-02", db.parent / "2026-10-02")
-    shutil.rmtree(db.parent / "2026-10-02/resnet-h100")
-    (summary,) = fill(db, db.parent / "2026-10-02", run_id="mine", replaces=True)
-    assert (summary.replaced.dumps, summary.replaced.modules, summary.new_modules) == (4, 1, 0)
-    assert set(rows(db, "SELECT module_id FROM modules")) < set(modules)
-    assert run_memhouse("verify", "--db", db).returncode == 0
-
-
-def test_replacing_by_command(db, nights):
-    fill(db, nights / "2026-10-01/llama-cpu", run_id="mine")
-    path = nights / "2026-10-05/llama-cpu"
-    done = run_memhouse("ingest", path, "--run", "mine", "--replace", "--db", db)
-    said, told = done.stderr.splitlines()
-    assert done.returncode == 0
-    source = nights / "2026-10-01/llama-cpu"
-    assert said == f"replaced run mine: 1 dump and 1 module of {source} dropped"
-    assert told.startswith("mine: 1 dump, 1 new module, ")
-    assert rows(db, "SELECT source FROM runs") == [(str(path),)]
-
-
-def test_replacing_by_the_same_changes_nothing(db, nights):
-    fill(db, nights / "2026-10-01", run_id="mine")
+def test_replacing_keeps_what_both_nights_have(tmp_path, db, nights):
+    """A run that is not there is made; the same and nothing replace nothing."""
+    (summary,) = fill(db, nights / "2026-10-01", run_id="mine", replaces=True)
+    assert (summary.run_id, summary.dumps, summary.replaced) == ("mine", 4, None)
     before = everything(db)
     (summary,) = fill(db, nights / "2026-10-01", run_id="mine", replaces=True)
     assert (summary.replaced, summary.unchanged, summary.notes) == (None, 4, [])
-    assert everything(db) == before
-
-
-def test_replacing_a_run_that_is_not_there_makes_it(db, nights):
-    (summary,) = fill(db, nights / "2026-10-01", run_id="mine", replaces=True)
-    assert (summary.run_id, summary.dumps, summary.replaced) == ("mine", 4, None)
-
-
-def test_replacing_by_nothing_is_refused(tmp_path, db, nights):
-    fill(db, nights / "2026-10-01", run_id="mine")
-    before = everything(db)
     (tmp_path / "empty").mkdir()
     (summary,) = fill(db, tmp_path / "empty", run_id="mine", replaces=True)
     assert summary.problems
     assert everything(db) == before
+    # 2026-10-02 is 2026-10-01 again: nothing is new.
+    shutil.copytree(nights / "2026-10-02", tmp_path / "2026-10-02")
+    shutil.rmtree(tmp_path / "2026-10-02/resnet-h100")
+    (summary,) = fill(db, tmp_path / "2026-10-02", run_id="mine", replaces=True)
+    assert (summary.replaced.dumps, summary.replaced.modules, summary.new_modules) == (4, 1, 0)
+    assert {row[:1] for row in rows(db, "FROM modules")} < {row[:1] for row in before["modules"]}
 
 
-@pytest.mark.parametrize("after", [0, 1, 2])
-def test_a_replacement_that_is_cut_short_replaces_nothing(db, nights, monkeypatch, after):
+def test_a_replacement_that_is_cut_short_replaces_nothing(db, nights, monkeypatch):
     fill(db, nights / "2026-10-01", run_id="mine")
     before = everything(db)
-    cut_short(monkeypatch, after, db, nights / "2026-10-07", run_id="mine", replaces=True)
-    assert everything(db) == before
+    for after in (0, 1, 2):
+        cut_short(monkeypatch, after, db, nights / "2026-10-07", run_id="mine", replaces=True)
+        assert everything(db) == before
+    # DuckDB cannot free its memory as it should: a limit that it could not keep ended it once.
+    monkeypatch.setattr(duckdb_file, "_FEW_BLOCKS", "1KB")
     (summary,) = fill(db, nights / "2026-10-07", run_id="mine", replaces=True)
     assert (summary.replaced.dumps, summary.dumps) == (4, 3)
     assert run_memhouse("verify", "--db", db).returncode == 0
 
 
 def test_what_to_replace_is_named(db, nights):
-    with pytest.raises(UsageError, match="name the run to replace"):
+    with pytest.raises(UsageError):
         fill(db, nights / "2026-10-01", replaces=True)
 
 
@@ -367,7 +317,7 @@ def test_several_paths_are_one_run_as_the_folder_that_holds_them(tmp_path, db, n
     paths = sorted((nights / "2026-10-01").iterdir())
     done = run_memhouse("ingest", *paths, "--run", "2026-10-01", "--db", db)
     assert done.returncode == 0
-    assert done.stderr.startswith("2026-10-01: 4 dumps, 4 new modules, ")
+    assert done.stderr.startswith("2026-10-01: 4 dumps, ")
     whole = tmp_path / "whole.duckdb"
     fill(whole, nights / "2026-10-01")
     found, expected = content(db), content(whole)
@@ -376,13 +326,9 @@ def test_several_paths_are_one_run_as_the_folder_that_holds_them(tmp_path, db, n
     ((_, run_at, source, _),) = rows(db, RUNS)
     assert run_at == datetime(2026, 10, 1, tzinfo=UTC)
     assert source == ", ".join(map(str, paths))
-
-
-def test_the_order_of_paths_is_of_no_account(db, nights):
-    paths = sorted((nights / "2026-10-01").iterdir())
-    run_memhouse("ingest", *paths, "--run", "mine", "--db", db)
+    # Their order is of no account.
     before = everything(db)
-    done = run_memhouse("ingest", *reversed(paths), "--run", "mine", "--db", db)
+    done = run_memhouse("ingest", *reversed(paths), "--run", "2026-10-01", "--db", db)
     assert "4 unchanged" in done.stderr
     assert everything(db) == before
 
@@ -402,36 +348,24 @@ def test_paths_of_one_name_are_refused(tmp_path, db):
     paths = [copy_dump("seeds/002*", tmp_path / job / "dumps") for job in "ab"]
     done = run_memhouse("ingest", *paths, "--run", "mine", "--db", db)
     assert done.returncode == 2
-    assert "two of these paths have one name" in " ".join(done.stderr.split())
     assert not db.exists()
 
 
-def test_several_paths_without_a_name_are_runs(db, nights):
-    run_memhouse("ingest", nights / "2026-10-01", nights / "2026-10-02", "--db", db)
-    assert run_ids(db) == ["2026-10-01", "2026-10-02"]
+def test_several_paths_without_a_name_are_runs(db):
+    run_memhouse("ingest", CPU / "jax-0.9.0", CPU / "jax-0.10.2", "--db", db)
+    assert run_ids(db) == ["jax-0.9.0", "jax-0.10.2"]
 
 
-def test_a_path_that_is_not_there_is_named_and_the_others_are_ingested(tmp_path, db):
-    seed = one_file("seeds/002*")
-    done = run_memhouse("ingest", seed, tmp_path / "gone", "--run", "mine", "--db", db)
+def test_a_path_that_is_wrong_is_named_and_the_others_are_ingested(tmp_path, db):
+    broken = copy_dump("cpu/jax-0.9.0/module_0019*", tmp_path / "a")
+    file = next(broken.glob("*-buffer-assignment.txt"))
+    file.write_text(file.read_text()[:2000])
+    paths = (broken, tmp_path / "gone", copy_dump("seeds/002*", tmp_path / "b"))
+    done = run_memhouse("ingest", *paths, "--run", "mine", "--db", db)
     assert done.returncode == 1
-    assert f"{tmp_path / 'gone'}: there is no such file or folder" in done.stderr
-    assert rows(db, "SELECT workload FROM dumps") == [(".",)]
-
-
-def test_what_is_wrong_with_a_file_is_told_by_its_path(tmp_path, db):
-    for job in "ab":
-        copy_dump("cpu/jax-0.9.0/module_0019*", tmp_path / job)
-    broken = next((tmp_path / "b").glob("*-buffer-assignment.txt"))
-    broken.write_text(broken.read_text()[:2000])
-    done = run_memhouse("ingest", tmp_path / "a", tmp_path / "b", "--run", "mine", "--db", db)
-    assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {broken}:")
-
-
-def test_a_run_is_replaced_though_duckdb_cannot_free_its_memory(db, nights, monkeypatch):
-    """The limit that DuckDB could not keep ended the transaction."""
-    monkeypatch.setattr(duckdb_file, "_FEW_BLOCKS", "1KB")
-    fill(db, nights / "2026-10-01", run_id="mine")
-    (summary,) = fill(db, nights / "2026-10-02", run_id="mine", replaces=True)
-    assert summary.dumps == 4
+    assert f"error: {file}:" in done.stderr
+    assert f"{tmp_path / 'gone'}: " in done.stderr
+    assert rows(db, "SELECT workload, status FROM dumps ORDER BY 1") == [
+        ("a", "partial"),
+        ("b", "ok"),
+    ]

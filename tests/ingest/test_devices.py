@@ -25,48 +25,40 @@ def target(name):
 
 
 # What libtpu 0.0.52 and, for `-old`, 0.0.11.1 wrote for each topology.
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("v2", "TPU v2"),
-        ("v2-old", "TPU v2"),
-        ("v3", "TPU v3"),
-        ("v3-old", "TPU v3"),
-        ("v4", "TPU v4"),
-        ("v4-old", "TPU v4"),
-        ("v4-core", "TPU v4 core"),
-        ("v5e", "TPU v5e"),
-        ("v5p", "TPU v5p"),
-        ("v5p-old", "TPU v5p"),
-        ("v5p-core", "TPU v5p core"),
-        ("v6e", "TPU v6e"),
-        ("v6e-old", "TPU v6e"),
-        ("7x", "TPU7x"),
-    ],
-)
-def test_every_release_names_the_same_chip(name, kind):
-    assert target(name)["device_kind"] == kind
-
-
+KINDS = {
+    "TPU v2": ("v2", "v2-old"),
+    "TPU v3": ("v3", "v3-old"),
+    "TPU v4": ("v4", "v4-old"),
+    "TPU v4 core": ("v4-core",),
+    "TPU v5e": ("v5e",),
+    "TPU v5p": ("v5p", "v5p-old"),
+    "TPU v5p core": ("v5p-core",),
+    "TPU v6e": ("v6e", "v6e-old"),
+    "TPU7x": ("7x",),
+}
 # The sum of the allocations of the largest program that libtpu 0.0.52 compiled.
-@pytest.mark.parametrize(
-    ("name", "largest"),
-    [
-        ("v2", 8033081344),
-        ("v3", 16623015936),
-        ("v4-core", 16371876864),
-        ("v4", 33012253696),
-        ("v5e", 16908222976),
-        ("v5p", 102784463872),
-        ("v5p-core", 51257967616),
-        ("v6e", 33544905728),
-        ("7x", 101723304960),
-    ],
-)
-def test_headroom_is_negative_where_xla_runs_out_of_memory(name, largest):
+LARGEST = {
+    "v2": 8033081344,
+    "v3": 16623015936,
+    "v4-core": 16371876864,
+    "v4": 33012253696,
+    "v5e": 16908222976,
+    "v5p": 102784463872,
+    "v5p-core": 51257967616,
+    "v6e": 33544905728,
+    "7x": 101723304960,
+}
+
+
+def test_every_release_names_the_same_chip():
+    found = {kind: {target(name)["device_kind"] for name in KINDS[kind]} for kind in KINDS}
+    assert found == {kind: {kind} for kind in KINDS}
+
+
+def test_headroom_is_negative_where_xla_runs_out_of_memory():
     """XLA refuses a program of 4 KiB more, so the headroom is 1 to 3 MiB off at most."""
-    headroom = target(name)["device_memory_bytes"] - largest
-    assert MIB < headroom < 3 * MIB
+    headroom = {name: target(name)["device_memory_bytes"] - LARGEST[name] for name in LARGEST}
+    assert [name for name, left in headroom.items() if not MIB < left < 3 * MIB] == []
 
 
 def test_the_docs_have_the_same_facts():
@@ -96,19 +88,6 @@ def test_headroom_is_what_the_reserved_memory_leaves(filled):
         assert headroom == (expected if memory_space == 0 else None)
         if memory_space == 0:
             assert (headroom < 0) == oom
-
-
-def test_without_a_known_device_there_is_no_headroom(filled):
-    query = "SELECT DISTINCT headroom_bytes FROM peaks WHERE platform = 'cpu'"
-    assert rows(filled, query) == [(None,)]
-
-
-@pytest.mark.parametrize("command", ["peaks", "modules"])
-def test_commands_show_the_headroom(filled, command):
-    out = run_memhouse(command, "--db", filled, "--run", "gpu", "-f", "csv").stdout
-    heading, row = out.splitlines()[:2]
-    shown = dict(zip(heading.split(","), row.split(","), strict=True))
-    assert shown["headroom_bytes"] == "84838116020"
 
 
 # --- --device-memory ------------------------------------------------------------------------
@@ -150,23 +129,15 @@ def test_the_library_takes_bytes_or_text(tmp_path, db):
     assert (first, then) == (3 * GIB // 2, 12345)
 
 
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("16GiB", 16 * GIB), ("95 G", 95 * GIB), ("15.75G", 63 * GIB // 4), ("100 B", 100)],
-)
-def test_sizes_of_memory(text, size):
-    assert parse_device_memory(text, "x") == size
-
-
-@pytest.mark.parametrize("text", ["16GB", "16", "", "-1GiB", "0B", "0", "9999999P", "x", 0, -5])
-def test_what_is_no_size_of_memory(text):
-    with pytest.raises(UsageError):
-        parse_device_memory(text, "x")
+def test_sizes_of_memory():
+    sizes = {"16GiB": 16 * GIB, "95 G": 95 * GIB, "15.75G": 63 * GIB // 4, "100 B": 100}
+    assert {text: parse_device_memory(text, "x") for text in sizes} == sizes
+    for text in ("16GB", "16", "", "-1GiB", "0B", "0", "9999999P", "x", 0, -5):
+        with pytest.raises(UsageError):
+            parse_device_memory(text, "x")
 
 
 def test_a_wrong_size_is_wrong_usage(tmp_path, db):
     done = run_memhouse("ingest", tmp_path, "--db", db, "--device-memory", "16GB")
     assert done.returncode == 2
-    assert "invalid device memory '16GB': use a size such as 16GiB or 95G" in " ".join(
-        done.stderr.replace("│", " ").split()
-    )
+    assert "'16GB'" in done.stderr

@@ -14,132 +14,125 @@ from memhouse.ingest.sources.program import Key
 from ..support.dumps import DUMPS, copy_dump
 from ..support.warehouse import fill, rows
 
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        (
-            "module_0000.jit_train_step.cl_933746096.after_optimizations-buffer-assignment.txt",
-            ("module_0000.jit_train_step.cl_933746096", "buffer-assignment", None),
-        ),
-        (
-            "module_0001.jit_f.sm_9.0a_gpu_after_optimizations-buffer-assignment-values.txt",
-            ("module_0001.jit_f", "buffer-assignment-values", "sm_9.0a_gpu"),
-        ),
-        (
-            "module_0001.jit_f.sm_80_gpu_after_optimizations-live-range.txt.gz",
-            ("module_0001.jit_f", "live-range", "sm_80_gpu"),
-        ),
-        (
-            "module_0001.jit_f.gfx942_gpu_after_optimizations.txt",
-            ("module_0001.jit_f", "hlo", "gfx942_gpu"),
-        ),
-        (
-            "module_0001.jit_f.gpu_after_optimizations.txt",
-            ("module_0001.jit_f", "hlo", "gpu"),
-        ),
-        (
-            "module_0018.jit_mixed.cpu_after_optimizations-memory-usage-report.txt.zst",
-            ("module_0018.jit_mixed", "memory-usage-report", "cpu"),
-        ),
-        (
-            "module_0018.jit_mixed.cpu_after_optimizations.txt",
-            ("module_0018.jit_mixed", "hlo", "cpu"),
-        ),
-        (
-            "module_0000.jit_f.cl_12.oom_intermediate_module.txt.gz",
-            ("module_0000.jit_f.cl_12", "oom-hlo", None),
-        ),
-        ("module_0018.jit_f.debug_options", ("module_0018.jit_f", "debug-options", None)),
-        ("module_0000.f.cl_12.flagfile.gz", ("module_0000.f.cl_12", "flagfile", None)),
-        (
-            "module_0000.f.cl_12.target_arguments.txt",
-            ("module_0000.f.cl_12", "target-arguments", None),
-        ),
-        (
-            "module_0001.f.gpu_target_config.pbtxt",
-            ("module_0001.f", "gpu-target-config", None),
-        ),
-        (
-            "module_0001.f.cpu_after_optimizations.hlo.pb.gz",
-            ("module_0001.f", "hlo-proto", "cpu"),
-        ),
-        (
-            "module_0001.f.cl_12.oom_intermediate_module.hlo.pb",
-            ("module_0001.f.cl_12", "oom-hlo-proto", None),
-        ),
-        # Users rename files.
-        ("night-live-range.txt", ("night", "live-range", None)),
-        ("resnet.cpu_after_optimizations.txt", ("resnet", "hlo", "cpu")),
-        ("cpu_after_optimizations.txt", ("", "hlo", "cpu")),
-    ],
-)
-def test_a_name_tells_what_the_file_holds(name, expected):
-    stem, format_, target = by_name(name)
-    assert (stem, format_.name, target) == expected
-    assert is_wanted(name)
+HELD = [
+    (
+        "module_0000.jit_train_step.cl_933746096.after_optimizations-buffer-assignment.txt",
+        ("module_0000.jit_train_step.cl_933746096", "buffer-assignment", None),
+    ),
+    (
+        "module_0001.jit_f.sm_9.0a_gpu_after_optimizations-buffer-assignment-values.txt",
+        ("module_0001.jit_f", "buffer-assignment-values", "sm_9.0a_gpu"),
+    ),
+    (
+        "module_0001.jit_f.sm_80_gpu_after_optimizations-live-range.txt.gz",
+        ("module_0001.jit_f", "live-range", "sm_80_gpu"),
+    ),
+    (
+        "module_0001.jit_f.gfx942_gpu_after_optimizations.txt",
+        ("module_0001.jit_f", "hlo", "gfx942_gpu"),
+    ),
+    (
+        "module_0001.jit_f.gpu_after_optimizations.txt",
+        ("module_0001.jit_f", "hlo", "gpu"),
+    ),
+    (
+        "module_0018.jit_mixed.cpu_after_optimizations-memory-usage-report.txt.zst",
+        ("module_0018.jit_mixed", "memory-usage-report", "cpu"),
+    ),
+    (
+        "module_0018.jit_mixed.cpu_after_optimizations.txt",
+        ("module_0018.jit_mixed", "hlo", "cpu"),
+    ),
+    (
+        "module_0000.jit_f.cl_12.oom_intermediate_module.txt.gz",
+        ("module_0000.jit_f.cl_12", "oom-hlo", None),
+    ),
+    ("module_0018.jit_f.debug_options", ("module_0018.jit_f", "debug-options", None)),
+    ("module_0000.f.cl_12.flagfile.gz", ("module_0000.f.cl_12", "flagfile", None)),
+    (
+        "module_0000.f.cl_12.target_arguments.txt",
+        ("module_0000.f.cl_12", "target-arguments", None),
+    ),
+    (
+        "module_0001.f.gpu_target_config.pbtxt",
+        ("module_0001.f", "gpu-target-config", None),
+    ),
+    (
+        "module_0001.f.cpu_after_optimizations.hlo.pb.gz",
+        ("module_0001.f", "hlo-proto", "cpu"),
+    ),
+    (
+        "module_0001.f.cl_12.oom_intermediate_module.hlo.pb",
+        ("module_0001.f.cl_12", "oom-hlo-proto", None),
+    ),
+    # Users rename files.
+    ("night-live-range.txt", ("night", "live-range", None)),
+    ("resnet.cpu_after_optimizations.txt", ("resnet", "hlo", "cpu")),
+    ("cpu_after_optimizations.txt", ("", "hlo", "cpu")),
+]
 
 
-@pytest.mark.parametrize(
-    ("stem", "target", "expected"),
-    [
-        ("module_0000.jit_f.cl_933746096", None, ("jit_f", 0, "933746096", "tpu")),
-        ("module_0012.jit_f", None, ("jit_f", 12, None, "tpu")),
-        ("module_0012.jit_f", "cpu", ("jit_f", 12, None, "cpu")),
-        ("module_0012.jit_f", "sm_9.0a_gpu", ("jit_f", 12, None, "gpu")),
-        ("module_12345.jit_f", "gfx942_gpu", ("jit_f", 12345, None, "gpu")),
-        # The module's own name can hold dots, and look like the rest.
-        ("module_0003.model.v1.2", "cpu", ("model.v1.2", 3, None, "cpu")),
-        ("module_0003.f.cl_1.g.cl_22", None, ("f.cl_1.g", 3, "22", "tpu")),
-        ("module_0003.SyncTensorsGraph.42", None, ("SyncTensorsGraph.42", 3, None, "tpu")),
-        ("module_0003.a-b__c.[]", "cpu", ("a-b__c.[]", 3, None, "cpu")),
-        # A renamed file does not tell its platform.
-        ("night", None, ("night", None, None, None)),
-        ("night", "cpu", ("night", None, None, "cpu")),
-    ],
-)  # fmt: skip
-def test_a_stem_tells_the_module(stem, target, expected):
-    name, number, compiler, platform = expected
-    assert parse_key("w", stem, target) == Key(
-        "w", name, number, platform, name=stem, target=target, compiler=compiler
-    )
+def test_a_name_tells_what_the_file_holds():
+    for name, expected in HELD:
+        stem, format_, target = by_name(name)
+        assert (stem, format_.name, target) == expected
+        assert is_wanted(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "module_0002.jit_f.wrapped_kernel_module.ir-with-opt.ll",
-        "module_0002.jit_f.obj-file.wrapped_kernel_module.o",
-        "module_0002.jit_f.before_optimizations.txt",
-        "module_0002.jit_f.cpu_after_optimizations_before_buffer_assignment.txt",
-        "module_0002.jit_f.after_codegen.txt",
-        "module_0002.jit_f.before_optimizations.hlo.pb",
-        "module_0002.jit_f.cpu_after_optimizations_before_buffer_assignment.hlo.pb",
-        "module_0002.jit_f.after_optimizations_after_buffer_assignment.hlo.pb",
-        "module_0002.jit_f.after_codegen.hlo.pb",
-        "module_0002.jit_f.after_optimizations-memory-usage-report.pb",
-        "module_0002.jit_f.cpu_after_optimizations.txt.bak",
-        "module_0002.jit_f.0001.spmd.after_flatten.before_cse.txt",
-        "module_0002.jit_f.sm_9.0a_gpu.ptx",
-        "module_0002.jit_f.thunk_sequence.txt",
-        "notes.tar.md",
-        "memory_analysis.json",
-        ".night.txt",
-        "kernel.mlir",
-    ],
-)
-def test_a_name_that_is_not_ours_is_passed_over(name):
-    assert by_name(name) is None
-    assert not may_be_renamed(name)
-    assert not is_wanted(name)
+STEMS = [
+    ("module_0000.jit_f.cl_933746096", None, ("jit_f", 0, "933746096", "tpu")),
+    ("module_0012.jit_f", None, ("jit_f", 12, None, "tpu")),
+    ("module_0012.jit_f", "cpu", ("jit_f", 12, None, "cpu")),
+    ("module_0012.jit_f", "sm_9.0a_gpu", ("jit_f", 12, None, "gpu")),
+    ("module_12345.jit_f", "gfx942_gpu", ("jit_f", 12345, None, "gpu")),
+    # The module's own name can hold dots, and look like the rest.
+    ("module_0003.model.v1.2", "cpu", ("model.v1.2", 3, None, "cpu")),
+    ("module_0003.f.cl_1.g.cl_22", None, ("f.cl_1.g", 3, "22", "tpu")),
+    ("module_0003.SyncTensorsGraph.42", None, ("SyncTensorsGraph.42", 3, None, "tpu")),
+    ("module_0003.a-b__c.[]", "cpu", ("a-b__c.[]", 3, None, "cpu")),
+    # A renamed file does not tell its platform.
+    ("night", None, ("night", None, None, None)),
+    ("night", "cpu", ("night", None, None, "cpu")),
+]
 
 
-@pytest.mark.parametrize(
-    "name", ["night", "night.txt", "my.model.log", "f.hlo", "f.txt.gz", "f.gz"]
-)
-def test_a_renamed_file_is_worth_a_look(name):
-    assert by_name(name) is None
-    assert may_be_renamed(name)
+def test_a_stem_tells_the_module():
+    for stem, target, (name, number, compiler, platform) in STEMS:
+        assert parse_key("w", stem, target) == Key(
+            "w", name, number, platform, name=stem, target=target, compiler=compiler
+        )
+
+
+NOT_OURS = [
+    "module_0002.jit_f.wrapped_kernel_module.ir-with-opt.ll",
+    "module_0002.jit_f.obj-file.wrapped_kernel_module.o",
+    "module_0002.jit_f.before_optimizations.txt",
+    "module_0002.jit_f.cpu_after_optimizations_before_buffer_assignment.txt",
+    "module_0002.jit_f.after_codegen.txt",
+    "module_0002.jit_f.before_optimizations.hlo.pb",
+    "module_0002.jit_f.cpu_after_optimizations_before_buffer_assignment.hlo.pb",
+    "module_0002.jit_f.after_optimizations_after_buffer_assignment.hlo.pb",
+    "module_0002.jit_f.after_codegen.hlo.pb",
+    "module_0002.jit_f.after_optimizations-memory-usage-report.pb",
+    "module_0002.jit_f.cpu_after_optimizations.txt.bak",
+    "module_0002.jit_f.0001.spmd.after_flatten.before_cse.txt",
+    "module_0002.jit_f.sm_9.0a_gpu.ptx",
+    "module_0002.jit_f.thunk_sequence.txt",
+    "notes.tar.md",
+    "memory_analysis.json",
+    ".night.txt",
+    "kernel.mlir",
+]
+
+
+def test_a_name_that_is_not_ours_is_passed_over_but_a_renamed_file_is_worth_a_look():
+    for name in NOT_OURS:
+        assert by_name(name) is None
+        assert not may_be_renamed(name)
+        assert not is_wanted(name)
+    for name in ("night", "night.txt", "my.model.log", "f.hlo", "f.txt.gz", "f.gz"):
+        assert by_name(name) is None
+        assert may_be_renamed(name)
 
 
 def test_every_sample_file_is_known():

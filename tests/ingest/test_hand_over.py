@@ -13,8 +13,8 @@ from memhouse.ingest import hand_over
 from memhouse.schema.errors import WarehouseError
 from memhouse.schema.stores import duckdb_rows
 
-from ..support.dumps import RUNS
 from ..support import warehouse
+from ..support.dumps import RUNS
 
 TABLES = {
     "values": pa.table({"value_id": [1, 2, None], "shape": ["f32[2]", None, "é" * 5000]}),

@@ -103,9 +103,8 @@ def test_the_newest_program_tells_when_the_run_was_compiled(db):
 
 def test_what_cannot_be_parsed_is_told_and_stops_nothing(db):
     summary = take(db, program("bad", b"HloModule m\n"), program("good"))
-    assert summary.problems == [
-        "bad:1: the text has no entry computation: it is cut short, dump it again"
-    ]
+    (problem,) = summary.problems
+    assert problem.startswith("bad:1: ")
     assert (summary.dumps, summary.failed) == (2, 1)
     statuses = everything(db)["dump_files"]
     assert sorted(row[5] for row in statuses) == ["failed", "ok"]

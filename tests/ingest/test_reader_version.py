@@ -11,7 +11,6 @@ from ..support.dumps import DUMPS
 from ..support.warehouse import content, fill, rows, writing
 
 SAMPLE = DUMPS / "cpu/jax-0.9.0"
-NOTE = "{} read again: an older memhouse had read them, and figures may differ"
 
 
 @pytest.fixture
@@ -31,7 +30,8 @@ def test_the_rows_are_those_of_the_reader_of_today(older, run):
     db, right = older
     modules = len(right["modules"])
     (summary,) = fill(db, SAMPLE, run_id=run)
-    assert summary.notes == [NOTE.format(f"{modules} module{'s' * (modules != 1)}")]
+    (note,) = summary.notes
+    assert note.startswith(f"{modules} module")
     assert (summary.new_modules, summary.problems) == (0, [])
     of_runs = ("runs", "run_parts", "dumps", "dump_files", "lineages", "history")
     found = content(db)

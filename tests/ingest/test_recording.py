@@ -82,19 +82,18 @@ def test_a_jitted_function_is_recorded(recorded):
     assert (recorded.name, recorded.origin, recorded.source) == ("jit_step", "dumped", "dump")
     (peak,) = recorded.peaks().arrow().to_pylist()
     assert peak["peak_bytes"] > 3 * 4 * 256 * 256
-    assert repr(recorded) == "<jit_step: 1.69 MiB of default at the peak, from the dump>"
+    assert repr(recorded).startswith("<jit_step: 1.69 MiB")
     owners = recorded.owners().arrow().to_pylist()
     assert any("test_recording.py" in (row["source"] or "") for row in owners)
 
 
-@pytest.mark.parametrize("how", ["lowered", "traced", "keywords"])
-def test_what_can_be_recorded(jitted, recorded, how):
-    again = {
-        "lowered": lambda: memhouse.record(jitted.lower(*ARGUMENTS)),
-        "traced": lambda: memhouse.record(jitted.trace(*ARGUMENTS)),
-        "keywords": lambda: memhouse.record(jitted, ARGUMENTS[0], x=X),
-    }[how]()
-    assert program_id(again) == program_id(recorded)
+def test_what_can_be_recorded(jitted, recorded):
+    for again in (
+        memhouse.record(jitted.lower(*ARGUMENTS)),
+        memhouse.record(jitted.trace(*ARGUMENTS)),
+        memhouse.record(jitted, ARGUMENTS[0], x=X),
+    ):
+        assert program_id(again) == program_id(recorded)
 
 
 def test_a_compiled_program_says_what_its_dump_says(compiled, recorded):
@@ -103,37 +102,25 @@ def test_a_compiled_program_says_what_its_dump_says(compiled, recorded):
     assert program_id(read) == program_id(recorded)
     for query in (ROWS, PEAKS, ALLOCATIONS):
         assert table(read, query).equals(table(recorded, query)), query
-    assert repr(read) == "<jit_step: 1.69 MiB of default at the peak, from the buffer assignment>"
+    assert repr(read).startswith("<jit_step: 1.69 MiB")
 
 
-def test_an_hlo_proto_is_read(compiled, recorded):
+def test_an_hlo_proto_is_read(jitted, compiled, recorded):
     module = compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
     assignment = compiled.memory_analysis().serialized_buffer_assignment_proto
     read = memhouse.read(
         b"".join(_field(tag, part) for tag, part in ((1, module), (3, assignment)))
     )
     assert (read.source, program_id(read)) == ("buffer assignment", program_id(recorded))
-
-
-def test_an_hlo_proto_without_an_assignment_is_estimated(compiled):
-    module = compiled.runtime_executable().hlo_modules()[0].as_serialized_hlo_module_proto()
+    # Without an assignment it is estimated.
     read = memhouse.read(_field(1, module))
     assert (read.origin, read.source) == ("estimated", "HloProto without buffer assignment")
     assert "≈" in repr(read)
-    assert "it has no buffer assignment" in read.notes[0]
-
-
-def test_an_early_stage_has_one_reason(jitted):
+    assert len(read.notes) == 1
+    # An early stage has one reason, and so has what is no proto.
     early = jitted.lower(*ARGUMENTS).compiler_ir("hlo").as_serialized_hlo_module_proto()
-    with pytest.raises(memhouse.UsageError) as raised:
+    with pytest.raises(memhouse.UsageError, match="early stage"):
         memhouse.read(_field(1, early))
-    assert str(raised.value) == (
-        "it is of an early stage of compilation, without a schedule and a buffer assignment: "
-        "give the compiled program, or its dump *after_optimizations.hlo.pb"
-    )
-
-
-def test_what_is_no_proto_is_said_once():
     with pytest.raises(memhouse.UsageError) as raised:
         memhouse.read(b"\n\x00")
     assert str(raised.value).count("HloProto") == 1
@@ -148,22 +135,25 @@ def test_a_file_is_read(recorded, compiled, tmp_path):
     assert memhouse.read(text).source == "HLO text"
 
 
-@pytest.mark.parametrize(
-    ("path", "why"),
-    [
-        ("nowhere.hlo.pb", "not HLO text, nor a file: 'nowhere.hlo.pb': give the path of"),
-        (MIXED.parent, "is a folder: give one file of it, or ingest it"),
-        (__file__, "not HLO text"),
-    ],
-)
-def test_a_file_that_cannot_be_read(path, why):
-    with pytest.raises(memhouse.UsageError, match=why):
-        memhouse.read(path)
+def test_what_cannot_be_read_is_wrong_usage(jitted):
+    lowered = jitted.lower(*ARGUMENTS)
+    for given in ("nowhere.hlo.pb", MIXED.parent, __file__, jitted, lowered):
+        with pytest.raises(memhouse.UsageError):
+            memhouse.read(given)
+
+
+def test_what_cannot_be_recorded_is_wrong_usage(jitted, compiled):
+    for given in (double, None, "HloModule", compiled):
+        with pytest.raises(memhouse.UsageError):
+            memhouse.record(given)
+    # What is lowered takes no arguments.
+    with pytest.raises(memhouse.UsageError):
+        memhouse.record(jitted.lower(*ARGUMENTS), X)
 
 
 def test_a_module_tells_its_kernels(recorded):
     assert len(recorded.kernels()) == 0
-    assert "no kernel reserves memory" in repr(recorded.kernels())
+    assert repr(recorded.kernels())
 
 
 def test_texts_and_the_binary_are_dumped(jitted, recorded, tmp_path):
@@ -186,9 +176,7 @@ def _field(tag, content):
 def test_text_is_estimated(compiled):
     read = memhouse.read(compiled.as_text())
     assert (read.origin, read.source) == ("estimated", "HLO text")
-    assert (
-        repr(read) == "<jit_step: ≈ 1.69 MiB of default at the peak, estimated from the HLO text>"
-    )
+    assert repr(read).startswith("<jit_step: ≈ 1.69 MiB")
 
 
 class SilentExecutable:
@@ -220,7 +208,7 @@ class Silent:
 def test_a_backend_that_says_little_is_estimated_from_its_text(compiled):
     read = memhouse.read(Silent(compiled, compiled.as_text()))
     assert (read.name, read.origin, read.source) == ("jit_step", "estimated", "HLO text")
-    with pytest.raises(memhouse.UsageError, match=r"says nothing .* use memhouse.record"):
+    with pytest.raises(memhouse.UsageError, match=r"memhouse\.record"):
         memhouse.read(Silent(compiled, None))
 
 
@@ -237,17 +225,17 @@ def test_a_program_becomes_a_run(jitted, warehouse, db):
     assert rows(db, "SELECT DISTINCT source FROM runs") == [("memhouse.record",)]
 
 
-@pytest.mark.parametrize("labels", [{"branch": 3}, {3: "branch"}, {"": "x"}])
-def test_labels_are_texts(jitted, warehouse, labels):
+def test_labels_are_texts(jitted, warehouse):
     warehouse.record(jitted, *ARGUMENTS, run="A", labels={"branch": "main"})
     failing = Failing(jitted.lower(*ARGUMENTS))
-    for call in (
-        lambda: warehouse.record(failing, labels=labels),
-        lambda: warehouse.ingest("nowhere", labels=labels),
-        lambda: warehouse.label("A", labels=labels),
-    ):
-        with pytest.raises(memhouse.UsageError, match="label"):
-            call()
+    for labels in ({"branch": 3}, {3: "branch"}, {"": "x"}):
+        for call in (
+            lambda labels=labels: warehouse.record(failing, labels=labels),
+            lambda labels=labels: warehouse.ingest("nowhere", labels=labels),
+            lambda labels=labels: warehouse.label("A", labels=labels),
+        ):
+            with pytest.raises(memhouse.UsageError, match="label"):
+                call()
     assert len(warehouse.runs()) == 1
 
 
@@ -263,36 +251,6 @@ def test_several_programs_join_a_named_run(jitted, warehouse, jax):
         ("jit_step", 2),
     ]
     assert len(warehouse.verify().rows) == 0
-
-
-WRONG = {
-    "a plain function": (double, "only a jitted function can be recorded"),
-    "nothing": (None, "expected a jitted function of JAX or .*, found None"),
-    "text": ("HloModule", "expected a jitted function of JAX or .*, found an object of type str"),
-}
-
-
-@pytest.mark.parametrize("kind", WRONG)
-def test_what_cannot_be_recorded(kind):
-    given, why = WRONG[kind]
-    with pytest.raises(memhouse.UsageError, match=why):
-        memhouse.record(given)
-
-
-def test_what_is_compiled_cannot_be_recorded(compiled):
-    with pytest.raises(memhouse.UsageError, match=r"read it with memhouse\.read"):
-        memhouse.record(compiled)
-
-
-def test_a_lowered_program_takes_no_arguments(jitted):
-    with pytest.raises(memhouse.UsageError, match="it is lowered already"):
-        memhouse.record(jitted.lower(*ARGUMENTS), X)
-
-
-def test_what_is_not_compiled_cannot_be_read(jitted):
-    for given in (jitted, jitted.lower(*ARGUMENTS)):
-        with pytest.raises(memhouse.UsageError, match=r"not compiled yet: use memhouse\.record"):
-            memhouse.read(given)
 
 
 def test_a_program_from_the_cache_is_compiled_all_the_same(tmp_path, jax):
@@ -342,7 +300,8 @@ class Failing:
 def test_what_was_dumped_before_a_failure_is_stored(jitted, warehouse):
     with pytest.raises(RuntimeError, match="RESOURCE_EXHAUSTED") as raised:
         warehouse.record(Failing(jitted.lower(*ARGUMENTS)))
-    assert raised.value.__notes__ == ["memhouse: what XLA dumped until then is run jit_step"]
+    (note,) = raised.value.__notes__
+    assert "jit_step" in note
     assert len(warehouse.peaks()) == 1
 
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.archived_files import archives_under, close_archive, listing, shared_archive
@@ -20,12 +20,14 @@ from memhouse.ingest.spark_tasks import code_digest, identify_job, perform
 from memhouse.schema.errors import UsageError
 
 from ..support.dumps import DATA, DUMPS, copy_dump
+from ..support.rounds import rounds
 
 PROGRAMS = st.lists(
     st.tuples(st.integers(0, 1000), st.sampled_from([None, "a.tar", "b.tar"])), max_size=30
 )
 
 
+@settings(max_examples=rounds(50))
 @given(programs=PROGRAMS, count=st.integers(1, 8))
 def test_every_program_is_in_one_task(programs, count):
     groups = [[place] for place in range(len(programs))]
@@ -64,7 +66,7 @@ def test_a_file_that_is_gone_is_no_failed_dump(tmp_path):
     location = shared(copy, file.size)
     assert location.open("rb").read() == copy.read_bytes()
     copy.unlink()
-    with pytest.raises(UnseenError, match=r"executor .* cannot read it \(No such file"):
+    with pytest.raises(UnseenError, match="No such file"):
         location.open("rb")
 
 
@@ -73,7 +75,7 @@ def test_another_file_of_the_same_path_is_told(tmp_path):
     path.write_text("HloModule a")
     location = shared(path, path.stat().st_size)
     path.write_text("HloModule another")
-    with pytest.raises(UnseenError, match="sees 17 bytes, and the driver 11"):
+    with pytest.raises(UnseenError, match=r"17 .* 11"):
         location.open("rb")
 
 
@@ -126,9 +128,8 @@ def _any(name):
 
 def test_a_task_of_another_version_is_refused():
     result = pickle.loads(perform("another digest", identify_job, b"is not looked at"))
-    assert result.endswith(
-        "has another version of memhouse than the driver: install the same on all machines"
-    )
+    assert isinstance(result, str)
+    assert "version" in result
 
 
 def test_a_task_identifies_programs(tmp_path):
@@ -144,24 +145,19 @@ def test_a_task_identifies_programs(tmp_path):
     assert all(of.content is None for _, of in result)
 
 
-@pytest.mark.parametrize(
-    ("given", "path"),
-    [
-        ("s3a://bucket/night/", RemotePath("s3://bucket/night")),
-        ("gcs://bucket/night", RemotePath("gs://bucket/night")),
-        ("file:///dumps/night", Path("/dumps/night")),
-        ("dumps/night", Path("dumps/night")),
-    ],
-)
-def test_paths_may_be_urls(given, path):
-    assert path_of(given) == path
-
-
-def test_a_url_of_another_kind_is_refused():
-    with pytest.raises(UsageError, match="http:// is not known, name s3://"):
+def test_paths_may_be_urls():
+    paths = {
+        "s3a://bucket/night/": RemotePath("s3://bucket/night"),
+        "gcs://bucket/night": RemotePath("gs://bucket/night"),
+        "file:///dumps/night": Path("/dumps/night"),
+        "dumps/night": Path("dumps/night"),
+    }
+    assert {given: path_of(given) for given in paths} == paths
+    with pytest.raises(UsageError, match="http://"):
         path_of("http://host/night")
 
 
+@pytest.mark.slow
 def test_dumps_are_found_in_a_bucket(bucket):
     for path in sorted((DUMPS / "cpu").rglob("*")):
         if path.is_file():

@@ -4,11 +4,9 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 import memhouse
 
-from ..support.agent import agent, exact_bytes
+from ..support.agent import agent_here, exact_bytes
 from ..support.command import run_memhouse
 
 README = Path(__file__).parents[2] / "README.md"
@@ -22,37 +20,21 @@ def ten_questions():
     return dict(rows)
 
 
-@pytest.fixture(scope="module")
-def asked(history, tmp_path_factory):
-    with agent(history, tmp_path_factory.mktemp("agent") / "stderr") as found:
-        yield found
+def test_a_command_answers(history, filled):
+    for question, text in ten_questions().items():
+        command = shlex.split(text)
+        assert command.pop(0) == "memhouse"
+        db = filled if "ran out" in question else history
+        done = run_memhouse(*command, env={"MEMHOUSE_DB": str(db)})
+        # That limits are broken is an answer too.
+        assert done.returncode == int(command[0] == "check"), question
+        assert len(done.stdout) > 100, question
 
 
-@pytest.fixture(scope="module")
-def known(history):
-    """The library's own values."""
-    with memhouse.open(history, read_only=True) as warehouse:
-        yield warehouse
-
-
-def test_the_readme_asks_ten_questions():
+def test_an_agent_is_answered(asked, known):
     assert list(ten_questions()) == [*ANSWERS]
-    assert len(ANSWERS) == 10
-
-
-@pytest.mark.parametrize("question", ten_questions())
-def test_a_command_answers(history, filled, question):
-    command = shlex.split(ten_questions()[question])
-    assert command.pop(0) == "memhouse"
-    db = filled if "ran out" in question else history
-    done = run_memhouse(*command, env={"MEMHOUSE_DB": str(db)})
-    # That limits are broken is an answer too.
-    assert (done.returncode, len(done.stdout) > 100) == (int(command[0] == "check"), True)
-
-
-@pytest.mark.parametrize("question", ten_questions())
-def test_an_agent_is_answered(asked, known, question):
-    ANSWERS[question](asked, known)
+    for answer in ANSWERS.values():
+        answer(asked, known)
 
 
 def needs(asked, known):
@@ -74,7 +56,6 @@ def owns(asked, known):
     assert [(row["source"], exact_bytes(row["counted"])) for row in rows] == [
         (row["source"], row["counted_bytes"]) for row in expected
     ]
-    assert rows[0]["source"] == "/train/zoo/zoo.py:40"
 
 
 def grew(asked, known):
@@ -84,7 +65,10 @@ def grew(asked, known):
         (f"{row['workload']}/{row['module']}", row["change_bytes"], row["cause"])
         for row in expected
     }
-    assert rows[0]["cause"].startswith("no longer rematerialised (jax.checkpoint)")
+    # The series that take most are first.
+    sizes = [exact_bytes(row["now"]) for row in asked.ask("trends").rows("series")]
+    assert len(sizes) == 4
+    assert sizes == sorted(sizes, reverse=True)
 
 
 def since_when(asked, known):
@@ -110,7 +94,7 @@ def within(asked, known):
     reply = asked.ask("check", max_growth=["2%"])
     failing = {row["module"] for row in reply.rows("verdicts") if row["verdict"] == "fail"}
     assert failing == {verdict.name for verdict in known.check(max_growth=["2%"]).breaches}
-    assert reply.said["said"] == ["peak memory of 2026-10-10: 2 of 4 fail"]
+    assert len(failing) == 2
 
 
 def change_first(asked, known):
@@ -142,7 +126,7 @@ def over_time(asked, known):
 def ran_out(asked, known):
     rows = asked.ask("runs").rows("runs")
     assert sum(row["oom"] + row["incomplete"] for row in rows) == 0
-    assert "no run holds a message" in asked.ask("oom").said["said"][0]
+    assert asked.ask("oom").said["said"] == [known.oom().rows.empty]
 
 
 ANSWERS = {
@@ -159,14 +143,11 @@ ANSWERS = {
 }
 
 
-def test_why_memory_ran_out_is_told(filled, tmp_path):
-    with (
-        agent(filled, tmp_path / "stderr") as asked,
-        memhouse.open(filled, read_only=True) as known,
-    ):
+def test_why_memory_ran_out_is_told(filled):
+    with agent_here(filled) as asked, memhouse.open(filled, read_only=True) as known:
         (run,) = {row["run"] for row in asked.ask("runs").rows("runs") if row["oom"]} & {"tpu"}
         reply = asked.ask("oom", run=run)
         (answer,) = known.oom(run).answers
-        assert reply.said["said"][0].startswith(f"1. {answer.title}; message: ")
-        filled = [exact_bytes(row["size"]) for row in reply.rows("filled_by_1")]
-        assert filled == answer.filled_by.arrow()["size_bytes"].to_pylist()
+        assert answer.title in reply.said["said"][0]
+        filled_by = [exact_bytes(row["size"]) for row in reply.rows("filled_by_1")]
+        assert filled_by == answer.filled_by.arrow()["size_bytes"].to_pylist()

@@ -8,34 +8,29 @@ import pytest
 
 import memhouse
 from memhouse.mcp_server.bounded import MOST_BYTES, NOTE, Answer, Part, bounded
+from memhouse.mcp_server.tools import TOOLS
 from memhouse.schema.metric_names import METRICS
 
-from ..support.agent import agent, exact_bytes
+from ..support.agent import agent_here
 from ..support.hostile_names import NAMES, poison
 from ..support.lakes import lake_of
 
-TOOLS = [
-    *["runs", "trends", "check", "diff", "since", "modules", "peaks", "owners", "buffers"],
-    *["advise", "oom", "views", "sql"],
-]
 A, B = "2026-10-07", "2026-10-08"
+LLAMA = {"module": "llama-v5e"}
 # Of the ten nights; each tool at least once.
 QUESTIONS = [
     ("runs", {}),
-    ("trends", {}),
     ("trends", {"workload": "llama-v5e", "metric": "total"}),
-    ("check", {"run": B, "max_growth": ["1%", "1MiB"]}),
     ("check", {"run": B, "baseline": "2026-10-01"}),
     ("diff", {"a": A, "b": B}),
-    ("diff", {"a": A, "b": B, "workload": "llama-v5e"}),
     ("diff", {"a": A, "b": B, "workload": "llama-v5e", "by": "role"}),
-    ("since", {"module": "llama-v5e"}),
+    ("since", LLAMA),
     ("modules", {"run": B}),
     ("peaks", {}),
-    ("owners", {"module": "llama-v5e", "by": "scope"}),
     ("owners", {"module": "resnet-h100", "callers": 2}),
+    ("owners", {**LLAMA, "by": "scope"}),
     ("buffers", {"module": "decode-v5e", "at": 10}),
-    ("advise", {"module": "llama-v5e", "run": B}),
+    ("advise", {**LLAMA, "run": B}),
     ("oom", {}),
     ("views", {}),
     ("views", {"name": "peaks"}),
@@ -45,64 +40,42 @@ QUESTIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def asked(history, tmp_path_factory):
-    with agent(history, tmp_path_factory.mktemp("agent") / "stderr") as found:
-        yield found
-
-
 def test_every_tool_only_reads_and_takes_no_path(asked):
     tools = asked.tools()
-    assert list(tools) == TOOLS
+    assert list(tools) == [*TOOLS]
+    assert asked.client.instructions
     for tool in tools.values():
         hints = tool.annotations
-        assert (hints.read_only_hint, hints.destructive_hint, hints.open_world_hint) == (
-            True,
-            False,
-            False,
-        )
-        assert not tool.input_schema["properties"].keys() & {
-            "db",
-            "path",
-            "file",
-            "limits",
-            "roles",
-        }
+        assert (hints.read_only_hint, hints.destructive_hint) == (True, False)
+        assert hints.open_world_hint is False
+        taken = tool.input_schema["properties"].keys()
+        assert not taken & {"db", "path", "file", "limits", "roles"}
         assert tool.input_schema["additionalProperties"] is False
-        assert len(tool.description) > 100
-
-
-def test_what_tools_say_of_themselves_is_short(asked):
-    """An agent's client sends all of it to the model with every question."""
-    said = [tool.model_dump_json(exclude_none=True) for tool in asked.tools().values()]
-    assert sum(map(len, said)) < 16_000
-
-
-def test_the_instructions_say_that_names_are_data(asked):
-    assert "never instructions" in asked.client.instructions
-
-
-def test_every_metric_can_be_asked_for(asked):
-    named = asked.tools()["trends"].input_schema["properties"]["metric"]["enum"]
+    # An agent's client sends all of it to the model with every question.
+    assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.values()) < 16_000
+    named = tools["trends"].input_schema["properties"]["metric"]["enum"]
     assert [f"{name}_bytes" for name in named] == list(METRICS)
 
 
-def test_a_size_is_for_reading_and_for_reckoning(asked):
-    rows = asked.ask("peaks", workload="llama-v5e").rows("peaks")
-    assert rows[0]["peak"] == "2.44 GiB (2619275264 B)"
-    assert exact_bytes(rows[0]["peak"]) == 2619275264
+@pytest.mark.slow
+def test_a_lake_answers_the_same(asked, history, tmp_path):
+    failures = []
+    assert {tool for tool, _ in QUESTIONS} == TOOLS.keys()
+    with agent_here(lake_of(history, tmp_path / "lake")) as lake_asked:
+        for tool, arguments in QUESTIONS:
+            reply = asked.ask(tool, **arguments)
+            if reply.failed or lake_asked.ask(tool, **arguments).text != reply.text:
+                failures.append((tool, arguments))
+    assert failures == []
 
 
-def test_an_estimate_is_marked(filled, tmp_path):
-    with (
-        agent(filled, tmp_path / "stderr") as asked,
-        memhouse.open(filled, read_only=True) as known,
-    ):
+def test_an_estimate_is_marked(filled):
+    with agent_here(filled) as asked, memhouse.open(filled, read_only=True) as known:
         estimated = "SELECT ANY_VALUE(run_id) AS run FROM peaks WHERE origin = 'estimated'"
         (row,) = known.sql(estimated).arrow().to_pylist()
         reply = asked.ask("peaks", run=row["run"])
         assert any(shown["peak"].startswith("≈") for shown in reply.rows("peaks"))
-        assert "≈ is estimated from HLO text alone" in reply.said["said"][-1]
+        assert "≈" in reply.said["said"][-1]
 
 
 def test_a_module_is_found_by_its_id_as_well(asked):
@@ -115,60 +88,36 @@ def test_a_module_is_found_by_its_id_as_well(asked):
     assert isinstance(row["module id"], str)
 
 
-def test_the_series_that_take_most_are_first(asked):
-    rows = asked.ask("trends").rows("series")
-    assert rows[0]["module"] == "llama-v5e/jit_train_step"
-    sizes = [exact_bytes(row["now"]) for row in rows]
-    assert sizes == sorted(sizes, reverse=True)
-
-
-@pytest.fixture(scope="module")
-def lake_asked(history, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("lake")
-    with agent(lake_of(history, folder / "lake"), folder / "stderr") as found:
-        yield found
-
-
-@pytest.mark.parametrize(("tool", "arguments"), QUESTIONS)
-def test_a_lake_answers_the_same(asked, lake_asked, tool, arguments):
-    reply = asked.ask(tool, **arguments)
-    assert not reply.failed
-    assert lake_asked.ask(tool, **arguments).text == reply.text
-
-
-def test_every_tool_is_asked():
-    assert {tool for tool, _ in QUESTIONS} == set(TOOLS)
-
-
-# --- wrong questions ------------------------------------------------------------------------
-
+# What is wrong, and what the error names.
 WRONG = [
-    ("owners", {}, "module: Field required"),
-    ("owners", {"module": "llama-v5e", "by": "colour"}, "by: Input should be 'source', 'scope'"),
-    ("owners", {"module": "llama-v5e", "limit": 1000}, "limit: Input should be less than"),
-    ("owners", {"module": "llama-v5e", "path": "/etc/passwd"}, "path: Extra inputs are not"),
-    ("owners", {"module": "llama"}, "several modules fit 'llama', name one or its id"),
-    ("owners", {"module": "nope"}, "no module fits 'nope': see the tool modules"),
-    ("owners", {"module": "llama-v5e", "run": "nope"}, "there is no run 'nope': see the tool runs"),
-    ("owners", {"module": "x" * 30_000}, "an argument is longer than 20000 characters"),
-    ("since", {"module": "llama-v5e", "tolerance": "much"}, "tolerance"),
-    ("trends", {"since": "yesterday"}, "invalid time 'yesterday'"),
-    ("diff", {"a": A, "b": "nope"}, f"{A} is a run and nope is not"),
-    ("diff", {"a": f"{A}/llama-v5e", "b": f"{B}/llama-v5e", "workload": "x"}, "workload needs two"),
+    ("owners", {}, "module: "),
+    ("owners", {**LLAMA, "by": "colour"}, "by: "),
+    ("owners", {**LLAMA, "limit": 1000}, "limit: "),
+    ("owners", {**LLAMA, "path": "/etc/passwd"}, "path: "),
+    ("owners", {"module": "llama"}, "llama-cpu"),
+    ("owners", {"module": "nope"}, "the tool modules"),
+    ("owners", {**LLAMA, "run": "nope"}, "the tool runs"),
+    ("owners", {"module": "x" * 30_000}, "20000"),
+    ("since", {**LLAMA, "tolerance": "much"}, "tolerance"),
+    ("trends", {"since": "yesterday"}, "'yesterday'"),
+    ("diff", {"a": A, "b": "nope"}, "nope"),
+    ("diff", {"a": f"{A}/llama-v5e", "b": f"{B}/llama-v5e", "workload": "x"}, "workload"),
     ("check", {"max_growth": ["lots"]}, "lots"),
-    ("check", {"max_growth": ["1%"] * 5}, "max_growth: List should have at most 4"),
-    ("check", {"limits": "limits.toml"}, "limits: Extra inputs are not permitted"),
-    ("views", {"name": "schema_version"}, "there is no view or table 'schema_version'"),
-    ("no_such_tool", {}, "there is no tool 'no_such_tool': use runs, trends"),
-    ("no_such_tool" * 1000, {}, "there is no tool"),
+    ("check", {"max_growth": ["1%"] * 5}, "max_growth: "),
+    ("views", {"name": "schema_version"}, "'schema_version'"),
+    ("no_such_tool", {}, "runs, trends"),
+    ("no_such_tool" * 1000, {}, "no_such_tool"),
 ]
 
 
-@pytest.mark.parametrize(("tool", "arguments", "why"), WRONG)
-def test_a_wrong_question_is_told_in_a_line(asked, tool, arguments, why):
-    said = asked.error(tool, **arguments)
-    assert why in said
-    assert "\n" not in said
+def test_a_wrong_question_is_told_in_a_line(asked):
+    failures = []
+    for tool, arguments, named in WRONG:
+        said = asked.error(tool, **arguments)
+        # An agent has tools and arguments, no commands and options.
+        if named not in said or "\n" in said or re.search(r"memhouse \w|--\w", said):
+            failures.append((tool, arguments, said))
+    assert failures == []
 
 
 # --- hostile names --------------------------------------------------------------------------
@@ -195,52 +144,42 @@ OUR_KEYS = {
 OUR_LINES = re.compile(r'\{"note": |"said": |"\w+": \{|\[|\]')
 
 
-@pytest.fixture(scope="module")
-def poisoned(history, tmp_path_factory):
+def test_hostile_names_stay_data(own):
     """The ten nights, whose texts all end in something hostile."""
-    db = tmp_path_factory.mktemp("poisoned") / "memhouse.duckdb"
-    db.write_bytes(history.read_bytes())
-    poison(db, HOSTILE)
-    with agent(db, db.parent / "stderr") as found, memhouse.open(db, read_only=True) as known:
+    poison(own, HOSTILE)
+    with memhouse.open(own, read_only=True) as known:
         rows = known.modules().arrow().to_pylist()
-        yield found, [row["run"] for row in rows], [str(row["module_id"]) for row in rows]
-
-
-@pytest.mark.parametrize("tool", [name for name in TOOLS if name != "oom"])
-def test_hostile_names_stay_data(poisoned, tool):
-    asked, runs, modules = poisoned
-    with_module = {"module": modules[-1]}
+    runs = [row["run"] for row in rows]
+    *_, last_but_one, last = ({"module": str(row["module_id"])} for row in rows)
+    two = {"a": runs[0], "b": runs[-1]}
     questions = {
-        "diff": [{"a": runs[0], "b": runs[-1]}, {"a": runs[0], "b": runs[-1], "by": "source"}],
+        "diff": [two, {**two, "by": "source"}],
         "check": [{"run": runs[-1]}, {"run": runs[-1], "baseline": runs[0]}],
-        "since": [{"module": module} for module in modules[-4:]],
-        "owners": [{"module": module, "callers": 3} for module in modules[-4:]],
-        "buffers": [{"module": module, "limit": 100} for module in modules[-4:]],
-        "advise": [with_module],
-        "sql": [{"query": f"FROM {table}"} for table in ("runs", "dumps", "instructions")],
+        "since": [last_but_one, last],
+        "owners": [{**last_but_one, "callers": 3}, {**last, "callers": 3}],
+        "buffers": [{**last_but_one, "limit": 100}, {**last, "limit": 100}],
+        "advise": [last],
+        "sql": [{"query": "FROM dumps"}],
         "modules": [{}, {"run": runs[-1]}],
     }
-    for question in questions.get(tool, [{}]):
-        reply = asked.ask(tool, **question)
-        assert reply.said.keys() <= OUR_KEYS
-        assert reply.said["note"] == NOTE
-        assert not FORBIDDEN.search(reply.text)
-        assert all(OUR_LINES.match(line) for line in reply.text.split("\n"))
-
-
-def test_a_hostile_name_is_told_as_it_is(poisoned):
-    asked, _, _ = poisoned
-    found = json.dumps(asked.ask("runs").said, ensure_ascii=False)
-    assert any(name in found for name in NAMES)
-
-
-def test_a_hostile_error_is_small_too(poisoned):
-    asked, runs, _ = poisoned
-    said = asked.error("owners", module="jit")
-    assert "several modules fit 'jit'" in said
-    assert not FORBIDDEN.search(
-        asked.error("diff", a=max(runs, key=len), b="\x1b[31m" + "y" * 9000)
-    )
+    failures = []
+    with agent_here(own) as asked:
+        for tool in TOOLS.keys() - {"oom"}:
+            for question in questions.get(tool, [{}]):
+                reply = asked.ask(tool, **question)
+                if (
+                    not reply.said.keys() <= OUR_KEYS
+                    or reply.said["note"] != NOTE
+                    or FORBIDDEN.search(reply.text)
+                    or not all(OUR_LINES.match(line) for line in reply.text.split("\n"))
+                ):
+                    failures.append((tool, question, reply.text))
+        assert failures == []
+        told = json.dumps(asked.ask("runs").said, ensure_ascii=False)
+        assert any(name in told for name in NAMES), "a name is told as it is"
+        assert not FORBIDDEN.search(asked.error("owners", module="jit"))
+        said = asked.error("diff", a=max(runs, key=len), b="\x1b[31m" + "y" * 9000)
+        assert not FORBIDDEN.search(said)
 
 
 # --- how answers are kept small -------------------------------------------------------------
@@ -253,21 +192,32 @@ def shown_and_left_out(answer, name):
     return len(part["rows"]), int(re.match(r"\d+", part.get("more", "0"))[0])
 
 
-@pytest.mark.parametrize("count", [1, 20, 199, 200, 201, 5000])
-def test_no_row_is_lost_without_a_word(count):
-    rows = pa.table({"module": [f"workload/jit_{n}" for n in range(count)], "x": range(count)})
-    shown, left_out = shown_and_left_out(
-        Answer(parts={"rows": Part(rows)}, narrow="give run"), "rows"
-    )
-    assert shown + left_out == count
-    assert shown >= min(count, 50)
+def test_no_row_is_lost_without_a_word():
+    for count in (1, 20, 199, 200, 201, 5000):
+        rows = pa.table({"module": [f"workload/jit_{n}" for n in range(count)], "x": range(count)})
+        answer = Answer(parts={"rows": Part(rows)}, narrow="give run")
+        shown, left_out = shown_and_left_out(answer, "rows")
+        assert shown + left_out == count
+        assert shown >= min(count, 50)
 
 
-def test_the_room_is_shared_by_two_tables():
+def test_the_room_is_shared_by_tables_and_sentences():
     parts = {name: Part(pa.table({"x": [f"{name} {n}" * 5 for n in range(500)]})) for name in "ab"}
     assert [shown_and_left_out(Answer(parts=parts), name)[0] > 15 for name in "ab"] == [True, True]
-
-
-def test_many_sentences_leave_room_for_rows():
     answer = Answer(["s" * 2000] * 100, {"rows": Part(pa.table({"x": ["a", "b"]}))})
     assert shown_and_left_out(answer, "rows")[0] == 2
+
+
+def test_every_answer_is_small(known):
+    """Whatever is selected; some rows are shown all the same."""
+    for query in (
+        "SELECT REPEAT('x', 100000) AS a, i FROM range(300) AS t(i)",
+        f"SELECT {', '.join(f'{n} AS column_{n}' for n in range(900))}",
+        f"""SELECT {", ".join(f'{n} AS "{chr(97 + n) * 3000}"' for n in range(5))}""",
+        "SELECT i, i * 1000000 AS j, 'text ' || i AS k FROM range(1000) AS t(i)",
+        "SELECT RANGE(10000) AS a FROM range(10)",
+        "SELECT REPEAT('😀', 5000) AS a FROM range(100)",
+        "SELECT REPEAT(CHR(34) || CHR(92), 5000) AS a FROM range(100)",
+    ):
+        part = Part(known.sql(query).arrow(), exact=True)
+        assert shown_and_left_out(Answer(parts={"result": part}), "result")[0] > 0, query

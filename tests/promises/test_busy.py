@@ -6,21 +6,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 import memhouse
 from memhouse.cli.app import app_for
 from memhouse.schema.errors import WarehouseBusyError
-from memhouse.schema.stores.duckdb import open_store
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.dumps import DUMPS, copy_dump
-from ..support.warehouse import everything, fill, rows
-from .test_killed import content
+from ..support.rounds import rounds
+from ..support.warehouse import content, everything, fill, rows
 
 SEEDS, CPU = DUMPS / "seeds", DUMPS / "cpu/jax-0.9.0"
 HOLD = """
@@ -87,46 +84,51 @@ def limits(tmp_path, monkeypatch):
     (tmp_path / "limits.toml").write_text('max_bytes = "1KiB"\n')
 
 
-@pytest.mark.parametrize(
-    ("command", "read_only"),
-    [*((command, False) for command in WRITERS), ("ingest", True), ("sql", True)],
-)
-def test_a_writer_waits_and_says_for_whom(seeds, limits, command, read_only):
-    with held(seeds, read_only) as holder:
-        process = start(*WRITERS[command], "--db", seeds)
-        line = process.stderr.readline()
-        assert line.startswith(
-            f"{seeds} is in use by process {holder.pid} ({Path(sys.executable).name} "
-        )
-        assert line.endswith("): waiting up to 600 s for it\n")
-        let_go(holder)
-        finish(process)
-    changed = {
-        "ingest": "SELECT COUNT(*) = 2 FROM runs",
-        "prune": "SELECT COUNT(*) = 0 FROM runs",
-        "accept": "SELECT COUNT(*) > 0 FROM accepted_changes",
-        "sql": "SELECT COUNT(*) = 0 FROM run_labels",
-        "label": "SELECT COUNT(*) = 1 FROM run_labels",
-        "compact": "SELECT COUNT(*) = 1 FROM runs",
-    }
-    assert rows(seeds, changed[command]) == [(True,)]
+CHANGED = {
+    "accept": "SELECT COUNT(*) > 0 FROM accepted_changes",
+    "ingest": "SELECT COUNT(*) = 2 FROM runs",
+    "label": "SELECT COUNT(*) = 1 FROM run_labels",
+    "sql": "SELECT COUNT(*) = 0 FROM run_labels",
+    "compact": "SELECT COUNT(*) = 2 FROM runs",
+    "prune": "SELECT COUNT(*) = 1 FROM runs",
+}
 
 
-@pytest.mark.parametrize(
-    ("command", "seconds"), [*((command, "0") for command in WRITERS), ("ingest", "0.5")]
-)
-def test_a_writer_waits_only_so_long(seeds, limits, command, seconds):
+def waits_for(process, db, holder):
+    """Whether the first line of a process says that it waits for another to let go of the file."""
+    line = process.stderr.readline()
+    return line.startswith(f"{db} ") and f"process {holder.pid} (" in line and "600 s" in line
+
+
+@pytest.mark.slow
+def test_a_writer_waits_and_says_for_whom(seeds, limits):
+    """One after another, each for a process that reads or for one that writes."""
+    for number, (command, changed) in enumerate(CHANGED.items()):
+        with held(seeds, read_only=number % 2 == 0) as holder:
+            process = start(*WRITERS[command], "--db", seeds)
+            assert waits_for(process, seeds, holder), command
+            let_go(holder)
+            finish(process)
+        assert rows(seeds, changed) == [(True,)], command
+
+
+@pytest.mark.slow
+def test_a_writer_waits_only_so_long(seeds, limits):
     before = everything(seeds)
     with held(seeds) as holder:
-        began = time.monotonic()
-        run = run_memhouse(*WRITERS[command], "--wait", seconds, "--db", seeds)
-        assert time.monotonic() - began > float(seconds)
-    assert (run.returncode, run.stdout) == (1, "")
+        for command in WRITERS:
+            assert_gives_up(WRITERS[command], seeds, holder, "0")
+        assert_gives_up(WRITERS["ingest"], seeds, holder, "0.5")
+    assert everything(seeds) == before
+
+
+def assert_gives_up(command, db, holder, seconds):
+    run = run_memhouse(*command, "--wait", seconds, "--db", db)
+    assert (run.returncode, run.stdout) == (1, ""), command
     *waiting, error = run.stderr.splitlines()
     assert len(waiting) == (seconds != "0")
-    assert error.startswith(f"error: {seeds} is in use by process {holder.pid} (")
-    assert error.endswith("): try again when it has finished")
-    assert everything(seeds) == before
+    assert error.startswith(f"error: {db} ")
+    assert f"process {holder.pid} (" in error
 
 
 READERS = {
@@ -166,35 +168,28 @@ def waits(command):
     return "wait" in inspect.signature(command.callback).parameters
 
 
-@pytest.mark.parametrize("command", READERS)
-def test_a_reader_waits_and_says_for_whom(seeds, tmp_path, monkeypatch, command):
+@pytest.mark.slow
+def test_a_reader_waits_and_says_for_whom(seeds, tmp_path, monkeypatch):
+    """All at once, for one that writes."""
     monkeypatch.chdir(tmp_path)
     with held(seeds) as holder:
-        process = start(command, *READERS[command], "--db", seeds)
-        line = process.stderr.readline()
-        assert line.startswith(f"{seeds} is in use by process {holder.pid} (")
-        assert line.endswith("): waiting up to 600 s for it\n")
+        processes = {
+            command: start(command, *arguments, "--db", seeds)
+            for command, arguments in READERS.items()
+        }
+        for command, process in processes.items():
+            assert waits_for(process, seeds, holder), command
         let_go(holder)
-        # There is no run to hold this one against: it is not judged.
-        finish(process, status=3 if command == "check" else 0)
+        for command, process in processes.items():
+            # There is no run to hold this one against: it is not judged.
+            finish(process, status=3 if command == "check" else 0)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [["peaks"], ["sql", "SELECT 1", "-f", "csv"], ["verify"]],
-    ids=lambda command: command[0],
-)
-@pytest.mark.parametrize("seconds", ["0", "0.5"])
-def test_a_reader_waits_only_so_long(seeds, command, seconds):
+def test_a_reader_waits_only_so_long(seeds):
     with held(seeds) as holder:
-        began = time.monotonic()
-        run = run_memhouse(*command, "--wait", seconds, "--db", seeds)
-        assert time.monotonic() - began > float(seconds)
-    assert (run.returncode, run.stdout) == (1, "")
-    *waiting, error = run.stderr.splitlines()
-    assert len(waiting) == (seconds != "0")
-    assert error.startswith(f"error: {seeds} is in use by process {holder.pid} (")
-    assert error.endswith("): try again when it has finished")
+        for command in (["peaks"], ["sql", "SELECT 1", "-f", "csv"], ["verify"]):
+            assert_gives_up(command, seeds, holder, "0")
+        assert_gives_up(["peaks"], seeds, holder, "0.5")
 
 
 def test_readers_do_not_keep_readers_out(seeds):
@@ -202,6 +197,7 @@ def test_readers_do_not_keep_readers_out(seeds):
         assert run_memhouse("peaks", "--db", seeds).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_real_ingest_is_named_by_its_command(tmp_path, nights):
     db = tmp_path / "memhouse.duckdb"
     writer = start("ingest", "--db", db, "--jobs", "1", *sorted(nights.iterdir()))
@@ -211,10 +207,11 @@ def test_a_real_ingest_is_named_by_its_command(tmp_path, nights):
     writer.send_signal(signal.SIGCONT)
     assert run.returncode == 1
     # Wherever memhouse is installed, and however long the paths of its arguments are.
-    assert f"in use by process {writer.pid} (memhouse ingest --db " in run.stderr
+    assert f"process {writer.pid} (memhouse ingest --db " in run.stderr
     finish(writer)
 
 
+@pytest.mark.slow
 def test_writers_of_one_warehouse_all_get_through(tmp_path, db):
     paths = [
         copy_dump(f"seeds/00{number}*", tmp_path / f"2026-10-0{number + 1}") for number in range(4)
@@ -234,7 +231,8 @@ def test_writers_of_one_warehouse_all_get_through(tmp_path, db):
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("round_", range(2))
+@pytest.mark.slow
+@pytest.mark.parametrize("round_", range(rounds(1)))
 def test_two_may_make_the_same_warehouse(db, round_):
     writers = [start("ingest", "--db", db, SEEDS, "--run", name) for name in "ab"]
     for writer in writers:
@@ -269,19 +267,14 @@ def test_a_warehouse_among_the_dumps_stays_locked(tmp_path):
     assert rows(db, "SELECT COUNT(*) FROM dumps") == [(5,)]
 
 
-def test_python_is_told_who_has_it(seeds):
-    with held(seeds) as holder, pytest.raises(WarehouseBusyError, match=f"process {holder.pid} "):
-        memhouse.open(seeds)
-
-
-def test_a_long_command_is_cut(seeds):
+def test_python_is_told_who_has_it_though_the_command_be_long(seeds):
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, seeds, "False", "x" * 1000],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as holder:
         holder.stdout.readline()
-        with pytest.raises(WarehouseBusyError) as error:
-            open_store(str(seeds))
+        with pytest.raises(WarehouseBusyError, match=f"process {holder.pid} ") as error:
+            memhouse.open(seeds)
         let_go(holder)
     assert len(str(error.value)) < len(str(seeds)) + 160

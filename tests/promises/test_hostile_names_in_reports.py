@@ -11,8 +11,8 @@ from memhouse.queries.cells import one_line
 from ..support.hostile_names import NAMES, poison
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report
 
-# One worker writes the reports.
-pytestmark = pytest.mark.xdist_group("hostile reports")
+# One worker writes the reports, and has the browser.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("hostile reports")]
 
 # What no name may add to a page.
 ELEMENTS = "script, iframe, object, embed, base, link, meta, img, style, title, form, textarea"
@@ -42,7 +42,7 @@ def reports(filled, history, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(k, marks=() if k == "tpu" else pytest.mark.slow) for k in KINDS]
+    "kind", [pytest.param(k, marks=[pytest.mark.scheduled] * (k != "tpu")) for k in KINDS]
 )
 def test_nothing_runs_or_loads_or_is_added(browser, reports, kind):
     good, bad = reports(kind)
@@ -66,7 +66,6 @@ def is_of_the_site(address):
     return re.fullmatch(r"(\.\./)?[\w%.-]+(/[\w%.-]+)*(#[\w=-]*)?", address) is not None
 
 
-@pytest.mark.slow
 def test_names_are_shown_as_they_are(browser, reports):
     _, bad = reports("tpu")
     browser.open(bad)
@@ -94,8 +93,13 @@ class Addresses(HTMLParser):
         self.found += re.findall(r"url\([^)]*\)|@import[^;]*", data) if is_style else []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [*MODULES, "history", "diff"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(k, marks=[pytest.mark.scheduled] * (k not in ("tpu", "diff")))
+        for k in (*MODULES, "history", "diff")
+    ],
+)
 def test_no_resource_is_named(reports, kind):
     for path in reports(kind):
         page = Addresses()
@@ -109,10 +113,11 @@ def test_a_resource_would_be_found():
     assert page.found == ["@import 'a.css'", "url(b.png)", "c.png"]
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if re.match("<(img|svg)|</", name)])
-def test_a_name_that_ran_would_be_seen(browser, tmp_path, name):
+def test_a_name_that_ran_would_be_seen(browser, tmp_path):
     """What the first test relies on."""
     page = tmp_path / "page.html"
-    page.write_text(f"<!DOCTYPE html><html data-ready=yes><title>x</title><p>{name}</p>")
-    browser.open(page)
-    assert not browser.value("window.hacked === undefined")
+    for name in NAMES:
+        if re.match("<(img|svg)|</", name):
+            page.write_text(f"<!DOCTYPE html><html data-ready=yes><title>x</title><p>{name}</p>")
+            browser.open(page)
+            assert not browser.value("window.hacked === undefined"), name

@@ -23,7 +23,7 @@ from ..support.rounds import rounds
 
 FIRST_NIGHTS = 3
 FLIPS_AT_ONCE = 10
-BOMB_ROWS = 3_000_000
+BOMB_ROWS = 300_000
 
 
 @pytest.fixture(scope="module")
@@ -76,9 +76,10 @@ def require_whole(lake):
         assert warehouse.log()
 
 
+@pytest.mark.slow
 def test_each_flipped_bit_is_named_and_the_rest_answers_after_the_repair(sample, tmp_path):
     chance = random.Random(7)
-    for number in range(rounds(4)):
+    for number in range(rounds(2)):
         lake = Path(shutil.copytree(sample, tmp_path / str(number)))
         chosen = chance.sample(files_of(lake), FLIPS_AT_ONCE)
         for file in chosen:
@@ -89,7 +90,18 @@ def test_each_flipped_bit_is_named_and_the_rest_answers_after_the_repair(sample,
         shutil.rmtree(lake)
 
 
-@pytest.mark.parametrize("relation", relations())
+# One of each kind: of the history, of runs, of dumps, of modules, of what few modules have.
+_IN_CI = {"history", "runs", "run_labels", "dumps", "dump_files", "modules", "values", "residuals"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "relation",
+    [
+        pytest.param(name, marks=[pytest.mark.scheduled] * (name not in _IN_CI))
+        for name in relations()
+    ],
+)
 def test_what_lacks_the_rows_of_a_lost_file_goes_with_them_and_nothing_else(lake, relation):
     files = Lake(str(lake)).snapshot.of(relation)
     if not files:
@@ -126,11 +138,10 @@ def test_a_file_of_rows_that_few_modules_have_takes_only_these(lake):
     require_whole(lake)
 
 
-@pytest.mark.parametrize("relation", sorted(repair._HAVE_ROWS))
-def test_other_rows_tell_which_modules_have_rows_in_a_relation(warehouse, relation):
-    other, condition = repair._HAVE_ROWS[relation]
-    missed = f'SELECT module_id FROM "{relation}" EXCEPT SELECT module_id FROM "{other}" WHERE '
-    assert warehouse.sql(missed + condition).fetchall() == []
+def test_other_rows_tell_which_modules_have_rows_in_a_relation(warehouse):
+    for relation, (other, condition) in repair._HAVE_ROWS.items():
+        missed = f'SELECT module_id FROM "{relation}" EXCEPT SELECT module_id FROM "{other}" WHERE '
+        assert warehouse.sql(missed + condition).fetchall() == [], relation
 
 
 def test_commands_that_need_no_lost_row_go_on(lake):
@@ -146,7 +157,7 @@ def test_commands_that_need_no_lost_row_go_on(lake):
         assert "lake repair" not in done.stderr, done.stderr
     with memhouse.open(lake) as warehouse:
         assert rows_of(warehouse.sql(query, [last["id"]])) == one
-        with pytest.raises(MemhouseError, match=r"its file relation=values/.* is gone.*repair"):
+        with pytest.raises(MemhouseError, match=r"relation=values/.*repair"):
             warehouse.sql('SELECT COUNT(*) FROM "values"')
     # A new night has no cause that can be told, and is stored; after the repair all is whole.
     assert run_memhouse("ingest", "--db", lake, DUMPS / "seeds").returncode == 0
@@ -165,31 +176,29 @@ def test_a_damaged_file_gets_no_new_name(lake):
     ):
         done = run_memhouse(*command, "--db", lake)
         assert done.returncode == 1, command
-        assert f"its file {file.path} is damaged" in done.stderr
+        assert file.path in done.stderr
         assert f"`memhouse lake repair {lake}`" in done.stderr
     assert damaged(lake) == {file.path}
 
 
 def test_the_commands(lake):
-    assert run_memhouse("lake", "check", lake).stderr.endswith(
-        "none damaged or missing; contents not checked: give --read-data\n"
-    )
+    assert "--read-data" in run_memhouse("lake", "check", lake).stderr
     whole = run_memhouse("lake", "check", lake, "--read-data")
     assert (whole.returncode, whole.stdout) == (0, "")
-    assert whole.stderr.endswith("files: none damaged or missing\n")
-    assert "nothing to repair" in run_memhouse("lake", "repair", lake).stderr
+    assert "--read-data" not in whole.stderr
+    assert run_memhouse("lake", "repair", lake).returncode == 0
     file = Lake(str(lake)).snapshot.of("run_labels")[0]
     flip(lake / file.path, 99)
     assert run_memhouse("lake", "check", lake).returncode == 0
     told = run_memhouse("lake", "check", lake, "--read-data")
     assert told.returncode == 1
-    assert told.stdout.startswith(f"{file.path}\n  is damaged: its SHA-256 is not as written: ")
+    assert told.stdout.startswith(f"{file.path}\n")
     asked = run_memhouse("lake", "repair", lake)
     assert asked.returncode == 2
     assert damaged(lake) == {file.path}
     done = run_memhouse("lake", "repair", lake, "--yes")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.startswith("dropped 1 file, 0 runs")
+    assert "1 file, 0 runs" in done.stderr
     with memhouse.open(lake) as warehouse:
         assert "repair" in {row["action"] for row in rows_of(warehouse.log())}
 
@@ -220,7 +229,7 @@ def test_a_file_without_a_checksum_is_not_checked_and_still_read(lake):
     (lake / path).rename(lake / name)
     done = run_memhouse("lake", "check", lake, "--read-data")
     assert done.returncode == 0
-    assert "none damaged or missing; 1 not checked: no SHA-256 in their names" in done.stderr
+    assert "1 not checked" in done.stderr
     require_whole(lake)
     os.truncate(lake / name, 1000)
     assert damaged(lake) == {name}
@@ -237,31 +246,36 @@ OUTSIDE = [
 ]
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
-@pytest.mark.parametrize("relation", ["runs", "values"])
-def test_no_path_leads_out_of_the_lake(lake, tmp_path, path, relation):
-    path = path.format(outside=tmp_path).replace("relation=runs", f"relation={relation}")
-    own = in_log(lake, relation, lambda add: add.update(path=path))
-    shutil.copy(lake / own, tmp_path / "x.parquet")
-    for command in (["runs", "--db", lake], ["lake", "check", lake]):
-        done = run_memhouse(*command)
-        assert done.returncode == 1
-        assert "may be outside of the lake" in done.stderr
-        assert done.stderr.count("\n") == 1
+def test_no_path_leads_out_of_the_lake(lake, tmp_path):
+    shutil.copy(lake / in_log(lake, "runs", lambda add: None), tmp_path / "x.parquet")
+    for relation in ("runs", "values"):
+        for outside in OUTSIDE:
+            changed = Path(shutil.copytree(lake, tmp_path / "changed"))
+            path = outside.format(outside=tmp_path)
+            path = path.replace("relation=runs", f"relation={relation}")
+            in_log(changed, relation, lambda add, path=path: add.update(path=path))
+            for command in (["runs", "--db", changed], ["lake", "check", changed]):
+                done = run_memhouse(*command)
+                assert done.returncode == 1, (command, path)
+                assert done.stderr.startswith("error: ")
+                assert "outside" in done.stderr
+                assert done.stderr.count("\n") == 1
+            shutil.rmtree(changed)
 
 
-@pytest.mark.parametrize("linked", ["a file", "a folder"])
-def test_no_symbolic_link_is_followed(lake, tmp_path, linked):
+def test_no_symbolic_link_is_followed(lake, tmp_path):
     file = lake / Lake(str(lake)).snapshot.of("values")[0].path
-    own = file if linked == "a file" else file.parent
-    moved = own.rename(tmp_path / "elsewhere")
-    own.symlink_to(moved)
-    before = sorted(tmp_path.rglob("*"))
-    for command in (["runs"], ["ingest", DUMPS / "seeds"], ["lake", "vacuum"]):
-        done = run_memhouse(*command, "--db", lake)
-        assert done.returncode == 1
-        assert "is a symbolic link" in done.stderr
-    assert sorted(tmp_path.rglob("*")) == before
+    for own in (file, file.parent):
+        moved = own.rename(tmp_path / "elsewhere")
+        own.symlink_to(moved)
+        before = sorted(tmp_path.rglob("*"))
+        for command in (["runs"], ["ingest", DUMPS / "seeds"], ["lake", "vacuum"]):
+            done = run_memhouse(*command, "--db", lake)
+            assert done.returncode == 1
+            assert str(own.relative_to(lake)) in done.stderr
+        assert sorted(tmp_path.rglob("*")) == before
+        own.unlink()
+        moved.rename(own)
 
 
 def test_a_vacuum_deletes_nothing_by_way_of_a_link(lake, tmp_path):
@@ -272,24 +286,29 @@ def test_a_vacuum_deletes_nothing_by_way_of_a_link(lake, tmp_path):
     (lake / "relation=old").symlink_to(other)
     done = run_memhouse("lake", "vacuum", "--db", lake)
     assert done.returncode == 1
-    assert "relation=old is a symbolic link, and may lead out of the lake: remove it" in done.stderr
+    assert "relation=old" in done.stderr
     assert (other / "file").exists()
 
 
-@pytest.mark.parametrize("relation", ["modules", "values"])
-def test_no_file_has_more_rows_than_the_log_says(lake, relation):
-    """Few bytes may hold millions of equal rows."""
-    file = Lake(str(lake)).snapshot.of(relation)[0]
-    rows = data_files.read_files(str(lake), [file], relation).slice(0, 1)
-    bomb = rows.take([0] * BOMB_ROWS)
-    parquet.write_table(bomb, lake / "bomb", compression="zstd", row_group_size=BOMB_ROWS)
-    name = f"relation={relation}/bomb.parquet"
-    size = (lake / "bomb").rename(lake / name).stat().st_size
-    in_log(lake, relation, lambda add: add.update(path=name, size=size))
-    claimed = rf"claims {BOMB_ROWS} rows, and the log \d+"
-    with pytest.raises(WarehouseError, match=claimed), memhouse.open(lake) as warehouse:
-        warehouse.sql(f'SELECT COUNT(*) FROM "{relation}"')
-    assert damaged(lake) == {name}
+@pytest.mark.slow
+def test_no_file_has_more_rows_than_the_log_says(lake):
+    """Few bytes may hold any number of equal rows."""
+    bombs = set()
+    for relation in ("modules", "values"):
+        file = Lake(str(lake)).snapshot.of(relation)[0]
+        rows = data_files.read_files(str(lake), [file], relation).slice(0, 1)
+        bomb = rows.take([0] * BOMB_ROWS)
+        parquet.write_table(bomb, lake / "bomb", compression="zstd", row_group_size=BOMB_ROWS)
+        name = f"relation={relation}/bomb.parquet"
+        size = (lake / "bomb").rename(lake / name).stat().st_size
+        in_log(lake, relation, lambda add, name=name, size=size: add.update(path=name, size=size))
+        bombs.add(name)
+        with (
+            pytest.raises(WarehouseError, match=f"{BOMB_ROWS} rows"),
+            memhouse.open(lake) as warehouse,
+        ):
+            warehouse.sql(f'SELECT COUNT(*) FROM "{relation}"')
+    assert damaged(lake) == bombs
     memhouse.lake.repair(lake)
     require_whole(lake)
 
@@ -301,5 +320,5 @@ def test_the_log_may_not_claim_absurd_rows(lake):
     in_log(lake, "values", claim)
     done = run_memhouse("runs", "--db", lake)
     assert done.returncode == 1
-    assert "cannot hold 60000000 rows in " in done.stderr
+    assert "60000000 rows" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -1,6 +1,5 @@
 """The policies that `docs/lake.md` gives are enough, and give no more than it says."""
 
-import json
 import re
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -52,12 +51,6 @@ def run(tmp_path_factory):
         yield run_as
 
 
-def test_there_is_a_policy_for_each():
-    assert list(policies()) == ["readers", "writers", "who vacuums"]
-    for policy in policies().values():
-        assert json.loads(policy)["Version"] == "2012-10-17"
-
-
 @pytest.mark.slow
 def test_a_writer_writes_a_reader_reads_and_only_one_deletes(run):
     written: list[tuple[str | Path, ...]] = [
@@ -71,7 +64,7 @@ def test_a_writer_writes_a_reader_reads_and_only_one_deletes(run):
         done = run("writers", *args)
         assert done.returncode == 0, done.stderr
     done = run("readers", "verify", "--db", LAKE)
-    assert (done.returncode, done.stderr) == (0, "35 checks of 5 modules: no breaches\n")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
     vacuum = ("lake", "vacuum", "--db", LAKE, "--retention", "0h", "--force")
     refused: list[tuple[str, tuple[str | Path, ...]]] = [
         ("readers", ("ingest", "--db", LAKE, DUMPS / "gpu")),
@@ -85,4 +78,4 @@ def test_a_writer_writes_a_reader_reads_and_only_one_deletes(run):
         assert done.stderr.count("\n") == 1
     assert run("who vacuums", *vacuum).returncode == 0
     done = run("readers", "verify", "--db", LAKE)
-    assert (done.returncode, done.stderr) == (0, "35 checks of 5 modules: no breaches\n")
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr

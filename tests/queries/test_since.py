@@ -1,27 +1,34 @@
-"""`memhouse since`: since when a figure is what it is, and how it came about."""
-
-import csv
-import io
-import shutil
+"""`since`: since when a figure is what it is, and how it came about."""
 
 import pytest
 
-import memhouse as library
-from memhouse.queries.since import since
-from memhouse.schema.errors import UsageError
+import memhouse
+from memhouse import UsageError
 
 from ..support.command import run_memhouse
-from ..support.history import NIGHTS, SERIES, copy_night, ingest_nights
-from ..support.warehouse import reading, rows, writing
+from ..support.history import NIGHTS, SERIES, copy_night
+from ..support.warehouse import fill, reading, rows, writing
+
+COLUMNS = ("since_run", "last_run", "runs", "value_bytes", "change_bytes", "before_run")
 
 
-def said(db, *options: str) -> list[str]:
-    done = run_memhouse("since", *options, "--db", db)
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.splitlines()
+@pytest.fixture(scope="module")
+def nightly(history):
+    with memhouse.open(history, read_only=True) as warehouse:
+        yield warehouse
 
 
-def scaled(db, series: list[float], workload="llama-v5e"):
+def since(db, module, **options):
+    with memhouse.open(db, read_only=True) as warehouse:
+        return warehouse.since(module, **options)
+
+
+def facts(sentence, *expected):
+    """Whether a sentence has all of them."""
+    return [fact for fact in expected if fact not in sentence] == []
+
+
+def scaled(db, factors, workload="llama-v5e"):
     """Make the nights' peaks of a workload these multiples of 100 MiB, each a program."""
     dumps = rows(
         db, f"SELECT dump_id, module_id FROM dumps WHERE workload = '{workload}' ORDER BY run_id"
@@ -36,173 +43,115 @@ def scaled(db, series: list[float], workload="llama-v5e"):
             FROM module_memory WHERE module_id = {dumps[0][1]} AND memory_space = 0;
         UPDATE dumps SET module_id = {place} WHERE dump_id = {dump_id};
         """
-        for place, ((dump_id, _), factor) in enumerate(zip(dumps, series, strict=True), 1)
+        for place, ((dump_id, _), factor) in enumerate(zip(dumps, factors, strict=True), 1)
     )
     with writing(db) as store:
         store.change(made)
 
 
-def test_the_first_run_of_todays_level_and_the_run_before(history):
-    assert said(history, "decode-v5e")[:2] == [
-        "decode-v5e/jit_generate: peak 99.04 MiB since 2026-10-07, for 4 runs",
-        "before: 67.04 MiB in 2026-10-06 (+32.00 MiB, +47.7 %)",
+def test_each_level_has_its_first_and_last_run_and_the_run_before(nightly):
+    found = nightly.since("llama-cpu")
+    levels = [tuple(row[name] for name in COLUMNS) for row in found.rows.table.to_pylist()]
+    # The night of 2026-10-07 has no figures.
+    assert levels == [
+        ("2026-10-01", "2026-10-04", 4, 63865732, None, None),
+        ("2026-10-05", "2026-10-06", 2, 147587964, 83722232, "2026-10-04"),
+        ("2026-10-08", "2026-10-10", 3, 63865732, -83722232, "2026-10-06"),
     ]
+    now, before, *_, back = found.answer
+    assert facts(now, "llama-cpu/jit_train_step", "60.91 MiB", "2026-10-08", "3")
+    assert facts(before, "140.75 MiB", "2026-10-06", "-79.84 MiB", "-56.7 %")
+    # A growth that was taken back is told with both runs.
+    assert facts(back, "79.84 MiB", "2026-10-05", "2026-10-08")
 
 
-def test_the_cause_is_that_of_the_link(history):
-    """Every sentence of a cause is the one that `trends` stores."""
+def test_the_cause_is_that_of_the_link(history, nightly):
     for workload in SERIES:
-        (cause,) = rows(
+        ((cause,),) = rows(
             history,
             f"""SELECT cause FROM trends JOIN (SELECT MAX(run_at) AS run_at FROM trends
                 WHERE workload = '{workload}' AND content_changed) USING (run_at)
                 WHERE workload = '{workload}' AND metric = 'peak_bytes' AND memory_space = 0""",
         )
-        told = [x.removeprefix("cause: ") for x in said(history, workload) if x[:5] == "cause"]
-        assert told == [*filter(None, cause)]
+        found = nightly.since(workload)
+        assert found.rows.table["cause"][-1].as_py() == cause
+        assert sum(cause in sentence for sentence in found.answer) == 1
 
 
-def test_a_growth_that_was_taken_back_is_told_with_both_runs(history):
-    lines = said(history, "llama-cpu")
-    assert lines[0] == "llama-cpu/jit_train_step: peak 60.91 MiB since 2026-10-08, for 3 runs"
-    # The night of 2026-10-07 has no figures.
-    assert lines[1] == "before: 140.75 MiB in 2026-10-06 (-79.84 MiB, -56.7 %)"
-    assert lines[-1] == "grew 79.84 MiB on 2026-10-05, back on 2026-10-08"
-
-
-def test_a_creep_is_told_from_the_lowest_run_on(own):
+def test_a_creep_is_told_from_the_lowest_run_or_the_accepted_one_on(own):
     scaled(own, [1.009**night for night in range(10)])
-    lines = said(own, "llama-v5e")
-    assert lines[0] == "llama-v5e/jit_train_step: peak 108.40 MiB since 2026-10-10, for 1 run"
-    assert lines[-1] == "grown 8.4 % since 2026-10-01, the lowest, in 9 steps"
-
-
-def test_an_accepted_growth_is_where_a_creep_begins(own):
-    scaled(own, [1.009**night for night in range(10)])
+    assert facts(since(own, "llama-v5e").answer[-1], "8.4 %", "2026-10-01", "9")
     with writing(own) as store:
         store.change(
             """INSERT INTO accepted_changes
             SELECT dump_id, 0, 'peak_bytes', 0, 'agreed', now() FROM dumps
             WHERE workload = 'llama-v5e' AND run_id = '2026-10-06'"""
         )
-    assert said(own, "llama-v5e")[-1] == "grown 3.6 % since 2026-10-06, the lowest, in 4 steps"
+    assert facts(since(own, "llama-v5e").answer[-1], "3.6 %", "2026-10-06", "4")
     # Accepting the peak accepts no other figure.
-    assert "grown" not in " ".join(said(own, "llama-v5e", "--figure", "argument"))
+    assert not facts(" ".join(since(own, "llama-v5e", metric="argument").answer), "2026-10-06")
 
 
 def test_two_answers_of_autotuning_alternate(own):
     scaled(own, [1, 1.01] * 5)
-    lines = said(own, "llama-v5e")
-    assert lines[-1] == "alternates between 100.00 MiB and 101.00 MiB"
-    assert not any(line.startswith("grew") for line in lines)
-    assert (
-        run_memhouse("trends", "--db", own).stdout.splitlines()[3].rstrip().endswith("alternates")
-    )
+    found = since(own, "llama-v5e")
+    assert facts(found.answer[-1], "100.00 MiB", "101.00 MiB")
+    # No growth was taken back.
+    assert len(found.answer) == len(since(own, "decode-v5e").answer) + 1
+    assert "alternates" in run_memhouse("trends", "--db", own).stdout.splitlines()[3]
 
 
 def test_jitter_within_a_level_is_no_step(own):
     scaled(own, [1, 1.001, 0.999, 1.0015, 1, 1.2, 1.201, 1.199, 1.2, 1.2005])
-    lines = said(own, "llama-v5e")
-    assert lines[0].endswith(
-        "peak 120.05 MiB since 2026-10-06, for 5 runs; "
-        "it was 120.00 MiB then, which is the same level"
-    )
-    assert lines[1] == "before: 100.00 MiB in 2026-10-05 (+20.00 MiB, +20.0 %)"
-    done = run_memhouse("trends", "--db", own, "--workload", "llama-v5e")
-    steps = done.stdout.split("\n\n")[1].splitlines()[1:]
-    assert [line.split()[0] for line in steps] == ["2026-10-06"]
-    assert "8 changes within a level left out (--format csv)" in done.stderr
+    found = since(own, "llama-v5e")
+    assert found.rows.table["since_run"].to_pylist() == ["2026-10-01", "2026-10-06"]
+    assert facts(found.answer[0], "120.05 MiB", "2026-10-06", "5", "120.00 MiB")
+    with memhouse.open(own, read_only=True) as warehouse:
+        trends = warehouse.trends(workload="llama-v5e")
+    assert trends.steps.table["run"].to_pylist() == ["2026-10-06"]
+    assert trends.jitter == 8
 
 
-def test_a_tolerance_widens_the_levels(history):
-    line = said(history, "decode-v5e", "--tolerance", "50%")[0]
-    assert line.endswith("since 2026-10-01, for 10 runs")
-    line = said(history, "decode-v5e", "--tolerance", "1GiB")[0]
-    assert line.endswith("since 2026-10-01, for 10 runs")
+def test_a_tolerance_widens_the_levels_and_any_figure_can_be_asked_for(nightly):
+    for tolerance in ("50%", "1GiB"):
+        found = nightly.since("decode-v5e", tolerance=tolerance).rows.table
+        assert found["runs"].to_pylist() == [10]
+    assert facts(nightly.since("llama-v5e", memory_space=1).answer[0], "111.16 MiB")
+    alias = nightly.since("llama-v5e", metric="alias")
+    assert alias.rows.table["change_bytes"].to_pylist()[-1] == 138307584
+    # Of donated bytes more is better: nothing crept or came back.
+    assert [facts(sentence, "132 MiB") for sentence in alias.answer] == [False, False, True]
+    nothing = nightly.since("llama-v5e", memory_space=9)
+    assert (len(nothing.rows), nothing.answer) == (0, ())
 
 
-def test_another_figure(history):
-    assert said(history, "resnet-h100", "--figure", "argument")[0].startswith(
-        "resnet-h100/jit_train: argument "
-    )
-    assert said(history, "llama-v5e", "--space", "1")[0].startswith(
-        "llama-v5e/jit_train_step: peak 111.16 MiB since "
-    )
-
-
-def test_csv_has_a_row_a_level(history):
-    done = run_memhouse("since", "llama-cpu", "--db", history, "--format", "csv")
-    found = list(csv.DictReader(io.StringIO(done.stdout)))
-    columns = ("since_run", "last_run", "runs", "value_bytes", "change_bytes", "before_run")
-    assert [[row[name] for name in columns] for row in found] == [
-        ["2026-10-01", "2026-10-04", "4", "63865732", "", ""],
-        ["2026-10-05", "2026-10-06", "2", "147587964", "83722232", "2026-10-04"],
-        ["2026-10-08", "2026-10-10", "3", "63865732", "-83722232", "2026-10-06"],
-    ]
-
-
-def test_a_series_that_never_changed(tmp_path, nights):
-    db = ingest_nights(tmp_path / "some.duckdb", nights, NIGHTS[:2])
-    assert said(db, "decode-v5e")[1:] == ["it has not changed since the first run, 2026-10-01"]
-
-
-def test_a_series_that_is_gone(tmp_path, nights):
-    db = ingest_nights(tmp_path / "some.duckdb", nights, ["2026-10-06", "2026-10-07"])
-    assert said(db, "llama-cpu")[0].endswith("since 2026-10-06, for 1 run; gone for 1 run")
+def test_a_series_that_never_changed_or_is_gone_says_so(own):
+    with memhouse.open(own) as warehouse:
+        warehouse.prune(NIGHTS[7:])
+        assert facts(warehouse.since("llama-cpu").answer[0], "2026-10-05", "2", "gone", "1 run")
+        warehouse.prune(NIGHTS[2:7])
+        _, never = warehouse.since("decode-v5e").answer
+    assert facts(never, "2026-10-01")
 
 
 def test_runs_of_one_date_follow_each_other_as_ingested(tmp_path, nights):
     """A date in a name is midnight, and names order no runs: `…-a` came after `…-rerun`."""
     db = tmp_path / "day.duckdb"
     for name, night in (("rerun", "2026-10-03"), ("a", "2026-10-04")):
-        run = copy_night(nights / night, tmp_path / f"2026-11-03-{name}")
-        assert run_memhouse("ingest", run, "--db", db).returncode == 0
-    lines = said(db, "decode-v5e")
-    assert lines[0].endswith("peak 67.04 MiB since 2026-11-03-a, for 1 run")
-    assert lines[1] == "before: 99.04 MiB in 2026-11-03-rerun (-32.00 MiB, -32.3 %)"
+        run = tmp_path / f"2026-11-03-{name}"
+        copy_night(nights / night / "decode-v5e", run / "decode-v5e")
+        fill(db, run)
+    row = since(db, "decode-v5e").rows.table.to_pylist()[-1]
+    assert (row["since_run"], row["before_run"]) == ("2026-11-03-a", "2026-11-03-rerun")
+    assert row["change_bytes"] == -32 << 20
 
 
 def test_a_branch_has_a_history_of_its_own(hosts):
-    assert said(hosts, "llama-v5e")[:2] == [
-        "llama-v5e/jit_train_step: peak 502.17 MiB since main-3, for 1 run",
-        "before: 306.98 MiB in main-2 (+195.19 MiB, +63.6 %)",
-    ]
-    assert said(hosts, "pr-7/llama-v5e") == [
-        "llama-v5e/jit_train_step: peak 2.44 GiB since pr-7, for 1 run",
-        "it has not changed since the first run, pr-7",
-    ]
-    assert said(hosts, "llama-v5e", "--branch", "pull/7") == said(hosts, "pr-7/llama-v5e")
-    assert said(hosts, "llama-v5e", "--branch", "main") == said(hosts, "llama-v5e")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["nope"], "no module fits 'nope'"),
-        (["llama-v5e", "--figure", "size"], "unknown metric 'size': use one of peak, total"),
-        (["llama-v5e", "--branch", "pull/8"], "Invalid value for --branch: there is no branch"),
-        (["llama-v5e", "--tolerance", "few"], "'few' is neither a percentage such as"),
-    ],
-)
-def test_wrong_usage(history, options, message):
-    done = run_memhouse("since", *options, "--db", history)
-    assert done.returncode == 2
-    assert message in " ".join(done.stderr.split())
-
-
-def test_a_space_without_figures_is_no_failure(history):
-    done = run_memhouse("since", "llama-v5e", "--space", "9", "--db", history)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "llama-v5e/jit_train_step has no peak in memory space 9\n"
-
-
-def test_the_library_returns_values(history, tmp_path):
-    with library.open(shutil.copy(history, tmp_path / "copy.duckdb")) as warehouse:
-        found = warehouse.since("decode-v5e", metric="argument")
-        assert found.answer[0].startswith("decode-v5e/jit_generate: argument ")
-        assert found.arrow()["since_run"].to_pylist()[0] == NIGHTS[0]
-        with pytest.raises(UsageError):
-            warehouse.since("decode-v5e", tolerance="wide")
+    main, other = since(hosts, "llama-v5e"), since(hosts, "pr-7/llama-v5e")
+    assert main.rows.table["since_run"].to_pylist() == ["main-1", "main-3"]
+    assert other.rows.table["since_run"].to_pylist() == ["pr-7"]
+    assert since(hosts, "llama-v5e", branch="pull/7").answer == other.answer
+    assert since(hosts, "llama-v5e", branch="main").answer == main.answer
 
 
 def test_a_run_without_the_memory_space_is_passed_over(own):
@@ -213,27 +162,40 @@ def test_a_run_without_the_memory_space_is_passed_over(own):
                 SELECT module_id FROM dumps
                 WHERE run_id = '2026-10-09' AND workload = 'llama-v5e')"""
         )
+    row = since(own, "llama-v5e", memory_space=1).rows.table.to_pylist()[-1]
+    (a, before), (b, value) = rows(
+        own,
+        """SELECT dump_id, peak_bytes FROM dumps JOIN module_memory USING (module_id)
+        WHERE run_id IN ('2026-10-08', '2026-10-10') AND workload = 'llama-v5e'
+            AND memory_space = 1 ORDER BY run_id""",
+    )
     with reading(own) as store:
-        row = since(store, "llama-v5e", memory_space=1).rows.table.to_pylist()[-1]
-        ((a, before), (b, value)) = [
-            store.connection.sql(
-                f"""SELECT dump_id, peak_bytes FROM dumps JOIN module_memory USING (module_id)
-                WHERE run_id = '{run}' AND workload = 'llama-v5e' AND memory_space = 1"""
-            ).fetchall()[0]
-            for run in ("2026-10-08", "2026-10-10")
-        ]
         (cause,) = store.causes([(a, b)])["cause"].to_pylist()
+    assert (
+        row
+        | {
+            "since_run": "2026-10-10",
+            "before_run": "2026-10-08",
+            "value_bytes": value,
+            "change_bytes": value - before,
+            "change_pct": 100 * (value - before) / before,
+            "cause": cause,
+        }
+        == row
+    )
     assert cause is not None
-    assert (row["since_run"], row["before_run"]) == ("2026-10-10", "2026-10-08")
-    assert (row["value_bytes"], row["change_bytes"]) == (value, value - before)
-    assert row["change_pct"] == 100 * (value - before) / before
-    assert row["cause"] == cause
-    assert "in 2026-10-08 (" in said(own, "llama-v5e", "--space", "1")[1]
 
 
-def test_of_donated_bytes_more_is_better_so_nothing_crept_or_came_back(history):
-    assert said(history, "llama-v5e", "--figure", "alias") == [
-        "llama-v5e/jit_train_step: alias 131.90 MiB since 2026-10-09, for 2 runs",
-        "before: 0 B in 2026-10-08 (+131.90 MiB)",
-        "cause: donated now: 132 MiB of m, v, p",
-    ]
+@pytest.mark.parametrize(
+    ("module", "options", "argument", "fact"),
+    [
+        ("nope", {}, "module", "'nope'"),
+        ("llama-v5e", {"metric": "size"}, "metric", "peak, total"),
+        ("llama-v5e", {"branch": "pull/8"}, "branch", "'pull/8'"),
+        ("llama-v5e", {"tolerance": "few"}, "tolerance", "'few'"),
+    ],
+)
+def test_wrong_usage(nightly, module, options, argument, fact):
+    with pytest.raises(UsageError, match=fact) as error:
+        nightly.since(module, **options)
+    assert error.value.argument == argument

@@ -2,8 +2,6 @@
 
 import re
 
-import pytest
-
 from ..support.dumps import copy_dump
 from ..support.history import ingest_nights
 from ..support.warehouse import fill, reading, rows
@@ -32,7 +30,6 @@ NIGHTLY = {
     ("resnet-h100", "2026-10-08"): "x: bf16[24,224,224,3] → bf16[32,224,224,3] and 1 more",
     ("resnet-h100", "2026-10-10"): "x: bf16[32,224,224,3] → bf16[16,224,224,3] and 1 more",
 }
-DECODE = "gpu/decode-h100/module*"
 
 
 def test_the_causes_of_the_nights_are_what_was_changed(history):
@@ -62,118 +59,93 @@ def test_a_change_back_is_told_as_the_opposite(history):
     assert back["phrases"].to_pylist() == [["donated now: 132 MiB of m, v, p"]]
 
 
-def cause_of(db):
+def cause_of(store, a, b):
     """The cause of run b against run a, which have one dump each."""
-    with reading(db) as store:
-        found = store.pairs("a", "b").to_pylist()
-        pairs = [(row["a_dump_id"], row["b_dump_id"]) for row in found]
-        assert None not in pairs[0]
-        return store.causes(pairs).to_pylist()[0]
+    found = store.pairs(a, b).to_pylist()
+    pairs = [(row["a_dump_id"], row["b_dump_id"]) for row in found]
+    assert None not in pairs[0]
+    return store.causes(pairs).to_pylist()[0]
 
 
-@pytest.fixture
-def twice(tmp_path, db):
-    """Ingest a dump as run a, and what `change` makes of it as run b; what is told."""
+def edited(suffix, change):
+    """A change: of the text of the file with this suffix."""
 
-    def ingest(change, pattern=DECODE, **options):
-        for run in ("a", "b"):
-            folder = copy_dump(pattern, tmp_path / run / "decode")
-            if run == "b":
-                change(folder)
-            fill(db, tmp_path / run, **{key: value[run] for key, value in options.items()})
-        return cause_of(db)
-
-    return ingest
-
-
-def edit(suffix, old, new):
-    """A change: in the file of this suffix."""
-
-    def change(folder):
+    def edit(folder):
         (file,) = folder.glob(f"*{suffix}")
         text = file.read_text()
-        assert old in text
-        file.write_text(text.replace(old, new))
+        assert change(text) != text
+        file.write_text(change(text))
+
+    return edit
+
+
+def replaced(suffix, old, new):
+    return edited(suffix, lambda text: text.replace(old, new))
+
+
+def renamed(folder):
+    for file in folder.iterdir():
+        text = file.read_text().replace("jit_generate", "jit_decode")
+        file.unlink()
+        (folder / file.name.replace("jit_generate", "jit_decode")).write_text(text)
+
+
+def crashed(what):
+    def change(folder):
+        for file in folder.glob(f"*{what}*"):
+            file.write_text("Segmentation fault\n")
 
     return change
 
 
-def test_an_unchanged_dump_has_no_cause(twice):
-    found = twice(lambda folder: None)
-    assert (found["cause"], found["phrases"]) == (None, [])
+FLAGS = "".join(f"xla_gpu_{name}: true\n" for name in "abc")
+MORE = replaced("debug_options", "autotune_level: 0", "autotune_level: 4")
+# What is changed of a dump, and what is told of it.
+CHANGES = {
+    "nothing": (lambda folder: None, None),
+    "a flag": (MORE, "flag xla_gpu_autotune_level 0 → 4"),
+    # A flag that names a place is no cause.
+    "a place": (
+        replaced("debug_options", "xla_gpu_autotune_level: 0", "xla_gpu_x_path: 'b'"),
+        "flag xla_gpu_autotune_level 0 → unset",
+    ),
+    "many flags": (
+        edited("debug_options", lambda text: text + FLAGS),
+        "3 flags: xla_gpu_a unset → true, xla_gpu_b unset → true, …",
+    ),
+    # It is told by labels where files do not; its flags' defaults change, so they are counted only.
+    "a version": (MORE, "jax 0.9.0 → 0.10.2 (1 flag)"),
+    "a name": (renamed, "renamed from jit_generate"),
+    "source lines": (
+        edited(
+            "gpu_after_optimizations.txt",
+            lambda text: re.sub(r"(?<= line=)\d+", lambda line: str(int(line[0]) + 7), text),
+        ),
+        None,
+    ),
+    "it failed": (crashed("after_optimizations"), "this dump failed"),
+    # Without the buffer assignment nothing is known to be donated or saved.
+    "a part": (crashed("-buffer-assignment.txt"), "this dump is partial"),
+}
 
 
-def test_one_flag_is_told_with_its_values(twice):
-    found = twice(edit("debug_options", "autotune_level: 0", "autotune_level: 4"))
-    assert found["cause"] == "flag xla_gpu_autotune_level 0 → 4"
-
-
-def test_flags_that_name_a_place_are_no_cause(twice):
-    found = twice(edit("debug_options", "xla_gpu_autotune_level: 0", "xla_gpu_x_path: 'b'"))
-    assert found["cause"] == "flag xla_gpu_autotune_level 0 → unset"
-
-
-def test_many_flags_are_counted(twice):
-    def change(folder):
-        (file,) = folder.glob("*debug_options")
-        text = file.read_text() + "".join(f"xla_gpu_{name}: true\n" for name in "abc")
-        file.write_text(text)
-
-    assert twice(change)["cause"] == ("3 flags: xla_gpu_a unset → true, xla_gpu_b unset → true, …")
-
-
-def test_a_version_is_told_by_labels_where_files_do_not(twice):
-    """The flags' defaults change with the version, so flags are counted only."""
-    found = twice(
-        edit("debug_options", "autotune_level: 0", "autotune_level: 4"),
-        labels={
-            "a": {"jax": "0.9.0", "jaxlib": "0.9.0"},
-            "b": {"jax": "0.10.2", "jaxlib": "0.10.2"},
-        },
-    )
-    assert found["cause"] == "jax 0.9.0 → 0.10.2 (1 flag)"
-
-
-def test_a_renamed_function_of_the_same_program_is_told_by_its_name(twice):
-    def change(folder):
-        for file in folder.iterdir():
-            text = file.read_text().replace("jit_generate", "jit_decode")
-            file.unlink()
-            (folder / file.name.replace("jit_generate", "jit_decode")).write_text(text)
-
-    assert twice(change)["cause"] == "renamed from jit_generate"
-
-
-def test_source_lines_that_moved_are_no_cause(twice):
-    def change(folder):
-        (file,) = folder.glob("*gpu_after_optimizations.txt")
-        text = file.read_text()
-        moved = re.sub(r"(?<= line=)\d+", lambda line: str(int(line[0]) + 7), text)
-        assert moved != text
-        file.write_text(moved)
-
-    found = twice(change)
-    assert found["cause"] is None
-
-
-def test_a_dump_that_failed_is_told_and_nothing_else(twice):
-    def change(folder):
-        for file in folder.glob("*after_optimizations*"):
-            file.write_text("Segmentation fault\n")
-
-    assert twice(change)["phrases"] == ["this dump failed"]
-
-
-def test_a_part_that_is_missing_is_no_fact_of_the_program(twice):
-    """Without the buffer assignment nothing is known to be donated or saved."""
-
-    def change(folder):
-        for file in folder.glob("*buffer-assignment.txt"):
-            file.write_text("Segmentation fault\n")
-
-    found = twice(change)
-    assert found["phrases"][0] == "this dump is partial"
-    assert not any("donat" in phrase for phrase in found["phrases"])
+def test_each_change_of_a_dump_has_its_cause(tmp_path, db):
+    copy_dump("gpu/decode-h100/module*", tmp_path / "a/decode")
+    copy_dump("gpu/decode-h100/module*", tmp_path / "old/decode")
+    fill(db, tmp_path / "a")
+    fill(db, tmp_path / "old", labels=dict.fromkeys(("jax", "jaxlib"), "0.9.0"))
+    for run, (change, _) in CHANGES.items():
+        change(copy_dump("gpu/decode-h100/module*", tmp_path / run / "decode"))
+        versions = dict.fromkeys(("jax", "jaxlib"), "0.10.2") if run == "a version" else {}
+        fill(db, tmp_path / run, labels=versions)
+    with reading(db) as store:
+        found = {run: cause_of(store, "old" if run == "a version" else "a", run) for run in CHANGES}
+    told = {run: row["cause"] for run, row in found.items()}
+    # Besides, as far as it is known.
+    assert told.pop("a part").startswith("this dump is partial")
+    assert told == {run: cause for run, (_, cause) in CHANGES.items() if run != "a part"}
+    assert [len(found[run]["phrases"]) for run in ("nothing", "it failed")] == [0, 1]
+    assert not any("donat" in phrase for phrase in found["a part"]["phrases"])
 
 
 def test_out_of_memory_is_told_first(tmp_path, db):
@@ -181,7 +153,8 @@ def test_out_of_memory_is_told_first(tmp_path, db):
     oom = copy_dump("tpu/llama7b-oom-v5e/*", tmp_path / "b/llama")
     assert list(oom.glob("*oom*"))
     fill(db, tmp_path / "a", tmp_path / "b")
-    assert cause_of(db)["phrases"][0] == "XLA runs out of memory now"
+    with reading(db) as store:
+        assert cause_of(store, "a", "b")["phrases"][0] == "XLA runs out of memory now"
 
 
 def test_a_late_night_changes_the_causes_beside_it(tmp_path, nights):

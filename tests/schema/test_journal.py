@@ -24,24 +24,19 @@ def accept(warehouse):
     warehouse.accept(warehouse.check("two"), "we know")
 
 
-def compact(warehouse):
-    warehouse.prune(["two"])
-    warehouse.compact()
-
-
-# What is done, and what the journal tells of it: the action, the run and the host.
+# What is done, one after the other, and what the journal tells of it: the action, run and host.
 CHANGES = {
-    "ingest": (lambda w: w.ingest(OTHER, run="new"), [("ingest", "new", None)]),
-    "part": (lambda w: w.ingest(OTHER, run="new", host="a"), [("ingest", "new", "a")]),
-    "message": (lambda w: w.ingest(LOG, run="one"), [("ingest", "one", None)]),
-    "replace": (lambda w: w.ingest(OTHER, run="one", replace=True), [("replace", "one", None)]),
-    "label": (lambda w: w.label("one", labels={"by": "me"}), [("label", "one", None)]),
     "accept": (accept, [("accept", "two", None)]),
+    "ingest": (lambda w: w.ingest(OTHER, run="new"), [("ingest", "new", None)]),
+    "part": (lambda w: w.ingest(OTHER, run="hosts", host="a"), [("ingest", "hosts", "a")]),
+    "message": (lambda w: w.ingest(LOG, run="one"), [("ingest", "one", None)]),
+    "label": (lambda w: w.label("one", labels={"by": "me"}), [("label", "one", None)]),
+    "replace": (lambda w: w.ingest(OTHER, run="one", replace=True), [("replace", "one", None)]),
     "prune": (
         lambda w: w.prune(["one", "two"]),
         [("prune", "one", None), ("prune", "two", None)],
     ),
-    "compact": (compact, [("prune", "two", None), ("compact", None, None)]),
+    "compact": (lambda w: w.compact(), [("compact", None, None)]),
 }
 OF_A_FILE = {"sql": (lambda w: w._store.change("DELETE FROM run_labels"), [("sql", None, None)])}
 
@@ -60,81 +55,65 @@ def made(tmp_path_factory, nights):
     return folder
 
 
-@pytest.fixture(
-    params=[
-        *(("file.duckdb", name) for name in CHANGES | OF_A_FILE),
-        *(("lake", name) for name in CHANGES),
-    ],
-    ids="-".join,
-)
-def case(request, made, tmp_path):
-    """A warehouse to change, what is done to it, and what the journal tells then."""
-    kind, name = request.param
-    if kind == "lake":
-        pytest.importorskip("deltalake")
-    copy = shutil.copytree if kind == "lake" else shutil.copy
-    return copy(made / kind, tmp_path / kind), *(CHANGES | OF_A_FILE)[name]
-
-
-def ask(place, query):
+def state(place):
+    """The rows of the journal, in order, and of what the changes change."""
+    tables = ("runs", "run_parts", "run_labels", "dumps", "oom_reports", "accepted_changes")
     with memhouse.open(place, read_only=True) as warehouse:
-        return [tuple(row.values()) for row in warehouse.sql(query).arrow().to_pylist()]
-
-
-def entered(place):
-    return ask(place, "SELECT * FROM journal ORDER BY entry")
-
-
-def test_a_change_is_entered_once_and_nothing_that_was_entered_changes(case):
-    place, change, told = case
-    before = entered(place)
-    with at(NOW), memhouse.open(place) as warehouse:
-        change(warehouse)
-    after = entered(place)
-    assert after[: len(before)] == before
-    new = after[len(before) :]
-    found = [(action, run, host) for _, _, action, run, host, *_ in new]
-    # A file of which much is free is compacted when it is closed.
-    assert found in (told, [*told, ("compact", None, None)])
-    assert [number for number, *_ in after] == list(range(1, len(after) + 1))
-    for _, entered_at, _, _, _, detail, tool, reader, _ in new:
-        assert (entered_at, tool, reader) == (NOW, memhouse.__version__, READER_VERSION)
-        assert detail
-    with memhouse.open(place, read_only=True) as warehouse:
-        assert warehouse.log().arrow()["entry"].to_pylist() == [row[0] for row in after][::-1]
-
-
-def stored(place):
-    """What the changes above change."""
-    return {
-        table: ask(place, f"SELECT * FROM {table} ORDER BY ALL")
-        for table in ("runs", "run_parts", "run_labels", "dumps", "oom_reports", "accepted_changes")
-    }
+        return [
+            [tuple(row.values()) for row in warehouse.sql(query).arrow().to_pylist()]
+            for query in (
+                "SELECT * FROM journal ORDER BY entry",
+                *(f"FROM {table} ORDER BY ALL" for table in tables),
+            )
+        ]
 
 
 class FullError(Exception):
     """The journal takes no entry."""
 
 
-def test_what_cannot_be_entered_is_not_done(case, monkeypatch):
-    place, change, _ = case
-    before = stored(place), entered(place)
+def fail(*_):
+    raise FullError
 
-    def fail(*_):
-        raise FullError
 
-    for module in (duckdb_rows, meanwhile):
-        assert module.numbered is numbered
-        monkeypatch.setattr(module, "numbered", fail)
-    with memhouse.open(place) as warehouse, pytest.raises(FullError):
-        change(warehouse)
-    monkeypatch.undo()
-    assert (stored(place), entered(place)) == before
+@pytest.mark.parametrize("kind", ["file.duckdb", "lake"])
+def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(
+    kind, made, tmp_path, monkeypatch
+):
+    if kind == "lake":
+        pytest.importorskip("deltalake")
+    copy = shutil.copytree if kind == "lake" else shutil.copy
+    place = copy(made / kind, tmp_path / kind)
+    changes = CHANGES if kind == "lake" else OF_A_FILE | CHANGES
+    after = state(place)
+    for name, (change, told) in changes.items():
+        before = after
+        with monkeypatch.context() as patched:
+            for module in (duckdb_rows, meanwhile):
+                assert module.numbered is numbered
+                patched.setattr(module, "numbered", fail)
+            with memhouse.open(place) as warehouse, pytest.raises(FullError):
+                change(warehouse)
+        assert state(place) == before, name
+        with at(NOW), memhouse.open(place) as warehouse:
+            change(warehouse)
+        after = state(place)
+        assert after[0][: len(before[0])] == before[0], name
+        new = after[0][len(before[0]) :]
+        found = sorted((action, run, host) for _, _, action, run, host, *_ in new)
+        # A file of which much is free is compacted when it is closed.
+        assert found in (told, [("compact", None, None), *told]), name
+        assert [number for number, *_ in after[0]] == list(range(1, len(after[0]) + 1)), name
+        for _, entered_at, _, _, _, detail, tool, reader, _ in new:
+            assert (entered_at, tool, reader) == (NOW, memhouse.__version__, READER_VERSION)
+            assert detail
+    with memhouse.open(place, read_only=True) as warehouse:
+        assert warehouse.log().arrow()["entry"].to_pylist() == [row[0] for row in after[0]][::-1]
 
 
 def test_an_import_is_entered_for_each_run(made):
     pytest.importorskip("deltalake")
-    told = ask(made / "lake", "SELECT action, run_id FROM journal ORDER BY entry")
+    told = [row[2:4] for row in state(made / "lake")[0]]
     assert told == [("import", "one"), ("import", "two")]
     memhouse.lake.import_file(made / "lake", made / "file.duckdb")
-    assert len(entered(made / "lake")) == 2
+    assert len(state(made / "lake")[0]) == 2

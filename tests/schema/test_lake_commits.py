@@ -76,21 +76,26 @@ def test_who_was_slower_plans_again_for_what_is_there_now(place):
     assert done.adds[0].path in paths(mine)
 
 
+class Failing:
+    """A table that commits, unless it is told not to, and raises an error then."""
+
+    def __init__(self, table, error, *, commits=True):
+        self._table, self._error, self._commits = table, error, commits
+
+    def __getattr__(self, name):
+        return getattr(self._table, name)
+
+    def create_write_transaction(self, *arguments, **named):
+        if self._commits:
+            self._table.create_write_transaction(*arguments, **named)
+        raise self._error
+
+
 def test_a_commit_whose_answer_was_lost_is_not_made_twice(place, monkeypatch):
+    """It hears that another process was faster."""
     lake = Lake(place, create=True)
-    table = lake.table
-
-    class Deaf:
-        """Commits, and hears that another process was faster, as after a lost answer."""
-
-        def __getattr__(self, name):
-            return getattr(table, name)
-
-        def create_write_transaction(self, *arguments, **named):
-            table.create_write_transaction(*arguments, **named)
-            raise deltalake.exceptions.CommitFailedError("version 1 is there")
-
-    monkeypatch.setattr(lake, "table", Deaf())
+    lost = deltalake.exceptions.CommitFailedError("version 1 is there")
+    monkeypatch.setattr(lake, "table", Failing(lake.table, lost))
     added = labels(lake, "a")
     assert commit(lake, lambda _: Actions([added])).adds == [added]
     assert paths(lake) == on_disk(lake) == [added.path]
@@ -101,17 +106,7 @@ def test_a_commit_whose_answer_was_lost_is_not_made_twice(place, monkeypatch):
 def test_what_fails_after_the_commit_does_not_undo_it(place, monkeypatch, error):
     """The network may fail before the answer, or while deltalake writes a checkpoint."""
     lake = Lake(place, create=True)
-    table = lake.table
-
-    class Failing:
-        def __getattr__(self, name):
-            return getattr(table, name)
-
-        def create_write_transaction(self, *arguments, **named):
-            table.create_write_transaction(*arguments, **named)
-            raise error("connection reset")
-
-    monkeypatch.setattr(lake, "table", Failing())
+    monkeypatch.setattr(lake, "table", Failing(lake.table, error("connection reset")))
     added = labels(lake, "a")
     assert commit(lake, lambda _: Actions([added])).adds == [added]
     assert paths(lake) == on_disk(lake) == [added.path]
@@ -119,16 +114,8 @@ def test_what_fails_after_the_commit_does_not_undo_it(place, monkeypatch, error)
 
 def test_a_commit_that_fails_leaves_the_lake_and_ends(place, monkeypatch):
     lake = Lake(place, create=True)
-    table = lake.table
-
-    class Failing:
-        def __getattr__(self, name):
-            return getattr(table, name)
-
-        def create_write_transaction(self, *_, **__):
-            raise OSError("connection reset")
-
-    monkeypatch.setattr(lake, "table", Failing())
+    failing = Failing(lake.table, OSError("connection reset"), commits=False)
+    monkeypatch.setattr(lake, "table", failing)
     with pytest.raises(WarehouseError, match="connection reset"):
         commit(lake, lambda _: Actions([labels(lake, "a")]))
     assert paths(lake) == []
@@ -157,7 +144,7 @@ def test_a_plan_that_cannot_be_made_any_more_leaves_no_file(place):
         assert try_commit(faster, Actions([labels(faster, "b")]), "faster")
         return Actions([labels(mine, "a")])
 
-    with pytest.raises(ChangedMeanwhileError, match="give the same command again"):
+    with pytest.raises(ChangedMeanwhileError, match="deleted the run"):
         commit(mine, plan)
     assert on_disk(mine) == paths(mine)
     assert len(paths(mine)) == 1
@@ -230,7 +217,7 @@ def test_a_commit_that_is_always_too_late_ends_with_an_error(place, monkeypatch)
         assert try_commit(faster, Actions([labels(faster, "b")]), f"b{snapshot.version}")
         return Actions([labels(mine, "a")])
 
-    with pytest.raises(WarehouseError, match="others committed in each of 3 attempts"):
+    with pytest.raises(WarehouseError, match="3 attempts"):
         commit(mine, plan)
     assert len(on_disk(mine)) == len(paths(mine)) == 3
 

@@ -3,7 +3,7 @@
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -33,7 +33,7 @@ SAID_AT = datetime(2027, 1, 1, tzinfo=UTC)
 
 AT_RANDOM = settings(
     deadline=None,
-    max_examples=rounds(4),
+    max_examples=rounds(2),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
@@ -108,19 +108,77 @@ def check_equal(file, lake):
         assert {name: found[name] for name in HISTORY} == history_rows(reader)
 
 
-def test_a_log_that_says_that_memory_ran_out_changes_the_cause(tmp_path):
+def made_up(dump_id, run_id, program, **known):
+    columns = {"signature": "s1", "skeleton": 1, "total_bytes": 400, "origin": "dumped"} | known
+    place = dump_id % 10
+    return Dump(dump_id, run_id, "w", "jit_a", "tpu", place, program, **columns)
+
+
+def entering(number, *programs, branch="main"):
+    """A run of a night, with dumps of these programs."""
+    run = Run(f"r{number}", SAID_AT, number, branch, "")
+    dumps = [made_up(10 * number + n, run.run_id, what) for n, what in enumerate(programs, 1)]
+    return "enter", run.run_id, (run, dumps)
+
+
+# Nights have a program in common; each kind of change, also of what another one changed.
+NIGHTS = [entering(1, 1, 2), entering(2, 1, 3), entering(3, 1, 3, branch="pr")]
+CHANGES = [
+    ("oom", "r2", (21, 2)),
+    ("accept", "r1", (11, 5)),
+    ("dump", "r1", made_up(12, "r1", 4)),
+    ("label", "r2", {"branch": "pr", "suite": "tpu"}),
+    ("time", "r2", {"run_at": SAID_AT - timedelta(days=1)}),
+    ("replace", "r2", [made_up(51, "r2", 3), made_up(52, "r2", 5)]),
+    ("label", "r2", {"branch": "main", "suite": ""}),
+    ("accept", "r2", (51, 7)),
+    ("delete", "r1", None),
+]
+
+
+def test_after_each_kind_of_change_the_rows_are_those_of_a_file(tmp_path):
     runs = {}
     with in_memory() as file, lake_in(tmp_path / "lake") as lake:
-        for number in (1, 2):
-            run = Run(f"r{number}", SAID_AT, number, "main", "")
-            dump = Dump(number, run.run_id, "w", "jit_a", "tpu", 1)
+        for number, change in enumerate(NIGHTS + CHANGES):
             for store in (file, lake):
-                make(store, ("enter", run.run_id, (run, [dump])), runs)
-        for store in (file, lake):
-            lake.tidy()
-            make(store, ("oom", "r2", (2, 1)), runs)
+                make(store, change, runs)
+            if number % 3 == 2:
+                lake.tidy()
+            check_equal(file, lake)
+            if change[0] == "oom":
+                # The cause tells of it.
+                causes = [row[-1] for row in table_rows(file)["history"]]
+                assert any(causes)
+
+
+def test_each_kind_of_change_gives_way_to_a_second_writer(tmp_path, monkeypatch):
+    """All runs share the files, which the second writer has written anew."""
+    runs = {}
+    others = [
+        ("label", "r3", {"branch": "main"}),
+        ("dump", "r3", made_up(32, "r3", 7)),
+        ("oom", "r3", (31, 1)),
+    ]
+    with (
+        in_memory() as file,
+        lake_in(tmp_path / "lake") as lake,
+        lake_in(tmp_path / "lake") as faster,
+    ):
+        for night in NIGHTS:
+            make(file, night, dict(runs))
+            make(lake, night, runs)
+        lake.compact()
+        faster.lake.refresh()
+        for number, change in enumerate(CHANGES):
+            other = others[number % len(others)]
+            for each in (other, change):
+                make(file, each, dict(runs))
+            with between_plan_and_commit(
+                monkeypatch, lambda other=other: make(faster, other, runs)
+            ):
+                make_again(lake, change, runs)
+            assert in_order(table_rows(lake)) == in_order(table_rows(file)), change
         check_equal(file, lake)
-        assert [row[-1] for row in table_rows(file)["history"]] != [None, None]
 
 
 def check_same_changes(file, folder, made, data):
@@ -136,6 +194,7 @@ def check_same_changes(file, folder, made, data):
             check_equal(file, lake)
 
 
+@pytest.mark.slow
 @AT_RANDOM
 @given(data=st.data())
 def test_after_every_change_the_rows_are_those_of_a_file(data):
@@ -151,6 +210,7 @@ def make_again(store, change, runs):
         make(store, change, runs)
 
 
+@pytest.mark.slow
 def test_a_second_writer_between_plan_and_commit_comes_first(monkeypatch):
     @AT_RANDOM
     @given(data=st.data())

@@ -25,27 +25,69 @@ OF_INGEST = ("run_seq", "ingested_at", "entered_at", "tool_version")
 OLD = time.time() - 30 * 86400
 
 
+# Of the ten nights enough: one program that changes twice, and one that never does.
+NIGHTS = ["2026-10-01", "2026-10-05", "2026-10-08"]
+
+
 @pytest.fixture(scope="module")
-def of_nights(tmp_path_factory, nights):
-    """A lake of ten nights, ingested one by one. Only read it."""
-    folder = tmp_path_factory.mktemp("lakes") / "lake"
-    memhouse.lake.init(folder)
-    with memhouse.open(folder) as warehouse:
-        for night in sorted(nights.iterdir()):
-            warehouse.ingest(night)
+def three(tmp_path_factory, nights):
+    """Three nights, as folders, and a lake and a file that they were ingested into. Only read."""
+    folder = tmp_path_factory.mktemp("upkeep")
+    for night in NIGHTS:
+        for workload in ("decode-v5e", "llama-cpu"):
+            shutil.copytree(nights / night / workload, folder / "nights" / night / workload)
+    for place in (folder / "file.duckdb", memhouse.lake.init(folder / "lake")):
+        with memhouse.open(place) as warehouse:
+            for night in NIGHTS:
+                warehouse.ingest(folder / "nights" / night)
     return folder
 
 
 @pytest.fixture
-def lake(of_nights, tmp_path):
-    """A copy of it, to write to."""
-    return shutil.copytree(of_nights, tmp_path / "lake")
+def lake(three, tmp_path):
+    """A copy of the lake, to write to."""
+    return shutil.copytree(three / "lake", tmp_path / "lake")
+
+
+@pytest.fixture
+def file(three):
+    """The same rows in a file. Only read it."""
+    return three / "file.duckdb"
+
+
+@pytest.fixture(scope="module")
+def expected(three):
+    """What `rows_of` tells of both."""
+    return rows_of(three / "file.duckdb")
 
 
 @pytest.fixture
 def empty(tmp_path):
     """A lake without rows."""
     return Path(memhouse.lake.init(tmp_path / "empty"))
+
+
+def compact(lake):
+    with memhouse.open(lake) as warehouse:
+        return warehouse.compact()
+
+
+def snapshot(lake):
+    return Lake(str(lake)).snapshot
+
+
+def is_history_current(lake):
+    with memhouse.open(lake, read_only=True) as warehouse:
+        assert len(warehouse.sql("FROM history")) > 0
+        return not warehouse._store._history_is_old
+
+
+def orphan(lake):
+    """A file that a dead writer left."""
+    path = lake / "relation=values/orphan.parquet"
+    shutil.copy(next(lake.glob("relation=values/*")), path)
+    os.utime(path, (OLD, OLD))
+    return path
 
 
 def rows_of(place):
@@ -68,215 +110,141 @@ def data_files(folder):
 # --- compaction -----------------------------------------------------------------------------
 
 
-def test_compaction_keeps_every_row_in_one_file_a_relation(lake):
-    before = rows_of(lake)
+def test_compaction_keeps_every_row_in_one_file_a_relation(lake, expected):
+    compact(lake)
+    assert rows_of(lake) == expected
+    now = snapshot(lake)
+    assert {name: len(found) for name, found in now.files.items() if len(found) > 1} == {}
+    assert is_history_current(lake)
+    (values,) = now.of("values")
+    modules = duckdb.sql(f"SELECT module_id FROM '{lake / values.path}'").fetchall()
+    assert modules == sorted(modules)
+    # Again, there is nothing to do, and nothing is entered.
     with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    assert rows_of(lake) == before
-    files = Lake(str(lake)).snapshot.files
-    assert {name: len(found) for name, found in files.items() if len(found) > 1} == {}
-
-
-def test_a_compacted_lake_is_left_as_it_is(lake):
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-        version = Lake(str(lake)).snapshot.version
         entries = len(warehouse.log())
         done = warehouse.compact()
         assert len(warehouse.log()) == entries
     assert done.before_bytes == done.after_bytes
-    assert Lake(str(lake)).snapshot.version == version
+    assert snapshot(lake).version == now.version
 
 
-def test_the_stored_history_stays_current(lake):
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    with memhouse.open(lake, read_only=True) as warehouse:
-        assert len(warehouse.sql("FROM history")) > 0
-        assert not warehouse._store._history_is_old
-
-
-def test_what_does_not_fit_into_memory_becomes_several_files(lake, monkeypatch):
-    before = rows_of(lake)
-    monkeypatch.setattr(portions, "_MOST_CELLS", 300_000)
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    assert rows_of(lake) == before
-    files = Lake(str(lake)).snapshot.of("instructions")
-    assert len(files) > 1
-
-
-def test_a_merged_file_is_sorted_by_module(lake):
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    (file,) = Lake(str(lake)).snapshot.of("values")
-    modules = duckdb.sql(f"SELECT module_id FROM '{lake / file.path}'").fetchall()
-    assert modules == sorted(modules)
+def test_what_does_not_fit_into_memory_becomes_several_files(
+    lake, empty, file, expected, monkeypatch
+):
+    monkeypatch.setattr(portions, "_MOST_CELLS", 100_000)
+    compact(lake)
+    memhouse.lake.import_file(empty, file)
+    for place in (lake, empty):
+        assert rows_of(place) == expected
+        assert len(snapshot(place).of("instructions")) > 1
 
 
 @pytest.mark.slow
-def test_a_compaction_that_others_overtake_merges_nothing_twice(lake, nights, monkeypatch):
-    """A writer stores a run, and another deletes one, between the merge and the commit."""
-    written = []
+def test_a_compaction_that_others_overtake_merges_nothing_twice(lake, three, monkeypatch):
+    """A writer stores a run, deletes one, or compacts, between the merge and the commit."""
     commit = compaction.commit
     write = compaction.write_file
 
-    def overtaken(*args):
-        with memhouse.open(lake) as other:
-            other.prune(["2026-10-01"])
-            other.ingest(nights / "2026-10-01", run="again")
-        return commit(*args)
+    def change(warehouse):
+        warehouse.prune([NIGHTS[0]])
+        warehouse.ingest(three / "nights" / NIGHTS[0], run="again")
 
-    monkeypatch.setattr(compaction, "commit", overtaken)
-    monkeypatch.setattr(
-        compaction, "write_file", lambda *args: written.append(args[1]) or write(*args)
-    )
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    assert sorted(written) == sorted(set(written))
-    verified = run_memhouse("verify", "--db", lake)
-    assert "no breaches" in verified.stderr, verified.stdout
-    with memhouse.open(lake, read_only=True) as warehouse:
-        assert len(warehouse.runs()) == 10
+    for overtake in (change, lambda other: other.compact()):
+        written, overtaken = [], []
 
+        def overtaking(*args, overtake=overtake, overtaken=overtaken):
+            if not overtaken:
+                overtaken.append(args)
+                with memhouse.open(lake) as other:
+                    overtake(other)
+            return commit(*args)
 
-@pytest.mark.slow
-def test_two_compactions_at_once_keep_every_row_once(lake, monkeypatch):
-    before = rows_of(lake)
-    commit = compaction.commit
-    others = []
+        def noting(*args, written=written):
+            written.append(args[1])
+            return write(*args)
 
-    def overtaken(*args):
-        if not others:
-            others.append(1)
-            with memhouse.open(lake) as other:
-                other.compact()
-        return commit(*args)
-
-    monkeypatch.setattr(compaction, "commit", overtaken)
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    assert others
-    assert rows_of(lake) == before
+        with monkeypatch.context() as patched:
+            patched.setattr(compaction, "commit", overtaking)
+            if overtake is change:
+                patched.setattr(compaction, "write_file", noting)
+            compact(lake)
+        assert overtaken
+        assert sorted(written) == sorted(set(written))
+        with memhouse.open(lake) as warehouse:
+            assert len(warehouse.verify().rows) == 0
+            assert len(warehouse.runs()) == 3
+            warehouse.label("again", labels={"more": "files"})
 
 
 # --- vacuum ---------------------------------------------------------------------------------
 
 
-def test_vacuum_deletes_what_dead_writers_left_and_no_more(lake):
-    before = rows_of(lake)
-    orphan = lake / "relation=values/orphan.parquet"
-    shutil.copy(next(lake.glob("relation=values/*")), orphan)
-    os.utime(orphan, (OLD, OLD))
+def test_vacuum_deletes_what_dead_writers_left_and_no_more(lake, expected):
+    dead, at_work = orphan(lake), lake / "relation=values/new.parquet"
+    shutil.copy(dead, at_work)
+    version, files = snapshot(lake).version, data_files(lake)
+    told = run_memhouse("lake", "vacuum", "--db", lake, "--dry-run")
+    assert told.stdout == "relation=values/orphan.parquet\n"
+    assert (snapshot(lake).version, data_files(lake)) == (version, files)
+    for wrong in ("", "7", "-1d", "7 months", "1e9d"):
+        with pytest.raises(UsageError):
+            memhouse.lake.vacuum(lake, wrong)
+    assert data_files(lake) == files
     gone = memhouse.lake.vacuum(lake)
     assert list(gone.files) == ["relation=values/orphan.parquet"]
     assert gone.size_bytes > 0
-    assert not orphan.exists()
-    assert rows_of(lake) == before
+    assert not dead.exists()
+    assert at_work.exists()
+    assert rows_of(lake) == expected
+    assert is_history_current(lake)
 
 
-def test_files_of_a_writer_at_work_stay(lake):
-    orphan = lake / "relation=values/new.parquet"
-    shutil.copy(next(lake.glob("relation=values/*")), orphan)
-    assert memhouse.lake.vacuum(lake).files == []
-    assert orphan.exists()
-
-
-def test_merged_files_stay_for_readers_until_the_retention_is_over(lake):
-    before_rows = rows_of(lake)
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
+def test_merged_files_stay_for_readers_until_the_retention_is_over(lake, expected):
+    compact(lake)
     before = data_files(lake)
     memhouse.lake.vacuum(lake)
     assert data_files(lake) == before
-    memhouse.lake.vacuum(lake, "0h", force=True)
-    assert data_files(lake) == Lake(str(lake)).snapshot.paths
-    assert rows_of(lake) == before_rows
-
-
-def test_what_an_earlier_vacuum_deleted_is_not_told_again(lake):
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    assert memhouse.lake.vacuum(lake, "0h", force=True).files != []
-    version = Lake(str(lake)).snapshot.version
-    assert memhouse.lake.vacuum(lake, "0h", force=True, dry_run=True).files == []
-    assert memhouse.lake.vacuum(lake, "0h", force=True).files == []
-    assert Lake(str(lake)).snapshot.version == version
-
-
-def test_a_short_retention_must_be_forced(lake):
-    """It would delete the files of writers at work, as Delta's own vacuum says."""
-    with memhouse.open(lake) as warehouse:
-        warehouse.compact()
-    before = data_files(lake)
+    # A short retention would delete the files of writers at work: it must be forced.
     done = run_memhouse("lake", "vacuum", "--db", lake, "--retention", "7h")
     assert (done.returncode, done.stdout) == (2, "")
-    said = " ".join(done.stderr.replace("│", "").split())
-    assert "7h is less than 7d" in said
-    assert "force it with --force (in Python force=True) if nobody does" in said
-    assert data_files(lake) == before
+    assert "--force" in done.stderr
     told = run_memhouse("lake", "vacuum", "--db", lake, "--retention", "0h", "--dry-run")
     assert (told.returncode, data_files(lake)) == (0, before)
+    assert told.stdout.splitlines()
     done = run_memhouse("lake", "vacuum", "--db", lake, "--retention", "0h", "--force")
-    assert (done.returncode, data_files(lake)) == (0, Lake(str(lake)).snapshot.paths)
-
-
-def test_a_dry_run_only_says_what_would_go(lake):
-    shutil.copy(next(lake.glob("relation=values/*")), lake / "relation=values/orphan.parquet")
-    os.utime(lake / "relation=values/orphan.parquet", (OLD, OLD))
-    version, before = Lake(str(lake)).snapshot.version, data_files(lake)
-    told = run_memhouse("lake", "vacuum", "--db", lake, "--dry-run")
-    assert told.stdout == "relation=values/orphan.parquet\n"
-    assert told.stderr.startswith("would delete 1 file, ")
-    assert data_files(lake) == before
-    assert Lake(str(lake)).snapshot.version == version
-
-
-def test_vacuum_keeps_the_history_current(lake):
-    shutil.copy(next(lake.glob("relation=values/*")), lake / "relation=values/orphan.parquet")
-    os.utime(lake / "relation=values/orphan.parquet", (OLD, OLD))
-    memhouse.lake.vacuum(lake)
-    with memhouse.open(lake, read_only=True) as warehouse:
-        assert len(warehouse.sql("FROM history")) > 0
-        assert not warehouse._store._history_is_old
-
-
-@pytest.mark.parametrize("text", ["", "7", "-1d", "7 months", "1e9d"])
-def test_a_wrong_retention_deletes_nothing(lake, text):
-    with pytest.raises(UsageError, match="use 12h, 7d or 2w"):
-        memhouse.lake.vacuum(lake, text)
+    assert (done.returncode, data_files(lake)) == (0, snapshot(lake).paths)
+    assert rows_of(lake) == expected
+    # What is deleted is not told again.
+    version = snapshot(lake).version
+    assert memhouse.lake.vacuum(lake, "0h", force=True, dry_run=True).files == []
+    assert memhouse.lake.vacuum(lake, "0h", force=True).files == []
+    assert snapshot(lake).version == version
 
 
 # --- export ---------------------------------------------------------------------------------
 
 
-def test_the_exported_file_holds_every_row(lake, db):
+def test_the_exported_file_holds_every_row_and_is_a_warehouse_like_any_other(
+    lake, file, expected, three, db
+):
     with memhouse.open(lake, read_only=True) as warehouse:
         entries = len(warehouse.log())
-    counted = sum(found["n"] for (found,) in rows_of(lake).values()) + entries
+    counted = sum(found["n"] for (found,) in expected.values()) + entries
     assert memhouse.lake.export_file(lake, db) == counted > 0
-    assert rows_of(db) == rows_of(lake)
-
-
-@pytest.mark.slow
-def test_the_exported_file_is_a_warehouse_like_any_other(lake, db, history, nights):
-    memhouse.lake.export_file(lake, db)
+    assert rows_of(db) == rows_of(lake) == expected
     structure = "SELECT table_name, sql, comment FROM duckdb_tables() ORDER BY 1"
     views = "SELECT view_name, sql FROM duckdb_views() WHERE NOT internal ORDER BY 1"
     for query in (structure, views):
-        with duckdb.connect(str(db)) as one, duckdb.connect(str(history)) as other:
+        with duckdb.connect(str(db)) as one, duckdb.connect(str(file)) as other:
             assert one.sql(query).fetchall() == other.sql(query).fetchall()
-    done = run_memhouse("ingest", "--db", db, nights / "2026-10-01", "--run", "again")
-    assert done.returncode == 0
-    assert run_memhouse("verify", "--db", db).returncode == 0
-
-
-def test_a_file_that_is_there_is_not_written_over(lake, history, tmp_path):
-    there = shutil.copy(history, tmp_path / "there.duckdb")
-    before = everything(there)
-    with pytest.raises(WarehouseError, match="is there already: name a file that is not"):
-        memhouse.lake.export_file(lake, there)
-    assert everything(there) == before
+    with memhouse.open(db) as warehouse:
+        warehouse.ingest(three / "nights" / NIGHTS[0], run="again")
+        assert len(warehouse.verify().rows) == 0
+    # It is not written over.
+    before = everything(db)
+    with pytest.raises(WarehouseError, match=str(db)):
+        memhouse.lake.export_file(lake, db)
+    assert everything(db) == before
 
 
 def test_an_export_that_fails_leaves_nothing(lake, tmp_path):
@@ -285,135 +253,95 @@ def test_an_export_that_fails_leaves_nothing(lake, tmp_path):
     target = tmp_path / "out" / "new.duckdb"
     target.parent.mkdir()
     done = run_memhouse("lake", "export", target, "--db", lake)
-    assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert list(target.parent.iterdir()) == []
 
 
 # --- import ---------------------------------------------------------------------------------
 
 
-def test_an_imported_file_is_the_lake(empty, history):
-    memhouse.lake.import_file(empty, history)
-    assert rows_of(empty) == rows_of(history)
+def test_an_imported_file_is_the_lake(empty, file, expected, monkeypatch):
+    """In one commit and one of the history, also after an import that was killed."""
 
-
-def test_a_lake_and_a_file_that_were_ingested_alike_are_the_same(of_nights, history):
-    assert rows_of(of_nights) == rows_of(history)
-
-
-def test_an_import_is_one_commit_and_one_of_the_history(empty, history):
-    before = Lake(str(empty)).snapshot.version
-    memhouse.lake.import_file(empty, history)
-    assert Lake(str(empty)).snapshot.version == before + 2
-
-
-def test_a_second_import_changes_nothing(empty, history):
-    assert len(memhouse.lake.import_file(empty, history)) == 10
-    version = Lake(str(empty)).snapshot.version
-    assert memhouse.lake.import_file(empty, history) == []
-    assert Lake(str(empty)).snapshot.version == version
-
-
-def test_runs_that_the_lake_has_are_not_stored_again(lake, history, own):
-    with memhouse.open(lake) as warehouse:
-        warehouse.prune(["2026-10-02", "2026-10-09"])
-    assert memhouse.lake.import_file(lake, own) == ["2026-10-02", "2026-10-09"]
-    assert rows_of(lake) == rows_of(history)
-    with memhouse.open(lake, read_only=True) as warehouse:
-        numbers = warehouse.sql("SELECT run_seq FROM runs").arrow()["run_seq"].to_pylist()
-    assert len(set(numbers)) == 10
-
-
-def test_runs_whose_numbers_are_taken_follow_those_of_the_lake(empty, history, nights):
-    with memhouse.open(empty) as warehouse:
-        warehouse.ingest(nights / "2026-10-05", run="first")
-    memhouse.lake.import_file(empty, history)
-    with memhouse.open(empty, read_only=True) as warehouse:
-        query = "SELECT run_id FROM runs ORDER BY run_seq"
-        names = warehouse.sql(query).arrow()["run_id"].to_pylist()
-    assert names == ["first", *sorted(night.name for night in nights.iterdir())]
-
-
-def test_a_run_with_other_rows_is_refused_and_nothing_is_stored(lake, own):
-    with memhouse.open(own) as warehouse:
-        warehouse.label("2026-10-03", labels={"branch": "mine"})
-        warehouse.prune(["2026-10-01"])
-    version, before = Lake(str(lake)).snapshot.version, rows_of(lake)
-    done = run_memhouse("lake", "import", own, "--db", lake)
-    assert done.returncode == 1
-    assert "the lake holds the run '2026-10-03' with other run_labels: drop" in done.stderr
-    assert Lake(str(lake)).snapshot.version == version
-    assert rows_of(lake) == before
-
-
-def test_rows_that_do_not_fit_into_memory_are_imported_in_several_files(
-    empty, history, monkeypatch
-):
-    monkeypatch.setattr(portions, "_MOST_CELLS", 300_000)
-    memhouse.lake.import_file(empty, history)
-    assert len(Lake(str(empty)).snapshot.of("instructions")) > 1
-    assert rows_of(empty) == rows_of(history)
-
-
-def test_a_killed_import_can_be_given_again(empty, history, monkeypatch):
     def killed(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr("memhouse.schema.stores.delta.plan", killed)
         with pytest.raises(KeyboardInterrupt):
-            memhouse.lake.import_file(empty, history)
-    assert Lake(str(empty)).snapshot.files == {}
-    memhouse.lake.import_file(empty, history)
-    assert rows_of(empty) == rows_of(history)
+            memhouse.lake.import_file(empty, file)
+    assert snapshot(empty).files == {}
+    before = snapshot(empty).version
+    assert memhouse.lake.import_file(empty, file) == NIGHTS
+    assert rows_of(empty) == expected
+    assert snapshot(empty).version == before + 2
+    assert memhouse.lake.import_file(empty, file) == []
+    assert snapshot(empty).version == before + 2
 
 
-@pytest.mark.parametrize(
-    ("file", "says"),
-    [
-        ("absent.duckdb", "there is no warehouse at"),
-        ("text.duckdb", "is not a DuckDB database"),
-        (":memory:", "is no file: name the file of a warehouse"),
-    ],
-)
-def test_what_cannot_be_imported_is_told_in_a_line(empty, tmp_path, file, says):
-    (tmp_path / "text.duckdb").write_text("not a database, but long enough to look at" * 100)
-    name = file if file == ":memory:" else tmp_path / file
-    done = run_memhouse("lake", "import", name, "--db", empty)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert says in done.stderr
+def test_runs_that_the_lake_has_are_not_stored_again(lake, empty, file, expected, three):
+    with memhouse.open(lake) as warehouse:
+        warehouse.prune([NIGHTS[0], NIGHTS[2]])
+    assert memhouse.lake.import_file(lake, file) == [NIGHTS[0], NIGHTS[2]]
+    assert rows_of(lake) == expected
+    # Where a number is taken, runs follow those of the lake.
+    with memhouse.open(empty) as warehouse:
+        warehouse.ingest(three / "nights" / NIGHTS[1], run="first")
+    memhouse.lake.import_file(empty, file)
+    with memhouse.open(empty, read_only=True) as warehouse:
+        found = warehouse.sql("SELECT run_id, run_seq FROM runs ORDER BY run_seq").arrow()
+    assert found["run_id"].to_pylist() == ["first", *NIGHTS]
+    assert len(set(found["run_seq"].to_pylist())) == 4
 
 
-@pytest.mark.parametrize("command", ["vacuum", "ddl", "compact", "import x", "export y"])
-def test_a_file_is_not_a_lake(own, command):
-    done = run_memhouse("lake", *command.split(), "--db", own)
+def test_a_run_with_other_rows_is_refused_and_nothing_is_stored(lake, file, expected, tmp_path):
+    other = shutil.copy(file, tmp_path / "other.duckdb")
+    with memhouse.open(other) as warehouse:
+        warehouse.label(NIGHTS[1], labels={"branch": "mine"})
+        warehouse.prune([NIGHTS[0]])
+    version = snapshot(lake).version
+    done = run_memhouse("lake", "import", other, "--db", lake)
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {own} is ")
-    assert "not a lake: `memhouse " in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert NIGHTS[1] in done.stderr
+    assert "run_labels" in done.stderr
+    assert snapshot(lake).version == version
+    assert rows_of(lake) == expected
+
+
+def test_what_is_no_file_of_a_warehouse_or_no_lake_is_told_in_a_line(empty, file, tmp_path):
+    text = tmp_path / "text.duckdb"
+    text.write_text("not a database, but long enough to look at" * 100)
+    for name in (tmp_path / "absent.duckdb", text, ":memory:"):
+        done = run_memhouse("lake", "import", name, "--db", empty)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert str(name) in done.stderr
+    for command in ("vacuum", "ddl", "compact", "import x", "export y"):
+        done = run_memhouse("lake", *command.split(), "--db", file)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+        assert done.stderr.startswith(f"error: {file} is ")
 
 
 # --- all of it in a bucket ------------------------------------------------------------------
 
 
-def test_a_lake_in_a_bucket_is_kept_alike(bucket, history, nights, db):
+@pytest.mark.slow
+def test_a_lake_in_a_bucket_is_kept_alike(bucket, file, expected, three, db):
     memhouse.lake.init(bucket.url)
-    memhouse.lake.import_file(bucket.url, history)
+    memhouse.lake.import_file(bucket.url, file)
     with memhouse.open(bucket.url) as warehouse:
-        warehouse.prune(["2026-10-10"])
-        warehouse.ingest(nights / "2026-10-10")
-        assert rows_of(bucket.url) == rows_of(history)
+        warehouse.prune([NIGHTS[2]])
+        warehouse.ingest(three / "nights" / NIGHTS[2])
+        assert rows_of(bucket.url) == expected
         warehouse.compact()
-    orphan = f"memhouse/relation=values/{uuid.uuid4().hex}.parquet"
-    bucket.server.client.put_object(Bucket=bucket.name, Key=orphan, Body=b"of a dead writer")
+    left = f"memhouse/relation=values/{uuid.uuid4().hex}.parquet"
+    bucket.server.client.put_object(Bucket=bucket.name, Key=left, Body=b"of a dead writer")
     assert memhouse.lake.vacuum(bucket.url).files == []
     gone = memhouse.lake.vacuum(bucket.url, "0h", force=True)
-    assert orphan.removeprefix("memhouse/") in gone.files
+    assert left.removeprefix("memhouse/") in gone.files
     keys = bucket.keys()
-    assert {f"memhouse/{path}" for path in Lake(bucket.url).snapshot.paths} == {
+    assert {f"memhouse/{path}" for path in snapshot(bucket.url).paths} == {
         key for key in keys if "relation=" in key
     }
-    assert rows_of(bucket.url) == rows_of(history)
+    assert rows_of(bucket.url) == expected
     assert memhouse.lake.export_file(bucket.url, db) > 0
-    assert rows_of(db) == rows_of(history)
+    assert rows_of(db) == expected

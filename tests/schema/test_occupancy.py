@@ -1,7 +1,6 @@
 """Occupancy: random extents against a brute force that paints bytes x time."""
 
 from contextlib import contextmanager
-from time import process_time
 
 import numpy as np
 import pytest
@@ -10,6 +9,8 @@ from hypothesis import strategies as st
 
 from memhouse.schema.address_space import occupancy
 from memhouse.schema.address_space.occupancy import Extents, changes, occupied_changes
+
+from ..support.rounds import rounds
 
 BYTES, TIMES = 12, 10
 
@@ -66,12 +67,12 @@ def painted(rows):
     return canvas.sum(axis=0).tolist()
 
 
-@given(extents)
+@given(extents | aliases)
 @example([])
 @example([(0, 8, 0, 5), (4, 12, 3, 9)])
 @example([(0, 4, 0, 3), (0, 4, 4, 9)])
 @example([(0, 0, 2, 4)])
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=rounds(50), deadline=None)
 def test_occupied_is_the_union(rows):
     times, sums = occupied_changes(Extents(*columns(rows)))
     assert held(times, sums) == painted(rows)
@@ -80,22 +81,15 @@ def test_occupied_is_the_union(rows):
 @given(extents, st.sampled_from([0, 6, 30, 200]))
 @example([(0, 8, 0, 5), (4, 12, 3, 9)], 0)
 @example([(0, 4, 0, 9), (4, 8, 0, 9), (0, 8, 2, 3)], 6)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=rounds(50), deadline=None)
 def test_the_sweep_finds_the_union(rows, cells):
     with swept(cells):
         times, sums = occupied_changes(Extents(*columns(rows)))
     assert held(times, sums) == painted(rows)
 
 
-@given(aliases)
-@settings(max_examples=300, deadline=None)
-def test_aliases_count_once(rows):
-    times, sums = occupied_changes(Extents(*columns(rows)))
-    assert held(times, sums) == painted(rows)
-
-
 @given(extents)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=rounds(50), deadline=None)
 def test_changes_are_the_sum_of_what_is_live(rows):
     low, high, start, end = columns(rows)
     times, sums = changes(start, end, high - low)
@@ -104,7 +98,7 @@ def test_changes_are_the_sum_of_what_is_live(rows):
 
 
 @given(extents)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=rounds(50), deadline=None)
 def test_times_ascend_and_all_is_free_in_the_end(rows):
     for times, sums in (
         changes(*columns(rows)[2:4], columns(rows)[1]),  # type: ignore[call-arg]
@@ -139,16 +133,6 @@ def nested(count):
     return Extents(number, 2 * count - number, number, 2 * count - number)
 
 
-def seconds(extents):
-    """The least CPU time of a few runs."""
-    taken = []
-    for _ in range(3):
-        before = process_time()
-        occupied_changes(extents)
-        taken.append(process_time() - before)
-    return min(taken)
-
-
 def test_nested_extents():
     times, sums = occupied_changes(nested(2000))
     assert (times[0], sums[0]) == (0, 4000)
@@ -157,8 +141,22 @@ def test_nested_extents():
     assert (times[-1], sums[-1]) == (4001, 0)
 
 
-def test_nested_extents_take_time_in_proportion():
-    assert seconds(nested(8000)) < max(3 * seconds(nested(4000)), 0.1)
+def swept_extents(monkeypatch, count):
+    """How many extents all steps of the sweep look at."""
+    sweep, seen = occupancy._sweep, []
+
+    def counted(measure, low, *rest):
+        seen.append(len(low))
+        sweep(measure, low, *rest)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(occupancy, "_sweep", counted)
+        occupied_changes(nested(count))
+    return sum(seen)
+
+
+def test_nested_extents_take_work_in_proportion(monkeypatch):
+    assert 0 < swept_extents(monkeypatch, 8000) < 3 * swept_extents(monkeypatch, 4000)
 
 
 def test_large_addresses():

@@ -10,7 +10,7 @@ import pytest
 
 from memhouse.schema.private_folder import private_folder, remove_leftovers
 
-from ..support.command import run_memhouse
+from ..support.command import run_memhouse, run_process
 from ..support.dumps import one_file
 
 USING = """
@@ -48,6 +48,7 @@ def kill(process, number=signal.SIGKILL):
     process.wait()
 
 
+@pytest.mark.slow
 def test_the_next_writer_removes_what_the_dead_have_left(using, tmp_path, db):
     dead, living = [using(), using()], using()
     for process, _ in dead:
@@ -63,7 +64,7 @@ def test_the_next_writer_removes_what_the_dead_have_left(using, tmp_path, db):
     assert db.parent == tmp_path
     before = {path.name for path in tmp_path.iterdir()}
     env = {"TMPDIR": str(temporary)}
-    assert run_memhouse("ingest", "--db", db, one_file("seeds/002*"), env=env).returncode == 0
+    assert run_process("ingest", "--db", db, one_file("seeds/002*"), env=env).returncode == 0
     after = {path.name for path in tmp_path.iterdir()}
     assert before - after == {os.path.basename(dead[0][1])}  # noqa: PTH119
     assert list(temporary.iterdir()) == []
@@ -73,6 +74,7 @@ def test_the_next_writer_removes_what_the_dead_have_left(using, tmp_path, db):
     assert os.path.isdir(living[1])  # noqa: PTH112
 
 
+@pytest.mark.slow
 def test_one_that_began_to_remove_and_was_killed_is_gone_on_with(using, tmp_path):
     process, folder = using()
     kill(process)
@@ -81,13 +83,14 @@ def test_one_that_began_to_remove_and_was_killed_is_gone_on_with(using, tmp_path
     assert not os.path.exists(folder)  # noqa: PTH110
 
 
+@pytest.mark.slow
 def test_many_makers_and_removers_at_once(tmp_path):
     """No one's folder goes while it is used, whatever the others do."""
     script = """
 import sys
 from pathlib import Path
 from memhouse.schema.private_folder import private_folder, remove_leftovers
-for _ in range(200):
+for _ in range(100):
     with private_folder(Path(sys.argv[1])) as folder:
         (folder / "fresh").write_text("x")
         remove_leftovers(folder.parent)

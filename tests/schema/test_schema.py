@@ -31,27 +31,28 @@ DELETE FROM run_labels;
 NEXT = SCHEMA_VERSION + 1
 
 
-@pytest.mark.parametrize("table", metadata.tables.values(), ids=lambda table: table.name)
-def test_comments_are_stored(filled, table):
-    assert table.comment
-    query = f"SELECT comment FROM duckdb_tables() WHERE table_name = '{table.name}'"
-    assert rows(filled, query) == [(table.comment,)]
-    query = f"SELECT column_name, comment FROM duckdb_columns() WHERE table_name = '{table.name}'"
-    assert rows(filled, f"{query} ORDER BY column_index") == [
-        (column.name, column.comment) for column in table.columns
+def test_comments_are_stored(filled):
+    tables = dict(rows(filled, "SELECT table_name, comment FROM duckdb_tables()"))
+    query = "SELECT table_name, column_name, comment FROM duckdb_columns() ORDER BY column_index"
+    columns = rows(filled, query)
+    for table in metadata.tables.values():
+        assert table.comment
+        assert tables[table.name] == table.comment
+        assert [row[1:] for row in columns if row[0] == table.name] == [
+            (column.name, column.comment) for column in table.columns
+        ]
+        assert all(column.comment for column in table.columns)
+
+
+def test_sizes_are_bigint_and_times_are_whole_numbers():
+    kinds = {"_bytes": "BIGINT", "_time": "INTEGER"}
+    wrong = [
+        f"{table.name}.{column.name}"
+        for table in metadata.tables.values()
+        for column in table.columns
+        for ending, right in kinds.items()
+        if column.name.endswith(ending) and not str(column.type).startswith(right)
     ]
-    assert all(column.comment for column in table.columns)
-
-
-def test_sizes_are_bigint_and_times_are_whole_numbers(filled):
-    wrong = rows(
-        filled,
-        "SELECT table_name, column_name, data_type FROM duckdb_columns() "
-        "WHERE NOT internal AND (ends_with(column_name, '_bytes') "
-        "  AND data_type NOT IN ('BIGINT', 'HUGEINT') "
-        "OR ends_with(column_name, '_time') AND data_type <> 'INTEGER') "
-        "AND table_name IN (SELECT table_name FROM duckdb_tables())",
-    )
     assert wrong == []
 
 
@@ -64,88 +65,78 @@ def set_version(db, version):
         connection.execute("UPDATE schema_version SET version = $1", [version])
 
 
-@pytest.mark.parametrize("options", [{}, {"read_only": True}, {"create": True}])
-def test_a_newer_schema_is_refused(copied, options):
+HOW = ({}, {"read_only": True}, {"create": True})
+
+
+def test_a_newer_schema_is_refused(copied):
     set_version(copied, NEXT)
-    with pytest.raises(WarehouseError, match="upgrade memhouse") as error:
-        open_and_close(copied, **options)
-    assert str(copied) in str(error.value)
-    assert f"schema version {NEXT}" in str(error.value)
+    for options in HOW:
+        with pytest.raises(WarehouseError, match=f"{copied}.*version {NEXT}"):
+            open_and_close(copied, **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"read_only": True}, {"create": True}])
-@pytest.mark.parametrize(
-    "change",
-    [
-        "UPDATE schema_version SET layout = 'another'",
-        "UPDATE schema_version SET layout = NULL",
+def test_another_layout_is_refused_and_left_alone(filled, tmp_path):
+    copied = Path(shutil.copy(filled, tmp_path / "copied.duckdb"))
+    db = tmp_path / "other.duckdb"
+    changes = [
+        (copied, "UPDATE schema_version SET layout = 'another'"),
+        (copied, "UPDATE schema_version SET layout = NULL"),
         # As the first warehouses had it.
-        "DROP TABLE schema_version; CREATE TABLE schema_version AS SELECT '1' AS version_num",
-    ],
-)
-def test_another_layout_is_refused_and_left_alone(copied, change, options):
-    with duckdb.connect(str(copied)) as connection:
-        connection.execute(change)
-    before = copied.read_bytes()
-    with pytest.raises(WarehouseError, match="between two releases, whose tables") as error:
-        open_and_close(copied, **options)
-    assert str(error.value).count("\n") == 0
-    assert copied.read_bytes() == before
+        (copied, "CREATE OR REPLACE TABLE schema_version AS SELECT '1' AS version_num"),
+        # And no warehouse at all.
+        (db, "CREATE TABLE mine AS SELECT 1 AS one"),
+    ]
+    for place, change in changes:
+        with duckdb.connect(str(place)) as connection:
+            connection.execute(change)
+        before = place.read_bytes()
+        for options in HOW:
+            with pytest.raises(WarehouseError) as error:
+                open_and_close(place, **options)
+            assert str(place) in str(error.value)
+            assert str(error.value).count("\n") == 0
+        assert place.read_bytes() == before
 
 
-@pytest.mark.parametrize("options", [{}, {"read_only": True}, {"create": True}])
-def test_another_duckdb_database_is_refused_and_left_alone(db, options):
-    with duckdb.connect(str(db)) as connection:
-        connection.execute("CREATE TABLE mine AS SELECT 1 AS one")
-    with pytest.raises(WarehouseError, match="not a warehouse of memhouse"):
-        open_and_close(db, **options)
-    with duckdb.connect(str(db)) as connection:
-        assert connection.sql("SHOW TABLES").fetchall() == [("mine",)]
+def test_a_file_that_is_no_database_is_refused_and_left_alone(db):
+    for content in (b"not a database\n" * 1000, b"x"):
+        db.write_bytes(content)
+        with pytest.raises(WarehouseError, match=str(db)):
+            open_and_close(db, create=True)
+        assert db.read_bytes() == content
+        for command in (["peaks"], ["ingest", one_file("seeds/002*")]):
+            run = run_memhouse(*command, cwd=db.parent)
+            assert (run.returncode, run.stdout) == (1, "")
+            assert run.stderr.startswith("error: memhouse.duckdb ")
+            assert len(run.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("content", [b"not a database\n" * 1000, b"x"])
-def test_a_file_that_is_no_database_is_refused_and_left_alone(db, content):
-    db.write_bytes(content)
-    with pytest.raises(WarehouseError, match="is not a DuckDB database"):
-        open_and_close(db, create=True)
-    assert db.read_bytes() == content
+def test_other_stores_are_refused():
+    for url, named in {
+        "postgresql://host/base": "postgresql ",
+        "postgresql+psycopg://host/base": "postgresql ",
+        "sqlite:///some.db": "sqlite ",
+        "nothing://here": "nothing ",
+        "://": "://",
+    }.items():
+        with pytest.raises(WarehouseError, match=named):
+            open_and_close(url, create=True)
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("postgresql://host/base", "postgresql is not a store of memhouse"),
-        ("postgresql+psycopg://host/base", "postgresql is not a store of memhouse"),
-        ("sqlite:///some.db", "sqlite is not a store of memhouse"),
-        ("nothing://here", "nothing is not a store of memhouse"),
-        ("://", "://"),
-    ],
-)
-def test_other_stores_are_refused(url, said):
-    with pytest.raises(WarehouseError) as error:
-        open_and_close(url, create=True)
-    assert said in str(error.value)
-
-
-def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(WarehouseError, match="there is no folder"):
-        open_and_close(tmp_path / "gone/memhouse.duckdb", create=True)
-
-
-def test_a_folder_is_refused(tmp_path):
-    with pytest.raises(WarehouseError, match=str(tmp_path)):
-        open_and_close(tmp_path, create=True)
-
-
-def test_no_warehouse_is_a_hint(db):
-    with pytest.raises(WarehouseError, match="make one with `memhouse ingest PATH`"):
-        open_and_close(db)
-    assert not db.exists()
+def test_what_is_not_there_or_a_folder_is_refused(tmp_path, db):
+    for place, options in (
+        (tmp_path / "gone/memhouse.duckdb", {"create": True}),
+        (tmp_path, {"create": True}),
+        (db, {}),
+    ):
+        with pytest.raises(WarehouseError, match=str(place)):
+            open_and_close(place, **options)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_empty_database_becomes_a_warehouse_only_by_ingest(db):
     duckdb.connect(str(db)).close()
-    with pytest.raises(WarehouseError, match="is empty: fill it with `memhouse ingest PATH`"):
+    with pytest.raises(WarehouseError, match="memhouse ingest"):
         open_and_close(db, read_only=True)
     open_and_close(db, create=True)
     assert rows(db, "SELECT version, layout FROM schema_version") == [(SCHEMA_VERSION, layout())]
@@ -156,6 +147,7 @@ def test_a_url_names_a_file(tmp_path):
     assert (tmp_path / "by-url.duckdb").exists()
 
 
+@pytest.mark.slow
 def test_a_file_in_use_is_named(copied):
     hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); input()"
     with subprocess.Popen(
@@ -164,7 +156,7 @@ def test_a_file_in_use_is_named(copied):
         stdout=subprocess.PIPE,
     ) as holder:
         holder.stdout.readline()
-        with pytest.raises(WarehouseError, match=r"is in use by process \d+ \("):
+        with pytest.raises(WarehouseError, match=rf"process {holder.pid}\b"):
             open_and_close(copied, read_only=True)
         holder.communicate(b"\n")
 
@@ -277,19 +269,9 @@ def test_an_upgrade_that_fails_leaves_the_warehouse_as_it_was(older, tmp_path, m
 def test_reading_does_not_upgrade(older, tmp_path, monkeypatch):
     revise(tmp_path, monkeypatch)
     before = older.read_bytes()
-    with pytest.raises(WarehouseError, match="has the older schema version"):
+    with pytest.raises(WarehouseError, match=str(older)):
         open_and_close(older, read_only=True)
     assert older.read_bytes() == before
-
-
-@pytest.mark.parametrize("command", [["peaks"], ["ingest", one_file("seeds/002*")]])
-def test_every_command_says_it_in_one_line(tmp_path, command):
-    (tmp_path / "memhouse.duckdb").write_text("no database")
-    run = run_memhouse(*command, cwd=tmp_path)
-    assert run.returncode == 1
-    assert run.stdout == ""
-    assert run.stderr.startswith("error: memhouse.duckdb is not a DuckDB database")
-    assert len(run.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("limit", [None, "1GB"])

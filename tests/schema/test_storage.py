@@ -1,5 +1,6 @@
 """Where a lake is, and how it is reached: deltalake and the file system must agree."""
 
+import re
 import uuid
 from contextlib import suppress
 from importlib import util
@@ -76,42 +77,43 @@ def who_asked(server):
     return of_deltalake, server.asked()
 
 
-@pytest.mark.parametrize("region", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-@pytest.mark.parametrize("endpoint", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
-def test_variables(server, monkeypatch, region, endpoint):
-    said = {**NOTHING_ELSE, **KEYS, region: "eu-west-2", endpoint: server.endpoint}
-    set_environment(monkeypatch, said)
-    assert who_asked(server) == ({("of-variables", "eu-west-2")}, {("of-variables", "eu-west-2")})
-
-
-@pytest.mark.parametrize(
-    ("said", "asked"),
-    [
+@pytest.mark.slow
+def test_both_ask_with_the_keys_and_the_region_that_the_user_set(server, files):
+    cases = []
+    for region, endpoint in (
+        ("AWS_REGION", "AWS_ENDPOINT_URL"),
+        ("AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"),
+    ):
+        said = {**KEYS, region: "eu-west-2", endpoint: server.endpoint}
+        cases.append((said, ("of-variables", "eu-west-2")))
+    for said, asked in (
         ({}, ("of-default", "eu-west-1")),
         ({"AWS_PROFILE": "night"}, ("of-night", "eu-north-1")),
         ({"AWS_PROFILE": "process"}, ("of-process", "eu-south-1")),
         ({"AWS_PROFILE": "night", "AWS_REGION": "eu-west-3"}, ("of-night", "eu-west-3")),
         # Keys go before the default profile, whose region and endpoint hold.
         (KEYS, ("of-variables", "eu-west-1")),
-    ],
-)
-def test_the_users_files(server, files, monkeypatch, said, asked):
-    set_environment(monkeypatch, {**NOTHING_ELSE, **files, **said})
-    assert who_asked(server) == ({asked}, {asked})
+    ):
+        cases.append((files | said, asked))
+    for said, asked in cases:
+        with pytest.MonkeyPatch.context() as patched:
+            set_environment(patched, {**NOTHING_ELSE, **said})
+            storage.forget()
+            assert who_asked(server) == ({asked}, {asked}), said
 
 
-def test_an_endpoint_may_be_ignored(server, files, monkeypatch):
+def test_an_endpoint_may_be_ignored_or_no_url_and_a_profile_may_be_missing(files, monkeypatch):
     said = {**files, "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
     set_environment(monkeypatch, {**NOTHING_ELSE, **said})
     assert "AWS_ENDPOINT_URL" not in storage.options("s3://bucket-ignored/lake")
+    for name, value in (("AWS_PROFILE", "nobody"), ("AWS_ENDPOINT_URL", "127.0.0.1:9000")):
+        set_environment(monkeypatch, {**NOTHING_ELSE, **files, name: value})
+        storage.forget()
+        with pytest.raises(WarehouseError, match=re.escape(value)):
+            storage.options("s3://bucket/lake")
 
 
-def test_a_profile_that_is_not_there(files, monkeypatch):
-    set_environment(monkeypatch, {**files, "AWS_PROFILE": "nobody"})
-    with pytest.raises(WarehouseError, match=r"profile \(nobody\) could not be found: see AWS_PR"):
-        storage.options("s3://bucket-of-nobody/lake")
-
-
+@pytest.mark.slow
 def test_no_setting_lets_two_commits_of_one_version_through(bucket, monkeypatch):
     monkeypatch.setenv("AWS_S3_ALLOW_UNSAFE_RENAME", "true")
     monkeypatch.setenv("AWS_CONDITIONAL_PUT", "disabled")
@@ -130,6 +132,7 @@ def test_no_setting_lets_two_commits_of_one_version_through(bucket, monkeypatch)
     assert DeltaTable(bucket.url, storage_options=found).version() == 1
 
 
+@pytest.mark.slow
 def test_little_is_read_of_a_large_file(bucket):
     """DuckDB reads here and there; the file system must not fetch what lies between."""
     content = bytes(8 << 20)
@@ -141,20 +144,17 @@ def test_little_is_read_of_a_large_file(bucket):
         assert file.cache.total_requested_bytes <= 1 << 17
 
 
-@pytest.mark.parametrize(
-    ("place", "package"),
-    [
-        ("s3://without/lake", "s3fs"),
-        ("gs://without/lake", "gcsfs"),
-        ("abfs://without/lake", "adlfs"),
-    ],
-)
-def test_a_missing_package_is_named(place, package, monkeypatch):
+def test_a_missing_package_is_named(monkeypatch):
     find = util.find_spec
-    monkeypatch.setattr(storage, "find_spec", lambda name: None if name == package else find(name))
-    for ask in (storage.options, storage.filesystem):
-        with pytest.raises(MissingPackageError, match=f"needs {package}: pip install {package}"):
-            ask(place)
+    for scheme, package in (("s3", "s3fs"), ("gs", "gcsfs"), ("abfs", "adlfs")):
+
+        def without(name, package=package):
+            return None if name == package else find(name)
+
+        monkeypatch.setattr(storage, "find_spec", without)
+        for ask in (storage.options, storage.filesystem):
+            with pytest.raises(MissingPackageError, match=f"pip install {package}"):
+                ask(f"{scheme}://without/lake")
 
 
 def test_what_names_a_lake(tmp_path):
@@ -166,20 +166,14 @@ def test_what_names_a_lake(tmp_path):
         assert not storage.is_lake(db)
 
 
-@pytest.mark.parametrize(
-    ("db", "place"),
-    [
-        ("s3a://bucket/a/", "s3://bucket/a"),
-        ("gcs://bucket/a", "gs://bucket/a"),
-        ("file:///lakes/a/", "/lakes/a"),
-    ],
-)
-def test_every_reader_takes_the_location(db, place):
-    assert storage.location(db) == place
-
-
-def test_a_url_without_a_bucket_is_refused():
-    with pytest.raises(WarehouseError, match=r"s3:// names no bucket: give one"):
+def test_every_reader_takes_the_location():
+    places = {
+        "s3a://bucket/a/": "s3://bucket/a",
+        "gcs://bucket/a": "gs://bucket/a",
+        "file:///lakes/a/": "/lakes/a",
+    }
+    assert {db: storage.location(db) for db in places} == places
+    with pytest.raises(WarehouseError, match="s3://"):
         storage.location("s3://")
 
 
@@ -201,16 +195,10 @@ def test_places_of_a_store_share_a_client():
     assert storage.filesystem("s3://a/b") is storage.filesystem("s3://c/d")
 
 
-def test_an_endpoint_that_is_no_url_is_told(server, monkeypatch):
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
-    storage.forget()
-    with pytest.raises(WarehouseError, match=r"is not a URL: write http://127\.0\.0\.1:9000"):
-        storage.options("s3://bucket/lake")
-
-
+@pytest.mark.slow
 def test_a_part_of_a_file_is_read_alone(bucket):
     bucket.server.client.put_object(Bucket=bucket.name, Key="profile", Body=b"0123456789")
     path = RemotePath(f"s3://{bucket.name}/profile")
     assert FilePart(path, 3, 4).read() == path.part(3, 4) == b"3456"
-    with pytest.raises(DumpError, match="cut short at byte 10"):
+    with pytest.raises(DumpError, match="byte 10"):
         FilePart(path, 8, 4).read()

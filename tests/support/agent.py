@@ -1,9 +1,9 @@
-"""An agent: the SDK's client, which starts the real `memhouse mcp` and asks it over stdio."""
+"""An agent: the SDK's client, which asks a server in this process, or the real `memhouse mcp`."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,19 +29,17 @@ class Reply:
 
 @dataclass
 class Agent:
-    """Asks the tools of a server; `sizes` are the bytes of all answers so far."""
+    """Asks the tools of a server."""
 
     client: Any
     portal: Any
-    sizes: list[int] = field(default_factory=list)
 
     def ask(self, tool: str, **arguments: Any) -> Reply:
         """The answer, which is JSON and small, whatever it says."""
         result = self.portal.call(self.client.call_tool, tool, arguments)
         (content,) = result.content
         assert result.structured_content is None
-        self.sizes.append(len(content.text.encode()))
-        assert self.sizes[-1] < MOST_BYTES
+        assert len(content.text.encode()) < MOST_BYTES
         return Reply(content.text, json.loads(content.text), bool(result.is_error))
 
     def error(self, tool: str, **arguments: Any) -> str:
@@ -57,15 +55,31 @@ class Agent:
 
 @contextmanager
 def agent(db: Path | str, stderr: Path) -> Iterator[Agent]:
-    """An agent of a warehouse; what the server says on stderr goes to a file."""
-    from anyio.from_thread import start_blocking_portal
-    from mcp import Client, StdioServerParameters, stdio_client
+    """An agent of the real command, over stdio; what the server says on stderr goes to a file."""
+    from mcp import StdioServerParameters, stdio_client
 
     server = StdioServerParameters(command=str(MEMHOUSE), args=["mcp", "--db", str(db)])
+    with stderr.open("w") as errlog, _agent_of(stdio_client(server, errlog=errlog)) as found:
+        yield found
+
+
+@contextmanager
+def agent_here(db: Path | str) -> Iterator[Agent]:
+    """An agent of a server in this process."""
+    from memhouse.mcp_server.serve import server_of
+
+    with _agent_of(server_of(str(db))) as found:
+        yield found
+
+
+@contextmanager
+def _agent_of(server: Any) -> Iterator[Agent]:
+    from anyio.from_thread import start_blocking_portal
+    from mcp import Client
+
     with (
-        stderr.open("w") as errlog,
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(Client(stdio_client(server, errlog=errlog))) as client,
+        portal.wrap_async_context_manager(Client(server)) as client,
     ):
         yield Agent(client, portal)
 

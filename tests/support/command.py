@@ -27,7 +27,9 @@ def run_memhouse(
 
     What it starts writes to the same files. An error that is no expected one is raised.
     """
-    arguments = ["memhouse", *map(str, args)]
+    # Where other tests have started threads, processes that an ingest forks may hang.
+    jobs = ["--jobs", "1"] if args[:1] == ("ingest",) and "--jobs" not in args else []
+    arguments = ["memhouse", *map(str, args[:1]), *jobs, *map(str, args[1:])]
     with (
         pytest.MonkeyPatch.context() as changed,
         _file(stdin or "") as given,

@@ -80,7 +80,7 @@ def fake_github() -> Iterator[FakeGitHub]:
             """Keep the tests' output clean."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, daemon=True).start()
+    Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     github.url = f"http://127.0.0.1:{server.server_port}"
     try:
         yield github

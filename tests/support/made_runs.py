@@ -1,18 +1,20 @@
 """Runs with made-up figures, for what no real dump shows: a creep, branches, many hosts."""
 
-import json
+import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import memhouse
+from memhouse.queries.checking.verdict import Verdict
 from memhouse.schema import arrow
 from memhouse.schema.journal import entries, entry
 from memhouse.schema.stores.base import Batch
 
-from .command import run_memhouse
-from .warehouse import writing
+from .shared import shared
+from .warehouse import fill, writing
 
 MIB = 2**20
 _FIRST = datetime(2026, 1, 1, tzinfo=UTC)
@@ -82,12 +84,11 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
                 "argument_bytes": 0,
             }
             memory[module_id] = {"module_id": module_id, "memory_space": 0} | whole | figures
+    if not db.exists():
+        # To make all tables and views takes longer than all that follows.
+        shutil.copy(shared("empty.duckdb", fill), db)
     with writing(db) as store:
-        known = set(
-            store.connection.sql("SELECT module_id FROM modules")
-            .to_arrow_table()["module_id"]
-            .to_pylist()
-        )
+        known = set(store.rows("SELECT module_id FROM modules")["module_id"].to_pylist())
         tables: dict[str, list[dict[str, Any]]] = {
             "runs": [run_row],
             "run_parts": [part],
@@ -100,8 +101,21 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
         store.write(Batch({name: arrow.rows(name, of) for name, of in tables.items()} | told))
 
 
-def check(db: Path, run: str, *args: str) -> tuple[int, dict[str, dict]]:
-    """Judge a run by the command: the exit status, and the rows by module."""
-    done = run_memhouse("check", "--db", db, "--run", run, "-f", "json", *args)
-    assert done.returncode in (0, 1, 3), done.stderr
-    return done.returncode, {row["module"]: row for row in json.loads(done.stdout)}
+def make_nights(db: Path, *nights: Any) -> None:
+    """Write the runs n0, n1, and so on: what each has of the program train/jit_step."""
+    for day, night in enumerate(nights):
+        make_run(db, f"n{day}", {"train/jit_step": night}, day=day)
+
+
+def check(
+    db: Path, run: str, *, toml: str | None = None, accept: str | None = None, **options: Any
+) -> tuple[str, dict[str, Verdict]]:
+    """Judge a run: the outcome, and the verdicts by module; `toml` is the text of limits.toml."""
+    if toml is not None:
+        options["limits"] = db.parent / "limits.toml"
+        options["limits"].write_text(toml)
+    with memhouse.open(db, read_only=accept is None) as warehouse:
+        found = warehouse.check(run, **options)
+        if accept is not None:
+            found = warehouse.accept(found, accept)
+    return found.outcome, {verdict.name: verdict for verdict in found.verdicts}

@@ -42,12 +42,6 @@ CHANGED_IN_FORM = (
 )
 
 
-def origins(text: str) -> dict[Position, Origin | None]:
-    """The origin of every array value; none if nothing owns it."""
-    rules = Rules(Ways(text))
-    return {value: rules.origin(value) for value in rules.ways.array_values()}
-
-
 class Rules:
     """The rules on one module."""
 

@@ -10,7 +10,6 @@ from .plain_answers import Origin
 from .plain_names import JOINED, components, has_component, has_transformation
 from .plain_origins import Rules
 from .plain_text import Instruction, Position, attribute_names, called
-from .plain_ways import Ways
 
 ARGUMENT, FORWARD, BACKWARD = "argument", "forward", "backward"
 REMATERIALISED, OPTIMIZER, OTHER = "rematerialised", "optimizer", "other"
@@ -28,17 +27,6 @@ MOVES = (
     *("all-gather-done", "all-reduce-done", "collective-permute-done"),
 )
 CLONE = re.compile(r"\.remat\d*(\.|$)")
-
-
-def passes(text: str) -> dict[Position, str]:
-    """The pass of every array value that has an origin."""
-    rules = Rules(Ways(text))
-    found = Passes(rules)
-    result = {}
-    for value in rules.ways.array_values():
-        if (origin := rules.origin(value)) is not None:
-            result[value] = found.of(value, origin)
-    return result
 
 
 def loops_around(path: str) -> int:

@@ -108,53 +108,53 @@ def test_a_reducer_has_values_and_no_time():
 
 
 @pytest.mark.parametrize(
-    ("text", "why", "line"),
+    ("text", "said", "line"),
     [
-        (entry(header=""), "the HLO text is not scheduled", 1),
+        (entry(header=""), [], 1),
         (
             entry("ROOT %odd = f32[8]{0} frobnicate(%p)"),
-            "there is no dataflow rule for opcode frobnicate of instruction odd",
+            ["frobnicate", "odd"],
             5,
         ),
         (
             entry("%u = f32[8]{0} async-update(%p)", "ROOT %n = f32[8]{0} negate(%u)"),
-            "async-update u does not continue an async-start",
+            ["async-update u"],
             5,
         ),
         (
             BRANCHES.replace("false_computation=%no", "false_computation=%yes"),
-            "computation yes is called twice, the second time by chosen",
+            ["yes", "chosen"],
             16,
         ),
         (
             entry("ROOT %g = f32[8]{0} get-tuple-element(%p), index=1"),
-            "parameter p lacks a tuple element that the text refers to",
+            ["parameter p"],
             4,
         ),
         (
             entry("%t = (f32[8]{0}) tuple(%p)", "ROOT %b = f32[8]{0} bitcast(%t)"),
-            "bitcast b and its operand differ in shape",
+            ["bitcast b"],
             6,
         ),
         (
             entry("ROOT %n = f32[8]{0} negate(%m)", "%m = f32[8]{0} negate(%p)"),
-            "negate n has an operand that is not defined before it",
+            ["negate n"],
             5,
         ),
         (
             entry("%n = f32[8]{0} negate(%p)", "ROOT %n = f32[8]{0} negate(%p)"),
-            "two instructions are called n",
+            [" n"],
             6,
         ),
         (
             entry("ROOT %n = f32[8]{0} negate(%nowhere)"),
-            "operand nowhere is not defined in the text",
+            ["nowhere"],
             None,
         ),
     ],
 )
-def test_refusals(text: str, why: str, line: int | None):
+def test_what_is_refused_is_named_with_its_line(text: str, said: list[str], line: int | None):
     with pytest.raises(DumpError) as caught:
         derived(text)
-    assert str(caught.value).startswith(why)
+    assert all(name in str(caught.value) for name in said)
     assert caught.value.line == line

@@ -1,10 +1,12 @@
 """Rows found by value_id, against a plain search."""
 
 import pyarrow as pa
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.model.value_ids import rows_of
+
+from ...support.rounds import rounds
 
 # Small ids are looked up in a table of places, large ones otherwise.
 ids = st.lists(st.integers(0, 20) | st.integers(0, 2**31 - 1), max_size=8)
@@ -15,6 +17,7 @@ def column(numbers):
     return pa.chunked_array([numbers[:3], numbers[3:]], pa.int32())
 
 
+@settings(max_examples=rounds(50))
 @given(ids, ids)
 @example([], [])
 @example([], [3])

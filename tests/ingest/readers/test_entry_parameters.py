@@ -74,16 +74,3 @@ def test_what_xla_made_of_an_operation_is_no_argument_of_that_name():
         ["f32[2]{0}"], f'%p = f32[2]{{0}} parameter(0), metadata={{op_name="{name}"}}'
     )
     assert found["argument_name"] is None
-
-
-def test_a_train_step_tells_all_its_arguments(warehouse):
-    found = warehouse.sql(
-        "SELECT DISTINCT argument_name, sharding FROM entry_shapes JOIN dumps USING (module_id) "
-        "WHERE workload = 'llama-v5e' AND NOT is_output AND parameter_number IN (0, 2, 37) "
-        "ORDER BY parameter_number"
-    ).fetchall()
-    assert found == [
-        ("p['emb']", "{devices=[2,2]<=[2,2]T(1,0)}"),
-        ("p['layers']['down']", "{devices=[1,2,2]<=[2,2]T(1,0)}"),
-        ("y", "{devices=[2,1,2]<=[4] last_tile_dim_replicate}"),
-    ]

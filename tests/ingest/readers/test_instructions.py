@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.errors import DumpError
@@ -14,6 +14,7 @@ from memhouse.ingest.readers.instructions import read_instructions, split_instru
 from memhouse.ingest.readers.lines import lines_of, split_lines
 
 from ...support.dumps import DUMPS, lines
+from ...support.rounds import rounds
 
 HLO = sorted(
     str(path.relative_to(DUMPS))
@@ -28,9 +29,12 @@ def read(text: str) -> list[dict[str, object]]:
     return read_instructions(split_instructions(split_lines(text.encode()))).to_pylist()
 
 
-@pytest.mark.parametrize("pattern", HLO)
-def test_every_line_is_taken_apart_as_the_grammar_says(pattern):
-    text = lines(pattern)
+def test_every_line_of_the_samples_is_taken_apart_as_the_grammar_says():
+    for pattern in HLO:
+        check_against_grammar(lines(pattern))
+
+
+def check_against_grammar(text):
     instructions = text.where(text.starting("  "))
     found = split_instructions(instructions)
     expected = [GRAMMAR.match(line).groups() for line in instructions.text.to_pylist()]
@@ -63,7 +67,7 @@ def test_every_line_is_taken_apart_as_the_grammar_says(pattern):
     ],
 )
 def test_what_is_no_instruction_is_refused_with_its_line(line):
-    with pytest.raises(DumpError, match="expected an instruction, found") as refused:
+    with pytest.raises(DumpError) as refused:
         read(f"  %b = f32[] constant(0)\n{line}\n  %c = f32[] copy(%b)\n")
     assert refused.value.line == 2
 
@@ -74,7 +78,7 @@ def test_a_brace_within_quotes_does_not_end_the_metadata():
 
 
 def test_metadata_that_does_not_close_is_refused():
-    with pytest.raises(DumpError, match="the metadata does not close") as refused:
+    with pytest.raises(DumpError) as refused:
         read('  a = f32[] copy(b)\n  c = f32[] copy(b), metadata={op_name="x\n')
     assert refused.value.line == 2
 
@@ -103,7 +107,7 @@ def test_lines_made_of_texts_stay_apart():
 
 def test_a_number_out_of_range_is_refused_where_it_first_stands():
     text = "  a = f32[] add(b)\n" + "  c = f32[] add(b), metadata={source_line=99999999999}\n" * 2
-    with pytest.raises(DumpError, match="a number is over") as refused:
+    with pytest.raises(DumpError) as refused:
         read(text)
     assert refused.value.line == 2
 
@@ -112,12 +116,14 @@ def test_no_lines_are_no_rows():
     assert read_instructions(split_instructions(split_lines(b"x\n").between(0, 0))).num_rows == 0
 
 
+@settings(max_examples=rounds(50))
 @given(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])))
 def test_any_line_is_read_as_the_grammar_says_or_refused(text):
     with suppress(DumpError):
         assert read(f"  {text}\n")[0]["instruction"] == GRAMMAR.match(f"  {text}")[1]
 
 
+@settings(max_examples=rounds(50))
 @given(
     st.text('ab()[]{},= %"/*.:-', max_size=30),
     st.sampled_from(["f32[2]{0}", "(f32[2]{0:T(8)}, /*index=5*/u32[])", "()"]),

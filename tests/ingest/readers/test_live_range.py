@@ -50,46 +50,19 @@ def test_seed_000():
     assert life(found, "Arg_1.2") == (0, 17)
 
 
-def test_the_old_peak_list_has_no_index_and_no_order():
+def test_the_peak_lists_of_old_and_new_dumps():
+    """The old one has no index and no order; below the new one stands a tree."""
     found = read("seeds/000*")
     assert found.peak_time == 14
-    assert found.peak.to_pylist() == [
-        {"rank": 0, "instruction": "Arg_1.2", "shape_index": None, "size_bytes": 81920},
-        {"rank": 1, "instruction": "Arg_0.1", "shape_index": None, "size_bytes": 335544320},
-        {"rank": 2, "instruction": "copy.3", "shape_index": None, "size_bytes": 336199680},
-        {"rank": 3, "instruction": "reshape.6", "shape_index": None, "size_bytes": 336199680},
-    ]
-
-
-def test_the_new_peak_list_has_an_index_and_the_largest_first():
+    assert found.peak["size_bytes"].to_pylist() == [81920, 335544320, 336199680, 336199680]
+    assert set(found.peak["shape_index"].to_pylist()) == {None}
     found = read("tpu/llama-v5e/*-live-range.txt*")
     assert (found.schedule_length, found.peak_time) == (959, 438)
-    assert found.peak.to_pylist()[1:3] == [
-        {"rank": 1, "instruction": "fusion.507", "shape_index": "{1}", "size_bytes": 67108864},
-        {"rank": 2, "instruction": "all-reduce.77", "shape_index": "{0}", "size_bytes": 23068672},
-    ]
-    sizes = found.peak["size_bytes"].to_pylist()
-    assert sizes == sorted(sizes, reverse=True)
-
-
-def test_the_tree_below_the_peak_list_is_left_out():
+    assert found.peak.to_pylist()[1] == (
+        {"rank": 1, "instruction": "fusion.507", "shape_index": "{1}", "size_bytes": 67108864}
+    )
     found = read("cpu/jax-0.10.2/module_0018*-live-range.txt")
-    assert len(found.peak) == 9
-    assert sum(found.peak["size_bytes"].to_pylist()) == 82716
-
-
-def test_loops_and_branches_are_flattened_into_the_schedule():
-    found = read("cpu/jax-0.10.2/module_0018*-live-range.txt")
-    assert life(found, "while.5", "{0}") == (41, 41)
-    assert life(found, "while.5", "{1}") == (41, 47)
-    assert found.schedule["instruction"].to_pylist()[41] == "while.5"
-
-
-@pytest.mark.parametrize("pattern", ["cpu/jax-0.4.23/module_0009*-buf*", "seeds/003*"])
-def test_older_dumps(pattern):
-    found = read(pattern)
-    assert len(found.schedule) == found.schedule_length
-    assert set(found.peak["shape_index"].to_pylist()) == {None}
+    assert (len(found.peak), sum(found.peak["size_bytes"].to_pylist())) == (9, 82716)
 
 
 def test_a_peak_that_xla_could_not_tell():
@@ -111,33 +84,33 @@ def test_a_program_without_instructions():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
+    ("old", "new", "line"),
     [
-        ("(max 2):", "(max 2)", 1, "expected 'HloLiveRange"),
-        ("(max 2):", "(max 4294967296):", 1, "a number is over"),
-        ("(max 2):", "(max 3):", 5, "the schedule lists 2 instructions of 3"),
-        ("    1:add\n", "", 4, "the schedule lists 1 instructions of 2"),
-        ("1:add", "2:add", 4, "times do not count up from 0"),
-        ("1:add", "add", 4, "expected a scheduled instruction"),
-        ("add{}:1-2", "add:1-2", 7, "expected a live range"),
-        ("add{}:1-2", "add{}:2-1", 7, "a live range ends before it starts"),
-        ("add{}:1-2", "add{}:1-99999999999", 7, "a number is over"),
-        ("  BufferLiveRange:\n", "", 9, "the file ends before 'BufferLiveRange:'"),
-        ("  InstructionSequence:\n", "", 9, "the file ends before 'InstructionSequence:'"),
-        ("at 1 (peak):", "at 1:", 8, "expected 'Live ranges at N"),
-        ("    x: 4 bytes\n", "    x: 4\n", 9, "expected a value live at the peak"),
-        (TEXT[TEXT.index("  Live ") :], "", 7, "the file ends before 'Live ranges at'"),
+        ("(max 2):", "(max 2)", 1),
+        ("(max 2):", "(max 4294967296):", 1),
+        ("(max 2):", "(max 3):", 5),
+        ("    1:add\n", "", 4),
+        ("1:add", "2:add", 4),
+        ("1:add", "add", 4),
+        ("add{}:1-2", "add:1-2", 7),
+        ("add{}:1-2", "add{}:2-1", 7),
+        ("add{}:1-2", "add{}:1-99999999999", 7),
+        ("  BufferLiveRange:\n", "", 9),
+        ("  InstructionSequence:\n", "", 9),
+        ("at 1 (peak):", "at 1:", 8),
+        ("    x: 4 bytes\n", "    x: 4\n", 9),
+        (TEXT[TEXT.index("  Live ") :], "", 7),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line(old, new, line, message):
+def test_what_is_wrong_is_refused_with_its_line(old, new, line):
     assert old in TEXT
-    with pytest.raises(DumpError, match=message) as error:
+    with pytest.raises(DumpError) as error:
         read_text(TEXT.replace(old, new))
     assert error.value.line == line
 
 
-@pytest.mark.parametrize("length", range(22, len(TEXT) - 34, 7))
-def test_a_text_cut_short_is_refused(length):
-    with pytest.raises(DumpError) as error:
-        read_text(TEXT[:length])
-    assert error.value.line is not None
+def test_a_text_cut_short_is_refused():
+    for length in range(22, len(TEXT) - 34, 7):
+        with pytest.raises(DumpError) as error:
+            read_text(TEXT[:length])
+        assert error.value.line is not None

@@ -1,13 +1,14 @@
 """Out-of-memory messages: every variant, damaged and wrapped; right figures or none."""
 
+import functools
 import random
-from time import process_time
 
 import pytest
 
 from memhouse.ingest.readers.oom_message import read_oom_messages
 
 from ...support.oom_messages import OWN, PUBLIC, WRAPS, contradictions, read, said
+from ...support.rounds import rounds
 
 GIB = 1 << 30
 LOG = b"I0912 12:00:00.123456 1234 train.py:88] step 12 loss 2.34 memory 12.3G of 15.75G\n"
@@ -34,105 +35,100 @@ FIGURES = {
 }
 
 
-@pytest.fixture(params=OWN, ids=lambda path: path.stem)
-def own(request):
-    """A message of our own: its name and its bytes."""
-    return request.param.stem, request.param.read_bytes()
+# Of each message of our own: its bytes, and what is read of them.
+MESSAGES = {path.stem: path.read_bytes() for path in OWN}
 
 
-def test_own_messages_say_what_they_print(own):
-    name, text = own
-    (report,) = read(text)
-    assert not report.is_cut
-    assert FIGURES[name].items() <= said(report).items()
+@functools.cache
+def whole_of(name):
+    (report,) = read(MESSAGES[name])
+    return report
+
+
+def test_own_messages_say_what_they_print():
+    assert FIGURES.keys() == MESSAGES.keys()
+    for name, figures in FIGURES.items():
+        assert not whole_of(name).is_cut
+        assert figures.items() <= said(whole_of(name)).items(), name
 
 
 def test_a_list_has_exact_sizes_where_the_shape_is_whole():
-    (report,) = read((OWN[0].parent / "jax0.9.2-temps.txt").read_bytes())
+    report = whole_of("jax0.9.2-temps")
     assert [buffer.rank for buffer in report.buffers] == list(range(1, 12))
     assert {buffer.size_bytes for buffer in report.buffers} == {2 * GIB}
     assert not any(buffer.is_rounded for buffer in report.buffers)
     first = report.buffers[0]
     assert (first.instruction, first.opcode) == ("convolution_tanh_fusion.10", "fusion")
     assert (first.op_name, first.stack_frame_id) == ("jit(f)/dot_general", 3)
-    (report,) = read((OWN[0].parent / "jax0.5.3-args.txt").read_bytes())
-    (only,) = report.buffers
+    (only,) = whole_of("jax0.5.3-args").buffers
     assert (only.size_bytes, only.unpadded_bytes, only.padding_bytes) == (512, 4, 508)
     assert only.source_line == 15
 
 
-def test_cut_anywhere_nothing_is_invented(own):
-    _, text = own
-    (whole,) = read(text)
-    for at in range(0, len(text), 7):
-        for part in (text[:at], text[at:], text[:at] + b"\n... [truncated]\n" + text[-at // 2 :]):
-            for report in read(part):
-                assert contradictions(report, whole) == [], (at, part)
-        for report in read(text[:at]):
-            # What is missing is said.
-            if said(report) != said(whole) and whole.kind != "program":
-                assert report.is_cut, text[:at]
+def test_cut_anywhere_nothing_is_invented():
+    step = 45 // rounds(1) or 1
+    for name, text in MESSAGES.items():
+        whole = whole_of(name)
+        for at in range(len(text) % step, len(text), step):
+            for part in (text[:at], text[at:], text[:at] + b"\n... [cut]\n" + text[-at // 2 :]):
+                for report in read(part):
+                    assert contradictions(report, whole) == [], (name, at, part)
+            for report in read(text[:at]):
+                # What is missing is said.
+                if said(report) != said(whole) and whole.kind != "program":
+                    assert report.is_cut, text[:at]
 
 
 def test_lines_that_are_left_out_are_noticed():
-    text = (OWN[0].parent / "jax0.9.2-temps.txt").read_bytes()
-    (whole,) = read(text)
-    lines = text.splitlines(keepends=True)
+    lines = MESSAGES["jax0.9.2-temps"].splitlines(keepends=True)
+    whole = whole_of("jax0.9.2-temps")
     chance = random.Random(1)
-    for _ in range(150):
+    for _ in range(rounds(50)):
         first, last = sorted(chance.sample(range(1, len(lines)), 2))
         (report,) = read(b"".join([*lines[:first], b"...\n", *lines[last:]]))
         assert contradictions(report, whole) == [], (first, last)
 
 
-@pytest.mark.parametrize("wrap", WRAPS)
-def test_whatever_a_log_puts_around_it(own, wrap):
-    _, text = own
-    (whole,) = read(text)
-    lines = text.decode().rstrip("\n").split("\n")
-    log = "\n".join(["before", *WRAPS[wrap](lines), "after", ""]).encode()
-    (report,) = read(log)
-    assert said(report) == said(whole)
-    assert report.buffers == whole.buffers
-    assert report.is_cut == whole.is_cut
+def test_whatever_a_log_puts_around_it():
+    """Each message in each wrap."""
+    failures = []
+    for name, text in MESSAGES.items():
+        whole = whole_of(name)
+        lines = text.decode().rstrip("\n").split("\n")
+        for wrap, wrapped in WRAPS.items():
+            found = read("\n".join(["before", *wrapped(lines), "after", ""]).encode())
+            as_whole = [
+                said(report) == said(whole)
+                and report.buffers == whole.buffers
+                and report.is_cut == whole.is_cut
+                for report in found
+            ]
+            failures += [(name, wrap)] if as_whole != [True] else []
+    assert failures == []
 
 
-@pytest.mark.parametrize("name", ["jax0.5.3-args", "jax0.9.2-temps"])
-def test_without_line_breaks_a_message_is_cut(name):
-    text = (OWN[0].parent / f"{name}.txt").read_bytes()
-    (whole,) = read(text)
-    (report,) = read(b" ".join(text.split(b"\n")))
-    assert contradictions(report, whole) == []
-    assert report.used_bytes == whole.used_bytes
-    assert report.is_cut
+def test_without_line_breaks_a_message_is_cut():
+    for name in ("jax0.5.3-args", "jax0.9.2-temps"):
+        (report,) = read(b" ".join(MESSAGES[name].split(b"\n")))
+        assert contradictions(report, whole_of(name)) == []
+        assert report.used_bytes == whole_of(name).used_bytes
+        assert report.is_cut
 
 
-def test_doubled_it_is_one_message_that_came_twice(own):
-    _, text = own
-    (whole,) = read(text)
-    (report,) = read(text + b"\nThe above exception was the direct cause\n\n" + text)
-    assert (said(report), report.times) == (said(whole), 2)
-    (report,) = read(text[: len(text) * 2 // 3] + b"\n" + text)
-    assert (said(report), report.is_cut) == (said(whole), False)
-
-
-def test_in_a_long_log(own):
-    _, text = own
-    (whole,) = read(text)
-    start = process_time()
-    (report,) = read(LOG * 50_000, text, LOG * 50_000)
-    assert process_time() - start < 5
-    assert (said(report), report.line) == (said(whole), 50_001)
-    assert report.buffers == whole.buffers
-
-
-def test_in_pieces_of_any_size(own):
-    _, text = own
-    (whole,) = read(text)
-    log = LOG * 100 + text + LOG * 100
-    for size in (1 << 10, 4096, 65536):
-        (report,) = read(*(log[at : at + size] for at in range(0, len(log), size)))
-        assert said(report) == said(whole)
+def test_twice_in_a_long_log_in_pieces_of_any_size_it_is_one_message():
+    for name, text in MESSAGES.items():
+        whole = whole_of(name)
+        (report,) = read(text + b"\nThe above exception was the direct cause\n\n" + text)
+        assert (said(report), report.times) == (said(whole), 2)
+        (report,) = read(text[: len(text) * 2 // 3] + b"\n" + text)
+        assert (said(report), report.is_cut) == (said(whole), False)
+        (report,) = read(LOG * 2000, text, LOG * 2000)
+        assert (said(report), report.line) == (said(whole), 2001)
+        assert report.buffers == whole.buffers
+        log = LOG * 100 + text + LOG * 100
+        for size in (1 << 10, 4096, 65536):
+            (report,) = read(*(log[at : at + size] for at in range(0, len(log), size)))
+            assert said(report) == said(whole), (name, size)
 
 
 def test_a_line_of_any_length_is_no_trouble():
@@ -140,9 +136,8 @@ def test_a_line_of_any_length_is_no_trouble():
     assert report.requested_bytes == 1024
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_message_is_none():
+    for text in (
         b"",
         b"\0\xff" * 1000,
         LOG,
@@ -151,10 +146,8 @@ def test_a_line_of_any_length_is_no_trouble():
         # The allocator tries again after this.
         b"Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.97GiB. The caller "
         b"indicates that this is not a failure\n",
-    ],
-)
-def test_what_is_no_message_is_none(text):
-    assert read_oom_messages([text]) == []
+    ):
+        assert read_oom_messages([text]) == []
 
 
 def test_figures_that_contradict_each_other_are_dropped():
@@ -195,19 +188,15 @@ PUBLISHED = {
 }
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_published_messages(name):
-    kind, asked, there, buffers = PUBLISHED[name]
-    (report,) = read((PUBLIC / f"{name}.txt").read_bytes())
-    assert (report.kind, len(report.buffers)) == (kind, buffers)
-    size = report.requested_bytes if report.requested_bytes is not None else report.used_bytes
-    found = [size, report.limit_bytes or report.free_bytes or report.capacity_bytes]
-    assert found[0] == pytest.approx(asked * GIB, abs=2)
-    assert found[1] == (None if there is None else pytest.approx(there * GIB, abs=2))
-
-
-def test_all_published_messages_are_tried():
+def test_published_messages():
     assert {path.stem for path in PUBLIC.iterdir()} == set(PUBLISHED)
+    for name, (kind, asked, there, buffers) in PUBLISHED.items():
+        (report,) = read((PUBLIC / f"{name}.txt").read_bytes())
+        assert (name, report.kind, len(report.buffers)) == (name, kind, buffers)
+        size = report.requested_bytes if report.requested_bytes is not None else report.used_bytes
+        found = [size, report.limit_bytes or report.free_bytes or report.capacity_bytes]
+        assert found[0] == pytest.approx(asked * GIB, abs=2), name
+        assert found[1] == (None if there is None else pytest.approx(there * GIB, abs=2)), name
 
 
 def test_old_lists_have_exact_sizes_and_padding():

@@ -70,11 +70,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("text", SHAPES)
-def test_a_shape_is_printed_as_text_prints_it(text):
-    data = SHAPES[text]
-    assert ShapeReader(data).read(0, len(data)).text == text
-    assert str(parse_shape(text)) == text
+def test_a_shape_is_printed_as_text_prints_it():
+    for text, data in SHAPES.items():
+        assert ShapeReader(data).read(0, len(data)).text == text
+        assert str(parse_shape(text)) == text
 
 
 def test_a_shape_without_layouts():
@@ -100,7 +99,7 @@ def test_tuples_that_nest_too_deep_are_refused():
 
 def test_a_sparse_layout_is_refused():
     data = array(F32, 2, layout=layout(0, rest=[(9, packed(1))]))
-    with pytest.raises(DumpError, match="the layout at byte 7 is sparse"):
+    with pytest.raises(DumpError, match="byte 7"):
         ShapeReader(data).read(0, len(data))
 
 
@@ -121,9 +120,9 @@ SHARDINGS = {
 }
 
 
-@pytest.mark.parametrize("text", SHARDINGS)
-def test_a_sharding_is_printed_as_text_prints_it(text):
-    assert sharding_text(SHARDINGS[text], 0, len(SHARDINGS[text])) == text
+def test_a_sharding_is_printed_as_text_prints_it():
+    for text, data in SHARDINGS.items():
+        assert sharding_text(data, 0, len(data)) == text
 
 
 def test_a_sharding_by_names_of_axes_is_not_known():

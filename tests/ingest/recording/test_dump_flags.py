@@ -3,15 +3,18 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.recording.dump_flags import own_flags, own_folder, with_dump_flags
 from memhouse.schema.errors import UsageError
 
+from ...support.rounds import rounds
+
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
 
 
+@settings(max_examples=rounds(50))
 @given(NAMES)
 def test_any_folder_can_be_dumped_to(name):
     folder = Path("/dumps") / name
@@ -43,7 +46,7 @@ def test_a_relative_folder_is_below_the_current_one():
 
 @pytest.mark.parametrize("folder", ["-", "sponge", "gs://bucket/dumps"])
 def test_a_place_that_is_no_folder(folder):
-    with pytest.raises(UsageError, match=f"dumps to {folder}, where memhouse cannot read"):
+    with pytest.raises(UsageError, match=folder):
         own_folder(f"--xla_dump_to={folder}")
 
 

@@ -16,6 +16,14 @@ FIGURES = "SELECT memory_space, peak_bytes, total_bytes, temp_bytes FROM peaks O
 KINDS = "SELECT kind, status FROM dump_files ORDER BY kind"
 
 
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A warehouse of the same program's texts."""
+    folder = tmp_path_factory.mktemp("texts")
+    fill(folder / "text.duckdb", copy_dump(MIXED_TEXTS, folder / "text"))
+    return folder / "text.duckdb"
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A folder with one binary."""
@@ -25,7 +33,7 @@ def folder(tmp_path):
     return night
 
 
-def test_a_binary_alone_is_a_whole_dump(folder, db, tmp_path):
+def test_a_binary_alone_is_a_whole_dump(folder, db, texts):
     (summary,) = fill(db, folder)
     assert (summary.problems, summary.notes) == ([], [])
     assert rows(db, "SELECT module_name, platform, status, oom FROM dumps") == [
@@ -33,50 +41,46 @@ def test_a_binary_alone_is_a_whole_dump(folder, db, tmp_path):
     ]
     assert rows(db, "SELECT origin FROM modules") == [("derived",)]
     assert rows(db, KINDS) == [("hlo-proto", "ok")]
-    other = tmp_path / "text.duckdb"
-    fill(other, copy_dump(MIXED_TEXTS, tmp_path / "text"))
-    assert rows(db, FIGURES) == rows(other, FIGURES)
-    program = "SELECT program_id, skeleton_id FROM modules"
-    assert rows(db, program) == rows(other, program)
-
-
-def test_text_and_binary_of_one_module_are_one_dump_told_by_the_text(folder, db, tmp_path):
-    copy_dump(MIXED_TEXTS, folder)
-    fill(db, folder)
-    other = tmp_path / "text.duckdb"
-    fill(other, copy_dump(MIXED_TEXTS, tmp_path / "text"))
-    assert rows(db, "SELECT module_id, origin FROM modules") == rows(
-        other, "SELECT module_id, origin FROM modules"
-    )
-    assert rows(db, KINDS) == rows(other, KINDS)
-
-
-@pytest.mark.parametrize(
-    "lacks", ["-buffer-assignment.txt", "after_optimizations.txt", "-live-range.txt"]
-)
-def test_a_binary_says_what_missing_texts_do_not(folder, db, tmp_path, lacks):
-    for text in copy_dump(MIXED_TEXTS, tmp_path / "text").iterdir():
-        if not text.name.endswith(lacks):
-            shutil.copy(text, folder)
+    for query in (FIGURES, "SELECT program_id, skeleton_id FROM modules"):
+        assert rows(db, query) == rows(texts, query)
+    # Again, in another order of its schedule, and once its texts have come: the same night.
+    before = everything(db)
     (summary,) = fill(db, folder)
-    assert summary.problems == []
-    other = tmp_path / "text.duckdb"
-    fill(other, tmp_path / "text")
-    assert rows(db, FIGURES) == rows(other, FIGURES)
-
-
-@pytest.mark.parametrize("kind", ["-buffer-assignment.txt", "after_optimizations.txt"])
-def test_a_binary_stands_in_for_a_damaged_text(folder, db, kind):
-    copy_dump(MIXED_TEXTS, folder)
-    whole = db.with_name("whole.duckdb")
-    fill(whole, folder)
-    (text,) = folder.glob(f"*{kind}")
-    text.write_bytes(text.read_bytes()[:-300])
+    assert (summary.unchanged, summary.new_modules) == (1, 0)
+    assert everything(db) == before
+    (folder / MIXED.name).write_bytes(with_reversed_schedule(MIXED.read_bytes()))
     (summary,) = fill(db, folder)
-    (problem,) = summary.problems
-    assert text.name in problem
-    assert rows(db, "SELECT status FROM dumps") == [("partial",)]
-    assert rows(db, FIGURES) == rows(whole, FIGURES)
+    assert (summary.run_id, summary.unchanged, summary.notes) == ("night", 1, [])
+    copy_dump(MIXED_TEXTS, folder)
+    (summary,) = fill(db, folder)
+    assert (summary.run_id, summary.notes) == ("night", [])
+    told = "SELECT module_id, origin FROM modules INNER JOIN dumps USING (module_id)"
+    assert rows(db, told) == rows(texts, told)
+    assert rows(db, KINDS) == rows(texts, KINDS)
+
+
+def test_a_binary_says_what_missing_and_damaged_texts_do_not(tmp_path, db, texts):
+    (found,) = rows(texts, FIGURES)
+    for lacks in ("-buffer-assignment.txt", "after_optimizations.txt", "-live-range.txt"):
+        folder = copy_dump(MIXED_TEXTS, tmp_path / "night" / f"lacks{lacks}")
+        shutil.copy(MIXED, folder)
+        next(folder.glob(f"*{lacks}")).unlink()
+    damaged = []
+    for kind in ("-buffer-assignment.txt", "after_optimizations.txt"):
+        folder = copy_dump(MIXED_TEXTS, tmp_path / "night" / f"damaged{kind}")
+        shutil.copy(MIXED, folder)
+        (text,) = folder.glob(f"*{kind}")
+        text.write_bytes(text.read_bytes()[:-300])
+        damaged.append(text)
+    (summary,) = fill(db, tmp_path / "night")
+    assert len(summary.problems) == len(damaged)
+    for text, problem in zip(damaged, sorted(summary.problems), strict=True):
+        assert str(text) in problem
+    assert rows(db, FIGURES) == [found] * 5
+    assert rows(db, "SELECT workload[:7], status FROM dumps ORDER BY 1") == [
+        *[("damaged", "partial")] * 2,
+        *[("lacks-b", "ok"), ("lacks-l", "ok"), ("lacksaf", "ok")],
+    ]
 
 
 def test_stack_frames_come_from_the_binary_where_the_text_has_none(tmp_path, db):
@@ -115,18 +119,19 @@ def test_programs_of_the_compilation_cache_are_named_and_left_out(folder, db):
     (summary,) = fill(db, folder)
     assert (summary.problems, summary.dumps) == ([], 1)
     (note,) = summary.notes
-    assert note.startswith("jit_f0, jit_f1, jit_f2 and 2 more: no buffer assignment")
+    assert note.startswith("jit_f0, jit_f1, jit_f2 and 2 more: ")
     assert "JAX_ENABLE_COMPILATION_CACHE=false" in note
     assert rows(db, "SELECT module_name FROM dumps") == [("jit_mixed",)]
-
-
-def test_a_folder_of_cached_programs_alone_is_a_problem_and_no_run(folder, db):
-    path = folder / MIXED.name
-    path.write_bytes(without_assignment(path.read_bytes()))
-    (summary,) = fill(db, folder)
+    # Alone they are no run, and replace none.
+    for path in folder.iterdir():
+        path.write_bytes(cached)
+    before = everything(db)
+    (summary,) = fill(db, folder, run_id="cached")
     (problem,) = summary.problems
-    assert problem.startswith("jit_mixed: no buffer assignment")
-    assert rows(db, "SELECT * FROM runs") == []
+    assert problem.startswith("jit_f0, ")
+    with pytest.raises(UsageError, match=r"'night'.*JAX_ENABLE_COMPILATION_CACHE=false"):
+        fill(db, folder, run_id="night", replaces=True)
+    assert everything(db) == before
 
 
 def test_a_damaged_binary_is_one_line_with_its_byte(folder, db):
@@ -156,31 +161,6 @@ def test_a_renamed_binary_is_read_if_the_user_names_it(folder, db):
     assert rows(db, "SELECT module_name FROM dumps") == [("jit_mixed",)]
 
 
-def test_a_binary_that_was_ingested_is_recognised(folder, db):
-    fill(db, folder)
-    before = everything(db)
-    (summary,) = fill(db, folder)
-    assert (summary.unchanged, summary.new_modules) == (1, 0)
-    assert everything(db) == before
-
-
-def test_a_binary_in_another_order_of_its_schedule_is_no_other_night(folder, db):
-    fill(db, folder)
-    (folder / MIXED.name).write_bytes(with_reversed_schedule(MIXED.read_bytes()))
-    (summary,) = fill(db, folder)
-    assert (summary.run_id, summary.unchanged, summary.notes) == ("night", 1, [])
-
-
-def test_texts_that_come_after_the_binary_are_the_same_night(folder, db):
-    fill(db, folder)
-    copy_dump(MIXED_TEXTS, folder)
-    (summary,) = fill(db, folder)
-    assert (summary.run_id, summary.notes) == ("night", [])
-    assert rows(db, "SELECT origin FROM modules INNER JOIN dumps USING (module_id)") == [
-        ("dumped",)
-    ]
-
-
 def test_a_cached_program_beside_files_that_vanish_makes_no_other_night(folder, db):
     copy_dump("cpu/jax-0.10.2/module_0002*", folder)
     cached = without_assignment(MIXED.read_bytes())
@@ -191,15 +171,6 @@ def test_a_cached_program_beside_files_that_vanish_makes_no_other_night(folder, 
     (summary,) = fill(db, folder)
     assert summary.run_id == "night"
     assert len(rows(db, "SELECT run_id FROM runs")) == 1
-
-
-def test_cached_programs_alone_replace_nothing(folder, db):
-    fill(db, folder, run_id="night")
-    before = everything(db)
-    (folder / MIXED.name).write_bytes(without_assignment(MIXED.read_bytes()))
-    with pytest.raises(UsageError, match=r"stays as it is.*no buffer assignment"):
-        fill(db, folder, run_id="night", replaces=True)
-    assert everything(db) == before
 
 
 def test_times_in_the_names_of_files_are_passed_over(tmp_path, db):

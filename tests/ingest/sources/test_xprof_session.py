@@ -75,26 +75,14 @@ def test_a_real_session(db):
     assert rows(db, unknown) == [(None, None, None, None)]
     with memhouse.open(db, read_only=True) as warehouse:
         assert len(warehouse.verify().rows) == 0
-
-
-def test_a_session_again_changes_nothing(db):
-    take(db, SESSION)
     again = take(db, SESSION)
     assert (again.run_id, again.unchanged, again.new_modules) == (NAME, 4, 0)
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        (SESSION, NAME),
-        (XPLANE, NAME),
-        (SESSION.parent, NAME),
-        (SESSION.parents[1], NAME),
-        (SESSION.parents[2], NAME),
-    ],
-)
-def test_the_run_is_named_after_the_session(db, path, name):
-    assert take(db, path).run_id == name
+def test_the_run_is_named_after_the_session(db):
+    for path in (SESSION, XPLANE, *SESSION.parents[:3]):
+        assert run_name(path) == NAME
+    assert take(db, SESSION.parents[2]).run_id == NAME
     assert rows(db, DUMPS) == [(".", *named, "cpu") for named in NAMED]
 
 
@@ -114,7 +102,7 @@ def test_a_folder_that_holds_more_keeps_its_name(tmp_path, session):
 
 
 def test_several_sessions_are_workloads(db, session):
-    session({"vm.xplane.pb": XPLANE.read_bytes()})
+    one = session({"vm.xplane.pb": XPLANE.read_bytes()})
     other = session({"vm.xplane.pb": XPLANE.read_bytes()}, "2026_11_22_00_00_00")
     summary = take(db, other.parent)
     assert (summary.run_id, summary.dumps, summary.new_modules) == ("logs", 8, 4)
@@ -126,6 +114,9 @@ def test_several_sessions_are_workloads(db, session):
     assert rows(db, "SELECT compiled_at, claimed_at FROM runs") == [
         (datetime(2026, 11, 22, tzinfo=UTC), None)
     ]
+    with memhouse.open(db) as warehouse:
+        summary = warehouse.ingest(one, other, run="both")
+    assert (summary.dumps, summary.problems) == (8, [])
 
 
 def test_sessions_of_several_folders_have_the_folders_as_workloads(db, tmp_path, session):
@@ -133,14 +124,6 @@ def test_sessions_of_several_folders_have_the_folders_as_workloads(db, tmp_path,
     session({"vm.xplane.pb": XPLANE.read_bytes()}, outer="all/serve")
     assert take(db, tmp_path / "all").run_id == "all"
     assert rows(db, "SELECT DISTINCT workload FROM dumps ORDER BY 1") == [("serve",), ("train",)]
-
-
-def test_two_paths_of_one_run(db, session):
-    one = session({"vm.xplane.pb": XPLANE.read_bytes()})
-    two = session({"vm.xplane.pb": XPLANE.read_bytes()}, "2026_11_22_00_00_00")
-    with memhouse.open(db) as warehouse:
-        summary = warehouse.ingest(one, two, run="both")
-    assert (summary.dumps, summary.problems) == (8, [])
 
 
 def test_a_module_that_several_hosts_ran_counts_once(db, session, real):
@@ -158,19 +141,16 @@ def test_a_module_that_several_hosts_ran_counts_once(db, session, real):
     ]
 
 
-def test_two_programs_of_one_name_are_two(db, session, real):
+def test_a_name_may_be_that_of_several_programs(db, session, real):
+    """In one process, and of other programs on other hosts."""
+    one, two = real["jit_broadcast_in_dim(2)"], real["jit_broadcast_in_dim(4)"]
     equal = [("jit_f(9)", real["jit_f(6)"]), ("jit_f(10)", real["jit_f(6)"])]
-    hosts = {f"host{i}.xplane.pb": metadata(equal) for i in range(3)}
-    assert take(db, session(hosts)).dumps == 2
-
-
-def test_hosts_may_give_one_name_to_two_programs(db, session, real):
     hosts = {
-        "host0.xplane.pb": metadata([("jit_broadcast_in_dim(2)", real["jit_broadcast_in_dim(2)"])]),
-        "host1.xplane.pb": metadata([("jit_broadcast_in_dim(2)", real["jit_broadcast_in_dim(4)"])]),
+        "host0.xplane.pb": metadata([*equal, ("jit_broadcast_in_dim(2)", one)]),
+        "host1.xplane.pb": metadata([*equal, ("jit_broadcast_in_dim(2)", two)]),
     }
     summary = take(db, session(hosts))
-    assert (summary.dumps, summary.new_modules) == (2, 2)
+    assert (summary.dumps, summary.new_modules) == (4, 3)
 
 
 def test_xprofs_own_copies_change_nothing(db, session, real):
@@ -191,18 +171,13 @@ def test_one_hlo_proto_alone(db, tmp_path, real):
     assert rows(db, DUMPS) == [(".", "jit_f", 1, None)]
 
 
-def test_a_name_is_one_line(db, tmp_path, real):
-    file = tmp_path / "vm.xplane.pb"
-    file.write_bytes(metadata([("a\nb\\/c(1)", real["jit_f(6)"][:-5])]))
-    (problem,) = take(db, file).problems
-    assert problem.startswith(f"{file}/a\\nb\\/c(1): ")
-
-
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-def test_compressed_files(db, session, ending):
-    pack = {".gz": gzip.compress, ".zst": zstandard.compress}[ending]
-    take(db, session({f"vm.xplane.pb{ending}": pack(XPLANE.read_bytes())}))
-    assert rows(db, "SELECT module_name, peak_bytes FROM peaks ORDER BY ALL") == MODULES
+def test_compressed_files(db, session):
+    real = XPLANE.read_bytes()
+    for ending, pack in ((".gz", gzip.compress), (".zst", zstandard.compress)):
+        take(db, session({f"vm.xplane.pb{ending}": pack(real)}, f"session{ending}"))
+    assert rows(db, "SELECT module_name, peak_bytes FROM peaks ORDER BY ALL") == [
+        module for module in MODULES for _ in range(2)
+    ]
 
 
 def test_an_archived_session(db, tmp_path):
@@ -233,32 +208,44 @@ def test_devices_name_the_platform_only_where_it_is_certain(db, session, real):
     ]
 
 
-@pytest.mark.parametrize("files", [{"vm.xplane.pb": metadata([])}, {"NO_MODULE.hlo_proto.pb": b""}])
-def test_a_session_without_modules_says_so(db, session, files):
-    folder = session(files)
-    (file,) = files
-    assert take(db, folder).problems == [
-        f"{folder / file}: no XLA module ran while this profile was recorded"
-    ]
-
-
-def test_a_cut_profile_gives_what_is_whole(db, session):
-    folder = session({"vm.xplane.pb": XPLANE.read_bytes()[:-1000]})
-    summary = take(db, folder)
-    assert summary.problems == [
-        f"{folder}/vm.xplane.pb: it is cut short at byte {XPLANE.stat().st_size - 1000}: "
-        "copy it again; what precedes this was taken"
-    ]
-    assert summary.dumps == 4
-
-
-def test_a_damaged_module_is_named_and_stops_nothing(db, session, real):
-    damaged = [("jit_f(6)", real["jit_f(6)"][:1000]), ("jit_g(1)", real["jit_broadcast_in_dim(2)"])]
-    folder = session({"vm.xplane.pb": metadata(damaged)})
-    summary = take(db, folder)
-    (problem,) = summary.problems
-    assert problem.startswith(f"{folder}/vm.xplane.pb/jit_f(6): ")
-    assert (summary.dumps, summary.failed, summary.new_modules) == (2, 1, 1)
+def test_what_a_session_lacks_is_told_and_stops_nothing(db, tmp_path, session, real):
+    size = XPLANE.stat().st_size - 1000
+    # Of each: what the problem begins with and says, dumps, those that failed.
+    for name, files, problem, facts, dumps, failed in (
+        ("none", {"vm.xplane.pb": metadata([])}, "", [], 0, 0),
+        ("empty", {"NO_MODULE.hlo_proto.pb": b""}, "", [], 0, 0),
+        ("cut", {"vm.xplane.pb": XPLANE.read_bytes()[:-1000]}, "", [f" byte {size}:"], 4, 0),
+        (
+            "damaged",
+            {
+                "vm.xplane.pb": metadata(
+                    [
+                        ("jit_f(6)", real["jit_f(6)"][:1000]),
+                        ("jit_g(1)", real["jit_broadcast_in_dim(2)"]),
+                    ]
+                )
+            },
+            "/jit_f(6)",
+            [" byte "],
+            2,
+            1,
+        ),
+        # A name is one line.
+        (
+            "named",
+            {"vm.xplane.pb": metadata([("a\nb\\/c(1)", real["jit_f(6)"][:-5])])},
+            "/a\\nb\\/c(1)",
+            [],
+            1,
+            1,
+        ),
+    ):
+        folder = session(files, name)
+        summary = take(db, folder)
+        (told,) = summary.problems
+        assert told.startswith(f"{folder / next(iter(files))}{problem}: "), name
+        assert all(fact in told for fact in facts), told
+        assert (summary.dumps, summary.failed) == (dumps, failed), name
 
 
 def test_a_shape_that_is_damaged_within_a_fusion_is_told(db, session, real):
@@ -269,7 +256,9 @@ def test_a_shape_that_is_damaged_within_a_fusion_is_told(db, session, real):
     damaged = content[: at + 2] + b"\x01\x01" + content[at + 4 :]
     summary = take(db, session({"vm.xplane.pb": metadata([("jit_f(6)", damaged)])}))
     assert summary.dumps == 1
-    assert "expected each of 2 dimensions once" in "".join(summary.problems + summary.notes)
+    (told,) = summary.problems + summary.notes
+    assert "jit_f(6)" in told
+    assert " byte " in told or "dimensions" in told
 
 
 def test_a_module_without_an_assignment_is_estimated(db, session, real):
@@ -278,15 +267,13 @@ def test_a_module_without_an_assignment_is_estimated(db, session, real):
     folder = session({"vm.xplane.pb": metadata([("jit_f(6)", content[: 4 + length])])})
     summary = take(db, folder)
     assert summary.problems == []
-    assert summary.notes == [
-        f"{folder}/vm.xplane.pb/jit_f(6): it has no buffer assignment, as programs from JAX's "
-        "compilation cache"
-    ]
+    (note,) = summary.notes
+    assert note.startswith(f"{folder}/vm.xplane.pb/jit_f(6): ")
     assert rows(db, "SELECT origin FROM modules") == [("estimated",)]
 
 
 MUTATIONS = (cut, change_byte, change_byte, change_byte, random_bytes, delete_some, zeros, spliced)
-TRIES = rounds(100)
+TRIES = rounds(40)
 
 
 @pytest.mark.slow

@@ -1,6 +1,5 @@
 """Attribution of odd and of damaged programs: an answer or a DumpError, and nothing else."""
 
-import os
 import random
 
 import pytest
@@ -13,8 +12,9 @@ from memhouse.ingest.readers.lines import split_lines
 
 from ....support.dumps import DUMPS
 from ....support.mutations import change_number, drop_lines, insert_token, swap_lines
+from ....support.rounds import rounds
 
-SEEDS = int(os.environ.get("MEMHOUSE_DAMAGED_PROGRAMS", "150"))
+SEEDS = rounds(40)
 SAMPLES = sorted(DUMPS.glob("cpu/*/*jit_mixed*after_optimizations.txt"))
 OPCODES = (
     *("copy", "convert", "dynamic-update-slice", "dynamic-slice", "all-gather", "concatenate"),

@@ -1,12 +1,12 @@
 """How an op_name goes apart into components."""
 
-import time
-
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.model.origins.paths import read_component, read_path, split
+
+from ....support.rounds import rounds
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,7 @@ PIECES = st.sampled_from([*"()[]{}'\"/;:ax", "jvp(", "transpose(", "jit(f)/", "w
 TEXTS = st.lists(PIECES, max_size=40).map("".join)
 
 
+@settings(max_examples=rounds(50))
 @given(TEXTS)
 def test_any_text_goes_apart_and_nothing_is_made_up(text):
     components, is_joined = split(text)
@@ -156,6 +157,7 @@ def test_any_text_goes_apart_and_nothing_is_made_up(text):
         assert read_component(component).name in component
 
 
+@settings(max_examples=rounds(50))
 @given(TEXTS)
 def test_the_quick_way_finds_what_the_thorough_one_finds(text):
     path = read_path(text)
@@ -168,9 +170,9 @@ def test_the_quick_way_finds_what_the_thorough_one_finds(text):
     assert path.components == tuple(found[1:] if found[0].is_program else found)
 
 
-@pytest.mark.parametrize("piece", ["(", "((a:b)/", "(a:b)/", "jvp(", "[)", "'", '"', "(a:", "a[b]"])
-def test_hostile_names_take_linear_time(piece):
-    closing = {"(": ")", "jvp(": ")", "(a:": ")"}.get(piece, "")
-    started = time.perf_counter()
-    read_path("jit(f)/" + piece * 20_000 + closing * 20_000 + "/x")
-    assert time.perf_counter() - started < 5
+def test_hostile_names_are_read():
+    """Each once took as long as its square."""
+    for piece in ("(", "((a:b)/", "(a:b)/", "jvp(", "[)", "'", '"', "(a:", "a[b]"):
+        closing = {"(": ")", "jvp(": ")", "(a:": ")"}.get(piece, "")
+        path = read_path("jit(f)/" + piece * 20_000 + closing * 20_000 + "/x")
+        assert path.operation.endswith("x"), piece
