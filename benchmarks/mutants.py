@@ -56,6 +56,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 # A try that takes longer hangs: the mistake is noticed by the limit that each test has.
 LIMIT_SECONDS = 240
+_MOST = 30
 
 
 @dataclass(frozen=True)
@@ -241,7 +242,8 @@ def mistakes(files: tuple[str, ...], count: int) -> list[Mistake]:
         text = (ROOT / file).read_text()
         possible += _in_sql(file, text) if file.endswith(".sql") else _in_python(file, text)
     possible.sort(key=lambda mistake: (mistake.file, mistake.start, mistake.instead))
-    return random.Random(" ".join(files)).sample(possible, min(count, len(possible)))
+    # Fewer are the first of the same ones.
+    return random.Random(" ".join(files)).sample(possible, min(_MOST, len(possible)))[:count]
 
 
 @dataclass(frozen=True)
@@ -320,7 +322,7 @@ def main() -> None:
     """Try the mistakes; print how many are noticed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", action="append", choices=SUBJECTS, help="this subject alone")
-    parser.add_argument("--count", type=int, default=30, help="mistakes of each subject")
+    parser.add_argument("--count", type=int, default=_MOST, help="mistakes of each subject")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="tries at once")
     parser.add_argument("--tests", type=Path, help="JSON of subject to tests, instead of SUBJECTS")
     parser.add_argument("--json", type=Path, help="where to write what became of each")
