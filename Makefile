@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-change test-all test-lowest test-random simulate lint docs schema approve promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-slow test-all test-lowest test-random simulate lint docs schema approve promises bench notebook pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -23,22 +23,23 @@ demo: $(BIN)/memhouse
 	$(BIN)/memhouse ingest --db demo.duckdb tests/data/dumps/*
 	$(BIN)/memhouse peaks --db demo.duckdb
 
-# All tests but the slow ones: what matters, in half an hour on two cores.
+# What a change of the code can break: in minutes. Tests that share what is dear to set up are a
+# group: one worker does it.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 test: $(BIN)/pytest
-	$(BIN)/python -m pytest -n auto -m "not slow and not scheduled"
+	$(PYTEST) -m "not slow and not scheduled"
 
-# All tests but the long ones: what each change must pass. Tests that share what is dear to set up,
-# such as Spark, are a group: one worker does it.
-test-change: $(BIN)/pytest
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not scheduled"
+# Promises that take other processes: kills, disks, races, hostile input, a browser, Spark.
+test-slow: $(BIN)/pytest
+	$(PYTEST) -m "slow and not scheduled"
 
-# All tests: also every statement and an ingest on Spark, and the benchmarks.
+# All tests: also the engine against plain rules, all on Spark and S3, all pages, the benchmarks.
 test-all: $(BIN)/pytest
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(PYTEST)
 
-# All tests; those that try at random try more often, and not what they tried before.
+# The same; those that try at random try more often, and not what they tried before.
 test-random: $(BIN)/pytest
-	MEMHOUSE_TEST_ROUNDS=10 $(BIN)/python -m pytest -n auto --dist loadgroup
+	MEMHOUSE_TEST_ROUNDS=10 $(PYTEST)
 
 # Random commands and faults for so many seconds, from a seed on: see tests/simulator/simulation.py.
 SECONDS ?= 3600

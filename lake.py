@@ -44,7 +44,7 @@ def vacuum(
 ) -> Vacuumed:
     """Delete files that left the lake, or were never part of it, longer ago than `retention`.
 
-    `retention` is 12h, 7d or 2w; a longer ingest, or a reader of an older version, would fail.
+    `retention` is 12h, 7d, 2w or 1y; a longer ingest, or a reader of an older version, would fail.
     With `dry_run` nothing is deleted. Raises UsageError for a wrong duration, and for one of
     less than 7 days without `force`, which says that nobody uses the lake meanwhile.
     """

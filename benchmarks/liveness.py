@@ -1,8 +1,8 @@
 """Liveness worked out from HLO text, held against what the dumps themselves say.
 
 `.venv/bin/python benchmarks/liveness.py DUMPS` compares every module that has both: the
-schedule, values, positions, uses and live ranges to the row; the most bytes that live at once
-in each temp allocation, with XLA's offsets; and the estimated peaks of the memory spaces.
+schedule, values, positions, uses and live ranges to the row, and what is estimated from the text
+alone: sizes, occupancy and the peaks of the memory spaces.
 """
 
 import argparse
@@ -15,13 +15,12 @@ import pyarrow as pa
 from parts import find
 
 from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.bound import live_bounds, ranges_of
+from memhouse.ingest.model.completion import completed
 from memhouse.ingest.model.derived import Derived, derive
-from memhouse.ingest.model.derived_tables import estimated_tables
+from memhouse.ingest.model.derived_tables import value_rows
 from memhouse.ingest.model.join import join_parts
 from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.sharing import Estimate, estimate
-from memhouse.ingest.model.sizes import TPU
+from memhouse.ingest.model.sizes import TPU, platform_of, value_sizes
 from memhouse.ingest.readers.lines import use_quick_memory
 from memhouse.ingest.sources.program import Key
 
@@ -29,6 +28,7 @@ _TABLES = ("schedule", "values", "positions", "uses", "live_ranges")
 _SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_bytes", "shape")
 _STEPS = ("memory_space", "start_time", "live_bytes", "occupied_bytes")
 Row = tuple[object, ...]
+Tables = dict[str, pa.Table]
 
 
 def dumped(parts: Parts) -> dict[str, set[Row]]:
@@ -121,36 +121,18 @@ class Peak:
         return (self.estimated - self.dumped) / max(self.dumped, 1)
 
 
-def peaks(name: str, parts: Parts, tables: dict[str, pa.Table], found: Estimate) -> list[Peak]:
+def peaks(name: str, platform: str, dumped: Tables, estimated: Tables) -> list[Peak]:
     """Both peaks of each memory space."""
-    estimated = {row["memory_space"]: row["peak_bytes"] for row in found.peaks.to_pylist()}
+    found = {
+        row["memory_space"]: row["peak_bytes"] for row in estimated["module_memory"].to_pylist()
+    }
     return [
         Peak(
-            name,
-            found.platform,
-            row["memory_space"],
-            row["peak_bytes"],
-            estimated.get(row["memory_space"], 0),
+            name, platform, row["memory_space"], row["peak_bytes"], found[row["memory_space"]] or 0
         )
-        for row in tables["module_memory"].to_pylist()
+        for row in dumped["module_memory"].to_pylist()
         if row["peak_bytes"] is not None
     ]
-
-
-def bounds_differ(parts: Parts, tables: dict[str, pa.Table], derived: Derived) -> tuple[int, int]:
-    """How many temp allocations there are, and of how many the bounds differ."""
-    assert parts.buffer_assignment is not None
-    values = parts.buffer_assignment.values
-    bounds = live_bounds(
-        parts.buffer_assignment.allocations,
-        values,
-        ranges_of(derived, values),
-        len(derived.schedule),
-    )
-    columns = ("allocation_index", "peak_bytes", "peak_time")
-    theirs = _rows(tables["allocations"].filter(tables["allocations"]["is_temp"]), *columns)
-    ours = _rows(bounds, "allocation_index", "live_bound_bytes", "live_bound_time")
-    return len(theirs), len(theirs - ours)
 
 
 class Report:
@@ -174,7 +156,7 @@ class Report:
         try:
             derived = derive(parts.hlo, changelist=int(key.compiler) if key.compiler else None)
             between = time.perf_counter()
-            estimated = estimate(parts.hlo, derived, platform=key.platform)
+            alone, _ = completed(Parts(hlo=parts.hlo), derived, platform=key.platform)
         except DumpError as error:
             self.modules["refused"] += 1
             print(f"{name}: {error}")
@@ -184,12 +166,19 @@ class Report:
         self.modules["compared"] += 1
         self._tables(name, parts, derived)
         if parts.buffer_assignment is not None:
-            tables = join_parts(parts).tables
-            self._estimates(parts.buffer_assignment.values, tables, derived, estimated)
-            self.peaks += peaks(name, parts, tables, estimated)
-            count, differ = bounds_differ(parts, tables, derived)
-            self.compared["live_bounds"] += count
-            self.wrong["live_bounds"] += differ
+            tables, estimated = join_parts(parts).tables, join_parts(alone).tables
+            platform = key.platform or platform_of(parts.hlo)
+            sized = value_rows(derived.dataflow, value_sizes(derived.dataflow, platform))
+            names = derived.program.names.take(sized["instruction_id"].combine_chunks())
+            sized = sized.append_column("instruction", names)
+            for table, theirs, ours, columns in (
+                ("sizes", parts.buffer_assignment.values, sized, _SIZES),
+                ("occupancy", tables["occupancy"], estimated["occupancy"], _STEPS),
+            ):
+                rows = _rows(theirs, *columns)
+                self.compared[table] += len(rows)
+                self.wrong[table] += len(rows - _rows(ours, *columns))
+            self.peaks += peaks(name, platform, tables, estimated)
 
     def _tables(self, name: str, parts: Parts, derived: Derived) -> None:
         ours = worked_out(derived)
@@ -202,31 +191,13 @@ class Report:
             for row in differ[:3]:
                 print(f"{name}: {table}: {row}")
 
-    def _estimates(
-        self,
-        values: pa.Table,
-        tables: dict[str, pa.Table],
-        derived: Derived,
-        estimated: Estimate,
-    ) -> None:
-        ours = estimated_tables(derived, estimated)
-        names = derived.program.names.take(ours["values"]["instruction_id"].combine_chunks())
-        ours["values"] = ours["values"].append_column("instruction", names)
-        for table, theirs, columns in (
-            ("sizes", _rows(values, *_SIZES), _SIZES),
-            ("occupancy", _rows(tables["occupancy"], *_STEPS), _STEPS),
-        ):
-            found = _rows(ours["values" if table == "sizes" else table], *columns)
-            self.compared[table] += len(theirs)
-            self.wrong[table] += len(theirs - found)
-
     def show(self, *, every: bool) -> None:
         """Print the tables; with `every`, the peaks of all modules and not only what differs."""
         print(", ".join(f"{count} modules {what}" for what, count in self.modules.items()))
         exact, estimate_, name = self.slowest
         print(f"the slowest: {exact:.3f} s, and {estimate_:.3f} s for the estimate: {name}")
         print("\n| table | rows compared | rows that differ |\n| --- | --- | --- |")
-        for table in (*_TABLES, "live_bounds", "sizes", "occupancy"):
+        for table in (*_TABLES, "sizes", "occupancy"):
             print(f"| {table} | {self.compared[table]:,} | {self.wrong[table]:,} |")
         print("\n| platform, space | peaks | equal | within the limit | worst |")
         print("| --- | --- | --- | --- | --- |")

@@ -56,6 +56,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 # A try that takes longer hangs: the mistake is noticed by the limit that each test has.
 LIMIT_SECONDS = 240
+_MOST = 30
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,8 @@ class _InPython(ast.NodeVisitor):
         return self.starts[line - 1] + len(self.lines[line - 1][:column].decode())
 
     def _span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        assert node.end_lineno is not None and node.end_col_offset is not None
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
         return (
             self._at(node.lineno, node.col_offset),
             self._at(node.end_lineno, node.end_col_offset),
@@ -130,7 +132,7 @@ class _InPython(ast.NodeVisitor):
         if found:
             self._add(start + found.start(), start + found.end(), instead)
 
-    def visit_Compare(self, node: ast.Compare) -> None:  # noqa: N802
+    def visit_Compare(self, node: ast.Compare) -> None:
         if len(node.ops) == 1 and type(node.ops[0]) in _COMPARED:
             left, right = self._span(node.left)[1], self._span(node.comparators[0])[0]
             instead = f" {_COMPARED[type(node.ops[0])]} "
@@ -138,59 +140,59 @@ class _InPython(ast.NodeVisitor):
                 self._add(left, right, instead)
         self.generic_visit(node)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:  # noqa: N802
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
         was, instead = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
         self._between(node.values[0], node.values[1], was, instead)
         self.generic_visit(node)
 
-    def visit_BinOp(self, node: ast.BinOp) -> None:  # noqa: N802
+    def visit_BinOp(self, node: ast.BinOp) -> None:
         signs = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
         signs |= {ast.BitAnd: "&", ast.BitOr: "|"}
         if type(node.op) in _COMBINED and not isinstance(node.left, ast.Constant | ast.JoinedStr):
             self._between(node.left, node.right, signs[type(node.op)], _COMBINED[type(node.op)])
         self.generic_visit(node)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:  # noqa: N802
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Not | ast.Invert):
             self._add(self._span(node)[0], self._span(node.operand)[0], "")
         self.generic_visit(node)
 
-    def visit_Constant(self, node: ast.Constant) -> None:  # noqa: N802
+    def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, bool):
             self._add(*self._span(node), str(not node.value))
         elif isinstance(node.value, int):
             self._add(*self._span(node), str(node.value + 1))
 
-    def visit_If(self, node: ast.If) -> None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> None:
         start, end = self._span(node.test)
         self._add(start, end, f"not ({self.text[start:end]})")
         self.generic_visit(node)
 
-    def visit_Expr(self, node: ast.Expr) -> None:  # noqa: N802
+    def visit_Expr(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Call):
             self._add(*self._span(node), "pass")
         if not isinstance(node.value, ast.Constant):
             self.generic_visit(node)
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self._add(*self._span(node), "pass")
         self.generic_visit(node)
 
-    def visit_Raise(self, node: ast.Raise) -> None:  # noqa: N802
+    def visit_Raise(self, node: ast.Raise) -> None:
         pass
 
     def visit_arg(self, node: ast.arg) -> None:
         pass
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if node.value is not None:
             self.visit(node.value)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         for part in (*node.args.defaults, *node.body):
             self.visit(part)
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:  # noqa: N802
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         pass
 
 
@@ -240,7 +242,8 @@ def mistakes(files: tuple[str, ...], count: int) -> list[Mistake]:
         text = (ROOT / file).read_text()
         possible += _in_sql(file, text) if file.endswith(".sql") else _in_python(file, text)
     possible.sort(key=lambda mistake: (mistake.file, mistake.start, mistake.instead))
-    return random.Random(" ".join(files)).sample(possible, min(count, len(possible)))
+    # Fewer are the first of the same ones.
+    return random.Random(" ".join(files)).sample(possible, min(_MOST, len(possible)))[:count]
 
 
 @dataclass(frozen=True)
@@ -264,7 +267,13 @@ def run_tests(checkout: Path, tests: tuple[str, ...]) -> str | None:
     environment = os.environ | {"PYTHONPATH": str(checkout.parent)}
     command = [
         *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "-p", "no:cacheprovider"),
-        *("-m", "not slow and not scheduled", "--tb=no", "-rfE", f"--basetemp={checkout.parent / 'pytest'}"),
+        *(
+            "-m",
+            "not slow and not scheduled",
+            "--tb=no",
+            "-rfE",
+            f"--basetemp={checkout.parent / 'pytest'}",
+        ),
         *tests,
     ]
     try:
@@ -313,7 +322,7 @@ def main() -> None:
     """Try the mistakes; print how many are noticed."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--only", action="append", choices=SUBJECTS, help="this subject alone")
-    parser.add_argument("--count", type=int, default=30, help="mistakes of each subject")
+    parser.add_argument("--count", type=int, default=_MOST, help="mistakes of each subject")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="tries at once")
     parser.add_argument("--tests", type=Path, help="JSON of subject to tests, instead of SUBJECTS")
     parser.add_argument("--json", type=Path, help="where to write what became of each")

@@ -7,11 +7,11 @@ from datetime import datetime
 from typing import Any
 
 from ..schema import arrow, clock, ids
+from ..schema.again import until_unchanged
 from ..schema.errors import UsageError
 from ..schema.journal import entries, entry
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Batch, Deleted, Store
-from .again import until_unchanged
 from .batches import Batches
 from .choose_run import Chosen, choose_run, file_time, later_name, refuse_mixed_parts
 from .given_paths import GivenPaths

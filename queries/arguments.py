@@ -1,4 +1,4 @@
-"""Arguments as users give them: times, ages, metrics, a device's memory."""
+"""Arguments as users give them: times, durations, sizes, metrics, labels."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,12 @@ from ..schema.errors import UsageError
 from ..schema.metric_names import METRICS
 from ..schema.readable import UNITS
 
-_AGE = re.compile(r"^(\d+) ?(d|w|y)$")
 # XLA writes G for GiB.
-_MEMORY = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP])(?:iB)?$|^(\d+) ?B$")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?(?:([KMGTP])(?:iB)?|B)")
 # The largest number of bytes that the warehouse can hold.
 _MOST_BYTES = 2**63 - 1
-_DAYS = {"d": 1, "w": 7, "y": 365}
-_DURATION = re.compile(r"^(\d{1,6}) ?(h|d|w)$")
-_HOURS = {"h": 1, "d": 24, "w": 168}
+_DURATION = re.compile(r"(\d{1,6}) ?(h|d|w|y)")
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def parse_time(time: str | datetime | None, argument: str) -> datetime | None:
@@ -38,21 +36,22 @@ def parse_time(time: str | datetime | None, argument: str) -> datetime | None:
 
 
 def time_before(age: str, argument: str) -> datetime:
-    """The time that is `age` (90d, 12w or 1y) ago. Raises UsageError."""
-    match = _AGE.match(age)
-    if match is None:
-        raise UsageError(f"invalid age {age!r}: use 90d, 12w or 1y", argument)
+    """The time that is `age` ago, which is read as `duration` reads it. Raises UsageError."""
     try:
-        return clock.now() - timedelta(days=int(match[1]) * _DAYS[match[2]])
+        return clock.now() - duration(age, argument)
     except OverflowError:
         raise UsageError(f"{age} is too long ago", argument) from None
 
 
 def duration(text: str, argument: str) -> timedelta:
-    """How long 12h, 7d or 2w is. Raises UsageError."""
-    match = _DURATION.match(text)
+    """How long 12h, 7d, 2w or 1y is; a year has 365 days. Raises UsageError.
+
+    >>> duration("2w", "keep").days
+    14
+    """
+    match = _DURATION.fullmatch(text)
     if match is None:
-        raise UsageError(f"invalid duration {text!r}: use 12h, 7d or 2w", argument)
+        raise UsageError(f"invalid duration {text!r}: use 12h, 90d, 12w or 1y", argument)
     return timedelta(hours=int(match[1]) * _HOURS[match[2]])
 
 
@@ -87,12 +86,19 @@ def parse_size(given: str | int | None, argument: str, what: str = "size") -> in
     """
     if given is None:
         return None
-    size = given
-    if isinstance(given, str):
-        match = _MEMORY.match(given)
-        if match is None:
-            raise UsageError(f"invalid {what} {given!r}: use a size such as 16GiB or 95G", argument)
-        size = int(match[3]) if match[3] else round(float(match[1]) * UNITS[f"{match[2]}iB"])
+    size: float | None = size_bytes(given) if isinstance(given, str) else given
+    if size is None:
+        raise UsageError(f"invalid {what} {given!r}: use a size such as 16GiB or 95G", argument)
     if not 0 < int(size) <= _MOST_BYTES:
         raise UsageError(f"invalid {what} {given}: no device has so many bytes", argument)
-    return int(size)
+    return round(size)
+
+
+def size_bytes(text: str) -> float | None:
+    """The bytes of a size; None if the text is none. The one grammar of sizes that users give.
+
+    >>> size_bytes("64MiB"), size_bytes("1.5 G"), size_bytes("10 B"), size_bytes("64 MB")
+    (67108864.0, 1610612736.0, 10.0, None)
+    """
+    match = _SIZE.fullmatch(text)
+    return float(match[1]) * UNITS[f"{match[2]}iB" if match[2] else "B"] if match else None

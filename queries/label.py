@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from json import dumps
 
+from ..schema.again import until_unchanged
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .branches import default_branch
@@ -25,11 +26,16 @@ def label(
     """
     if not runs:
         raise UsageError("name the runs to label", "runs")
-    require_runs(store, *((run, "runs") for run in runs))
-    if labels:
-        if "" in labels:
-            raise UsageError("a label is KEY=VALUE", "labels")
-        store.label(runs, {key: value or None for key, value in labels.items()})
+    if "" in (labels or {}):
+        raise UsageError("a label is KEY=VALUE", "labels")
+
+    def set_labels() -> None:
+        require_runs(store, *((run, "runs") for run in runs))
+        if labels:
+            store.label(runs, {key: value or None for key, value in labels.items()})
+
+    # Another process may drop one of the runs, which is then unknown.
+    until_unchanged(set_labels)
     found = store.rows(statement("labels"), [list(runs)])
     return Rows(found, empty="without labels" if len(runs) > 1 else f"{runs[0]} has no labels")
 

@@ -112,7 +112,7 @@ journal = Table(
     _required(
         "action",
         Text,
-        "ingest, read again, replace, prune, label, accept, compact, upgrade, repair, import or sql",
+        "ingest, read again, replace, prune, label, accept, compact, upgrade, repair, import, sql",
     ),
     _optional("run_id", Text, "the run, which may be gone by now; null if no run was named"),
     _optional("host", Text, "the host whose part it is; null without one"),

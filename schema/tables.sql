@@ -44,7 +44,7 @@ CREATE TABLE journal (
 COMMENT ON TABLE journal IS 'Everything that changed the warehouse. Rows are only ever added. Key: entry.';
 COMMENT ON COLUMN journal.entry IS 'the place in the order of all changes, from 1';
 COMMENT ON COLUMN journal.entered_at IS 'when the change was made (UTC)';
-COMMENT ON COLUMN journal.action IS 'ingest, read again, replace, prune, label, accept, compact, upgrade, repair, import or sql';
+COMMENT ON COLUMN journal.action IS 'ingest, read again, replace, prune, label, accept, compact, upgrade, repair, import, sql';
 COMMENT ON COLUMN journal.run_id IS 'the run, which may be gone by now; null if no run was named';
 COMMENT ON COLUMN journal.host IS 'the host whose part it is; null without one';
 COMMENT ON COLUMN journal.detail IS 'what was done, in words';

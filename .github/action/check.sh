@@ -11,7 +11,7 @@ set -euo pipefail
 folder=$(mktemp -d "$RUNNER_TEMP/memhouse-check.XXXXXX")
 summary=$folder/summary.md
 said=$folder/said.txt
-arguments=(--run "$RUN" --wait "$WAIT" --format github)
+arguments=(--run "$RUN" --wait "$WAIT" --advise --format github)
 if [ -n "$LIMITS" ]; then
     arguments+=(--limits "$LIMITS")
 fi

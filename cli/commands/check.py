@@ -68,6 +68,10 @@ def check(
     accept: Annotated[
         str | None, typer.Option(metavar="REASON", help="Let this run's growth pass, for good.")
     ] = None,
+    advise: Annotated[
+        bool,
+        typer.Option("--advise", help="Say what to change in the programs that fail; seconds."),
+    ] = False,
     bisect: Annotated[
         str | None,
         typer.Option(
@@ -120,7 +124,7 @@ def check(
             )
             lines = owning_lines(store, found.verdicts) if output is CheckFormat.github else {}
             changes: Sequence[Changes] = ()
-            if found.breaches and accept is None and output not in _FOR_SCRIPTS:
+            if advise and found.breaches and accept is None and output not in _FOR_SCRIPTS:
                 # It takes longer to import than a check that passes.
                 from ...queries.checking.what_to_change import what_to_change
 

@@ -22,7 +22,8 @@ def prune(
     ] = None,
     db: Db = DEFAULT_DB,
     keep: Annotated[
-        str | None, typer.Option(metavar="90d", help="Drop all runs older than so long (d, w, y).")
+        str | None,
+        typer.Option(metavar="90d", help="Drop all runs older than so long (h, d, w, y)."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be dropped, and drop nothing.")

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .bound import ranges_of
+from .assigned_ranges import ranges_of
 from .completion import used_values
 from .derived import Derived
 from .numbered_program import NONE, Ints

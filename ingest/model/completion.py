@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import DumpError
-from .bound import ranges_of
+from .assigned_ranges import ranges_of
 from .derived import Derived
 from .derived_tables import exact_tables, value_rows
 from .numbered_program import NONE, Ints

@@ -12,7 +12,6 @@ from ...schema.array_shapes.shape_sizes import shape_columns
 from .dataflow import Dataflow
 from .derived import Derived
 from .numbered_program import Ints
-from .sharing import Estimate
 from .sizes import Sizes
 
 
@@ -33,22 +32,6 @@ def exact_tables(derived: Derived) -> dict[str, pa.Table]:
         "positions": _numbered(_defining_first(dataflow), "position_index"),
         "uses": _numbered(dataflow.uses_table(), "use_index"),
         "live_ranges": derived.liveness.ranges_table(),
-    }
-
-
-def estimated_tables(derived: Derived, found: Estimate) -> dict[str, pa.Table]:
-    """The tables that an estimate gives: values, occupancy, module_memory.
-
-    The values have no allocation and no offset. Of module_memory stands what packing does
-    not decide: no total_bytes, no temp_bytes, no fragmentation.
-    """
-    instruction = pa.array(derived.schedule.order, pa.int32()).take(
-        found.peaks["peak_time"].combine_chunks()
-    ) if len(derived.schedule) else pa.nulls(len(found.peaks), pa.int32())  # fmt: skip
-    return {
-        "values": value_rows(derived.dataflow, found.sizes),
-        "occupancy": found.occupancy,
-        "module_memory": found.peaks.append_column("peak_instruction_id", instruction),
     }
 
 

@@ -1,14 +1,13 @@
-"""The peak of each memory space from HLO text alone: an estimate.
+"""What shares memory with what, from HLO text alone: an estimate.
 
 XLA's heap simulator replays the schedule: a result may take the place of an operand that
 ends as the result begins, values that must alias lie in one place, and all others get a
-place of their own. The peak needs only who shares a place, and no offsets.
+place of their own. A peak needs only who shares a place, and no offsets.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from ...schema.address_space.runs import followed
 from .aliasing_operands import recorded_sharing
@@ -16,7 +15,6 @@ from .can_share import Sharing
 from .derived import Derived
 from .numbered_program import NONE, Ints, Mask
 from .parts import HloText
-from .peaks import occupancy_steps, peak_rows
 from .placement import TEMP, Placement, place
 from .sizes import TPU, Sizes, platform_of, value_sizes
 
@@ -28,8 +26,7 @@ class Estimate:
     """What a program occupies: each value's size, space, kind of allocation and place.
 
     `group` is the number of the value that first had a temp value's place; values of one group
-    share it. `ends` are the ends of the live ranges as the heap counts them. `peaks` and
-    `occupancy` are as in `peaks.py`.
+    share it. `ends` are the ends of the live ranges as the heap counts them.
     """
 
     platform: str
@@ -37,12 +34,10 @@ class Estimate:
     placement: Placement
     group: Ints
     ends: Ints
-    peaks: pa.Table
-    occupancy: pa.Table
 
 
 def estimate(hlo: HloText, derived: Derived, *, platform: str | None = None) -> Estimate:
-    """Estimate the peak of each memory space. Raises DumpError for an unbounded shape.
+    """Estimate what a program occupies. Raises DumpError for an unbounded shape.
 
     `platform` is cpu, gpu or tpu, if the file names tell; otherwise the text tells.
     """
@@ -61,9 +56,7 @@ def estimate(hlo: HloText, derived: Derived, *, platform: str | None = None) -> 
     placement = place(derived, sizes, sharing)
     group = _temp_groups(derived, sizes, placement, sharing)
     ends = _heap_ends(derived, sharing)
-    occupied = occupancy_steps(derived, sizes, placement, group, ends)
-    peaks = peak_rows(sizes, placement, occupied)
-    return Estimate(platform, sizes, placement, group, ends, peaks, occupied)
+    return Estimate(platform, sizes, placement, group, ends)
 
 
 def _temp_groups(derived: Derived, sizes: Sizes, placement: Placement, sharing: Sharing) -> Ints:

@@ -4,10 +4,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ...schema.readable import UNITS
+from ..arguments import size_bytes
 
 Outcome = Literal["pass", "warn", "fail"]
-_SIZE = re.compile(r"^(\d+(?:\.\d+)?) ?([KMGTP]?i?B)$")
 _PERCENT = re.compile(r"^(\d+(?:\.\d+)?) ?%$")
 _OF_DEVICE = re.compile(r"^(\d+(?:\.\d+)?) ?% of device$")
 
@@ -50,11 +49,11 @@ def parse_most(text: str) -> Threshold:
 
 
 def _parse_size(text: str, other: str = "") -> Threshold:
-    match = _SIZE.match(text)
-    if match is None or match[2] not in UNITS:
+    size = size_bytes(text)
+    if size is None:
         expected = f"neither {other} nor a size" if other else "not a size"
         raise ValueError(f"{text!r} is {expected} such as 64MiB")
-    return Threshold(float(match[1]) * UNITS[match[2]], False, text)
+    return Threshold(size, False, text)
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ class DuckDBStore(DuckDBReading):
             return False
 
     def holds(self, path: Path) -> bool:
-        """Whether it is the database, by any name, or one of the files that DuckDB has beside it."""
+        """Whether it is the database, by any name, or a file that DuckDB has beside it."""
         database = duckdb_file.database_path(self.name)
         if database is None:
             return False
@@ -192,11 +192,6 @@ class DuckDBStore(DuckDBReading):
             self._work_out_history()
             insert_all(self.connection, entries(entry("sql", " ".join(query.split()))))
         return rows
-
-    def work_out_history(self) -> None:
-        """Work the history out from scratch, after changes that went past the store."""
-        with self._transaction():
-            self._work_out_history()
 
     def execute(self, script: str) -> None:
         """Run SQL statements that have no rows, all or nothing."""

@@ -121,10 +121,18 @@ def _journal(model: Model, seen: Observed) -> tuple[Any, ...]:
     return _in_groups(expected), _in_groups(found)
 
 
+# An entry a run of one command; what entered last is asked of the others.
+_OF_MANY_RUNS = ("prune", "label", "accept")
+
+
 def _in_groups(entries: list[Any]) -> list[Any]:
-    """The entries; of one `prune` or the like in the order of their runs."""
+    """The entries; those of one `prune` or the like in the order of their runs."""
     groups = groupby(entries, key=lambda entry: (entry[0], entry[-1]))
-    return [entry for _, group in groups for entry in sorted(group, key=repr)]
+    return [
+        entry
+        for (action, _), group in groups
+        for entry in (sorted(group, key=repr) if action in _OF_MANY_RUNS else group)
+    ]
 
 
 def _accepted(model: Model, seen: Observed) -> tuple[Any, ...]:

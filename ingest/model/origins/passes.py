@@ -34,14 +34,11 @@ _OLD = "/jit(main)/"
 class Passes:
     """Of each instruction: its pass, as a place in PASSES, if it owns what it makes itself.
 
-    `is_clone` marks the instructions that XLA made to compute something again;
-    `in_optimizer_reach` those that are backward, contain what is, or read one of these, and
-    those in a computation that such an instruction calls.
+    `is_clone` marks the instructions that XLA made to compute something again.
     """
 
     codes: PassCodes
     is_clone: Mask
-    in_optimizer_reach: Mask
     texts: tuple[str, ...] = PASSES
 
 
@@ -65,20 +62,14 @@ def passes(
     codes = _by_name(program, names, is_clone)
     if not names.has_transpose.any():
         codes[codes == NONE] = OTHER
-        return Passes(codes, is_clone, np.zeros(len(program), bool))
+        return Passes(codes, is_clone)
     reach = _reach(program, names, caller, codes)
     has_pass = (codes != NONE) | reach.is_main
     has_pass |= (names.kind >= Kind.JOINED) & ~names.by_row(names.is_relative)
     by_place = _by_place(program, names, source_file, source_line, codes, reach)
     codes = np.where(codes == NONE, by_place, codes)
     codes = codes[climb(program, caller, has_pass)]
-    return Passes(codes, is_clone, reach.is_in_reach)
-
-
-def in_optimizer_reach(program: NumberedProgram, names: OpNames, caller: Ints) -> Mask:
-    """The mask of this name in Passes, for who needs nothing else."""
-    codes = _by_name(program, names, _clones(program))
-    return _reach(program, names, caller, codes).is_in_reach
+    return Passes(codes, is_clone)
 
 
 def value_pass(found: Passes, made_by: Ints, origin: Ints, told: Mask) -> PassCodes:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from ..schema.errors import ChangedMeanwhileError
+from .errors import ChangedMeanwhileError
 
 _ATTEMPTS = 5
 _T = TypeVar("_T")
