@@ -152,7 +152,8 @@ def test_without_owners_little_is_advised(tmp_path, db):
         damaged = re.sub(r"(ROOT .*?\()%[\w.\-]+", r"\1%gone.1", program, count=1)
         text.write_text(before + entry + damaged)
     ingested = run_memhouse("ingest", tmp_path / "night", "--db", db)
-    assert ingested.stderr.count("gone.1") == 2
+    assert "2 partial" in ingested.stderr
+    assert "gone.1" in ingested.stderr
     for module in modules.values():
         done = run_memhouse("advise", module, "--db", db)
         assert done.returncode == 0

@@ -316,6 +316,7 @@ def test_a_terminal_shows_a_timeline_as_a_chart(filled, tmp_path):
     shown = on_terminal(f"NO_COLOR=1 memhouse timeline resnet-v5e --db {filled}", tmp_path)
     assert "145.31 MiB" in shown
     assert len(shown.splitlines()) < 60
+    assert max(map(len, shown.replace("\r", "").splitlines())) <= 80
     assert len(run_memhouse("timeline", "resnet-v5e", "--db", filled).stdout.splitlines()) > 100
 
 

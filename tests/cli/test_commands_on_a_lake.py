@@ -126,6 +126,7 @@ def test_every_command_says_the_same(both, tmp_path):
     assert compared | WRITING | NOT_COMPARED.keys() == set(COMMANDS)
 
 
+@pytest.mark.slow
 def test_a_run_whose_memory_ran_out_is_told_and_verified_alike(tmp_path):
     file = tmp_path / "oom.duckdb"
     fill(file, DUMPS / "tpu/llama7b-oom-v5e", *sorted((DUMPS.parent / "oom").glob("*args*")))
@@ -166,6 +167,7 @@ CHANGED = (
 )
 
 
+@pytest.mark.slow
 def test_every_command_changes_the_same_rows(own, own_lake, tmp_path):
     seen = set()
     for number, (command, status) in enumerate(CHANGES.items()):

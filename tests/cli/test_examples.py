@@ -15,8 +15,8 @@ from ..support.command import run_memhouse
 from ..support.dumps import DATA
 
 EPILOG = re.compile(r"Example: (memhouse .+)")
-# They have tests of their own: they wait for a terminal, or for a client.
-NOT_RUN = {"shell", "mcp"}
+# They have tests of their own: they wait for a terminal, or for a client, or take long.
+NOT_RUN = {"shell", "mcp", "demo"}
 # A gate says by its status that something grew.
 STATUSES = {"check": 1}
 TRAIN = "import sys; assert sys.argv[1:] == ['--steps', '100']\n"

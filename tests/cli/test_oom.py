@@ -217,7 +217,7 @@ def test_a_folder_is_told_from_the_run_of_its_name(tmp_path, stored):
     (tmp_path / "night").mkdir()
     assert "folder" in usage_error(oom("night", cwd=tmp_path))
     run = oom("night", "--db", stored, cwd=tmp_path)
-    assert (run.returncode, run.stdout) == (0, oom("night", "--db", stored).stdout)
+    assert (run.returncode, run.stdout.count("out of ")) == (0, 4)
 
 
 def test_a_log_is_answered_whatever_the_warehouse(tmp_path, stored):

@@ -117,6 +117,7 @@ def test_a_run_is_labelled_with_what_made_it(place):
     assert "host" not in found
 
 
+@pytest.mark.slow
 def test_versions_are_those_of_the_commands_python(place):
     """A Python of another environment, with packages of its own."""
     for package, version in (("jax", "0.9.9"), ("libtpu_nightly", "0.1.dev2")):
@@ -349,6 +350,7 @@ def test_cached_programs_are_named(place):
 # --- the command runs as without it ---------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_cache_is_told_of_only_where_its_programs_cannot_be_told(place):
     """On CPU each program from the cache leaves a file; elsewhere that was not tried."""
     cache = {"JAX_COMPILATION_CACHE_DIR": "c"}
@@ -501,6 +503,7 @@ def test_a_command_that_dies_of_ctrl_c(place):
     assert left(place) == []
 
 
+@pytest.mark.slow
 def test_an_ignored_signal_stays_ignored(place):
     """`nohup` and shells that start a job in the background ignore signals for it."""
     command = shlex.join([str(MEMHOUSE), "record", "--", *shell("kill -HUP $$; echo on")])

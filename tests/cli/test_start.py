@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from ..support.command import MEMHOUSE, run_memhouse, run_process
 from ..support.dumps import DUMPS
 
@@ -50,6 +52,7 @@ def test_check_imports_nothing_slow(history):
     assert not found & {"pandas.core", "sqlalchemy.sql", "memhouse.queries.advise"}
 
 
+@pytest.mark.slow
 def test_a_lake_in_a_folder_needs_no_cloud(tmp_path):
     assert run_memhouse("lake", "init", tmp_path / "lake").returncode == 0
     found = imported("ingest", "--jobs", "1", "--db", tmp_path / "lake", DUMPS / "seeds")
@@ -74,6 +77,7 @@ def test_a_name_is_completed_without_what_takes_long_to_import(history):
     assert not found & {"pyarrow", "numpy", "pydantic", "rich", "memhouse.cli.commands.ingest"}
 
 
+@pytest.mark.slow
 def test_what_record_runs_may_use_pandas(tmp_path, db):
     program = "import numpy, pandas; print(pandas.__name__)"
     run = run_process("record", "--db", db, "--", sys.executable, "-c", program, cwd=tmp_path)

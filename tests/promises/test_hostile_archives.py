@@ -262,6 +262,7 @@ def test_an_archive_cut_anywhere_is_named(folder, db):
     assert rows(db, "SELECT workload, status FROM dumps") == [(".", "ok")]
 
 
+@pytest.mark.slow
 def test_damage_in_an_archive_is_named_or_does_none(folder, db):
     chance = random.Random(1)
     for ending, pack in PACKS.items():

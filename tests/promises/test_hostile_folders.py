@@ -252,6 +252,7 @@ def removed(folder):
     subprocess.run(["rm", "-rf", folder], check=True)
 
 
+@pytest.mark.slow
 def test_deep_folders_are_read_and_too_deep_ones_named(folder, db, removed):
     with chdir(folder):
         for _ in range(1500):

@@ -35,6 +35,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(rounds(1)))
 def test_damage_is_named_and_stops_nothing(tmp_path, db, number):
     night = tmp_path / "night"

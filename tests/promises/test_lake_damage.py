@@ -144,6 +144,7 @@ def test_other_rows_tell_which_modules_have_rows_in_a_relation(warehouse):
         assert warehouse.sql(missed + condition).fetchall() == [], relation
 
 
+@pytest.mark.slow
 def test_commands_that_need_no_lost_row_go_on(lake):
     with memhouse.open(lake) as warehouse:
         (last,) = rows_of(warehouse.sql("SELECT MAX(module_id) AS id FROM modules"))

@@ -12,6 +12,7 @@ from ..support.command import MEMHOUSE, run_memhouse, run_process
 from .test_busy import held, let_go
 
 
+@pytest.mark.slow
 def test_an_ingest_does_not_wait_for_a_server(own, nights, tmp_path):
     with agent(own, tmp_path / "stderr") as asked:
         assert len(asked.ask("runs").rows("runs")) == 10

@@ -203,6 +203,7 @@ def warehouse(tmp_path_factory):
     return folder / "w.duckdb"
 
 
+@pytest.mark.slow
 def test_growth_since_a_run_of_a_warehouse(tmp_path, warehouse):
     folder = project(
         tmp_path / "p",

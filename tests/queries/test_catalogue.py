@@ -5,16 +5,16 @@ from contextlib import closing
 from importlib import resources
 
 import duckdb
-import pytest
 import sqlglot
 from sqlglot import exp
 
 from memhouse import queries
 from memhouse.queries.catalogue import checks, public_views, statement, use_views, views
+from memhouse.schema.errors import QueryError
 from memhouse.schema.stores.duckdb import open_store
-from memhouse.schema.tables import INTERNAL, KEYS, metadata
+from memhouse.schema.tables import INTERNAL, KEYS, METRICS, metadata
 
-from ..support.warehouse import reading
+from ..support.warehouse import fill, reading
 
 
 def files(folder):
@@ -23,62 +23,55 @@ def files(folder):
     return {file.name.removesuffix(".sql"): file.read_text() for file in found}
 
 
-STATEMENTS = sorted(files("statements"))
-EVERYTHING = {
-    f"{folder}/{name}": text
-    for folder in ("views", "statements", "checks")
-    for name, text in files(folder).items()
-}
-
-
-# --- views --------------------------------------------------------------------------------
-
-
-def test_every_file_is_a_view():
+def test_every_file_is_a_view_and_those_with_an_underscore_are_helpers():
     assert set(views()) == set(files("views"))
+    helpers = {name for name in views() if name.startswith("_")}
+    assert set(views()) - set(public_views()) == helpers != set()
 
 
-def test_helpers_are_not_public():
-    assert [name for name in views() if name.startswith("_")]
-    assert not [name for name in public_views() if name.startswith("_")]
+def test_a_view_uses_only_tables_and_views_before_it():
+    there, wrong = set(metadata.tables), []
+    for name, view in views().items():
+        query = sqlglot.parse_one(view.sql, read="duckdb")
+        steps = {cte.alias for cte in query.find_all(exp.CTE)}
+        used = {table.name for table in query.find_all(exp.Table)} - steps - {""}
+        # The catalogue tells views from steps by their names alone.
+        wrong += [(name, used - there, steps & set(views()))] * bool(
+            used - there or steps & set(views())
+        )
+        there.add(name)
+    assert wrong == []
 
 
-@pytest.mark.parametrize("view", sorted(files("views")))
-def test_a_view_uses_only_tables_and_views_before_it(view):
-    order = list(views())
-    there = {*metadata.tables, *order[: order.index(view)]}
-    query = sqlglot.parse_one(views()[view].sql, read="duckdb")
-    steps = {cte.alias for cte in query.find_all(exp.CTE)}
-    used = {table.name for table in query.find_all(exp.Table)} - steps - {""}
-    assert used <= there
-    # The catalogue tells views from steps by their names alone.
-    assert not steps & set(order)
-
-
-@pytest.mark.parametrize("read_only", [False, True])
-def test_views_are_made_once(db, read_only):
-    with closing(open_store(str(db), create=True)) as store:
-        use_views(store, read_only=False)
-    with closing(open_store(str(db), read_only=read_only)) as store:
-        before = store.rows("SELECT view_oid FROM duckdb_views() WHERE NOT internal")
-        use_views(store, read_only=read_only)
-        after = store.rows("SELECT view_oid FROM duckdb_views() WHERE NOT internal")
+def test_views_are_made_once(db):
+    fill(db)
+    oids = "SELECT view_oid FROM duckdb_views() WHERE NOT internal"
+    for read_only in (False, True):
+        with closing(open_store(str(db), read_only=read_only)) as store:
+            before = store.rows(oids)
+            use_views(store, read_only=read_only)
+            assert before == store.rows(oids)
     assert before.num_rows == len(views())
-    assert before == after
 
 
-# --- statements and checks ----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", STATEMENTS)
-def test_every_statement_runs_on_an_empty_warehouse(db, name):
-    query = statement(name).replace("{check}", "SELECT 1 AS module_id, 'x' AS breach")
-    (parsed,) = duckdb.extract_statements(query)
-    with closing(open_store(str(db), create=True)) as store:
-        use_views(store, read_only=False)
-        found = store.rows(query, [None] * len(parsed.named_parameters))
-    assert found.num_columns > 0
-    assert query.startswith("-- ")
+def test_every_statement_and_view_runs_on_an_empty_warehouse(db):
+    fill(db)
+    failed = []
+    with reading(db) as store:
+        for name in files("statements"):
+            query = statement(name).replace("{check}", "SELECT 1 AS module_id, 'x' AS breach")
+            (parsed,) = duckdb.extract_statements(query)
+            try:
+                found = store.rows(query, [None] * len(parsed.named_parameters))
+                failed += [name] * (found.num_columns == 0 or not query.startswith("-- "))
+            except QueryError as error:
+                failed.append(f"{name}: {error}")
+        counts = {name: store.rows(f"SELECT * FROM {name}").num_rows for name in views()}
+    assert failed == []
+    # Tables of facts.
+    there = {name: count for name, count in counts.items() if count}
+    assert there.keys() == {"_devices", "_metric_names"}
+    assert there["_metric_names"] == len(METRICS)
 
 
 def test_internal_tables_are_not_listed(filled):
@@ -88,35 +81,32 @@ def test_internal_tables_are_not_listed(filled):
 
 
 def test_every_check_is_a_file_or_that_of_all_keys():
-    names = [check.name for check in checks()]
-    assert names == sorted({*files("checks"), "keys_are_unique"})
-
-
-def test_every_table_with_a_key_is_checked():
+    assert [check.name for check in checks()] == sorted({*files("checks"), "keys_are_unique"})
     (check,) = [check for check in checks() if check.name == "keys_are_unique"]
     assert re.findall(r'FROM "(\w+)"', check.sql) == list(KEYS)
 
 
-# --- all files ----------------------------------------------------------------------------
-
-
-# What a name means today is asked by name, also where several series have had the name.
-BY_NAME = {"views/_newest", "statements/find_module"}
-
-
-@pytest.mark.parametrize("file", sorted(EVERYTHING.keys() - BY_NAME))
-def test_no_query_spells_the_key_of_a_series_out(file):
+def test_no_query_spells_the_key_of_a_series_out():
     """Only `history` knows which dumps belong together."""
-    query = sqlglot.parse_one(EVERYTHING[file].replace("{check}", "SELECT 1"), read="duckdb")
-    parts = {"module_name", "occurrence", "platform"}
-    for window in query.find_all(exp.Window):
-        keys = {
-            column.name
-            for part in window.args.get("partition_by") or ()
-            for column in part.find_all(exp.Column)
-        }
-        assert not keys & parts
-    for equality in query.find_all(exp.EQ):
-        assert not {column.name for column in equality.find_all(exp.Column)} & (
-            parts - {"module_name"}
-        )
+    # What a name means today is asked by name, also where several series have had the name.
+    by_name = {"views/_newest", "statements/find_module"}
+    parts, wrong = {"module_name", "occurrence", "platform"}, []
+    for folder in ("views", "statements", "checks"):
+        for name, text in files(folder).items():
+            query = sqlglot.parse_one(text.replace("{check}", "SELECT 1"), read="duckdb")
+            keys = [
+                {
+                    column.name
+                    for part in window.args.get("partition_by") or ()
+                    for column in part.find_all(exp.Column)
+                }
+                & parts
+                for window in query.find_all(exp.Window)
+            ]
+            keys += [
+                {column.name for column in equality.find_all(exp.Column)}
+                & (parts - {"module_name"})
+                for equality in query.find_all(exp.EQ)
+            ]
+            wrong += [f"{folder}/{name}"] * any(keys)
+    assert set(wrong) - by_name == set()

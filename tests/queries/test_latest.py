@@ -68,8 +68,8 @@ def test_a_name_means_the_newest_of_the_default_branch_and_is_told_if_it_is_gone
         own, f"SELECT COUNT(*) FROM peaks WHERE run_id = '{NIGHTS[-1]}'"
     )
     # A pull request's newer llama-cpu is not what the name means; its new job is told.
-    for name in ("llama-cpu", "serve-cpu"):
-        copy_night(nights / "2026-10-01" / "llama-cpu", tmp_path / "pr" / name)
+    for name, night in (("llama-cpu", "2026-10-01"), ("serve-cpu", "2026-10-05")):
+        copy_night(nights / night / "llama-cpu", tmp_path / "pr" / name)
     with memhouse.open(own) as warehouse:
         at = datetime(2026, 10, 11, tzinfo=UTC)
         warehouse.ingest(tmp_path / "pr", at=at, labels={"branch": "pull/8"})

@@ -1,21 +1,16 @@
-"""`memhouse owners` and `buffers`: sums that hold, at any time and in any grouping."""
+"""`owners` and `buffers`: sums that hold, at any time and in any grouping."""
 
 import random
 
 import pytest
 
 import memhouse
+from memhouse import UsageError
 from memhouse.queries.owners import OWNERS
 
 from ..support.warehouse import reading, rows, writing
 
-
-@pytest.fixture(scope="session", params=["dumps", "nightly"])
-def either(request):
-    """A warehouse of all sample dumps, and one of the ten nights."""
-    if request.param == "dumps":
-        return request.getfixturevalue("filled")
-    return request.getfixturevalue("history")
+LLAMA = "llama-v5e/"
 
 
 @pytest.fixture(scope="module")
@@ -24,25 +19,29 @@ def opened(filled):
         yield warehouse
 
 
-def total(found) -> int:
+def listed(found):
+    return found.table.to_pylist()
+
+
+def total(found):
     return sum(found.table["counted_bytes"].to_pylist())
 
 
 # --- sums ---------------------------------------------------------------------------------
 
 
-def test_counted_bytes_are_what_is_occupied_at_ten_times(either):
-    """In every module and memory space."""
+@pytest.mark.parametrize("name", ["filled", "history"])
+def test_counted_bytes_are_what_is_occupied_at_four_times(name, request):
+    """In every module and memory space of all samples, and of the ten nights."""
     chosen = random.Random(13)
-    spaces = rows(
-        either,
-        "SELECT module_id, memory_space, schedule_length FROM module_memory "
-        "INNER JOIN modules USING (module_id) WHERE peak_bytes > 0 ORDER BY ALL",
-    )
-    assert len(spaces) > 30
-    with reading(either) as store:
+    with reading(request.getfixturevalue(name)) as store:
+        spaces = store.connection.sql(
+            "SELECT module_id, memory_space, schedule_length FROM module_memory "
+            "INNER JOIN modules USING (module_id) WHERE peak_bytes > 0 ORDER BY ALL"
+        ).fetchall()
+        assert len(spaces) > 30
         for module_id, space, length in spaces:
-            times = [chosen.randrange(length) for _ in range(10)]
+            times = sorted({chosen.randrange(length) for _ in range(4)})
             found = store.rows(
                 "SELECT times.time, ANY_VALUE(occupied.bytes) AS occupied, "
                 "COALESCE(SUM(counted_bytes), 0)::BIGINT AS counted "
@@ -55,160 +54,156 @@ def test_counted_bytes_are_what_is_occupied_at_ten_times(either):
                 "WHERE module_id = $1 AND memory_space = $2 AND NOT is_peak "
                 "AND time IN (SELECT UNNEST($3::INTEGER[]))) AS there ON there.time = times.time "
                 "GROUP BY times.time",
-                [module_id, space, sorted(set(times))],
+                [module_id, space, times],
             ).to_pylist()
-            assert len(found) == len(set(times))
+            assert len(found) == len(times)
             for row in found:
                 assert row["counted"] == (row["occupied"] or 0), (module_id, space, row)
 
 
-@pytest.mark.parametrize("by", OWNERS)
-@pytest.mark.parametrize("at", [None, 10, 300])
-@pytest.mark.parametrize("limit", [None, 1, 3])
-def test_the_rows_add_up_however_they_are_grouped(opened, by, at, limit):
-    found = opened.owners("llama-v5e/", by=by, at=at, limit=limit)
-    whole = opened.buffers("llama-v5e/", at=at)
-    assert total(found) == total(whole) > 0
-    assert sum(found.table["buffers"].to_pylist()) == len(whole)
-    assert sum(found.table["share"].to_pylist()) == pytest.approx(1)
-    assert found.table.column_names[3] == OWNERS[by]
-    if limit:
-        assert len(found) <= limit + 1
+def test_the_rows_add_up_however_they_are_grouped(opened):
+    """By each owner, and beside it at some time and with some limit."""
+    cases = [(by, None, None) for by in OWNERS]
+    cases += zip(OWNERS, [10, 300] * 4, [1, 3, None] * 3, strict=False)
+    whole = {at: opened.buffers(LLAMA, at=at) for at in (None, 10, 300)}
+    for by, at, limit in cases:
+        found = opened.owners(LLAMA, by=by, at=at, limit=limit)
+        assert total(found) == total(whole[at]) > 0
+        assert sum(found.table["buffers"].to_pylist()) == len(whole[at])
+        assert sum(found.table["share"].to_pylist()) == pytest.approx(1)
+        assert found.table.column_names[3] == OWNERS[by]
+        assert limit is None or len(found) <= limit + 1
 
 
-def test_the_rest_is_one_row(opened):
-    whole = opened.owners("llama-v5e/").table.to_pylist()
-    shown = opened.owners("llama-v5e/", limit=5).table.to_pylist()
-    assert shown[:5] == [dict(row) for row in whole[:5]]
-    assert shown[5]["source"] == f"{len(whole) - 5} more"
-    assert shown[5]["counted_bytes"] == sum(row["counted_bytes"] for row in whole[5:])
-    assert opened.owners("llama-v5e/", limit=len(whole)).table.to_pylist() == whole
-
-
-def test_the_rest_of_the_buffers_is_one_row(opened):
-    whole = opened.buffers("llama-v5e/").table.to_pylist()
-    shown = opened.buffers("llama-v5e/", limit=4).table.to_pylist()
+def test_beyond_the_limit_the_rest_is_one_row(opened):
+    whole = listed(opened.owners(LLAMA))
+    sizes = [row["counted_bytes"] for row in whole]
+    assert sizes == sorted(sizes, reverse=True)
+    shown = listed(opened.owners(LLAMA, limit=5))
+    assert shown[:5] == whole[:5]
+    rest = shown[5]
+    assert rest["source"].split()[0] == str(len(whole) - 5)
+    assert rest["counted_bytes"] == sum(sizes[5:])
+    assert rest["buffers"] == sum(row["buffers"] for row in whole[5:])
+    assert (rest["called_by"] if "called_by" in rest else None, rest["is_guess"]) == (None, False)
+    categories = {name for row in whole[5:] for name in row["categories"].split(", ")}
+    assert rest["categories"] == ", ".join(sorted(categories))
+    assert listed(opened.owners(LLAMA, limit=len(whole))) == whole
+    assert listed(opened.owners(LLAMA, limit=len(whole) - 1)) == whole
+    whole = listed(opened.buffers(LLAMA))
+    shown = listed(opened.buffers(LLAMA, limit=4))
     assert [row["value"] for row in shown[:4]] == [row["value"] for row in whole[:4]]
-    assert shown[4]["op_name"] == f"{len(whole) - 4} more"
-    assert sum(row["counted_bytes"] for row in shown) == sum(row["counted_bytes"] for row in whole)
-    assert sum(row["padding_bytes"] for row in shown) == sum(row["padding_bytes"] for row in whole)
+    assert shown[4]["op_name"].split()[0] == str(len(whole) - 4)
+    for column in ("counted_bytes", "padding_bytes"):
+        assert sum(row[column] for row in shown) == sum(row[column] for row in whole)
 
 
 def test_the_views_say_the_same(opened, filled):
-    for by, view, column in (
-        ("role", "memory_by_role", "role"),
-        ("op", "memory_by_op", "operation"),
+    where = "INNER JOIN dumps USING (module_id) WHERE workload = 'llama-v5e' AND memory_space = 0"
+    for by, view, owner in (
+        ("role", "memory_by_role", "COALESCE(role, '(not known)')"),
+        ("op", "memory_by_op", "COALESCE(operation, '(not known)')"),
+        ("dtype", "memory_by_dtype", "COALESCE(element_type, '(index tables)')"),
+        ("category", "peak_buffers", "category"),
+        ("pass", "peak_buffers", "COALESCE(pass, '(not known)')"),
     ):
-        found = opened.owners("llama-v5e/", by=by).table.to_pylist()
-        shown = {row[column]: row["counted_bytes"] for row in found}
-        stored = rows(
-            filled,
-            f"SELECT COALESCE({column}, '(not known)'), counted_bytes FROM {view} "
-            "INNER JOIN dumps USING (module_id) "
-            "WHERE workload = 'llama-v5e' AND memory_space = 0",
-        )
-        assert shown == dict(stored)
+        shown = {
+            row[OWNERS[by]]: row["counted_bytes"] for row in listed(opened.owners(LLAMA, by=by))
+        }
+        query = f"SELECT {owner}, SUM(counted_bytes)::BIGINT FROM {view} {where} GROUP BY 1"
+        assert shown == dict(rows(filled, query))
+    lines = {
+        row["source"]: (row["counted_bytes"], row["buffers"], row["categories"])
+        for row in listed(opened.owners(LLAMA, by="source"))
+    }
+    query = (
+        "SELECT COALESCE(SPLIT_PART(source_file, '/', -1) || ':' || source_line, "
+        "'(' || kind || ')'), SUM(counted_bytes)::BIGINT, COUNT(*), "
+        f"ARRAY_TO_STRING(LIST_SORT(LIST(DISTINCT category)), ', ') FROM peak_buffers {where} "
+        "GROUP BY 1"
+    )
+    assert lines == {name: tuple(of) for name, *of in rows(filled, query)}
 
 
 # --- callers ------------------------------------------------------------------------------
 
 
 def test_callers_tell_the_uses_of_a_line_apart(opened):
-    found = opened.owners("llama-v5e/", callers=2).table.to_pylist()
+    plain = listed(opened.owners(LLAMA))
+    found = listed(opened.owners(LLAMA, callers=2))
     of_line = [row for row in found if row["source"].endswith("zoo.py:35")]
     assert len(of_line) == 2
     assert of_line[1]["called_by"] == "loss at zoo.py:40, train_step at zoo.py:46"
-    (plain,) = [
-        row
-        for row in opened.owners("llama-v5e/").table.to_pylist()
-        if row["source"].endswith("zoo.py:35")
-    ]
-    assert plain["counted_bytes"] == sum(row["counted_bytes"] for row in of_line)
-    assert "called_by" not in plain
-
-
-def test_a_stack_ends_at_its_root(opened):
-    found = opened.owners("llama-v5e/", callers=100).table.to_pylist()
-    stacks = [row["called_by"] for row in found if row["called_by"]]
+    (whole,) = [row for row in plain if row["source"].endswith("zoo.py:35")]
+    assert whole["counted_bytes"] == sum(row["counted_bytes"] for row in of_line)
+    assert "called_by" not in whole
+    # A stack ends at its root.
+    found = opened.owners(LLAMA, callers=100)
+    stacks = [row["called_by"] for row in listed(found) if row["called_by"]]
     assert stacks
     assert all(stack.split(" at ")[-2].endswith("<module>") for stack in stacks)
-    assert total(opened.owners("llama-v5e/", callers=100)) == total(opened.owners("llama-v5e/"))
-
-
-def test_a_buffers_callers(opened):
-    first = opened.buffers("llama-v5e/", callers=1, limit=1).table.to_pylist()[0]
+    assert total(found) == sum(row["counted_bytes"] for row in plain)
+    first = listed(opened.buffers(LLAMA, callers=1, limit=1))[0]
     assert (first["source"], first["called_by"]) == ("zoo.py:43", "train_step at zoo.py:46")
+    # The rest is of no caller.
+    assert listed(opened.owners(LLAMA, callers=2, limit=1))[1]["called_by"] is None
 
 
 # --- roles of one's own -------------------------------------------------------------------
 
 
-def test_roles_of_your_own_come_first(opened):
+def test_roles_of_your_own_come_first(opened, tmp_path):
     roles = {"kv cache": ["cache*"], "queries": "p['layers'][*]['q']", "never": "cache[0]*"}
-    found = opened.owners("decode-h100", roles=roles).table.to_pylist()
+    found = listed(opened.owners("decode-h100", roles=roles))
     shown = {row["role"]: (row["buffers"], row["counted_bytes"]) for row in found}
     assert shown["kv cache"] == (4, 64 << 20)
     assert shown["queries"] == (2, 2 << 20)
     assert "never" not in shown
     assert shown["weight"][1] == (35 << 20) + 8192 - (2 << 20) - 4096
-
-
-def test_a_file_of_roles(opened, tmp_path):
     file = tmp_path / "roles.toml"
     file.write_text('[roles]\nattention = "btd,dhk*"\n"100%_" = ["100%_"]\n')
-    found = opened.owners("llama-v5e/", roles=file).table.to_pylist()
-    (attention,) = [row for row in found if row["role"] == "attention"]
-    scopes = opened.owners("llama-v5e/", by="scope").table.to_pylist()
-    assert attention["counted_bytes"] >= 3 * 8 << 20
-    assert attention["counted_bytes"] == sum(
-        row["counted_bytes"] for row in scopes if row["scope"].startswith("btd,dhk")
-    )
+    found = {row["role"]: row["counted_bytes"] for row in listed(opened.owners(LLAMA, roles=file))}
+    scopes = listed(opened.owners(LLAMA, by="scope"))
+    of_scopes = [row["counted_bytes"] for row in scopes if row["scope"].startswith("btd,dhk")]
+    assert found["attention"] == sum(of_scopes) >= 3 * 8 << 20
 
 
-@pytest.mark.parametrize(
-    ("text", "wrong"),
-    [
-        ("", 'write a table [roles] with lines such as "kv cache" = ["cache*"]'),
-        ("roles = 1", "write a table [roles]"),
-        ("[roles]", "write a table [roles]"),
-        ("[roles]\na = 1", "role 'a' needs a pattern or a list of patterns"),
-        ("[roles]\na = []", "role 'a' needs a pattern or a list of patterns"),
-        ("[roles]\na = [1]", "role 'a': 1 is not a pattern such as 'cache*'"),
-        ('[roles]\na = ""', "role 'a': '' is not a pattern"),
-        ("[role]\na = 'x'", "unknown setting 'role': use the table [roles]"),
-        ("[roles", "Expected ']'"),
-    ],
-)
-def test_a_wrong_file_of_roles_is_told_in_a_line(opened, tmp_path, text, wrong):
+def test_a_wrong_file_of_roles_is_told_in_a_line(opened, tmp_path):
     file = tmp_path / "roles.toml"
-    file.write_text(text)
-    with pytest.raises(memhouse.UsageError) as error:
-        opened.owners("llama-v5e/", roles=file)
-    assert str(error.value).startswith(f"{file}: {wrong}")
-    assert "\n" not in str(error.value)
-    assert error.value.argument == "roles"
-
-
-def test_a_file_of_roles_that_is_not_there_or_not_text(opened, tmp_path):
-    with pytest.raises(memhouse.UsageError, match=r"gone\.toml: No such file or directory"):
-        opened.owners("llama-v5e/", roles=tmp_path / "gone.toml")
-    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(memhouse.UsageError, match=r"bytes\.toml: "):
-        opened.owners("llama-v5e/", roles=tmp_path / "bytes.toml")
+    for content, fact in (
+        (b"", "[roles]"),
+        (b"roles = 1", "[roles]"),
+        (b"[roles]", "[roles]"),
+        (b"[roles]\na = 1", "'a'"),
+        (b"[roles]\na = []", "'a'"),
+        (b"[roles]\na = [1]", "'a': 1"),
+        (b'[roles]\na = ""', "'a': ''"),
+        (b"[role]\na = 'x'", "'role'"),
+        (b"[roles", ""),
+        (b"\xff\xfe", ""),
+        (None, ""),
+    ):
+        file.unlink(missing_ok=True) if content is None else file.write_bytes(content)
+        with pytest.raises(UsageError) as error:
+            opened.owners(LLAMA, roles=file)
+        told = str(error.value)
+        assert (told.startswith(f"{file}: "), "\n" in told, fact in told) == (True, False, True)
+        assert error.value.argument == "roles"
 
 
 @pytest.mark.parametrize(
-    ("arguments", "wrong"),
+    ("arguments", "argument", "fact"),
     [
-        ({"by": "line"}, "invalid owner 'line': use source, scope, op"),
-        ({"by": "op", "callers": 1}, "callers need by='source'"),
-        ({"by": "op", "roles": {"a": "b"}}, "roles need by='role'"),
-        ({"roles": {}}, "write a table"),
+        ({"by": "line"}, "by", "'line'"),
+        ({"by": "op", "callers": 1}, "callers", "by='source'"),
+        ({"by": "op", "roles": {"a": "b"}}, "roles", "by='role'"),
+        ({"roles": {}}, "roles", ""),
     ],
 )
-def test_what_does_not_fit_together(opened, arguments, wrong):
-    with pytest.raises(memhouse.UsageError, match=wrong):
-        opened.owners("llama-v5e/", **arguments)
+def test_what_does_not_fit_together(opened, arguments, argument, fact):
+    with pytest.raises(UsageError, match=fact) as error:
+        opened.owners(LLAMA, **arguments)
+    assert error.value.argument == argument
 
 
 # --- guesses ------------------------------------------------------------------------------
@@ -221,19 +216,22 @@ def test_guesses_have_a_mark_and_one_line_that_explains_it(copied):
             "SELECT (module_id, value_id) FROM peak_buffers INNER JOIN dumps USING (module_id) "
             "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank = 1)"
         )
-        found = warehouse.owners("llama-v5e/")
-        guessed = [row for row in found.table.to_pylist() if row["is_guess"]]
+        found = warehouse.owners(LLAMA)
+        guessed = [row for row in listed(found) if row["is_guess"]]
         assert [row["counted_bytes"] for row in guessed] == [64 << 20]
+        # What tells sizes or categories is no guess.
+        for by in ("dtype", "category"):
+            assert not any(row["is_guess"] for row in listed(warehouse.owners(LLAMA, by=by)))
         html = found._repr_html_()
         assert "zoo.py:43?<" in html
         assert html.count("? is a guess") == 1
+        assert "is_guess" not in html
         sums = warehouse.sql(
             "SELECT SUM(guess_bytes)::BIGINT AS guessed FROM memory_by_source "
             "INNER JOIN dumps USING (module_id) "
             "WHERE workload = 'llama-v5e' AND memory_space = 0"
         )
         assert sums.table.to_pydict() == {"guessed": [64 << 20]}
-        assert "is_guess" not in html
 
 
 # --- without HLO text -----------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """The rows of the warehouse's tables that HLO text alone gives."""
 
 from memhouse.ingest.model.derived import derive
-from memhouse.ingest.model.derived_tables import estimated_tables, exact_tables
-from memhouse.ingest.model.sharing import estimate
+from memhouse.ingest.model.derived_tables import exact_tables, value_rows
+from memhouse.ingest.model.sizes import value_sizes
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.schema.tables import metadata
@@ -13,7 +13,7 @@ from .texts import LOOP, derived, names
 def test_columns_are_the_warehouses():
     hlo = read_hlo_text(split_lines(LOOP.encode()))
     found = derive(hlo)
-    tables = exact_tables(found) | estimated_tables(found, estimate(hlo, found))
+    tables = exact_tables(found)
     assert set(tables.pop("schedule").column_names) <= set(metadata.tables["instructions"].c.keys())
     for name, table in tables.items():
         assert set(table.column_names) <= set(metadata.tables[name].c.keys()), name
@@ -30,7 +30,7 @@ def test_positions_start_with_the_defining_one():
 def test_values_have_their_sizes_and_shapes():
     hlo = read_hlo_text(split_lines(LOOP.encode()))
     found = derive(hlo)
-    rows = estimated_tables(found, estimate(hlo, found))["values"].to_pylist()
+    rows = value_rows(found.dataflow, value_sizes(found.dataflow, "cpu")).to_pylist()
     by_name = dict(zip(names(found), rows, strict=True))
     one, table = by_name["next{}"], by_name["loop{}"]
     assert (one["size_bytes"], one["logical_bytes"], one["element_type"]) == (4, 4, "s32")

@@ -11,7 +11,7 @@ from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.schema.array_shapes.shapes import ArrayShape, parse_shape
 
-from .texts import IN_PLACE, derived, names
+from .texts import IN_PLACE, derived, figures, names
 
 FUSED = """\
 HloModule fused, is_scheduled=true
@@ -59,8 +59,7 @@ def places(text: str) -> dict[str, str]:
 
 
 def peak(text: str, space: int = 0) -> dict[str, int]:
-    rows = estimated(text).peaks.to_pylist()
-    return next(row for row in rows if row["memory_space"] == space)
+    return next(row for row in figures(text) if row["memory_space"] == space)
 
 
 @pytest.mark.parametrize(
@@ -91,16 +90,18 @@ def test_platform_of_a_text():
 
 def test_a_loop_fusion_takes_the_place_of_an_operand_that_ends():
     # z reverses y, so that z needs a place of its own; the output's is free until then.
-    assert peak(FUSED) == {
-        "memory_space": 0,
-        "argument_bytes": 2048,
-        "output_bytes": 1024,
-        "alias_bytes": 0,
-        "constant_bytes": 0,
-        "peak_bytes": 4096,
-        "peak_time": 4,
-        "peak_live_bytes": 4096,
-    }
+    assert (
+        peak(FUSED).items()
+        >= {
+            "argument_bytes": 2048,
+            "output_bytes": 1024,
+            "alias_bytes": 0,
+            "constant_bytes": 0,
+            "peak_bytes": 4096,
+            "peak_time": 4,
+            "peak_live_bytes": 4096,
+        }.items()
+    )
 
 
 @pytest.mark.parametrize("kind", ["kLoop", "kInput", "kCustom"])

@@ -1,6 +1,11 @@
 """Small programs for the tests, as HLO text."""
 
+from typing import Any
+
+from memhouse.ingest.model.completion import completed
 from memhouse.ingest.model.derived import Derived, derive
+from memhouse.ingest.model.join import join_parts
+from memhouse.ingest.model.parts import Parts
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 
@@ -147,3 +152,11 @@ def alias_sets(found: Derived) -> set[frozenset[str]]:
     for name, number in zip(names(found), found.liveness.alias_set.tolist(), strict=True):
         sets.setdefault(number, set()).add(name)
     return {frozenset(members) for members in sets.values() if len(members) > 1}
+
+
+def figures(text: str, platform: str | None = None) -> list[dict[str, Any]]:
+    """The rows of `module_memory` that a text alone gives; none if it gives no figures."""
+    hlo = read_hlo_text(split_lines(text.encode()))
+    parts, _ = completed(Parts(hlo=hlo), derive(hlo), platform=platform)
+    tables = join_parts(parts).tables
+    return list(tables["module_memory"].to_pylist()) if "module_memory" in tables else []

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from memhouse.ingest.model.numbered_program import NONE
-from memhouse.ingest.model.origins.op_names import callers
-from memhouse.ingest.model.origins.passes import PASSES, in_optimizer_reach, value_pass
+from memhouse.ingest.model.origins.passes import PASSES, value_pass
 
-from ....support.dumps import lines
 from .texts import computation, line, module, pass_by_name, passes_of, read
 
 # A forward and a backward instruction, which every training step has.
@@ -240,34 +238,3 @@ def test_the_pass_of_a_value_is_its_owners_but_for_arguments_and_clones():
 def test_a_program_of_nothing_but_arguments():
     text = module(entry=[line("ROOT p = parameter(0)", "x")])
     assert pass_by_name(text) == {"p": "argument"}
-
-
-@pytest.mark.parametrize(
-    "dump", ["llama-v5e", "llama-v5e-jax0.7.0", "llama7b-oom-v5e", "resnet-v5e"]
-)
-def test_the_reach_in_real_dumps_is_that_of_a_plain_walk(dump):
-    text = lines(f"tpu/{dump}/*after_optimizations.txt.gz")
-    program, _, names = read(text)
-    caller = callers(program)
-    found = passes_of(text)
-    runs = ("fusion", "while", "call", "conditional", "async-start")
-    backward, depends = set(), set()
-    for row in np.flatnonzero(found.codes == PASSES.index("backward")).tolist():
-        named = names.code[row] != NONE and names.has_transpose[names.code[row]]
-        while named and caller[program.computation[row]] != NONE:
-            row = int(caller[program.computation[row]])
-            named = program.opcode.at(row) in runs
-        if named:
-            backward.add(row)
-    entry = range(program.first[program.entry], program.stop[program.entry])
-    reach = set()
-    for row in entry:
-        operands = program.operands[program.operand_start[row] : program.operand_start[row + 1]]
-        if program.opcode.at(row) == "parameter" or not depends.isdisjoint(operands.tolist()):
-            depends.add(row)
-        if row in backward & depends or not reach.isdisjoint(operands.tolist()):
-            reach.add(row)
-    marked = set(np.flatnonzero(found.in_optimizer_reach[entry]) + entry.start)
-    assert marked == reach
-    assert np.array_equal(in_optimizer_reach(program, names, caller), found.in_optimizer_reach)
-    assert {PASSES[code] for code in found.codes.tolist()} >= {"forward", "backward", "optimizer"}
