@@ -107,18 +107,6 @@ def test_a_time_without_a_zone_is_utc_wherever_it_runs(db, dump, monkeypatch):
     assert rows(db, "SELECT EPOCH(run_at) FROM runs") == [(expected,)]
 
 
-def test_several_jobs_read_the_same(db, tmp_path):
-    folder = copy_dump("cpu/jax-0.9.0/*", tmp_path / "night" / "several").parent
-    with memhouse.open(db) as warehouse:
-        summary = warehouse.ingest(folder, run="2026-10-01", jobs=2)
-        assert summary.problems == []
-        assert summary.dumps > 1
-        two = warehouse.sql("SELECT * FROM peaks ORDER BY dump_id").arrow()
-    with memhouse.open(tmp_path / "other.duckdb") as warehouse:
-        warehouse.ingest(folder, run="2026-10-01")
-        assert warehouse.sql("SELECT * FROM peaks ORDER BY dump_id").arrow() == two
-
-
 def test_problems_are_told_not_raised(db, tmp_path):
     with memhouse.open(db) as warehouse:
         summary = warehouse.ingest(tmp_path / "nothing")

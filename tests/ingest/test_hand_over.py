@@ -99,6 +99,7 @@ def test_senders_that_are_ahead_wait_and_lose_nothing(handed):
     assert all(handed.take(number) == table for number in reversed(numbers))
 
 
+@pytest.mark.slow
 def test_two_jobs_that_hand_over_all_modules_give_the_same_rows(filled, db, monkeypatch):
     """And the store inserts them in parallel, in an order of its own."""
     monkeypatch.setattr(hand_over, "LARGE_BYTES", 0)

@@ -3,6 +3,7 @@
 import pytest
 
 import memhouse
+from memhouse.schema.tables import METRICS
 
 from ..support.warehouse import reading, rows
 
@@ -82,13 +83,11 @@ LAWS = {
             INNER JOIN modules USING (module_id)
             WHERE instructions.module_id = missed.module_id AND instruction = output_instruction
                 AND allocation_index = output_allocation_index AND end_time = schedule_length)""",
-    "a metric is a column of module_memory": """
-        (SELECT module_id, memory_space, metric, value_bytes FROM metrics) EXCEPT ALL (
-            SELECT module_id, memory_space, metric, bytes FROM (
-                UNPIVOT INCLUDE NULLS module_memory
-                ON COLUMNS(c -> c LIKE '%_bytes') INTO NAME metric VALUE bytes
-            )
-        )""",
+    "a metric is a column of module_memory": " UNION ALL ".join(
+        f"""(SELECT module_id, memory_space, value_bytes FROM metrics WHERE metric = '{metric}'
+            EXCEPT ALL SELECT module_id, memory_space, {metric} FROM module_memory)"""
+        for metric in METRICS
+    ),
 }
 
 
@@ -135,7 +134,8 @@ def test_the_owners_of_the_peak_of_llama(warehouse):
         warehouse.sql(f"SELECT pass, share FROM memory_by_scope {of_hbm} AND depth = 0").fetchall()
     )
     expected = {"backward": 0.35, "rematerialised": 0.23, "argument": 0.34, "forward": 0.08}
-    assert shares == {name: pytest.approx(share, abs=0.02) for name, share in expected.items()}
+    for name, share in expected.items():
+        assert shares[name] == pytest.approx(share, abs=0.02)
     steps = {step for (step,) in warehouse.sql("SELECT step FROM memory_by_scope").fetchall()}
     assert {"jit(log_softmax)", "btd,dhk->bthk"} < steps
     # Transformations and loops are no scopes.

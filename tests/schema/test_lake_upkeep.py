@@ -128,6 +128,7 @@ def test_compaction_keeps_every_row_in_one_file_a_relation(lake, expected):
     assert snapshot(lake).version == now.version
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_into_memory_becomes_several_files(
     lake, empty, file, expected, monkeypatch
 ):
@@ -279,6 +280,7 @@ def test_an_imported_file_is_the_lake(empty, file, expected, monkeypatch):
     assert snapshot(empty).version == before + 2
 
 
+@pytest.mark.slow
 def test_runs_that_the_lake_has_are_not_stored_again(lake, empty, file, expected, three):
     with memhouse.open(lake) as warehouse:
         warehouse.prune([NIGHTS[0], NIGHTS[2]])

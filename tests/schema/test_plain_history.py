@@ -51,7 +51,7 @@ def test_chains_are_those_of_the_oracle(history):
         assert stored_histories(store) == plain_history(runs, dumps)
 
 
-@at_random(12)
+@at_random(5)
 @given(data=st.data())
 def test_chains_are_those_of_the_oracle_after_every_change(data):
     history = data.draw(histories())

@@ -27,15 +27,25 @@ def run_memhouse(
 
     What it starts writes to the same files. An error that is no expected one is raised.
     """
+    with _file(stdin or "") as given, _file() as out, _file() as err:
+        status = run_on(given, out, err, *args, cwd=cwd, env=env)
+        done = ["memhouse", *map(str, args)]
+        return subprocess.CompletedProcess(done, status, _text(out), _text(err))
+
+
+def run_on(
+    given: TextIO,
+    out: TextIO,
+    err: TextIO,
+    *args: str | Path,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+) -> int:
+    """Run the command in this process on these files; its exit status."""
     # Where other tests have started threads, processes that an ingest forks may hang.
     jobs = ["--jobs", "1"] if args[:1] == ("ingest",) and "--jobs" not in args else []
     arguments = ["memhouse", *map(str, args[:1]), *jobs, *map(str, args[1:])]
-    with (
-        pytest.MonkeyPatch.context() as changed,
-        _file(stdin or "") as given,
-        _file() as out,
-        _file() as err,
-    ):
+    with pytest.MonkeyPatch.context() as changed:
         changed.delenv("MEMHOUSE_DB", raising=False)
         for name, value in (env or {}).items():
             changed.setenv(name, value)
@@ -45,8 +55,7 @@ def run_memhouse(
             _streams(given, out, err),
             patch.multiple(sys, argv=arguments, stdin=given, stdout=out, stderr=err),
         ):
-            status = memhouse.cli.run()
-        return subprocess.CompletedProcess(arguments, status, _text(out), _text(err))
+            return memhouse.cli.run()
 
 
 def run_process(
