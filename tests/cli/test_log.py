@@ -103,7 +103,7 @@ def test_a_night_without_programs_is_a_run(db, nights, tmp_path):
     assert entered[0].startswith("night@")
 
 
-@pytest.mark.parametrize("tonight", [0, 4_000_000_000])
+@pytest.mark.parametrize("tonight", [0, pytest.param(4_000_000_000, marks=pytest.mark.slow)])
 def test_times_of_files_order_nothing(db, nights, tmp_path, tonight):
     """Containers and archives give every file one time; a clock may be wrong."""
     runs = {"yesterday": ("2026-10-09", 2_000_000_000), "tonight": ("2026-10-10", tonight)}

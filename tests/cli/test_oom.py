@@ -91,8 +91,9 @@ def test_a_message_that_counts_too_little_is_corrected(stored):
 def test_a_run_tells_all_its_messages(stored):
     run = oom("night", "--db", stored)
     assert run.stdout.count("out of ") == 4
-    assert oom("--db", stored).stdout == run.stdout
-    rows = json.loads(oom("night", "--db", stored, "--format", "json").stdout)
+    # The newest run, if none is named.
+    rows = json.loads(oom("--db", stored, "--format", "json").stdout)
+    assert len(rows) == 4
     assert {row["kind"] for row in rows} == {"program", "allocation", "scoped"}
     assert all(row["dump_id"] for row in rows)
 

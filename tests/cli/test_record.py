@@ -309,7 +309,7 @@ def test_a_run_made_meanwhile_is_not_replaced(place):
     )
     assert done.returncode == 1
     assert "memhouse ingest" in done.stderr
-    assert len(left(place)) == 1
+    assert list(place.rglob("*module_0018*")) != []
     assert rows(place / "m.duckdb", PROGRAMS) == [("fake_compiler", "jit_convert_element_type")]
 
 

@@ -67,8 +67,7 @@ def test_the_commands_of_check(db):
         )
         assert said.returncode == 1
         (line,) = (line for line in said.stdout.splitlines() if "memhouse diff " in line)
-        typed = line[line.index("memhouse") :].strip()
-        typed = typed.removesuffix("`") if output != "table" else typed
+        typed = line[line.index("memhouse") :].rstrip("` ")
         assert shlex.split(typed) == ["memhouse", "diff", HOSTILE, f"{HOSTILE} 2"]
 
 

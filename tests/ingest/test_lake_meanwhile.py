@@ -227,6 +227,7 @@ def test_two_that_join_a_run_number_their_dumps_apart(lake, faster, monkeypatch)
     assert {row["occurrence"] for row in found} == {1, 2}
 
 
+@pytest.mark.slow
 def test_hosts_that_ingest_at_once_are_parts_of_one_run(lake, faster, nights, monkeypatch):
     """Also one that replaces its part while another adds its own."""
 

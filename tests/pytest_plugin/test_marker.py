@@ -102,18 +102,18 @@ def test_what_is_not_judged(tmp_path):
         """
 @pytest.mark.limit_memory("1 KiB")
 def test_own_failure(memory):
-    memory(FLASH)
+    memory(MIXED)
     assert "own" == "failure"
 
 @pytest.mark.limit_memory("1 KiB")
 def test_skipped(memory):
-    memory(FLASH)
+    memory(MIXED)
     pytest.skip("not today")
 
 @pytest.mark.xfail
 @pytest.mark.limit_memory("1 KiB")
 def test_expected(memory):
-    memory(FLASH)
+    memory(MIXED)
 
 def test_figures(memory):
     module = memory(FLASH.read_bytes())

@@ -45,6 +45,6 @@ def test_a_line_that_grows_is_found_under_xdist(documented):
     assert changed == "  +  2.10 MiB  model.py:8  return jnp.concatenate([x, x[:100]])"
     assert f"model.py:{line}  hidden = jnp.tanh(more(x)" in printed
     assert "(gone)" not in printed
-    printed = run_pytest_process(documented, "-n2", "--memory-update", code=0)
+    printed = run_pytest_process(documented, "--memory-update", code=0)
     assert re.search(r"memory-baseline\.toml .* 2 peaks changed", printed)
     assert (documented / "memory-baseline.toml").read_text() != baseline

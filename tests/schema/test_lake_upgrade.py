@@ -45,6 +45,7 @@ def test_for_reading_it_is_refused_with_a_line_and_stays(older):
     assert {path: path.read_bytes() for path in older.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.slow
 def test_it_becomes_what_this_memhouse_makes_of_the_dumps(older, tmp_path, monkeypatch):
     """Also if the upgrade stops on its way: the next one goes on."""
     commit = upgrading.commit
