@@ -29,6 +29,7 @@ def place(tmp_path, monkeypatch):
     """A folder to run in, with a folder of its own for temporary files."""
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     for name in ("XLA_FLAGS", "JAX_COMPILATION_CACHE_DIR", "JAX_ENABLE_COMPILATION_CACHE"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
@@ -309,7 +310,7 @@ def test_a_run_made_meanwhile_is_not_replaced(place):
     )
     assert done.returncode == 1
     assert "memhouse ingest" in done.stderr
-    assert list(place.rglob("*module_0018*")) != []
+    assert list((place / "tmp").rglob("*module_0018*")) != []
     assert rows(place / "m.duckdb", PROGRAMS) == [("fake_compiler", "jit_convert_element_type")]
 
 

@@ -151,7 +151,7 @@ def test_every_sample_file_is_known():
 
 def test_thousands_of_other_files_are_not_opened(tmp_path, db, monkeypatch):
     folder = copy_dump("cpu/jax-0.10.2/module_0002.*after_opt*", tmp_path / "night")
-    for number in range(1000):
+    for number in range(300):
         stem = f"module_{number:04}.jit_f"
         for ending in ("0007.cse.after_x.before_y.txt", "ir-no-opt.ll", "ptx"):
             (folder / f"{stem}.{ending}").write_text("HloModule no\n")

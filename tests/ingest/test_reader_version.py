@@ -52,6 +52,7 @@ def test_what_has_no_dump_any_more_stays(older):
     assert [row for row in after if row[0] in there] == before
 
 
+@pytest.mark.slow
 def test_a_lake_reads_again_too(tmp_path, monkeypatch):
     pytest.importorskip("deltalake")
     lake = memhouse.lake.init(tmp_path / "lake")

@@ -32,7 +32,7 @@ OF_MODULES = (
     *("scope_id", "residual_id", "memory_space"),
 )
 # Of more than two thousand of each warehouse.
-PAIRS = 60
+PAIRS = 40
 
 
 @pytest.mark.parametrize("made", ["history", "filled", "hosts"])

@@ -27,7 +27,7 @@ def test_growth_is_a_percentage_or_a_size():
     ):
         threshold = parse_growth(text)
         assert (threshold.of(base), threshold.text) == (allowed, text)
-    wrong = ["", "%", "lots", "-1%", "1,5%", "64MB", "64mib", "64M", "1e3MiB", "1 2MiB", "1%%"]
+    wrong = ["", "%", "lots", "-1%", "1,5%", "64MB", "64mib", "1e3MiB", "1 2MiB", "1%%"]
     for text in (*wrong, "95% of x"):
         with pytest.raises(ValueError) as error:  # noqa: PT011 - the message is compared below.
             parse_growth(text)

@@ -33,7 +33,7 @@ SAID_AT = datetime(2027, 1, 1, tzinfo=UTC)
 
 AT_RANDOM = settings(
     deadline=None,
-    max_examples=rounds(2),
+    max_examples=rounds(8),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
@@ -53,12 +53,12 @@ def changes(draw):
 
 
 def make(store, change, runs):
-    """Make a change; `runs` are the runs as they are stored."""
+    """Make a change; `runs` are the runs as they are stored. What was deleted, if anything."""
     kind, run_id, what = change
     if kind == "enter":
         runs[run_id] = write_run(store, *what)
     elif kind == "delete":
-        store.delete_runs([run_id])
+        return store.delete_runs([run_id])
     elif kind == "dump":
         change_dump(store, what)
     elif kind == "label":
@@ -68,13 +68,15 @@ def make(store, change, runs):
         store.known(run_id)
         change_run(store, replace(runs[run_id], **what))
     elif kind == "replace":
-        with store.replacing(run_id, None):
+        with store.replacing(run_id, None) as deleted:
             write_dumps(store, what)
+        return deleted
     elif kind == "accept":
         store.write(Batch({"accepted_changes": accepted(*what)}))
     else:
         assert kind == "oom"
         store.write(Batch({"oom_reports": reports(run_id, *what)}, oom_runs=[run_id]))
+    return None
 
 
 def accepted(dump_id, number):
@@ -142,8 +144,8 @@ def test_after_each_kind_of_change_the_rows_are_those_of_a_file(tmp_path):
     runs = {}
     with in_memory() as file, lake_in(tmp_path / "lake") as lake:
         for number, change in enumerate(NIGHTS + CHANGES):
-            for store in (file, lake):
-                make(store, change, runs)
+            deleted = [make(store, change, runs) for store in (file, lake)]
+            assert deleted[0] == deleted[1]
             if number % 3 == 2:
                 lake.tidy()
             check_equal(file, lake, opened=number % 3 != 1)
@@ -196,7 +198,7 @@ def check_same_changes(file, folder, made, data):
             check_equal(file, lake)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @AT_RANDOM
 @given(data=st.data())
 def test_after_every_change_the_rows_are_those_of_a_file(data):
@@ -212,7 +214,7 @@ def make_again(store, change, runs):
         make(store, change, runs)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_second_writer_between_plan_and_commit_comes_first(monkeypatch):
     @AT_RANDOM
     @given(data=st.data())

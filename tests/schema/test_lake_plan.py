@@ -48,6 +48,17 @@ def test_of_two_that_store_a_module_the_first_stays_unless_only_the_second_read_
         assert len(lake.rows("SELECT dump_id FROM dumps")) == 8
 
 
+def test_who_stores_a_run_anew_goes_on_with_it(tmp_path):
+    """It is not the run that was there when this process began, but its own."""
+    with lake_in(tmp_path / "lake") as lake:
+        write_run(lake, Run("r", NOW, 1), [])
+        row = lake.known("r").run
+        anew = arrow.rows("runs", [row | {"ingested_at": NOW}])
+        lake.write(Batch({"runs": anew}, runs=["r"]))
+        lake.write(dumped(1, "r", "ok", 1, 1))
+        assert lake.rows("SELECT dump_id FROM dumps")["dump_id"].to_pylist() == [1]
+
+
 def test_the_part_of_a_host_is_replaced_alone_as_in_a_file(tmp_path):
     """With its messages, and what only it referred to."""
     log = DATA / "oom/jax0.10.2-args.txt"
@@ -63,6 +74,9 @@ def test_the_part_of_a_host_is_replaced_alone_as_in_a_file(tmp_path):
             put(DUMPS / "cpu/jax-0.10.2", "a", replace=True)
             put(DUMPS / "cpu/jax-0.10.2", "b", replace=True)
             put(log, "b")
+            # Nor do the flags of what is pruned stay.
+            warehouse.ingest(DUMPS / "gpu/decode-h100")
+            warehouse.prune(["decode-h100"])
     with reading(tmp_path / "file.duckdb") as file, lake_in(tmp_path / "lake") as lake:
         found = [table_rows(store) for store in (file, lake)]
     assert len(found[0]["oom_reports"]) == 1

@@ -24,7 +24,7 @@ def test_the_chains_are_as_told_in_whatever_order_runs_enter():
     assert wrong == []
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_real_dumps_have_the_chains_as_told(nights, tmp_path):
     wrong = []
     for scenario in (case for case in SCENARIOS if case.is_real):
