@@ -161,11 +161,11 @@ def test_only_programs_that_fail_are_advised(history):
     assert change.name == "llama-v5e/jit_train_step"
     (advised,) = change.findings
     assert "p, m and v" in advised.title
-    # Formats for people say it, and those for programs do not.
-    for output in ("table", "github", "json"):
-        done = run_memhouse("check", "--db", history, "--run", "2026-10-08", "-f", output)
-        told = " ".join(done.stdout.split())
-        assert (advised.title in told) == (output != "json"), output
+    # Formats for people say it if they are asked to, and those for programs do not.
+    for output, asked in (("table", True), ("github", True), ("json", True), ("github", False)):
+        options = ("--run", "2026-10-08", "-f", output, *(["--advise"] if asked else []))
+        told = " ".join(run_memhouse("check", "--db", history, *options).stdout.split())
+        assert (advised.title in told) == (asked and output != "json"), options
 
 
 def test_a_dump_without_live_ranges_is_judged_all_the_same(own):

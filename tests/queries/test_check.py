@@ -91,7 +91,7 @@ def test_the_newest_night_is_judged_and_the_command_says_so(history):
         ["decode-v5e/jit_generate", "67.04 MiB", "99.04 MiB", "+32.00 MiB", "2026-10-06"],
         ["resnet-h100/jit_train", "429.21 MiB", "224.76 MiB", "-204.45 MiB", "2026-10-09"],
     ]
-    for fact in ("2026-10-10", "zoo.py:40", "zoo.py:46", "jax.checkpoint", "-1.86 GiB"):
+    for fact in ("2026-10-10", "zoo.py:40", "jax.checkpoint"):
         assert fact in done.stdout
     for pair in (("2026-10-09", "2026-10-10"), ("2026-10-06", "2026-10-10")):
         assert f"`memhouse diff {' '.join(pair)}`" in done.stdout
