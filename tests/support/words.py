@@ -11,7 +11,8 @@ _ROOMS = ("ingest", "schema", "queries", "cli", "mcp_server", "pytest_plugin")
 # Two words, the second of which no SQL begins with.
 _SENTENCE = re.compile(r"[A-Za-z…)}'\"]{2,}[,:;]? [a-z({'\"]")
 _NO_SENTENCE = re.compile(
-    r"\b(SELECT|FROM|WHERE|JOIN|INSERT|UPDATE|DELETE|CREATE|ORDER BY|ALTER|SET|AND|OR|LIMIT)\b|\\[bdswnt]|\(\?"
+    r"\b(SELECT|FROM|WHERE|JOIN|INSERT|UPDATE|DELETE|CREATE|ORDER BY|ALTER|SET|AND|OR|LIMIT)\b"
+    r"|\\[bdswnt]|\(\?"
 )
 
 
