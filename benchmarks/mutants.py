@@ -31,28 +31,60 @@ from pathlib import Path
 from queue import Queue
 
 ROOT = Path(__file__).parents[1]
-MODEL, READERS = "tests/ingest/model", "tests/ingest/readers"
-GOLDEN = "tests/test_golden_rows.py"
+_OF_MODEL = [f"tests/ingest/model/test_{name}.py" for name in ("liveness", "dataflow", "xla_cases")]
+_OF_MODEL += ["tests/ingest/model/test_sharing.py", "tests/ingest/model/test_completion.py"]
+_OF_ORIGINS = [
+    f"tests/ingest/model/origins/test_{name}.py"
+    for name in ("rules", "damaged_programs", "op_names", "passes", "paths", "reviewed")
+]
+_READERS = "tests/ingest/readers/test_{}.py"
+_QUERIES = "tests/queries/test_{}.py"
+_SCHEMA = "tests/schema/test_{}.py"
+_GOLDEN = "tests/test_golden_rows.py"
+_CAUSES = [_SCHEMA.format(f"cause_{name}") for name in ("line", "arguments", "programs")]
+_CAUSES += [_SCHEMA.format(name) for name in ("label_causes", "causes", "scenarios")]
+_LAKES = [_SCHEMA.format(f"lake_{name}") for name in ("plan", "commits", "like_file", "upkeep")]
 # What is changed, and the tests about it: the quickest first, because the first failure ends a try.
 SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "liveness": (("ingest/model/liveness.py",), (MODEL, GOLDEN)),
-    "placement": (("ingest/model/placement.py",), (MODEL, GOLDEN)),
-    "search": (("ingest/model/origins/search.py",), (MODEL, GOLDEN)),
-    "residuals": (("ingest/model/origins/residuals.py",), (MODEL, GOLDEN)),
-    "hlo_text": (("ingest/readers/hlo_text.py",), (READERS, GOLDEN)),
-    "buffer_assignment": (("ingest/readers/buffer_assignment.py",), (READERS, GOLDEN)),
-    "join": (("ingest/model/join.py",), (MODEL, GOLDEN)),
-    "history": (("schema/history/pairing.py", "schema/history/chains.py"), ("tests/schema",)),
+    "liveness": (("ingest/model/liveness.py",), (*_OF_MODEL, *_OF_ORIGINS, _GOLDEN)),
+    "placement": (
+        ("ingest/model/placement.py",),
+        (*_OF_MODEL, "tests/ingest/test_growth.py", _GOLDEN),
+    ),
+    "search": (("ingest/model/origins/search.py",), (*_OF_ORIGINS, _GOLDEN)),
+    "residuals": (("ingest/model/origins/residuals.py",), (*_OF_ORIGINS, _GOLDEN)),
+    "hlo_text": (
+        ("ingest/readers/hlo_text.py",),
+        (_READERS.format("hlo_text"), "tests/ingest/readers", *_OF_MODEL, _GOLDEN),
+    ),
+    "buffer_assignment": (
+        ("ingest/readers/buffer_assignment.py",),
+        (_READERS.format("buffer_assignment"), "tests/ingest/readers", _GOLDEN),
+    ),
+    "join": (("ingest/model/join.py",), (*_OF_MODEL, "tests/ingest/test_pipeline.py", _GOLDEN)),
+    "history": (
+        ("schema/history/pairing.py", "schema/history/chains.py"),
+        (_SCHEMA.format("history"), _SCHEMA.format("scenarios"), _SCHEMA.format("plain_history")),
+    ),
     "causes": (
         ("schema/causes/argument_changes.py", "schema/causes/program_changes.py"),
-        ("tests/schema",),
+        (*_CAUSES, _GOLDEN),
     ),
-    "check_rules": (("queries/checking/rules.py",), ("tests/queries",)),
-    "lake_plan": (("schema/lake/plan.py",), ("tests/schema",)),
-    "lake_commits": (("schema/lake/commits.py",), ("tests/schema",)),
-    "diff": (("queries/diff.py",), ("tests/queries",)),
-    "counted_buffers_sql": (("queries/views/_counted_buffers.sql",), ("tests/queries", GOLDEN)),
-    "owners_sql": (("queries/statements/owners.sql",), ("tests/queries",)),
+    "check_rules": (
+        ("queries/checking/rules.py",),
+        tuple(map(_QUERIES.format, ("check_rules", "verdicts", "check", "check_lineages"))),
+    ),
+    "lake_plan": (("schema/lake/plan.py",), tuple(_LAKES)),
+    "lake_commits": (
+        ("schema/lake/commits.py",),
+        (*_LAKES[1:], "tests/ingest/test_lake_meanwhile.py"),
+    ),
+    "diff": (("queries/diff.py",), tuple(map(_QUERIES.format, ("diff", "diff_buffers")))),
+    "counted_buffers_sql": (
+        ("queries/views/_counted_buffers.sql",),
+        (_QUERIES.format("peak_buffers"), _GOLDEN, _QUERIES.format("owners")),
+    ),
+    "owners_sql": (("queries/statements/owners.sql",), (_QUERIES.format("owners"),)),
 }
 # A try that takes longer hangs: the mistake is noticed by the limit that each test has.
 LIMIT_SECONDS = 240

@@ -53,7 +53,7 @@ def _replay(cases: list[dict[str, object]]) -> int:
     failed = 0
     for case in cases:
         for store in [case["store"]] if "store" in case else STORES:
-            error = replay(store, case["steps"])  # type: ignore[arg-type]
+            error = replay(store, case["steps"])
             if error is not None:
                 failed += 1
                 print(f"\n--- {store}: {case.get('found', '')}\n{error}", flush=True)

@@ -272,7 +272,7 @@ def _lay_out(world: World, path: str, form: str, mtime: int, dumped: dict[Name, 
             os.utime(to / file, (mtime, mtime))
     if form != "folder":
         path = f"{path}.{form}"
-        with tarfile.open(world.folder / path, f"w:{form.partition('.')[2]}") as tar:  # type: ignore[call-overload]
+        with tarfile.open(world.folder / path, f"w:{form.partition('.')[2]}") as tar:
             tar.add(folder, ".")
         shutil.rmtree(folder)
     newest = datetime.fromtimestamp(mtime, UTC) if dumped else None
