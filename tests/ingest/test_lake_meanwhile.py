@@ -8,6 +8,7 @@ import memhouse
 from memhouse.ingest.given_paths import GivenPaths
 from memhouse.ingest.pipeline import Run, ingest, ingest_programs
 from memhouse.ingest.workers import Workers
+from memhouse.queries.label import label
 from memhouse.queries.verify import verify
 from memhouse.schema import arrow
 from memhouse.schema.errors import ChangedMeanwhileError, UsageError
@@ -258,3 +259,14 @@ def test_hosts_that_ingest_at_once_are_parts_of_one_run(lake, faster, nights, mo
         (5, "replace", "c"),
         (6, "replace", "a"),
     ]
+
+
+def test_a_run_that_another_drops_meanwhile_has_no_labels(lake, faster, nights, monkeypatch):
+    """It is unknown then, as it would have been a moment later; the simulator's seed 5056."""
+    put(lake, nights / FIRST, run_id="run")
+    with (
+        between_plan_and_commit(monkeypatch, lambda: faster.delete_runs(["run"])),
+        pytest.raises(UsageError, match="run"),
+    ):
+        label(lake, ["run"], {"suite": "gpu"})
+    assert counts(lake) == {}
