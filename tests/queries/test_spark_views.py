@@ -41,10 +41,10 @@ def texts_are_joined_alike(store, spark, folder):
         assert assert_same(store, query, there, folder / f"joined-{number}") == 2
 
 
-def test_views_of_the_samples_are_the_same_in_spark(filled, spark, tmp_path):
+def test_views_of_the_samples_are_the_same_in_spark(copied, spark, tmp_path):
     """All views are registered, and so planned; some are read."""
-    # Spark's answers are Parquet files.
-    with reading(filled, files=True) as store:
+    # Spark's answers are Parquet files, which other connections to the same file would not open.
+    with reading(copied, files=True) as store:
         session = spark.newSession()
         register(session, tables(session, store, tmp_path))
         for view in ALWAYS:
