@@ -24,6 +24,8 @@ def set_up(connection: duckdb.DuckDBPyConnection) -> None:
     connection.execute("SET TimeZone = 'UTC'")
     # A table that is absent is an error, and not the Python variable of its name.
     connection.execute("SET python_enable_replacements = false")
+    # It would be written among the output of a query that takes more than two seconds.
+    connection.execute("SET enable_progress_bar = false")
 
 
 def confine(connection: duckdb.DuckDBPyConnection, *folders: str) -> None:

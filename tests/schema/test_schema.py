@@ -21,7 +21,7 @@ from memhouse.schema.versions import LAYOUTS, SCHEMA_VERSION, layout, layout_dig
 
 from ..support.command import run_memhouse
 from ..support.dumps import RUNS, one_file
-from ..support.warehouse import everything, fill, rows
+from ..support.warehouse import everything, fill, reading, rows
 
 UPGRADE = """
 ALTER TABLE runs ADD COLUMN mood TEXT;
@@ -337,3 +337,10 @@ def test_many_ingests_of_large_modules_do_not_slow_reading(tmp_path, monkeypatch
         row_groups += rows(db, duckdb_rows._ROW_GROUPS)
     assert row_groups == [(1,), (2,), (3,), (1,), (2,)]
     assert rows(db, "SELECT COUNT(*) FROM runs") == [(5,)]
+
+
+def test_no_query_writes_its_progress_among_its_output(filled):
+    """DuckDB would, of one that takes more than two seconds, whether or not to a terminal."""
+    with reading(filled) as store:
+        setting = store.connection.sql("SELECT current_setting('enable_progress_bar')")
+        assert setting.fetchall() == [(False,)]

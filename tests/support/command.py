@@ -45,7 +45,8 @@ def run_on(
     # Where other tests have started threads, processes that an ingest forks may hang.
     jobs = ["--jobs", "1"] if args[:1] == ("ingest",) and "--jobs" not in args else []
     arguments = ["memhouse", *map(str, args[:1]), *jobs, *map(str, args[1:])]
-    with pytest.MonkeyPatch.context() as changed:
+    # What the command sets is of its process alone.
+    with patch.dict(os.environ), pytest.MonkeyPatch.context() as changed:
         changed.delenv("MEMHOUSE_DB", raising=False)
         for name, value in (env or {}).items():
             changed.setenv(name, value)
