@@ -134,6 +134,12 @@ def refuse_mixed_parts(name: str, known: Known, host: str | None) -> None:
         )
 
 
+def later_nights(store: Store, name: str) -> list[str]:
+    """The run `name` and the later nights of it, the last to enter first."""
+    runs = [night["run_id"] for night in store.nights(name)]
+    return [run_id for run_id in runs if _is_night(name, run_id)]
+
+
 def _is_night(name: str, run_id: str) -> bool:
     """Whether the run is `name` or a later night of it, and was not named so by a user."""
     return run_id == name or _LATER.fullmatch(run_id.removeprefix(name)) is not None

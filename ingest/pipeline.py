@@ -13,7 +13,14 @@ from ..schema.journal import entries, entry
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Batch, Deleted, Store
 from .batches import Batches
-from .choose_run import Chosen, choose_run, file_time, later_name, refuse_mixed_parts
+from .choose_run import (
+    Chosen,
+    choose_run,
+    file_time,
+    later_name,
+    later_nights,
+    refuse_mixed_parts,
+)
 from .given_paths import GivenPaths
 from .named_dates import claim
 from .occurrences import Occurrences
@@ -286,8 +293,10 @@ def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
     """The run of logs without dumps: another one if the run has other messages of these logs."""
     if run.replaces:
         raise UsageError("a log alone replaces no dumps: leave --replace out", "run")
-    if not has_other_messages(store, run.run_id, logs.reports):
-        return run.run_id
+    nights = [run.run_id] if run.is_named else later_nights(store, run.run_id)
+    for run_id in nights or [run.run_id]:
+        if not has_other_messages(store, run_id, logs.reports):
+            return run_id
     if run.is_named:
         raise UsageError(
             f"run {run.run_id!r} holds other messages of {run.source}: name another run", "run"

@@ -170,6 +170,12 @@ def test_another_message_in_the_same_log_is_another_night(tmp_path, db):
     shutil.copy(OOM / "jax0.9.2-temps.txt", log)
     (summary,) = fill(db, log)
     assert summary.run_id.startswith("train.log@")
+    # Again, and one that has grown, are that later night.
+    later = summary.run_id
+    for text in ("", args.read_text()):
+        log.write_text(log.read_text() + text)
+        (summary,) = fill(db, log)
+        assert summary.run_id == later
     assert len(rows(db, "SELECT DISTINCT run_id FROM oom_reports")) == 2
     assert len(rows(db, "SELECT run_id FROM runs_summary")) == 2
     for replaces in (False, True):
