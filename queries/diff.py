@@ -73,10 +73,11 @@ class ModuleDiff(Result):
 
     @property
     def is_same(self) -> bool:
-        """Both are there, and are the same module."""
+        """Both are there and could be read, and are the same module."""
         return (
             self.a is not None
             and self.b is not None
+            and self.a.module_id is not None
             and self.a.module_id == self.b.module_id
             and not len(self.flags)
         )

@@ -343,6 +343,7 @@ def test_what_a_failed_or_damaged_dump_does_not_say_is_not_0(tmp_path, nights):
     assert "failed" in failed.cause
     assert "partial" in damaged.cause
     assert of_module(both, "llama-cpu").cause != failed.cause
+    assert not of_module(both, "llama-cpu").is_same
 
 
 # --- flags --------------------------------------------------------------------------------
