@@ -535,7 +535,7 @@ class Warehouse:
     def prune(
         self, runs: Sequence[str] = (), *, keep: str | None = None, dry_run: bool = False
     ) -> Deleted:
-        """Drop runs, or those older than the age `keep` (90d, 12w or 1y).
+        """Drop runs, or those older than the age `keep` (12h, 90d, 12w or 1y).
 
         With `dry_run` nothing is dropped: the result is what would be.
         """

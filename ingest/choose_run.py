@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from ..schema import clock, ids
 from ..schema.errors import UsageError
@@ -88,7 +89,7 @@ def choose_run(
             f"{known.run['source']}: name another run, or drop these dumps with --replace",
             "run",
         )
-    nights = [night for night in store.nights(name) if _is_night(name, night["run_id"])]
+    nights = nights_of(store, name)
     newest = file_time(max(program.modified for program in programs))
     for night in nights:
         # Files newer than the last night, but with the content of an earlier night, are a night
@@ -134,10 +135,9 @@ def refuse_mixed_parts(name: str, known: Known, host: str | None) -> None:
         )
 
 
-def later_nights(store: Store, name: str) -> list[str]:
-    """The run `name` and the later nights of it, the last to enter first."""
-    runs = [night["run_id"] for night in store.nights(name)]
-    return [run_id for run_id in runs if _is_night(name, run_id)]
+def nights_of(store: Store, name: str) -> list[Mapping[str, Any]]:
+    """The rows of the run `name` and of the later nights of it, the last to enter first."""
+    return [night for night in store.nights(name) if _is_night(name, night["run_id"])]
 
 
 def _is_night(name: str, run_id: str) -> bool:

@@ -18,7 +18,7 @@ from .choose_run import (
     choose_run,
     file_time,
     later_name,
-    later_nights,
+    nights_of,
     refuse_mixed_parts,
 )
 from .given_paths import GivenPaths
@@ -293,7 +293,8 @@ def _run_of_logs(store: Store, run: Run, logs: OomLogs) -> str:
     """The run of logs without dumps: another one if the run has other messages of these logs."""
     if run.replaces:
         raise UsageError("a log alone replaces no dumps: leave --replace out", "run")
-    nights = [run.run_id] if run.is_named else later_nights(store, run.run_id)
+    nights = [] if run.is_named else [n["run_id"] for n in nights_of(store, run.run_id)]
+    run_id: str
     for run_id in nights or [run.run_id]:
         if not has_other_messages(store, run_id, logs.reports):
             return run_id

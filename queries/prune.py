@@ -12,7 +12,7 @@ from .lists import require_runs
 def prune(
     store: Store, runs: Sequence[str] = (), keep: str | None = None, *, dry_run: bool = False
 ) -> Deleted:
-    """Drop the named runs, or those older than the age `keep`, such as 90d, 12w or 1y.
+    """Drop the named runs, or those older than the age `keep`, such as 12h, 90d, 12w or 1y.
 
     Modules go that no other run points to. With `dry_run`, say what would go, and drop nothing.
     Raises UsageError, and then drops nothing.
