@@ -224,7 +224,6 @@ SNIFFED_BYTES = 64
 
 # A module's field, its length, then the module's name as the first field in it.
 _HLO_PROTO = re.compile(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x0a[\x01-\x7f][\w.<>\[\]-]+", re.ASCII)
-_COMPRESSED = re.compile(r"\.(gz|zst)$")
 # A file that a user has renamed may have any format; its first bytes identify the format.
 _MAYBE_TEXT = re.compile(r"^(?!(?:\d{10,20}\.)?module_\d+\.)[^.](?:[^.]*|.*\.(?:txt|hlo|log))$")
 

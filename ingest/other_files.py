@@ -94,7 +94,7 @@ OTHER_FILES = (
         "a warehouse holds what was ingested: give it by --db"),
     _of("settings", "settings of a compilation", r"^(?:topology|compile_options)\.pb$"),
 )  # fmt: skip
-_COMPRESSED = re.compile(r"\.(?:gz|zst)$")
+_COMPRESSED = re.compile(r"\.(gz|zst)$")
 
 
 @lru_cache(maxsize=10_000)
