@@ -591,7 +591,7 @@ class Warehouse:
         from .queries.reporting.page import require_packages
 
         require_packages()
-        from .queries.reporting.module.module_report import module_report
+        from .queries.reporting.module_report import module_report
 
         return module_report(self._store, module, run, memory_space)
 
@@ -610,7 +610,7 @@ class Warehouse:
         from .queries.reporting.page import require_packages
 
         require_packages()
-        from .queries.reporting.over_runs.history_report import history_report
+        from .queries.reporting.history_report import history_report
 
         return history_report(self._store, workload, since, memory_space, branch=branch)
 
@@ -619,7 +619,7 @@ class Warehouse:
         from .queries.reporting.page import require_packages
 
         require_packages()
-        from .queries.reporting.difference.diff_report import diff_report
+        from .queries.reporting.diff_report import diff_report
 
         return diff_report(self._store, a, b, workload)
 

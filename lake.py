@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from .schema.errors import UsageError, WarehouseError
 
 if TYPE_CHECKING:
-    from .schema.lake.repair import Checked, Repaired
-    from .schema.lake.vacuum import Vacuumed
+    from .schema.lake.upkeep import Checked, Repaired, Vacuumed
     from .schema.stores.delta import DeltaStore
 
 __all__ = ["check", "ddl", "export_file", "import_file", "init", "repair", "vacuum"]
@@ -49,7 +48,7 @@ def vacuum(
     less than 7 days without `force`, which says that nobody uses the lake meanwhile.
     """
     from .queries.arguments import duration
-    from .schema.lake.vacuum import RETENTION
+    from .schema.lake.upkeep import RETENTION
 
     kept = duration(retention, "retention")
     if kept < RETENTION and not (force or dry_run):

@@ -60,7 +60,7 @@ def ingest(
     With a `run` there may be several. `tasks` is how many tasks read at most, by default two a
     core. Raises JobError, UsageError and WarehouseError.
     """
-    from .ingest.sources.remote_paths import path_of
+    from .ingest.sources.files import path_of
     from .ingest.spark_ingest import ingest as ingest_paths
     from .queries.arguments import check_labels
 

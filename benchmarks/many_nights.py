@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from memhouse.schema import arrow
-from memhouse.schema.lake.layout import relations
+from memhouse.schema.lake.data_files import relations
 from memhouse.schema.lake.snapshot import Lake
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.delta import DeltaStore

@@ -63,18 +63,18 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "join": (("ingest/model/join.py",), (*_OF_MODEL, "tests/ingest/test_pipeline.py", _GOLDEN)),
     "history": (
-        ("schema/history/pairing.py", "schema/history/chains.py"),
+        ("schema/history/chains.py",),
         (_SCHEMA.format("history"), _SCHEMA.format("scenarios"), _SCHEMA.format("plain_history")),
     ),
     "causes": (
-        ("schema/causes/argument_changes.py", "schema/causes/program_changes.py"),
+        ("schema/causes/changes.py",),
         (*_CAUSES, _GOLDEN),
     ),
     "check_rules": (
         ("queries/checking/rules.py",),
         tuple(map(_QUERIES.format, ("check_rules", "verdicts", "check", "check_lineages"))),
     ),
-    "lake_plan": (("schema/lake/plan.py",), tuple(_LAKES)),
+    "lake_plan": (("schema/lake/changes.py",), tuple(_LAKES)),
     "lake_commits": (
         ("schema/lake/commits.py",),
         (*_LAKES[1:], "tests/ingest/test_lake_meanwhile.py"),

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..ingest.sources.files import exists
-from ..ingest.sources.remote_paths import path_of
+from ..ingest.sources.files import exists, path_of
 from ..schema.errors import MissingPackageError
 from ..schema.lake.snapshot import Lake, is_made
 from ..schema.lake.storage import location

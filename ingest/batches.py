@@ -10,7 +10,7 @@ from ..schema import arrow, ids
 from ..schema.journal import entries
 from ..schema.stores.base import Batch, Known, Store
 from ..schema.versions import READER_VERSION
-from .occurrences import Occurrences
+from .choose_run import Occurrences
 from .outcomes import OK
 from .read_program import ProgramOutcome
 

@@ -1,20 +1,10 @@
-"""Which run the programs become: a stored run that holds them, or another one.
-
-A path that was ingested may hold another night's dumps by now, and no night may be lost. So a
-run stays as it is if the files no longer are the files it was made of:
-
-- A file that was read whole has other content now.
-- Whole files have vanished and other files have appeared: the folder was emptied and filled.
-
-Otherwise the programs are still the same night, and the run goes on. Files may have appeared,
-because the night was still being dumped or its ingest was cut short. A file that was not read
-whole may be whole now. Files may have vanished, but what was read of them stays.
-"""
+"""Which run the programs become: a stored run that holds them, or another one."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ..schema import clock, ids
@@ -22,6 +12,95 @@ from ..schema.errors import UsageError
 from ..schema.stores.base import Known, Store
 from .outcomes import FAILED, MISSING, OK
 from .sources.program import Fingerprinted, Identified, Program
+from .sources.session_names import session_time
+
+# The dates that people put into the names of runs, folders and archives.
+
+# With hyphens as `record` names its runs, because a colon is no good part of a file's name.
+_ISO_DATE = re.compile(
+    r"(?<!\d)(\d{4}-\d{2}-\d{2})"
+    r"(?:[T_ ](\d{2}:?\d{2}(?::?\d{2})?|(?<=T)\d{2}-\d{2}-\d{2})"
+    r"(Z|[+-][01]\d:?(?:00|15|30|45))?)?(?!\d)"
+)
+# Before XLA dumped memory, and later than the next day everywhere, nobody compiled a run.
+_FIRST = datetime(2015, 1, 1, tzinfo=UTC)
+_AHEAD = timedelta(days=1)
+
+
+def date_in(name: str) -> datetime | None:
+    """The date in a name: ISO, with or without time and offset, or that of a session; in UTC."""
+    if at := session_time(name):
+        return at
+    for match in _ISO_DATE.finditer(name):
+        # The digits after a date may not be a time: 2026-10-01_8192.
+        time = (match[2] or "").replace("-", ":")
+        for text in (f"{match[1]}T{time}{match[3] or ''}", match[1]):
+            with suppress(ValueError):
+                date = datetime.fromisoformat(text)
+                return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+    return None
+
+
+def claim(at: datetime | None, run_id: str) -> datetime | None:
+    """The date that a run claims: `at`, else the date in its name; None without either.
+
+    An `at` with no time zone is UTC. Raises UsageError for a date at which nobody can have
+    compiled the run.
+    """
+    if at is not None and at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    claimed = at or date_in(run_id)
+    if claimed is None or _FIRST <= claimed <= clock.now() + _AHEAD:
+        return claimed
+    said, instead = (
+        (f"the time {at.isoformat()}", "give the time at which the run was compiled")
+        if at
+        else (f"the date in the run's name {run_id!r}", "give the right one with --at")
+    )
+    when = "before 2015" if claimed < _FIRST else "in the future"
+    raise UsageError(f"{said} is {when}: {instead}", "at" if at else "run")
+
+
+# Numbers the dumps of a run that have equal workload, module name and platform, from 1.
+
+_Named = tuple[str, str, str | None]
+
+
+class Occurrences:
+    """Gives each dump the lowest number that no dump of its name has.
+
+    `stored`: the rows of the run's dumps; those that are not in `given` keep their numbers.
+    """
+
+    def __init__(self, stored: Mapping[int, Mapping[str, Any]], given: Set[int]) -> None:
+        self._taken = {
+            ((row["workload"], row["module_name"], row["platform"]), row["occurrence"])
+            for dump, row in stored.items()
+            if dump not in given
+        }
+        self._last: dict[_Named, int] = {}
+
+    def number(self, workload: str, module_name: str, platform: str | None) -> int:
+        """The number of the next dump of this name."""
+        named = (workload, module_name, platform)
+        number = self._last.get(named, 0) + 1
+        while (named, number) in self._taken:
+            number += 1
+        self._last[named] = number
+        return number
+
+
+# Which run the programs become: a stored run that holds them, or another one.
+#
+# A path that was ingested may hold another night's dumps by now, and no night may be lost. So a
+# run stays as it is if the files no longer are the files it was made of:
+#
+# - A file that was read whole has other content now.
+# - Whole files have vanished and other files have appeared: the folder was emptied and filled.
+#
+# Otherwise the programs are still the same night, and the run goes on. Files may have appeared,
+# because the night was still being dumped or its ingest was cut short. A file that was not read
+# whole may be whole now. Files may have vanished, but what was read of them stays.
 
 _LATER = re.compile(r"@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(_\d+)?")
 

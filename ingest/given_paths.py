@@ -14,16 +14,16 @@ from .sources.dump_folder import find_dumps, is_wanted
 from .sources.files import (
     Given,
     OpenArchive,
+    RemotePath,
     SourceFile,
     is_archive,
     is_dump_file,
     is_file,
     open_source,
+    readable,
     source_name,
 )
-from .sources.names import readable
 from .sources.program import Program
-from .sources.remote_paths import RemotePath
 from .sources.session_names import is_session_file
 from .sources.xprof_session import find_modules
 

@@ -1,11 +1,34 @@
-"""The outcomes of reading a program's files, and the compiler's settings."""
+"""The outcomes of reading a program's files, and what an ingest tells."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ..schema.stores.base import Deleted
 from .errors import DumpError
 from .model.parts import NotUnderstoods
+
+# Lines that tell what an ingest did.
+
+
+def some_of(names: list[str]) -> str:
+    """The distinct names, at most three of them."""
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - 3} more" if len(distinct) > 3 else ""
+    return ", ".join(distinct[:3]) + more
+
+
+def what_was_replaced(replaced: Deleted, source: str) -> str:
+    """The line that says what a replaced run held."""
+    (run_id,) = replaced.run_ids
+    dropped = " and ".join(
+        f"{number} {what}" if number == 1 else f"{number} {what}s"
+        for number, what in ((replaced.dumps, "dump"), (replaced.modules, "module"))
+    )
+    return f"replaced run {run_id}: {dropped} of {source} dropped"
+
+
+# The outcomes of reading a program's files, and the compiler's settings.
 
 OK, PARTIAL, FAILED = "ok", "partial", "failed"
 # How many things that are not understood a note names.

@@ -15,23 +15,21 @@ from ..schema.stores.base import Batch, Deleted, Store
 from .batches import Batches
 from .choose_run import (
     Chosen,
+    Occurrences,
     choose_run,
+    claim,
     file_time,
     later_name,
     nights_of,
     refuse_mixed_parts,
 )
 from .given_paths import GivenPaths
-from .named_dates import claim
-from .occurrences import Occurrences
-from .oom_logs import OomLogs
-from .oom_rows import has_other_messages, write_reports
-from .outcomes import FAILED, OK, PARTIAL
+from .oom_logs import OomLogs, has_other_messages, write_reports
+from .outcomes import FAILED, OK, PARTIAL, some_of, what_was_replaced
 from .read_program import ProgramOutcome
 from .sources.files import Given, source_name
 from .sources.program import Program
 from .sources.session_names import named_after
-from .what_to_tell import some_of, what_was_replaced
 from .workers import Reading
 
 

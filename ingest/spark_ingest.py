@@ -15,20 +15,19 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
 from ..schema.errors import JobError, UsageError, WarehouseError
+from ..schema.lake.changes import without_modules
 from ..schema.lake.commits import discard
 from ..schema.lake.data_files import DataFile
-from ..schema.lake.removals import without_modules
 from ..schema.stores.delta import DeltaStore
 from .archived_files import ArchivedFile, Listing, archives_under, shared_archive
 from .pipeline import Summary
 from .pipeline import ingest as ingest_paths
 from .read_program import ProgramOutcome, recognised
-from .sources.dumped_program import DumpedProgram
-from .sources.files import Given, OpenArchive, SourceFile
+from .sources.dump_folder import DumpedProgram
+from .sources.files import Given, OpenArchive, RemotePath, SourceFile
 from .sources.forward_bytes import FilePart
 from .sources.hlo_protos import HloProtoProgram, InMemory
 from .sources.program import Fingerprinted, Identified, Program
-from .sources.remote_paths import RemotePath
 from .sources.shared_paths import SharedPath, shared
 from .spark_packing import pack
 from .spark_tasks import (

@@ -17,9 +17,14 @@ from .cells import human_bytes, without_layout
 from .find_module import FoundModule, find_module
 from .lanes import lanes_of, most_at_once
 from .reporting.colours import PASSES
-from .reporting.module.module_buffers import module_buffers
-from .reporting.module.module_spaces import Space, module_spaces
-from .reporting.module.stacked_bytes import Stacks, counted_pieces, stacked
+from .reporting.module_spaces import (
+    Space,
+    Stacks,
+    counted_pieces,
+    module_buffers,
+    module_spaces,
+    stacked,
+)
 from .trace_file import TraceFile
 from .whole_file import whole_file
 

@@ -126,7 +126,7 @@ class ReadModule:
         from .reporting.page import require_packages
 
         require_packages()
-        from .reporting.module.module_report import module_report
+        from .reporting.module_report import module_report
 
         return module_report(self._store, self._module, None, memory_space)
 

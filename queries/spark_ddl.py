@@ -1,7 +1,7 @@
 """SQL that registers a lake in Spark's catalog."""
 
 from ..schema import arrow
-from ..schema.lake.layout import relations
+from ..schema.lake.data_files import relations
 from .spark_views import spark_views
 
 _TABLE = "memhouse_lake"

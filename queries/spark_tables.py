@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..schema import arrow
+from ..schema.lake.data_files import HISTORY, relations
 from ..schema.lake.lake_history import changed_runs
-from ..schema.lake.layout import HISTORY, relations
 from ..schema.stores.delta import DeltaStore
 
 if TYPE_CHECKING:

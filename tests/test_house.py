@@ -34,8 +34,6 @@ MAY_IMPORT_WITHIN_INGEST = {
     "readers": {"model", "address_space", "array_shapes"},
     # Dumps may lie in the same object stores as lakes.
     "sources": {"readers", "model", "lake"},
-    # It is given the store, as the pipeline is.
-    "recording": {"sources", "readers", "model", "stores", "lake"},
 }
 
 

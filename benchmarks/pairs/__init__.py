@@ -1,6 +1,5 @@
 """Pairs of programs, before and after one change, that advice is held against."""
 
-from . import arrays, checkpoints, decoding, host, right, scans, shapes, states, training
 from .registry import PAIRS, SAME
 
 __all__ = [

@@ -11,7 +11,7 @@ from ..errors import FAILED, usage_errors
 from ..options import Lake
 
 if TYPE_CHECKING:
-    from ...schema.lake.repair import Checked
+    from ...schema.lake.upkeep import Checked
 
 lake = typer.Typer(
     help="Make and keep a lake: one Delta table in a folder or a bucket.", no_args_is_help=True

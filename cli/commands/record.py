@@ -19,7 +19,7 @@ from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
 from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
-    from ...ingest.recording.recorded import NotIngestedError
+    from ...ingest.record import NotIngestedError
     from ...schema.stores.base import Store
 
 
@@ -76,14 +76,12 @@ def record(
     """
     labels = parse_labels(label or [])
     _check(db, run, only, replace=replace)
-    from ...ingest.named_dates import claim
+    from ...ingest.choose_run import claim
     from ...queries.arguments import parse_time
 
     claimed_at = parse_time(at, "at")
     claim(claimed_at, run or "")
-    from ...ingest.recording.child_process import CommandError
-    from ...ingest.recording.record_command import record_command
-    from ...ingest.recording.recorded import NotIngestedError
+    from ...ingest.record import CommandError, NotIngestedError, record_command
     from ..render.ingested import oom_hints, progress_bar, summary_line
 
     hints: list[str] = []
@@ -157,7 +155,7 @@ def _check(db: str, run: str | None, only: str | None, *, replace: bool) -> None
         raise typer.BadParameter(
             f"not a regular expression: {error}", param_hint="--only"
         ) from None
-    from ...ingest.recording.look_ahead import check_warehouse
+    from ...ingest.record import check_warehouse
 
     check_warehouse(db, run, replaces=replace)
 

@@ -90,8 +90,8 @@ def report(
         "--output": file,
     }
     _require_one_report(module, other, history, site, given)
-    from ...queries.reporting.file_names import file_name
     from ...queries.reporting.page import require_packages
+    from ...queries.reporting.site import file_name
     from ..opening import reading
 
     require_packages()
@@ -106,12 +106,12 @@ def report(
             _tell_of_site(done)
             return
         if history:
-            from ...queries.reporting.over_runs.history_report import history_report
+            from ...queries.reporting.history_report import history_report
 
             made = history_report(store, workload, since, space, branch=branch)
             name = file_name("history", *filter(None, [workload, branch]))
         elif module is not None and other is not None:
-            from ...queries.reporting.difference.diff_report import diff_report
+            from ...queries.reporting.diff_report import diff_report
 
             made = diff_report(store, module, other, workload)
             name = f"{file_name(module)}..{file_name(other, *filter(None, [workload]))}"
@@ -123,8 +123,8 @@ def report(
 def _of_module(store: "Store", module: str, run: str | None, space: int) -> tuple["Report", str]:
     """A module's report, and a name for its file."""
     from ...queries.find_module import find_module
-    from ...queries.reporting.file_names import file_name
-    from ...queries.reporting.module.module_report import module_report
+    from ...queries.reporting.module_report import module_report
+    from ...queries.reporting.site import file_name
 
     found = find_module(store, module, run)
     told = [run, f"space{space}" if space else None]
@@ -156,7 +156,7 @@ def _require_one_report(
 def _write(made: "Report", file: Path) -> None:
     """Write the report, and tell of its file."""
     from ...queries.cells import human_bytes
-    from ...queries.reporting.file_names import is_report
+    from ...queries.reporting.site import is_report
     from ..render.text import print_note, results
 
     if file == _STDOUT:

@@ -1,23 +1,349 @@
-"""The files under a path: a folder, a single file or an archive, compressed or not."""
+"""The files under a path: a folder, a file, an archive or an object store's."""
 
 import errno
+import gzip
 import io
 import os
+import shutil
+import stat
+import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Protocol, cast
 
-from ...schema.errors import UsageError
+import zstandard
+
+from ...schema.errors import UsageError, with_remedy
+from ...schema.lake.lake_errors import is_foreign
+from ...schema.lake.storage import OTHER_NAMES, filesystem
 from ...schema.private_folder import private_folder
 from ..errors import DumpError
-from ..what_to_tell import some_of
-from .archives import unpack
-from .compression import DAMAGED, MAX_TEXT_BYTES, MAX_TEXT_RATIO, PIECE, allowance, pieces
-from .names import readable
-from .remote_paths import Location, RemotePath
+from ..outcomes import some_of
+
+# File names as text, to show them and to store them in the warehouse.
+
+
+def readable(path: PurePosixPath) -> PurePosixPath:
+    """The path as one line of text: a file's name may hold line ends and invalid UTF-8."""
+    text = os.fsencode(path).decode(errors="backslashreplace")
+    return PurePosixPath(text.replace("\n", "\\n").replace("\r", "\\r"))
+
+
+# Uncompresses files piece by piece and limits their uncompressed size.
+
+# The longest text that is read, uncompressed. Real texts are far shorter.
+MAX_TEXT_BYTES = 4 << 30
+# The bytes and files that one archive may unpack to in the temporary folder.
+MAX_ARCHIVE_BYTES = 64 << 30
+MAX_ARCHIVE_FILES = 1_000_000
+# A compressed file may unpack to MAX_RATIO times its size, and always to ANY_RATIO_BYTES. An
+# archive of many similar runs has a high ratio.
+MAX_RATIO = 1000
+ANY_RATIO_BYTES = 256 << 20
+# A text is held whole in memory, so what one compressed file may unpack to is less. The text of
+# the largest programs is 10 to 40 times its compressed size.
+MAX_TEXT_RATIO = 64
+# The window of `zstd --long`; a larger window is refused.
+_MAX_WINDOW_BYTES = 1 << 27
+PIECE = 1 << 20
+# Four bytes of a zstd bomb unpack to 128 KiB, so a piece must be small.
+_ZSTD_PIECE = 1 << 10
+# The exceptions that Python's readers raise for damaged files and archives.
+DAMAGED = (
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    tarfile.TarError,
+    zlib.error,
+    zstandard.ZstdError,
+)
+
+
+def allowance(size: int, ratio: int = MAX_RATIO) -> int:
+    """The bytes that a compressed file of this size may unpack to."""
+    return max(ANY_RATIO_BYTES, size * ratio)
+
+
+def pieces(raw: BinaryIO, name: str, size: int) -> Iterator[bytes]:
+    """A file's bytes in pieces of about `size`, uncompressed as its name says."""
+    if name.endswith((".zst", ".tzst")):
+        yield from _unpacked_zstd(raw)
+        return
+    stream = gzip.GzipFile(fileobj=raw) if name.endswith((".gz", ".tgz")) else raw
+    while piece := stream.read(size):
+        yield piece
+
+
+def _unpacked_zstd(raw: BinaryIO) -> Iterator[bytes]:
+    """The frames of a zstd file. Raises EOFError if the last frame is cut short."""
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_BYTES)
+    frame = unpacker.decompressobj()
+    packed = raw.read(_ZSTD_PIECE)
+    if not packed:
+        raise EOFError("it is empty")
+    while packed:
+        yield frame.decompress(packed)
+        if frame.eof:
+            packed = frame.unused_data or raw.read(_ZSTD_PIECE)
+            if packed:
+                frame = unpacker.decompressobj()
+        else:
+            packed = raw.read(_ZSTD_PIECE)
+    if not frame.eof:
+        raise EOFError("the compressed data ends too early")
+
+
+# Folders and files of an object store, such as s3://bucket/dumps, used as paths are.
+
+# Larger files are copied to the disk first; an archive is read from the start to the end.
+_IN_MEMORY_BYTES = 256 << 20
+# What the file systems call the time of a file's last change.
+_TIMES = ("LastModified", "last_modified", "mtime", "updated")
+
+
+class Location(Protocol):
+    """Where a file's bytes are: a path, or what can be opened as a path."""
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+
+    @property
+    def parent(self) -> "Location":
+        """The folder."""
+
+    def open(self, mode: str, /) -> Any:
+        """The bytes as a binary file. Raises OSError."""
+
+    def stat(self) -> os.stat_result:
+        """The size and the time of the last change. Raises OSError."""
+
+
+@dataclass(frozen=True)
+class RemotePath:
+    """A URL of an object store. size_bytes and modified are known of files that were listed."""
+
+    url: str
+    size_bytes: int | None = None
+    modified: float = 0.0
+
+    def __str__(self) -> str:
+        return self.url
+
+    def __fspath__(self) -> str:
+        """The path in the store: what os.path and PurePosixPath take its name from."""
+        return self._path
+
+    def __truediv__(self, inner: object) -> "RemotePath":
+        return RemotePath(f"{self.url}/{inner}")
+
+    @property
+    def _path(self) -> str:
+        return self.url.split("://", 1)[1]
+
+    @property
+    def name(self) -> str:
+        """The last part."""
+        return PurePosixPath(self._path).name
+
+    @property
+    def parent(self) -> "RemotePath":
+        """The folder."""
+        return RemotePath(self.url.rsplit("/", 1)[0])
+
+    def exists(self) -> bool:
+        """Whether there is a file or a folder."""
+        with _asked(self.url) as store:
+            return bool(store.exists(self.url))
+
+    def is_folder(self) -> bool:
+        """Whether there are files below."""
+        with _asked(self.url) as store:
+            return self.size_bytes is None and bool(store.isdir(self.url))
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        with _asked(self.url) as store:
+            return self.size_bytes is not None or bool(store.isfile(self.url))
+
+    def files(self) -> Iterator["RemotePath"]:
+        """All files below, by path. Raises OSError."""
+        with _asked(self.url) as store:
+            found = store.find(self.url, detail=True)
+        for path, info in sorted(found.items()):
+            # A folder may have an empty object of its own.
+            if info["type"] == "file" and not path.endswith("/"):
+                inner = PurePosixPath(path).relative_to(self._path)
+                yield RemotePath(f"{self.url}/{inner}", info["size"], _modified(info))
+
+    def relative_to(self, folder: "RemotePath") -> PurePosixPath:
+        """The path below a folder."""
+        return PurePosixPath(self._path).relative_to(folder._path)
+
+    def open(self, mode: str = "rb") -> BinaryIO:
+        """The bytes. They are fetched at once, so an error of the network is no short file."""
+        assert mode == "rb", "memhouse writes no dumps"
+        with _asked(self.url) as store:
+            size = self.size_bytes if self.size_bytes is not None else store.info(self.url)["size"]
+            if size <= _IN_MEMORY_BYTES:
+                content = io.BytesIO(store.cat_file(self.url))
+                return io.BufferedReader(cast(io.RawIOBase, content))
+            with tempfile.NamedTemporaryFile(prefix="memhouse-") as copy:
+                store.get_file(self.url, copy.name)
+                # The open file lives on without a name.
+                return Path(copy.name).open("rb")
+
+    def part(self, start: int, size: int) -> bytes:
+        """Some of the bytes; fewer if the file is shorter. Raises as `open` does."""
+        with _asked(self.url) as store:
+            return bytes(store.cat_file(self.url, start=start, end=start + size))
+
+    def stat(self) -> os.stat_result:
+        """The size and the time of the last change."""
+        size, modified = self.size_bytes, self.modified
+        if size is None:
+            with _asked(self.url) as store:
+                info = store.info(self.url)
+            size, modified = info["size"], _modified(info)
+        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, size, 0, int(modified), 0))
+
+
+@contextmanager
+def _asked(url: str) -> Iterator[Any]:
+    """The store of a URL. What it answers instead of bytes, as UsageError or as OSError."""
+    try:
+        yield filesystem(url)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        # The system's own errors say their reason, and are told as elsewhere.
+        if isinstance(error, OSError):
+            if error.strerror is not None:
+                raise
+        elif not is_foreign(error):
+            raise
+        said = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(f"{url} cannot be read: {with_remedy(said)}", "paths") from error
+
+
+def path_of(given: str | os.PathLike[str]) -> "Path | RemotePath":
+    """A path as a user gives it: a URL of an object store, or a path. Raises UsageError."""
+    text = os.fspath(given) if not isinstance(given, RemotePath) else given.url
+    scheme, is_url, rest = text.partition("://")
+    if not is_url:
+        return Path(text)
+    if scheme == "file":
+        return Path(rest)
+    scheme = OTHER_NAMES.get(scheme, scheme)
+    if scheme not in ("s3", "gs", "abfs", "abfss", "az"):
+        raise UsageError(f"{text}: {scheme}:// is not known, name s3://, gs:// or abfs://", "paths")
+    return RemotePath(f"{scheme}://{rest.rstrip('/')}")
+
+
+def _modified(info: dict[str, Any]) -> float:
+    for name in _TIMES:
+        value = info.get(name)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+        if isinstance(value, str):
+            return datetime.fromisoformat(value).timestamp()
+    return 0.0
+
+
+# Unpacks the wanted files of an archive; the archive may be hostile.
+
+
+def unpack(
+    archive: Location,
+    target: Path,
+    wanted: Callable[[str], bool],
+    refuse: Callable[[str], None],
+    passed_over: Callable[[PurePosixPath, int], None],
+) -> Iterator[tuple[PurePosixPath, tarfile.TarInfo, Path]]:
+    """Unpack an archive's wanted files: for each its name, its header and its location.
+
+    `passed_over` receives the name and the size of each file that is not wanted.
+    """
+    allowed = allowance(archive.stat().st_size)
+    count = taken = 0
+    with archive.open("rb") as raw:
+        # A .tar may be gzipped by mistake: `tar czf night.tar`.
+        packing = ".gz" if raw.peek(2).startswith(b"\x1f\x8b") else ".tar"
+        if archive.name.endswith((".zst", ".tzst")):
+            packing = ".zst"
+        stream = _Stream(pieces(raw, packing, PIECE), allowed)
+        with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+            while (member := tar.next()) is not None:
+                # tarfile would keep all members in memory.
+                tar.members.clear()
+                name = readable(PurePosixPath(member.name.lstrip("/")))
+                if member.isdir():
+                    continue
+                if not wanted(name.name):
+                    passed_over(name, member.size)
+                    continue
+                if not member.isfile() or ".." in name.parts:
+                    refuse(f"{archive}: {name}: not a file within the archive, left out")
+                    continue
+                # The archive's size does not bound the size of a sparse file.
+                count, taken = count + 1, taken + member.size
+                if member.size > MAX_TEXT_BYTES:
+                    raise DumpError(f"{name} has more than {MAX_TEXT_BYTES} bytes")
+                if count > MAX_ARCHIVE_FILES or taken > min(MAX_ARCHIVE_BYTES, allowed):
+                    raise DumpError("it holds too much")
+                content = tar.extractfile(member)
+                assert content is not None, "a regular file has content"
+                location = target / str(count)
+                with location.open("wb") as copy:
+                    shutil.copyfileobj(content, copy, PIECE)
+                yield name, member, location
+            # tarfile treats any invalid header as the archive's end.
+            if not stream.is_zero_at(tar.offset):
+                raise EOFError("it is cut short or damaged")
+
+
+class _Stream:
+    """Pieces as a stream for tarfile, of at most `most` bytes."""
+
+    def __init__(self, pieces: Iterator[bytes], most: int) -> None:
+        self._pieces = pieces
+        self._most = most
+        self._ahead = bytearray()
+        self._behind = b""
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer at the end. Raises DumpError."""
+        while len(self._ahead) < size and (piece := next(self._pieces, None)) is not None:
+            self._ahead += piece
+        found = bytes(self._ahead[:size])
+        del self._ahead[:size]
+        self._position += len(found)
+        if self._position > self._most:
+            raise DumpError(f"it unpacks to more than {self._most} bytes")
+        # `is_zero_at` needs a header that is at most two reads back.
+        self._behind = (self._behind + found)[-2 * size :]
+        return found
+
+    def is_zero_at(self, position: int) -> bool:
+        """Whether a recently read position holds a block of zeros."""
+        start = position - self._position + len(self._behind)
+        return start >= 0 and self._behind[start : start + tarfile.BLOCKSIZE] == bytes(
+            tarfile.BLOCKSIZE
+        )
+
+
+# The files under a path: a folder, a single file or an archive, compressed or not.
 
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst")
 # The last second of the year 9999; Python has no later times.

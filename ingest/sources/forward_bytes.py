@@ -12,9 +12,7 @@ from typing import BinaryIO
 
 from ...schema.private_folder import private_folder
 from ..errors import DumpError
-from .compression import DAMAGED, PIECE, allowance, pieces
-from .files import SourceFile
-from .remote_paths import Location, RemotePath
+from .files import DAMAGED, PIECE, Location, RemotePath, SourceFile, allowance, pieces
 
 _COMPRESSED = (".gz", ".zst")
 

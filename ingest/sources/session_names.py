@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from .dump_folder import is_wanted
-from .files import Given, is_file, is_folder
-from .remote_paths import RemotePath
+from .files import Given, RemotePath, is_file, is_folder
 
 _FILE = re.compile(r"^(?P<stem>.+)\.(?P<kind>xplane|hlo_proto)\.pb(?:\.gz|\.zst)?$")
 _LAYOUT = ("plugins", "profile")

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from .files import Given
-from .remote_paths import RemotePath
+from .files import Given, RemotePath
 
 # What a machine says of a file that it does not see; other errors are of the file itself.
 _UNSEEN = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ESTALE})

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...schema.causes.phrases import READER_CHANGED
+from ...schema.causes.changes import READER_CHANGED
 from ...schema.stores.base import Store
 from ..catalogue import statement
 from .accepted import read_accepted

@@ -32,7 +32,7 @@ def with_timeline(
     """The rows with how full a memory space is over the module's schedule."""
 
     def charts() -> Iterator[Chart]:
-        from .module.memory_over_time import timeline_alone
+        from .memory_over_time import timeline_alone
 
         chart = timeline_alone(store, find_module(store, module, run), memory_space)
         yield from (() if chart is None else (chart,))
@@ -46,8 +46,8 @@ def with_treemap(
     """The rows with what fills a memory space at the module's peak."""
 
     def charts() -> Iterator[Chart]:
-        from .module.module_spaces import module_spaces
-        from .module.treemap import treemap_chart
+        from .module_spaces import module_spaces
+        from .treemap import treemap_chart
 
         found = find_module(store, module, run)
         space = module_spaces(store, found.module_id, found.dump_id).get(memory_space)
@@ -67,7 +67,7 @@ def with_steps(
     """The trends of peaks with a chart of each series that changed most."""
 
     def charts() -> Iterator[Chart]:
-        from .over_runs.history_report import step_charts
+        from .history_report import step_charts
 
         yield from step_charts(
             store, workload, since, memory_space, branch=trends.branch, most=_MOST_STEPS
@@ -80,7 +80,7 @@ def with_waterfall(diff: Diff, store: Store) -> Diff:
     """The diff with how the peak that changes most becomes the other."""
 
     def charts() -> Iterator[Chart]:
-        from .difference.diff_report import waterfalls
+        from .diff_report import waterfalls
 
         yield from waterfalls(store, diff, _MOST_DIFFS)
 

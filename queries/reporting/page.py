@@ -1,15 +1,12 @@
-"""A report as a value, and the page of HTML that it becomes.
-
-A report has facts and sections; a section has texts, tables and charts. The page needs no other
-file: it contains bokeh's script and the charts' data, compressed. Jinja2 escapes names from dumps,
-or the page's scripts show these as text.
-"""
+"""A report as a value, and the page of HTML that it becomes, with its scripts and data."""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,25 +15,165 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+
 from ...schema.errors import MissingPackageError
 from ..cells import heading, human_bytes, is_number, notes, one_line, text_columns
 from ..result import Rows
 from ..whole_file import whole_file
-from .chart_document import chart_document
-from .line_breaks import unbroken
-from .page_scripts import (
-    PAGES,
-    BokehScript,
-    bokeh_beside,
-    bokeh_for_cells,
-    packed,
-    packed_bokeh,
-    page_file,
-)
 
 if TYPE_CHECKING:
     from bokeh.models import UIElement
     from jinja2 import Environment
+
+# Where a text of a page may break into lines: not in a date, and in a long path after a slash.
+
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
+# A shorter text fits into its place as it is.
+_LONG = 28
+
+
+def unbroken(text: str) -> str:
+    """The text as HTML: escaped, with its dates on one line and breaks after slashes."""
+    safe = escape(text)
+    if len(text) >= _LONG:
+        safe = safe.replace("/", "/<wbr>")
+    return _DATE.sub(r'<span class="short">\g<0></span>', safe)
+
+
+# Columns as a page's scripts read them: differences of numbers, and each text once.
+#
+# `pages/columns.js` is the other side.
+
+# What null is among numbers: positions, sizes and ids are never negative.
+MISSING = -1
+
+
+def packed(rows: pa.Table) -> dict[str, Any]:
+    """The columns of a table, all of whole numbers or texts, by name."""
+    return {
+        name: _texts(column) if _holds_texts(column.type) else differences(whole(column))
+        for name, column in zip(rows.schema.names, rows.columns, strict=True)
+    }
+
+
+def whole(column: pa.ChunkedArray) -> np.ndarray:
+    """A column of whole numbers or truths, MISSING where it is null."""
+    numbers: np.ndarray = column.cast(pa.int64()).fill_null(MISSING).to_numpy()
+    return numbers
+
+
+def differences(numbers: np.ndarray) -> list[int]:
+    """Each number less the one before it: neighbours differ little, so this compresses well."""
+    listed: list[int] = np.diff(numbers, prepend=np.int64(0)).tolist()
+    return listed
+
+
+def _holds_texts(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _texts(column: pa.ChunkedArray) -> dict[str, list[Any]]:
+    """The distinct texts in order of appearance, and which of them each row has."""
+    encoded = column.combine_chunks().dictionary_encode()
+    numbers = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return {
+        "texts": [one_line(text) for text in encoded.dictionary.to_pylist()],
+        "rows": differences(numbers),
+    }
+
+
+# The scripts and styles of pages: memhouse's own, and bokeh's, in the page or from elsewhere.
+
+PAGES = Path(__file__).parent / "pages"
+
+
+@dataclass(frozen=True)
+class BokehScript:
+    """Where a page has bokeh's script from: it is `packed` in the page, or at a `url`.
+
+    origin: the host of the url as a policy names it; integrity: what the script must be.
+    """
+
+    as_base64: str = ""
+    url: str = ""
+    origin: str = ""
+    integrity: str = ""
+
+
+@cache
+def page_file(name: str) -> str:
+    """A file of `pages/`."""
+    return (PAGES / name).read_text(encoding="utf-8")
+
+
+def bokeh_script() -> bytes:
+    """Bokeh's own script, that of the installed version."""
+    from bokeh.settings import settings
+
+    return (Path(settings.bokehjs_path()) / "js" / "bokeh.min.js").read_bytes()
+
+
+@cache
+def packed_bokeh() -> BokehScript:
+    """Bokeh's script within the page: half a megabyte, but nothing is loaded."""
+    return BokehScript(packed=as_base64(bokeh_script()))
+
+
+def bokeh_beside(url: str) -> BokehScript:
+    """Bokeh's script in a file beside the page: `url` is relative."""
+    return BokehScript(url=url, origin="'self' file:")
+
+
+def bokeh_for_cells() -> BokehScript:
+    """Bokeh's script as bokeh's own setting `resources` says: `inline`, or else from its CDN.
+
+    Each cell of a notebook is saved with all that it shows: ten with the script are 5 MB.
+    """
+    from bokeh.resources import CDN, get_sri_hashes_for_version
+    from bokeh.settings import settings
+
+    if settings.resources() == "inline":
+        return packed_bokeh()
+    folder, _, name = CDN.js_files[0].rpartition("/")
+    digest = get_sri_hashes_for_version(version("bokeh"))[name]
+    return BokehScript(url=f"{folder}/{name}", origin=f"{folder}/", integrity=f"sha384-{digest}")
+
+
+def as_base64(content: bytes) -> str:
+    """Bytes as text that stands in a page without being read as HTML."""
+    # The time is left out, so that equal content is equal text. Level 9 takes ten times as long
+    # for long columns, and saves 6 %.
+    return b64encode(gzip.compress(content, 6, mtime=0)).decode()
+
+
+# The charts of a page as one document of bokeh.
+
+
+def chart_document(models: Sequence[UIElement]) -> dict[str, Any] | None:
+    """The charts as one document, so that they can share ranges and data; None if there are none.
+
+    `roots` are the ids of the charts, in their order.
+    """
+    if not models:
+        return None
+    from bokeh.embed.util import OutputDocumentFor
+
+    # Of this call alone: the models may be in a document of the user's, and a report can be
+    # written twice.
+    with OutputDocumentFor(models, always_new=True) as document:
+        return {
+            "document": document.to_json(deferred=False),
+            "roots": [model.id for model in models],
+        }
+
+
+# A report as a value, and the page of HTML that it becomes.
+#
+# A report has facts and sections; a section has texts, tables and charts. The page needs no
+# other file: it contains bokeh's script and the charts' data, compressed. Jinja2 escapes names
+# from dumps, or the page's scripts show these as text.
 
 _INSTALL = "install what reports need: pip install 'memhouse[report]'"
 

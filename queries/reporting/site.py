@@ -1,14 +1,10 @@
-"""A site of reports: the history, and a page a series' newest module; links are relative.
-
-Only pages whose content changed are written again: `site.json` says what each was made of.
-A page is of the first run that had the module as it is, so an unchanged night changes no page.
-Nothing is ever deleted: links to the page of a series that left the warehouse stay valid.
-"""
+"""A site of reports: the history, and a page a series' newest module; links are relative."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -24,9 +20,69 @@ from ...schema.stores.base import Store
 from ..catalogue import statement
 from ..find_module import FoundModule
 from ..whole_file import whole_file
-from .file_names import is_report, page_name, told_apart
-from .page import Html, Report, Section, require_packages, templates
-from .page_scripts import bokeh_script
+from .page import Html, Report, Section, bokeh_script, require_packages, templates
+
+# The files of reports: names made of names from dumps, and which files are reports.
+
+_OTHER = re.compile(r"[^A-Za-z0-9._-]+")
+# Names that Windows keeps for devices, with any ending.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\.|$)", re.IGNORECASE)
+_PLAIN = re.compile(r"[a-z0-9_][a-z0-9_-]*")
+_LONGEST = 100
+
+
+def file_name(*parts: str) -> str:
+    """A name without its ending for a file of one report: `llama-v5e.jit_train_step`.
+
+    It has only letters, digits, dots, `_` and `-`, and can be used on every system.
+    """
+    cleaned = [_OTHER.sub("_", part).strip(".-") for part in parts]
+    name = ".".join(part for part in cleaned if part)[:_LONGEST].rstrip(".")
+    return f"_{name}" if not name or _DEVICE.match(name) else name
+
+
+def page_name(first: str, *rest: str) -> str:
+    """A name without its ending for a file among many: other parts make another name.
+
+    This also holds on disks that take `A` for `a`: a digest follows wherever characters were
+    replaced or capitals occur. Only the first part may contain dots without one. The name depends
+    on the parts alone, so links to the file stay valid.
+    """
+    name = file_name(first, *rest)
+    is_plain = all(_PLAIN.fullmatch(part) for part in (first.replace(".", "_"), *rest))
+    if is_plain and name == ".".join((first, *rest)):
+        return name
+    return f"{name.lower()}-{_short_digest(repr((first, *rest)))}"
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a page that memhouse wrote, or an empty file."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(1000)
+    except OSError:
+        return False
+    return not start or b'<meta name="generator" content="memhouse">' in start
+
+
+def told_apart(names: dict[int, str]) -> dict[int, str]:
+    """The names by id; those that several ids have are followed by a digest of the id."""
+    given = list(names.values())
+    return {
+        key: name if given.count(name) == 1 else f"{name}-{_short_digest(str(key))}"
+        for key, name in names.items()
+    }
+
+
+def _short_digest(text: str) -> str:
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
+
+
+# A site of reports: the history, and a page a series' newest module; links are relative.
+#
+# Only pages whose content changed are written again: `site.json` says what each was made of. A
+# page is of the first run that had the module as it is, so an unchanged night changes no page.
+# Nothing is ever deleted: links to the page of a series that left the warehouse stay valid.
 
 _INDEX = "index.html"
 _MEMORY = "site.json"
@@ -210,7 +266,7 @@ def _name_parts(row: dict[str, Any]) -> Iterator[str]:
 
 def _module_report(store: Store, page: dict[str, Any]) -> Report:
     # Bokeh is slow to import, and a site that is unchanged does without.
-    from .module.module_report import module_report
+    from .module_report import module_report
 
     names = ("module_id", "dump_id", "series_id", "run_id", "workload", "module_name", "origin")
     return module_report(store, FoundModule(**{name: page[name] for name in names}))
@@ -224,7 +280,7 @@ def _index(store: Store, pages: list[dict[str, Any]], former: list[dict[str, Any
     if not store.rows("SELECT run_id FROM runs LIMIT 1").num_rows:
         return Report("History", sections=(section,))
     # Bokeh is slow to import, and a site that is unchanged does without.
-    from .over_runs.history_report import history_report
+    from .history_report import history_report
 
     report = history_report(store, pages={page["series_id"]: page["path"] for page in pages})
     return replace(report, sections=(*report.sections, section))

@@ -4,21 +4,30 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from .argument_changes import arguments, donation, layouts, results
-from .phrases import READER_CHANGED, Phrase, in_order, one_line
-from .program_changes import (
+from .changes import (
+    READER_CHANGED,
+    Phrase,
+    arguments,
     clones,
     collectives,
+    compiler_and_flags,
+    device,
+    donation,
     has_same_instructions,
+    health,
+    in_order,
+    layouts,
     loops,
+    one_line,
     packing,
     program,
     rematerialised,
+    renamed,
+    results,
     saved,
     schedule,
     types,
 )
-from .setting_changes import compiler_and_flags, device, health, renamed
 from .sides import Pair, Rows, fetch
 
 _AT_ONCE = 200

@@ -1,25 +1,158 @@
-"""Chains of dumps: which dump follows which from run to run of a lineage.
-
-A group is the dumps of one workload, module name and platform. In most groups each run has one
-dump, and the dump follows the group's one chain. If there are several, a dump follows the chain
-of the same program, else of the same signature, the same skeleton, or, with as many chains as
-dumps, of the same place; chains of the previous run go before older ones. What is left over may
-have been renamed. Otherwise a dump begins a chain, and a chain of the previous run is gone.
-"""
+"""Chains of dumps: which dump follows which from run to run of a lineage."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
+from math import inf, log
+from typing import NamedTuple
 
-from . import pairing
-from .pairing import Dump, Group, Key
+# Which dump of a run follows which chain: pairs by one property, each a pure function.
+#
+# The dumps and the chains' last dumps are in order of their runs, and of their places in a run.
+# A property that is null is never equal to another.
+
+
+class Dump(NamedTuple):
+    """A dump as the chains see it.
+
+    run_number: of its run in the lineage; occurrence: its place in its group; signature_id:
+    equal for equal entry signatures; is_tiny: so small that programs are equal by chance;
+    is_estimated: of its figures, None without figures; health: status, and whether XLA ran out
+    of memory.
+    """
+
+    run_number: int
+    dump_id: int
+    workload: str
+    module_name: str
+    platform: str | None
+    occurrence: int
+    module_id: int | None
+    program_id: int | None
+    reader_version: int | None
+    signature_id: int | None
+    skeleton_id: int | None
+    total_bytes: int | None
+    is_tiny: bool
+    is_estimated: bool | None
+    health: str
+
+    @property
+    def group(self) -> "Group":
+        """Dumps of one group are of one program, unless a run has several of its name."""
+        return self.workload, self.module_name, self.platform
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Its place in the order of runs, groups and dumps of one group."""
+        group = self.workload, self.module_name, self.platform or ""
+        return self.run_number, *group, self.occurrence, self.dump_id
+
+
+Group = tuple[str, str, str | None]
+Key = Callable[[Dump], Hashable]
+# Pairs of places: in the sequence of chains' last dumps, and in that of dumps.
+Pairs = list[tuple[int, int]]
+# More than |ln(factor)| of any two 64-bit sizes.
+_UNKNOWN = 64.0
+
+
+def by_program(before: Sequence[Dump], now: Sequence[Dump]) -> Pairs:
+    """Pair the k-th of a program with the k-th: equal programs cannot be told apart."""
+    places = _of_equal_key(before, now, lambda dump: dump.program_id)
+    return [pair for a, b in places for pair in zip(a, b, strict=False)]
+
+
+def by_signature(before: Sequence[Dump], now: Sequence[Dump]) -> Pairs:
+    """Pair those of equal shapes of arguments and results, aligned by size."""
+    return _aligned_by(before, now, lambda dump: dump.signature_id)
+
+
+def by_skeleton(before: Sequence[Dump], now: Sequence[Dump]) -> Pairs:
+    """Pair those of equal names and ranks of arguments, aligned by size."""
+    return _aligned_by(before, now, lambda dump: dump.skeleton_id)
+
+
+def in_order(before: Sequence[Dump], now: Sequence[Dump]) -> Pairs:
+    """Pair all in order if there are as many; otherwise no pair is certain."""
+    return [(place, place) for place in range(len(now))] if len(before) == len(now) else []
+
+
+def of_equal_count(before: Sequence[Dump], now: Sequence[Dump], key: Key) -> Pairs:
+    """Pair those of a key in order, if as many went as came: other renames are not certain."""
+    return [
+        pair
+        for a, b in _of_equal_key(before, now, key)
+        if len(a) == len(b)
+        for pair in zip(a, b, strict=True)
+    ]
+
+
+def _aligned_by(before: Sequence[Dump], now: Sequence[Dump], key: Key) -> Pairs:
+    found: Pairs = []
+    for a, b in _of_equal_key(before, now, key):
+        if len(a) == len(b):
+            found += zip(a, b, strict=True)
+        else:
+            pairs = aligned([before[i].total_bytes for i in a], [now[i].total_bytes for i in b])
+            found += [(a[i], b[k]) for i, k in pairs]
+    return found
+
+
+def _of_equal_key(
+    before: Sequence[Dump], now: Sequence[Dump], key: Key
+) -> list[tuple[list[int], list[int]]]:
+    """The places of each key that is on both sides."""
+    places: dict[Hashable, tuple[list[int], list[int]]] = {}
+    for side, dumps in enumerate((before, now)):
+        for place, dump in enumerate(dumps):
+            value = key(dump)
+            if value is not None:
+                places.setdefault(value, ([], []))[side].append(place)
+    return [(a, b) for a, b in places.values() if a and b]
+
+
+def aligned(before: Sequence[int | None], now: Sequence[int | None]) -> Pairs:
+    """Pair all of the shorter side in order, so that sizes change by the smallest factors."""
+    if len(before) > len(now):
+        return [(i, k) for k, i in aligned(now, before)]
+    # least[k]: the least sum of |ln(factor)| if the items so far pair with items before k.
+    least = [0.0] * (len(now) + 1)
+    choices: list[list[bool]] = []
+    for size in before:
+        paired = [cost + _factor(size, other) for cost, other in zip(least, now, strict=False)]
+        least = list(accumulate(paired, min, initial=inf))
+        choices.append([later < earlier for earlier, later in pairwise(least)])
+    pairs: Pairs = []
+    end = len(now)
+    for i in reversed(range(len(before))):
+        while not choices[i][end - 1]:
+            end -= 1
+        end -= 1
+        pairs.append((i, end))
+    return pairs[::-1]
+
+
+def _factor(a: int | None, b: int | None) -> float:
+    """How far apart two sizes are; one that is not known is further away than any that is."""
+    return abs(log(a / b)) if a and b else _UNKNOWN
+
+
+# Chains of dumps: which dump follows which from run to run of a lineage.
+#
+# A group is the dumps of one workload, module name and platform. In most groups each run has one
+# dump, and the dump follows the group's one chain. If there are several, a dump follows the
+# chain of the same program, else of the same signature, the same skeleton, or, with as many
+# chains as dumps, of the same place; chains of the previous run go before older ones. What is
+# left over may have been renamed. Otherwise a dump begins a chain, and a chain of the previous
+# run is gone.
 
 _STAGES = (
-    ("program", pairing.by_program),
-    ("signature", pairing.by_signature),
-    ("skeleton", pairing.by_skeleton),
-    ("order", pairing.in_order),
+    ("program", by_program),
+    ("signature", by_signature),
+    ("skeleton", by_skeleton),
+    ("order", in_order),
 )
 
 
@@ -157,7 +290,7 @@ def _match_renamed(leaving: list[Chain], waiting: list[Dump]) -> list[tuple[Chai
     leaving.sort(key=lambda chain: chain.last.place)
     for how, key in _RENAMES:
         if leaving and waiting:
-            pairs = pairing.of_equal_count([chain.last for chain in leaving], waiting, key)
+            pairs = of_equal_count([chain.last for chain in leaving], waiting, key)
             found += _take(leaving, waiting, pairs, how)
     return found
 
@@ -182,7 +315,7 @@ _RENAMES = (
 
 
 def _take(
-    chains: list[Chain], dumps: list[Dump], pairs: pairing.Pairs, how: str
+    chains: list[Chain], dumps: list[Dump], pairs: Pairs, how: str
 ) -> list[tuple[Chain, Dump, str]]:
     """The pairs of chains and dumps at these places, which leave their lists."""
     found = [(chains[i], dumps[k], how) for i, k in pairs]

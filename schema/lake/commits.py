@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 from ..errors import ChangedMeanwhileError, WarehouseError
 from . import storage
-from .data_files import DataFile
+from .data_files import DataFile, union_schema
 from .lake_errors import lake_error, lake_errors
-from .layout import union_schema
 from .snapshot import CHANGED_RUNS, Lake, Snapshot
 
 # Waits between attempts grow up to this, and are random, so that many writers do not collide.

@@ -1,4 +1,4 @@
-"""The data files of a lake: Parquet, one relation each, sorted by module."""
+"""The data files of a lake: how they are laid out, written and read."""
 
 import re
 import uuid
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +16,68 @@ from pyarrow import parquet
 
 from .. import arrow
 from ..errors import WarehouseError
+from ..versions import layout
 from . import storage
 from .lake_errors import GONE, DamagedFileError
-from .layout import ID_COLUMNS
+
+# How a lake is laid out: one Delta table, partitioned by `relation`, the name of our table.
+#
+# A commit of Delta covers one table. All our tables are one Delta table, so that one commit
+# covers them all. A data file holds the columns of its own relation only; the schema of the
+# Delta table has the columns of all.
+
+# The version of the layout and of our tables, which grows with them; a lake that has a later one
+# is not read.
+LAKE_VERSION = 2
+VERSION_PROPERTY = "memhouse.lakeVersion"
+# The digest of our tables: a lake with another one is upgraded, or is not read.
+LAYOUT_PROPERTY = "memhouse.layout"
+# The ids by which files are chosen: Delta keeps the least and the greatest of each file.
+ID_COLUMNS = ("module_id", "dump_id", "flags_id", "run_id")
+# What `schema/history` works out, stored anew as a whole.
+HISTORY = ("lineages", "history", "gone")
+# One row for a run, a dump, a file, a flag or a module: small, and written at each attempt.
+SMALL = (
+    "runs",
+    "run_parts",
+    "run_labels",
+    "journal",
+    "dumps",
+    "dump_files",
+    "compiler_flags",
+    "accepted_changes",
+    "oom_reports",
+    "oom_buffers",
+)
+PROPERTIES = {
+    "delta.dataSkippingStatsColumns": ",".join(ID_COLUMNS),
+    "delta.checkpointInterval": "20",
+    # `vacuum` deletes old entries of the log: who only writes needs no right to delete.
+    "delta.enableExpiredLogCleanup": "false",
+    # A process that lost the answer to its commit asks whether the commit was made: at once.
+    "delta.setTransactionRetentionDuration": "interval 7 days",
+    VERSION_PROPERTY: str(LAKE_VERSION),
+    LAYOUT_PROPERTY: layout(),
+}
+# Tables of the DuckDB file that a lake does not have.
+_OF_FILES = frozenset({"schema_version", "view_set"})
+
+
+def relations() -> list[str]:
+    """The names of the tables in a lake."""
+    return [name for name in arrow.stored_columns() if name not in _OF_FILES]
+
+
+def union_schema() -> pa.Schema:
+    """The columns of all relations, `relation` first; a column has one type in all of them."""
+    columns: dict[str, pa.DataType] = {"relation": pa.string()}
+    for name in relations():
+        for column in arrow.schema(name):
+            assert columns.setdefault(column.name, column.type) == column.type, column.name
+    return pa.schema(list(columns.items()))
+
+
+# The data files of a lake: Parquet, one relation each, sorted by module.
 
 # A reader of one module skips the row groups of others.
 _ROWS_IN_GROUP = 128 << 10
@@ -252,3 +311,40 @@ def _put(place: str, path: str, content: bytes) -> None:
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
+
+
+# Portions of many rows: what fits into memory at once, and becomes one data file.
+
+# A file of more than this is slow to write anew when a few of its rows go.
+MOST_BYTES = 64 << 20
+# A few hundred MB in memory: a column of a row takes 8 bytes or more.
+_MOST_CELLS = 40 << 20
+
+_T = TypeVar("_T")
+
+
+class Sized(NamedTuple):
+    """How much something is: bytes in a file, 0 if not known, and rows times columns."""
+
+    size_bytes: int
+    cells: int
+
+
+def file_size(file: DataFile) -> Sized:
+    """How much the rows of a data file are."""
+    return Sized(file.size_bytes, file.rows * len(arrow.schema(file.relation)))
+
+
+def portions(items: Iterable[tuple[_T, Sized]]) -> Iterator[list[_T]]:
+    """The items, one after another, in lists that are not too much; one alone may be."""
+    portion: list[_T] = []
+    size_bytes = cells = 0
+    for item, size in items:
+        size_bytes += size.size_bytes
+        cells += size.cells
+        if portion and (size_bytes > MOST_BYTES or cells > _MOST_CELLS):
+            yield portion
+            portion, size_bytes, cells = [], size.size_bytes, size.cells
+        portion.append(item)
+    if portion:
+        yield portion

@@ -13,12 +13,11 @@ import re
 import duckdb
 
 from ..history import work_out
-from ..history.history_rows import Causes
+from ..history.work_out import Causes
 from .commits import Actions
-from .data_files import DataFile, write_file
+from .data_files import HISTORY, DataFile, write_file
 from .lake_errors import DamagedFileError
 from .lake_tables import add_rows
-from .layout import HISTORY
 from .snapshot import Lake, Snapshot
 
 _DIGITS = 20

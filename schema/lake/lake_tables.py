@@ -1,9 +1,4 @@
-"""The tables of a lake in DuckDB: a view over the files of each relation.
-
-Relations with a row or two for a run, a dump or a module are held in memory instead: every
-command asks for them, several times, and a lake that is not compacted has a file a commit. A
-newer snapshot adds the rows of its new files.
-"""
+"""The tables of a lake in DuckDB, and what changes ask of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,10 +9,24 @@ import pyarrow as pa
 from .. import arrow
 from ..memory_database import confine, memory_database, set_up
 from ..quoting import quoted
-from .data_files import DataFile, check_files, fault_of_rows, read_files, url
+from .data_files import (
+    HISTORY,
+    SMALL,
+    DataFile,
+    check_files,
+    fault_of_rows,
+    read_files,
+    relations,
+    url,
+)
 from .lake_errors import FAULT, DamagedFileError, lake_error
-from .layout import HISTORY, SMALL, relations
 from .snapshot import Snapshot
+
+# The tables of a lake in DuckDB: a view over the files of each relation.
+#
+# Relations with a row or two for a run, a dump or a module are held in memory instead: every
+# command asks for them, several times, and a lake that is not compacted has a file a commit. A
+# newer snapshot adds the rows of its new files.
 
 HELD = ("runs", "run_parts", "run_labels", "journal", "dumps", "modules", "module_memory")
 # The views that writing asks for, and those that only queries ask for.
@@ -35,7 +44,7 @@ def connect(place: str, *, files: bool = False) -> duckdb.DuckDBPyConnection:
         columns = ", ".join(f'"{key}" {type_}' for key, type_ in _columns(name))
         connection.execute(f'CREATE TABLE "{name}" ({columns})')
     if "://" in place:
-        from .remote_files import remote_files
+        from .storage import remote_files
 
         connection.register_filesystem(remote_files(place))
     if not files:
@@ -198,7 +207,7 @@ def select_files(
 def _listed(place: str, files: Sequence[DataFile]) -> str:
     """The names of files in SQL; DuckDB may read them then."""
     if "://" in place:
-        from .remote_files import remote_files
+        from .storage import remote_files
 
         remote_files(place).know({url(place, file): file.size_bytes for file in files})
     return ", ".join(quoted(url(place, file)) for file in files)
@@ -218,3 +227,62 @@ _TYPES = {
     "DOUBLE": "DOUBLE",
     "DATETIME": "TIMESTAMPTZ",
 }
+
+
+# What a lake holds at a snapshot, as far as changes ask for it.
+
+
+class Stored:
+    """The rows of a lake at a snapshot, which the connection shows.
+
+    Files that cannot hold the wanted rows are not opened.
+    `ids_of_files` keeps the ids of files for the next snapshot, which has most of them too.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        place: str,
+        snapshot: Snapshot,
+        ids_of_files: dict[str, frozenset[int]],
+    ) -> None:
+        self.connection, self.place, self.snapshot = connection, place, snapshot
+        self._ids_of_files = ids_of_files
+
+    def rows(
+        self, relation: str, key: str, ids: Iterable[int | str], columns: Iterable[str] = ("*",)
+    ) -> pa.Table:
+        """The rows with these ids."""
+        wanted = sorted(set(ids))
+        source = relation
+        if relation not in HELD:
+            files = [file for file in self.snapshot.of(relation) if may_hold(file, key, wanted)]
+            source = f"({select_files(self.place, files, relation)})" if files else ""
+        if not source or not wanted:
+            empty = arrow.schema(relation).empty_table()
+            return empty if [*columns] == ["*"] else empty.select([*columns])
+        query = f"SELECT {', '.join(columns)} FROM {source} WHERE {key} IN (SELECT UNNEST($1))"
+        return self.connection.sql(query, params=[wanted]).to_arrow_table()
+
+    def ids(self, relation: str, key: str) -> frozenset[int]:
+        """All ids of a relation; those of a file are read once."""
+        if relation in HELD:
+            found = self.connection.sql(f"SELECT DISTINCT {key} FROM {relation}").to_arrow_table()
+            return frozenset(found[key].to_pylist())
+        files = self.snapshot.of(relation)
+        if new := [file for file in files if file.path not in self._ids_of_files]:
+            listed = select_files(self.place, new, relation, with_file=True)
+            query = f"SELECT filename, list(DISTINCT {key}) FROM ({listed}) GROUP BY filename"
+            by_file = dict(self.connection.sql(query).fetchall())
+            for file in new:
+                # DuckDB names a file as it was named to it; another program's may have no rows.
+                self._ids_of_files[file.path] = frozenset(by_file.get(url(self.place, file), ()))
+        return frozenset().union(*(self._ids_of_files[file.path] for file in files))
+
+
+def may_hold(file: DataFile, key: str, ids: Iterable[int | str]) -> bool:
+    """Whether a file may have rows with one of these ids, as far as its statistics tell."""
+    least, most = file.least.get(key), file.most.get(key)
+    if least is None or most is None:
+        return True
+    return any(least <= id_ <= most for id_ in ids)

@@ -14,16 +14,16 @@ import pyarrow as pa
 from ..errors import MissingPackageError, WarehouseError
 from ..versions import LAYOUTS, layout
 from . import storage
-from .data_files import DataFile
-from .lake_errors import lake_error, lake_errors
-from .layout import (
+from .data_files import (
     ID_COLUMNS,
     LAKE_VERSION,
     LAYOUT_PROPERTY,
     PROPERTIES,
     VERSION_PROPERTY,
+    DataFile,
     union_schema,
 )
+from .lake_errors import lake_error, lake_errors
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

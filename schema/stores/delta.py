@@ -22,21 +22,18 @@ from ..errors import (
     duckdb_says,
 )
 from ..journal import dropped, entries, entry, label_entries
-from ..lake import compaction, from_duckdb, lake_tables, repair, storage, to_duckdb, vacuum
-from ..lake.change import Begun, Change
+from ..lake import lake_tables, storage
+from ..lake.changes import Begun, Change, Planned, plan
 from ..lake.commits import Actions, commit, discard
+from ..lake.copies import attached, change_from, write_duckdb
+from ..lake.data_files import HISTORY, relations
 from ..lake.lake_errors import DamagedFileError, lake_errors
 from ..lake.lake_history import history_actions, use_history
-from ..lake.layout import HISTORY, relations
-from ..lake.plan import Planned, plan
-from ..lake.repair import Checked, Repaired
+from ..lake.lake_tables import Stored
 from ..lake.snapshot import Lake, Snapshot
-from ..lake.stored import Stored
-from ..lake.upgrade import upgrade
-from ..lake.vacuum import Vacuumed
-from . import listed_tables
+from ..lake.upkeep import Checked, Repaired, Vacuumed, check, compact, repair, upgrade, vacuum
 from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
-from .duckdb_reading import CAUTIOUS, DuckDBReading
+from .reading import CAUTIOUS, DuckDBReading, lake_columns, tables_of_lake
 
 # Another process that stored dumps meanwhile makes the history anew as well.
 _HISTORY_ATTEMPTS = 5
@@ -149,11 +146,11 @@ class DeltaStore(DuckDBReading):
 
     def listed_tables(self) -> pa.Table:
         """The tables: table, rows, holds."""
-        return listed_tables.lake_tables(sorted(relations()), self._count)
+        return tables_of_lake(sorted(relations()), self._count)
 
     def listed_columns(self, table: str) -> pa.Table:
         """The columns of a table: column, type, meaning."""
-        return listed_tables.lake_columns(relations(), table)
+        return lake_columns(relations(), table)
 
     def owns(self, file_status: os.stat_result) -> bool:
         """No file of a lake looks like a dump."""
@@ -286,19 +283,19 @@ class DeltaStore(DuckDBReading):
             change.add_rows(entries(entry("compact", "small files become large ones")))
             self._commit(change)
 
-        return compaction.compact(self.lake, enter)
+        return compact(self.lake, enter)
 
     def vacuum(self, retention: timedelta, *, dry_run: bool = False) -> Vacuumed:
         """Delete files that left the lake, or were never part of it, longer ago than that."""
-        return vacuum.vacuum(self.lake, retention, dry_run=dry_run)
+        return vacuum(self.lake, retention, dry_run=dry_run)
 
     def check_files(self, *, read_data: bool = False) -> Checked:
         """Which data files are damaged or gone; `read_data` holds contents against their sums."""
-        return repair.check(self.lake, read_data=read_data)
+        return check(self.lake, read_data=read_data)
 
     def repair(self, damaged: Collection[str]) -> Repaired:
         """Drop these files, and what is not whole without their rows; all or nothing."""
-        done = repair.repair(self.lake, damaged)
+        done = repair(self.lake, damaged)
         self._has_written = bool(done.files)
         return done
 
@@ -308,8 +305,8 @@ class DeltaStore(DuckDBReading):
         All or nothing. Raises WarehouseError if both hold a run with other rows.
         """
         try:
-            with from_duckdb.attached(self.tables, db), lake_errors(self.name):
-                change = from_duckdb.change_from(self.tables, self.name)
+            with attached(self.tables, db), lake_errors(self.name):
+                change = change_from(self.tables, self.name)
         except duckdb.Error as error:
             raise WarehouseError(f"cannot import {db}: {duckdb_says(error)}") from error
         self._commit(change)
@@ -319,7 +316,7 @@ class DeltaStore(DuckDBReading):
         """Write every row to a new DuckDB file; how many. `finish` gets it before its name."""
         with lake_errors(self.name):
             self._look_at_files(" ".join(relations()))
-            return to_duckdb.write_duckdb(self.connection, path, finish)
+            return write_duckdb(self.connection, path, finish)
 
     def tidy(self, most_bytes: int = QUICK_BYTES) -> Compacted | None:
         """Store the history if this process changed what it is worked out from."""

@@ -14,22 +14,23 @@ from ..causes.sides import VERSIONS
 from ..errors import QueryError, WarehouseError, duckdb_says, with_remedy
 from ..history import work_out
 from ..journal import dropped, entries, entry, label_entries
-from . import duckdb_compact, duckdb_file
+from . import duckdb_file
 from .base import QUICK_BYTES, Batch, Compacted, Deleted
-from .duckdb_reading import CAUTIOUS, CRASHES, DuckDBReading
-from .duckdb_rows import (
+from .duckdb_file import (
     MERGE_ROW_GROUPS,
     OOM_TABLES,
     changed_runs,
+    compact,
     delete,
     delete_dumps,
     delete_orphans,
     delete_part,
+    has_much_free,
     insert,
     insert_all,
     threads_for,
 )
-from .listed_tables import FILE_COLUMNS, FILE_TABLES
+from .reading import CAUTIOUS, CRASHES, FILE_COLUMNS, FILE_TABLES, DuckDBReading
 
 
 def open_store(
@@ -205,7 +206,7 @@ class DuckDBStore(DuckDBReading):
         if self.read_only:
             raise WarehouseError(f"cannot compact {self.name}: it was opened read-only")
         try:
-            return duckdb_compact.compact(self.connection, self.name)
+            return compact(self.connection, self.name)
         finally:
             self._let_go()
 
@@ -215,7 +216,7 @@ class DuckDBStore(DuckDBReading):
             return None
         # On a full disk, or beside another connection, the file stays as it is.
         with suppress(WarehouseError, duckdb.Error):
-            if duckdb_compact.has_much_free(self.connection, self.name, most_bytes):
+            if has_much_free(self.connection, self.name, most_bytes):
                 return self.compact()
         return None
 

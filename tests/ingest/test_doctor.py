@@ -4,8 +4,7 @@ import tarfile
 
 import memhouse
 from memhouse.ingest.doctor import examine, nothing_found
-from memhouse.ingest.formats import by_name
-from memhouse.ingest.other_files import other_by_name
+from memhouse.ingest.formats import by_name, other_by_name
 from memhouse.ingest.sources.files import SourceFile
 
 from ..support.binaries import MIXED, without_assignment

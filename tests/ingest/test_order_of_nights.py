@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import memhouse
-from memhouse.ingest.named_dates import claim
+from memhouse.ingest.choose_run import claim
 from memhouse.schema.errors import UsageError
 
 from ..support.clock import at

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from memhouse.ingest.archived_files import archives_under, close_archive, listing, shared_archive
 from memhouse.ingest.sources.dump_folder import find_dumps
-from memhouse.ingest.sources.files import open_source
-from memhouse.ingest.sources.remote_paths import RemotePath, path_of
+from memhouse.ingest.sources.files import RemotePath, open_source, path_of
 from memhouse.ingest.sources.shared_paths import UnseenError, shared
 from memhouse.ingest.spark_packing import pack
 from memhouse.ingest.spark_tasks import code_digest, identify_job, perform

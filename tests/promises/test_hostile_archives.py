@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import zstandard
 
-from memhouse.ingest.sources import archives
-from memhouse.ingest.sources import compression as unpacking
+from memhouse.ingest.sources import files as archives
 from memhouse.ingest.sources import files as sources
+from memhouse.ingest.sources import files as unpacking
 
 from ..support.command import MEMHOUSE
 from ..support.dumps import DUMPS, copy_dump

@@ -12,8 +12,9 @@ from pyarrow import parquet
 import memhouse
 import memhouse.lake
 from memhouse.schema.errors import MemhouseError, WarehouseError
-from memhouse.schema.lake import data_files, repair
-from memhouse.schema.lake.layout import HISTORY, relations
+from memhouse.schema.lake import data_files
+from memhouse.schema.lake import upkeep as repair
+from memhouse.schema.lake.data_files import HISTORY, relations
 from memhouse.schema.lake.snapshot import Lake
 
 from ..support.command import run_memhouse

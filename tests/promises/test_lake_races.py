@@ -11,7 +11,7 @@ from contextlib import suppress
 import pytest
 
 from memhouse.schema import arrow
-from memhouse.schema.lake.layout import HISTORY
+from memhouse.schema.lake.data_files import HISTORY
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.history import NIGHTS, ingest_nights

@@ -13,7 +13,7 @@ import memhouse
 import memhouse.spark
 from memhouse.schema import arrow
 from memhouse.schema.errors import JobError
-from memhouse.schema.lake.layout import relations
+from memhouse.schema.lake.data_files import relations
 from memhouse.schema.lake.snapshot import Lake
 
 from ..support.dumps import DATA, DUMPS, RUNS

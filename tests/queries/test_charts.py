@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.queries.lanes import lanes_of, most_at_once
-from memhouse.queries.reporting.difference.waterfall import Bar, bars, waterfall_chart
-from memhouse.queries.reporting.line_breaks import unbroken
-from memhouse.queries.reporting.module.map_colours import colourings
-from memhouse.queries.reporting.module.map_rectangles import merged, rectangles
-from memhouse.queries.reporting.module.module_buffers import module_buffers
-from memhouse.queries.reporting.module.owner_tree import PATHS, owner_tree
+from memhouse.queries.reporting.address_map import colourings, merged, rectangles
+from memhouse.queries.reporting.module_spaces import module_buffers
+from memhouse.queries.reporting.page import unbroken
+from memhouse.queries.reporting.treemap import PATHS, owner_tree
+from memhouse.queries.reporting.waterfall import Bar, bars, waterfall_chart
 
 from ..support.rounds import rounds
 from ..support.warehouse import reading

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.queries.encoders import csv_parts, json_parts
-from memhouse.queries.reporting.file_names import file_name, page_name, told_apart
+from memhouse.queries.reporting.site import file_name, page_name, told_apart
 from memhouse.queries.whole_file import whole_file
 from memhouse.schema.errors import FileError
 

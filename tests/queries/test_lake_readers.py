@@ -14,7 +14,7 @@ from deltalake.exceptions import CommitFailedError
 import memhouse
 from memhouse import UsageError
 from memhouse.schema import arrow
-from memhouse.schema.lake.layout import relations
+from memhouse.schema.lake.data_files import relations
 from memhouse.schema.lake.snapshot import Lake
 
 from ..support.dumps import DUMPS

@@ -19,20 +19,18 @@ from hypothesis import strategies as st
 import memhouse
 from memhouse.queries.find_module import find_module
 from memhouse.queries.owners import owners
-from memhouse.queries.reporting.module import module_tables
-from memhouse.queries.reporting.module.buffer_table import buffer_table
-from memhouse.queries.reporting.module.memory_over_time import stacks_of
-from memhouse.queries.reporting.module.memory_timeline import space_chart
-from memhouse.queries.reporting.module.module_buffers import module_buffers
-from memhouse.queries.reporting.module.module_report import module_report
-from memhouse.queries.reporting.module.module_spaces import Space, module_spaces
-from memhouse.queries.reporting.module.value_details import (
+from memhouse.queries.reporting import module_tables
+from memhouse.queries.reporting.memory_over_time import stacks_of
+from memhouse.queries.reporting.memory_timeline import space_chart
+from memhouse.queries.reporting.module_report import module_report
+from memhouse.queries.reporting.module_spaces import Space, module_buffers, module_spaces
+from memhouse.queries.reporting.page import Table, Text, packed
+from memhouse.queries.reporting.value_details import (
     NAMED_READERS,
+    buffer_table,
     pinned_panel,
     value_details,
 )
-from memhouse.queries.reporting.packed_columns import packed
-from memhouse.queries.reporting.page import Table, Text
 
 from ..support.command import run_memhouse
 from ..support.dumps import one_file

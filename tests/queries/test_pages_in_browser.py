@@ -14,10 +14,10 @@ import pytest
 import memhouse
 from memhouse.queries.advise import advise
 from memhouse.queries.cells import human_bytes
-from memhouse.queries.reporting.difference.diff_report import diff_report
-from memhouse.queries.reporting.module import advice_cards
-from memhouse.queries.reporting.module.module_report import module_report
-from memhouse.queries.reporting.over_runs.history_report import history_report
+from memhouse.queries.reporting import module_report as advice_cards
+from memhouse.queries.reporting.diff_report import diff_report
+from memhouse.queries.reporting.history_report import history_report
+from memhouse.queries.reporting.module_report import module_report
 
 from ..support.hostile_names import NAMES
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report

@@ -1,7 +1,7 @@
 """Figures that moved because another memhouse read the dump are no growth of the program."""
 
 import memhouse
-from memhouse.schema.causes.phrases import READER_CHANGED
+from memhouse.schema.causes.changes import READER_CHANGED
 
 from ..support.warehouse import writing
 

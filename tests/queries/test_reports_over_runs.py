@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from bokeh.models import HoverTool
 
-from memhouse.queries.reporting.difference.diff_report import diff_report
-from memhouse.queries.reporting.over_runs.history_report import history_report
-from memhouse.queries.reporting.over_runs.series_history import histories
-from memhouse.queries.reporting.over_runs.step_diffs import step_diff
+from memhouse.queries.reporting.diff_report import diff_report
+from memhouse.queries.reporting.history_report import history_report, step_diff
 from memhouse.queries.reporting.page import Beside, Chart, Table, Text
+from memhouse.queries.reporting.series import histories
 from memhouse.schema.errors import UsageError
 
 from ..support.command import run_memhouse

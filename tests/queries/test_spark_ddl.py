@@ -10,7 +10,7 @@ from memhouse.queries.spark_ddl import ddl
 from memhouse.queries.spark_sql import to_spark
 from memhouse.queries.spark_views import spark_views
 from memhouse.schema import arrow
-from memhouse.schema.lake.layout import relations
+from memhouse.schema.lake.data_files import relations
 
 from ..support.command import run_memhouse
 

@@ -1,6 +1,6 @@
 """How phrases become one line: what is shortened, and what is only counted."""
 
-from memhouse.schema.causes.phrases import Phrase, in_order, one_line, signed_size, size
+from memhouse.schema.causes.changes import Phrase, in_order, one_line, signed_size, size
 
 REMAT = Phrase(
     "remat", "checkpoint policy: dot_general recomputed now", "dot_general recomputed now"

@@ -2,8 +2,7 @@
 
 import shutil
 
-from memhouse.schema.history.chains import follow
-from memhouse.schema.history.pairing import Dump, aligned
+from memhouse.schema.history.chains import Dump, aligned, follow
 
 from ..support.dumps import copy_dump
 from ..support.warehouse import fill, reading, rows, writing

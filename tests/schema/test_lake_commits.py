@@ -11,8 +11,7 @@ from memhouse.schema import arrow
 from memhouse.schema.errors import ChangedMeanwhileError, WarehouseError
 from memhouse.schema.lake import commits, storage
 from memhouse.schema.lake.commits import Actions, commit, discard, try_commit
-from memhouse.schema.lake.data_files import write_file
-from memhouse.schema.lake.layout import LAKE_VERSION, PROPERTIES, relations
+from memhouse.schema.lake.data_files import LAKE_VERSION, PROPERTIES, relations, write_file
 from memhouse.schema.lake.snapshot import Lake
 
 deltalake = pytest.importorskip("deltalake")

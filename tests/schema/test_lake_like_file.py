@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memhouse.schema import arrow
 from memhouse.schema.errors import ChangedMeanwhileError
-from memhouse.schema.lake.layout import HISTORY
+from memhouse.schema.lake.data_files import HISTORY
 from memhouse.schema.stores.base import Batch
 
 from ..support.lakes import (

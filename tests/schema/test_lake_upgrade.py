@@ -9,7 +9,7 @@ import memhouse
 from memhouse.lake import init
 from memhouse.schema import versions
 from memhouse.schema.errors import UnpreparedError, WarehouseError
-from memhouse.schema.lake import upgrade as upgrading
+from memhouse.schema.lake import upkeep as upgrading
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = [DATA / "dumps" / name for name in ("cpu/jax-0.9.0", "tpu/flash-v5e")]

@@ -13,8 +13,9 @@ import memhouse
 import memhouse.lake
 from memhouse.schema import arrow
 from memhouse.schema.errors import UsageError, WarehouseError
-from memhouse.schema.lake import compaction, portions
-from memhouse.schema.lake.layout import relations
+from memhouse.schema.lake import data_files as portions
+from memhouse.schema.lake import upkeep as compaction
+from memhouse.schema.lake.data_files import relations
 from memhouse.schema.lake.snapshot import Lake
 
 from ..support.command import run_memhouse

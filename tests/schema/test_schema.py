@@ -13,7 +13,8 @@ import pytest
 
 from memhouse.schema import arrow, generate
 from memhouse.schema.errors import QueryError, WarehouseError
-from memhouse.schema.stores import duckdb_file, duckdb_rows
+from memhouse.schema.stores import duckdb_file
+from memhouse.schema.stores import duckdb_file as duckdb_rows
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import open_store
 from memhouse.schema.tables import INTERNAL, KEYS, metadata

@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from memhouse.ingest.errors import DumpError
+from memhouse.ingest.sources.files import RemotePath
 from memhouse.ingest.sources.forward_bytes import FilePart
-from memhouse.ingest.sources.remote_paths import RemotePath
 from memhouse.schema.errors import MissingPackageError, WarehouseError
 from memhouse.schema.lake import storage
 from memhouse.schema.lake.snapshot import Lake

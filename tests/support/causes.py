@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from memhouse.schema.causes.changes import in_order
 from memhouse.schema.causes.find_causes import phrases_of
-from memhouse.schema.causes.phrases import in_order
 from memhouse.schema.causes.sides import Flag, Leaf, Pair, Side
 
 MIB = 1 << 20

@@ -10,7 +10,7 @@ import pytest
 import memhouse.lake
 from memhouse.queries.catalogue import use_views, views
 from memhouse.schema import arrow
-from memhouse.schema.lake.layout import HISTORY, relations
+from memhouse.schema.lake.data_files import HISTORY, relations
 from memhouse.schema.stores import delta
 from memhouse.schema.stores.base import Store
 from memhouse.schema.stores.delta import DeltaStore

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from memhouse.queries.reporting.difference.diff_report import diff_report
-from memhouse.queries.reporting.module.module_report import module_report
-from memhouse.queries.reporting.over_runs.history_report import history_report
+from memhouse.queries.reporting.diff_report import diff_report
+from memhouse.queries.reporting.history_report import history_report
+from memhouse.queries.reporting.module_report import module_report
 from memhouse.queries.reporting.page import Report
 from memhouse.queries.reporting.site import write_site
 from memhouse.schema.stores.base import Store

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.recording.command_name import command_name
+from memhouse.ingest.record import command_name
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.recording.git_state import git_labels
+from memhouse.ingest.record import git_labels
 
 COMMIT = "# branch.oid 1234abcd"
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from memhouse.ingest.recording.interpreter import find_interpreter, version_labels
+from memhouse.ingest.record import find_interpreter, version_labels
 
 
 @pytest.fixture

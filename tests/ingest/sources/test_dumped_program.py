@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from memhouse.ingest.read_program import read_program
-from memhouse.ingest.sources import dumped_program, dumped_texts
-from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
-from memhouse.ingest.sources.dumped_program import DumpedProgram
+from memhouse.ingest.sources import dump_folder as dumped_program
+from memhouse.ingest.sources import dump_folder as dumped_texts
+from memhouse.ingest.sources.dump_folder import DumpedProgram, find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.workers import Workers
 

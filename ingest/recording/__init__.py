@@ -1,1 +1,0 @@
-"""Running a command so that XLA dumps what it compiles, and what is known of the command."""

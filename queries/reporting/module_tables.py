@@ -1,0 +1,84 @@
+"""The tables of a module's report: padding, what is saved for backward, donations, kernels."""
+
+from collections.abc import Iterator
+
+from ...schema.quoting import command
+from ...schema.stores.base import Store
+from ..catalogue import statement
+from ..cells import human_bytes
+from ..donations import donations
+from ..find_module import FoundModule
+from ..kernels import kernels
+from ..result import Rows
+from .page import Section, Table, Text
+
+_LISTED = 200
+
+
+def module_tables(store: Store, found: FoundModule, memory_space: int) -> Iterator[Section]:
+    """A section for each list that has rows, and a sentence where it matters that one has none."""
+    yield _padding(store, found, memory_space)
+    yield _saved(store, found, memory_space)
+    yield from _donations(store, found, memory_space)
+    yield from _kernels(store, found)
+
+
+def listed(rows: Rows, all_by: str) -> Rows:
+    """The first rows, without columns that are empty in all rows.
+
+    The caption says how many rows there are if there are more, and which command lists all.
+    """
+    table = rows.table
+    known = [name for name in table.column_names if table[name].null_count < len(table)]
+    is_cut = len(table) > _LISTED
+    caption = f"The first {_LISTED} of {len(table):,}. All: {all_by}" if is_cut else ""
+    return Rows(table.select(known).slice(0, _LISTED), caption, rows.empty)
+
+
+def _padding(store: Store, found: FoundModule, memory_space: int) -> Section:
+    rows = Rows(store.rows(statement("padded"), [found.module_id, memory_space]))
+    title = "Padding"
+    if not len(rows):
+        return Section(title, (Text("No value takes more than its elements do."),))
+    note = (
+        "Tiles that elements do not fill. Values that are live at the peak come first; values that "
+        "share memory share its padding."
+    )
+    all_of = command("sql", f"SELECT * FROM padding WHERE module_id = {found.module_id}")
+    return Section(title, (Table(listed(rows, all_of), name="padding"),), note)
+
+
+def _saved(store: Store, found: FoundModule, memory_space: int) -> Section:
+    rows = Rows(store.rows(statement("saved"), [found.module_id, memory_space]))
+    title = "Saved for the backward pass"
+    if not len(rows):
+        return Section(title, (Text("The forward pass keeps nothing for a backward pass."),))
+    mark = "≈" if found.origin == "estimated" else ""
+    sizes = rows.table["size_bytes"].to_pylist()
+    live = rows.table["live_at_peak"].to_pylist()
+    at_peak = sum(size for size, is_live in zip(sizes, live, strict=True) if is_live)
+    note = (
+        f"{len(rows):,} tensors, {mark}{human_bytes(sum(sizes))}; those live at the peak take "
+        f"{mark}{human_bytes(at_peak)}. What is large and idle around the peak is worth computing "
+        "again. Idle times count positions in the schedule."
+    )
+    query = f"SELECT * FROM saved_for_backward WHERE module_id = {found.module_id}"
+    all_of = command("sql", query)
+    return Section(title, (Table(listed(rows, all_of), name="saved"),), note)
+
+
+def _donations(store: Store, found: FoundModule, memory_space: int) -> Iterator[Section]:
+    rows = donations(store, found.module_id, found.run_id, memory_space)
+    if len(rows):
+        note = "Arguments whose memory a result could take, and donations that save nothing."
+        options = ("--space", memory_space, "-n", len(rows))
+        all_of = command("donations", found.module_id, *options)
+        yield Section("Donations", (Table(listed(rows, all_of), name="donations"),), note)
+
+
+def _kernels(store: Store, found: FoundModule) -> Iterator[Section]:
+    rows = kernels(store, found.module_id, found.run_id)
+    if len(rows):
+        note = "What each kernel reserves for itself while it runs, beside its limit."
+        all_of = command("kernels", found.module_id)
+        yield Section("Kernels", (Table(listed(rows, all_of), name="kernels"),), note)

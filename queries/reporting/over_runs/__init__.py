@@ -1,1 +1,0 @@
-"""The report of a history: the steps of each series and their causes."""

@@ -1,0 +1,660 @@
+"""Changes of a lake: asked for, held against what others stored, planned as a commit."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import arrow
+from ..errors import ChangedMeanwhileError
+from ..journal import numbered
+from ..quoting import quoted
+from ..stores.base import Batch, Known
+from .commits import Actions
+from .data_files import (
+    HISTORY,
+    SMALL,
+    DataFile,
+    check_files,
+    file_size,
+    portions,
+    read_files,
+    relations,
+    url,
+    write_file,
+)
+from .lake_tables import Stored, may_hold, select_files
+
+# A change of a lake as it was asked for, before it is held against what the lake holds.
+
+
+@dataclass
+class Begun:
+    """A run as it was when this process began to ingest it, and what it has added since.
+
+    ingested_at: None if the run was not there. A run that is deleted or replaced and stored
+    again has another one.
+    """
+
+    ingested_at: datetime | None
+    labels: Mapping[str, str]
+    dumps: set[int]
+    flag_sets: set[int]
+
+    @classmethod
+    def of(cls, known: Known) -> "Begun":
+        """What a store knows of the run."""
+        at = None if known.run is None else known.run["ingested_at"]
+        return cls(at, dict(known.labels), set(known.dumps), set(known.flag_sets))
+
+    def add(self, dump_id: int, flags_id: int | None) -> None:
+        """This process stored a dump."""
+        self.dumps.add(dump_id)
+        if flags_id is not None:
+            self.flag_sets.add(flags_id)
+
+
+@dataclass
+class Change:
+    """Rows to add and ids whose rows go.
+
+    rows: of the small relations, written at each attempt; files: of modules, written once. modules,
+    dumps, runs, oom_runs, joins: as in `Batch`; emptied_runs: their dumps go with all that belongs
+    to them; emptied_parts: the same of a run's part of a host; deleted_runs: they go altogether;
+    without_labels: of these runs these labels go. drops_orphans: modules and flag sets that no dump
+    refers to then go. changed_runs: the runs whose history changes, where the rest does not tell.
+    begun: the runs as they were when the change was begun, where this is known. seen_reports: the
+    out-of-memory reports of `oom_runs` that the rows were made from.
+    """
+
+    rows: dict[str, pa.Table] = field(default_factory=dict)
+    files: list[DataFile] = field(default_factory=list)
+    modules: set[int] = field(default_factory=set)
+    dumps: set[int] = field(default_factory=set)
+    runs: set[str] = field(default_factory=set)
+    oom_runs: set[str] = field(default_factory=set)
+    joins: bool = False
+    emptied_runs: Sequence[str] = ()
+    emptied_parts: Sequence[tuple[str, str]] = ()
+    deleted_runs: Sequence[str] = ()
+    without_labels: tuple[Sequence[str], Sequence[str]] = ((), ())
+    drops_orphans: bool = False
+    changed_runs: Sequence[str] = ()
+    begun: Mapping[str, Begun] = field(default_factory=dict)
+    seen_reports: pa.Table | None = None
+
+    def add(self, place: str, batch: Batch) -> None:
+        """Add what a batch says; the rows of its modules are written to files."""
+        if again := self.own_modules(place) & {*batch.modules}:
+            # An earlier batch of the same change has them, not whole.
+            self.files = [without_modules(place, file, again) for file in self.files]
+        self.modules.update(batch.modules)
+        self.dumps.update(batch.dumps)
+        self.runs.update(batch.runs)
+        self.oom_runs.update(batch.oom_runs)
+        self.joins |= batch.joins
+        self.files += batch.files
+        self.add_rows({name: rows for name, rows in batch.tables.items() if name in SMALL})
+        self.files += [
+            write_file(place, name, rows)
+            for name, rows in batch.tables.items()
+            if name not in SMALL and len(rows)
+        ]
+
+    def own_modules(self, place: str) -> set[int]:
+        """The modules whose rows are in the files."""
+        files = [file for file in self.files if file.relation == "modules"]
+        return set(read_files(place, files, "modules")["module_id"].to_pylist())
+
+    def add_rows(self, tables: Mapping[str, pa.Table]) -> None:
+        """Add rows of small relations."""
+        for name, rows in tables.items():
+            self.rows[name] = pa.concat_tables(
+                [self.rows_of(name), rows], promote_options="default"
+            )
+
+    def rows_of(self, name: str) -> pa.Table:
+        """The rows to add to a small relation."""
+        return self.rows.get(name, arrow.schema(name).empty_table())
+
+
+# Rows that go: which files hold them, and the same files without them.
+
+Ids = Iterable[int | str]
+
+
+class Removals:
+    """Conditions of rows that go, by relation."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, dict[str, set[int | str]]] = {}
+        self._labels: tuple[list[str], list[str]] = ([], [])
+
+    def drop(
+        self, key: str, ids: Ids, *, only: Iterable[str] = (), but: Iterable[str] = ()
+    ) -> None:
+        """Rows with these ids go from all relations that have the key, or from `only` these."""
+        wanted = set(ids)
+        if not wanted:
+            return
+        for name in only or _with(key):
+            if name not in but:
+                self._ids.setdefault(name, {}).setdefault(key, set()).update(wanted)
+
+    def drop_labels(self, runs: Iterable[str], keys: Iterable[str]) -> None:
+        """These labels of these runs go."""
+        self._labels = (list(runs), list(keys))
+        if all(self._labels):
+            self._ids.setdefault("run_labels", {})
+
+    def without(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        place: str,
+        files: Mapping[str, Iterable[DataFile]],
+        oom_dumps: set[int],
+    ) -> tuple[list[DataFile], list[DataFile]]:
+        """The files to remove, and those that hold their other rows.
+
+        The dumps of `oom_dumps` stay, and are marked that memory ran out.
+        """
+        removes: list[DataFile] = []
+        adds: list[DataFile] = []
+        touched = {*self._ids, "dumps"} if oom_dumps else {*self._ids}
+        for name in sorted(touched):
+            ids = self._ids.get(name, {})
+            marked = oom_dumps if name == "dumps" else set()
+            candidates = [
+                file
+                for file in files.get(name, ())
+                if (name == "run_labels" and self._labels[0])
+                or any(may_hold(file, key, wanted) for key, wanted in ids.items())
+                or (marked and may_hold(file, "dump_id", marked))
+            ]
+            if not candidates:
+                continue
+            with self._condition(connection, name, ids, marked) as (goes, changes):
+                source = select_files(place, candidates, name, with_file=True)
+                found = (
+                    connection.sql(
+                        f"SELECT DISTINCT filename FROM ({source}) WHERE {goes} OR {changes}"
+                    )
+                    .to_arrow_table()["filename"]
+                    .to_pylist()
+                )
+                affected = [file for file in candidates if url(place, file) in set(found)]
+                if not affected:
+                    continue
+                # What is damaged would get a checksum that says it is not.
+                check_files(place, affected)
+                oom = f" REPLACE (oom OR {changes} AS oom)" if marked else ""
+                for group in portions((file, file_size(file)) for file in affected):
+                    rest = connection.sql(
+                        f"SELECT *{oom} FROM ({select_files(place, group, name)}) WHERE NOT {goes}"
+                    ).to_arrow_table()
+                    if len(rest):
+                        adds.append(write_file(place, name, rest))
+            removes += affected
+        return removes, adds
+
+    @contextmanager
+    def _condition(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        name: str,
+        ids: Mapping[str, set[int | str]],
+        marked: set[int],
+    ) -> Iterator[tuple[str, str]]:
+        """SQL for the rows that go, and for those that are marked; never null."""
+        registered = []
+        goes = []
+        for key, wanted in ids.items():
+            table = f"gone_{key}"
+            connection.register(table, pa.table({key: _ids(name, key, wanted)}))
+            registered.append(table)
+            goes.append(f"COALESCE({key} IN (SELECT {key} FROM {table}), FALSE)")
+        if name == "run_labels" and all(self._labels):
+            runs, keys = (", ".join(map(quoted, texts)) for texts in self._labels)
+            goes.append(f"(run_id IN ({runs}) AND key IN ({keys}))")
+        changes = "FALSE"
+        if marked:
+            connection.register("marked", pa.table({"dump_id": pa.array(marked, pa.int64())}))
+            registered.append("marked")
+            changes = "(NOT oom AND dump_id IN (SELECT dump_id FROM marked))"
+        try:
+            yield f"({' OR '.join(goes) or 'FALSE'})", changes
+        finally:
+            for table in registered:
+                connection.unregister(table)
+
+
+def _with(key: str) -> list[str]:
+    """The relations that have the key. The history is worked out anew."""
+    return [name for name in relations() if name not in HISTORY and key in arrow.schema(name).names]
+
+
+def _ids(relation: str, key: str, ids: set[int | str]) -> pa.Array:
+    return pa.array(sorted(ids), arrow.schema(relation).field(key).type)
+
+
+def without_modules(place: str, file: DataFile, modules: Iterable[int]) -> DataFile:
+    """The file, or another that lacks the rows of these modules; it may have none."""
+    rows = read_files(place, [file], file.relation)
+    gone = pc.is_in(rows["module_id"], pa.array(sorted(modules), pa.int64()))
+    if not pc.any(gone).as_py():
+        return file
+    return write_file(place, file.relation, rows.filter(pc.invert(gone)))
+
+
+# What other processes stored since a change was begun, and what of the change is left then.
+#
+# A night that several processes ingest at once is stored once: what the first of them stored
+# stays. Whatever else cannot be joined is refused with ChangedMeanwhileError, and ingest begins
+# again with what is there by then.
+
+_FAILED = "failed"
+# What makes two accepted values one.
+_VALUE = ("dump_id", "memory_space", "metric", "accepted_bytes")
+# Where an ingest adds something to a run, one of these has rows.
+_OF_RUNS = {"runs", "run_labels", "run_parts", "dumps"}
+
+
+def rows_to_add(stored: Stored, change: Change, own_modules: Set[int]) -> dict[str, pa.Table]:
+    """The rows of the small relations that a change adds to what is stored.
+
+    own_modules: the modules that it brings. Raises ChangedMeanwhileError.
+    """
+    rows = dict(change.rows)
+    _require_runs(stored, change)
+    if "runs" in rows:
+        rows["runs"], rows["run_labels"] = _runs_and_labels(stored, change)
+    if "dumps" in rows:
+        _require_flag_sets(stored, change)
+        _require_modules(stored, change, own_modules)
+        there = pa.array(sorted(_dumps_that_are_there(stored, change)), pa.int64())
+        for name in rows.keys() & {"dumps", "dump_files"}:
+            rows[name] = _without(rows[name], "dump_id", there)
+    if "compiler_flags" in rows:
+        flag_sets = stored.ids("compiler_flags", "flags_id")
+        rows["compiler_flags"] = _without(
+            rows["compiler_flags"], "flags_id", pa.array(sorted(flag_sets), pa.int64())
+        )
+    if "accepted_changes" in rows:
+        rows["accepted_changes"] = _accepted(stored, change)
+    if change.oom_runs:
+        _require_reports(stored, change)
+    if "run_parts" in rows or change.emptied_parts:
+        rows["run_parts"] = _parts(stored, change)
+    if "journal" in rows:
+        entered = rows["journal"]
+        if change.deleted_runs:
+            # Another process may have dropped some of them.
+            runs = stored.rows("runs", "run_id", change.deleted_runs, ("run_id",))["run_id"]
+            entered = entered.filter(pc.is_in(entered["run_id"], runs.combine_chunks()))
+        if _is_done(change, rows):
+            entered = entered[:0]
+        query = "SELECT COALESCE(MAX(entry), 0) FROM journal"
+        ((last,),) = stored.connection.sql(query).fetchall()
+        rows["journal"] = numbered(entered, last)
+    return rows
+
+
+def _is_done(change: Change, rows: Mapping[str, pa.Table]) -> bool:
+    """Whether another process stored the same dumps since, so that nothing of a run changes."""
+    gone = change.runs, change.dumps, change.emptied_runs, change.emptied_parts
+    added = (len(rows[name]) for name in _OF_RUNS & rows.keys())
+    return "dumps" in rows and not any(gone) and not any(added)
+
+
+def _parts(stored: Stored, change: Change) -> pa.Table:
+    """The parts to add: those that another process stored since stay as they are.
+
+    Of a run with an emptied part all are added, because all go.
+    """
+    runs = {run for run, _ in change.emptied_parts}
+    own = change.rows_of("run_parts").to_pylist()
+    there = stored.rows("run_parts", "run_id", {row["run_id"] for row in own} | runs).to_pylist()
+    kept = {
+        (row["run_id"], row["host"]): row
+        for row in there
+        if row["run_id"] not in change.emptied_runs
+        and (row["run_id"], row["host"]) not in change.emptied_parts
+    }
+    new = {(row["run_id"], row["host"]): row for row in own}
+    added = {key: row for key, row in {**new, **kept}.items() if key[0] in runs or key not in kept}
+    return arrow.rows("run_parts", list(added.values()))
+
+
+def gone_dumps(stored: Stored, change: Change) -> set[int]:
+    """The dumps that go with the runs and parts that are emptied or deleted."""
+    emptied = {run for run, _ in change.emptied_parts}
+    runs = {*change.emptied_runs, *change.deleted_runs}
+    found = stored.rows("dumps", "run_id", runs | emptied, ("dump_id", "run_id", "host"))
+    return {
+        row["dump_id"]
+        for row in found.to_pylist()
+        if row["run_id"] in runs or (row["run_id"], row["host"]) in change.emptied_parts
+    }
+
+
+def _without(rows: pa.Table, key: str, ids: pa.Array) -> pa.Table:
+    return rows.filter(pc.invert(pc.is_in(rows[key], ids)))
+
+
+# -- Runs --------------------------------------------------------------------------------------
+
+
+def _require_runs(stored: Stored, change: Change) -> None:
+    """A run that was there when the change was begun must be the same run now."""
+    there = ingested_at(stored, change)
+    new = set(change.rows_of("runs")["run_id"].to_pylist()) - change.runs
+    for run in sorted(_runs(change)):
+        begun = change.begun.get(run)
+        if begun is not None and begun.ingested_at is not None:
+            is_same = there.get(run) == begun.ingested_at
+        else:
+            is_same = run in there or run in new
+        if not is_same:
+            raise ChangedMeanwhileError(f"deleted or replaced run {run!r}")
+
+
+def ingested_at(stored: Stored, change: Change) -> dict[str, datetime]:
+    """When the runs that a change adds rows to were ingested, of those that are stored."""
+    found = stored.rows("runs", "run_id", _runs(change), ("run_id", "ingested_at"))
+    return {row["run_id"]: row["ingested_at"] for row in found.to_pylist()}
+
+
+def _runs(change: Change) -> set[str]:
+    names = ("runs", "run_labels", "dumps", "oom_reports")
+    return set().union(*(change.rows_of(name)["run_id"].to_pylist() for name in names))
+
+
+def _runs_and_labels(stored: Stored, change: Change) -> tuple[pa.Table, pa.Table]:
+    """The rows of runs and labels. A run that another process stored since stays as it is."""
+    rows = change.rows["runs"].to_pylist()
+    ids = {row["run_id"] for row in rows}
+    there = set(stored.rows("runs", "run_id", ids, ("run_id",))["run_id"].to_pylist())
+    new = [row for row in rows if row["run_id"] not in change.runs | there]
+    if new:
+        # The order of entering: another run may have entered since.
+        ((most,),) = stored.connection.sql("SELECT COALESCE(MAX(run_seq), 0) FROM runs").fetchall()
+        late = max(0, most + 1 - min(row["run_seq"] for row in new))
+        for row in new:
+            row["run_seq"] += late
+    kept = [row for row in rows if row["run_id"] in change.runs]
+    own, stored_labels = (
+        _by_run(found)
+        for found in (change.rows_of("run_labels"), stored.rows("run_labels", "run_id", ids))
+    )
+    labels = [
+        {"run_id": run, "key": key, "value": value}
+        for run in sorted(ids)
+        for key, value in _labels(change, run, own.get(run, {}), stored_labels.get(run, {})).items()
+    ]
+    return arrow.rows("runs", kept + new), arrow.rows("run_labels", labels)
+
+
+def _labels(
+    change: Change, run: str, own: Mapping[str, str], there: Mapping[str, str]
+) -> dict[str, str]:
+    """The labels to add to a run; all labels of a run that is written anew."""
+    if run not in change.runs:
+        return {key: value for key, value in own.items() if key not in there}
+    before = change.begun[run].labels if run in change.begun else there
+    # What another process labelled since stays.
+    kept = {key: value for key, value in there.items() if key in own or key not in before}
+    return kept | {key: value for key, value in own.items() if before.get(key) != value}
+
+
+def _by_run(labels: pa.Table) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for row in labels.to_pylist():
+        found.setdefault(row["run_id"], {})[row["key"]] = row["value"]
+    return found
+
+
+# -- Dumps -------------------------------------------------------------------------------------
+
+
+def _dumps_that_are_there(stored: Stored, change: Change) -> set[int]:
+    """The dumps to add that another process stored since: as they are, or not at all."""
+    own = {row["dump_id"]: row for row in change.rows["dumps"].to_pylist()}
+    gone = gone_dumps(stored, change)
+    runs = {row["run_id"] for row in own.values()} - {*change.emptied_runs}
+    found: set[int] = set()
+    by_run: dict[str, dict[int, Mapping[str, Any]]] = {run: {} for run in runs}
+    for row in stored.rows("dumps", "run_id", runs).to_pylist():
+        if row["dump_id"] not in gone:
+            by_run[row["run_id"]][row["dump_id"]] = row
+    for run, there in by_run.items():
+        new = {
+            dump for dump, row in own.items() if row["run_id"] == run and dump not in change.dumps
+        }
+        both = new & there.keys()
+        if any(_content(own[dump]) != _content(there[dump]) for dump in both):
+            raise ChangedMeanwhileError(f"stored other dumps of run {run!r}")
+        if run in change.begun and not change.joins:
+            _require_one_night(change.begun[run], run, new, there)
+        if change.joins and {_occurrence(own[dump]) for dump in new - both} & {
+            _occurrence(row) for row in there.values()
+        }:
+            raise ChangedMeanwhileError(f"stored dumps of the same names in run {run!r}")
+        found |= both
+    return found
+
+
+def _require_one_night(
+    begun: Begun, run: str, new: set[int], there: Mapping[int, Mapping[str, Any]]
+) -> None:
+    """Of two processes that store one night, one is ahead of the other.
+
+    Both store the night's dumps in one order, so the dumps of one are among those of the other.
+    """
+    whole = {dump for dump, row in there.items() if row["status"] != _FAILED}
+    mine = begun.dumps | new
+    if not whole <= mine and not mine <= there.keys():
+        raise ChangedMeanwhileError(f"stored other dumps of run {run!r}")
+
+
+def _occurrence(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("workload", "module_name", "platform", "occurrence"))
+
+
+def _content(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes a dump; a log may say later that it ran out of memory."""
+    return {name: value for name, value in row.items() if name != "oom"}
+
+
+def _require_flag_sets(stored: Stored, change: Change) -> None:
+    """Flag sets that were there when the change was begun are not written again."""
+    dumps, written = change.rows["dumps"], change.rows_of("compiler_flags")
+    known = set().union(*(begun.flag_sets for begun in change.begun.values()))
+    wanted = known & set(dumps["flags_id"].to_pylist())
+    there = stored.ids("compiler_flags", "flags_id") | set(written["flags_id"].to_pylist())
+    if not wanted <= there:
+        raise ChangedMeanwhileError("deleted compiler flags of these dumps")
+
+
+def _require_modules(stored: Stored, change: Change, own_modules: Set[int]) -> None:
+    """The same for modules."""
+    wanted = set(change.rows["dumps"]["module_id"].drop_null().to_pylist())
+    if not wanted <= stored.ids("modules", "module_id") | own_modules:
+        raise ChangedMeanwhileError("deleted modules of these dumps")
+
+
+# -- What is said of dumps ---------------------------------------------------------------------
+
+
+def _accepted(stored: Stored, change: Change) -> pa.Table:
+    """The values that users accept, without those that another process accepted since."""
+    rows = change.rows["accepted_changes"]
+    dumps = set(rows["dump_id"].to_pylist())
+    there = stored.rows("dumps", "dump_id", dumps, ("dump_id",))["dump_id"].to_pylist()
+    if dumps - {*there, *change.rows_of("dumps")["dump_id"].to_pylist()}:
+        raise ChangedMeanwhileError("deleted the run")
+    stored_rows = stored.rows("accepted_changes", "dump_id", dumps, _VALUE).to_pylist()
+    values = {tuple(row.values()) for row in stored_rows}
+    is_new = [tuple(row.values()) not in values for row in rows.select(_VALUE).to_pylist()]
+    return rows.filter(pa.array(is_new, pa.bool_()))
+
+
+def _require_reports(stored: Stored, change: Change) -> None:
+    """Messages that another process stored since are known to this one."""
+    own = change.rows_of("oom_reports").to_pylist()
+    there = stored.rows("oom_reports", "run_id", change.oom_runs).to_pylist()
+    seen = [] if change.seen_reports is None else change.seen_reports.to_pylist()
+    if _sorted(there) not in (_sorted(seen), _sorted(own)):
+        runs = ", ".join(repr(run) for run in sorted(change.oom_runs))
+        raise ChangedMeanwhileError(f"stored other messages of run {runs}")
+
+
+def _sorted(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(reports, key=lambda row: (row["run_id"], row["oom_id"]))
+
+
+# Holds a change against a snapshot: what a commit must add and remove to make it.
+#
+# Called again for the newer snapshot when another process was faster.
+
+# What stays of a dump that is written anew.
+_KEPT_OF_DUMPS = ("accepted_changes", "oom_reports")
+_OOM = ("oom_reports", "oom_buffers")
+_PARTS = ("run_parts",)
+
+Rows = dict[str, pa.Table]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a change comes to: the actions, and what goes altogether.
+
+    dumps, orphans: how many dumps and modules go with the runs; ingested_at: of the runs that
+    rows were added to, as they are then.
+    """
+
+    actions: Actions = field(default_factory=Actions)
+    runs: Sequence[str] = ()
+    dumps: int = 0
+    orphans: int = 0
+    ingested_at: Mapping[str, datetime] = field(default_factory=dict)
+
+
+def plan(stored: Stored, change: Change) -> Planned:
+    """The actions for a snapshot. Raises ChangedMeanwhileError if the change cannot be made."""
+    own_modules = change.own_modules(stored.place)
+    rows = rows_to_add(stored, change, own_modules)
+    modules = stored.ids("modules", "module_id")
+    replaced, kept = _collisions(stored, change, own_modules & modules)
+    gone_runs = [*change.emptied_runs, *change.deleted_runs]
+    gone = gone_dumps(stored, change)
+    removals = _removals(stored, change, replaced | change.modules, gone_runs, gone)
+    orphans: set[int] = set()
+    if change.drops_orphans:
+        orphans, flag_sets = _orphans(stored, change, rows, gone, own_modules | modules)
+        removals.drop("module_id", orphans, but=("dumps",))
+        removals.drop("flags_id", flag_sets, only=("compiler_flags",))
+    removes, adds = removals.without(
+        stored.connection, stored.place, stored.snapshot.files, _mark_oom(stored, change, rows)
+    )
+    for file in change.files:
+        left_out = kept | orphans
+        adds.append(without_modules(stored.place, file, left_out) if left_out else file)
+    adds += [write_file(stored.place, name, of) for name, of in rows.items() if len(of)]
+    changed = _changed_runs(stored, change, rows, replaced | change.modules)
+    actions = Actions([file for file in adds if file.rows], removes, changed)
+    there = stored.rows("runs", "run_id", change.deleted_runs, ("run_id",))["run_id"].to_pylist()
+    deleted = [run for run in change.deleted_runs if run in there]
+    times = ingested_at(stored, change)
+    times |= (
+        {row["run_id"]: row["ingested_at"] for row in rows["runs"].to_pylist()}
+        if "runs" in rows
+        else {}
+    )
+    return Planned(actions, deleted, len(gone), len(orphans & modules), times)
+
+
+def _collisions(stored: Stored, change: Change, both: set[int]) -> tuple[set[int], set[int]]:
+    """Of own modules that are stored: those to replace, and those that stay as stored."""
+    both = both - change.modules
+    if not both:
+        return set(), set()
+    dumps = change.rows_of("dumps")
+    complete = set(dumps.filter(pc.equal(dumps["status"], "ok"))["module_id"].to_pylist())
+    found = stored.rows("dumps", "module_id", both, ("module_id", "status"))
+    whole = set(found.filter(pc.equal(found["status"], "ok"))["module_id"].to_pylist())
+    replaced = (both & complete) - whole
+    return replaced, both - replaced
+
+
+def _removals(
+    stored: Stored,
+    change: Change,
+    modules: set[int],
+    gone_runs: Sequence[str],
+    gone_dumps: set[int],
+) -> Removals:
+    removals = Removals()
+    drop = removals.drop
+    drop("module_id", modules, but=("dumps",))
+    drop("dump_id", change.dumps, but=_KEPT_OF_DUMPS)
+    drop("dump_id", gone_dumps)
+    drop("run_id", change.runs, only=("runs", "run_labels"))
+    drop("run_id", [*change.oom_runs, *gone_runs], only=_OOM)
+    drop("run_id", change.deleted_runs, but=("journal",))
+    drop("run_id", [*change.emptied_runs, *(run for run, _ in change.emptied_parts)], only=_PARTS)
+    for run, host in change.emptied_parts:
+        reports = stored.rows("oom_reports", "run_id", [run], ("oom_id", "path")).to_pylist()
+        mine = [row["oom_id"] for row in reports if row["path"].startswith(f"{host}/")]
+        drop("oom_id", mine, only=_OOM)
+    removals.drop_labels(*change.without_labels)
+    return removals
+
+
+def _orphans(
+    stored: Stored, change: Change, rows: Rows, gone_dumps: set[int], modules: set[int]
+) -> tuple[set[int], set[int]]:
+    """Of these modules and all flag sets those that no dump refers to then."""
+    gone = pa.array(sorted(gone_dumps | change.dumps), pa.int64())
+    query = "SELECT dump_id, module_id, flags_id FROM dumps"
+    there = stored.connection.sql(query).to_arrow_table()
+    there = there.filter(pc.invert(pc.is_in(there["dump_id"], gone)))
+    dumps = rows.get("dumps", change.rows_of("dumps"))
+
+    def referred(key: str) -> set[int]:
+        return {*there[key].to_pylist(), *dumps[key].to_pylist()}
+
+    flag_sets = set(stored.ids("compiler_flags", "flags_id"))
+    return modules - referred("module_id"), flag_sets - referred("flags_id")
+
+
+def _mark_oom(stored: Stored, change: Change, rows: Rows) -> set[int]:
+    """Mark the dumps to add of which a message says that memory ran out; all such dumps."""
+    reports = change.rows_of("oom_reports")
+    found = set(reports["dump_id"].drop_null().to_pylist()) if change.oom_runs else set()
+    if "dumps" in rows:
+        dumps = rows["dumps"]
+        # Another process may have stored a message since the dump was read.
+        again = change.dumps & set(dumps["dump_id"].to_pylist())
+        said = stored.rows("oom_reports", "dump_id", again, ("dump_id",))["dump_id"].to_pylist()
+        marked = pa.array(sorted(found.union(said)), pa.int64())
+        oom = pc.or_(dumps["oom"], pc.is_in(dumps["dump_id"], marked))
+        place = dumps.schema.get_field_index("oom")
+        rows["dumps"] = dumps.set_column(place, "oom", oom)
+    return found
+
+
+def _changed_runs(stored: Stored, change: Change, rows: Rows, modules: set[int]) -> list[str]:
+    """The runs whose history may be another then."""
+    changed = {*change.changed_runs, *change.runs, *change.emptied_runs, *change.deleted_runs}
+    # Causes tell of a dump whether it ran out of memory.
+    changed |= change.oom_runs | {run for run, _ in change.emptied_parts}
+    for name in ("runs", "run_labels", "dumps"):
+        if name in rows:
+            changed.update(rows[name]["run_id"].to_pylist())
+    found = stored.rows("dumps", "module_id", modules, ("run_id",))
+    return sorted(changed | set(found["run_id"].to_pylist()))

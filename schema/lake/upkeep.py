@@ -1,0 +1,549 @@
+"""Upkeep of a lake: compaction, vacuum, upgrades, and repair of what is damaged."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import arrow
+from ..errors import WarehouseError
+from ..journal import entries, entry, numbered
+from ..stores.base import Compacted
+from ..versions import layout
+from . import storage
+from .changes import Removals
+from .commits import Actions, commit, discard
+from .data_files import (
+    HISTORY,
+    LAKE_VERSION,
+    LAYOUT_PROPERTY,
+    MOST_BYTES,
+    VERSION_PROPERTY,
+    DataFile,
+    fault,
+    file_size,
+    portions,
+    read_files,
+    relations,
+    union_schema,
+    write_file,
+)
+from .lake_errors import lake_errors
+from .lake_tables import LARGE_VIEWS, SMALL_VIEWS, connect, hold, may_hold, show
+from .snapshot import Lake, Snapshot
+
+# Compaction: many small files of a relation become few large ones; the rows stay.
+#
+# Any number of compactions and writers may run at once. A merged file is written once; if
+# another process commits first, what it left in place is committed again without being merged
+# anew.
+
+# A file of at least this size stays as it is.
+_LARGE_BYTES = MOST_BYTES // 2
+# What was merged is committed whenever it is this much: an interruption loses no more.
+_COMMIT_BYTES = 1 << 30
+
+
+def compact(lake: Lake, enter: Callable[[], None]) -> Compacted:
+    """Merge the small files of each relation; how many bytes all files took and take.
+
+    `enter` adds the entry of the journal. It is called first, and only if there are files to merge:
+    its small file is merged as well, so that a compacted lake is left as it is. Raises
+    WarehouseError.
+    """
+    before = _size(lake.refresh())
+    if next(_groups(lake.snapshot), None) is None:
+        return Compacted(before, before)
+    enter()
+    todo = _groups(lake.snapshot)
+    merged: list[tuple[list[DataFile], DataFile]] = []
+    for group in todo:
+        if not lake.snapshot.paths.issuperset(file.path for file in group):
+            continue
+        with lake_errors(lake.place):
+            rows = read_files(lake.place, group, group[0].relation)
+            merged.append((group, write_file(lake.place, group[0].relation, rows)))
+        if sum(file.size_bytes for group, _ in merged for file in group) >= _COMMIT_BYTES:
+            _commit(lake, merged)
+            merged = []
+    if merged:
+        _commit(lake, merged)
+    return Compacted(before, _size(lake.snapshot))
+
+
+def _commit(lake: Lake, merged: list[tuple[list[DataFile], DataFile]]) -> None:
+    def plan(snapshot: Snapshot) -> Actions:
+        """The merged files of which every part is still there."""
+        there = [
+            (group, file)
+            for group, file in merged
+            if snapshot.paths.issuperset(part.path for part in group)
+        ]
+        adds = [file for _, file in there]
+        removes = [part for group, _ in there for part in group]
+        return Actions(adds, removes, same_rows=True)
+
+    done = commit(lake, plan)
+    # A group of which a part left the lake meanwhile was merged in vain.
+    discard(lake.place, (file for _, file in merged), but=done.adds if done else ())
+
+
+def _groups(snapshot: Snapshot) -> Iterator[list[DataFile]]:
+    """The files to merge into one each. Who stores the history merges its files."""
+    for relation, files in sorted(snapshot.files.items()):
+        if relation in HISTORY or relation not in arrow.stored_columns():
+            continue
+        small = sorted(
+            (file for file in files if file.size_bytes < _LARGE_BYTES),
+            key=lambda file: (file.size_bytes, file.path),
+        )
+        sized = ((file, file_size(file)) for file in small)
+        yield from (group for group in portions(sized) if len(group) > 1)
+
+
+def _size(snapshot: Snapshot) -> int:
+    return sum(file.size_bytes for files in snapshot.files.values() for file in files)
+
+
+# Vacuum: files that no version of the lake needs any more are deleted.
+#
+# These are files that compaction and deletion took out of the lake, and files of writers that
+# died before their commit. Nobody else must delete files of a lake.
+
+# Readers of older versions and the longest ingest are over by then.
+RETENTION = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Vacuumed:
+    """The files that were deleted, or would be, by their paths in the lake; how large they were."""
+
+    files: Sequence[str]
+    size_bytes: int
+
+
+def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = False) -> Vacuumed:
+    """Delete files that left the lake, or were never part of it, for longer than `retention`.
+
+    A writer or reader that takes longer than that fails. `dry_run` only says what would go.
+    Raises WarehouseError.
+    """
+    hours = int(retention / timedelta(hours=1))
+    with lake_errors(lake.place):
+        sizes = storage.sizes(lake.place)
+        lake.refresh()
+        # Only a full vacuum finds the files of dead writers: it lists all that is there.
+        listed = lake.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
+        # The log names files for some days that an earlier vacuum deleted.
+        gone = [path for path in listed if path in sizes]
+        if gone and not dry_run:
+            lake.table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+            lake.refresh()
+            lake.table.create_checkpoint()
+        if not dry_run:
+            # Entries of the log that are older than its own retention, 30 days, go as well.
+            lake.table.cleanup_metadata()
+    return Vacuumed(gone, sum(sizes[path] for path in gone))
+
+
+# Brings a lake of an older layout to the tables of today.
+#
+# Each step can be done again: after an interruption the next process that writes goes on. While
+# the version is the new one and the layout is not, older memhouses refuse the lake and this one
+# goes on.
+
+# Those whose rows get columns; files of other relations stay as they are.
+_CHANGED = ("runs", "dumps", "modules")
+
+
+def upgrade(lake: Lake) -> None:
+    """Upgrade the lake. Raises WarehouseError."""
+    from deltalake.schema import Field, Schema
+
+    wanted = Schema.from_arrow(union_schema()).fields
+    with lake_errors(lake.place):
+        stored = {column.name for column in lake.table.schema().fields}
+        new = [Field(f.name, f.type, nullable=True) for f in wanted if f.name not in stored]
+        if new:
+            lake.table.alter.add_columns(new)
+        lake.table.alter.set_table_properties(
+            {VERSION_PROPERTY: str(LAKE_VERSION)}, raise_if_not_exists=False
+        )
+    lake.refresh()
+    if commit(lake, lambda snapshot: _rewritten(lake.place, snapshot)) is None:
+        raise WarehouseError(f"cannot upgrade {lake.place}: others write to it: try again")
+    with lake_errors(lake.place):
+        lake.table.alter.set_table_properties(
+            {LAYOUT_PROPERTY: layout()}, raise_if_not_exists=False
+        )
+    lake.refresh()
+
+
+def _rewritten(place: str, snapshot: Snapshot) -> Actions:
+    """The files of the changed relations with all columns, and the parts and entries of runs."""
+    tables = {name: read_files(place, snapshot.of(name), name) for name in _CHANGED}
+    runs = tables["runs"]
+    tables["runs"] = _filled(runs, "compiled_at", runs["run_at"])
+    modules = tables["modules"]
+    tables["modules"] = _filled(modules, "reader_version", pa.scalar(0, pa.int32()))
+    removes = [file for name in _CHANGED for file in snapshot.of(name)]
+    if not snapshot.of("journal"):
+        rows = runs.sort_by("run_seq").to_pylist()
+        tables["run_parts"] = arrow.rows(
+            "run_parts",
+            [
+                {
+                    "run_id": row["run_id"],
+                    "host": "",
+                    "source": row["source"],
+                    "entered_at": row["ingested_at"],
+                }
+                for row in rows
+            ],
+        )
+        told = [
+            {
+                **entry("ingest", "before the journal was kept", row["run_id"]),
+                "entered_at": row["ingested_at"],
+                "tool_version": row["tool_version"],
+                "reader_version": 0,
+                "by_whom": "",
+            }
+            for row in rows
+        ]
+        told.append(entry("upgrade", f"lake version 1 to {LAKE_VERSION}"))
+        tables["journal"] = numbered(entries(*told)["journal"], 0)
+    adds: list[DataFile] = [
+        write_file(place, name, rows) for name, rows in tables.items() if len(rows)
+    ]
+    return Actions(adds, removes, changed_runs=runs["run_id"].to_pylist())
+
+
+def _filled(rows: pa.Table, column: str, values: pa.ChunkedArray | pa.Scalar) -> pa.Table:
+    place = rows.schema.get_field_index(column)
+    return rows.set_column(place, column, pc.coalesce(rows[column], values))
+
+
+# What is damaged in a lake, and what goes so that the rest is whole.
+#
+# The log tells of each data file its size, its rows and the least and greatest ids; its name
+# tells its content's SHA-256. Which rows a lost file held is worked out from the files that are
+# there: all rows that a module has in a relation are in one file, so it held those of modules
+# that have none elsewhere.
+
+# Which modules have rows in a relation that not all have rows in: another relation and a condition.
+_HAVE_ROWS = {
+    "alias_sets": ("values", "alias_set IS NOT NULL"),
+    "calls": ("computations", "NOT is_entry"),
+    "computations": ("instructions", "computation IS NOT NULL"),
+    "entry_shapes": ("modules", "entry_signature IS NOT NULL"),
+    "operands": ("instructions", "computation IS NOT NULL"),
+    "reported_peak": ("modules", "reported_peak_bytes IS NOT NULL"),
+    "residuals": ("values", "residual_id IS NOT NULL"),
+    "scopes": ("instructions", "scope_id IS NOT NULL"),
+    "stack_frames": ("instructions", "stack_frame_id IS NOT NULL"),
+    "traits": ("instructions", "computation IS NOT NULL"),
+}
+# What may refer to nothing, and the key of its rows: a dump has no flags then, a message no dump.
+_REFERENCES = {("dumps", "flags_id"): "dump_id", ("oom_reports", "dump_id"): "oom_id"}
+_RUNS = """SELECT run_id FROM runs UNION SELECT run_id FROM dumps
+    UNION SELECT run_id FROM run_labels"""
+_MODULES = """SELECT module_id FROM modules
+    UNION SELECT module_id FROM dumps WHERE module_id IS NOT NULL"""
+# `check` judges what entered last, which must not be an older run for want of an entry.
+_ENTERED_LAST = """SELECT run_id, host, entered_at FROM run_parts
+    WHERE run_id NOT IN (
+        SELECT run_id FROM journal
+        WHERE run_id IS NOT NULL AND action IN ('ingest', 'replace', 'import')
+    )
+    AND entered_at > COALESCE(
+        (SELECT MAX(entered_at) FROM journal WHERE action IN ('ingest', 'replace', 'import')),
+        'epoch'
+    )
+    ORDER BY entered_at"""
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A data file that is damaged or gone, the relation of its rows, and what is wrong.
+
+    runs: whose rows it held, or may have held, as far as what is there tells.
+    """
+
+    file: str
+    relation: str
+    what: str
+    rows: int
+    runs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check of a lake's data files found.
+
+    files: how many there are; unchecked: how many of these have no checksum, or were not read.
+    """
+
+    files: int
+    unchecked: int
+    damaged: Sequence[Damage]
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """What a repair dropped: files, and for want of their rows runs, dumps and modules.
+
+    incomplete_runs: runs that stay and lost rows: dumps, labels or what users said of them.
+    """
+
+    files: Sequence[str] = ()
+    runs: Sequence[str] = ()
+    dumps: int = 0
+    modules: int = 0
+    incomplete_runs: Sequence[str] = ()
+
+
+def check(lake: Lake, *, read_data: bool = False) -> Checked:
+    """Look at each data file: whether it is there and as long as it was written.
+
+    With `read_data` read them, and hold each against its SHA-256. Raises WarehouseError.
+    """
+    files = [file for files in lake.refresh().files.values() for file in files]
+    faults = _faults(lake.place, files, read_data=read_data)
+    unchecked = sum(
+        file.path not in faults and (not read_data or file.sha256 is None) for file in files
+    )
+    if not faults:
+        return Checked(len(files), unchecked, [])
+    with lake_errors(lake.place), _Rest(lake.place, lake.snapshot, faults) as rest:
+        damaged = [
+            Damage(file.path, file.relation, faults[file.path], file.rows, rest.runs_of(file))
+            for file in rest.lost
+        ]
+    return Checked(len(files), unchecked, damaged)
+
+
+def repair(lake: Lake, damaged: Collection[str]) -> Repaired:
+    """Drop these files by their paths, and what is not whole without their rows; one commit.
+
+    Raises WarehouseError.
+    """
+    done = Repaired()
+
+    def plan(snapshot: Snapshot) -> Actions:
+        nonlocal done
+        faults = dict.fromkeys(snapshot.paths & set(damaged), "")
+        if not faults:
+            done = Repaired()
+            return Actions()
+        with lake_errors(lake.place), _Rest(lake.place, snapshot, faults) as rest:
+            actions, done = rest.actions()
+        return actions
+
+    lake.refresh()
+    commit(lake, plan)
+    return done
+
+
+def _faults(place: str, files: Iterable[DataFile], *, read_data: bool) -> dict[str, str]:
+    with lake_errors(place):
+        sizes = storage.sizes(place)
+        found = {
+            file.path: fault(place, file, sizes.get(file.path), read=read_data) for file in files
+        }
+    return {path: what for path, what in found.items() if what is not None}
+
+
+class _Rest:
+    """The rows that are there without the lost files, and what of them is not whole."""
+
+    def __init__(self, place: str, snapshot: Snapshot, faults: Mapping[str, str]) -> None:
+        self.place = place
+        self.snapshot = snapshot
+        self.lost = [
+            file
+            for _, files in sorted(snapshot.files.items())
+            for file in files
+            if file.path in faults
+        ]
+        kept = {
+            name: tuple(file for file in files if file.path not in faults)
+            for name, files in snapshot.files.items()
+        }
+        self.kept = Snapshot(snapshot.version, kept)
+        self.connection = connect(place)
+
+    def __enter__(self) -> "_Rest":
+        hold(self.connection, self.place, self.kept)
+        show(self.connection, self.place, self.kept, (*SMALL_VIEWS, *LARGE_VIEWS))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+    # -- What a lost file held -------------------------------------------------------------
+
+    def runs_of(self, file: DataFile) -> list[str]:
+        """The runs whose rows a lost file held, or may have held."""
+        name = file.relation
+        columns = arrow.schema(name).names if name in relations() else []
+        if name in HISTORY:
+            return []
+        if "run_id" in columns:
+            return sorted(_within(file, "run_id", self._set(_RUNS)))
+        key = next((key for key in ("module_id", "dump_id", "flags_id") if key in columns), None)
+        if key is None:
+            return []
+        of = {"module_id": self.modules_of, "dump_id": self.dumps_of, "flags_id": self._flags_of}
+        query = f"SELECT DISTINCT run_id FROM dumps WHERE {key} IN (SELECT UNNEST($1))"
+        return sorted(self._set(query, sorted(of[key](file))))
+
+    def modules_of(self, file: DataFile) -> set[int]:
+        """The modules whose rows a lost file held."""
+        modules = _within(file, "module_id", self._set(_MODULES))
+        modules -= self._set(f'SELECT DISTINCT module_id FROM "{file.relation}"')
+        other, condition = _HAVE_ROWS.get(file.relation, ("", ""))
+        # Those whose rows in the other relation are lost as well are found by these.
+        if other:
+            modules &= self._set(f'SELECT DISTINCT module_id FROM "{other}" WHERE {condition}')
+        return modules
+
+    def dumps_of(self, file: DataFile) -> set[int]:
+        """The dumps whose rows a lost file held; every dump has files, and few are accepted."""
+        dumps = _within(file, "dump_id", self._set("SELECT dump_id FROM dumps"))
+        if file.relation == "dump_files":
+            dumps -= self._set("SELECT dump_id FROM dump_files")
+        return dumps
+
+    def _flags_of(self, file: DataFile) -> set[int]:
+        flags = self._set("SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL")
+        return _within(file, "flags_id", flags - self._set("SELECT flags_id FROM compiler_flags"))
+
+    # -- What goes -------------------------------------------------------------------------
+
+    def actions(self) -> tuple[Actions, Repaired]:
+        """The commit that leaves what is whole, and what it drops."""
+        lost_modules, lost_dumps, touched = set[int](), set[int](), set[str]()
+        may_lack_dumps = set[str]()
+        for file in self.lost:
+            touched.update(self.runs_of(file))
+            if file.relation == "dumps":
+                may_lack_dumps.update(self.runs_of(file))
+            elif file.relation == "dump_files":
+                lost_dumps |= self.dumps_of(file)
+            elif _has(file.relation, "module_id"):
+                lost_modules |= self.modules_of(file)
+        dumps = self._table("SELECT dump_id, run_id, module_id, flags_id FROM dumps").to_pylist()
+        runs = self._set("SELECT run_id FROM runs")
+        modules = self._set("SELECT module_id FROM modules")
+        kept = [
+            row
+            for row in dumps
+            if row["run_id"] in runs
+            and row["dump_id"] not in lost_dumps
+            and row["module_id"] not in lost_modules
+            and (row["module_id"] is None or row["module_id"] in modules)
+        ]
+        had_dumps = {row["run_id"] for row in dumps} | may_lack_dumps
+        # A night of which nothing is left is not a night in which nothing was compiled.
+        emptied = had_dumps - {row["run_id"] for row in kept}
+        whole: dict[str, set[int | str]] = {
+            "run_id": runs - emptied,
+            "dump_id": {row["dump_id"] for row in kept},
+            "module_id": {row["module_id"] for row in kept},
+            "flags_id": {row["flags_id"] for row in kept},
+        }
+        removals = self._what_goes(whole)
+        adds = self._without_references(removals, whole)
+        removes, rest = removals.without(self.connection, self.place, self.kept.files, set())
+        # Of the history any part tells of all runs: it is worked out anew.
+        old = [file for name in HISTORY for file in self.kept.of(name)]
+        every = runs | had_dumps | touched
+        gone = every - whole["run_id"]
+        touched |= {row["run_id"] for row in dumps if row["dump_id"] not in whole["dump_id"]}
+        done = Repaired(
+            [file.path for file in self.lost],
+            sorted(gone),
+            len(dumps) - len(kept) + sum(f.rows for f in self.lost if f.relation == "dumps"),
+            len((modules | lost_modules) - whole["module_id"]),
+            sorted(touched - gone),
+        )
+        adds.append(write_file(self.place, "journal", self._entries(done, whole["run_id"])))
+        return Actions([*rest, *adds], [*removes, *old, *self.lost], sorted(every)), done
+
+    def _entries(self, done: Repaired, runs: set[int | str]) -> pa.Table:
+        """What the journal says of the repair, and again which runs entered last if it was lost."""
+        lost = any(file.relation == "journal" for file in self.lost)
+        again = [
+            {
+                **entry("ingest", "its entry was lost", row["run_id"]),
+                **row,
+                "host": row["host"] or None,
+            }
+            for row in (self._table(_ENTERED_LAST).to_pylist() if lost else [])
+            if row["run_id"] in runs
+        ]
+        detail = f"{len(done.files)} files dropped, with {done.dumps} dumps, {done.modules} modules"
+        told = [entry("repair", detail), *(entry("repair", detail, run) for run in done.runs)]
+        ((last,),) = self.connection.sql("SELECT COALESCE(MAX(entry), 0) FROM journal").fetchall()
+        return numbered(entries(*again, *told)["journal"], last)
+
+    def _what_goes(self, whole: Mapping[str, set[int | str]]) -> Removals:
+        """The rows of which the run, the dump, the module or the flag set is not there."""
+        removals = Removals()
+        keys = [
+            (name, key)
+            for name in relations()
+            for key in whole
+            if name not in (*HISTORY, "journal")
+            and _has(name, key)
+            and (name, key) not in _REFERENCES
+        ]
+        for name, key in keys:
+            ids = self._set(f'SELECT DISTINCT {key} FROM "{name}" WHERE {key} IS NOT NULL')
+            removals.drop(key, ids - whole[key], only=(name,))
+        orphans = "SELECT oom_id FROM oom_buffers ANTI JOIN oom_reports USING (oom_id)"
+        removals.drop("oom_id", self._set(orphans), only=("oom_buffers",))
+        return removals
+
+    def _without_references(
+        self, removals: Removals, whole: Mapping[str, set[int | str]]
+    ) -> list[DataFile]:
+        """Files of rows that stay without what they refer to; they replace their old rows."""
+        adds = []
+        whole = {**whole, "flags_id": self._set("SELECT flags_id FROM compiler_flags")}
+        for (name, key), own in _REFERENCES.items():
+            rows = self._table(f"SELECT * FROM {name} WHERE {key} IS NOT NULL")
+            goes = [
+                row["run_id"] in whole["run_id"]
+                and row[key] not in whole[key]
+                and (name != "dumps" or row["dump_id"] in whole["dump_id"])
+                for row in rows.to_pylist()
+            ]
+            rows = rows.filter(pa.array(goes, pa.bool_()))
+            if len(rows):
+                removals.drop(own, rows[own].to_pylist(), only=(name,))
+                place = rows.schema.get_field_index(key)
+                nulls = pa.nulls(len(rows), rows.schema.field(key).type)
+                adds.append(write_file(self.place, name, rows.set_column(place, key, nulls)))
+        return adds
+
+    def _table(self, query: str) -> pa.Table:
+        return self.connection.sql(query).to_arrow_table()
+
+    def _set(self, query: str, *parameters: object) -> set[Any]:
+        """The values of a query's one column."""
+        found = self.connection.sql(query, params=list(parameters)).to_arrow_table()
+        return set(found.column(0).to_pylist())
+
+
+def _has(relation: str, key: str) -> bool:
+    return relation in relations() and key in arrow.schema(relation).names
+
+
+def _within(file: DataFile, key: str, ids: set[Any]) -> set[Any]:
+    """The ids that a file may have rows of, as far as the log tells."""
+    return {id_ for id_ in ids if may_hold(file, key, [id_])}
