@@ -21,9 +21,9 @@ from ..oom import OomAnswer, oom
 from ..since import since_of
 from .memory_over_time import memory_over_time, other_spaces, schedule_range
 from .module_spaces import Space, module_buffers, module_spaces
-from .module_tables import module_tables
 from .page import Fact, Html, Part, Report, Section, Text, templates
-from .treemap import packing_section, treemap_chart
+from .sections import sections_of
+from .treemap import treemap_chart
 from .value_details import buffer_table, pinned_panel, value_details
 
 # The top of a module's report: what it needs, where it was compiled for, and what changed.
@@ -284,11 +284,10 @@ def _over_time(
 
 
 def _owners(store: Store, found: FoundModule, buffers: pa.Table, space: Space) -> Iterator[Section]:
-    """Who owns the peak, all buffers, and what could be saved."""
+    """Who owns the peak, all buffers, and what the folder `sections/` says."""
     chart = treemap_chart(store, found, space)
     if chart is not None:
         yield Section("Who owns the peak", (chart,))
     if len(buffers):
         yield Section("All buffers", (buffer_table(buffers, space.peak_time),))
-    yield packing_section(store, found, space)
-    yield from module_tables(store, found, space.memory_space)
+    yield from sections_of(store, found, space)

@@ -96,7 +96,7 @@ class BokehScript:
     origin: the host of the url as a policy names it; integrity: what the script must be.
     """
 
-    as_base64: str = ""
+    packed: str = ""
     url: str = ""
     origin: str = ""
     integrity: str = ""
@@ -336,7 +336,9 @@ class Report:
                 report=self,
                 version=version("memhouse"),
                 places={id(chart): place for place, chart in enumerate(charts)},
-                content=packed(json.dumps(content, allow_nan=False, separators=(",", ":")).encode())
+                content=as_base64(
+                    json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
+                )
                 if charts or content["data"]
                 else "",
                 bokeh=bokeh,

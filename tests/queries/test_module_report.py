@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 import memhouse
 from memhouse.queries.find_module import find_module
 from memhouse.queries.owners import owners
-from memhouse.queries.reporting import module_tables
 from memhouse.queries.reporting.memory_over_time import stacks_of
 from memhouse.queries.reporting.memory_timeline import space_chart
 from memhouse.queries.reporting.module_report import module_report
 from memhouse.queries.reporting.module_spaces import Space, module_buffers, module_spaces
 from memhouse.queries.reporting.page import Table, Text, packed
+from memhouse.queries.reporting.sections import module_tables
 from memhouse.queries.reporting.value_details import (
     NAMED_READERS,
     buffer_table,

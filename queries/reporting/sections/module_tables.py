@@ -2,24 +2,26 @@
 
 from collections.abc import Iterator
 
-from ...schema.quoting import command
-from ...schema.stores.base import Store
-from ..catalogue import statement
-from ..cells import human_bytes
-from ..donations import donations
-from ..find_module import FoundModule
-from ..kernels import kernels
-from ..result import Rows
-from .page import Section, Table, Text
+from ....schema.quoting import command
+from ....schema.stores.base import Store
+from ...catalogue import statement
+from ...cells import human_bytes
+from ...donations import donations
+from ...find_module import FoundModule
+from ...kernels import kernels
+from ...result import Rows
+from ..module_spaces import Space
+from ..page import Section, Table, Text
 
+PLACE = 2
 _LISTED = 200
 
 
-def module_tables(store: Store, found: FoundModule, memory_space: int) -> Iterator[Section]:
+def sections(store: Store, found: FoundModule, space: Space) -> Iterator[Section]:
     """A section for each list that has rows, and a sentence where it matters that one has none."""
-    yield _padding(store, found, memory_space)
-    yield _saved(store, found, memory_space)
-    yield from _donations(store, found, memory_space)
+    yield _padding(store, found, space.memory_space)
+    yield _saved(store, found, space.memory_space)
+    yield from _donations(store, found, space.memory_space)
     yield from _kernels(store, found)
 
 
