@@ -44,7 +44,7 @@ def connect(place: str, *, files: bool = False) -> duckdb.DuckDBPyConnection:
         columns = ", ".join(f'"{key}" {type_}' for key, type_ in _columns(name))
         connection.execute(f'CREATE TABLE "{name}" ({columns})')
     if "://" in place:
-        from .storage import remote_files
+        from .remote_files import remote_files
 
         connection.register_filesystem(remote_files(place))
     if not files:
@@ -207,7 +207,7 @@ def select_files(
 def _listed(place: str, files: Sequence[DataFile]) -> str:
     """The names of files in SQL; DuckDB may read them then."""
     if "://" in place:
-        from .storage import remote_files
+        from .remote_files import remote_files
 
         remote_files(place).know({url(place, file): file.size_bytes for file in files})
     return ", ".join(quoted(url(place, file)) for file in files)

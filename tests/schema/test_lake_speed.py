@@ -12,12 +12,11 @@ import pytest
 from pyarrow import parquet
 
 from memhouse.schema import arrow
-from memhouse.schema.lake import storage
-from memhouse.schema.lake import storage as remote_files
+from memhouse.schema.lake import remote_files, storage
 from memhouse.schema.lake.data_files import DataFile, read_files, write_file
 from memhouse.schema.lake.lake_tables import connect, select
+from memhouse.schema.lake.remote_files import RemoteFiles
 from memhouse.schema.lake.snapshot import Snapshot
-from memhouse.schema.lake.storage import RemoteFiles
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.delta import DeltaStore
 
