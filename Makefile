@@ -67,7 +67,7 @@ lint: $(BIN)/pytest
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
 		-m memhouse -m memhouse.lake -m memhouse.spark \
-		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema \
+		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema -p memhouse.xla \
 		-p memhouse.mcp_server -p memhouse.pytest_plugin
 	cd $(TYPED) && MYPYPATH=memhouse/benchmarks ../bin/mypy --explicit-package-bases \
 		--config-file memhouse/pyproject.toml memhouse/tests memhouse/benchmarks

@@ -17,11 +17,11 @@ from typing import Any
 from parts import find
 
 import memhouse
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.attribution import attribute
-from memhouse.ingest.model.derived import derive
-from memhouse.ingest.model.origins.ways import RULES
 from memhouse.ingest.readers.lines import use_quick_memory
+from memhouse.xla.attribution import attribute
+from memhouse.xla.errors import DumpError
+from memhouse.xla.liveness import derive
+from memhouse.xla.origins import RULES
 
 _PASSES = ("argument", "forward", "backward", "rematerialised", "optimizer", "other")
 _PEAKS = """

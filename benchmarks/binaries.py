@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from parts import find
 
-from memhouse.ingest.model.join import Module, join_parts
-from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.join import Module, join_parts, work_out
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
 from memhouse.ingest.readers.lines import use_quick_memory
 from memhouse.ingest.sources.program import Key
+from memhouse.xla.parts import Parts
 
 # XLA's order of positions and uses depends on where its objects lie in memory.
 _UNORDERED = ("position_index", "use_index")

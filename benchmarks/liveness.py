@@ -14,15 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 from parts import find
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.completion import completed
-from memhouse.ingest.model.derived import Derived, derive
-from memhouse.ingest.model.derived_tables import value_rows
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.sizes import TPU, platform_of, value_sizes
+from memhouse.ingest.join import join_parts
 from memhouse.ingest.readers.lines import use_quick_memory
 from memhouse.ingest.sources.program import Key
+from memhouse.xla.dataflow import TPU, platform_of, value_sizes
+from memhouse.xla.errors import DumpError
+from memhouse.xla.estimate import completed, value_rows
+from memhouse.xla.liveness import Derived, derive
+from memhouse.xla.parts import Parts
 
 _TABLES = ("schedule", "values", "positions", "uses", "live_ranges")
 _SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_bytes", "shape")

@@ -8,11 +8,10 @@ from bench import Bench, measure
 from exponents import growth_figure
 from figures import Figure
 
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.join import join_parts, work_out
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.parts import Parts
 
 _ARRAY = "f32[16]{0}"
 

@@ -46,13 +46,13 @@ _CAUSES += [_SCHEMA.format(name) for name in ("label_causes", "causes", "scenari
 _LAKES = [_SCHEMA.format(f"lake_{name}") for name in ("plan", "commits", "like_file", "upkeep")]
 # What is changed, and the tests about it: the quickest first, because the first failure ends a try.
 SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "liveness": (("ingest/model/liveness.py",), (*_OF_MODEL, *_OF_ORIGINS, _GOLDEN)),
+    "liveness": (("xla/liveness.py",), (*_OF_MODEL, *_OF_ORIGINS, _GOLDEN)),
     "placement": (
-        ("ingest/model/placement.py",),
+        ("xla/placement.py",),
         (*_OF_MODEL, "tests/ingest/test_growth.py", _GOLDEN),
     ),
-    "search": (("ingest/model/origins/search.py",), (*_OF_ORIGINS, _GOLDEN)),
-    "residuals": (("ingest/model/origins/residuals.py",), (*_OF_ORIGINS, _GOLDEN)),
+    "search": (("xla/origins.py",), (*_OF_ORIGINS, _GOLDEN)),
+    "residuals": (("xla/residuals.py",), (*_OF_ORIGINS, _GOLDEN)),
     "hlo_text": (
         ("ingest/readers/hlo_text.py",),
         (_READERS.format("hlo_text"), "tests/ingest/readers", *_OF_MODEL, _GOLDEN),
@@ -61,7 +61,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("ingest/readers/buffer_assignment.py",),
         (_READERS.format("buffer_assignment"), "tests/ingest/readers", _GOLDEN),
     ),
-    "join": (("ingest/model/join.py",), (*_OF_MODEL, "tests/ingest/test_pipeline.py", _GOLDEN)),
+    "join": (("ingest/join.py",), (*_OF_MODEL, "tests/ingest/test_pipeline.py", _GOLDEN)),
     "history": (
         ("schema/history/chains.py",),
         (_SCHEMA.format("history"), _SCHEMA.format("scenarios"), _SCHEMA.format("plain_history")),

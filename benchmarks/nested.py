@@ -9,7 +9,7 @@ from exponents import growth_figure
 from figures import Figure
 from process import in_turn
 
-from memhouse.schema.address_space.occupancy import Extents, occupied_changes
+from memhouse.xla.occupancy import Extents, occupied_changes
 
 _LIMIT = 0.1
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from memhouse.ingest.model.parts import Parts
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
+from memhouse.xla.parts import Parts
 
 
 def find(path: Path) -> Iterator[tuple[Key, Parts]]:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from ..xla.errors import DumpError
 from . import formats
-from .errors import DumpError
 from .given_paths import is_read
 from .oom_logs import may_be_log
 from .sources.files import Given, SourceFile, open_source, unpacked

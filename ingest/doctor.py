@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from ..schema.readable import human_bytes
 from ..schema.small_table import paragraph, small_table
+from ..xla.errors import DumpError
 from . import formats
-from .errors import DumpError
 from .formats import Format, OtherFile, Role, other_by_name
 from .oom_logs import may_be_log
 from .outcomes import OK

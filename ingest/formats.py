@@ -7,7 +7,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from .model.parts import Parts
+from ..xla.parts import Parts
 from .readers.buffer_assignment import read_buffer_assignment
 from .readers.compiler_settings import (
     read_compilation_environment,

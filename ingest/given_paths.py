@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
-from .errors import DumpError
+from ..xla.errors import DumpError
 from .oom_logs import OomLogs, may_be_log
 from .sources.dump_folder import find_dumps, is_wanted
 from .sources.files import (

@@ -14,9 +14,9 @@ from ..schema.errors import UsageError
 from ..schema.journal import entries
 from ..schema.oom_dumps import dump_of
 from ..schema.stores.base import Batch, Store
+from ..xla.errors import DumpError
 from . import formats
-from .errors import DumpError
-from .model.oom_report import OomBuffer, OomReport, merge_reports
+from .oom_report import OomBuffer, OomReport, merge_reports
 from .sources.files import DAMAGED, PIECE, SourceFile, is_file, is_folder, pieces, readable
 
 # Writes a run's out-of-memory reports, joined to the dumps of the same modules.

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..schema.stores.base import Deleted
-from .errors import DumpError
-from .model.parts import NotUnderstoods
+from ..xla.errors import DumpError
+from ..xla.parts import NotUnderstoods
 
 # Lines that tell what an ingest did.
 

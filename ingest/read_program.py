@@ -5,11 +5,10 @@ import sys
 from collections.abc import Set
 from dataclasses import dataclass
 
+from ..xla.agreement import disagreements
+from ..xla.parts import Parts
 from .formats import FORMATS, Role
-from .model.contradictions import disagreements
-from .model.join import Module, join_parts
-from .model.parts import Parts
-from .model.worked_out import work_out
+from .join import Module, join_parts, work_out
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from .sources.program import Identified, Key, Program
 

@@ -21,7 +21,7 @@ from ..schema.errors import MissingPackageError
 from ..schema.lake.data_files import DataFile, write_file
 from .archived_files import Listing, close_archive, listing
 from .batches import add_owned, joined
-from .model.join import Module
+from .join import Module
 from .outcomes import OK
 from .read_program import ProgramOutcome, read_program
 from .readers.lines import use_quick_memory
@@ -30,7 +30,7 @@ from .sources.shared_paths import SharedPath, UnseenError
 
 # Rows that wait in memory; small tables of many modules are one file.
 _FILE_BYTES = 256 << 20
-_ROOMS = ("schema", "ingest")
+_ROOMS = ("xla", "schema", "ingest")
 
 
 class RefusedError(Exception):

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from ..schema.dump_error import DumpError
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
+from ..xla.errors import DumpError
 from .advising.above_bound import above_bound
 from .advising.asked_program import Program, read_program
 from .advising.beside import beside

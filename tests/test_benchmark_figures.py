@@ -96,7 +96,7 @@ def test_more_modules_in_no_more_time_are_no_throughput():
 def test_nested_values_lie_within_each_other():
     from nested import nest
 
-    from memhouse.schema.address_space.occupancy import occupied_changes
+    from memhouse.xla.occupancy import occupied_changes
 
     extents = nest(5)
     for inner, outer in zip(range(1, 5), range(4), strict=True):

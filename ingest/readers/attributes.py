@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..limits import LARGEST_ID
-from ..model.parts import HloAttributes
+from ...xla.limits import LARGEST_ID
+from ...xla.parts import HloAttributes
 from .backend_configs import aliasing_operands
 from .instructions import InstructionLines
 from .lines import Bytes, Mask, Positions, slices, standing

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..limits import LARGEST_SIZE
+from ...xla.limits import LARGEST_SIZE
 from .lines import Positions, slices
 
 # The memory reserved for a TPU kernel and, if XLA says so, the memory that the kernel used. All

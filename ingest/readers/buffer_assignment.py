@@ -7,11 +7,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.array_shapes.shape_sizes import shape_columns
-from ...schema.array_shapes.shapes import ELEMENT_BYTES
-from ..errors import DumpError
-from ..limits import LARGEST_SIZE
-from ..model.parts import BufferAssignment, NotUnderstoods
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_SIZE
+from ...xla.parts import BufferAssignment, NotUnderstoods
+from ...xla.shapes import ELEMENT_BYTES, shape_columns
 from .lines import Lines, as_numpy, lines_of, slices
 from .newer_text import before_newer_sections, newer_element_types, newer_words, resembles
 

@@ -2,8 +2,8 @@
 
 import re
 
-from ..errors import DumpError
-from ..model.devices import find_device
+from ...xla.devices import find_device
+from ...xla.errors import DumpError
 from .lines import Lines, excerpt
 
 # Flags that say what is dumped, where a toolchain lies, what is cached or where a profile is
@@ -98,7 +98,7 @@ def read_gpu_target(lines: Lines) -> dict[str, object]:
 def read_tpu_target(lines: Lines) -> dict[str, object]:
     """The target TPU: device_kind, device_memory_bytes and topology, None if unknown.
 
-    The file has a code name for the chip and lacks the memory's size: see `model/devices.py`.
+    The file has a code name for the chip and lacks the memory's size: see `xla/devices.py`.
     An unknown chip keeps its code name.
     """
     fields = dict(read_text_proto(lines))

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..model.origins.paths import read_path
+from ...xla.op_names import read_path
 from .instructions import InstructionLines
 from .lines import Mask, slices
 

@@ -5,11 +5,10 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from ...schema.array_shapes.shape_sizes import logical_bytes, padded_bytes
-from ...schema.array_shapes.shapes import Shape, TupleShape, parse_shape
 from ...schema.arrow import module_rows
-from ..errors import DumpError
-from ..limits import LARGEST_SIZE
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_SIZE
+from ...xla.shapes import Shape, TupleShape, logical_bytes, padded_bytes, parse_shape
 from .entry_parameters import EntryParameter
 from .lines import excerpt
 

@@ -6,8 +6,8 @@ from hashlib import sha256
 import numpy as np
 import pyarrow as pa
 
-from ..errors import DumpError
-from ..model.parts import HloText, Parts
+from ...xla.errors import DumpError
+from ...xla.parts import HloText, Parts
 from .attributes import read_once
 from .entry_parameters import EntryParameter
 from .entry_shapes import entry_shapes

@@ -7,9 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
-from ..model.forwarding import KNOWN_OPCODES
-from ..model.parts import HloText, NotUnderstoods
+from ...xla.dataflow import KNOWN_OPCODES
+from ...xla.errors import DumpError
+from ...xla.parts import HloText, NotUnderstoods
 from .attributes import read_attributes, read_once
 from .entry_parameters import read_entry_parameters
 from .entry_shapes import entry_shapes

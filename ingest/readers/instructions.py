@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..limits import LARGEST_SIZE
+from ...xla.limits import LARGEST_SIZE
 from .backend_configs import placed, scoped_bytes
 from .lines import (
     Bytes,

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
-from ..limits import LARGEST_ID, LARGEST_LINES
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_ID, LARGEST_LINES
 
 _PIECE = 1 << 18
 _WORD = 8

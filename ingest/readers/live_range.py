@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
-from ..limits import LARGEST_SIZE
-from ..model.parts import LiveRange, NotUnderstoods
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_SIZE
+from ...xla.parts import LiveRange, NotUnderstoods
 from .lines import Lines, as_numpy
 from .newer_text import before_newer_sections, newer_lines
 

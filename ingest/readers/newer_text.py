@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.array_shapes.shapes import ELEMENT_BYTES
-from ..model.parts import NotUnderstood, NotUnderstoods
+from ...xla.parts import NotUnderstood, NotUnderstoods
+from ...xla.shapes import ELEMENT_BYTES
 from .lines import Lines, Mask, as_numpy, excerpt
 
 # `BufferAssignment stats:` and `HloSomething (max 5):`, but no line of numbers or shapes.

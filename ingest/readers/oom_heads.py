@@ -3,8 +3,7 @@
 import re
 from collections.abc import Callable
 
-from ..model.oom_report import OomReport
-from ..model.oom_sizes import SIZE, SIZE_GPU, PrintedSize, parse_size, shape_sizes
+from ..oom_report import SIZE, SIZE_GPU, OomReport, PrintedSize, parse_size, shape_sizes
 from .oom_metadata import parse_instruction, parse_metadata
 
 # Each message holds one of these. They are searched for as bytes, so a long log costs little.

@@ -8,8 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..model.oom_report import OomBuffer, OomReport
-from ..model.oom_sizes import SIZE, SIZE_GPU, PrintedSize, parse_size, shape_sizes
+from ..oom_report import SIZE, SIZE_GPU, OomBuffer, OomReport, PrintedSize, parse_size, shape_sizes
 from .oom_metadata import parse_instruction, parse_metadata
 
 _TOTAL = re.compile(rf"Total (\w+) usage >= ({SIZE}):")

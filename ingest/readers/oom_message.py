@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..model.oom_report import OomReport
+from ..oom_report import OomReport
 from .oom_heads import HEADLESS, OPENERS, headless, read_head
 from .oom_list import OomList, is_left_out, opens_list
 from .oom_records import texts_of_record

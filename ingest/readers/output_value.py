@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .lines import Positions
 from .proto_instructions import PARAMETER, TUPLE_INDEX, ProtoInstructions
 

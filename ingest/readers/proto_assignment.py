@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.array_shapes.shape_sizes import shape_columns
-from ..errors import DumpError
-from ..limits import LARGEST_ID, LARGEST_SIZE
-from ..model.parts import BufferAssignment
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_ID, LARGEST_SIZE
+from ...xla.parts import BufferAssignment
+from ...xla.shapes import shape_columns
 from .lines import Mask, Positions
 from .output_value import output_value
 from .proto_instructions import PARAMETER, ProtoInstructions, found_in

@@ -4,9 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
-from ..limits import LARGEST_ID
-from ..model.parts import HloAttributes
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_ID
+from ...xla.parts import HloAttributes
 from .attributes import GPU_WORDS
 from .backend_configs import aliasing_operands, placed
 from .lines import Positions

@@ -3,8 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from ..errors import DumpError
-from ..limits import LARGEST_ID
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_ID
 from .lines import Positions, slices
 from .wire import Found, read_messages
 from .wire_bytes import Wire, checked_texts

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from ..errors import DumpError
-from ..limits import LARGEST_ID
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_ID
 from .entry_parameters import EntryParameter, argument_name
 from .lines import Positions
 from .proto_instructions import PARAMETER, SHARDING, ProtoInstructions, Schedule

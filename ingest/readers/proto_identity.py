@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .proto_module import SCHEDULE, Extent, ProtoModule
 from .wire_scalar import BYTES, content, fields, varint
 

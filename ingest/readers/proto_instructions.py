@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .lines import Mask, Positions, as_numpy
 from .proto_shapes import ShapeReader, ShapeText
 from .wire import Messages, read_messages

@@ -4,7 +4,7 @@ import re
 from array import array
 from dataclasses import dataclass, field
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .wire_scalar import BYTES, content, fields, number_of
 
 # Fields of HloProto.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .wire_scalar import Field, content, fields, number_of, numbers
 
 # XLA's numbers of element types: `PrimitiveType` in xla_data.proto.

@@ -1,6 +1,6 @@
 """Shardings as protocol buffers, printed as HLO text prints them."""
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .proto_shapes import numbered_list
 from .wire_scalar import content, fields, number_of, numbers
 

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
-from ..limits import LARGEST_ID, LARGEST_SIZE
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_ID, LARGEST_SIZE
 from .backend_configs import placed, scoped_bytes
 from .lines import Mask, Positions, as_numpy, slices
 from .proto_instructions import (

@@ -7,7 +7,7 @@ write a Riegeli file, where a header stands before every 64 KiB.
 
 from collections.abc import Iterator
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .wire_scalar import fields, varint
 
 _RIEGELI = bytes.fromhex("83af70d10d884a3f0000000000000000")

@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
-from ..model.parts import NotUnderstoods
+from ...xla.errors import DumpError
+from ...xla.parts import NotUnderstoods
 from .lines import Lines
 from .newer_text import newer_words
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.array_shapes.shapes import Shape, TupleShape, parse_shape
-from ..errors import DumpError
+from ...xla.errors import DumpError
+from ...xla.shapes import Shape, TupleShape, parse_shape
 from .instructions import InstructionLines
 from .lines import Lines, with_inserted
 

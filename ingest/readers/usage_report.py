@@ -6,7 +6,7 @@ JAX 0.10 sort allocations by size and do not name spaces (`tpu/llama-v5e-jax0.7.
 
 import pyarrow as pa
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .lines import Lines
 
 _SPACE = r"^Memory Space: (?P<space_name>.+) \(color=(?P<memory_space>\d+)\)$"

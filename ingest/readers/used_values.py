@@ -8,9 +8,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import DumpError
-from ..limits import LARGEST_SIZE
-from ..model.parts import NotUnderstoods, UsedValues
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_SIZE
+from ...xla.parts import NotUnderstoods, UsedValues
 from .buffer_assignment import value_names
 from .instructions import read_instructions, split_instructions
 from .lines import Lines, as_numpy, lines_of

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .lines import Bytes, Mask, Positions, slices
 from .wire_bytes import Wire, checked_texts, unpacked
 from .wire_scalar import BYTES, VARINT, field_starts, fields, signed

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...schema.address_space.runs import joined
-from ..errors import DumpError
+from ...xla.errors import DumpError
+from ...xla.runs import joined
 from .lines import Bytes, Positions, slices
 from .wire_scalar import signed, varint
 

@@ -7,7 +7,7 @@ reads many messages of one type at once.
 from array import array
 from collections.abc import Iterator
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 
 # Wire types: a varint, eight bytes, a length with so many bytes, four bytes.
 VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from ..errors import DumpError
-from ..limits import LARGEST_SIZE
+from ...xla.errors import DumpError
+from ...xla.limits import LARGEST_SIZE
 
 Kept = TypeVar("Kept")
 _Kept_co = TypeVar("_Kept_co", covariant=True)

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from ...schema.errors import UsageError
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from ..readers.hlo_proto import identify_hlo_proto
 from ..readers.serialized_executable import find_hlo_proto
 from .files import SourceFile, exists, is_folder

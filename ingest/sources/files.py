@@ -23,7 +23,7 @@ from ...schema.errors import UsageError, with_remedy
 from ...schema.lake.lake_errors import is_foreign
 from ...schema.lake.storage import OTHER_NAMES, filesystem
 from ...schema.private_folder import private_folder
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from ..outcomes import some_of
 
 # File names as text, to show them and to store them in the warehouse.

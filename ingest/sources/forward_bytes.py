@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ...schema.private_folder import private_folder
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from .files import DAMAGED, PIECE, Location, RemotePath, SourceFile, allowance, pieces
 
 _COMPRESSED = (".gz", ".zst")

@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 
 from ...schema import ids
-from ..model.parts import Parts
+from ...xla.parts import Parts
 from ..outcomes import FileOutcome
 from ..readers.hlo_text import header_name, read_hlo_text
 from ..readers.lines import whole_lines

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...schema import ids
-from ..errors import DumpError
-from ..model.parts import Parts
-from ..model.space_names import with_space_names
+from ...xla.errors import DumpError
+from ...xla.parts import Parts, with_space_names
 from ..outcomes import FAILED, OK, FileOutcome, Settings
 from ..readers.hlo_proto import identify_hlo_proto, read_hlo_proto
 from .program import Identified, Key

@@ -7,7 +7,7 @@ objects that have these attributes and methods.
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..model.parts import Parts
+from ...xla.parts import Parts
 from ..outcomes import FileOutcome, Settings
 
 

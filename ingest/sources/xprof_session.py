@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 
-from ..errors import DumpError
+from ...xla.errors import DumpError
 from ..outcomes import Settings
 from ..readers.hlo_proto import identify_hlo_proto
 from ..readers.xplane import Device, read_xspace

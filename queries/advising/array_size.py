@@ -2,7 +2,7 @@
 
 from math import prod
 
-from ...schema.array_shapes.shapes import ArrayShape, parse_shape
+from ...xla.shapes import ArrayShape, parse_shape
 
 
 def dimensions(shape: str) -> tuple[int, ...]:

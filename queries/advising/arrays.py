@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from math import prod
 
-from ...schema.array_shapes.shapes import ArrayShape, Shape, TupleShape, parse_shape
+from ...xla.shapes import ArrayShape, Shape, TupleShape, parse_shape
 from .atoms import Atoms, Word
 from .graph import Graph
 

@@ -8,8 +8,8 @@ its link is lost, which `Atoms` notes.
 from collections.abc import Sequence
 from functools import cached_property
 
-from ...schema.array_shapes.shapes import ArrayShape
-from ...schema.opcodes import ELEMENTWISE
+from ...xla.opcodes import ELEMENTWISE
+from ...xla.shapes import ArrayShape
 from .arrays import Arrays, Place, part_of
 from .asked_program import Program
 from .matching import by_size, settle

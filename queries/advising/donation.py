@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...schema.address_space.occupancy import Ints
+from ...xla.occupancy import Ints
 from .asked_program import Program
 from .foreseen_copies import Foreseen
 from .free_memory import FreeMemory, values_share_allocations, values_that_move

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...schema.array_shapes.shapes import ELEMENT_BYTES
+from ...xla.shapes import ELEMENT_BYTES
 from ..cells import counted, human_bytes
 from .asked_program import Program
 from .finding import Finding, Grade

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...schema.array_shapes.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
+from ...xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from .asked_program import Program
 
 FLOATS = {"f64", "f32", "f16", "bf16", "f8e4m3fn", "f8e5m2"}

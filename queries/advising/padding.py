@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
-from ...schema.array_shapes.shape_sizes import logical_bytes
-from ...schema.array_shapes.shapes import COMBINE
+from ...xla.shapes import COMBINE, logical_bytes
 from ..cells import human_bytes, without_layout
 from .argument_dimensions import Dimension, argument_dimensions
 from .asked_program import Program

@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from ...schema.address_space.occupancy import Extents, Ints, changes, occupied_changes
+from ...xla.occupancy import Extents, Ints, changes, occupied_changes
 from .space_layout import Layout
 
 

@@ -4,8 +4,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...schema.array_shapes.shape_sizes import allocated_bytes, logical_bytes
-from ...schema.array_shapes.shapes import ArrayShape
+from ...xla.shapes import ArrayShape, allocated_bytes, logical_bytes
 from .arrays import Place
 from .asked_program import Program
 from .atoms import Word

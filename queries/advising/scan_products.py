@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from math import isqrt, prod
 from typing import Any
 
-from ...schema.array_shapes.shape_sizes import padded_bytes
-from ...schema.array_shapes.shapes import ArrayShape, parse_shape
+from ...xla.shapes import ArrayShape, padded_bytes, parse_shape
 from ..catalogue import statement
 from .array_size import dimensions
 from .asked_program import Program

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.address_space.occupancy import Ints
 from ...schema.stores.base import Store
+from ...xla.occupancy import Ints
 from ..catalogue import statement
 
 

@@ -1,6 +1,6 @@
 """Whether an instruction may write its result over an operand, as XLA decides."""
 
-from ...schema.opcodes import ELEMENTWISE
+from ...xla.opcodes import ELEMENTWISE
 from .asked_program import Program
 
 _UPDATES = ("dynamic-update-slice", "scatter")

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 Rows = Callable[[str, Sequence[object]], pa.Table]
-# Figures by name, then by what they are of: see `ingest/model/traits.py`.
+# Figures by name, then by what they are of: see `xla/traits.py`.
 Traits = Mapping[str, Mapping[str, int]]
 
 # Labels of a run that name a version of the compiler.

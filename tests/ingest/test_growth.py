@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.join import join_parts, work_out
 from memhouse.ingest.readers import lines
 from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.xla.parts import Parts
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SHAPES = ("chain", "star", "nest")

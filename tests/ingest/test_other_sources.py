@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memhouse.ingest.model.parts import Parts
 from memhouse.ingest.outcomes import FileOutcome
 from memhouse.ingest.pipeline import Run, ingest_programs
 from memhouse.ingest.readers.hlo_text import read_hlo_text
@@ -13,6 +12,7 @@ from memhouse.ingest.readers.lines import whole_lines
 from memhouse.ingest.sources.program import Identified, Key
 from memhouse.ingest.workers import Workers
 from memhouse.schema import ids
+from memhouse.xla.parts import Parts
 
 from ..support.warehouse import everything, rows, writing
 

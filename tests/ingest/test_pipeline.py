@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import zstandard
 
 from memhouse.ingest import batches
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers import live_range
 from memhouse.schema.stores.duckdb import DuckDBStore
+from memhouse.xla.errors import DumpError
 
 from ..support.command import run_memhouse
 from ..support.dumps import DUMPS, RUNS, copy_dump, one_file

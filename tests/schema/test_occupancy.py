@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memhouse.schema.address_space import occupancy
-from memhouse.schema.address_space.occupancy import Extents, changes, occupied_changes
+from memhouse.xla import occupancy
+from memhouse.xla.occupancy import Extents, changes, occupied_changes
 
 from ..support.rounds import rounds
 

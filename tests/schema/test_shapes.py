@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.schema.array_shapes.shape_sizes import logical_bytes, padded_bytes, shape_columns
-from memhouse.schema.array_shapes.shapes import (
+from memhouse.xla.shapes import (
     COMBINE,
     UNBOUNDED,
     ArrayShape,
     Shape,
     TupleShape,
+    logical_bytes,
+    padded_bytes,
     parse_shape,
+    shape_columns,
 )
 
 from ..support.dumps import DATA

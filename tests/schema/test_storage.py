@@ -8,12 +8,12 @@ from importlib import util
 import pytest
 from deltalake import DeltaTable
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.sources.files import RemotePath
 from memhouse.ingest.sources.forward_bytes import FilePart
 from memhouse.schema.errors import MissingPackageError, WarehouseError
 from memhouse.schema.lake import storage
 from memhouse.schema.lake.snapshot import Lake
+from memhouse.xla.errors import DumpError
 
 from ..support.s3_refusing import refusing
 from ..support.s3_server import NOTHING_ELSE, set_environment

@@ -1,9 +1,8 @@
 """A module's rows, as ingest makes them of its parts."""
 
-from memhouse.ingest.model.join import Module, join_parts
-from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.join import Module, join_parts, work_out
 from memhouse.ingest.sources.program import Key
+from memhouse.xla.parts import Parts
 
 
 def joined(parts: Parts, key: Key) -> Module:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from memhouse.ingest.model.oom_report import OomReport, merge_reports
+from memhouse.ingest.oom_report import OomReport, merge_reports
 from memhouse.ingest.readers.oom_message import read_oom_messages
 
 from .dumps import DATA

@@ -1,7 +1,7 @@
 """Protocol buffers, written and damaged: messages as lists of fields."""
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.wire_scalar import BYTES, VARINT, fields
+from memhouse.xla.errors import DumpError
 
 NUMBERS = (0, 1, 2, 3, 7, 13, 17, 34, 35, 100, 2**20, 2**31 - 1, 2**31, 2**44, 2**50, 2**62,
            2**63 - 1, 2**63, 2**64 - 1)  # fmt: skip

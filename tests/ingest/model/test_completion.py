@@ -7,12 +7,11 @@ from contextlib import ExitStack
 import pytest
 
 import memhouse
-from memhouse.ingest.model.agreement import difference
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.join import join_parts, work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.xla.agreement import difference
+from memhouse.xla.parts import Parts
 
 from ...support.command import run_memhouse
 from ...support.dumps import DUMPS, content, copy_dump

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
+from memhouse.xla.errors import DumpError
 
 from .texts import ASYNC, BRANCHES, LOOP, derived, names, positions, schedule, uses
 

@@ -1,11 +1,11 @@
 """The rows of the warehouse's tables that HLO text alone gives."""
 
-from memhouse.ingest.model.derived import derive
-from memhouse.ingest.model.derived_tables import exact_tables, value_rows
-from memhouse.ingest.model.sizes import value_sizes
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.schema.tables import metadata
+from memhouse.xla.dataflow import value_sizes
+from memhouse.xla.estimate import exact_tables, value_rows
+from memhouse.xla.liveness import derive
 
 from .texts import LOOP, derived, names
 

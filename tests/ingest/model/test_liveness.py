@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from memhouse.ingest.errors import DumpError
+from memhouse.xla.errors import DumpError
 
 from ...support.rounds import rounds
 from .random_programs import scheduled_hlo

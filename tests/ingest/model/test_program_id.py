@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.numbered_program import number_program
-from memhouse.ingest.model.parts import Parts
-from memhouse.ingest.model.program_id import program_id_of
+from memhouse.ingest.join import join_parts
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
+from memhouse.xla.parts import Parts
+from memhouse.xla.program import number_program
+from memhouse.xla.program_id import program_id_of
 
 from ...support.dumps import DUMPS, copy_dump
 from ...support.joined import joined

@@ -2,14 +2,14 @@
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.derived import derive
-from memhouse.ingest.model.placement import OUTPUT, TEMP
-from memhouse.ingest.model.sharing import Estimate, estimate
-from memhouse.ingest.model.sizes import CPU, GPU, TPU, array_bytes, platform_of
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
-from memhouse.schema.array_shapes.shapes import ArrayShape, parse_shape
+from memhouse.xla.dataflow import CPU, GPU, TPU, array_bytes, platform_of
+from memhouse.xla.errors import DumpError
+from memhouse.xla.estimate import Estimate, estimate
+from memhouse.xla.liveness import derive
+from memhouse.xla.placement import OUTPUT, TEMP
+from memhouse.xla.shapes import ArrayShape, parse_shape
 
 from .texts import IN_PLACE, derived, figures, names
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memhouse.ingest.model.value_ids import rows_of
+from memhouse.xla.runs import rows_of
 
 from ...support.rounds import rounds
 

@@ -7,10 +7,10 @@ The names in brackets are those of the tests in `hlo_live_range_test.cc` (range)
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.derived import derive
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.errors import DumpError
+from memhouse.xla.liveness import derive
 
 from .texts import alias_sets, derived, figures, names, positions, ranges, schedule, uses
 

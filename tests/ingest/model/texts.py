@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from memhouse.ingest.model.completion import completed
-from memhouse.ingest.model.derived import Derived, derive
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.parts import Parts
+from memhouse.ingest.join import join_parts
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.estimate import completed
+from memhouse.xla.liveness import Derived, derive
+from memhouse.xla.parts import Parts
 
 LOOP = """\
 HloModule loop, is_scheduled=true

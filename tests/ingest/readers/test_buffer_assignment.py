@@ -2,9 +2,9 @@
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.buffer_assignment import read_buffer_assignment
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.errors import DumpError
 
 from ...support.dumps import section
 

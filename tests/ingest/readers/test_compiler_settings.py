@@ -6,7 +6,6 @@ import re
 import pytest
 
 import memhouse
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.compiler_settings import (
     read_compilation_environment,
     read_debug_options,
@@ -16,6 +15,7 @@ from memhouse.ingest.readers.compiler_settings import (
     read_tpu_target,
 )
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.errors import DumpError
 
 from ...support.dumps import DATA, content, copy_dump, lines
 from ...support.history import NIGHTS

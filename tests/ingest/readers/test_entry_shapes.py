@@ -2,8 +2,8 @@
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.entry_shapes import entry_shapes
+from memhouse.xla.errors import DumpError
 
 from ...support.dumps import copy_dump
 from ...support.warehouse import fill, rows

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.hlo_proto import identify_hlo_proto, read_hlo_proto
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.xla.errors import DumpError
 from tests.support.dumps import DATA, DUMPS
 from tests.support.joined import joined
 from tests.support.protos import changed, field, message, packed, pairs

@@ -5,10 +5,9 @@ import tracemalloc
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.join import join_parts
-from memhouse.ingest.model.worked_out import work_out
+from memhouse.ingest.join import join_parts, work_out
 from memhouse.ingest.readers.hlo_proto import identify_hlo_proto, read_hlo_proto
+from memhouse.xla.errors import DumpError
 from tests.ingest.readers.test_hlo_proto import BINARIES, MIXED, MODULE, SAMPLES, SCHEDULE
 from tests.support.protos import changed, damaged, field, mutated
 from tests.support.rounds import rounds

@@ -6,9 +6,9 @@ from functools import cache
 import pyarrow.compute as pc
 import pytest
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.hlo_text import HloText, header_name, read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.errors import DumpError
 
 from ...support.dumps import content, lines
 

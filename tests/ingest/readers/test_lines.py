@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.limits import LARGEST_ID, LARGEST_SIZE
 from memhouse.ingest.readers.lines import split_lines, standing, whole_lines
+from memhouse.xla.errors import DumpError
+from memhouse.xla.limits import LARGEST_ID, LARGEST_SIZE
 
 from ...support.rounds import rounds
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.proto_shapes import ShapeReader
 from memhouse.ingest.readers.proto_shardings import sharding_text
-from memhouse.schema.array_shapes.shapes import parse_shape
+from memhouse.xla.errors import DumpError
+from memhouse.xla.shapes import parse_shape
 from tests.support.protos import message, packed
 
 F32, S32, TUPLE, OPAQUE, TOKEN, BUFFER = 11, 4, 13, 14, 17, 34

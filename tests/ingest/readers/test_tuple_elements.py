@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.numbered_program import number_program
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import whole_lines
+from memhouse.xla.errors import DumpError
+from memhouse.xla.program import number_program
 
 NESTED = """\
 HloModule m, is_scheduled=true

@@ -2,9 +2,9 @@
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.used_values import read_definitions, read_used_values
+from memhouse.xla.errors import DumpError
 
 from ...support.dumps import section
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.ingest.errors import DumpError
 from memhouse.ingest.readers import wire
 from memhouse.ingest.readers.wire import read_messages
 from memhouse.ingest.readers.wire_bytes import distinct, wire_of
 from memhouse.ingest.readers.wire_scalar import BYTES, VARINT, fields, signed
+from memhouse.xla.errors import DumpError
 from tests.support.protos import field, message, packed, varint
 from tests.support.rounds import rounds
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from memhouse.ingest.model.attribution import Attribution, attribute
-from memhouse.ingest.model.derived import derive
-from memhouse.ingest.model.numbered_program import NONE
-from memhouse.ingest.model.origins.passes import PASSES
-from memhouse.ingest.model.origins.touches import idle_stretches
-from memhouse.ingest.model.origins.ways import RULES
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.attribution import Attribution, attribute
+from memhouse.xla.liveness import derive
+from memhouse.xla.origins import RULES
+from memhouse.xla.passes import PASSES
+from memhouse.xla.program import NONE
+from memhouse.xla.roles import idle_stretches
 
 from ..plain_origins import Rules
 from ..plain_passes import Passes

@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.attribution import attribute
-from memhouse.ingest.model.derived import derive
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.attribution import attribute
+from memhouse.xla.errors import DumpError
+from memhouse.xla.liveness import derive
 
 from ....support.dumps import DUMPS
 from ....support.mutations import change_number, drop_lines, insert_token, swap_lines

@@ -5,9 +5,8 @@ from collections import Counter
 
 import pytest
 
-from memhouse.ingest.model.numbered_program import NONE
-from memhouse.ingest.model.origins.op_names import Kind, callers, scopes
-from memhouse.ingest.model.origins.paths import read_path
+from memhouse.xla.op_names import Kind, callers, read_path, scopes
+from memhouse.xla.program import NONE
 
 from ....support.dumps import lines
 from .texts import computation, line, module, read, scope_by_name

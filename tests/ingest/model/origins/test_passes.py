@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from memhouse.ingest.model.numbered_program import NONE
-from memhouse.ingest.model.origins.passes import PASSES, value_pass
+from memhouse.xla.passes import PASSES, value_pass
+from memhouse.xla.program import NONE
 
 from .texts import computation, line, module, pass_by_name, passes_of, read
 

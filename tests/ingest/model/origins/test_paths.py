@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.ingest.model.origins.paths import read_component, read_path, split
+from memhouse.xla.op_names import read_component, read_path, split
 
 from ....support.rounds import rounds
 

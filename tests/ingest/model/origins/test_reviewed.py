@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from memhouse.ingest.errors import DumpError
-from memhouse.ingest.model.attributed_tables import numbers_of
-from memhouse.ingest.model.attribution import Attribution, attribute
-from memhouse.ingest.model.derived import derive
+from memhouse.ingest.join import numbers_of
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.xla.attribution import Attribution, attribute
+from memhouse.xla.errors import DumpError
+from memhouse.xla.liveness import derive
 
 
 def attributed(*lines: str, before: str = "") -> Attribution:

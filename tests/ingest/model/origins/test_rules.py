@@ -2,9 +2,9 @@
 
 import pytest
 
-from memhouse.ingest.model.numbered_program import NONE
-from memhouse.ingest.model.origins.roles import ROLES
-from memhouse.ingest.model.origins.ways import RULES
+from memhouse.xla.origins import RULES
+from memhouse.xla.program import NONE
+from memhouse.xla.roles import ROLES
 
 from .against_plain import attribution_of, engine_answers, engine_residuals, places
 

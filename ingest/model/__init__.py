@@ -1,1 +1,0 @@
-"""Turns a program's parts into rows of the warehouse's tables; computes memory from HLO text."""

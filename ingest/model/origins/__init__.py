@@ -1,1 +1,0 @@
-"""Origins: which instruction owns a value, and the scope and pass of its work."""

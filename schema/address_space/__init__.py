@@ -1,1 +1,0 @@
-"""How full memory is over time: for who stores figures and for who asks what they would be."""

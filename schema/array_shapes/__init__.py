@@ -1,1 +1,0 @@
-"""XLA's shapes and their bytes: for who reads dumps and for who asks what sizes would be."""

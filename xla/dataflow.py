@@ -1,0 +1,771 @@
+"""Which values a program computes, where each stands, who uses it, and how large it is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import DumpError
+from .in_place import InPlaceRules, in_place_slots
+from .limits import LARGEST_ID, LARGEST_SIZE
+from .parts import HloText
+from .program import NONE, Ints, Mask, NumberedProgram, Slots, lay_slots
+from .runs import followed, joined
+from .shapes import ArrayShape, allocated_bytes
+
+# The flattened schedule: when each instruction runs, called computations included.
+
+# The instructions whose computations run as part of the schedule, and the attributes that
+# name these, in the order in which they run. Of `branch_computations` several are named.
+CONTROL_FLOW = ("call", "conditional", "while", "async-start")
+_ATTRIBUTES = (
+    "condition",
+    "body",
+    "to_apply",
+    "calls",
+    "true_computation",
+    "false_computation",
+    "branch_computations",
+)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """When instructions run. Times count from 0; an instruction that never runs has NONE.
+
+    `order` holds the instructions' rows by time. Of each computation: `span_start` and
+    `span_end`, the time at which it starts and the one just after its last instruction (NONE
+    if the control flow does not reach it); `caller`, the instruction that calls it;
+    `operand_shift`, what to add to a parameter's number for the caller's operand number;
+    `async_start`, the innermost async-start around it, NONE if there is none.
+    """
+
+    order: Ints
+    time: Ints
+    span_start: Ints
+    span_end: Ints
+    caller: Ints
+    operand_shift: Ints
+    async_start: Ints
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    @property
+    def is_reached(self) -> Mask:
+        """Which computations the control flow reaches."""
+        reached: Mask = self.span_end != NONE
+        return reached
+
+
+def flatten(program: NumberedProgram, *, is_scheduled: bool) -> Schedule:
+    """Flatten the computations that the control flow reaches into one schedule.
+
+    An instruction that calls computations comes after all of what it calls; a while calls
+    its condition, then its body; a conditional its branches in their order. Fusions,
+    reducers and the like are not entered: they run within one instruction's time.
+
+    Raises DumpError if the text is not scheduled, or if one computation is called twice:
+    XLA flattens the call graph before it schedules.
+    """
+    if not is_scheduled:
+        raise DumpError(
+            "the HLO text is not scheduled (no is_scheduled=true): "
+            "dump the text after optimizations, or use compiled.as_text()",
+            1,
+        )
+    _check_async_starts(program)
+    callers, callees, start = _flow_calls(program)
+    computations = len(program.first)
+    span_start, span_end = (np.full(computations, NONE) for _ in range(2))
+    caller = np.full(computations, NONE)
+    shift = np.zeros(computations, np.int64)
+    async_start = np.full(computations, NONE)
+    runs: list[tuple[int, int]] = []  # rows that run one after the other
+    length = 0
+    waiting: list[tuple[int, int, int]] = []  # computation, its next row, its next call
+    is_async = program.opcode.is_one_of("async-start")
+    is_conditional = program.opcode.is_one_of("conditional")
+
+    def enter(computation: int) -> None:
+        span_start[computation] = length
+        waiting.append((computation, int(program.first[computation]), int(start[computation])))
+
+    enter(program.entry)
+    while waiting:
+        computation, row, call = waiting.pop()
+        if call == start[computation + 1]:
+            stop = int(program.stop[computation])
+            runs.append((row, stop))
+            length += stop - row
+            span_end[computation] = length
+            continue
+        calling, called = int(callers[call]), int(callees[call])
+        if span_start[called] != NONE:
+            raise DumpError(
+                f"computation {program.computation_names[called]} is called twice, "
+                f"the second time by {program.names[calling]}",
+                program.line(calling),
+            )
+        if row < calling:
+            runs.append((row, calling))
+            length += calling - row
+        caller[called] = calling
+        if is_conditional[calling]:
+            # Operand 0 is the condition; branch k takes operand k + 1.
+            first_call = int(np.searchsorted(callers, calling))
+            shift[called] = 1 + call - first_call
+        async_start[called] = calling if is_async[calling] else async_start[computation]
+        waiting.append((computation, max(row, calling), call + 1))
+        enter(called)
+    starts, stops = np.array(runs, np.int64).reshape(-1, 2).T
+    order = joined(starts, stops - starts)
+    time = np.full(len(program), NONE)
+    time[order] = np.arange(len(order))
+    return Schedule(order, time, span_start, span_end, caller, shift, async_start)
+
+
+def _check_async_starts(program: NumberedProgram) -> None:
+    """Raise DumpError if an async-start does not bind all operands of its computation.
+
+    XLA can bind operands with a later async-update. No known compiler prints such a text, so
+    no dump shows what such a program holds and when.
+    """
+    starts = program.rows("async-start")
+    parameters = np.diff(program.parameter_start)[program.callee(starts, "calls", "to_apply")]
+    bound = program.operand_count[starts] == parameters
+    program.require(starts, bound, "binds operands later than at its start, which has no rule")
+
+
+def _flow_calls(program: NumberedProgram) -> tuple[Ints, Ints, Ints]:
+    """The control flow's calls by caller and order: callers, callees.
+
+    The third array says where the calls of each computation's instructions start.
+    """
+    rank = np.array(
+        [
+            _ATTRIBUTES.index(text) if text in _ATTRIBUTES else NONE
+            for text in program.call_attribute.texts
+        ]
+        or [NONE],
+        np.int64,
+    )[program.call_attribute.codes]
+    flow = program.opcode.is_one_of(*CONTROL_FLOW)[program.call_row] & (rank != NONE)
+    at = np.flatnonzero(flow)
+    at = at[np.lexsort((at, rank[at], program.call_row[at]))]
+    callers = program.call_row[at]
+    start = np.searchsorted(callers, np.append(program.first, len(program)))
+    # Computations lie in the text's order, so that one's calls end where the next's start.
+    return callers, program.call_computation[at], start
+
+
+def find_regions(program: NumberedProgram, schedule: Schedule) -> Ints:
+    """The computations that run within one instruction's time and have values of their own.
+
+    These are reducers, comparators and the like, also those that a fused computation calls;
+    the fused computations themselves have no buffers. Raises DumpError for control flow in
+    a region.
+    """
+    fused = np.zeros(len(program.first), bool)
+    by_fusion = program.opcode.is_one_of("fusion")[program.call_row]
+    fused[program.call_computation[by_fusion]] = True
+    caller = program.computation[program.call_row]
+    found = schedule.is_reached.copy()
+    while True:
+        # One nesting of calls a round.
+        further = found.copy()
+        further[program.call_computation[found[caller]]] = True
+        if np.array_equal(further, found):
+            break
+        found = further
+    regions = found & ~fused & ~schedule.is_reached
+    flow = program.rows(*CONTROL_FLOW)
+    program.require(flow, ~regions[program.computation[flow]], "is control flow within a region")
+    return np.flatnonzero(regions)
+
+
+# Phis, the merged values of loops and conditionals, and which of them are other values.
+
+
+def resolve_phis(source: Ints, phi: Ints, phi_input: Ints) -> Ints:
+    """Replace each phi that merges only one value by that value, until none is left.
+
+    `source` is the slot whose value each slot holds; (phi, phi_input) are pairs of slots,
+    sorted by phi. A phi is another value in two cases:
+
+    - its inputs, resolved and without the phi itself, are one value;
+    - only one value that is not a phi reaches the phi, through any number of phis.
+
+    Resolving one phi can leave another phi with one input: nested loops take a round each.
+    """
+    for _ in range(len(phi) + 1):
+        open_ = source[phi] == phi  # a resolved phi is not a value any more
+        phi, phi_input = phi[open_], phi_input[open_]
+        if not len(phi):
+            return source
+        merged = source[phi_input]
+        heads = np.flatnonzero(np.concatenate([[True], phi[1:] != phi[:-1]]))
+        least = np.minimum.reduceat(np.where(merged == phi, len(source), merged), heads)
+        most = np.maximum.reduceat(np.where(merged == phi, NONE, merged), heads)
+        single = least == most
+        if not single.any():
+            least, most = _reaching(merged, phi, heads, len(source))
+            single = least == most
+        if not single.any():
+            return source
+        source[phi[heads[single]]] = least[single]
+        source = followed(source)
+    raise DumpError("the loops of the text feed each other in circles")
+
+
+def _reaching(merged: Ints, phi: Ints, heads: Ints, count: int) -> tuple[Ints, Ints]:
+    """The first and the last of the values that reach each phi and are not phis themselves.
+
+    A phi passes on what reaches the phi. The passes go over the phis in the order of the text
+    and back, so that few passes suffice for loops that follow each other or nest.
+    """
+    phis = phi[heads].tolist()
+    stops = np.append(heads[1:], len(phi)).tolist()
+    inputs = merged.tolist()
+    bounds = dict.fromkeys(phis, (count, NONE))
+    order = list(zip(phis, heads.tolist(), stops, strict=True))
+    changed = True
+    while changed:
+        changed = False
+        for number, start, stop in order:
+            least, most = bounds[number]
+            for value in inputs[start:stop]:
+                low, high = bounds.get(value, (value, value))
+                least, most = min(least, low), max(most, high)
+            if (least, most) != bounds[number]:
+                bounds[number] = least, most
+                changed = True
+        order.reverse()
+    found = np.array([bounds[number] for number in phis], np.int64).reshape(-1, 2)
+    return found[:, 0], found[:, 1]
+
+
+# What each opcode does with values: which it defines, and which it forwards.
+#
+# The rules are XLA's HloDataflowAnalysis. An opcode that is in none of the tables below is
+# refused by name, because a guess would give wrong live ranges without a word.
+
+# Each of its sub-shapes is a value of its own.
+_DEFAULT = """
+abs acos acosh add after-all all-gather all-reduce all-reduce-start all-to-all and asin asinh
+atan2 atanh batch-norm-grad batch-norm-inference batch-norm-training bitcast-convert broadcast
+cbrt ceil cholesky clamp collective-broadcast collective-permute compare complex concatenate
+constant convert convolution cosh cosine count-leading-zeros custom-call divide dot
+dynamic-reshape dynamic-slice dynamic-update-slice erf exponential exponential-minus-one fft
+floor fusion gather get-dimension-size imag infeed iota is-finite log log-plus-one logistic
+map maximum minimum multiply negate not or outfeed pad partition-id popcnt power
+ragged-all-to-all ragged-dot real recv reduce reduce-precision reduce-scatter reduce-window
+remainder replica-id reshape reverse rng rng-bit-generator rng-get-and-update-state
+round-nearest-afz round-nearest-even rsqrt scaled-dot scatter select select-and-scatter
+send-done set-dimension-size shift-left shift-right-arithmetic shift-right-logical sign sine
+sinh slice sort sqrt stochastic-convert subtract tan tanh topk transpose triangular-solve xor
+"""
+# Defines nothing: it is its operand under another name.
+_IS_OPERAND = ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain",
+               "all-reduce-done")  # fmt: skip
+_DONE = ("all-gather-done", "collective-permute-done")
+_OTHER = ("parameter", "get-tuple-element", "tuple", "copy", "while", "conditional", "call",
+          "copy-start", "copy-done", "async-start", "async-update", "async-done",
+          "all-gather-start", "collective-permute-start", "send", "recv-done")  # fmt: skip
+KNOWN_OPCODES = frozenset(_DEFAULT.split()).union(_IS_OPERAND, _DONE, _OTHER)
+
+
+def check_opcodes(program: NumberedProgram, rows: Ints) -> None:
+    """Raise DumpError if one of these instructions has an opcode that no rule covers."""
+    unknown = np.array([text not in KNOWN_OPCODES for text in program.opcode.texts], bool)
+    at = rows[unknown[program.opcode.codes[rows]]]
+    if len(at):
+        row = int(at[0])
+        raise DumpError(
+            f"there is no dataflow rule for opcode {program.opcode.at(row)} "
+            f"of instruction {program.names[row]}",
+            program.line(row),
+        )
+
+
+class Forwarding:
+    """Collects which slot holds the value of which other slot.
+
+    `source` is that other slot, or the slot itself where a value is defined.
+    `holds_none` marks the few slots that hold no value at all.
+    """
+
+    def __init__(self, program: NumberedProgram, slots: Slots) -> None:
+        self.program, self.slots = program, slots
+        self.source = np.arange(len(slots))
+        self.holds_none = np.zeros(len(slots), bool)
+
+    def forward(self, to: Ints, origin: Ints, *, leaves: bool = False) -> None:
+        """Let the sub-shapes from each slot `to` on hold what those from `origin` on hold.
+
+        With `leaves`, only what is not a tuple. Raises DumpError if the shapes differ.
+        """
+        at, value = pairs(self.program, self.slots, to, origin)
+        if leaves:
+            chosen = self.slots.is_leaf[at]
+            at, value = at[chosen], value[chosen]
+        self.source[at] = value
+
+    def element(self, slots: Ints, number: Ints | int) -> Ints:
+        """The slot of an element. Raises DumpError where the shape has no such element."""
+        rows = self.slots.instruction[slots]
+        have = self.slots.element_count(slots) > number
+        self.program.require(rows, have, "lacks a tuple element that the text refers to")
+        return self.slots.element(slots, number)
+
+
+def pairs(program: NumberedProgram, slots: Slots, to: Ints, origin: Ints) -> tuple[Ints, Ints]:
+    """All slots within the shapes at `to`, and their counterparts within those at `origin`."""
+    counts = slots.size[to]
+    rows = slots.instruction[to]
+    program.require(rows, slots.size[origin] == counts, "and its operand differ in shape")
+    return joined(to, counts), joined(origin, counts)
+
+
+def forward_within(program: NumberedProgram, slots: Slots, chosen: Mask) -> Forwarding:
+    """Forwarding by the opcodes that look at their operands only.
+
+    `chosen` are the instructions that have slots.
+    """
+    flow = Forwarding(program, slots)
+    _forward_tuples(flow, chosen)
+    for opcodes, rule in _RULES:
+        rows = np.flatnonzero(program.opcode.is_one_of(*opcodes) & chosen)
+        if len(rows):
+            rule(flow, rows)
+    return flow
+
+
+def _forward_tuples(flow: Forwarding, chosen: Mask) -> None:
+    """A tuple defines `{}` and forwards its operands as its elements."""
+    program = flow.program
+    at = np.flatnonzero((program.opcode.is_one_of("tuple") & chosen)[program.operand_row])
+    owner = program.operand_row[at]
+    number = at - program.operand_start[owner]
+    slots = flow.slots
+    flow.forward(flow.element(slots.whole(owner), number), slots.whole(program.operands[at]))
+
+
+def _operand(flow: Forwarding, rows: Ints) -> None:
+    """Defines nothing and forwards its first operand."""
+    flow.forward(flow.slots.whole(rows), flow.slots.whole(flow.program.operand(rows, 0)))
+
+
+def _get_tuple_element(flow: Forwarding, rows: Ints) -> None:
+    """Defines nothing and forwards an element of its operand."""
+    number = flow.program.tuple_index[rows]
+    flow.program.require(rows, number >= 0, "has no index")
+    operand = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.slots.whole(rows), flow.element(operand, number))
+
+
+def _copy(flow: Forwarding, rows: Ints) -> None:
+    """A copy defines `{}`; of a tuple it copies the table only and forwards the elements."""
+    to, origin = pairs(
+        flow.program,
+        flow.slots,
+        flow.slots.whole(rows),
+        flow.slots.whole(flow.program.operand(rows, 0)),
+    )
+    deeper = to != flow.slots.whole(flow.slots.instruction[to])
+    flow.source[to[deeper]] = origin[deeper]
+
+
+def _copy_start(flow: Forwarding, rows: Ints) -> None:
+    """Defines `{}`, the new buffer `{0}` and the context `{2}`; `{1}` is the operand."""
+    operand = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.element(flow.slots.whole(rows), 1), operand)
+
+
+def _element_0_is_operand(flow: Forwarding, rows: Ints) -> None:
+    """A send defines `{}`, `{1}` and `{2}`; `{0}` is the operand."""
+    operand = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.element(flow.slots.whole(rows), 0), operand)
+
+
+def _copy_done(flow: Forwarding, rows: Ints) -> None:
+    """Defines nothing and forwards the new buffer, `{0}` of its copy-start."""
+    start = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.slots.whole(rows), flow.element(start, 0))
+
+
+def _recv_done(flow: Forwarding, rows: Ints) -> None:
+    """Defines `{}` and `{1}`; `{0}` is that of its recv."""
+    recv = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.element(flow.slots.whole(rows), 0), flow.element(recv, 0))
+
+
+def _done(flow: Forwarding, rows: Ints) -> None:
+    """The leaves are those of `{1}` of its start; a tuple's own table is a new value."""
+    start = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.slots.whole(rows), flow.element(start, 1), leaves=True)
+
+
+def _async_update(flow: Forwarding, rows: Ints) -> None:
+    """An async-update defines the tables of its tuples; the leaves are its operand's."""
+    operand = flow.slots.whole(flow.program.operand(rows, 0))
+    flow.forward(flow.slots.whole(rows), operand, leaves=True)
+
+
+def _inputs_of_start(flow: Forwarding, rows: Ints) -> None:
+    """An async-start defines `{}`, `{0}` and its contexts; `{0,i}` is operand i."""
+    inputs = flow.element(flow.slots.whole(rows), 0)
+    counts = flow.slots.element_count(inputs)
+    owner = np.repeat(rows, counts)
+    number = joined(np.zeros(len(rows), np.int64), counts)
+    operand = flow.slots.whole(flow.program.operand(owner, number))
+    flow.forward(flow.slots.element(np.repeat(inputs, counts), number), operand)
+
+
+def _collective_start(flow: Forwarding, rows: Ints) -> None:
+    """If `{0}` is a tuple, `{0,i}` is operand i; otherwise `{0}` is operand 0."""
+    inputs = flow.element(flow.slots.whole(rows), 0)
+    is_tuple = ~flow.slots.is_leaf[inputs]
+    _element_0_is_operand(flow, rows[~is_tuple])
+    _inputs_of_start(flow, rows[is_tuple])
+
+
+def _collective_permute_start(flow: Forwarding, rows: Ints) -> None:
+    """As the other collectives, but a tuple `{0}` of several operands holds no value itself."""
+    _collective_start(flow, rows)
+    several = rows[flow.program.operand_count[rows] > 1]
+    inputs = flow.element(flow.slots.whole(several), 0)
+    flow.holds_none[inputs[~flow.slots.is_leaf[inputs]]] = True
+
+
+_RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] = (
+    (_IS_OPERAND, _operand),
+    (("get-tuple-element",), _get_tuple_element),
+    (("copy",), _copy),
+    (("copy-start",), _copy_start),
+    (("copy-done",), _copy_done),
+    (("send",), _element_0_is_operand),
+    (("recv-done",), _recv_done),
+    (("async-start",), _inputs_of_start),
+    (("async-update",), _async_update),
+    (("all-gather-start",), _collective_start),
+    (("collective-permute-start",), _collective_permute_start),
+    (_DONE, _done),
+)
+
+
+def forward_calls(
+    flow: Forwarding, schedule: Schedule, rows: Ints, in_place: tuple[Ints, Ints]
+) -> None:
+    """Forwarding between calls, branches and async computations and their callers.
+
+    A parameter of a called computation is the caller's operand; a call is its computation's
+    root; the leaves of `{1}` of an async-start and those of its async-done are the leaves of
+    its computation's root. `rows` are the parameters of the computations that the control flow
+    reaches.
+    """
+    program, slots = flow.program, flow.slots
+    caller = schedule.caller[program.computation[rows]]
+    called = (caller >= 0) & ~program.opcode.is_one_of("while")[caller]
+    rows, caller = rows[called], caller[called]
+    number = program.parameter_number[rows] + schedule.operand_shift[program.computation[rows]]
+    program.require(rows, number < program.operand_count[caller], "has no operand of its caller")
+    flow.forward(
+        slots.whole(rows), slots.whole(program.operands[program.operand_start[caller] + number])
+    )
+    calls = program.rows("call")
+    calls = calls[schedule.time[calls] >= 0]
+    flow.forward(slots.whole(calls), slots.whole(program.called_root(calls)))
+    starts = program.rows("async-start")
+    starts = starts[schedule.time[starts] >= 0]
+    _forward_async(flow, starts, in_place)
+    dones = program.rows("async-done")
+    dones = dones[schedule.time[dones] >= 0]
+    root = slots.whole(program.called_root(program.async_start[dones]))
+    flow.forward(slots.whole(dones), root, leaves=True)
+
+
+def _forward_async(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]) -> None:
+    """The leaves of `{1}` of an async-start are its computation's root.
+
+    A root that writes into the place of a parameter is done only with the async-done. Until
+    then `{1}` holds the async-start's operand.
+    """
+    program, slots = flow.program, flow.slots
+    root = program.called_root(starts)
+    result = flow.element(slots.whole(starts), 1)
+    flow.forward(result, slots.whole(root), leaves=True)
+    start_of = np.full(len(program), NONE)
+    start_of[root] = starts
+    operand, written = in_place
+    start = start_of[slots.instruction[written]]
+    parameter = program.opcode.is_one_of("parameter")[slots.instruction[operand]]
+    chosen = np.flatnonzero((start != NONE) & parameter & slots.is_leaf[written])
+    operand, written, start = operand[chosen], written[chosen], start[chosen]
+    within = written - slots.whole(slots.instruction[written])
+    flow.source[flow.element(slots.whole(start), 1) + within] = operand
+
+
+# Which values a program computes, where each stands, and who uses it.
+#
+# A *value* is a buffer's worth of data that one instruction defines at one index of its shape. A
+# value's *positions* are all places that hold the value, its *uses* are the operands that read
+# the value. The rules are XLA's HloDataflowAnalysis in SSA form.
+
+# Operands that these instructions do not read: a tuple only refers to its elements.
+_NEVER_USES = ("tuple", "domain")
+# These read the table of a tuple and not its elements.
+_USES_WHOLE_ONLY = ("get-tuple-element", "copy")
+
+
+@dataclass(frozen=True)
+class Dataflow:
+    """The values of a program, numbered from 0 in the order of the text.
+
+    `value` is the number of the value at each slot, NONE where none is; `defined_at` is each
+    value's slot, `is_phi` marks the merged values of loops and conditionals. Of each use:
+    `use_value`, `use_instruction`, `use_operand` (its number) and `use_slot`, the slot of the
+    operand that is read. The in-place pairs are the slots of an operand and of the result that
+    is written where the operand lies.
+    """
+
+    slots: Slots
+    value: Ints
+    defined_at: Ints
+    is_phi: Mask
+    use_value: Ints
+    use_instruction: Ints
+    use_operand: Ints
+    use_slot: Ints
+    in_place_operand: Ints
+    in_place_result: Ints
+
+    def __len__(self) -> int:
+        return len(self.defined_at)
+
+    @cached_property
+    def instruction(self) -> Ints:
+        """Each value's defining instruction."""
+        found: Ints = self.slots.instruction[self.defined_at]
+        return found
+
+    def values_table(self) -> pa.Table:
+        """Columns: value_id, instruction_id, shape_index, is_phi."""
+        return pa.table(
+            {
+                "value_id": pa.array(np.arange(len(self)), pa.int32()),
+                "instruction_id": pa.array(self.instruction, pa.int32()),
+                "shape_index": self.slots.index.take(pa.array(self.defined_at)),
+                "is_phi": pa.array(self.is_phi),
+            }
+        )
+
+    def positions_table(self) -> pa.Table:
+        """Columns: value_id, instruction_id, shape_index; by value, then in the text's order."""
+        held = np.flatnonzero(self.value != NONE)
+        held = held[np.argsort(self.value[held], kind="stable")]
+        return pa.table(
+            {
+                "value_id": pa.array(self.value[held], pa.int32()),
+                "instruction_id": pa.array(self.slots.instruction[held], pa.int32()),
+                "shape_index": self.slots.index.take(pa.array(held)),
+            }
+        )
+
+    def uses_table(self) -> pa.Table:
+        """Columns: value_id, instruction_id, operand_number, operand_shape_index."""
+        order = np.argsort(self.use_value, kind="stable")
+        return pa.table(
+            {
+                "value_id": pa.array(self.use_value[order], pa.int32()),
+                "instruction_id": pa.array(self.use_instruction[order], pa.int32()),
+                "operand_number": pa.array(self.use_operand[order], pa.int32()),
+                "operand_shape_index": self.slots.index.take(pa.array(self.use_slot[order])),
+            }
+        )
+
+
+def trace_values(
+    program: NumberedProgram,
+    schedule: Schedule,
+    regions: Ints,
+    rules: InPlaceRules,
+    *,
+    any_opcode: bool = False,
+) -> Dataflow:
+    """Find the values of the scheduled computations, and of `regions`.
+
+    Regions are computations that an instruction applies to elements, such as a reducer: their
+    parameters are values of their own. Raises DumpError for an opcode without a rule, and
+    where an instruction does not fit its operands. With `any_opcode`, an opcode without a rule
+    defines all that its shape holds.
+    """
+    looked_at = schedule.is_reached.copy()
+    looked_at[regions] = True
+    chosen = looked_at[program.computation]
+    if not any_opcode:
+        check_opcodes(program, np.flatnonzero(chosen))
+    slots = lay_slots(program, chosen)
+    flow = forward_within(program, slots, chosen)
+    reached = schedule.is_reached[program.computation]
+    in_place = in_place_slots(program, slots, rules)
+    parameters = np.flatnonzero(reached & program.opcode.is_one_of("parameter"))
+    forward_calls(flow, schedule, parameters, in_place)
+    phi, phi_input = _phis(flow, schedule)
+    source = resolve_phis(followed(flow.source), phi, phi_input)
+    is_value = (source == np.arange(len(source))) & ~flow.holds_none
+    number = np.where(is_value, np.cumsum(is_value) - 1, NONE)
+    value = number[source]
+    defined_at = np.flatnonzero(is_value)
+    could_be_phi = np.zeros(len(slots), bool)
+    could_be_phi[phi] = True
+    return Dataflow(
+        slots,
+        value,
+        defined_at,
+        could_be_phi[defined_at],
+        *_uses(program, slots, value, chosen),
+        *in_place,
+    )
+
+
+def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
+    """Pairs (slot, input) of all slots that merge values, sorted by slot.
+
+    A while, the parameter of its body and that of its condition merge at each index the
+    loop's operand and the root of its body; a conditional merges the roots of its branches.
+    """
+    program, slots = flow.program, flow.slots
+    loops = program.rows("while")
+    loops = loops[schedule.time[loops] != NONE]
+    body, condition = program.callee(loops, "body"), program.callee(loops, "condition")
+    merging = [
+        loops,
+        program.parameter_of(body, 0, loops),
+        program.parameter_of(condition, 0, loops),
+    ]
+    inputs = (program.operand(loops, 0), program.root[body])
+    found = [
+        pairs(program, slots, slots.whole(merged), slots.whole(entering))
+        for merged in merging
+        for entering in inputs
+    ]
+    branches = np.flatnonzero(
+        program.opcode.is_one_of("conditional")[schedule.caller] & (schedule.caller != NONE)
+    )
+    found.append(
+        pairs(
+            program,
+            slots,
+            slots.whole(schedule.caller[branches]),
+            slots.whole(program.root[branches]),
+        )
+    )
+    phi = np.concatenate([to for to, _ in found])
+    phi_input = np.concatenate([origin for _, origin in found])
+    order = np.argsort(phi, kind="stable")
+    return phi[order], phi_input[order]
+
+
+def _uses(
+    program: NumberedProgram, slots: Slots, value: Ints, chosen: Mask
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Every operand that reads a value: the value, the instruction, the number, the slot.
+
+    A root counts as a user of each value that it holds itself, even if it only forwards it.
+    """
+    is_root = np.zeros(len(program), bool)
+    is_root[program.root] = True
+    passes_all = program.opcode.is_one_of(*_NEVER_USES)
+    passes_elements = program.opcode.is_one_of(*_USES_WHOLE_ONLY)
+    at = np.flatnonzero((chosen & (is_root | ~passes_all))[program.operand_row])
+    owner, operand = program.operand_row[at], program.operands[at]
+    counts = np.where(passes_elements[owner] & ~is_root[owner], 1, slots.count[operand])
+    slot = joined(slots.whole(operand), counts)
+    user = np.repeat(owner, counts)
+    number = np.repeat(at - program.operand_start[owner], counts)
+    used = value[slot]
+    reads = ~passes_all[user] & ~(
+        passes_elements[user] & (slot != slots.whole(slots.instruction[slot]))
+    )
+    forwarding = np.flatnonzero(~reads)
+    reads[forwarding] = _held_by(slots, value, user[forwarding], used[forwarding])
+    reads &= used != NONE
+    return used[reads], user[reads], number[reads], slot[reads]
+
+
+def _held_by(slots: Slots, value: Ints, rows: Ints, values: Ints) -> Mask:
+    """Whether each of these instructions holds the value beside it at any index."""
+    distinct = np.unique(rows)
+    held = joined(slots.whole(distinct), slots.count[distinct])
+    width = len(slots) + 1
+    there = slots.instruction[held] * width + value[held]
+    found: Mask = np.isin(rows * width + values, there)
+    return found
+
+
+# How many bytes a value occupies, told from its shape and the platform alone.
+
+CPU, GPU, TPU = "cpu", "gpu", "tpu"
+
+_POINTER_BYTES = {CPU: 8, GPU: 8, TPU: 4}
+# 512 on v5e; v5p and v6e round to 32, which the text does not tell. It is less than
+# 0.005 % of a peak.
+_TPU_TABLE_UNIT = 512
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of each value: its bytes with padding, and its memory space."""
+
+    size: Ints
+    space: Ints
+
+
+def platform_of(hlo: HloText) -> str:
+    """The platform that the text was compiled for: tiled layouts tell a TPU."""
+    shapes = pc.unique(hlo.instructions["shape"])
+    if pc.any(pc.match_substring(shapes, ":T(")).as_py():
+        return TPU
+    return GPU if hlo.attributes().is_gpu else CPU
+
+
+def value_sizes(dataflow: Dataflow, platform: str) -> Sizes:
+    """What each value occupies. Raises DumpError for an unbounded shape, which has no size.
+
+    A tuple's size is its table of pointers, which lies in space 0.
+    """
+    slots = dataflow.slots
+    at = dataflow.defined_at
+    array = slots.array[at]
+    is_array = array >= 0
+    arrays = slots.trees.arrays
+    try:
+        bytes_of = np.array([array_bytes(shape, platform) for shape in arrays] or [0], np.int64)
+    except ValueError as error:
+        raise DumpError(str(error)) from None
+    space_of = np.array([shape.memory_space for shape in arrays] or [0], np.int64)
+    table = _table_bytes(slots, at, platform)
+    return Sizes(np.where(is_array, bytes_of[array], table), np.where(is_array, space_of[array], 0))
+
+
+def array_bytes(shape: ArrayShape, platform: str) -> int:
+    """An array's bytes as XLA allocates them on the platform.
+
+    Raises ValueError for an unbounded shape, or one beyond all memory.
+    """
+    size = allocated_bytes(shape, platform == TPU)
+    if size > LARGEST_SIZE or shape.memory_space > LARGEST_ID:
+        raise ValueError(f"shape {str(shape)[:80]!r} is larger than any memory")
+    return size
+
+
+def _table_bytes(slots: Slots, at: Ints, platform: str) -> Ints:
+    """The bytes of a tuple's table of pointers."""
+    table = slots.element_count(at) * _POINTER_BYTES[platform]
+    if platform == TPU:
+        table = -(-table // _TPU_TABLE_UNIT) * _TPU_TABLE_UNIT
+    return table

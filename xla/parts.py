@@ -1,0 +1,186 @@
+"""The parts of a program: the contract between `ingest/readers/` and XLA's rules."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+# The parts of a program: the contract between `readers/` and the rest of the model.
+#
+# A part is a few Arrow tables. Parts refer to instructions by name, because all files of a
+# module use the same names. A field that the source does not provide is None. `not_understood`
+# lists what the source says and no reader knows; the rest of the part stands without it.
+
+# The origin of figures. dumped: XLA's own buffer assignment and live ranges; derived: live
+# ranges computed from the schedule; estimated: without a buffer assignment.
+Origin = Literal["dumped", "derived", "estimated"]
+
+# Parts by their names in messages.
+BUFFER_ASSIGNMENT = "BufferAssignment"
+USED_VALUES = "Used values"
+LIVE_RANGE = "HloLiveRange"
+
+
+class NotUnderstood(NamedTuple):
+    """What a newer XLA prints and a reader passed over: the line, from 1, and what it is."""
+
+    line: int
+    what: str
+
+
+NotUnderstoods = tuple[NotUnderstood, ...]
+
+
+@dataclass(frozen=True)
+class BufferAssignment:
+    """The allocations and their values, in the dump's order.
+
+    allocations: as in the warehouse's table; values: value_id, instruction, shape_index,
+    is_phi, memory_space, allocation_index, offset_bytes, size_bytes, logical_bytes, shape,
+    element_type.
+    """
+
+    allocations: pa.Table
+    values: pa.Table
+    origin: Origin = "dumped"
+    not_understood: NotUnderstoods = ()
+
+
+@dataclass(frozen=True)
+class UsedValues:
+    """The positions and uses of values, in the dump's order.
+
+    values: value_id, instruction, shape_index, is_phi, memory_space;
+    positions: value_id, position_index, instruction, shape_index;
+    uses: value_id, use_index, instruction, operand_number, operand_shape_index;
+    definitions: the columns of `HloText.instructions`, a row for each defining instruction.
+    The definitions repeat the HLO text, so they are None if the dump has HLO text.
+    """
+
+    total_bytes: int | None
+    values: pa.Table
+    positions: pa.Table
+    uses: pa.Table
+    definitions: pa.Table | None = None
+    origin: Origin = "dumped"
+    not_understood: NotUnderstoods = ()
+
+
+@dataclass(frozen=True)
+class LiveRange:
+    """The schedule, the live ranges and XLA's own peak, in the dump's order.
+
+    schedule: schedule_time, instruction; ranges: instruction, shape_index, start_time,
+    end_time; peak: rank, instruction, shape_index, size_bytes. `peak_time` is None if
+    XLA could not determine the peak (unbounded dynamic shapes).
+    """
+
+    schedule_length: int
+    schedule: pa.Table
+    ranges: pa.Table
+    peak_time: int | None
+    peak: pa.Table
+    origin: Origin = "dumped"
+    not_understood: NotUnderstoods = ()
+
+
+@dataclass(frozen=True)
+class HloAttributes:
+    """What dataflow and liveness need of the instructions, and the warehouse does not store.
+
+    instructions: a row for each row of `HloText.instructions`: line, its number in the file;
+    is_root; parameter_number, of a parameter; tuple_index, of a get-tuple-element; slice_start,
+    where a slice begins in the first dimension; fusion_kind, such as kLoop;
+    output_to_operand_aliasing, the text in the attribute's braces.
+    aliasing_operands: the instructions whose backend_config says which operands and results
+    share memory: row, from 0 in `instructions`; lists, the text of the lists, empty if nothing
+    shares. is_gpu: whether the attributes are of a GPU's compiler; has_dma_priority: whether a
+    backend_config has this attribute of the newest libtpu.
+    """
+
+    instructions: pa.Table
+    aliasing_operands: pa.Table
+    is_gpu: bool
+    has_dma_priority: bool
+
+
+@dataclass(frozen=True)
+class HloText:
+    """A module's HLO text, in the text's order.
+
+    header: columns of `modules`; computations: computation, is_entry; instructions:
+    instruction, opcode, shape, op_name, source_file, source_line, stack_frame_id,
+    custom_call_target, scoped_bytes, computation; operands: instruction, operand_number,
+    operand; calls: instruction, attribute, computation; stack_frames as in the warehouse's
+    table; entry_shapes likewise, None if the text has no signature.
+
+    `attributes` reads the rest on demand, because ingest of a dump with live ranges does not
+    need the rest. A reader of another format provides its own function. Therefore a HloText
+    cannot be pickled; parts never leave the process that read them.
+    """
+
+    header: dict[str, object]
+    computations: pa.Table
+    instructions: pa.Table
+    operands: pa.Table
+    calls: pa.Table
+    stack_frames: pa.Table
+    entry_shapes: pa.Table | None
+    attributes: Callable[[], HloAttributes]
+    not_understood: NotUnderstoods = ()
+
+
+@dataclass
+class Parts:
+    """The parts of one program; a missing or unreadable part is None.
+
+    space_names: memory_space, space_name; doubled: the names of the parts that are in two
+    files; is_binary: the buffer assignment is a binary's, which is never half read.
+    """
+
+    buffer_assignment: BufferAssignment | None = None
+    used_values: UsedValues | None = None
+    live_range: LiveRange | None = None
+    space_names: pa.Table | None = None
+    hlo: HloText | None = None
+    doubled: list[str] = field(default_factory=list)
+    is_binary: bool = False
+
+
+# The memory spaces of a module and their names, also for sources that do not name them.
+#
+# The binary of a TPU program has only the numbers. libtpu's memory usage reports give them these
+# names, in every version that names spaces at all.
+
+_OF_TPU = {0: "default", 1: "vmem", 2: "smem", 4: "host"}
+
+
+def with_space_names(parts: Parts, platform: str | None) -> Parts:
+    """The parts, where a TPU's memory spaces have names."""
+    if parts.space_names is None and parts.buffer_assignment is not None and platform == "tpu":
+        used = parts.buffer_assignment.allocations["memory_space"].unique().sort()
+        names = [_OF_TPU.get(space, f"color_{space}") for space in used.to_pylist()]
+        parts.space_names = pa.table(
+            {"memory_space": used, "space_name": pa.array(names, pa.large_string())}
+        )
+    return parts
+
+
+def memory_spaces(parts: Parts) -> pa.Table:
+    """Every space that an allocation is in or the usage report names."""
+    none = pa.table(
+        {"memory_space": pa.array([], pa.int32()), "space_name": pa.array([], pa.large_string())}
+    )
+    named = parts.space_names if parts.space_names is not None else none
+    if parts.buffer_assignment is None:
+        return named
+    used = pc.unique(parts.buffer_assignment.allocations["memory_space"])
+    unnamed = used.filter(
+        pc.invert(pc.is_in(used, value_set=named["memory_space"].combine_chunks()))
+    )
+    rest = pa.table(
+        {"memory_space": unnamed, "space_name": pa.nulls(len(unnamed), pa.large_string())}
+    )
+    return pa.concat_tables([named, rest]).sort_by("memory_space")

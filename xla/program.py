@@ -1,0 +1,552 @@
+"""A program as numbers: instructions are rows, names are gone, and sub-shapes have slots."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .errors import DumpError
+from .parts import HloText, Parts
+from .runs import followed, joined, starts_of
+from .shapes import ShapeTrees, flatten_shapes
+
+# Aliasing attributes: pairs of an output and the operand or parameter that shares its memory.
+
+ShapeIndex: TypeAlias = tuple[int, ...]
+
+# A number of more digits would not fit into 64 bits.
+_INDEX = r"(?:\d{1,9}(?!\d)[, ]*)*"
+# `{1,0}: (2, {3}, may-alias)`; only `input_output_alias` has the kind.
+_ALIAS = re.compile(
+    rf"\{{(?P<output>{_INDEX})\}}:\s*"
+    rf"\((?P<number>\d{{1,9}}),\s*\{{(?P<operand>{_INDEX})\}}(?:,\s*(?:may|must)-alias)?\)"
+)
+
+
+class Alias(NamedTuple):
+    """One pair of an aliasing attribute: the output's index, and what shares its memory.
+
+    `number` is an operand's number, or a parameter's number in the header.
+    """
+
+    output_index: ShapeIndex
+    number: int
+    operand_index: ShapeIndex
+
+
+def parse_aliases(text: str) -> list[Alias]:
+    """The pairs of `output_to_operand_aliasing` or of the header's `input_output_alias`.
+
+    Raises DumpError if the text is not a list of such pairs.
+    """
+    rest = _ALIAS.sub("", text).strip(" ,")
+    if rest:
+        raise DumpError(f"expected aliases such as '{{0}}: (1, {{}})', found {rest[:60]!r}")
+    return [
+        Alias(_index(found["output"]), int(found["number"]), _index(found["operand"]))
+        for found in _ALIAS.finditer(text)
+    ]
+
+
+def _index(text: str) -> ShapeIndex:
+    return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
+
+
+# The module's instruction names and their numbers.
+
+
+class Names:
+    """The module's instruction names, numbered in the order in which they are first seen.
+
+    All files of a module use the same names, so the number is the key that joins the parts.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        columns = _name_columns(parts)
+        # All columns are encoded at once, so that each name is looked up once.
+        chunks = [chunk for column in columns.values() for chunk in column.chunks]
+        encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
+        self.unique = encoded.dictionary
+        self.numbers: dict[str, pa.Int32Array] = {}
+        self._divide(encoded.indices, columns)
+        if parts.hlo is not None:
+            self.numbers["operands"] = _of_operands(self.numbers["operators"], parts.hlo)
+
+    def add(self, parts: Parts) -> None:
+        """Number the columns of parts that have been worked out since: they hold known names."""
+        columns = {n: c for n, c in _name_columns(parts).items() if n not in self.numbers}
+        if columns:
+            chunks = [chunk for column in columns.values() for chunk in column.chunks]
+            numbers = pc.index_in(pa.chunked_array(chunks), value_set=self.unique)
+            self._divide(numbers.combine_chunks(), columns)
+
+    def _divide(self, numbers: pa.Int32Array, columns: dict[str, pa.ChunkedArray]) -> None:
+        """Hand out the numbers to the columns, which follow each other."""
+        start = 0
+        for name, column in columns.items():
+            self.numbers[name] = numbers[start : start + len(column)]
+            start += len(column)
+
+    def numbered(self, table: pa.Table, column: str) -> pa.Table:
+        """The table with instruction_id instead of the instruction's name."""
+        at = table.schema.get_field_index("instruction")
+        return table.set_column(at, "instruction_id", self.numbers[column])
+
+
+def _of_operands(operators: pa.Int32Array, hlo: HloText) -> pa.Int32Array:
+    """The number of each operand's instruction, from those of the instructions with operands."""
+    first = np.flatnonzero(hlo.operands["operand_number"].to_numpy() == 0)
+    count = np.diff(np.append(first, len(hlo.operands)))
+    return pa.array(np.repeat(operators.to_numpy(), count))
+
+
+def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
+    """Every column of instruction names."""
+    hlo, used, assignment = parts.hlo, parts.used_values, parts.buffer_assignment
+    columns = {}
+    if hlo is not None:
+        # Definitions come first, so that numbers follow the order of the HLO text.
+        columns["definitions"] = hlo.instructions["instruction"]
+        columns["operand"] = hlo.operands["operand"]
+        # Each instruction with operands once: its operands follow each other.
+        is_first = pc.equal(hlo.operands["operand_number"], 0)
+        columns["operators"] = hlo.operands["instruction"].filter(is_first)
+        columns["calls"] = hlo.calls["instruction"]
+    if parts.live_range is not None:
+        columns["schedule"] = parts.live_range.schedule["instruction"]
+    if used is not None:
+        columns["used_values"] = used.values["instruction"]
+        columns["positions"] = used.positions["instruction"]
+        columns["uses"] = used.uses["instruction"]
+    if assignment is not None:
+        columns["values"] = assignment.values["instruction"]
+    if parts.live_range is not None:
+        columns["ranges"] = parts.live_range.ranges["instruction"]
+    return columns
+
+
+# A module's HLO text as numbers: instructions are rows, and names are gone.
+#
+# Dataflow, liveness and sharing compute with these columns only. An instruction is its row in
+# the text's order; a computation is its place in the text.
+
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+_FEW_CODES = 4
+
+NONE = -1  # stands for "no instruction", "no computation", "no number"
+
+
+@dataclass(frozen=True)
+class Codes:
+    """A column of few distinct texts: a code for each row (NONE for null), and each code's text."""
+
+    codes: Ints
+    texts: list[str]
+
+    def is_one_of(self, *texts: str) -> Mask:
+        """Which rows hold one of these texts."""
+        chosen = np.array([text in texts for text in self.texts] + [False], bool)
+        if chosen.sum() > _FEW_CODES:
+            looked_up: Mask = chosen[self.codes]
+            return looked_up
+        # Comparing all rows with a code is quicker than looking up each row.
+        found = np.zeros(len(self.codes), bool)
+        for code in np.flatnonzero(chosen):
+            found |= self.small == code
+        return found
+
+    @cached_property
+    def small(self) -> npt.NDArray[np.int16] | Ints:
+        """The codes in as few bytes as they fit into."""
+        return self.codes.astype(np.int16) if len(self.texts) < 2**15 else self.codes
+
+    def at(self, row: int) -> str:
+        """The text of one row; empty for null."""
+        code = int(self.codes[row])
+        return self.texts[code] if code != NONE else ""
+
+
+@dataclass(frozen=True)
+class NumberedProgram:
+    """A module's instructions, operands and calls, by row.
+
+    `computation` is each instruction's computation; `first` and `stop` bound a computation's
+    rows, and `root` is the row of its root. The operands of row i are
+    `operands[operand_start[i]:operand_start[i + 1]]`. A call is (call_row, call_attribute,
+    call_computation); the calls of one instruction by one attribute are in the text's order.
+    """
+
+    names: pa.LargeStringArray
+    lines: Ints
+    opcode: Codes
+    shape: Codes
+    computation: Ints
+    computation_names: list[str]
+    entry: int
+    first: Ints
+    stop: Ints
+    root: Ints
+    operand_start: Ints
+    operands: Ints
+    call_row: Ints
+    call_attribute: Codes
+    call_computation: Ints
+    parameter_number: Ints
+    tuple_index: Ints
+    slice_start: Ints
+    fusion_kind: Codes
+    operand_aliasing: Codes
+    custom_call_target: Codes
+    input_output_alias: list[Alias]
+
+    def __len__(self) -> int:
+        return len(self.computation)
+
+    @cached_property
+    def operand_count(self) -> Ints:
+        """How many operands each instruction has."""
+        return np.diff(self.operand_start)
+
+    @cached_property
+    def operand_row(self) -> Ints:
+        """The instruction that each of `operands` is an operand of."""
+        return np.repeat(np.arange(len(self)), self.operand_count)
+
+    def rows(self, *opcodes: str) -> Ints:
+        """The instructions with one of these opcodes."""
+        return np.flatnonzero(self.opcode.is_one_of(*opcodes))
+
+    def operand(self, rows: Ints, number: Ints | int) -> Ints:
+        """One operand of each of these instructions. Raises DumpError where there is none."""
+        self.require(rows, self.operand_count[rows] > number, "lacks an operand")
+        found: Ints = self.operands[self.operand_start[rows] + number]
+        return found
+
+    def callee(self, rows: Ints, *attributes: str) -> Ints:
+        """The computation that each of these instructions calls by one of these attributes.
+
+        Raises DumpError where an instruction names none.
+        """
+        found = np.full(len(self), NONE)
+        named = self.call_attribute.is_one_of(*attributes)
+        found[self.call_row[named]] = self.call_computation[named]
+        self.require(rows, found[rows] != NONE, f"names no computation ({' or '.join(attributes)})")
+        result: Ints = found[rows]
+        return result
+
+    def called_root(self, rows: Ints) -> Ints:
+        """The root of the computation that each of these calls or async-starts runs."""
+        found: Ints = self.root[self.callee(rows, "to_apply", "calls")]
+        return found
+
+    @cached_property
+    def async_start(self) -> Ints:
+        """Of each async-update and async-done, the async-start that it continues; else NONE."""
+        rows = self.rows("async-update", "async-done")
+        pointer = np.arange(len(self))
+        pointer[rows] = self.operand(rows, 0)
+        found = followed(pointer)
+        is_start = self.opcode.is_one_of("async-start")
+        self.require(rows, is_start[found[rows]], "does not continue an async-start")
+        found[found == np.arange(len(self))] = NONE
+        return found
+
+    @cached_property
+    def parameter_start(self) -> Ints:
+        """Where each computation's parameters start in `parameters`."""
+        rows = np.flatnonzero(self.parameter_number != NONE)
+        count = np.bincount(self.computation[rows], minlength=len(self.first))
+        return np.concatenate([[0], np.cumsum(count)])
+
+    @cached_property
+    def parameters(self) -> Ints:
+        """The parameters' rows, by computation and number. Raises DumpError unless 0, 1, 2, …"""
+        rows = np.flatnonzero(self.parameter_number != NONE)
+        rows = rows[np.lexsort((self.parameter_number[rows], self.computation[rows]))]
+        place = np.arange(len(rows)) - self.parameter_start[self.computation[rows]]
+        self.require(
+            rows, self.parameter_number[rows] == place, "does not follow the parameter before it"
+        )
+        return rows
+
+    def parameter_of(self, computations: Ints, number: Ints | int, callers: Ints) -> Ints:
+        """The row of a computation's parameter. Raises DumpError at the caller if it has none."""
+        at = self.parameter_start[computations] + number
+        have = at < self.parameter_start[computations + 1]
+        self.require(callers, have, "passes an operand that its computation has no parameter for")
+        found: Ints = self.parameters[at]
+        return found
+
+    def require(self, rows: Ints, right: Mask, complaint: str) -> None:
+        """Raise DumpError at the first of these instructions that is not right."""
+        if not right.all():
+            self.refuse(int(rows[np.argmin(right)]), complaint)
+
+    def refuse(self, row: int, complaint: str) -> NoReturn:
+        """Raise DumpError about one instruction."""
+        raise DumpError(f"{self.opcode.at(row)} {self.names[row]} {complaint}", self.line(row))
+
+    def line(self, row: int) -> int:
+        """The line of the file that holds an instruction."""
+        return int(self.lines[row])
+
+
+def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
+    """A module's text as rows of numbers.
+
+    `names` are the numbers of the module's names, if the caller has them. Raises DumpError if
+    a name is not unique, an operand is not defined before its use, or a computation has no root.
+    """
+    attributes = hlo.attributes().instructions
+    lines = combined(attributes["line"]).to_numpy()
+    names = names or Names(Parts(hlo=hlo))
+    operand_start, operands = _operands(names, lines)
+    computation_names = hlo.computations["computation"].to_pylist()
+    computations = pa.array(computation_names, pa.large_string())
+    computation = _numbers(
+        pc.index_in(hlo.instructions["computation"], value_set=computations), "computation"
+    )
+    first = np.searchsorted(computation, np.arange(len(computation_names)))
+    stop = np.searchsorted(computation, np.arange(len(computation_names)), side="right")
+    if (first == stop).any():
+        raise DumpError(f"computation {computation_names[np.argmax(first == stop)]} is empty")
+    call_row = names.numbers["calls"].to_numpy().astype(np.int64)
+    if (call_row >= len(lines)).any():
+        raise DumpError("a caller is not in the text")
+    alias = hlo.header["input_output_alias"]
+    program = NumberedProgram(
+        names=combined(hlo.instructions["instruction"]),
+        lines=lines,
+        opcode=_codes(hlo.instructions["opcode"]),
+        shape=_codes(hlo.instructions["shape"]),
+        computation=computation,
+        computation_names=computation_names,
+        entry=int(np.argmax(_mask(hlo.computations["is_entry"]))),
+        first=first,
+        stop=stop,
+        root=_roots(computation, _mask(attributes["is_root"]), stop - 1),
+        operand_start=operand_start,
+        operands=operands,
+        call_row=call_row,
+        call_attribute=_codes(hlo.calls["attribute"]),
+        call_computation=_numbers(
+            pc.index_in(hlo.calls["computation"], value_set=computations), "computation"
+        ),
+        parameter_number=_numbers_or_none(attributes["parameter_number"]),
+        tuple_index=_numbers_or_none(attributes["tuple_index"]),
+        slice_start=_numbers_or_none(attributes["slice_start"]),
+        fusion_kind=_codes(attributes["fusion_kind"]),
+        operand_aliasing=_codes(attributes["output_to_operand_aliasing"]),
+        custom_call_target=_codes(hlo.instructions["custom_call_target"]),
+        input_output_alias=parse_aliases(str(alias)) if alias else [],
+    )
+    _check_order(program)
+    return program
+
+
+def _operands(names: Names, lines: Ints) -> tuple[Ints, Ints]:
+    """Where each instruction's operands start, and each operand's row. Raises DumpError."""
+    count = len(lines)
+    # The text's definitions come first, so that a name's number is the row of its definition.
+    definitions = names.numbers["definitions"].to_numpy()
+    doubled = np.flatnonzero(definitions != np.arange(count))
+    if len(doubled):
+        row = int(doubled[0])
+        raise DumpError(
+            f"two instructions are called {names.unique[definitions[row]]}", int(lines[row])
+        )
+    operands = names.numbers["operand"].to_numpy().astype(np.int64)
+    if (operands >= count).any():
+        name = names.unique[int(operands.max())]
+        raise DumpError(f"operand {name} is not defined in the text")
+    return starts_of(np.bincount(names.numbers["operands"].to_numpy(), minlength=count)), operands
+
+
+def _roots(computation: Ints, is_root: Mask, last: Ints) -> Ints:
+    """Each computation's root: the instruction marked so, else the last one."""
+    root = last.copy()
+    rows = np.flatnonzero(is_root)
+    root[computation[rows]] = rows
+    return root
+
+
+def _check_order(program: NumberedProgram) -> None:
+    """Raise DumpError unless each operand stands before its instruction, in its computation."""
+    owner, operands = program.operand_row, program.operands
+    before = operands < owner
+    before &= program.computation[operands] == program.computation[owner]
+    program.require(owner, before, "has an operand that is not defined before it")
+
+
+def combined(column: pa.ChunkedArray) -> pa.Array:
+    """A column as one array."""
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _mask(column: pa.ChunkedArray) -> Mask:
+    found: Mask = combined(column).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _codes(column: pa.ChunkedArray) -> Codes:
+    array = combined(column)
+    encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+    codes = pc.fill_null(encoded.indices, NONE).to_numpy().astype(np.int64)
+    return Codes(codes, encoded.dictionary.to_pylist())
+
+
+def _numbers(column: pa.Array, what: str) -> Ints:
+    if column.null_count:
+        raise DumpError(f"a {what} is not in the text")
+    numbers: Ints = combined(column).to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers
+
+
+def _numbers_or_none(column: pa.Array) -> Ints:
+    numbers: Ints = pc.fill_null(combined(column), NONE).to_numpy().astype(np.int64)
+    return numbers
+
+
+# Slots: a number for each sub-shape of each instruction that dataflow looks at.
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The (instruction, sub-shape) pairs: those of row i start at `start[i]`.
+
+    `instruction` and `node` are those of each slot, `count` is how many slots an instruction
+    has, 0 if it has none; `root` is the node of an instruction's whole shape.
+    """
+
+    trees: ShapeTrees
+    start: Ints
+    count: Ints
+    root: Ints
+    instruction: Ints
+    node: Ints
+
+    def __len__(self) -> int:
+        return len(self.instruction)
+
+    @cached_property
+    def index(self) -> pa.DictionaryArray:
+        """Each slot's shape index as text, such as `{1,0}`."""
+        codes = self.trees.index[self.node].astype(np.int32)
+        return pa.DictionaryArray.from_arrays(
+            pa.array(codes), pa.array(self.trees.index_texts, pa.large_string())
+        )
+
+    @cached_property
+    def is_leaf(self) -> Mask:
+        """Which slots are of an array, a token or an opaque value, and not of a tuple."""
+        found: Mask = self.trees.is_leaf[self.node]
+        return found
+
+    @cached_property
+    def size(self) -> Ints:
+        """How many slots follow in the tuple of each slot, itself counted."""
+        found: Ints = self.trees.size[self.node]
+        return found
+
+    @cached_property
+    def array(self) -> Ints:
+        """Each slot's code in `trees.arrays`; NONE of a tuple."""
+        found: Ints = self.trees.array[self.node]
+        return found
+
+    def whole(self, rows: Ints) -> Ints:
+        """The slot of the whole of each instruction."""
+        return self.start[rows]
+
+    def element_count(self, slots: Ints) -> Ints:
+        """How many elements the tuple at each slot has; 0 of an array."""
+        return self.trees.child_count(self.node[slots])
+
+    def element(self, slots: Ints, number: Ints | int) -> Ints:
+        """The slot of an element of the tuple at each slot; the element must exist."""
+        within = self.trees.child(self.node[slots], number)
+        rows = self.instruction[slots]
+        found: Ints = self.start[rows] + within
+        return found
+
+    def find(self, rows: Ints, indices: Sequence[tuple[int, ...]]) -> Ints:
+        """The slot of a sub-shape of each instruction; NONE if its shape has no such."""
+        trees, root = self.trees, self.root[rows]
+        node, found = root.copy(), np.arange(len(rows))
+        depth = np.fromiter(map(len, indices), np.int64, len(indices))
+        for level in range(int(depth.max(initial=0))):
+            found = found[depth[found] > level]
+            number = np.array([indices[at][level] for at in found.tolist()], np.int64)
+            has = number < trees.child_count(node[found])
+            node[found[~has]] = NONE
+            found, number = found[has], number[has]
+            node[found] = root[found] + trees.child(node[found], number)
+        return np.where(node == NONE, NONE, self.start[rows] + node - root)
+
+
+def lay_slots(program: NumberedProgram, chosen: Mask) -> Slots:
+    """Number the sub-shapes of the chosen instructions, in the text's order.
+
+    Raises DumpError for a shape that cannot be read.
+    """
+    rows = np.flatnonzero(chosen)
+    shapes = np.unique(program.shape.codes[rows])
+    try:
+        trees = flatten_shapes(program.shape.texts[shape] for shape in shapes)
+    except ValueError as error:
+        raise DumpError(str(error)) from None
+    place = np.full(len(program.shape.texts), NONE)
+    place[shapes] = np.arange(len(shapes))
+    shape = place[program.shape.codes]
+    count = np.where(chosen, trees.counts[shape], 0) if len(shapes) else np.zeros(len(program), int)
+    start = starts_of(count)
+    root = np.where(chosen, trees.start[shape], NONE)
+    instruction = np.repeat(np.arange(len(program)), count)
+    node = joined(root[rows], count[rows])
+    return Slots(trees, start[:-1], count, root, instruction, node)
+
+
+# Instructions in post order: each after its operands, the first operand first.
+#
+# XLA places values of equal size in this order, and the text is in the schedule's order.
+
+
+def post_order(program: NumberedProgram, computations: Ints) -> Ints:
+    """Each instruction's place in the post order of its computation; NONE outside of these.
+
+    A computation comes before those that it calls: the text's order backwards. The search
+    starts at every instruction that nobody uses, in the text's order.
+    """
+    place = np.full(len(program), -1)
+    used = np.zeros(len(program), bool)
+    used[program.operands] = True
+    starts, operands = program.operand_start.tolist(), program.operands.tolist()
+    seen = bytearray(len(program))
+    count = 0
+    for computation in reversed(computations.tolist()):
+        first, stop = int(program.first[computation]), int(program.stop[computation])
+        order: list[int] = []
+        for top in (np.flatnonzero(~used[first:stop]) + first).tolist():
+            stack = [top]
+            while stack:
+                row = stack[-1]
+                if seen[row]:
+                    stack.pop()
+                    if seen[row] == 1:
+                        seen[row] = 2
+                        order.append(row)
+                    continue
+                seen[row] = 1
+                below = operands[starts[row] : starts[row + 1]]
+                stack += [operand for operand in reversed(below) if not seen[operand]]
+        place[order] = np.arange(count, count + len(order))
+        count += len(order)
+    return place

@@ -1,0 +1,302 @@
+"""A module's traits: the facts by which the cause of a change is told, worked out at ingest."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .attribution import Attribution
+from .passes import ARGUMENT, FORWARD, PASSES, REMATERIALISED
+from .program import NONE, Ints, NumberedProgram
+
+# The traits of a module's memory: whose lines fill it. `traits.py` says what each one means.
+
+Rows = list[tuple[str, str, int]]
+
+# The largest lines have a row each, if they have at least this share of the bytes of all.
+_MOST_LINES = 48
+_LEAST_SHARE = 0.002
+_COLLECTIVE = (
+    *("all-gather", "all-reduce", "all-to-all", "ragged-all-to-all", "reduce-scatter"),
+    *("collective-permute", "collective-broadcast"),
+)
+COLLECTIVES = tuple(f"{name}{part}" for name in _COLLECTIVE for part in ("", "-start"))
+
+
+def saved_traits(tables: Mapping[str, pa.Table]) -> Rows:
+    """The bytes of residuals by the line that computes them, wherever they are kept.
+
+    A residual may have a copy or a slice in each memory space, and XLA moves it between them
+    as there is room: it counts once, where most of it is.
+    """
+    if "residuals" not in tables:
+        return []
+    residuals, values = tables["residuals"], tables["values"]
+    at = pc.index_in(residuals["value_id"], value_set=values["value_id"].combine_chunks())
+    made = _ints(residuals["made_instruction_id"])
+    space, size = (_ints(values[name].take(at)) for name in ("memory_space", "size_bytes"))
+    # One number for each instruction and space; without a space it is -1.
+    spaces = int(space.max(initial=0)) + 2
+    place, size = summed(made * spaces + space + 1, size)
+    # The places of an instruction follow each other.
+    made, first = np.unique(place // spaces, return_index=True)
+    size = np.maximum.reduceat(size, first)
+    return [("saved", "", int(size.sum())), *_by_line("saved", tables, made, size)]
+
+
+def peak_traits(tables: Mapping[str, pa.Table]) -> Rows:
+    """The bytes at the main memory's peak by line, and those that collectives made."""
+    values, instructions = tables["values"], tables["instructions"]
+    figures = tables["module_memory"]
+    peaks = figures.filter(pc.equal(figures["memory_space"], 0))["peak_time"].to_pylist()
+    if not peaks or peaks[0] is None:
+        return []
+    temps, extent = _temps_at(tables, peaks[0])
+    outputs, size = _outputs(tables)
+    at, extent = np.append(temps, outputs), np.append(extent, size)
+    held = _ints(values["origin_instruction_id"])[at]
+    held = np.where(held == NONE, _ints(values["instruction_id"])[at], held)
+    is_argument = pc.fill_null(pc.equal(values["pass"], PASSES[ARGUMENT]), False).to_numpy()[at]
+    rows = _by_line("peak", tables, held[~is_argument], extent[~is_argument])
+    opcode = instructions["opcode"].take(pa.array(held))
+    for name in _COLLECTIVE:
+        kinds = pa.array([name, f"{name}-start", f"{name}-done"], pa.large_string())
+        is_made = pc.is_in(opcode, value_set=kinds).to_numpy()
+        rows.append(("peak_collective", name, int(extent[is_made].sum())))
+    return rows
+
+
+def _temps_at(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints]:
+    """The values in the main memory's temps at a time, and the bytes that each counts for.
+
+    As in the view `_counted_buffers`: of aliased values the first in address order counts.
+    """
+    values, allocations, ranges = (
+        tables[name] for name in ("values", "allocations", "live_ranges")
+    )
+    is_temp = pc.and_(pc.equal(allocations["memory_space"], 0), allocations["is_temp"])
+    temps = allocations["allocation_index"].filter(is_temp).combine_chunks()
+    place = pc.index_in(values["value_id"], value_set=ranges["value_id"].combine_chunks())
+    start, end = (_ints(ranges[name].take(place)) for name in ("start_time", "end_time"))
+    held = pc.is_in(values["allocation_index"], value_set=temps).to_numpy()
+    at = np.flatnonzero(held & (start != NONE) & (start <= time) & (time <= end))
+    allocation, low, size = (
+        _ints(values[name])[at] for name in ("allocation_index", "offset_bytes", "size_bytes")
+    )
+    order = np.lexsort((-size, low, allocation))
+    at, allocation, low, size = (column[order] for column in (at, allocation, low, size))
+    # Allocations laid end to end, so that one running maximum serves them all.
+    length = int((low + size).max(initial=0))
+    low = low + np.unique(allocation, return_inverse=True)[1] * length
+    high = low + size
+    covered = np.maximum.accumulate(np.append(0, high))[:-1]
+    return at, np.maximum(high - np.maximum(low, covered), 0)
+
+
+def _outputs(tables: Mapping[str, pa.Table]) -> tuple[Ints, Ints]:
+    """The values that allocations of results in the main memory are for, and their sizes."""
+    allocations, values = tables["allocations"], tables["values"]
+    is_output = pc.and_(allocations["maybe_live_out"], pc.invert(allocations["is_parameter"]))
+    is_output = pc.and_(is_output, pc.equal(allocations["memory_space"], 0))
+    chosen = allocations.filter(pc.and_(is_output, pc.is_valid(allocations["value_id"])))
+    at = pc.index_in(chosen["value_id"], value_set=values["value_id"].combine_chunks())
+    return _ints(at), _ints(chosen["size_bytes"])
+
+
+def _by_line(trait: str, tables: Mapping[str, pa.Table], instruction: Ints, size: Ints) -> Rows:
+    """The bytes of each line's instructions; of the largest lines alone."""
+    rows = tables["instructions"].take(pa.array(instruction))
+    scopes = tables["scopes"]
+    file = pc.replace_substring_regex(rows["source_file"], r"^.*[/\\]", "")
+    place = pc.index_in(rows["scope_id"], value_set=scopes["scope_id"].combine_chunks())
+    line = rows["source_line"].cast(pa.large_string())
+    colon, unknown = (pa.scalar(text, pa.large_string()) for text in (":", "(not known)"))
+    name = pc.coalesce(
+        pc.binary_join_element_wise(file, line, colon),
+        scopes["operation"].take(place),
+        rows["opcode"],
+        unknown,
+    )
+    encoded = name.combine_chunks().dictionary_encode()
+    of_line, total = summed(encoded.indices.to_numpy(), size)
+    names = encoded.dictionary.take(pa.array(of_line)).to_pylist()
+    largest = sorted(zip(total.tolist(), names, strict=True), key=lambda row: (-row[0], row[1]))
+    least = _LEAST_SHARE * size.sum()
+    return [(trait, name, bytes_) for bytes_, name in largest[:_MOST_LINES] if bytes_ >= least]
+
+
+def summed(keys: Ints, amounts: Ints) -> tuple[Ints, Ints]:
+    """The distinct keys in order, and the sum of the amounts of each.
+
+    Arrow would do it too, but to import its grouping takes longer than all that is grouped.
+    """
+    found, at = np.unique(keys, return_inverse=True)
+    sums = np.zeros(len(found), np.int64)
+    np.add.at(sums, at, amounts)
+    return found, sums
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    found: Ints = pc.fill_null(column, NONE).to_numpy().astype(np.int64)
+    return found
+
+
+# A module's traits: the facts by which the cause of a change is told, worked out at ingest.
+#
+# `schema/causes` reads them by these names:
+#
+# - operation: by opcode, the number of instructions
+# - program_shapes, program_layouts: a hash of all opcodes with their shapes, without and with
+#   layouts, in any order; program_order: a hash of the same in the schedule's order;
+#   collectives: a hash of the collectives alone, in any order
+# - forward, recomputed: by operation, the instructions of the forward pass, and those that
+#   `jax.checkpoint` computes again in the backward pass; only of costly operations, without
+#   get-tuple-elements. Under the empty name: of all operations
+# - clones: the instructions that XLA made to compute something again
+# - loops: the loops that the framework wrote
+# - computed: by element type, the bytes of what is computed; product: by element type, the
+#   matrix products and convolutions of the forward pass
+# - saved: by source line, the bytes that the forward pass keeps for the backward pass, in all
+#   memory spaces; under the empty name: of all lines
+# - peak: by source line, the bytes at the main memory's peak, without arguments
+# - peak_collective: by opcode, the bytes at this peak that collectives made
+#
+# An amount of 0 has no row.
+
+# What a checkpoint policy names, because it is costly to compute again.
+_COSTLY = (
+    *("dot_general", "ragged_dot", "conv_general_dilated", "gather", "scatter", "sort", "top_k"),
+    *("fft", "pallas_call", "tpu_custom_call", "ffi_call", "psum", "all_gather", "all_to_all"),
+    *("reduce_scatter", "psum_scatter", "ppermute"),
+)
+# What only names or moves data computes nothing.
+_MOVES = (
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional"),
+    *("call", "copy", "copy-start", "copy-done", "slice-start", "slice-done"),
+)
+# A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
+_LAYOUT = r"\{[^{}]*\}|/\*index=\d+\*/"
+
+
+def traits_of(attribution: Attribution, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The rows of `traits` without module_id; `tables` has the module's other rows."""
+    program = attribution.derived.program
+    rows = _program(program, tables["instructions"])
+    rows += _rematerialisation(attribution) + _loops_and_products(attribution)
+    if "element_type" in tables.get("values", pa.table({})).column_names:
+        rows += _computed(program, tables["values"])
+    if "live_ranges" in tables and "module_memory" in tables:
+        rows += saved_traits(tables) + peak_traits(tables)
+    trait, name, amount = zip(*(row for row in rows if row[2]), strict=True)
+    return pa.table(
+        {
+            "trait": pa.array(trait, pa.string()),
+            "name": pa.array(name, pa.string()),
+            "amount": pa.array(amount, pa.int64()),
+        }
+    )
+
+
+def _program(program: NumberedProgram, instructions: pa.Table) -> Rows:
+    """What the instructions are, and in which order they are scheduled."""
+    chosen = np.flatnonzero(~program.opcode.is_one_of("tuple", "get-tuple-element", "parameter"))
+    bare = pc.replace_substring_regex(pa.array(program.shape.texts, pa.large_string()), _LAYOUT, "")
+    texts, kind = _kinds(program, chosen, bare.to_pylist())
+    order: Rows = []
+    # Without live ranges and a scheduled text nothing tells the order.
+    if "schedule_time" in instructions.column_names:
+        time = pc.fill_null(instructions["schedule_time"], NONE).to_numpy()[chosen]
+        in_order = np.argsort(time, kind="stable")
+        in_order = in_order[time[in_order] != NONE]
+        order = [("program_order", "", _hash64(texts, kind[in_order]))]
+    with_layouts = _kinds(program, chosen, program.shape.texts)
+    collectives = np.flatnonzero(program.opcode.is_one_of(*COLLECTIVES))
+    collective = _kinds(program, collectives, bare.to_pylist())
+    counts = np.bincount(program.opcode.codes, minlength=len(program.opcode.texts))
+    return [
+        *(("operation", *row) for row in zip(program.opcode.texts, counts.tolist(), strict=True)),
+        ("program_shapes", "", _hash64(texts, np.sort(kind))),
+        ("program_layouts", "", _hash64(with_layouts[0], np.sort(with_layouts[1]))),
+        *order,
+        ("collectives", "", _hash64(collective[0], np.sort(collective[1]))),
+    ]
+
+
+def _kinds(program: NumberedProgram, chosen: Ints, shapes: list[str]) -> tuple[list[str], Ints]:
+    """The kinds of instructions, sorted, and that of each chosen one: its opcode and shape."""
+    width = len(shapes)
+    pairs, place = np.unique(
+        program.opcode.codes[chosen] * width + program.shape.codes[chosen], return_inverse=True
+    )
+    told = [f"{program.opcode.texts[pair // width]} {shapes[pair % width]}" for pair in pairs]
+    texts = sorted(set(told))
+    rank = {text: number for number, text in enumerate(texts)}
+    return texts, np.array([rank[text] for text in told], np.int64)[place]
+
+
+def _hash64(texts: list[str], numbers: Ints) -> int:
+    """A 63-bit hash, the same in every process."""
+    content = "\0".join(texts).encode(errors="surrogateescape")
+    digest = blake2b(content + numbers.astype("<i8").tobytes(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def _rematerialisation(attribution: Attribution) -> Rows:
+    """What JAX and XLA compute again, beside what the forward pass computes."""
+    is_clone, codes = attribution.passes.is_clone, attribution.passes.codes
+    operations = attribution.scopes["operation"].to_pylist()
+    # Newer XLA prints these within operands, without their names.
+    is_told = ~attribution.derived.program.opcode.is_one_of("get-tuple-element")
+    forward = is_told & (codes == FORWARD)
+    recomputed = is_told & (codes == REMATERIALISED) & ~is_clone
+    return [
+        ("clones", "", int(is_clone.sum())),
+        *_operations("forward", attribution.scope[forward], operations),
+        *_operations("recomputed", attribution.scope[recomputed], operations),
+    ]
+
+
+def _loops_and_products(attribution: Attribution) -> Rows:
+    """The framework's loops, and the types of the forward pass's products."""
+    program = attribution.derived.program
+    operations = attribution.scopes["operation"].to_pylist()
+    is_loop, is_product = (
+        np.array([operation.startswith(names) for operation in operations] + [False])
+        for names in ("while", ("dot_general", "conv_general"))
+    )
+    loops = program.opcode.is_one_of("while") & is_loop[attribution.scope]
+    products = program.opcode.is_one_of("dot", "convolution", "custom-call")
+    products &= is_product[attribution.scope] & (attribution.passes.codes == FORWARD)
+    types: dict[str, int] = {}
+    for code, count in zip(
+        *np.unique(program.shape.codes[products], return_counts=True), strict=True
+    ):
+        # Of a tuple with the kernel's workspace, the first element is the product.
+        type_ = program.shape.texts[code].lstrip("(").split("[")[0]
+        types[type_] = types.get(type_, 0) + int(count)
+    return [("loops", "", int(loops.sum())), *(("product", *row) for row in types.items())]
+
+
+def _operations(trait: str, scope: Ints, operations: list[str]) -> Rows:
+    """How many instructions belong to any operation, and to each costly one."""
+    counts = np.bincount(scope[scope != NONE], minlength=len(operations)).tolist()
+    costly = dict.fromkeys(_COSTLY, 0)
+    for operation, count in zip(operations, counts, strict=True):
+        name = next((name for name in _COSTLY if operation.startswith(name)), None)
+        if name is not None:
+            costly[name] += count
+    return [(trait, "", sum(counts)), *((trait, *row) for row in costly.items())]
+
+
+def _computed(program: NumberedProgram, values: pa.Table) -> Rows:
+    """The bytes of each element type that instructions compute, copies left out."""
+    row = values["instruction_id"].to_numpy()
+    moves = np.append(program.opcode.is_one_of(*_MOVES), True)
+    computes = ~moves[np.minimum(row, len(program))]
+    found = values.filter(pa.array(computes)).select(["element_type", "logical_bytes"]).drop_null()
+    types = found["element_type"].combine_chunks().dictionary_encode()
+    type_, sums = summed(types.indices.to_numpy(), found["logical_bytes"].to_numpy())
+    names = types.dictionary.take(pa.array(type_)).to_pylist()
+    return [("computed", *pair) for pair in zip(names, sums.tolist(), strict=True)]
