@@ -2,7 +2,13 @@
 
 import pytest
 
-from .support.pages import NOT_HERE, WITH_COMMANDS, tried
+from .support.pages import (
+    NOT_HERE,
+    WITH_COMMANDS,
+    WITH_PROMPTS,
+    changed_examples,
+    tried,
+)
 
 # What they ingest or compile takes long.
 DEAR = {"docs/advise.md", "docs/lake.md", "docs/pytest.md", "docs/tutorial.md"}
@@ -21,6 +27,13 @@ def test_a_document_shows_only_what_happens(name, samples):
     """Block by block, in one folder: a reader who types along sees the same; else make approve."""
     for command, shown in tried(name, samples, here=name not in OF_PROCESSES):
         assert command.matches(shown), f"$ {command.text}\n{shown}"
+
+
+@pytest.mark.parametrize("name", WITH_PROMPTS)
+def test_the_examples_of_a_page_print_what_it_shows(name, samples):
+    """In one session, as a reader types along; else make approve."""
+    changed = changed_examples(WITH_PROMPTS[name], samples)
+    assert [(example.source, got) for example, got in changed] == []
 
 
 def test_most_documents_with_commands_are_tried():

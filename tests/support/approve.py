@@ -5,5 +5,7 @@ from . import golden, pages, words
 if __name__ == "__main__":
     words.approve()
     golden.approve()
-    for page in pages.WITH_COMMANDS:
-        pages.renew(page)
+    for name in pages.WITH_COMMANDS:
+        pages.renew(name)
+    for page in pages.WITH_PROMPTS.values():
+        pages.renew_examples(page)

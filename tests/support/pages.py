@@ -1,11 +1,17 @@
-"""The pages whose console blocks are tried, each in a folder; and how their outputs are renewed."""
+"""The pages whose console blocks and Python prompts are tried, each in a folder; and how their
+outputs are renewed.
+"""
 
 import difflib
+import doctest
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import chdir
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from .console import Command, blocks, replayed, write_files
 from .dumps import DATA
@@ -17,6 +23,7 @@ DOCS = ROOT / "docs"
 # block of `sh`, and shows no output.
 NOT_HERE = ("pip install", "make ", "python train.py")
 _ELIDED = "…"
+_PROMPTS = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def _read_together() -> Iterator[tuple[str, list[Path]]]:
@@ -36,6 +43,12 @@ def _read_together() -> Iterator[tuple[str, list[Path]]]:
 PAGES = dict(_read_together())
 WITH_COMMANDS = {
     name: asked for name, pages in PAGES.items() if (asked := list(chain(*map(blocks, pages))))
+}
+
+WITH_PROMPTS = {
+    str(page.relative_to(ROOT)): page
+    for page in chain.from_iterable(PAGES.values())
+    if _PROMPTS.search(page.read_text())
 }
 
 
@@ -81,3 +94,51 @@ def renewed(command: Command, shown: str) -> list[str]:
         for line in command.output
     ]
     return output if Command(command.text, output).matches(shown) else lines
+
+
+class _Differences(doctest.DocTestRunner):
+    """Collects the examples that print something else than shown, with what they print."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=False)
+        self.found: list[tuple[doctest.Example, str]] = []
+
+    def report_failure(
+        self, out: Any, test: doctest.DocTest, example: doctest.Example, got: str
+    ) -> None:
+        self.found.append((example, got))
+
+    def report_unexpected_exception(
+        self, out: Any, test: doctest.DocTest, example: doctest.Example, exc_info: Any
+    ) -> None:
+        raise exc_info[1]
+
+
+def changed_examples(page: Path, folder: Path) -> list[tuple[doctest.Example, str]]:
+    """The examples of a page's `pycon` blocks that print something else, and what they print.
+
+    The blocks run in order, in one session in a folder. Raises what an example raises.
+    """
+    text = page.read_text()
+    # Blank lines in place of the prose keep the numbers of lines.
+    lines = ["\n"] * text.count("\n")
+    for block in _PROMPTS.finditer(text):
+        start = text.count("\n", 0, block.start(1))
+        shown = block[1].splitlines(keepends=True)
+        lines[start : start + len(shown)] = shown
+    test = doctest.DocTestParser().get_doctest("".join(lines), {}, page.name, str(page), 0)
+    runner = _Differences()
+    with chdir(folder):
+        runner.run(test)
+    return runner.found
+
+
+def renew_examples(page: Path) -> None:
+    """Write into a page what its examples print today."""
+    with tempfile.TemporaryDirectory() as folder:
+        changed = changed_examples(page, link_samples(Path(folder) / "checkout"))
+    lines = page.read_text().splitlines(keepends=True)
+    for example, got in reversed(changed):
+        start = example.lineno + example.source.count("\n")
+        lines[start : start + example.want.count("\n")] = [got]
+    page.write_text("".join(lines))
