@@ -1,9 +1,13 @@
 """The README and the pages of docs/ tell the truth: their commands run, and print what they say."""
 
+import re
+
 import pytest
 
 from .support.pages import (
+    DOCS,
     NOT_HERE,
+    ROOT,
     WITH_COMMANDS,
     WITH_PROMPTS,
     changed_examples,
@@ -34,6 +38,20 @@ def test_the_examples_of_a_page_print_what_it_shows(name, samples):
     """In one session, as a reader types along; else make approve."""
     changed = changed_examples(WITH_PROMPTS[name], samples)
     assert [(example.source, got) for example, got in changed] == []
+
+
+def test_the_code_that_a_page_names_exists():
+    text = re.sub(r"\s+", " ", (DOCS / "how-attribution-works.md").read_text())
+    named = {
+        name
+        for sentence in re.findall(r"In the code: (.*?)\.(?: |$)", text)
+        for name in re.findall(r"`(\w+)`", sentence)
+    }
+    packages = [file.parent for file in ROOT.glob("*/__init__.py")]
+    code = "\n".join(file.read_text() for folder in packages for file in folder.rglob("*.py"))
+    defined = set(re.findall(r"^(?:def|class) (\w+)", code, re.MULTILINE))
+    assert len(named) > 25
+    assert named - defined == set()
 
 
 def test_most_documents_with_commands_are_tried():
