@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..queries.cells import ESTIMATED, human_bytes, human_pct, one_line
-from .before import Before, WhatChanged
-from .limit import Limit
-from .measured import Measured
+from .baseline import Before, WhatChanged
+from .measured import Limit, Measured
 
 _MOST_LINES = 5
 _WIDTH = 80

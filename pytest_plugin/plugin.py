@@ -15,10 +15,8 @@ import pytest
 if TYPE_CHECKING:
     from ..queries.read_module import ReadModule
     from ..schema.stores.base import Store
-    from .baseline_file import Tests
-    from .before import Before
-    from .limit import Limit
-    from .measured import Measured
+    from .baseline import Before, Tests
+    from .measured import Limit, Measured
 
 _BASELINE = "memory-baseline.toml"
 _NAME = "limit_memory"
@@ -65,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
             "--memory-update writes a file, and --memhouse-db holds against a warehouse: give one"
         )
     from ..schema.errors import MemhouseError
-    from .updates import Updates
+    from .baseline import Updates
 
     try:
         config.pluginmanager.register(Updates(config, _baseline_file(config)), "memhouse-updates")
@@ -120,7 +118,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Wrong arguments of the marker are told before the test runs."""
     if not _is_ours(item):
         return
-    from .limit import read_limits
+    from .measured import read_limits
 
     try:
         item.stash[_limits] = read_limits(item.iter_markers(_NAME))
@@ -188,7 +186,7 @@ def _before(
     if limit.growth is None or config.getoption("memory_update"):
         return None
     if db := config.getoption("memhouse_db"):
-        from .in_warehouse import before_in_warehouse, open_warehouse
+        from .baseline import before_in_warehouse, open_warehouse
 
         if _warehouse not in config.stash:
             config.stash[_warehouse] = open_warehouse(db)
@@ -196,7 +194,7 @@ def _before(
         if before is None:
             item.warn(pytest.PytestWarning(f"{db} has no {measured.key}: its growth is not judged"))
         return before
-    from .baseline_file import before_in, read_baseline
+    from .baseline import before_in, read_baseline
 
     file = _baseline_file(config)
     if _read_baseline not in config.stash:
@@ -234,8 +232,7 @@ def pytest_runtest_makereport(
     measured = item.stash.get(_measured, [])
     is_accepted = report.when == "call" and report.passed and item.config.getoption("memory_update")
     if measured and is_accepted:
-        from .baseline_file import entries
-        from .updates import CARRIED
+        from .baseline import CARRIED, entries
 
         setattr(report, CARRIED, {_test(item): entries(measured)})
     return report

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from memhouse.pytest_plugin.baseline_file import before_in, entries
+from memhouse.pytest_plugin.baseline import before_in, entries
 from memhouse.pytest_plugin.measured import Line, Measured
 
 from ..support.command import run_memhouse
