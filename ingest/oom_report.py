@@ -197,7 +197,7 @@ def _take_over(into: OomReport, other: OomReport) -> None:
         if getattr(into, name) is None:
             setattr(into, name, getattr(other, name))
     into.is_rounded |= other.is_rounded
-    # Whole is what one of the two holds whole.
+    # Prefer the untruncated field of either message.
     if len(other.buffers) >= len(into.buffers) and not other.is_cut:
         into.is_cut = False
     if other.message.startswith(into.message):

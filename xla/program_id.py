@@ -186,7 +186,7 @@ def _mixed(*columns: Ints | _Hashes) -> _Hashes:
 
 
 def _sorted_bytes(hashes: _Hashes) -> bytes:
-    """Hashes whose order means nothing."""
+    """Order-independent hash."""
     return np.sort(hashes).astype("<u8").tobytes()
 
 
