@@ -1,10 +1,11 @@
-"""XLA's shapes as protocol buffers, printed as HLO text prints them."""
+"""XLA's shapes and shardings as protocol buffers, printed as HLO text prints them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ...xla.errors import DumpError
-from .wire_scalar import Field, content, fields, number_of, numbers
+from .proto_schema import parse
 
 # XLA's numbers of element types: `PrimitiveType` in xla_data.proto.
 _TUPLE, _OPAQUE, _TOKEN, _BUFFER = 13, 14, 17, 34
@@ -22,10 +23,15 @@ _UNBOUNDED = _COMBINE = -(2**63)  # a dimension's `?` and a tile's `*`
 _MOST_DEEP = 100  # as of shapes in text
 _TEXT_PER_BYTE = 16
 
-# Fields of ShapeProto and of LayoutProto.
-_TYPE, _DIMENSIONS, _ELEMENTS, _LAYOUT, _DYNAMIC = 2, 3, 4, 5, 6
-_ORDER, _TILES, _BITS, _SPACE, _LEVELS, _PHYSICAL, _INDICES, _POINTERS = 1, 6, 7, 8, 9, 10, 11, 12
-_PREFIX, _TAIL, _SPLITS = 15, 16, 17
+_REPLICATED, _MAXIMAL, _SHARDINGS, _OTHER, _MANUAL, _UNKNOWN, _UNREDUCED = range(7)
+_WHOLE = {
+    _REPLICATED: "replicated",
+    _MANUAL: "manual",
+    _UNKNOWN: "unknown",
+    _UNREDUCED: "unreduced",
+}
+_SUBGROUPS = {_REPLICATED: "replicated", _MAXIMAL: "maximal", _MANUAL: "manual"}
+_SUBGROUPS[_UNREDUCED] = "unreduced"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,97 +63,71 @@ class ShapeText:
 class ShapeReader:
     """Reads a file's shapes; equal bytes are read once, because programs repeat few shapes."""
 
-    def __init__(self, data: bytes | memoryview) -> None:
-        self._data = data
+    def __init__(self, file_bytes: int) -> None:
         self._known: dict[bytes, ShapeText] = {}
         # Each level of nested tuples repeats the text of the levels within.
-        self._room = _TEXT_PER_BYTE * len(data)
+        self._room = _TEXT_PER_BYTE * file_bytes
 
-    def read(self, start: int, end: int, depth: int = 0) -> ShapeText:
-        """The shape between two bytes of the file. Raises DumpError."""
-        key = bytes(self._data[start:end])
-        found = self._known.get(key)
+    def read(self, data: bytes, depth: int = 0) -> ShapeText:
+        """The shape that a ShapeProto says. Raises DumpError."""
+        found = self._known.get(data)
         if found is None:
-            found = self._known[key] = self._read(start, end, depth)
+            found = self._known[data] = self._read(parse("ShapeProto", data), depth)
             self._room -= len(found.text)
             if self._room < 0:
-                raise DumpError(f"the tuples in the shape at byte {start} nest too deep")
+                raise DumpError("the tuples in a shape nest too deep: the file is damaged")
         return found
 
-    def _read(self, start: int, end: int, depth: int) -> ShapeText:
+    def _read(self, shape: Any, depth: int) -> ShapeText:
         if depth > _MOST_DEEP:
-            raise DumpError(f"over {_MOST_DEEP} nested tuples at byte {start}")
-        element_type = 0
-        sizes: list[int] = []
-        dynamic: list[int] = []
-        elements: list[ShapeText] = []
-        layout: Field | None = None
-        for field in fields(self._data, start, end):
-            number = field[0]
-            if number == _TYPE:
-                element_type = number_of(field)
-            elif number == _DIMENSIONS:
-                sizes += numbers(self._data, field)
-            elif number == _DYNAMIC:
-                dynamic += numbers(self._data, field)
-            elif number in (_ELEMENTS, _LAYOUT):
-                first, stop = content(field)
-                if number == _LAYOUT:
-                    layout = field
-                else:
-                    elements.append(self.read(first, stop, depth + 1))
-        if element_type == _TUPLE:
+            raise DumpError(f"a shape has over {_MOST_DEEP} nested tuples: the file is damaged")
+        elements = [self.read(element, depth + 1) for element in shape.tuple_shapes]
+        if shape.element_type == _TUPLE:
             return tuple_shape(elements)
-        if element_type == _BUFFER:
+        if shape.element_type == _BUFFER:
             if len(elements) != 1:
-                raise DumpError(f"the buffer type at byte {start} is not of one array")
+                raise DumpError("a buffer type is not of one array: the file is damaged")
             (of,) = elements
             return ShapeText(f"b({of.text})", f"b({of.without_layout})")
-        name = _ELEMENT_TYPES.get(element_type, f"type{element_type}")
+        name = _ELEMENT_TYPES.get(shape.element_type, f"type{shape.element_type}")
+        sizes, dynamic = shape.dimensions, shape.is_dynamic_dimension
         texts = [_size_text(size, i < len(dynamic) and dynamic[i]) for i, size in enumerate(sizes)]
         plain = f"{name}[{','.join(texts)}]"
-        if layout is None or element_type in (_OPAQUE, _TOKEN):
+        if not shape.HasField("layout") or shape.element_type in (_OPAQUE, _TOKEN):
             return ShapeText(plain, plain)
-        return ShapeText(plain + self._layout(*content(layout), bool(sizes), depth), plain)
+        return ShapeText(plain + self._layout(shape.layout, bool(sizes), depth), plain)
 
-    def _layout(self, start: int, end: int, has_dimensions: bool, depth: int) -> str:
+    def _layout(self, layout: Any, has_dimensions: bool, depth: int) -> str:
         """A layout in braces; of a scalar without properties nothing."""
-        data = self._data
-        order: list[int] = []
-        tiles = splits = physical = ""
-        of = dict.fromkeys((_BITS, _SPACE, _INDICES, _POINTERS, _PREFIX, _TAIL), 0)
-        for field in fields(data, start, end):
-            number = field[0]
-            if number == _ORDER:
-                order += numbers(data, field)
-            elif number == _TILES:
-                tiles += f"({','.join(map(_tile_text, _numbers_of(data, field, 1)))})"
-            elif number == _LEVELS and any(numbers(data, field)):
-                raise DumpError(f"the layout at byte {start} is sparse, which memhouse cannot read")
-            elif number == _SPLITS:
-                (dimension,) = _numbers_of(data, field, 1) or [0]
-                splits += f"({dimension}:{','.join(map(str, _numbers_of(data, field, 2)))})"
-            elif number == _PHYSICAL:
-                physical = self.read(*content(field), depth + 1).text
-            elif number in of:
-                of[number] = number_of(field)
-        types = {n: f"({_ELEMENT_TYPES.get(of[n], of[n])})" for n in (_INDICES, _POINTERS) if of[n]}
+        if any(layout.dim_level_types):
+            raise DumpError("a layout is sparse, which memhouse cannot read")
+        tiles = "".join(f"({','.join(map(_tile_text, t.dimensions))})" for t in layout.tiles)
+        tail, bits = layout.tail_padding_alignment_in_elements, layout.element_size_in_bits
+        index, pointer = layout.index_primitive_type, layout.pointer_primitive_type
+        space, prefix = layout.memory_space, layout.dynamic_shape_metadata_prefix_bytes
+        splits = "".join(
+            f"({split.dimension}:{','.join(map(str, split.split_indices))})"
+            for split in layout.split_configs
+        )
+        physical = ""
+        if layout.HasField("physical_shape"):
+            physical = self.read(layout.physical_shape, depth + 1).text
         properties = "".join(
             (
                 f"T{tiles}" if tiles else "",
-                f"L({of[_TAIL]})" if of[_TAIL] not in (0, 1) else "",
-                f"#{types[_INDICES]}" if _INDICES in types else "",
-                f"*{types[_POINTERS]}" if _POINTERS in types else "",
-                f"E({of[_BITS]})" if of[_BITS] else "",
-                f"S({of[_SPACE]})" if of[_SPACE] else "",
+                f"L({tail})" if tail not in (0, 1) else "",
+                f"#({_ELEMENT_TYPES.get(index, index)})" if index else "",
+                f"*({_ELEMENT_TYPES.get(pointer, pointer)})" if pointer else "",
+                f"E({bits})" if bits else "",
+                f"S({space})" if space else "",
                 f"SC{splits}" if splits else "",
                 f"P({physical})" if physical else "",
-                f"M({of[_PREFIX]})" if of[_PREFIX] else "",
+                f"M({prefix})" if prefix else "",
             )
         )
         if not properties and not has_dimensions:
             return ""
-        minor_to_major = ",".join(map(str, order))
+        minor_to_major = ",".join(map(str, layout.minor_to_major))
         return f"{{{minor_to_major}:{properties}}}" if properties else f"{{{minor_to_major}}}"
 
 
@@ -168,16 +148,6 @@ def numbered_list(texts: list[str]) -> str:
     )
 
 
-def _numbers_of(data: bytes | memoryview, field: Field, wanted: int) -> list[int]:
-    """The numbers of one field of a small message."""
-    return [
-        value
-        for inner in fields(data, *content(field))
-        if inner[0] == wanted
-        for value in numbers(data, inner)
-    ]
-
-
 def _size_text(size: int, is_dynamic: int) -> str:
     if size == _UNBOUNDED:
         return "?"
@@ -186,3 +156,47 @@ def _size_text(size: int, is_dynamic: int) -> str:
 
 def _tile_text(size: int) -> str:
     return "*" if size == _COMBINE else str(size)
+
+
+def sharding_text(data: bytes, *, depth: int = 0) -> str | None:
+    """An OpSharding as text, such as `{devices=[4,1]<=[4]}`; None if it names mesh axes.
+
+    Raises DumpError.
+    """
+    if depth > 1:
+        raise DumpError("a sharding's tuples are nested: the file is damaged")
+    sharding = parse("OpSharding", data)
+    if sharding.HasField("named_sharding"):
+        return None
+    if sharding.type == _SHARDINGS:
+        elements = [sharding_text(e, depth=depth + 1) for e in sharding.tuple_shardings]
+        texts = [text for text in elements if text is not None]
+        return f"{{{numbered_list(texts)}}}" if len(texts) == len(elements) else None
+    like = "like" if sharding.shard_group_type else "as"
+    group = f" shard_{like} {sharding.shard_group_id}" if sharding.is_shard_group else ""
+    return f"{{{_leaf(sharding)}{group}}}"
+
+
+def _leaf(sharding: Any) -> str:
+    if sharding.type in _WHOLE:
+        return _WHOLE[sharding.type]
+    devices = _joined(sharding.tile_assignment_devices)
+    if sharding.type == _MAXIMAL:
+        return f"maximal device={devices}"
+    reshape, transpose = sharding.iota_reshape_dims, sharding.iota_transpose_perm
+    if reshape:
+        devices = f"<=[{_joined(reshape)}]"
+        # XLA does not print a transposition of one dimension, which changes nothing.
+        if len(transpose) > 1:
+            devices += f"T({_joined(transpose)})"
+    text = f"devices=[{_joined(sharding.tile_assignment_dimensions)}]{devices}"
+    if sharding.replicate_on_last_tile_dim:
+        text += " last_tile_dim_replicate"
+    if sharding.last_tile_dims:
+        types = [_SUBGROUPS.get(type_, "error_type.") for type_ in sharding.last_tile_dims]
+        text += f" last_tile_dims={{{', '.join(types)}}}"
+    return text
+
+
+def _joined(values: Iterable[int]) -> str:
+    return ",".join(map(str, values))

@@ -3,16 +3,18 @@
 A file of a session holds planes. The plane `/host:metadata` has an entry per module that ran,
 named `jit_step(6)` after the module and its program id, with the whole HloProto. The planes of
 devices say what the devices are. All else is passed over unread, above all the lines, which
-hold the events and nearly all bytes of the file.
+hold the events and nearly all bytes of the file: the package protobuf would copy them to memory.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ...xla.errors import DumpError
 from ...xla.limits import LARGEST_SIZE
+from .proto_schema import UnparsableError, parse
+from .wire import BYTES, EIGHT, FOUR, VARINT
 
 Kept = TypeVar("Kept")
 _Kept_co = TypeVar("_Kept_co", covariant=True)
@@ -26,8 +28,6 @@ _DEVICE_KIND, _DEVICE_MEMORY = b"device_type_string", b"memory_size"
 _LONGEST_NAME = 1 << 16
 _MOST_MODULES = 1 << 16
 _MOST_NAMES = 1 << 20
-# The wire types of protobuf that XProf writes.
-_VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 
 
 class Forward(Protocol[_Kept_co]):
@@ -84,7 +84,7 @@ def read_xspace(data: Forward[Kept]) -> XSpace[Kept]:
     planes = 0
     try:
         for part in _fields(data, None):
-            if part.number == 1 and part.wire == _BYTES:
+            if part.number == 1 and part.wire == BYTES:
                 planes += 1
                 _read_plane(data, data.position + part.value, found)
         if not planes:
@@ -104,18 +104,18 @@ def _fields(data: Forward[Kept], end: int | None) -> Iterator[_Field]:
         tag = _varint(data)
         number, wire = tag >> 3, tag & 7
         value = 0
-        if wire in (_VARINT, _BYTES):
+        if wire in (VARINT, BYTES):
             value = _varint(data)
-        elif wire not in (_EIGHT_BYTES, _FOUR_BYTES):
+        elif wire not in (EIGHT, FOUR):
             raise DumpError(f"it is damaged at byte {start}: no field starts there")
-        stop = data.position + (value if wire == _BYTES else _FIXED.get(wire, 0))
+        stop = data.position + (value if wire == BYTES else _FIXED.get(wire, 0))
         if number == 0 or (end is not None and stop > end):
             raise DumpError(f"it is damaged at byte {start}: a field is longer than what holds it")
         yield _Field(number, wire, value)
         data.skip(stop - data.position)
 
 
-_FIXED = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
+_FIXED = {EIGHT: 8, FOUR: 4}
 
 
 def _varint(data: Forward[Kept]) -> int:
@@ -139,11 +139,11 @@ def _read_plane(data: Forward[Kept], end: int, found: XSpace[Kept]) -> None:
     """Read a plane if it may say something; what it says counts if it is read to its end."""
     name = b""
     modules: list[tuple[bytes, int, Kept]] = []
-    statistics: list[_Statistic] = []
+    statistics: list[Any] = []
     names: dict[int, bytes] = {}
     for part in _fields(data, end):
         is_metadata, device = name == _METADATA, _DEVICE.match(name)
-        if part.wire != _BYTES:
+        if part.wire != BYTES:
             continue
         stop = data.position + part.value
         if part.number == 2:
@@ -151,9 +151,10 @@ def _read_plane(data: Forward[Kept], end: int, found: XSpace[Kept]) -> None:
         elif part.number == 4 and is_metadata:
             modules += _read_entry(data, stop)
         elif part.number == 5 and (is_metadata or device):
-            names.update(_read_statistic_names(data, stop))
-        elif part.number == 6 and device:
-            statistics.append(_read_statistic(data, stop))
+            entry = _message(data, part.value, "StatMetadataEntry")
+            names[entry.value.id] = entry.value.name
+        elif part.number == 6 and device and part.value <= _LONGEST_NAME:
+            statistics.append(_message(data, part.value, "XStat"))
         if len(modules) > _MOST_MODULES or max(len(names), len(statistics)) > _MOST_NAMES:
             raise DumpError(f"it is damaged before byte {stop}: it names too many things")
     for module, statistic, kept in modules:
@@ -167,68 +168,40 @@ def _read_plane(data: Forward[Kept], end: int, found: XSpace[Kept]) -> None:
 def _read_entry(data: Forward[Kept], end: int) -> Iterator[tuple[bytes, int, Kept]]:
     """The name of a map's entry, and each statistic of it that is bytes: its name's id, itself."""
     for part in _fields(data, end):
-        if part.number != 2 or part.wire != _BYTES:
+        if part.number != 2 or part.wire != BYTES:
             continue
         name = b""
         for inner in _fields(data, data.position + part.value):
-            if inner.wire != _BYTES:
+            if inner.wire != BYTES:
                 continue
             if inner.number == 2:
                 name = _name(data, inner.value)
             elif inner.number == 5:
                 statistic = 0
                 for own in _fields(data, data.position + inner.value):
-                    if own.number == 1 and own.wire == _VARINT:
+                    if own.number == 1 and own.wire == VARINT:
                         statistic = own.value
-                    elif own.number == 6 and own.wire == _BYTES and own.value:
+                    elif own.number == 6 and own.wire == BYTES and own.value:
                         yield name, statistic, data.keep(own.value)
 
 
-def _read_statistic_names(data: Forward[Kept], end: int) -> Iterator[tuple[int, bytes]]:
-    """The id and the name of a statistic, from an entry of the map of their names."""
-    for part in _fields(data, end):
-        if part.number != 2 or part.wire != _BYTES:
-            continue
-        number, name = 0, b""
-        for inner in _fields(data, data.position + part.value):
-            if inner.number == 1 and inner.wire == _VARINT:
-                number = inner.value
-            elif inner.number == 2 and inner.wire == _BYTES:
-                name = _name(data, inner.value)
-        yield number, name
+def _message(data: Forward[Kept], size: int, type_: str) -> Any:
+    """The small message in the next bytes."""
+    start = data.position
+    try:
+        return parse(type_, _name(data, size))
+    except UnparsableError as error:
+        raise DumpError(f"it is damaged from byte {start} on: {error}") from None
 
 
-class _Statistic(NamedTuple):
-    """A statistic of a plane: its name's id, and its value: a number, a text or a name's id."""
-
-    name: int
-    number: int | None
-    text: bytes | None
-    named: int | None
-
-
-def _read_statistic(data: Forward[Kept], end: int) -> _Statistic:
-    name, number, text, named = 0, None, None, None
-    for part in _fields(data, end):
-        if part.number == 1 and part.wire == _VARINT:
-            name = part.value
-        elif part.number in (3, 4) and part.wire == _VARINT:
-            number = part.value
-        elif part.number == 5 and part.wire == _BYTES and part.value <= _LONGEST_NAME:
-            text = data.read(part.value)
-        elif part.number == 7 and part.wire == _VARINT:
-            named = part.value
-    return _Statistic(name, number, text, named)
-
-
-def _device(platform: str, statistics: list[_Statistic], names: dict[int, bytes]) -> Device:
+def _device(platform: str, statistics: list[Any], names: dict[int, bytes]) -> Device:
     kind = memory = None
     for statistic in statistics:
-        name = names.get(statistic.name)
+        name = names.get(statistic.metadata_id)
         if name == _DEVICE_KIND:
-            named = None if statistic.named is None else names.get(statistic.named)
-            said = statistic.text or named or b""
-            kind = said.decode(errors="backslashreplace") or None
-        elif name == _DEVICE_MEMORY and 0 < (statistic.number or 0) <= LARGEST_SIZE:
-            memory = statistic.number
+            text = statistic.str_value or names.get(statistic.ref_value, b"")
+            kind = text.decode(errors="backslashreplace") or None
+        elif name == _DEVICE_MEMORY:
+            number = statistic.uint64_value or statistic.int64_value
+            memory = number if 0 < number <= LARGEST_SIZE else memory
     return Device(platform, kind, memory)

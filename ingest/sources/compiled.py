@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from ...schema.errors import UsageError
 from ...xla.errors import DumpError
-from ..readers.hlo_proto import identify_hlo_proto
-from ..readers.serialized_executable import find_hlo_proto
+from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
 from .files import SourceFile, exists, is_folder
 from .hlo_in_memory import TextProgram
 from .hlo_protos import HloProtoProgram, InMemory, platform_of

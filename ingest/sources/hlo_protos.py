@@ -8,7 +8,8 @@ from ...schema import ids
 from ...xla.errors import DumpError
 from ...xla.parts import Parts, with_space_names
 from ..outcomes import FAILED, OK, FileOutcome, Settings
-from ..readers.hlo_proto import identify_hlo_proto, read_hlo_proto
+from ..readers.hlo_proto import read_hlo_proto
+from ..readers.proto_identity import identify_hlo_proto
 from .program import Identified, Key
 
 _NO_ASSIGNMENT = "it has no buffer assignment, as programs from JAX's compilation cache"

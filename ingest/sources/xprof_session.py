@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 
 from ...xla.errors import DumpError
 from ..outcomes import Settings
-from ..readers.hlo_proto import identify_hlo_proto
+from ..readers.proto_identity import identify_hlo_proto
 from ..readers.xplane import Device, read_xspace
 from .files import SourceFile
 from .forward_bytes import open_forward

@@ -1,6 +1,6 @@
 """Protocol buffers, written and damaged: messages as lists of fields."""
 
-from memhouse.ingest.readers.wire_scalar import BYTES, VARINT, fields
+from memhouse.ingest.readers.wire import BYTES, VARINT, fields
 from memhouse.xla.errors import DumpError
 
 NUMBERS = (0, 1, 2, 3, 7, 13, 17, 34, 35, 100, 2**20, 2**31 - 1, 2**31, 2**44, 2**50, 2**62,

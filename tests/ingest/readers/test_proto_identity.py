@@ -1,10 +1,10 @@
-"""The HloProto in a TPU's serialized executable."""
+"""What a HloProto is, and where it stands in a serialized executable of TPU."""
 
 import pytest
 import zstandard
 
-from memhouse.ingest.readers.hlo_proto import identify_hlo_proto, read_hlo_proto
-from memhouse.ingest.readers.serialized_executable import find_hlo_proto
+from memhouse.ingest.readers.hlo_proto import read_hlo_proto
+from memhouse.ingest.readers.proto_identity import find_hlo_proto, identify_hlo_proto
 
 from ...support.dumps import DATA
 from ...support.xplanes import modules_of, part
