@@ -81,7 +81,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     "diff": (("queries/diff.py",), tuple(map(_QUERIES.format, ("diff", "diff_buffers")))),
     "counted_buffers_sql": (
-        ("queries/views/_counted_buffers.sql",),
+        ("queries/views/buffers.sql",),
         (_QUERIES.format("peak_buffers"), _GOLDEN, _QUERIES.format("owners")),
     ),
     "owners_sql": (("queries/statements/owners.sql",), (_QUERIES.format("owners"),)),

@@ -1,7 +1,8 @@
-"""The SQL of memhouse: canned views, statements and checks, a `.sql` file each.
+"""The SQL of memhouse: canned views, statements and checks.
 
-A view's header is the file's leading comment, in paragraphs: a line that says what the view
-answers; how to read it; and last a line `column: meaning` for each column, in order. A file
+A statement and a check are a `.sql` file each; the views of a subject are one file. A view's
+header is the comment before its CREATE VIEW, in paragraphs: a line that says what the view
+answers; how to read it; and last a line `column: meaning` for each column, in order. A view
 whose name starts with an underscore is a helper of other views and is not listed.
 """
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from ..schema.stores.base import Store
 
 _HERE = Path(__file__).parent
+_VIEW = re.compile(
+    r"^(?P<header>(?:--[^\n]*\n)+)CREATE VIEW (?P<name>\w+) AS\n(?P<sql>.+?);\n(?=\n|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 _COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
 _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 
@@ -47,7 +52,11 @@ class Check:
 @cache
 def views() -> dict[str, View]:
     """All canned views by name: each uses only tables and views before it."""
-    parsed = {name: _parse(name, text) for name, text in _files("views").items()}
+    parsed = {
+        view["name"]: _view(**view.groupdict())
+        for family in _files("views").values()
+        for view in _VIEW.finditer(family)
+    }
     needs = {name: _used(view.sql, parsed) for name, view in parsed.items()}
     return {name: parsed[name] for name in TopologicalSorter(needs).static_order()}
 
@@ -105,11 +114,9 @@ def _files(folder: str) -> dict[str, str]:
     return {file.stem: file.read_text() for file in sorted((_HERE / folder).glob("*.sql"))}
 
 
-def _parse(name: str, text: str) -> View:
-    lines = text.splitlines()
-    count = next(i for i, line in enumerate(lines) if not line.startswith("--"))
-    header = "\n".join(line.removeprefix("--").strip() for line in lines[:count])
-    answers, *description, meanings = header.split("\n\n")
+def _view(header: str, name: str, sql: str) -> View:
+    lines = (line.removeprefix("--").strip() for line in header.splitlines())
+    answers, *description, meanings = "\n".join(lines).split("\n\n")
     columns: dict[str, str] = {}
     for line in meanings.splitlines():
         if match := _COLUMN.match(line):
@@ -117,7 +124,7 @@ def _parse(name: str, text: str) -> View:
         else:
             columns[list(columns)[-1]] += " " + line
     prose = " ".join(" ".join(description).split())
-    return View(name, answers, prose, columns, "\n".join(lines[count:]).strip())
+    return View(name, answers, prose, columns, sql)
 
 
 def _used(sql: str, views: Iterable[str]) -> list[str]:

@@ -1,3 +1,29 @@
+-- What each TPU has on chip, for one program: see `docs/devices.md`.
+--
+-- A row per kind of device. Where two cores run one program, the memory of one core.
+--
+-- device_kind: the device, as in `dumps`
+-- vmem_bytes: the vector memory
+-- scoped_vmem_bytes: what a kernel may reserve of it, unless a flag or the kernel says otherwise
+CREATE VIEW _devices AS
+SELECT 'TPU v2' AS device_kind, 16777216 AS vmem_bytes, 16777216 AS scoped_vmem_bytes
+UNION ALL
+SELECT 'TPU v3', 16777216, 16777216
+UNION ALL
+SELECT 'TPU v4', 16777216, 16777216
+UNION ALL
+SELECT 'TPU v4 core', 16777216, 16777216
+UNION ALL
+SELECT 'TPU v5e', 134217728, 16777216
+UNION ALL
+SELECT 'TPU v5p', 67108864, 16777216
+UNION ALL
+SELECT 'TPU v5p core', 67108864, 16777216
+UNION ALL
+SELECT 'TPU v6e', 134217728, 33554432
+UNION ALL
+SELECT 'TPU7x', 67108864, 33554432;
+
 -- What each kernel reserves for itself, beside how much it may.
 --
 -- A row per dump and instruction that is a TPU kernel (Pallas) or reserves memory. A Pallas kernel
@@ -23,6 +49,7 @@
 -- dump_id: the dump, see `dumps`
 -- module_id: its content, see `modules`
 -- instruction_id: the instruction, see `instructions`
+CREATE VIEW kernels AS
 WITH flags AS (
     SELECT
         flags_id,
@@ -107,4 +134,53 @@ SELECT
     dump_id,
     module_id,
     instruction_id
-FROM limited
+FROM limited;
+
+-- The most memory that a kernel of each program reserves for itself, from run to run.
+--
+-- A row per dump and memory space that a kernel reserves in, see `kernels`.
+--
+-- run_id: the run, usually a night
+-- run_at: when the run's programs were compiled (UTC)
+-- workload: the dump's folder within the run
+-- module_name: the HLO module's name
+-- series_id: the series, see `history`
+-- memory_space: where it reserves: 0 is HBM, 1 VMEM; null if not known
+-- scoped_bytes: the most that a kernel reserves
+-- limit_bytes: what a kernel may reserve
+-- headroom_bytes: limit_bytes - scoped_bytes
+-- previous_bytes: scoped_bytes of the program before, null if it has none in this memory space
+-- change_bytes: scoped_bytes - previous_bytes
+-- dump_id: the dump, see `dumps`
+CREATE VIEW kernel_trends AS
+WITH largest AS (
+    SELECT
+        dump_id,
+        memory_space,
+        MAX(scoped_bytes) AS scoped_bytes,
+        MAX(limit_bytes) AS limit_bytes
+    FROM kernels
+    WHERE scoped_bytes > 0
+    GROUP BY dump_id, memory_space
+)
+
+SELECT
+    dumps.run_id,
+    runs.run_at,
+    dumps.workload,
+    dumps.module_name,
+    history.series_id,
+    largest.memory_space,
+    largest.scoped_bytes,
+    largest.limit_bytes,
+    largest.limit_bytes - largest.scoped_bytes AS headroom_bytes,
+    before.scoped_bytes AS previous_bytes,
+    largest.scoped_bytes - before.scoped_bytes AS change_bytes,
+    largest.dump_id
+FROM largest
+INNER JOIN dumps ON dumps.dump_id = largest.dump_id
+INNER JOIN runs ON runs.run_id = dumps.run_id
+INNER JOIN history ON history.dump_id = largest.dump_id
+LEFT JOIN largest AS before
+    ON before.dump_id = history.previous_dump_id
+        AND COALESCE(before.memory_space, -1) = COALESCE(largest.memory_space, -1);

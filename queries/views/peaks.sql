@@ -1,3 +1,85 @@
+-- What each dumped module needs in each memory space: `peaks` without names of instructions, which
+-- are quick to look up only for a few rows.
+--
+-- A row per dump and memory space.
+--
+-- run_id: the run, usually a night
+-- run_at: when the run's programs were compiled (UTC)
+-- workload: the dump's folder within the run
+-- module_name: the HLO module's name
+-- occurrence: 1 for the first module of its name and platform in run and workload
+-- platform: cpu, gpu or tpu
+-- memory_space: XLA's number of the space; 0 is the device's main memory
+-- space_name: the space's name, null if the dump names none
+-- peak_bytes: the most that is occupied at one time
+-- total_bytes: sum of the allocations
+-- headroom_bytes: the device's memory minus what is reserved for the program, total_bytes -
+--     thread_local_bytes; null for other memory spaces, and where the device is not known
+-- argument_bytes: allocations of parameters
+-- output_bytes: allocations that may live out
+-- alias_bytes: allocations that are both
+-- constant_bytes: allocations of constants
+-- thread_local_bytes: thread-local allocations
+-- temp_bytes: the preallocated temp
+-- fragmentation_bytes: total_bytes - thread_local_bytes - peak_bytes, what packing wastes
+-- fragmentation: fragmentation_bytes over temp_bytes
+-- padding_bytes: size - logical size of what is live at the peak
+-- live_bound_bytes: the most that is live in the temps at one time
+-- packing_bytes: temp_bytes - live_bound_bytes, what the compiler's packing takes above it
+-- origin: dumped; derived: live ranges worked out, exact; estimated: without buffer assignment
+-- peak_time: the first time of the peak, a position in the schedule
+-- schedule_length: instructions in the schedule
+-- peak_instruction_id: the instruction at peak_time
+-- status: ok, partial or failed, see `dumps`
+-- oom: XLA ran out of memory compiling it
+-- dump_id: the dump, see `dumps`
+-- module_id: its content, see `modules`
+CREATE VIEW _peaks AS
+SELECT
+    dumps.run_id,
+    runs.run_at,
+    dumps.workload,
+    dumps.module_name,
+    dumps.occurrence,
+    dumps.platform,
+    module_memory.memory_space,
+    memory_spaces.space_name,
+    module_memory.peak_bytes,
+    module_memory.total_bytes,
+    CASE
+        WHEN module_memory.memory_space = 0
+            THEN dumps.device_memory_bytes
+                - (
+                    module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0)
+                )
+    END AS headroom_bytes,
+    module_memory.argument_bytes,
+    module_memory.output_bytes,
+    module_memory.alias_bytes,
+    module_memory.constant_bytes,
+    module_memory.thread_local_bytes,
+    module_memory.temp_bytes,
+    module_memory.fragmentation_bytes,
+    module_memory.fragmentation,
+    module_memory.padding_bytes,
+    module_memory.live_bound_bytes,
+    module_memory.packing_bytes,
+    modules.origin,
+    module_memory.peak_time,
+    modules.schedule_length,
+    module_memory.peak_instruction_id,
+    dumps.status,
+    dumps.oom,
+    dumps.dump_id,
+    dumps.module_id
+FROM dumps
+INNER JOIN runs ON runs.run_id = dumps.run_id
+INNER JOIN modules ON modules.module_id = dumps.module_id
+INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
+LEFT JOIN memory_spaces
+    ON memory_spaces.module_id = module_memory.module_id
+        AND memory_spaces.memory_space = module_memory.memory_space;
+
 -- What each dumped module needs in each memory space, and when it needs most.
 --
 -- A row per dump and memory space. Start here: the largest peak_bytes in memory space 0 must
@@ -34,6 +116,7 @@
 -- oom: XLA ran out of memory compiling it
 -- dump_id: the dump, see `dumps`
 -- module_id: its content, see `modules`
+CREATE VIEW peaks AS
 SELECT
     _peaks.run_id,
     _peaks.run_at,
@@ -68,4 +151,68 @@ SELECT
 FROM _peaks
 LEFT JOIN instructions
     ON instructions.module_id = _peaks.module_id
-        AND instructions.instruction_id = _peaks.peak_instruction_id
+        AND instructions.instruction_id = _peaks.peak_instruction_id;
+
+-- The names of the metrics, which also name columns of `module_memory`.
+--
+-- A row per metric of METRICS in `schema/tables.py`.
+--
+-- metric: its name
+CREATE VIEW _metric_names AS
+SELECT 'peak_bytes' AS metric
+UNION ALL SELECT 'total_bytes'
+UNION ALL SELECT 'argument_bytes'
+UNION ALL SELECT 'output_bytes'
+UNION ALL SELECT 'alias_bytes'
+UNION ALL SELECT 'constant_bytes'
+UNION ALL SELECT 'thread_local_bytes'
+UNION ALL SELECT 'temp_bytes'
+UNION ALL SELECT 'fragmentation_bytes'
+UNION ALL SELECT 'padding_bytes'
+UNION ALL SELECT 'live_bound_bytes'
+UNION ALL SELECT 'packing_bytes';
+
+-- What each module needs in each memory space, metric by metric.
+--
+-- A row per module, memory space and metric. `peaks` has the same values, a column a metric.
+--
+-- module_id: the module, see `modules`
+-- memory_space: XLA's number of the space; 0 is the device's main memory
+-- metric: for example peak_bytes, see `module_memory`
+-- value_bytes: the metric's value; null if the dump does not support it
+CREATE VIEW metrics AS
+SELECT module_id, memory_space, 'peak_bytes' AS metric, peak_bytes AS value_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'total_bytes', total_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'argument_bytes', argument_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'output_bytes', output_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'alias_bytes', alias_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'constant_bytes', constant_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'thread_local_bytes', thread_local_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'temp_bytes', temp_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'fragmentation_bytes', fragmentation_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'padding_bytes', padding_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'live_bound_bytes', live_bound_bytes
+FROM module_memory
+UNION ALL
+SELECT module_id, memory_space, 'packing_bytes', packing_bytes
+FROM module_memory;

@@ -1,0 +1,415 @@
+-- How each metric of each module changed from run to run, and what else changed with it.
+--
+-- A row per dump, memory space and metric. The dumps of a series follow each other in order of
+-- their runs, within one branch and suite, whenever they were ingested: see `history` and
+-- `lineages`. A row is compared with the last dump before it that has figures. The first dump of
+-- a series, and a dump without a peak, is compared with nothing, and the changes are null. A
+-- failed dump has a row for each metric in memory space 0, without values. A series that a run
+-- lacks has no row there: see `gone`.
+--
+-- run_id: the run
+-- run_at: when the run's programs were compiled (UTC)
+-- run_number: the run's place among the runs of branch and suite, from 1
+-- branch: the run's branch, empty without one
+-- suite: the run's suite, empty without one
+-- workload: the dump's folder within the run
+-- module_name: the HLO module's name
+-- platform: cpu, gpu or tpu
+-- occurrence: 1 for the first module of its name and platform in run and workload
+-- series_id: the series, see `history`
+-- series_number: 1 for the first series of its workload, module name and platform
+-- is_new: the series begins here, and not with the first run of its branch and suite
+-- memory_space: XLA's number of the space; 0 is the device's main memory
+-- metric: for example peak_bytes, see `module_memory`
+-- value_bytes: the metric's value; null if the dump does not support it
+-- previous_bytes: the value in previous_run_id
+-- change_bytes: value_bytes - previous_bytes
+-- change_pct: change_bytes in percent of previous_bytes; null if that is 0
+-- best_bytes: the best value so far, this row included: the lowest, but of alias_bytes the highest
+-- previous_run_id: the run that the row is compared with
+-- missed_runs: runs of the branch and suite between these two, without figures of the series
+-- is_last: no later run of the branch and suite has the series
+-- runs_since: their runs after this one, if it is the series' last: 0, or the series is gone
+-- cause: why the program differs from the one in previous_run_id, in a line; null if it does not
+-- status: ok, partial or failed, see `dumps`
+-- oom: XLA ran out of memory compiling the module
+-- content_changed: the program is another one than before; names and source lines do not count
+-- signature_changed: the arguments or results have other shapes or layouts than before
+-- compiler_changed: another compiler changelist than before
+-- flags_changed: another set of compiler flags than before
+-- dump_id: the dump, see `dumps`
+-- module_id: its content, see `modules`
+-- program_id: what the program is, without names and lines, see `modules`
+-- origin: estimated if the values come from HLO text alone, see `modules`
+CREATE VIEW trends AS
+WITH placed AS (
+    SELECT
+        runs.run_id,
+        runs.run_at,
+        lineages.branch,
+        lineages.suite,
+        lineages.run_number,
+        MAX(lineages.run_number) OVER (PARTITION BY lineages.branch, lineages.suite) AS runs
+    FROM runs
+    INNER JOIN lineages ON lineages.run_id = runs.run_id
+),
+
+-- A signature can be long: comparing numbers is cheaper.
+programs AS (
+    SELECT
+        module_id,
+        program_id,
+        origin,
+        CASE
+            WHEN entry_signature IS NOT NULL
+                THEN MIN(module_id) OVER (PARTITION BY entry_signature)
+        END AS signature_id
+    FROM modules
+),
+
+compared AS (
+    SELECT
+        dumps.run_id,
+        placed.run_at,
+        placed.run_number,
+        placed.branch,
+        placed.suite,
+        dumps.workload,
+        dumps.module_name,
+        dumps.platform,
+        dumps.occurrence,
+        history.series_id,
+        history.series_number,
+        history.is_new,
+        history.level_index,
+        previous.run_id AS previous_run_id,
+        placed.run_number - previously_placed.run_number - 1 AS missed_runs,
+        history.is_last,
+        CASE WHEN history.is_last THEN placed.runs - placed.run_number END AS runs_since,
+        history.cause,
+        dumps.status,
+        dumps.oom,
+        CASE
+            WHEN programs.program_id IS NULL OR previous_programs.program_id IS NULL
+                THEN dumps.module_id <> previous.module_id
+            ELSE programs.program_id <> previous_programs.program_id
+        END AS content_changed,
+        programs.signature_id <> previous_programs.signature_id AS signature_changed,
+        dumps.compiler <> previous.compiler AS compiler_changed,
+        dumps.flags_id <> previous.flags_id AS flags_changed,
+        dumps.dump_id,
+        dumps.module_id,
+        programs.program_id,
+        programs.origin,
+        previous.module_id AS previous_module_id
+    FROM history
+    INNER JOIN dumps ON dumps.dump_id = history.dump_id
+    INNER JOIN placed ON placed.run_id = dumps.run_id
+    LEFT JOIN programs ON programs.module_id = dumps.module_id
+    LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
+    LEFT JOIN placed AS previously_placed ON previously_placed.run_id = previous.run_id
+    LEFT JOIN programs AS previous_programs ON previous_programs.module_id = previous.module_id
+),
+
+-- Only the first dump of a level can be better than all dumps before it.
+levels AS (
+    SELECT
+        history.series_id,
+        history.level_index,
+        metrics.memory_space,
+        metrics.metric,
+        CASE
+            WHEN metrics.metric = 'alias_bytes' THEN MAX(metrics.value_bytes) OVER so_far
+            ELSE MIN(metrics.value_bytes) OVER so_far
+        END AS best_bytes
+    FROM history
+    INNER JOIN dumps ON dumps.dump_id = history.dump_id
+    INNER JOIN modules ON modules.module_id = dumps.module_id
+    INNER JOIN metrics ON metrics.module_id = dumps.module_id
+    WHERE history.chain_index = history.level_index
+    WINDOW
+        so_far AS (
+            PARTITION BY
+                history.series_id,
+                modules.origin = 'estimated',
+                metrics.memory_space,
+                metrics.metric
+            ORDER BY history.level_index
+        )
+)
+
+SELECT
+    compared.run_id,
+    compared.run_at,
+    compared.run_number,
+    compared.branch,
+    compared.suite,
+    compared.workload,
+    compared.module_name,
+    compared.platform,
+    compared.occurrence,
+    compared.series_id,
+    compared.series_number,
+    compared.is_new,
+    COALESCE(metrics.memory_space, 0) AS memory_space,
+    _metric_names.metric,
+    metrics.value_bytes,
+    previous.value_bytes AS previous_bytes,
+    metrics.value_bytes - previous.value_bytes AS change_bytes,
+    CAST(100 AS DOUBLE) * (metrics.value_bytes - previous.value_bytes)
+    / NULLIF(previous.value_bytes, 0)
+        AS change_pct,
+    levels.best_bytes,
+    compared.previous_run_id,
+    compared.missed_runs,
+    compared.is_last,
+    compared.runs_since,
+    compared.cause,
+    compared.status,
+    compared.oom,
+    compared.content_changed,
+    compared.signature_changed,
+    compared.compiler_changed,
+    compared.flags_changed,
+    compared.dump_id,
+    compared.module_id,
+    compared.program_id,
+    compared.origin
+FROM compared
+CROSS JOIN _metric_names
+LEFT JOIN metrics
+    ON metrics.module_id = compared.module_id
+        AND metrics.metric = _metric_names.metric
+LEFT JOIN metrics AS previous
+    ON previous.module_id = compared.previous_module_id
+        AND previous.memory_space = metrics.memory_space
+        AND previous.metric = _metric_names.metric
+LEFT JOIN levels
+    ON levels.series_id = compared.series_id
+        AND levels.level_index = compared.level_index
+        AND levels.memory_space = metrics.memory_space
+        AND levels.metric = _metric_names.metric;
+
+-- In which run which metric grew: the rows of `trends` that grew by more than one percent.
+--
+-- A row per run, series, memory space and metric. For another threshold, filter `trends`, or
+-- use `memhouse check`. More aliased, constant or thread-local bytes are not a regression.
+--
+-- run_id: the run
+-- run_at: when the run's programs were compiled (UTC)
+-- branch: the run's branch, empty without one
+-- suite: the run's suite, empty without one
+-- workload: the dump's folder within the run
+-- module_name: the HLO module's name
+-- platform: cpu, gpu or tpu
+-- occurrence: 1 for the first module of its name and platform in run and workload
+-- series_id: the series, see `history`
+-- memory_space: XLA's number of the space; 0 is the device's main memory
+-- metric: which metric grew
+-- previous_run_id: the run that the row is compared with
+-- previous_bytes: the value then
+-- now_bytes: the value now
+-- best_bytes: the best value so far
+-- cause: why the program differs from the one in previous_run_id, in a line
+-- oom: XLA ran out of memory compiling the module
+-- signature_changed: the arguments or results have other shapes or layouts than before
+-- compiler_changed: another compiler changelist than before
+-- flags_changed: another set of compiler flags than before
+-- dump_id: the dump, see `dumps`
+-- module_id: its content, see `modules`
+-- change_bytes: now_bytes - previous_bytes
+-- change_pct: change_bytes in percent of previous_bytes; null if that is 0
+CREATE VIEW regressions AS
+SELECT
+    run_id,
+    run_at,
+    branch,
+    suite,
+    workload,
+    module_name,
+    platform,
+    occurrence,
+    series_id,
+    memory_space,
+    metric,
+    previous_run_id,
+    previous_bytes,
+    value_bytes AS now_bytes,
+    best_bytes,
+    cause,
+    oom,
+    signature_changed,
+    compiler_changed,
+    flags_changed,
+    dump_id,
+    module_id,
+    change_bytes,
+    change_pct
+FROM trends
+WHERE
+    content_changed
+    AND change_bytes > 0.01 * previous_bytes
+    AND metric NOT IN ('alias_bytes', 'constant_bytes', 'thread_local_bytes');
+
+-- How each scope's share of the peak changed from run to run.
+--
+-- A row per dump, memory space, whole scope and pass that the dump or the one before it has: see
+-- `memory_by_scope`. The rows of a dump and space add up to its peak, and their changes to the
+-- peak's change. A dump is compared with the dump that `trends` compares it with.
+--
+-- run_id: the run
+-- run_at: when the run's programs were compiled (UTC)
+-- branch: the run's branch, empty without one
+-- suite: the run's suite, empty without one
+-- workload: the dump's folder within the run
+-- module_name: the HLO module's name
+-- platform: cpu, gpu or tpu
+-- series_id: the series, see `history`
+-- memory_space: the memory space
+-- scope: the scope, all its steps; empty for arguments and for what is in no scope
+-- pass: argument, forward, backward, rematerialised, optimizer or other; null if not known
+-- counted_bytes: what the scope adds to the peak; 0 if it is gone
+-- previous_bytes: the same in previous_run_id; 0 if the scope is new, null if there is no such run
+-- change_bytes: counted_bytes - previous_bytes
+-- previous_run_id: the run that the row is compared with
+-- dump_id: the dump, see `dumps`
+-- module_id: its content, see `modules`
+CREATE VIEW scope_trends AS
+WITH sides AS (
+    SELECT TRUE AS is_previous
+    UNION ALL SELECT FALSE
+),
+
+-- Each content and the content that it is compared with: many dumps have the same two.
+contents AS (
+    SELECT DISTINCT
+        dumps.module_id,
+        previous.module_id AS previous_module_id
+    FROM history
+    INNER JOIN dumps ON dumps.dump_id = history.dump_id
+    LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
+),
+
+spaces AS (
+    SELECT
+        contents.module_id,
+        contents.previous_module_id,
+        sides.is_previous,
+        module_memory.module_id AS shown_module_id,
+        module_memory.memory_space,
+        module_memory.peak_time
+    FROM contents
+    CROSS JOIN sides
+    INNER JOIN module_memory
+        ON module_memory.module_id
+            = CASE
+                WHEN sides.is_previous THEN contents.previous_module_id ELSE contents.module_id
+            END
+),
+
+-- The counts of `_counted_buffers` at the peak, here for each pair of contents, so that a filter on
+-- module_id comes before the window.
+counted AS (
+    SELECT
+        spaces.module_id,
+        spaces.previous_module_id,
+        spaces.is_previous,
+        spaces.shown_module_id,
+        spaces.memory_space,
+        "values".pass,
+        COALESCE("values".origin_instruction_id, "values".instruction_id) AS held_instruction_id,
+        CASE
+            WHEN buffers.allocation_index IS NOT NULL THEN buffers.size_bytes
+            ELSE GREATEST(
+                    "values".offset_bytes + "values".size_bytes - GREATEST(
+                        "values".offset_bytes,
+                        COALESCE(
+                            MAX("values".offset_bytes + "values".size_bytes) OVER (
+                                PARTITION BY
+                                    spaces.module_id,
+                                    spaces.previous_module_id,
+                                    spaces.is_previous,
+                                    buffers.allocation_index,
+                                    temps.allocation_index
+                                ORDER BY
+                                    "values".offset_bytes,
+                                    "values".size_bytes DESC,
+                                    "values".value_id
+                                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+                            ),
+                            0
+                        )
+                    ),
+                    0
+                )
+        END AS counted_bytes
+    FROM spaces
+    INNER JOIN _buffer_times AS buffers
+        ON buffers.module_id = spaces.shown_module_id
+            AND buffers.start_time <= spaces.peak_time
+            AND buffers.end_time >= spaces.peak_time
+            AND COALESCE(buffers.memory_space, spaces.memory_space) = spaces.memory_space
+    -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
+    -- larger side.
+    LEFT JOIN "values"
+        ON "values".module_id = spaces.shown_module_id
+            AND "values".value_id = buffers.value_id
+    LEFT JOIN allocations AS temps
+        ON temps.module_id = spaces.shown_module_id
+            AND temps.allocation_index = "values".allocation_index
+            AND temps.memory_space = spaces.memory_space
+            AND temps.is_temp
+    WHERE buffers.allocation_index IS NOT NULL OR temps.allocation_index IS NOT NULL
+),
+
+changes AS (
+    SELECT
+        counted.module_id,
+        counted.previous_module_id,
+        counted.memory_space,
+        COALESCE(scopes.scope, '') AS scope,
+        counted.pass,
+        CAST(SUM(CASE WHEN counted.is_previous THEN 0 ELSE counted.counted_bytes END) AS BIGINT)
+            AS counted_bytes,
+        CAST(SUM(CASE WHEN counted.is_previous THEN counted.counted_bytes ELSE 0 END) AS BIGINT)
+            AS previous_bytes
+    FROM counted
+    LEFT JOIN instructions
+        ON instructions.module_id = counted.shown_module_id
+            AND instructions.instruction_id = counted.held_instruction_id
+    LEFT JOIN scopes
+        ON scopes.module_id = counted.shown_module_id
+            AND scopes.scope_id = instructions.scope_id
+    GROUP BY 1, 2, 3, 4, 5
+)
+
+SELECT
+    dumps.run_id,
+    runs.run_at,
+    lineages.branch,
+    lineages.suite,
+    dumps.workload,
+    dumps.module_name,
+    dumps.platform,
+    history.series_id,
+    changes.memory_space,
+    changes.scope,
+    changes.pass,
+    changes.counted_bytes,
+    CASE WHEN history.compared_dump_id IS NOT NULL THEN changes.previous_bytes END
+        AS previous_bytes,
+    CASE
+        WHEN history.compared_dump_id IS NOT NULL
+            THEN changes.counted_bytes - changes.previous_bytes
+    END AS change_bytes,
+    previous.run_id AS previous_run_id,
+    dumps.dump_id,
+    dumps.module_id
+FROM history
+INNER JOIN dumps ON dumps.dump_id = history.dump_id
+INNER JOIN runs ON runs.run_id = dumps.run_id
+INNER JOIN lineages ON lineages.run_id = dumps.run_id
+LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
+INNER JOIN changes
+    ON changes.module_id = dumps.module_id
+        AND COALESCE(changes.previous_module_id, 0) = COALESCE(previous.module_id, 0);

@@ -1,0 +1,212 @@
+-- Which lines of Python own the peak.
+--
+-- A row per module, memory space, file and line; the rows add up to the peak. A line owns what
+-- it computes, wherever XLA moves or stacks the result. Arguments have no line, and neither has
+-- what XLA makes by itself: each kind of these has a row.
+--
+-- module_id: the module, see `modules`
+-- memory_space: the memory space
+-- source_file: the Python file
+-- source_line: the line
+-- without_line: arguments, copies of arguments, outputs, constants or temps; null with a line
+-- buffers: how many buffers it owns
+-- counted_bytes: what they add to the peak
+-- share: counted_bytes over the peak
+-- guess_bytes: the part of counted_bytes whose line is a guess: the rules operand and weak
+-- categories: what they are: argument, output, constant, temp or other
+-- passes: the passes that they belong to, see `values`
+CREATE VIEW memory_by_source AS
+SELECT
+    module_id,
+    memory_space,
+    source_file,
+    source_line,
+    CASE WHEN source_file IS NULL THEN kind END AS without_line,
+    COUNT(*) AS buffers,
+    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    CAST(
+        SUM(CASE WHEN origin_rule IN ('operand', 'weak') THEN counted_bytes ELSE 0 END) AS BIGINT
+    ) AS guess_bytes,
+    STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories,
+    STRING_AGG(DISTINCT pass, ', ' ORDER BY pass) AS passes
+FROM _counted_buffers
+WHERE is_peak
+GROUP BY 1, 2, 3, 4, 5;
+
+-- Which scopes of the program own the peak, at any depth.
+--
+-- A row per module, memory space, depth, scope and pass. A scope is a path of layers and named
+-- functions, such as `mid/attention`; transformations, wrappers and loops are not part of it,
+-- so a layer's forward and backward pass meet. The rows of one depth add up to the peak: filter
+-- on depth. At a depth a scope counts everything below it; a buffer whose scope has fewer steps
+-- counts for this scope, and the row's step is empty. Arguments are in the empty scope.
+--
+-- module_id: the module, see `modules`
+-- memory_space: the memory space
+-- depth: at most so many steps of each scope are taken; 0 for everything
+-- scope: the first steps of the scope
+-- step: the step at this depth; empty for what is in the scope itself and in none below it
+-- pass: argument, forward, backward, rematerialised, optimizer or other, see `values`; null
+-- where it is not known
+-- buffers: how many buffers are in the scope
+-- counted_bytes: what they add to the peak
+-- share: counted_bytes over the peak
+CREATE VIEW memory_by_scope AS
+WITH scopes_of_peak AS (
+    SELECT
+        module_id,
+        memory_space,
+        COALESCE(scope, '') AS scope,
+        CASE
+            WHEN COALESCE(scope, '') = '' THEN 0
+            ELSE LENGTH(scope) - LENGTH(REPLACE(scope, '/', '')) + 1
+        END AS steps,
+        pass,
+        COUNT(*) AS buffers,
+        SUM(counted_bytes) AS counted_bytes,
+        MAX(peak_bytes) AS peak_bytes
+    FROM _counted_buffers
+    WHERE is_peak
+    GROUP BY 1, 2, 3, 4, 5
+),
+
+deepest AS (
+    SELECT module_id, memory_space, MAX(steps) AS depth
+    FROM scopes_of_peak
+    GROUP BY module_id, memory_space
+),
+
+depths AS (
+    SELECT UNNEST(GENERATE_SERIES(0, 64)) AS depth
+),
+
+cut AS (
+    SELECT
+        scopes_of_peak.module_id,
+        scopes_of_peak.memory_space,
+        depths.depth,
+        CASE
+            WHEN depths.depth = 0 THEN ''
+            WHEN depths.depth >= scopes_of_peak.steps THEN scopes_of_peak.scope
+            ELSE REGEXP_EXTRACT(
+                    scopes_of_peak.scope, '^([^/]*/){' || (depths.depth - 1) || '}[^/]*'
+                )
+        END AS scope,
+        CASE
+            WHEN depths.depth = 0 THEN ''
+            ELSE SPLIT_PART(scopes_of_peak.scope, '/', CAST(depths.depth AS INTEGER))
+        END AS step,
+        scopes_of_peak.pass,
+        scopes_of_peak.buffers,
+        scopes_of_peak.counted_bytes,
+        scopes_of_peak.peak_bytes
+    FROM scopes_of_peak
+    INNER JOIN deepest
+        ON deepest.module_id = scopes_of_peak.module_id
+            AND deepest.memory_space = scopes_of_peak.memory_space
+    INNER JOIN depths ON depths.depth <= deepest.depth
+)
+
+SELECT
+    module_id,
+    memory_space,
+    depth,
+    scope,
+    step,
+    pass,
+    CAST(SUM(buffers) AS BIGINT) AS buffers,
+    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share
+FROM cut
+GROUP BY module_id, memory_space, depth, scope, step, pass;
+
+-- Which operations own the peak.
+--
+-- A row per module, memory space and operation; the rows add up to the peak.
+--
+-- module_id: the module, see `modules`
+-- memory_space: the memory space
+-- operation: the operation that computes what the buffers hold, for example dot_general;
+-- argument for arguments and their copies; the opcode where the program has no name for it
+-- buffers: how many buffers it owns
+-- counted_bytes: what they add to the peak
+-- share: counted_bytes over the peak
+-- largest_bytes: the largest of them
+-- opcodes: the opcodes of the instructions that make them
+CREATE VIEW memory_by_op AS
+SELECT
+    module_id,
+    memory_space,
+    CASE
+        WHEN pass = 'argument' OR category = 'argument' THEN 'argument'
+        ELSE COALESCE(operation, opcode)
+    END AS operation,
+    COUNT(*) AS buffers,
+    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    MAX(counted_bytes) AS largest_bytes,
+    STRING_AGG(DISTINCT opcode, ', ' ORDER BY opcode) AS opcodes
+FROM _counted_buffers
+WHERE is_peak
+GROUP BY 1, 2, 3;
+
+-- What the peak is for: weights, optimizer state, activations, gradients and so on.
+--
+-- A row per module, memory space and role; the rows add up to the peak. A buffer's role
+-- follows from the program's structure, not from names.
+--
+-- module_id: the module, see `modules`
+-- memory_space: the memory space
+-- role: weight, optimizer state, state, input, gathered weight, activation (saved for the
+-- backward pass), gradient, output, constant or workspace; null without HLO text and for
+-- tuples' index tables
+-- buffers: how many buffers have it
+-- counted_bytes: what they add to the peak
+-- share: counted_bytes over the peak
+-- largest_bytes: the largest of them
+CREATE VIEW memory_by_role AS
+SELECT
+    module_id,
+    memory_space,
+    role,
+    COUNT(*) AS buffers,
+    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    MAX(counted_bytes) AS largest_bytes
+FROM _counted_buffers
+WHERE is_peak
+GROUP BY module_id, memory_space, role;
+
+-- Which element types own the peak.
+--
+-- A row per module, memory space and element type; the rows add up to the peak.
+--
+-- module_id: the module, see `modules`
+-- memory_space: the memory space
+-- element_type: for example bf16; null for tuples' index tables
+-- buffers: how many buffers have it
+-- counted_bytes: what they add to the peak
+-- share: counted_bytes over the peak
+-- padding_bytes: of counted_bytes, what tiling adds to the logical size
+-- categories: what they are: argument, output, constant, temp or other
+CREATE VIEW memory_by_dtype AS
+SELECT
+    module_id,
+    memory_space,
+    element_type,
+    COUNT(*) AS buffers,
+    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    CAST(
+        SUM(
+            CASE
+                WHEN padding_bytes < counted_bytes THEN padding_bytes
+                WHEN padding_bytes IS NOT NULL THEN counted_bytes
+            END
+        ) AS BIGINT
+    ) AS padding_bytes,
+    STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories
+FROM _counted_buffers
+WHERE is_peak
+GROUP BY module_id, memory_space, element_type;
