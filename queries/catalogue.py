@@ -2,8 +2,9 @@
 
 A statement and a check are a `.sql` file each; the views of a subject are one file. A view's
 header is the comment before its CREATE VIEW, in paragraphs: a line that says what the view
-answers; how to read it; and last a line `column: meaning` for each column, in order. A view
-whose name starts with an underscore is a helper of other views and is not listed.
+answers; how to read it; and last a line `column: meaning` for columns of this view alone. What
+a column of any view means stands in `views/columns.txt`, by its name. A view whose name starts
+with an underscore is a helper of other views: it is not listed, and its columns have no notes.
 """
 
 import hashlib
@@ -25,7 +26,8 @@ _VIEW = re.compile(
     r"^(?P<header>(?:--[^\n]*\n)+)CREATE VIEW (?P<name>\w+) AS\n(?P<sql>.+?);\n(?=\n|\Z)",
     re.MULTILINE | re.DOTALL,
 )
-_COLUMN = re.compile(r"^(?P<name>[a-z_0-9]+): (?P<meaning>.+)$")
+# A column's note; the lines after the first are indented.
+_NOTE = re.compile(r"^([a-z_0-9]+): (.+(?:\n +.+)*)$", re.MULTILINE)
 _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 
 
@@ -84,7 +86,8 @@ def use_views(store: "Store", *, read_only: bool) -> None:
     The views are stored with their headers as comments. A warehouse that another version wrote
     and that is open for reading gets temporary views instead, which hide the stored ones.
     """
-    digest = hashlib.sha256("\n".join(_files("views").values()).encode()).hexdigest()
+    files = sorted((_HERE / "views").iterdir())
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
     if digest in store.rows("SELECT digest FROM view_set")["digest"].to_pylist():
         return
     kind = "TEMPORARY VIEW" if read_only else "VIEW"
@@ -115,16 +118,36 @@ def _files(folder: str) -> dict[str, str]:
 
 
 def _view(header: str, name: str, sql: str) -> View:
-    lines = (line.removeprefix("--").strip() for line in header.splitlines())
-    answers, *description, meanings = "\n".join(lines).split("\n\n")
-    columns: dict[str, str] = {}
-    for line in meanings.splitlines():
-        if match := _COLUMN.match(line):
-            columns[match["name"]] = match["meaning"]
-        else:
-            columns[list(columns)[-1]] += " " + line
+    """A view of its parts in the file. Raises ValueError where a column has no note."""
+    text = re.sub("^-- ?", "", header, flags=re.MULTILINE)
+    answers, *description = text.strip().split("\n\n")
+    own = _notes(description.pop()) if description and _NOTE.match(description[-1]) else {}
+    columns = [] if name.startswith("_") else _columns(sql)
+    notes = _shared_notes() | own
+    if wrong := own.keys() - set(columns) | set(columns) - notes.keys():
+        raise ValueError(f"view {name}: no column, or no note: {', '.join(sorted(wrong))}")
     prose = " ".join(" ".join(description).split())
-    return View(name, answers, prose, columns, sql)
+    return View(name, answers, prose, {column: notes[column] for column in columns}, sql)
+
+
+@cache
+def _shared_notes() -> dict[str, str]:
+    return _notes((_HERE / "views/columns.txt").read_text())
+
+
+def _notes(text: str) -> dict[str, str]:
+    """What columns mean, by name."""
+    return {name: " ".join(meaning.split()) for name, meaning in _NOTE.findall(text)}
+
+
+def _columns(sql: str) -> list[str]:
+    """The names of a query's columns: those of the first SELECT outside of parentheses."""
+    rest, bare = re.sub(r"'[^']*'|--.*", "", sql), ""
+    while rest != bare:
+        rest, bare = re.sub(r"\([^()]*\)", "", rest), rest
+    _, _, selected = bare.partition("SELECT")
+    names, _, _ = selected.partition("\nFROM")
+    return [re.findall(r"\w+", column)[-1] for column in names.split(",")]
 
 
 def _used(sql: str, views: Iterable[str]) -> list[str]:

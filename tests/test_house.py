@@ -106,7 +106,7 @@ def missing_from(wheel):
     """The package's files that a wheel does not hold."""
     with zipfile.ZipFile(wheel) as packed:
         held = set(packed.namelist())
-    kinds = (".py", ".sql", ".json", ".typed", ".html", ".css", ".js", ".zst")
+    kinds = (".py", ".sql", ".txt", ".json", ".typed", ".html", ".css", ".js", ".zst")
     root = [*ROOT.glob("*.py"), ROOT / "py.typed"]
     there = {
         f"memhouse/{file.relative_to(ROOT).as_posix()}"

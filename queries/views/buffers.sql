@@ -1,17 +1,6 @@
 -- What each instruction says of the values that it makes and of those whose origin it is.
 --
 -- A row per instruction.
---
--- module_id: the module, see `modules`
--- instruction_id: the instruction, see `instructions`
--- instruction: its name
--- opcode: its opcode
--- op_name: the framework's name of the operation, or of the argument
--- source_file: the Python file of the line that created the instruction
--- source_line: that line
--- stack_frame_id: the innermost Python frame, see `stack_frames`
--- scope: the op_name's path without transformations, wrappers and loops, see `scopes`
--- operation: the op_name's last component
 CREATE VIEW _operations AS
 SELECT
     instructions.module_id,
@@ -32,27 +21,6 @@ LEFT JOIN scopes
 -- Every value with its life, and with what it holds.
 --
 -- A row per value. A thread-local value has no life, and neither do some constants.
---
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- value_id: the value, see `values`
--- allocation_index: the allocation that the value is in, see `allocations`
--- offset_bytes: where in the allocation the value starts
--- size_bytes: what the value takes
--- logical_bytes: elements x element size
--- padding_bytes: size_bytes - logical_bytes
--- instruction_id: the instruction that makes the value
--- shape_index: which part of the instruction's shape, `{}` for all of it
--- shape: the value's shape with layout
--- element_type: for example bf16; null for a tuple
--- held_instruction_id: the origin; instruction_id where the origin is not known
--- origin_rule: how the origin was found, see `values`
--- pass: the pass that the value belongs to, see `values`
--- role: what the value is for, see `values`
--- residual_id: the residual that the value holds, see `residuals`
--- last_use_time: the last time at which an instruction reads the value
--- start_time: first time the value is live
--- end_time: last time the value is live; the schedule's length if the value lives out
 CREATE VIEW _lives AS
 SELECT
     "values".module_id,
@@ -83,36 +51,6 @@ LEFT JOIN live_ranges
 -- Every value with its life, with what it holds, and with who made it.
 --
 -- A row per value.
---
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- value_id: the value, see `values`
--- allocation_index: the allocation that the value is in, see `allocations`
--- size_bytes: what the value takes
--- logical_bytes: elements x element size
--- padding_bytes: size_bytes - logical_bytes
--- instruction: the instruction that makes the value
--- shape_index: which part of the instruction's shape, `{}` for all of it
--- opcode: the opcode of the instruction that makes the value
--- shape: the value's shape with layout
--- element_type: for example bf16; null for a tuple
--- start_time: first time the value is live
--- end_time: last time the value is live; the schedule's length if the value lives out
--- last_use_time: the last time at which an instruction reads the value
--- op_name: the framework's name of what the value holds: an operation, or an argument
--- source_file: the Python file of the line that computes what the value holds
--- source_line: that line
--- stack_frame_id: the innermost Python frame of that line, see `stack_frames`
--- scope: the scope of what the value holds, see `scopes`
--- operation: the operation that computes what the value holds
--- pass: the pass that the value belongs to, see `values`
--- role: what the value is for, see `values`
--- origin_instruction: the instruction whose result the value holds
--- origin_rule: how the origin was found, see `values`; null if it is not known
--- is_saved_for_backward: the forward pass keeps the value for the backward pass
--- made_op_name: the framework's name of the instruction that makes the value
--- made_source_file: the Python file of the line that created this instruction
--- made_source_line: that line
 CREATE VIEW _values AS
 SELECT
     _lives.module_id,
@@ -158,15 +96,6 @@ LEFT JOIN _operations AS held
 --
 -- A row per allocation that is occupied throughout, and per value with a live range, also of
 -- values outside of temp allocations: look them up in `values`.
---
--- module_id: the module, see `modules`
--- memory_space: the allocation's memory space; null for a value
--- allocation_index: the allocation, see `allocations`; null for a value
--- category: argument, output (that is not an argument), constant, other, or temp for a value
--- size_bytes: what the allocation takes; null for a value
--- start_time: first time the buffer is there
--- end_time: last time the buffer is there
--- value_id: the value, or the value that the allocation is for, see `values`
 CREATE VIEW _buffer_times AS
 SELECT
     allocations.module_id,
@@ -201,27 +130,6 @@ FROM live_ranges;
 --
 -- A row per allocation that is occupied throughout, shown by the value that it is for: the
 -- argument, the result, the constant; and a row per value in a temp allocation.
---
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- allocation_index: the allocation, see `allocations`
--- category: argument, output (that is not an argument), constant, temp or other
--- size_bytes: what the allocation or the value takes
--- padding_bytes: what tiling adds to the value's logical size
--- offset_bytes: where in the allocation the buffer starts
--- start_time: first time the buffer is there
--- end_time: last time the buffer is there
--- last_use_time: the last time at which an instruction reads the value
--- value_id: the value, see `values`
--- instruction_id: the instruction that makes the value
--- shape_index: which part of the instruction's shape, `{}` for all of it
--- shape: the value's shape with layout
--- element_type: for example bf16; null for a tuple
--- held_instruction_id: the instruction whose result the value holds
--- origin_rule: how that was found, see `values`; null if it is not known
--- pass: the pass that the value belongs to, see `values`
--- role: what the value is for, see `values`
--- residual_id: the residual that the value holds, see `residuals`
 CREATE VIEW _buffers AS
 SELECT
     allocations.module_id,
@@ -289,43 +197,6 @@ WHERE allocations.is_temp AND _lives.start_time IS NOT NULL;
 -- add up to what is occupied at the time: the bytes that aliased values share count for the
 -- first value in address order. Filter on is_peak, or on a time and NOT is_peak: otherwise
 -- the view has a row for every buffer and every time.
---
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- time: the time, a position in the schedule
--- is_peak: the time is the memory space's peak_time; the same time also has rows with FALSE
--- peak_bytes: the memory space's peak
--- counted_bytes: the part of the buffer's extent that no row before it in address order covers
--- allocation_index: the allocation, see `allocations`
--- category: argument, output (that is not an argument), constant, temp or other
--- size_bytes: what the allocation or the value takes
--- padding_bytes: what tiling adds to the value's logical size
--- offset_bytes: where in the allocation the buffer starts
--- start_time: first time the buffer is there
--- end_time: last time the buffer is there
--- last_use_time: the last time at which an instruction reads the value
--- value_id: the value, see `values`
--- instruction: the instruction that makes the value
--- shape_index: which part of the instruction's shape, `{}` for all of it
--- opcode: the opcode of the instruction that makes the value
--- shape: the value's shape with layout
--- element_type: for example bf16; null for a tuple
--- op_name: the framework's name of what the buffer holds: an operation, or an argument
--- source_file: the Python file of the line that computes what the buffer holds
--- source_line: that line
--- stack_frame_id: the innermost Python frame of that line, see `stack_frames`
--- scope: the scope of what the buffer holds, see `scopes`
--- operation: the operation that computes what the buffer holds
--- pass: the pass that the value belongs to, see `values`
--- role: what the value is for, see `values`
--- origin_instruction: the instruction whose result the buffer holds
--- origin_rule: how the origin was found, see `values`; null if it is not known
--- is_saved_for_backward: the forward pass keeps the buffer for the backward pass
--- kind: arguments, copies of arguments, outputs, constants or temps: what to call the buffer
--- where the program has no name for it
--- made_op_name: the framework's name of the instruction that makes the value
--- made_source_file: the Python file of the line that created this instruction
--- made_source_line: that line
 CREATE VIEW _counted_buffers AS
 WITH times AS (
     SELECT module_id, memory_space, peak_time AS time, TRUE AS is_peak, peak_bytes
@@ -475,46 +346,16 @@ LEFT JOIN _operations AS held
 -- What fills a memory space at its peak, buffer by buffer.
 --
 -- A row per allocation that is occupied throughout, shown by the value that it is for, and a
--- row per value that is live in a temp allocation at the peak. counted_bytes add up to the
--- peak: the bytes that aliased values share count for the first value in address order.
+-- row per value that is live in a temp allocation at the peak. counted_bytes add up to the peak:
+-- the bytes that aliased values share count for the first value in address order.
 -- op_name, source, scope and operation say what a buffer holds: the origin. A copy, a loop or a
 -- fusion may have made the buffer: instruction, opcode and the columns made_… say so. Without
 -- HLO text the origin is the instruction that makes the value.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
 -- rank: 1 for the buffer that counts most
 -- counted_bytes: the part of the buffer's extent that no row before it in address order covers
--- share: counted_bytes over the peak
 -- running_bytes: counted_bytes of this and all higher ranks
--- category: argument, output (that is not an argument), constant, temp or other
 -- size_bytes: what the value, or the allocation that is occupied throughout, takes
--- padding_bytes: of counted_bytes, what tiling adds to the logical size
--- element_type: for example bf16; null for a tuple
--- shape: the value's shape with layout
--- op_name: the framework's name of what the buffer holds: an operation, or an argument
--- source_file: the Python file of the line that computes what the buffer holds
--- source_line: that line
--- stack_frame_id: the innermost Python frame of that line, see `stack_frames`
--- scope: the scope of what the buffer holds, see `scopes`
--- operation: the operation that computes what the buffer holds, for example dot_general
--- pass: argument, forward, backward, rematerialised, optimizer or other, see `values`
--- role: weight, optimizer state, activation, gradient and so on, see `values`
--- is_saved_for_backward: the forward pass keeps the buffer for the backward pass
--- origin_instruction: the instruction whose result the buffer holds
--- origin_rule: how the origin was found, see `values`; null if it is not known
--- instruction: the instruction that makes the value
--- shape_index: which part of the instruction's shape, `{}` for all of it
--- opcode: the opcode of the instruction that makes the value
--- made_op_name: the framework's name of the instruction that makes the value
--- made_source_file: the Python file of the line that created this instruction
--- made_source_line: that line
--- start_time: first time the buffer is there
--- end_time: last time the buffer is there; the schedule's length if the buffer lives out
--- last_use_time: the last time at which an instruction reads the value
--- allocation_index: the allocation, see `allocations`
--- offset_bytes: where in the allocation the buffer starts
--- value_id: the value, see `values`
 CREATE VIEW peak_buffers AS
 SELECT
     module_id,
@@ -568,14 +409,11 @@ WHERE is_peak;
 --
 -- A row per memory space and stretch of the schedule in which the space's bytes do not change.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
 -- start_time: first time of the stretch
 -- end_time: last time of the stretch
 -- occupied_bytes: union of the addresses of what is live
 -- live_bytes: sum of the sizes of what is live; aliased values count twice
 -- instruction: the instruction at start_time
--- opcode: its opcode
 -- op_name: the framework's name of its operation
 CREATE VIEW timeline AS
 SELECT

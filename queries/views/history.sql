@@ -7,40 +7,13 @@
 -- failed dump has a row for each metric in memory space 0, without values. A series that a run
 -- lacks has no row there: see `gone`.
 --
--- run_id: the run
--- run_at: when the run's programs were compiled (UTC)
 -- run_number: the run's place among the runs of branch and suite, from 1
--- branch: the run's branch, empty without one
--- suite: the run's suite, empty without one
--- workload: the dump's folder within the run
--- module_name: the HLO module's name
--- platform: cpu, gpu or tpu
--- occurrence: 1 for the first module of its name and platform in run and workload
--- series_id: the series, see `history`
 -- series_number: 1 for the first series of its workload, module name and platform
 -- is_new: the series begins here, and not with the first run of its branch and suite
--- memory_space: XLA's number of the space; 0 is the device's main memory
--- metric: for example peak_bytes, see `module_memory`
--- value_bytes: the metric's value; null if the dump does not support it
--- previous_bytes: the value in previous_run_id
--- change_bytes: value_bytes - previous_bytes
--- change_pct: change_bytes in percent of previous_bytes; null if that is 0
--- best_bytes: the best value so far, this row included: the lowest, but of alias_bytes the highest
--- previous_run_id: the run that the row is compared with
 -- missed_runs: runs of the branch and suite between these two, without figures of the series
 -- is_last: no later run of the branch and suite has the series
 -- runs_since: their runs after this one, if it is the series' last: 0, or the series is gone
--- cause: why the program differs from the one in previous_run_id, in a line; null if it does not
--- status: ok, partial or failed, see `dumps`
--- oom: XLA ran out of memory compiling the module
 -- content_changed: the program is another one than before; names and source lines do not count
--- signature_changed: the arguments or results have other shapes or layouts than before
--- compiler_changed: another compiler changelist than before
--- flags_changed: another set of compiler flags than before
--- dump_id: the dump, see `dumps`
--- module_id: its content, see `modules`
--- program_id: what the program is, without names and lines, see `modules`
--- origin: estimated if the values come from HLO text alone, see `modules`
 CREATE VIEW trends AS
 WITH placed AS (
     SELECT
@@ -195,30 +168,7 @@ LEFT JOIN levels
 -- A row per run, series, memory space and metric. For another threshold, filter `trends`, or
 -- use `memhouse check`. More aliased, constant or thread-local bytes are not a regression.
 --
--- run_id: the run
--- run_at: when the run's programs were compiled (UTC)
--- branch: the run's branch, empty without one
--- suite: the run's suite, empty without one
--- workload: the dump's folder within the run
--- module_name: the HLO module's name
--- platform: cpu, gpu or tpu
--- occurrence: 1 for the first module of its name and platform in run and workload
--- series_id: the series, see `history`
--- memory_space: XLA's number of the space; 0 is the device's main memory
--- metric: which metric grew
--- previous_run_id: the run that the row is compared with
--- previous_bytes: the value then
--- now_bytes: the value now
--- best_bytes: the best value so far
--- cause: why the program differs from the one in previous_run_id, in a line
--- oom: XLA ran out of memory compiling the module
--- signature_changed: the arguments or results have other shapes or layouts than before
--- compiler_changed: another compiler changelist than before
--- flags_changed: another set of compiler flags than before
--- dump_id: the dump, see `dumps`
--- module_id: its content, see `modules`
--- change_bytes: now_bytes - previous_bytes
--- change_pct: change_bytes in percent of previous_bytes; null if that is 0
+-- now_bytes: the metric's value
 CREATE VIEW regressions AS
 SELECT
     run_id,
@@ -257,23 +207,9 @@ WHERE
 -- `memory_by_scope`. The rows of a dump and space add up to its peak, and their changes to the
 -- peak's change. A dump is compared with the dump that `trends` compares it with.
 --
--- run_id: the run
--- run_at: when the run's programs were compiled (UTC)
--- branch: the run's branch, empty without one
--- suite: the run's suite, empty without one
--- workload: the dump's folder within the run
--- module_name: the HLO module's name
--- platform: cpu, gpu or tpu
--- series_id: the series, see `history`
--- memory_space: the memory space
 -- scope: the scope, all its steps; empty for arguments and for what is in no scope
--- pass: argument, forward, backward, rematerialised, optimizer or other; null if not known
 -- counted_bytes: what the scope adds to the peak; 0 if it is gone
 -- previous_bytes: the same in previous_run_id; 0 if the scope is new, null if there is no such run
--- change_bytes: counted_bytes - previous_bytes
--- previous_run_id: the run that the row is compared with
--- dump_id: the dump, see `dumps`
--- module_id: its content, see `modules`
 CREATE VIEW scope_trends AS
 WITH sides AS (
     SELECT TRUE AS is_previous

@@ -1,10 +1,6 @@
 -- What each TPU has on chip, for one program: see `docs/devices.md`.
 --
 -- A row per kind of device. Where two cores run one program, the memory of one core.
---
--- device_kind: the device, as in `dumps`
--- vmem_bytes: the vector memory
--- scoped_vmem_bytes: what a kernel may reserve of it, unless a flag or the kernel says otherwise
 CREATE VIEW _devices AS
 SELECT 'TPU v2' AS device_kind, 16777216 AS vmem_bytes, 16777216 AS scoped_vmem_bytes
 UNION ALL
@@ -31,23 +27,14 @@ SELECT 'TPU7x', 67108864, 33554432;
 -- which is at most limit_bytes. What one asks for (`vmem_limit_bytes`) it may take up to the chip's
 -- VMEM. Collectives reserve what xla_tpu_scoped_hbm_for_all_reduce gives, in HBM.
 --
--- run_id: the run, usually a night
--- workload: the dump's folder within the run
--- module_name: the HLO module's name
--- instruction: the instruction
--- opcode: for example custom-call or all-reduce
+-- instruction: the kernel
 -- memory_space: where it reserves: 0 is HBM, 1 VMEM
--- scoped_bytes: what it reserves; null if the dump does not say
--- limit_bytes: what it may reserve; null if not known, and in HBM
 -- limit_from: what sets the limit: a flag, or the device's default or VMEM
--- headroom_bytes: limit_bytes - scoped_bytes
 -- share: scoped_bytes over limit_bytes
 -- op_name: the operation's name in the framework
--- source_file: the file of source_line
+-- source_file: the Python file of source_line
 -- source_line: the line that created the kernel
 -- device_kind: the device, see `dumps`
--- dump_id: the dump, see `dumps`
--- module_id: its content, see `modules`
 -- instruction_id: the instruction, see `instructions`
 CREATE VIEW kernels AS
 WITH flags AS (
@@ -140,18 +127,9 @@ FROM limited;
 --
 -- A row per dump and memory space that a kernel reserves in, see `kernels`.
 --
--- run_id: the run, usually a night
--- run_at: when the run's programs were compiled (UTC)
--- workload: the dump's folder within the run
--- module_name: the HLO module's name
--- series_id: the series, see `history`
 -- memory_space: where it reserves: 0 is HBM, 1 VMEM; null if not known
 -- scoped_bytes: the most that a kernel reserves
--- limit_bytes: what a kernel may reserve
--- headroom_bytes: limit_bytes - scoped_bytes
 -- previous_bytes: scoped_bytes of the program before, null if it has none in this memory space
--- change_bytes: scoped_bytes - previous_bytes
--- dump_id: the dump, see `dumps`
 CREATE VIEW kernel_trends AS
 WITH largest AS (
     SELECT

@@ -4,16 +4,8 @@
 -- it computes, wherever XLA moves or stacks the result. Arguments have no line, and neither has
 -- what XLA makes by itself: each kind of these has a row.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- source_file: the Python file
--- source_line: the line
 -- without_line: arguments, copies of arguments, outputs, constants or temps; null with a line
--- buffers: how many buffers it owns
--- counted_bytes: what they add to the peak
--- share: counted_bytes over the peak
 -- guess_bytes: the part of counted_bytes whose line is a guess: the rules operand and weak
--- categories: what they are: argument, output, constant, temp or other
 -- passes: the passes that they belong to, see `values`
 CREATE VIEW memory_by_source AS
 SELECT
@@ -42,16 +34,9 @@ GROUP BY 1, 2, 3, 4, 5;
 -- on depth. At a depth a scope counts everything below it; a buffer whose scope has fewer steps
 -- counts for this scope, and the row's step is empty. Arguments are in the empty scope.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
 -- depth: at most so many steps of each scope are taken; 0 for everything
 -- scope: the first steps of the scope
 -- step: the step at this depth; empty for what is in the scope itself and in none below it
--- pass: argument, forward, backward, rematerialised, optimizer or other, see `values`; null
--- where it is not known
--- buffers: how many buffers are in the scope
--- counted_bytes: what they add to the peak
--- share: counted_bytes over the peak
 CREATE VIEW memory_by_scope AS
 WITH scopes_of_peak AS (
     SELECT
@@ -125,14 +110,8 @@ GROUP BY module_id, memory_space, depth, scope, step, pass;
 --
 -- A row per module, memory space and operation; the rows add up to the peak.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- operation: the operation that computes what the buffers hold, for example dot_general;
--- argument for arguments and their copies; the opcode where the program has no name for it
--- buffers: how many buffers it owns
--- counted_bytes: what they add to the peak
--- share: counted_bytes over the peak
--- largest_bytes: the largest of them
+-- operation: the operation that computes what the buffers hold, for example dot_general; argument
+--     for arguments and their copies; the opcode where the program has no name for it
 -- opcodes: the opcodes of the instructions that make them
 CREATE VIEW memory_by_op AS
 SELECT
@@ -155,16 +134,6 @@ GROUP BY 1, 2, 3;
 --
 -- A row per module, memory space and role; the rows add up to the peak. A buffer's role
 -- follows from the program's structure, not from names.
---
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- role: weight, optimizer state, state, input, gathered weight, activation (saved for the
--- backward pass), gradient, output, constant or workspace; null without HLO text and for
--- tuples' index tables
--- buffers: how many buffers have it
--- counted_bytes: what they add to the peak
--- share: counted_bytes over the peak
--- largest_bytes: the largest of them
 CREATE VIEW memory_by_role AS
 SELECT
     module_id,
@@ -181,15 +150,6 @@ GROUP BY module_id, memory_space, role;
 -- Which element types own the peak.
 --
 -- A row per module, memory space and element type; the rows add up to the peak.
---
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- element_type: for example bf16; null for tuples' index tables
--- buffers: how many buffers have it
--- counted_bytes: what they add to the peak
--- share: counted_bytes over the peak
--- padding_bytes: of counted_bytes, what tiling adds to the logical size
--- categories: what they are: argument, output, constant, temp or other
 CREATE VIEW memory_by_dtype AS
 SELECT
     module_id,

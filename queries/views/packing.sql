@@ -4,10 +4,6 @@
 -- ranges and sharing: no packing can need less. Values that are live together must not overlap,
 -- so packing them leaves gaps. Estimated modules have no packing and no row.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- allocation_index: the allocation, see `allocations`
--- size_bytes: its size
 -- live_bound_bytes: the most of it that is live at one time
 -- packing_bytes: size_bytes - live_bound_bytes
 -- wasted: packing_bytes over size_bytes
@@ -48,23 +44,11 @@ WHERE allocations.is_temp
 -- A row per value that takes more than its elements do. Aliased values share their bytes: for
 -- what padding costs at the peak, sum padding_bytes of `peak_buffers`.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- value_id: the value, see `values`
--- instruction: the instruction that defines it
--- shape_index: which part of its shape, `{}` for all of it
--- opcode: its opcode
--- shape: its shape with layout: the tiles follow T
--- element_type: for example bf16; null for a tuple
--- size_bytes: what it takes
 -- logical_bytes: elements x element size
 -- padding_bytes: size_bytes - logical_bytes
 -- times_logical: size_bytes over logical_bytes
 -- is_live_at_peak: it takes memory when its memory space is fullest: it is live then, or its
 --     allocation is occupied throughout and holds it as argument, output or constant
--- op_name: the framework's name of the operation
--- source_file: the Python file of the line that made it
--- source_line: that line
 CREATE VIEW padding AS
 SELECT
     _values.module_id,

@@ -2,38 +2,6 @@
 -- are quick to look up only for a few rows.
 --
 -- A row per dump and memory space.
---
--- run_id: the run, usually a night
--- run_at: when the run's programs were compiled (UTC)
--- workload: the dump's folder within the run
--- module_name: the HLO module's name
--- occurrence: 1 for the first module of its name and platform in run and workload
--- platform: cpu, gpu or tpu
--- memory_space: XLA's number of the space; 0 is the device's main memory
--- space_name: the space's name, null if the dump names none
--- peak_bytes: the most that is occupied at one time
--- total_bytes: sum of the allocations
--- headroom_bytes: the device's memory minus what is reserved for the program, total_bytes -
---     thread_local_bytes; null for other memory spaces, and where the device is not known
--- argument_bytes: allocations of parameters
--- output_bytes: allocations that may live out
--- alias_bytes: allocations that are both
--- constant_bytes: allocations of constants
--- thread_local_bytes: thread-local allocations
--- temp_bytes: the preallocated temp
--- fragmentation_bytes: total_bytes - thread_local_bytes - peak_bytes, what packing wastes
--- fragmentation: fragmentation_bytes over temp_bytes
--- padding_bytes: size - logical size of what is live at the peak
--- live_bound_bytes: the most that is live in the temps at one time
--- packing_bytes: temp_bytes - live_bound_bytes, what the compiler's packing takes above it
--- origin: dumped; derived: live ranges worked out, exact; estimated: without buffer assignment
--- peak_time: the first time of the peak, a position in the schedule
--- schedule_length: instructions in the schedule
--- peak_instruction_id: the instruction at peak_time
--- status: ok, partial or failed, see `dumps`
--- oom: XLA ran out of memory compiling it
--- dump_id: the dump, see `dumps`
--- module_id: its content, see `modules`
 CREATE VIEW _peaks AS
 SELECT
     dumps.run_id,
@@ -85,13 +53,6 @@ LEFT JOIN memory_spaces
 -- A row per dump and memory space. Start here: the largest peak_bytes in memory space 0 must
 -- fit into HBM.
 --
--- run_id: the run, usually a night
--- run_at: when the run's programs were compiled (UTC)
--- workload: the dump's folder within the run
--- module_name: the HLO module's name
--- occurrence: 1 for the first module of its name and platform in run and workload
--- platform: cpu, gpu or tpu
--- memory_space: XLA's number of the space; 0 is the device's main memory
 -- space_name: the space's name, null if the dump names none
 -- peak_bytes: the most that is occupied at one time
 -- total_bytes: sum of the allocations
@@ -106,16 +67,8 @@ LEFT JOIN memory_spaces
 -- fragmentation_bytes: total_bytes - thread_local_bytes - peak_bytes, what packing wastes
 -- fragmentation: fragmentation_bytes over temp_bytes
 -- padding_bytes: size - logical size of what is live at the peak
--- live_bound_bytes: the most that is live in the temps at one time
--- packing_bytes: temp_bytes - live_bound_bytes, what the compiler's packing takes above it
--- origin: dumped; derived: live ranges worked out, exact; estimated: without buffer assignment
--- peak_time: the first time of the peak, a position in the schedule
 -- schedule_length: instructions in the schedule
 -- peak_instruction: the instruction at peak_time
--- status: ok, partial or failed, see `dumps`
--- oom: XLA ran out of memory compiling it
--- dump_id: the dump, see `dumps`
--- module_id: its content, see `modules`
 CREATE VIEW peaks AS
 SELECT
     _peaks.run_id,
@@ -156,8 +109,6 @@ LEFT JOIN instructions
 -- The names of the metrics, which also name columns of `module_memory`.
 --
 -- A row per metric of METRICS in `schema/tables.py`.
---
--- metric: its name
 CREATE VIEW _metric_names AS
 SELECT 'peak_bytes' AS metric
 UNION ALL SELECT 'total_bytes'
@@ -175,11 +126,6 @@ UNION ALL SELECT 'packing_bytes';
 -- What each module needs in each memory space, metric by metric.
 --
 -- A row per module, memory space and metric. `peaks` has the same values, a column a metric.
---
--- module_id: the module, see `modules`
--- memory_space: XLA's number of the space; 0 is the device's main memory
--- metric: for example peak_bytes, see `module_memory`
--- value_bytes: the metric's value; null if the dump does not support it
 CREATE VIEW metrics AS
 SELECT module_id, memory_space, 'peak_bytes' AS metric, peak_bytes AS value_bytes
 FROM module_memory

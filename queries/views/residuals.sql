@@ -3,34 +3,15 @@
 -- A row per tensor that is kept, a residual, in each memory space. The best candidates are
 -- large and idle across the peak: large peak_idle_time.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
--- residual_id: the residual, see `residuals`
--- size_bytes: what the largest value that holds it takes
+-- size_bytes: what the largest value that holds the residual takes
 -- layers: how many layers it is stacked over
--- element_type: for example bf16
--- shape: its shape with layout
--- op_name: the framework's name of the operation that computes it
--- source_file: the Python file of the line that computes it
--- source_line: that line
--- scope: the scope of the operation, see `scopes`
--- operation: the operation, for example dot_general
 -- read_op_name: the framework's name of what reads it first in the backward pass
 -- read_source_file: the Python file of the line that reads it
 -- read_source_line: that line
 -- read_scope: the scope of what reads it
 -- read_operation: the operation that reads it
--- start_time: the first time it is live
--- end_time: the last time it is live
 -- idle_start_time: the last touch before the longest stretch in which nothing reads or writes it
 -- idle_end_time: the first touch after that stretch
--- idle_time: idle_end_time - idle_start_time
--- peak_idle_time: how long it is idle around the peak; 0 if it is touched or not live there
--- is_live_at_peak: it is live when its memory space is fullest
--- instruction: the instruction that makes the value that holds it
--- shape_index: which part of the instruction's shape, `{}` for all of it
--- opcode: the opcode of the instruction that makes the value
--- value_id: the value, see `values`
 CREATE VIEW saved_for_backward AS
 SELECT
     residuals.module_id,
@@ -88,31 +69,11 @@ LEFT JOIN module_memory
 -- touches what it reads in every iteration. Without scheduled HLO text each value has a row of
 -- its own, and what is idle is not known.
 --
--- module_id: the module, see `modules`
--- memory_space: the memory space
 -- value_id: the largest value of the buffer, see `values`
--- instruction: the instruction that makes this value
--- shape_index: which part of the instruction's shape, `{}` for all of it
--- opcode: the opcode of the instruction
--- element_type: for example bf16; null for a tuple
--- shape: the value's shape with layout
--- size_bytes: what the value takes
--- start_time: the first time the buffer is live
--- end_time: the last time it is live
+-- size_bytes: what this value takes
 -- life: end_time - start_time + 1
 -- byte_steps: size_bytes x life
--- idle_time: the longest stretch of its life in which nothing reads or writes it
 -- idle_byte_steps: size_bytes x idle_time
--- peak_idle_time: how long it is idle around the peak; 0 if it is touched or not live there
--- is_live_at_peak: it is live when its memory space is fullest
--- is_saved_for_backward: the forward pass keeps it for the backward pass
--- residual_id: the residual, see `saved_for_backward`; null if it is not kept
--- op_name: the framework's name of what the buffer holds
--- source_file: the Python file of the line that computes what the buffer holds
--- source_line: that line
--- scope: the scope of what the buffer holds, see `scopes`
--- operation: the operation that computes what the buffer holds
--- pass: the pass that the value belongs to, see `values`
 CREATE VIEW long_lived AS
 WITH scheduled AS (
     SELECT DISTINCT module_id FROM alias_sets

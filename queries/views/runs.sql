@@ -1,11 +1,6 @@
 -- The runs in order: of equal times the one that entered first.
 --
 -- A row per run.
---
--- run_id: the run
--- run_at: when its programs were compiled (UTC)
--- run_seq: the order in which runs first entered
--- place: the run's place in the order of all runs, of any branch, from 1
 CREATE VIEW _ordered_runs AS
 SELECT
     run_id,
@@ -18,11 +13,8 @@ FROM runs;
 --
 -- A row per run.
 --
--- run_id: the user's name for the run
 -- run_at: the time by which runs are ordered (UTC), see `runs`
 -- run_seq: the order in which runs first entered: it orders runs of equal run_at
--- branch: the run's branch, empty without one
--- suite: the run's suite, empty without one
 -- workloads: different dump folders
 -- dumps: modules as dumped
 -- modules: different modules among them
@@ -85,12 +77,6 @@ GROUP BY
 -- The rank of each run's branch: the default branch is the first of those that there are.
 --
 -- A row per run.
---
--- run_id: the run
--- branch: its branch, empty without one
--- suite: its suite, empty without one
--- run_number: its place in its lineage, see `lineages`
--- branch_rank: 1 for main, 2 for master, 3 without a branch, 4 for others
 CREATE VIEW _branch_ranks AS
 SELECT
     run_id,
@@ -105,14 +91,6 @@ FROM lineages;
 -- A row per series. A name that the default branch has is told of this branch alone: main, else
 -- master, else the runs without a branch, else the branch that had the name last. A series that
 -- is gone is left out where its name goes on with another series.
---
--- dump_id: the dump, see `dumps`
--- series_id: the series, see `history`
--- run_number: the place of the series' last run in its lineage, see `lineages`
--- branch: the run's branch, empty without one
--- suite: the run's suite, empty without one
--- branch_rank: of the run's branch, see `_branch_ranks`
--- runs_since: the lineage's runs after the series' last dump: 0 while the series is alive
 CREATE VIEW _newest AS
 WITH lasts AS (
     SELECT
@@ -184,20 +162,10 @@ WHERE placed.branch = placed.told_branch AND placed.run_number = placed.told_num
 -- else master, else the runs without a branch. A series that is gone has a row until its name
 -- goes on with another series: `runs_since = 0` keeps those that are alive.
 --
--- module_id: the module, see `modules`
--- module_name: the HLO module's name
 -- workload: the dump's folder within the run; of several the first
 -- workloads: all workloads that have the module, with a comma between them
 -- series: the number of series that have the module
--- platform: cpu, gpu or tpu
--- program_id: what the program is, without names and lines, see `modules`
--- run_id: the run of the dump
--- run_at: when the run's programs were compiled (UTC)
 -- runs_since: the branch's runs after the series' last dump: 0 while the series is alive
--- branch: the run's branch, empty without one
--- suite: the run's suite, empty without one
--- series_id: the series, see `history`
--- dump_id: the dump, see `dumps`
 CREATE VIEW latest AS
 WITH ranked AS (
     SELECT

@@ -3,7 +3,7 @@
 import itertools
 import re
 from contextlib import closing
-from importlib import resources
+from pathlib import Path
 
 import duckdb
 import sqlglot
@@ -20,8 +20,8 @@ from ..support.warehouse import fill, reading
 
 def files(folder):
     """The SQL files of a folder: text by name."""
-    found = (resources.files(queries) / folder).iterdir()
-    return {file.name.removesuffix(".sql"): file.read_text() for file in found}
+    found = (Path(queries.__file__).parent / folder).glob("*.sql")
+    return {file.stem: file.read_text() for file in found}
 
 
 def test_every_create_view_is_a_view_and_those_with_an_underscore_are_helpers():

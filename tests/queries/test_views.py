@@ -1,8 +1,11 @@
 """The canned views: documented, of this version, and quick to ask of one module."""
 
 import json
+import re
 from contextlib import closing
+from pathlib import Path
 
+from memhouse import queries
 from memhouse.queries.catalogue import public_views, use_views, views
 from memhouse.schema.stores.duckdb import open_store
 from memhouse.schema.tables import METRICS
@@ -10,16 +13,29 @@ from memhouse.schema.tables import METRICS
 from ..support.command import run_memhouse
 from ..support.warehouse import everything, reading, rows, writing
 
+FAMILIES = sorted((Path(queries.__file__).parent / "views").glob("*.sql"))
+NOTES = FAMILIES[0].with_name("columns.txt")
+
 
 def test_every_view_and_column_is_documented_in_the_warehouse(filled):
     stored = dict(rows(filled, "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"))
-    for name, view in views().items():
+    for name, view in public_views().items():
         assert list(view.columns) == [row[0] for row in rows(filled, f"DESCRIBE {name}")], name
         assert view.answers.endswith((".", "?")), name
         assert view.description, name
         answers, columns = stored[name].split("\n\n")
         assert answers == view.answers
         assert dict(line.split(": ", 1) for line in columns.splitlines()) == view.columns
+    assert stored.keys() == views().keys()
+
+
+def test_a_note_that_views_share_stands_once():
+    """In `columns.txt`; a view's own note is of its column alone, or says something else."""
+    names = re.findall(r"^(\w+): ", NOTES.read_text(), re.MULTILINE)
+    assert names == sorted(set(names))
+    notes = [note for view in public_views().values() for note in view.columns.items()]
+    own = re.findall(r"^-- (\w+): ", "".join(map(Path.read_text, FAMILIES)), re.MULTILINE)
+    assert len(set(notes)) == len(own) + len(names)
 
 
 def test_views_of_another_version_are_replaced_but_only_stored_by_who_writes(copied):

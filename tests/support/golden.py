@@ -13,8 +13,9 @@ APPROVED = Path(__file__).parents[1] / "data" / "rows.json"
 WAREHOUSES = {"samples": samples_warehouse, "nights": history}
 # What is of the moment or of the machine, and not of the dumps.
 VOLATILE = {"run_at", "entered_at", "ingested_at", "compiled_at", "source", "tool_version"}
-# A journal is of the moment as a whole; a row for every buffer at every time is too much.
-LEFT_OUT = {"journal"}
+# A journal is of the moment as a whole, and the digest of the views' text is of the code.
+LEFT_OUT = {"journal", "view_set"}
+# A row for every buffer at every time is too much.
 SOME = {"_counted_buffers": "WHERE is_peak OR time % 64 = 0"}
 
 Digests = dict[str, dict[str, int | str]]
