@@ -159,8 +159,11 @@ def _padding(ones: list[_Padded]) -> int:
 def _source(program: Program, ones: list[_Padded]) -> str | None:
     """The line of the array with the most padding."""
     rows = program.rows(
-        "SELECT source_file || ':' || source_line AS source FROM _values"
-        " WHERE module_id = $1 AND value_id = $2",
+        "SELECT source_file || ':' || source_line AS source"
+        ' FROM "values" INNER JOIN instructions ON instructions.module_id = $1'
+        " AND instructions.instruction_id"
+        ' = COALESCE("values".origin_instruction_id, "values".instruction_id)'
+        ' WHERE "values".module_id = $1 AND value_id = $2',
         [ones[0].array.value_id],
     )
     line: str | None = rows["source"][0].as_py()

@@ -12,13 +12,7 @@ SELECT
         WHEN held.source_file IS NOT NULL THEN held.source_file || ':' || held.source_line
     END AS source,
     instructions.schedule_time AS use_time
-FROM _values AS held
-INNER JOIN allocations
-    ON allocations.module_id = held.module_id
-        AND allocations.allocation_index = held.allocation_index
-INNER JOIN module_memory
-    ON module_memory.module_id = held.module_id
-        AND module_memory.memory_space = held.memory_space
+FROM buffers AS held
 INNER JOIN uses ON uses.module_id = held.module_id AND uses.value_id = held.value_id
 INNER JOIN instructions
     ON instructions.module_id = uses.module_id
@@ -30,7 +24,7 @@ WHERE
         held.role = 'gathered weight'
         OR (held.role = 'activation' AND held.op_name LIKE '%/all\_gather' ESCAPE '\')
     )
-    AND allocations.is_temp
+    AND held.category = 'temp'
+    AND held.is_live_at_peak
     AND instructions.schedule_time IS NOT NULL
-    AND module_memory.peak_time BETWEEN held.start_time AND held.end_time
 ORDER BY held.size_bytes DESC, held.value_id, use_time

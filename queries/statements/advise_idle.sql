@@ -4,17 +4,20 @@ SELECT
     alias_sets.alias_set,
     alias_sets.value_id,
     buffers.size_bytes,
-    buffers.is_saved_for_backward,
-    buffers.operation,
-    buffers.source_file || ':' || buffers.source_line AS source,
+    buffers.residual_id IS NOT NULL AS is_saved_for_backward,
+    held.operation,
+    held.source_file || ':' || held.source_line AS source,
     alias_sets.start_time,
     alias_sets.end_time,
     alias_sets.idle_start_time,
     alias_sets.idle_end_time
 FROM alias_sets
-INNER JOIN _values AS buffers
+INNER JOIN "values" AS buffers
     ON buffers.module_id = alias_sets.module_id
         AND buffers.value_id = alias_sets.value_id
+LEFT JOIN _operations AS held
+    ON held.module_id = buffers.module_id
+        AND held.instruction_id = COALESCE(buffers.origin_instruction_id, buffers.instruction_id)
 INNER JOIN module_memory
     ON module_memory.module_id = alias_sets.module_id
         AND module_memory.memory_space = buffers.memory_space

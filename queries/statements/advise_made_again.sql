@@ -1,6 +1,7 @@
 -- The largest value of module $1 in memory space $2 that is computed again from time $3 to $4.
 SELECT COALESCE(MAX(size_bytes), 0) AS size_bytes
-FROM _lives
+FROM "values"
+INNER JOIN live_ranges USING (module_id, value_id)
 WHERE
     module_id = $1
     AND memory_space = $2

@@ -3,7 +3,7 @@ SELECT
     value_id,
     role,
     pass
-FROM _values
+FROM "values"
 WHERE
     module_id = $1
     AND role IN ('weight', 'optimizer state', 'state', 'input', 'output')

@@ -4,12 +4,13 @@ SELECT
     source_file,
     source_line,
     CAST(
-        SUM(CASE WHEN module_id = $2 THEN counted_bytes ELSE -counted_bytes END) AS BIGINT
+        SUM(CASE WHEN module_id = $2 THEN counted_at_peak_bytes ELSE -counted_at_peak_bytes END)
+        AS BIGINT
     ) AS change_bytes
-FROM _counted_buffers
+FROM buffers
 WHERE module_id IN ($1, $2)
     AND memory_space = $3
-    AND is_peak
+    AND is_live_at_peak
     AND source_file IS NOT NULL
 GROUP BY source_file, source_line
 HAVING change_bytes > 0

@@ -20,11 +20,8 @@ WITH RECURSIVE attribution AS (
 -- index table only the number of arrays counts.
 everything AS MATERIALIZED (
     SELECT
-        there.module_id,
+        there.*,
         there.module_id = $2 AS is_b,
-        there.allocation_index,
-        there.value_id,
-        there.residual_id,
         REGEXP_REPLACE(there.shape, '\{[^}]*\}', '', 'g') AS bare_shape,
         CASE
             WHEN there.element_type IS NULL THEN LEN(STRING_SPLIT(bare_shape, '[')) - 1 || ' arrays'
@@ -32,44 +29,42 @@ everything AS MATERIALIZED (
         END AS dims,
         CASE
             WHEN NOT attribution.is_known
-                THEN COALESCE(held.op_name, REGEXP_REPLACE(made.instruction, '[.0-9]+$', ''))
+                THEN COALESCE(there.op_name, REGEXP_REPLACE(there.instruction, '[.0-9]+$', ''))
             WHEN there.origin_rule IS NULL THEN NULL
-            WHEN held.operation IS NULL THEN held.op_name || ' ' || there.pass
-            ELSE held.scope || '/' || held.operation || ' ' || there.pass
+            WHEN there.operation IS NULL THEN there.op_name || ' ' || there.pass
+            ELSE there.scope || '/' || there.operation || ' ' || there.pass
         END AS owner,
         [CAST(there.memory_space AS VARCHAR), there.category, owner] AS known,
         LIST_CONCAT(known, [there.element_type, dims]) AS likeness,
         attribution.is_known
-    FROM _buffers AS there
+    FROM buffers AS there
     CROSS JOIN attribution
-    LEFT JOIN instructions AS made
-        ON made.module_id = there.module_id AND made.instruction_id = there.instruction_id
-    LEFT JOIN _operations AS held
-        ON held.module_id = there.module_id AND held.instruction_id = there.held_instruction_id
     WHERE there.module_id IN ($1, $2)
 ),
 
-buffers AS MATERIALIZED (
+at_peak AS MATERIALIZED (
     SELECT
         everything.*,
+        everything.counted_at_peak_bytes AS counted_bytes,
         residuals.layers,
-        ROW_NUMBER() OVER (ORDER BY everything.is_b, peak_buffers.rank) AS buffer,
-        peak_buffers.* EXCLUDE (module_id, allocation_index, value_id),
-        peak_buffers.instruction
-        || CASE WHEN peak_buffers.shape_index = '{}' THEN '' ELSE peak_buffers.shape_index END
+        ROW_NUMBER() OVER (
+            ORDER BY
+                everything.is_b,
+                everything.counted_at_peak_bytes DESC,
+                everything.size_bytes DESC,
+                everything.allocation_index,
+                everything.value_id
+        ) AS buffer,
+        everything.instruction
+        || CASE WHEN everything.shape_index = '{}' THEN '' ELSE everything.shape_index END
             AS value,
-        COALESCE(peak_buffers.source_file || ':' || peak_buffers.source_line, '') AS line,
+        COALESCE(everything.source_file || ':' || everything.source_line, '') AS line,
         REGEXP_REPLACE(everything.dims, '[0-9]+', 'n', 'g') AS ranks
     FROM everything
-    INNER JOIN peak_buffers
-        ON peak_buffers.module_id = everything.module_id
-            AND peak_buffers.allocation_index = everything.allocation_index
-            AND peak_buffers.value_id IS NOT DISTINCT FROM everything.value_id
     LEFT JOIN residuals
         ON residuals.module_id = everything.module_id
             AND residuals.residual_id = everything.residual_id
-    -- The join alone would work out the peaks of all modules.
-    WHERE peak_buffers.module_id IN ($1, $2)
+    WHERE everything.is_live_at_peak
 ),
 
 -- The keys, the strictest first; a null matches nothing. The first looks at the line as well:
@@ -87,7 +82,7 @@ keyed AS MATERIALIZED (
             CASE WHEN is_known AND pass = 'argument' THEN known END,
             CASE WHEN is_known AND owner <> '' THEN LIST_CONCAT(known, [ranks]) END
         ] AS keys
-    FROM buffers
+    FROM at_peak
 ),
 
 -- A step a key. A step takes what the steps before it have not matched.
@@ -125,28 +120,28 @@ spare AS (
     SELECT
         everything.is_b,
         everything.likeness,
-        COUNT(*) - COUNT(buffers.buffer) AS not_at_peak
+        COUNT(*) - COUNT(at_peak.buffer) AS not_at_peak
     FROM everything
-    LEFT JOIN buffers
-        ON buffers.is_b = everything.is_b
-            AND buffers.allocation_index = everything.allocation_index
-            AND buffers.value_id IS NOT DISTINCT FROM everything.value_id
+    LEFT JOIN at_peak
+        ON at_peak.is_b = everything.is_b
+            AND at_peak.allocation_index = everything.allocation_index
+            AND at_peak.value_id IS NOT DISTINCT FROM everything.value_id
     GROUP BY everything.is_b, everything.likeness
 ),
 
 rest AS MATERIALIZED (
     SELECT
-        buffers.*,
+        at_peak.*,
         COALESCE(
             spare.not_at_peak >= ROW_NUMBER() OVER (
-                PARTITION BY buffers.is_b, buffers.likeness ORDER BY buffers.buffer
+                PARTITION BY at_peak.is_b, at_peak.likeness ORDER BY at_peak.buffer
             ),
             FALSE
         ) AS is_elsewhere
-    FROM buffers
+    FROM at_peak
     LEFT JOIN spare
-        ON spare.is_b <> buffers.is_b AND spare.likeness IS NOT DISTINCT FROM buffers.likeness
-    WHERE buffers.buffer NOT IN (SELECT matched.buffer FROM matched)
+        ON spare.is_b <> at_peak.is_b AND spare.likeness IS NOT DISTINCT FROM at_peak.likeness
+    WHERE at_peak.buffer NOT IN (SELECT matched.buffer FROM matched)
 ),
 
 rematerialised AS (
@@ -245,32 +240,32 @@ placed AS (
 -- A row's words are those of its largest buffer: of a saved one, else of one in B.
 changes AS (
     SELECT
-        buffers.memory_space,
-        CAST(SUM(buffers.counted_bytes) FILTER (WHERE NOT buffers.is_b) AS BIGINT) AS a_bytes,
-        CAST(SUM(buffers.counted_bytes) FILTER (WHERE buffers.is_b) AS BIGINT) AS b_bytes,
+        at_peak.memory_space,
+        CAST(SUM(at_peak.counted_bytes) FILTER (WHERE NOT at_peak.is_b) AS BIGINT) AS a_bytes,
+        CAST(SUM(at_peak.counted_bytes) FILTER (WHERE at_peak.is_b) AS BIGINT) AS b_bytes,
         ARG_MAX(placed.how, placed.how = 'kept') AS how,
-        ARG_MAX(buffers, (placed.how = 'kept', buffers.is_b, -buffers.buffer)) AS shown,
-        ARG_MIN(buffers.bare_shape, buffers.buffer) FILTER (WHERE NOT buffers.is_b) AS a_shape,
-        ARG_MIN(buffers.value, buffers.buffer) FILTER (WHERE NOT buffers.is_b) AS a_value,
-        ARG_MIN(buffers.bare_shape, buffers.buffer) FILTER (WHERE buffers.is_b) AS b_shape,
-        COUNT(DISTINCT buffers.residual_id) FILTER (WHERE placed.how = 'kept') AS residuals,
+        ARG_MAX(at_peak, (placed.how = 'kept', at_peak.is_b, -at_peak.buffer)) AS shown,
+        ARG_MIN(at_peak.bare_shape, at_peak.buffer) FILTER (WHERE NOT at_peak.is_b) AS a_shape,
+        ARG_MIN(at_peak.value, at_peak.buffer) FILTER (WHERE NOT at_peak.is_b) AS a_value,
+        ARG_MIN(at_peak.bare_shape, at_peak.buffer) FILTER (WHERE at_peak.is_b) AS b_shape,
+        COUNT(DISTINCT at_peak.residual_id) FILTER (WHERE placed.how = 'kept') AS residuals,
         LIST(
             STRUCT_PACK(
-                allocation_index := buffers.allocation_index, value_id := buffers.value_id
+                allocation_index := at_peak.allocation_index, value_id := at_peak.value_id
             )
-        ) FILTER (WHERE NOT buffers.is_b) AS a_members,
+        ) FILTER (WHERE NOT at_peak.is_b) AS a_members,
         LIST(
             STRUCT_PACK(
-                allocation_index := buffers.allocation_index, value_id := buffers.value_id
+                allocation_index := at_peak.allocation_index, value_id := at_peak.value_id
             )
-        ) FILTER (WHERE buffers.is_b) AS b_members,
-        MIN(buffers.start_time) FILTER (WHERE NOT buffers.is_b) AS a_start_time,
-        MAX(buffers.end_time) FILTER (WHERE NOT buffers.is_b) AS a_end_time,
-        MIN(buffers.start_time) FILTER (WHERE buffers.is_b) AS b_start_time,
-        MAX(buffers.end_time) FILTER (WHERE buffers.is_b) AS b_end_time
+        ) FILTER (WHERE at_peak.is_b) AS b_members,
+        MIN(at_peak.start_time) FILTER (WHERE NOT at_peak.is_b) AS a_start_time,
+        MAX(at_peak.end_time) FILTER (WHERE NOT at_peak.is_b) AS a_end_time,
+        MIN(at_peak.start_time) FILTER (WHERE at_peak.is_b) AS b_start_time,
+        MAX(at_peak.end_time) FILTER (WHERE at_peak.is_b) AS b_end_time
     FROM placed
-    INNER JOIN buffers ON buffers.buffer = placed.buffer
-    GROUP BY buffers.memory_space, placed.row_number
+    INNER JOIN at_peak ON at_peak.buffer = placed.buffer
+    GROUP BY at_peak.memory_space, placed.row_number
 )
 
 SELECT
@@ -311,4 +306,4 @@ SELECT
     b_members
 FROM changes
 WHERE change_bytes <> 0
-ORDER BY memory_space, ABS(change_bytes) DESC, value
+ORDER BY memory_space, ABS(change_bytes) DESC, value, change_bytes

@@ -5,7 +5,7 @@ WITH owned AS (
     SELECT
         module_id,
         memory_space,
-        counted_bytes,
+        counted_at_peak_bytes AS counted_bytes,
         kinds.kind AS owned_by,
         CASE kinds.kind
             WHEN 'source'
@@ -28,9 +28,9 @@ WITH owned AS (
             WHEN 'category' THEN category
             ELSE COALESCE(role, '(not known)')
         END AS owner
-    FROM _counted_buffers AS there
+    FROM buffers AS there
     CROSS JOIN (SELECT UNNEST(CAST($3 AS VARCHAR[])) AS kind) AS kinds
-    WHERE module_id IN ($1, $2) AND is_peak
+    WHERE module_id IN ($1, $2) AND is_live_at_peak
 ),
 
 summed AS (

@@ -3,13 +3,25 @@
 -- Python frames and who calls each; $8 and $9 are the user's own roles: patterns of LIKE and the
 -- role that each gives.
 WITH there AS (
-    SELECT *
-    FROM _counted_buffers
-    WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_peak
+    SELECT
+        * EXCLUDE (counted_at_peak_bytes),
+        counted_at_peak_bytes AS counted_bytes
+    FROM buffers
+    WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_live_at_peak
     UNION ALL
-    SELECT *
-    FROM _counted_buffers
-    WHERE module_id = $1 AND memory_space = $2 AND NOT is_peak AND time = $3
+    SELECT
+        buffers.* EXCLUDE (counted_at_peak_bytes),
+        counted.counted_bytes
+    FROM buffers
+    INNER JOIN _counted_buffers AS counted
+        ON counted.module_id = buffers.module_id
+            AND counted.allocation_index = buffers.allocation_index
+            AND counted.value_id IS NOT DISTINCT FROM buffers.value_id
+    WHERE buffers.module_id = $1
+        AND buffers.memory_space = $2
+        AND $3 BETWEEN buffers.start_time AND buffers.end_time
+        AND counted.module_id = $1
+        AND counted.time = $3
 ),
 
 stacks AS (

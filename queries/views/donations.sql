@@ -454,7 +454,7 @@ LEFT JOIN copies
     ON copies.module_id = donated.module_id
         AND copies.is_argument = donated.is_argument
         AND copies.copied_value_id = donated.copied_value_id
-LEFT JOIN _lives AS beside
+LEFT JOIN live_ranges AS beside
     ON beside.module_id = donated.module_id
         AND beside.value_id = copies.beside_value_id
 LEFT JOIN module_memory

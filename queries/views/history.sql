@@ -232,8 +232,7 @@ spaces AS (
         contents.previous_module_id,
         sides.is_previous,
         module_memory.module_id AS shown_module_id,
-        module_memory.memory_space,
-        module_memory.peak_time
+        module_memory.memory_space
     FROM contents
     CROSS JOIN sides
     INNER JOIN module_memory
@@ -243,7 +242,7 @@ spaces AS (
             END
 ),
 
--- The counts of `_counted_buffers` at the peak, here for each pair of contents, so that a filter on
+-- The counts of `buffers` at the peak, here for each pair of contents, so that a filter on
 -- module_id comes before the window.
 counted AS (
     SELECT
@@ -252,50 +251,30 @@ counted AS (
         spaces.is_previous,
         spaces.shown_module_id,
         spaces.memory_space,
-        "values".pass,
-        COALESCE("values".origin_instruction_id, "values".instruction_id) AS held_instruction_id,
-        CASE
-            WHEN buffers.allocation_index IS NOT NULL THEN buffers.size_bytes
-            ELSE GREATEST(
-                    "values".offset_bytes + "values".size_bytes - GREATEST(
-                        "values".offset_bytes,
-                        COALESCE(
-                            MAX("values".offset_bytes + "values".size_bytes) OVER (
-                                PARTITION BY
-                                    spaces.module_id,
-                                    spaces.previous_module_id,
-                                    spaces.is_previous,
-                                    buffers.allocation_index,
-                                    temps.allocation_index
-                                ORDER BY
-                                    "values".offset_bytes,
-                                    "values".size_bytes DESC,
-                                    "values".value_id
-                                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-                            ),
-                            0
-                        )
+        _buffers.value_id,
+        GREATEST(
+            _buffers.offset_bytes + _buffers.size_bytes - GREATEST(
+                _buffers.offset_bytes,
+                COALESCE(
+                    MAX(_buffers.offset_bytes + _buffers.size_bytes) OVER (
+                        PARTITION BY
+                            spaces.module_id,
+                            spaces.previous_module_id,
+                            spaces.is_previous,
+                            _buffers.allocation_index
+                        ORDER BY _buffers.offset_bytes, _buffers.size_bytes DESC, _buffers.value_id
+                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
                     ),
                     0
                 )
-        END AS counted_bytes
+            ),
+            0
+        ) AS counted_bytes
     FROM spaces
-    INNER JOIN _buffer_times AS buffers
-        ON buffers.module_id = spaces.shown_module_id
-            AND buffers.start_time <= spaces.peak_time
-            AND buffers.end_time >= spaces.peak_time
-            AND COALESCE(buffers.memory_space, spaces.memory_space) = spaces.memory_space
-    -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
-    -- larger side.
-    LEFT JOIN "values"
-        ON "values".module_id = spaces.shown_module_id
-            AND "values".value_id = buffers.value_id
-    LEFT JOIN allocations AS temps
-        ON temps.module_id = spaces.shown_module_id
-            AND temps.allocation_index = "values".allocation_index
-            AND temps.memory_space = spaces.memory_space
-            AND temps.is_temp
-    WHERE buffers.allocation_index IS NOT NULL OR temps.allocation_index IS NOT NULL
+    INNER JOIN _buffers
+        ON _buffers.module_id = spaces.shown_module_id
+            AND _buffers.memory_space = spaces.memory_space
+            AND _buffers.is_live_at_peak
 ),
 
 changes AS (
@@ -304,15 +283,21 @@ changes AS (
         counted.previous_module_id,
         counted.memory_space,
         COALESCE(scopes.scope, '') AS scope,
-        counted.pass,
+        "values".pass,
         CAST(SUM(CASE WHEN counted.is_previous THEN 0 ELSE counted.counted_bytes END) AS BIGINT)
             AS counted_bytes,
         CAST(SUM(CASE WHEN counted.is_previous THEN counted.counted_bytes ELSE 0 END) AS BIGINT)
             AS previous_bytes
     FROM counted
+    -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
+    -- larger side.
+    LEFT JOIN "values"
+        ON "values".module_id = counted.shown_module_id
+            AND "values".value_id = counted.value_id
     LEFT JOIN instructions
         ON instructions.module_id = counted.shown_module_id
-            AND instructions.instruction_id = counted.held_instruction_id
+            AND instructions.instruction_id
+            = COALESCE("values".origin_instruction_id, "values".instruction_id)
     LEFT JOIN scopes
         ON scopes.module_id = counted.shown_module_id
             AND scopes.scope_id = instructions.scope_id

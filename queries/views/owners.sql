@@ -15,15 +15,16 @@ SELECT
     source_line,
     CASE WHEN source_file IS NULL THEN kind END AS without_line,
     COUNT(*) AS buffers,
-    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     CAST(
-        SUM(CASE WHEN origin_rule IN ('operand', 'weak') THEN counted_bytes ELSE 0 END) AS BIGINT
+        SUM(CASE WHEN origin_rule IN ('operand', 'weak') THEN counted_at_peak_bytes ELSE 0 END)
+        AS BIGINT
     ) AS guess_bytes,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories,
     STRING_AGG(DISTINCT pass, ', ' ORDER BY pass) AS passes
-FROM _counted_buffers
-WHERE is_peak
+FROM buffers
+WHERE is_live_at_peak
 GROUP BY 1, 2, 3, 4, 5;
 
 -- Which scopes of the program own the peak, at any depth.
@@ -49,10 +50,10 @@ WITH scopes_of_peak AS (
         END AS steps,
         pass,
         COUNT(*) AS buffers,
-        SUM(counted_bytes) AS counted_bytes,
+        SUM(counted_at_peak_bytes) AS counted_bytes,
         MAX(peak_bytes) AS peak_bytes
-    FROM _counted_buffers
-    WHERE is_peak
+    FROM buffers
+    WHERE is_live_at_peak
     GROUP BY 1, 2, 3, 4, 5
 ),
 
@@ -122,12 +123,12 @@ SELECT
         ELSE COALESCE(operation, opcode)
     END AS operation,
     COUNT(*) AS buffers,
-    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
-    MAX(counted_bytes) AS largest_bytes,
+    CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    MAX(counted_at_peak_bytes) AS largest_bytes,
     STRING_AGG(DISTINCT opcode, ', ' ORDER BY opcode) AS opcodes
-FROM _counted_buffers
-WHERE is_peak
+FROM buffers
+WHERE is_live_at_peak
 GROUP BY 1, 2, 3;
 
 -- What the peak is for: weights, optimizer state, activations, gradients and so on.
@@ -140,11 +141,11 @@ SELECT
     memory_space,
     role,
     COUNT(*) AS buffers,
-    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
-    MAX(counted_bytes) AS largest_bytes
-FROM _counted_buffers
-WHERE is_peak
+    CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    MAX(counted_at_peak_bytes) AS largest_bytes
+FROM buffers
+WHERE is_live_at_peak
 GROUP BY module_id, memory_space, role;
 
 -- Which element types own the peak.
@@ -156,17 +157,16 @@ SELECT
     memory_space,
     element_type,
     COUNT(*) AS buffers,
-    CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
-    CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
+    CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
+    CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     CAST(
         SUM(
-            CASE
-                WHEN padding_bytes < counted_bytes THEN padding_bytes
-                WHEN padding_bytes IS NOT NULL THEN counted_bytes
+            CASE WHEN padding_bytes IS NOT NULL
+                    THEN LEAST(padding_bytes, counted_at_peak_bytes)
             END
         ) AS BIGINT
     ) AS padding_bytes,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories
-FROM _counted_buffers
-WHERE is_peak
+FROM buffers
+WHERE is_live_at_peak
 GROUP BY module_id, memory_space, element_type;

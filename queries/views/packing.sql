@@ -51,40 +51,50 @@ WHERE allocations.is_temp
 --     allocation is occupied throughout and holds it as argument, output or constant
 CREATE VIEW padding AS
 SELECT
-    _values.module_id,
-    _values.memory_space,
-    _values.value_id,
-    _values.instruction,
-    _values.shape_index,
-    _values.opcode,
-    _values.shape,
-    _values.element_type,
-    _values.size_bytes,
-    _values.logical_bytes,
-    _values.padding_bytes,
-    CAST(_values.size_bytes AS DOUBLE) / NULLIF(_values.logical_bytes, 0) AS times_logical,
+    "values".module_id,
+    "values".memory_space,
+    "values".value_id,
+    made.instruction,
+    "values".shape_index,
+    made.opcode,
+    "values".shape,
+    "values".element_type,
+    "values".size_bytes,
+    "values".logical_bytes,
+    "values".size_bytes - "values".logical_bytes AS padding_bytes,
+    CAST("values".size_bytes AS DOUBLE) / NULLIF("values".logical_bytes, 0) AS times_logical,
     COALESCE(
-        module_memory.peak_time BETWEEN _values.start_time AND _values.end_time
+        module_memory.peak_time BETWEEN live_ranges.start_time AND live_ranges.end_time
         OR (
             module_memory.peak_time IS NOT NULL
             AND (
-                (allocations.is_parameter AND _values.opcode = 'parameter')
-                OR (allocations.maybe_live_out AND _values.end_time = modules.schedule_length)
+                (allocations.is_parameter AND made.opcode = 'parameter')
+                OR (allocations.maybe_live_out AND live_ranges.end_time = modules.schedule_length)
                 OR allocations.is_constant
             )
         ),
         FALSE
     ) AS is_live_at_peak,
-    _values.op_name,
-    _values.source_file,
-    _values.source_line
-FROM _values
-LEFT JOIN modules ON modules.module_id = _values.module_id
+    held.op_name,
+    held.source_file,
+    held.source_line
+FROM "values"
+LEFT JOIN live_ranges
+    ON live_ranges.module_id = "values".module_id
+        AND live_ranges.value_id = "values".value_id
+LEFT JOIN instructions AS made
+    ON made.module_id = "values".module_id
+        AND made.instruction_id = "values".instruction_id
+LEFT JOIN _operations AS held
+    ON held.module_id = "values".module_id
+        AND held.instruction_id
+        = COALESCE("values".origin_instruction_id, "values".instruction_id)
+LEFT JOIN modules ON modules.module_id = "values".module_id
 LEFT JOIN allocations
-    ON allocations.module_id = _values.module_id
-        AND allocations.allocation_index = _values.allocation_index
+    ON allocations.module_id = "values".module_id
+        AND allocations.allocation_index = "values".allocation_index
         AND NOT allocations.is_thread_local
 LEFT JOIN module_memory
-    ON module_memory.module_id = _values.module_id
-        AND module_memory.memory_space = _values.memory_space
-WHERE _values.size_bytes > _values.logical_bytes;
+    ON module_memory.module_id = "values".module_id
+        AND module_memory.memory_space = "values".memory_space
+WHERE "values".size_bytes > "values".logical_bytes;

@@ -54,7 +54,6 @@ LEFT JOIN memory_spaces
 -- fit into HBM.
 --
 -- space_name: the space's name, null if the dump names none
--- peak_bytes: the most that is occupied at one time
 -- total_bytes: sum of the allocations
 -- headroom_bytes: the device's memory minus what is reserved for the program, total_bytes -
 --     thread_local_bytes; null for other memory spaces, and where the device is not known

@@ -15,12 +15,12 @@
 CREATE VIEW saved_for_backward AS
 SELECT
     residuals.module_id,
-    _lives.memory_space,
+    "values".memory_space,
     residuals.residual_id,
-    _lives.size_bytes,
+    "values".size_bytes,
     residuals.layers,
-    _lives.element_type,
-    _lives.shape,
+    "values".element_type,
+    "values".shape,
     made.op_name,
     made.source_file,
     made.source_line,
@@ -41,25 +41,25 @@ SELECT
         module_memory.peak_time BETWEEN residuals.start_time AND residuals.end_time, FALSE
     ) AS is_live_at_peak,
     holders.instruction,
-    _lives.shape_index,
+    "values".shape_index,
     holders.opcode,
     residuals.value_id
 FROM residuals
-INNER JOIN _lives
-    ON _lives.module_id = residuals.module_id
-        AND _lives.value_id = residuals.value_id
+INNER JOIN "values"
+    ON "values".module_id = residuals.module_id
+        AND "values".value_id = residuals.value_id
 INNER JOIN _operations AS made
     ON made.module_id = residuals.module_id
         AND made.instruction_id = residuals.made_instruction_id
 INNER JOIN instructions AS holders
-    ON holders.module_id = _lives.module_id
-        AND holders.instruction_id = _lives.instruction_id
+    ON holders.module_id = "values".module_id
+        AND holders.instruction_id = "values".instruction_id
 LEFT JOIN _operations AS readers
     ON readers.module_id = residuals.module_id
         AND readers.instruction_id = residuals.read_instruction_id
 LEFT JOIN module_memory
     ON module_memory.module_id = residuals.module_id
-        AND module_memory.memory_space = _lives.memory_space;
+        AND module_memory.memory_space = "values".memory_space;
 
 -- Which temp buffers hold much memory for long: candidates for rematerialisation.
 --

@@ -258,7 +258,7 @@ def test_weights_that_stay_gathered_over_the_peak_are_told_without_a_figure(stor
     assert "256.00 MiB" in finding.title
     assert finding.source.endswith("fsdp.py:13")
     named = store.rows(
-        "SELECT value_id, instruction FROM _values WHERE module_id = $1", [before.module_id]
+        "SELECT value_id, instruction FROM buffers WHERE module_id = $1", [before.module_id]
     ).to_pylist()
     names = {row["value_id"]: row["instruction"] for row in named}
     assert [names[each] for each in finding.value_ids] == [

@@ -187,7 +187,7 @@ def changed(diffs):
 def test_no_strangers_are_paired(nightly, changed):
     def named(module_id):
         """What the values of a module hold, by the values' names."""
-        query = "SELECT instruction, shape_index, * FROM _values WHERE module_id = $1"
+        query = "SELECT * FROM buffers WHERE module_id = $1 AND instruction IS NOT NULL"
         return {
             row["instruction"] + row["shape_index"].replace("{}", ""): row
             for row in nightly.sql(query, [module_id]).table.to_pylist()

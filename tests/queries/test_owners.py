@@ -52,7 +52,7 @@ def test_counted_bytes_are_what_is_occupied_at_any_time(name, request):
                 "ON occupied.start_time = (SELECT MAX(start_time) FROM occupancy "
                 "WHERE module_id = $1 AND memory_space = $2 AND start_time <= times.time) "
                 "LEFT JOIN (SELECT time, counted_bytes FROM _counted_buffers "
-                "WHERE module_id = $1 AND memory_space = $2 AND NOT is_peak "
+                "WHERE module_id = $1 AND memory_space = $2 "
                 "AND time IN (SELECT UNNEST($3::INTEGER[]))) AS there ON there.time = times.time "
                 "GROUP BY times.time",
                 [module_id, space, times],
@@ -119,9 +119,9 @@ def test_the_views_say_the_same(opened, filled):
     }
     query = (
         "SELECT COALESCE(source_file || ':' || source_line, "
-        "'(' || kind || ')'), SUM(counted_bytes)::BIGINT, COUNT(*), "
-        f"ARRAY_TO_STRING(LIST_SORT(LIST(DISTINCT category)), ', ') FROM _counted_buffers {where} "
-        "AND is_peak GROUP BY 1"
+        "'(' || kind || ')'), SUM(counted_at_peak_bytes)::BIGINT, COUNT(*), "
+        f"ARRAY_TO_STRING(LIST_SORT(LIST(DISTINCT category)), ', ') FROM buffers {where} "
+        "AND is_live_at_peak GROUP BY 1"
     )
     assert lines == {name: tuple(of) for name, *of in rows(filled, query)}
 

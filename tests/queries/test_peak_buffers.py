@@ -79,15 +79,14 @@ LAWS = {
         WHERE category = 'argument' AND buffers.opcode IS NOT NULL
             AND buffers.op_name IS DISTINCT FROM arguments.op_name""",
     "at the time of the peak the buffers are those of the peak": """
-        WITH here AS (
-            SELECT module_id, memory_space, time, is_peak, counted_bytes, allocation_index, value_id
+        WITH of_peak AS (
+            SELECT module_id, memory_space, allocation_index, value_id, counted_bytes
+            FROM peak_buffers
+        ), at_time AS (
+            SELECT module_id, memory_space, allocation_index, value_id, counted_bytes
             FROM _counted_buffers
-        ), of_peak AS (SELECT * EXCLUDE is_peak FROM here WHERE is_peak),
-        at_time AS (
-            SELECT * EXCLUDE is_peak FROM here
             SEMI JOIN (SELECT module_id, memory_space, peak_time AS time FROM module_memory)
                 USING (module_id, memory_space, time)
-            WHERE NOT is_peak
         )
         (FROM of_peak EXCEPT ALL FROM at_time) UNION ALL (FROM at_time EXCEPT ALL FROM of_peak)""",
     "the timeline covers the schedule and reaches the peak": """
@@ -128,7 +127,7 @@ def test_at_each_time_the_buffers_add_up_to_what_is_occupied(filled):
         """
         WITH counted AS (
             SELECT module_id, memory_space, time, SUM(counted_bytes) AS counted_bytes
-            FROM _counted_buffers WHERE NOT is_peak GROUP BY ALL
+            FROM _counted_buffers GROUP BY ALL
         ),
         small AS (
             SELECT module_id FROM modules WHERE schedule_length > 0

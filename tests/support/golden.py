@@ -16,7 +16,7 @@ VOLATILE = {"run_at", "entered_at", "ingested_at", "compiled_at", "source", "too
 # A journal is of the moment as a whole, and the digest of the views' text is of the code.
 LEFT_OUT = {"journal", "view_set"}
 # A row for every buffer at every time is too much.
-SOME = {"_counted_buffers": "WHERE is_peak OR time % 64 = 0"}
+SOME = {"_counted_buffers": "WHERE time % 64 = 0"}
 
 Digests = dict[str, dict[str, int | str]]
 
