@@ -175,7 +175,7 @@ def value_columns(attribution: Attribution, values: pa.Table, number: Ints) -> d
         last_use[:] = NONE
     origins = attribution.origins
     return {
-        "origin_instruction_id": _known(_taken(origins.row, number)),
+        "origin_instruction_id": _known(_taken(origins.instruction, number)),
         "origin_rule": _texts(_known(_taken(origins.rule, number)), RULES),
         "pass": _texts(_known(_taken(attribution.value_pass, number)), PASSES),
         "role": _texts(_known(_taken(attribution.roles, number)), ROLES),
@@ -205,7 +205,7 @@ def buffer_tables(
         {
             "residual_id": residual_rows.pop("group"),
             "layers": pa.array(found.layers[of], pa.int32()),
-            "made_instruction_id": _known(attribution.origins.row[found.value[of]]),
+            "made_instruction_id": _known(attribution.origins.instruction[found.value[of]]),
             "read_instruction_id": _known(found.reader[of]),
             **residual_rows,
         }

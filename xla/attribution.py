@@ -53,7 +53,7 @@ def attribute(hlo: HloText, derived: Derived, *, is_guess: bool = False) -> Attr
     row_pass = passes(program, names, caller, *columns)
     origins = find_origins(named, alias_set)
     told = (origins.rule == OPERAND) & (names.kind[values.row] == Kind.JOINED)
-    of_values = value_pass(row_pass, values.row, origins.row, told).astype(np.int64)
+    of_values = value_pass(row_pass, values.row, origins.instruction, told).astype(np.int64)
     reads = find_reads(named, row_pass)
     residuals = find_residuals(values, origins, of_values, reads, alias_set, time)
     is_residual = residuals.of != NONE

@@ -108,8 +108,8 @@ def _parts(named: Named, values: Values, origins: Origins) -> tuple[Ints, Ints]:
     counts = named.program.operand_count[row]
     operand = named.program.operands[joined(named.program.operand_start[row], counts)]
     part, whole = np.repeat(moved, counts), named.value_of(operand)
-    same = (whole != NONE) & (origins.row[part] != NONE)
-    same &= origins.row[part] == origins.row[whole]
+    same = (whole != NONE) & (origins.instruction[part] != NONE)
+    same &= origins.instruction[part] == origins.instruction[whole]
     return part[same], whole[same]
 
 
@@ -137,6 +137,6 @@ def _by_size(of: Ints, bytes_: Ints, count: int) -> tuple[Ints, Ints]:
 def _layers(values: Values, origins: Origins, value: Ints) -> Ints:
     """How many of its origin's results each of these values holds; 1 unless it is a multiple."""
     held = values.elements[value]
-    one = values.named.elements[origins.row[value]]
+    one = values.named.elements[origins.instruction[value]]
     multiple = (one > 0) & (held >= one) & (held % np.maximum(one, 1) == 0)
     return np.where(multiple, held // np.maximum(one, 1), 1)

@@ -214,8 +214,8 @@ def find_roles(
     of_argument = argument_roles(values, origins, reads, passes, alias_set)
     row = values.row
     is_argument = named.is_entry_parameter[row]
-    origin_role = np.where(origins.row != NONE, of_argument[origins.row], NONE)
-    is_larger = values.elements > named.elements[origins.row]
+    origin_role = np.where(origins.instruction != NONE, of_argument[origins.instruction], NONE)
+    is_larger = values.elements > named.elements[origins.instruction]
     gathered = named.program.opcode.is_one_of(*GATHERS)[row] | is_larger
     later = np.zeros(len(row), bool)
     asked = np.flatnonzero(value_pass[reads.value] == BACKWARD)
@@ -256,8 +256,8 @@ def argument_roles(
     arguments = np.flatnonzero(named.is_entry_parameter[values.row])
     in_place = np.zeros(count, bool)
     in_place[values.row[arguments[np.isin(alias_set[arguments], alias_set[out])]]] = True
-    sure = out[(origins.row[out] != NONE) & ~np.isin(origins.rule[out], (OPERAND, WEAK))]
-    in_place[origins.row[sure]] = True
+    sure = out[(origins.instruction[out] != NONE) & ~np.isin(origins.rule[out], (OPERAND, WEAK))]
+    in_place[origins.instruction[sure]] = True
     found = np.full(count, NONE)
     if (reads.pass_ == BACKWARD).any():
         # A result may be laid out anew where it is given back.
@@ -266,7 +266,7 @@ def argument_roles(
         taken = values.plain_shape(named.dataflow.defined_at[arguments])
         same = np.zeros(count, bool)
         same[values.row[arguments[np.isin(taken, values.plain_shape(computed))]]] = True
-        owner = origins.row[reads.value]
+        owner = origins.instruction[reads.value]
         asked = np.flatnonzero((owner != NONE) & named.is_entry_parameter[owner])
         # XLA fuses the optimizer's work with the last product of the backward pass.
         reader = inner_readers(named, reads.user[asked], reads.operand[asked])

@@ -51,7 +51,7 @@ def engine_answers(found: Attribution) -> dict[Position, Answer]:
     names = found.derived.program.names.to_pylist()
     origins = found.origins
     numbers = zip(
-        origins.row.tolist(), origins.rule.tolist(), found.value_pass.tolist(), strict=True
+        origins.instruction.tolist(), origins.rule.tolist(), found.value_pass.tolist(), strict=True
     )
     answers = [
         (names[row], RULES[rule], PASSES[pass_]) if row != NONE else None
@@ -107,7 +107,7 @@ def engine_residuals(found: Attribution) -> list[tuple[Row, str | None]]:
         values = frozenset(at[value] for value in np.flatnonzero(of == number).tolist())
         largest = int(residuals.value[number])
         length = max(0, int(idle.end[number] - idle.start[number]))
-        origin = names[found.origins.row[largest]]
+        origin = names[found.origins.instruction[largest]]
         row = (values, at[largest], int(residuals.layers[number]), origin, length)
         reader = int(residuals.reader[number])
         rows.append((row, None if reader == NONE else names[reader]))

@@ -57,4 +57,4 @@ def test_a_long_chain_without_names_has_no_owners():
     lines = ["%v0 = f32[8]{0} iota(), iota_dimension=0"]
     lines += [f"%v{i + 1} = f32[8]{{0}} negate(%v{i})" for i in range(8000)]
     found = attributed(*lines, "ROOT %r = f32[8]{0} add(%v8000, %p)")
-    assert np.count_nonzero(found.origins.row == -1) > 8000
+    assert np.count_nonzero(found.origins.instruction == -1) > 8000
