@@ -7,8 +7,8 @@
         warehouse.peaks().df()
         warehouse.sql("SELECT workload, peak_bytes FROM peaks").df()
 
-The `memhouse` command does the same from a shell. This file is long because it is one list:
-every analysis is a method here.
+The `memhouse` command does the same from a shell. The questions to a warehouse are in `queries/`, a
+file each.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
+from .queries.names import QUESTIONS
 from .schema.errors import (
     FileError,
     MemhouseError,
@@ -38,20 +39,32 @@ if TYPE_CHECKING:
     from .ingest.pipeline import Summary
     from .ingest.sources.program import Program
     from .queries.advise import Advice
-    from .queries.check import Check
-    from .queries.diff import Diff
+    from .queries.buffers import buffers
+    from .queries.check import Check, check
+    from .queries.diff import diff
+    from .queries.donations import donations
     from .queries.export import Exported
     from .queries.export_trace import ExportedTrace
+    from .queries.fragmentation import fragmentation
+    from .queries.kernels import kernels
+    from .queries.log import log
+    from .queries.modules import modules
     from .queries.oom import Oom
-    from .queries.own_roles import RolesGiven
+    from .queries.owners import owners
+    from .queries.peaks import peaks
+    from .queries.prune import prune
+    from .queries.questions import asked
     from .queries.read_module import ReadModule
     from .queries.reporting.page import Report
     from .queries.reporting.site import Site
     from .queries.result import Rows
-    from .queries.since import Since
-    from .queries.trends import Trends
-    from .queries.verify import Verification
-    from .schema.stores.base import Compacted, Deleted, Store
+    from .queries.runs import runs
+    from .queries.since import since
+    from .queries.tables import tables
+    from .queries.timeline import timeline
+    from .queries.trends import trends
+    from .queries.verify import verify
+    from .schema.stores.base import Compacted, Store
 
 __version__ = TOOL_VERSION
 
@@ -180,6 +193,27 @@ class Warehouse:
     it is a workload, a module's name, WORKLOAD/NAME, a unique part of one, or a module's id.
     """
 
+    if TYPE_CHECKING:
+        # As type checkers and editors see the questions; at run time they are imported when they
+        # are first asked.
+        buffers = asked(buffers)
+        check = asked(check)
+        diff = asked(diff)
+        donations = asked(donations)
+        fragmentation = asked(fragmentation)
+        kernels = asked(kernels)
+        log = asked(log)
+        modules = asked(modules)
+        owners = asked(owners)
+        peaks = asked(peaks)
+        prune = asked(prune)
+        runs = asked(runs)
+        since = asked(since)
+        tables = asked(tables)
+        timeline = asked(timeline)
+        trends = asked(trends)
+        verify = asked(verify)
+
     def __init__(self, store: Store) -> None:
         self._store = store
 
@@ -281,98 +315,6 @@ class Warehouse:
 
         return sql(self._store, query, parameters, write=write, files=files)
 
-    def tables(self, table: str | None = None) -> Rows:
-        """The tables and what they hold; of one `table` the columns and what they mean."""
-        from .queries.lists import columns, tables
-
-        return tables(self._store) if table is None else columns(self._store, table)
-
-    def runs(self) -> Rows:
-        """The runs, the oldest first."""
-        from .queries.lists import runs
-
-        return runs(self._store)
-
-    def log(self) -> Rows:
-        """The journal: everything that changed the warehouse, the newest first."""
-        from .queries.lists import log
-
-        return log(self._store)
-
-    def modules(self, *, run: str | None = None, workload: str | None = None) -> Rows:
-        """The modules of each run."""
-        from .queries.lists import modules
-
-        return modules(self._store, run, workload)
-
-    def peaks(self, *, run: str | None = None, workload: str | None = None) -> Rows:
-        """Each module's peak in each memory space; without `run` the latest of each series."""
-        from .queries.lists import peaks
-
-        return peaks(self._store, run, workload)
-
-    def fragmentation(self, *, run: str | None = None, workload: str | None = None) -> Rows:
-        """What packing wastes of each temp; without `run` the latest of each series."""
-        from .queries.lists import fragmentation
-
-        return fragmentation(self._store, run, workload)
-
-    def owners(
-        self,
-        module: str | int,
-        *,
-        run: str | None = None,
-        by: str | None = None,
-        memory_space: int = 0,
-        at: int | None = None,
-        callers: int = 0,
-        roles: RolesGiven | None = None,
-        limit: int | None = None,
-    ) -> Rows:
-        """Who owns a module's memory at its peak, or at the time `at`, the largest first.
-
-        `by` is source (a line of Python), scope, op, dtype, pass, category or role. `roles` are
-        roles of your own: a TOML file, or a mapping such as {"kv cache": "cache*"}. With
-        `callers`, lines are told apart by so many Python frames. Beyond `limit` the rest is one
-        row.
-        """
-        from .queries.owners import owners
-        from .queries.reporting.cell_charts import with_treemap
-
-        found = owners(
-            self._store,
-            module,
-            run,
-            memory_space,
-            limit,
-            by=by,
-            at=at,
-            callers=callers,
-            roles=roles,
-        )
-        # The treemap shows the peak.
-        if at is not None:
-            return found
-        return with_treemap(found, self._store, module, run, memory_space)
-
-    def buffers(
-        self,
-        module: str | int,
-        *,
-        run: str | None = None,
-        memory_space: int = 0,
-        at: int | None = None,
-        callers: int = 0,
-        limit: int | None = None,
-    ) -> Rows:
-        """The buffers live at a module's peak, or at the time `at`, the largest first.
-
-        With `callers`, each has so many Python frames. Beyond `limit` the rest is one row.
-        """
-        from .queries.buffers import buffers
-
-        return buffers(self._store, module, run, memory_space, at, limit, callers=callers)
-
     def advise(
         self,
         module: str | int,
@@ -390,125 +332,6 @@ class Warehouse:
 
         return advise(self._store, module, run, memory_space, save)
 
-    def donations(
-        self,
-        module: str | int,
-        *,
-        run: str | None = None,
-        memory_space: int = 0,
-        limit: int | None = None,
-    ) -> Rows:
-        """Which of a module's arguments could be donated, or are donated for nothing."""
-        from .queries.donations import donations
-
-        return donations(self._store, module, run, memory_space, limit)
-
-    def kernels(
-        self,
-        module: str | int | None = None,
-        *,
-        run: str | None = None,
-        workload: str | None = None,
-    ) -> Rows:
-        """What kernels reserve for themselves on TPU, beside how much each may.
-
-        Of one module, else of all; without `run` the latest of each series.
-        """
-        from .queries.kernels import kernels
-
-        return kernels(self._store, module, run, workload)
-
-    def timeline(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Rows:
-        """How full a memory space is over a module's schedule."""
-        from .queries.reporting.cell_charts import with_timeline
-        from .queries.timeline import timeline
-
-        found = timeline(self._store, module, run, memory_space)
-        return with_timeline(found, self._store, module, run, memory_space)
-
-    def trends(
-        self,
-        *,
-        workload: str | None = None,
-        branch: str | None = None,
-        since: str | datetime | None = None,
-        memory_space: int = 0,
-        metric: str = "peak",
-    ) -> Trends:
-        """How a metric of each series changed from run to run, and why.
-
-        `branch` is main, master or the runs without a branch if it is not named.
-        """
-        from .queries.reporting.cell_charts import with_steps
-        from .queries.trends import trends
-
-        found = trends(self._store, workload, since, memory_space, metric, branch=branch)
-        if metric != "peak":
-            return found
-        return with_steps(found, self._store, workload, since, memory_space)
-
-    def since(
-        self,
-        module: str | int,
-        *,
-        metric: str = "peak",
-        memory_space: int = 0,
-        tolerance: str | None = None,
-        branch: str | None = None,
-    ) -> Since:
-        """Since when a module's metric is what it is, and why it changed then.
-
-        `tolerance` is how far a value may lie from its level's first, such as 0.5% or 1MiB.
-        `branch` is the branch whose series is meant, by default main.
-        """
-        from .queries.since import since
-
-        return since(self._store, module, metric, memory_space, tolerance, branch=branch)
-
-    def diff(self, a: str, b: str, *, workload: str | None = None, by: str = "buffer") -> Diff:
-        """What differs from A to B, two runs or two modules.
-
-        `by` is buffer, source, scope, op, dtype, pass, category or role.
-        """
-        from .queries.diff import diff
-        from .queries.reporting.cell_charts import with_waterfall
-
-        return with_waterfall(diff(self._store, a, b, workload, by), self._store)
-
-    def check(
-        self,
-        run: str | None = None,
-        *,
-        baseline: str | None = None,
-        best: bool = False,
-        max_growth: Sequence[str] | None = None,
-        limits: str | os.PathLike[str] | None = None,
-        require_baseline: bool = False,
-        metric: str = "peak",
-        memory_space: int = 0,
-        module: str | None = None,
-    ) -> Check:
-        """Judge whether the memory of a run is within its limits, else of the last to enter.
-
-        `baseline` is a run, or branch=NAME; `max_growth` are texts such as 2% or 64MiB, each must
-        hold; `limits` is a TOML file with all rules; with `require_baseline` a program without
-        figures before fails; with `module` only this one is judged. The result's `outcome` is
-        pass, fail or not judged.
-        """
-        from .queries.check import check
-        from .queries.checking.read_policy import read_policy
-
-        return check(
-            self._store,
-            run,
-            baseline=baseline,
-            best=best,
-            policy=read_policy(max_growth, limits, require_baseline=require_baseline),
-            metric=metric,
-            memory_space=memory_space,
-            module=module,
-        )
-
     def oom(
         self, run: str | None = None, *, log: str | os.PathLike[str] | BinaryIO | None = None
     ) -> Oom:
@@ -525,23 +348,6 @@ class Warehouse:
         from .queries.check import accept
 
         return accept(self._store, check, reason)
-
-    def verify(self) -> Verification:
-        """Hold every module against what its dump says of itself."""
-        from .queries.verify import verify
-
-        return verify(self._store)
-
-    def prune(
-        self, runs: Sequence[str] = (), *, keep: str | None = None, dry_run: bool = False
-    ) -> Deleted:
-        """Drop runs, or those older than the age `keep` (12h, 90d, 12w or 1y).
-
-        With `dry_run` nothing is dropped: the result is what would be.
-        """
-        from .queries.prune import prune
-
-        return prune(self._store, runs, keep, dry_run=dry_run)
 
     def compact(self) -> Compacted:
         """Make the file as small as it can be: `before_bytes` and `after_bytes`; all rows stay.
@@ -647,6 +453,23 @@ class Warehouse:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class _Question:
+    """A question as a method of `Warehouse`, which takes its place when it is first asked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, warehouse: Warehouse | None, kind: type[Warehouse]) -> object:
+        from .queries.questions import asked, declared
+
+        setattr(kind, self._name, asked(declared(self._name).ask))
+        return getattr(kind if warehouse is None else warehouse, self._name)
+
+
+for _name in QUESTIONS:
+    setattr(Warehouse, _name, _Question(_name))
 
 
 def __getattr__(name: str) -> object:

@@ -1,61 +1,16 @@
-"""The commands, registered; each is a file in `commands/`."""
+"""The commands, registered: those of questions, and those of the files in `commands/`."""
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from .. import __version__
+from ..queries.names import GROUPS
 from .errors import usage_errors
+from .questions import command_named
 
-# Each is a function in the file of its name in `commands/`, or an app of several commands; the
-# panels of `--help`, in order. A file's EXAMPLE ends the command's help.
-_PANELS = {
-    "Fill a warehouse": (
-        "demo",
-        "record",
-        "ingest",
-        "doctor",
-    ),
-    "Ask about a module": (
-        "runs",
-        "modules",
-        "peaks",
-        "owners",
-        "buffers",
-        "timeline",
-        "donations",
-        "kernels",
-        "fragmentation",
-        "oom",
-        "advise",
-    ),
-    "Follow the history": (
-        "trends",
-        "since",
-        "diff",
-        "check",
-        "label",
-        "log",
-    ),
-    "Query and share": (
-        "report",
-        "sql",
-        "shell",
-        "mcp",
-        "views",
-        "tables",
-        "export",
-    ),
-    "Look after a warehouse": (
-        "verify",
-        "prune",
-        "compact",
-        "lake",
-    ),
-}
-_PANEL_OF = {name: panel for panel, names in _PANELS.items() for name in names}
+_PANEL_OF = {name: panel for panel, names in GROUPS.items() for name in names}
 COMMANDS = tuple(_PANEL_OF)
 _SETTINGS: dict[str, dict[str, Any]] = {
     "record": {
@@ -71,10 +26,13 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 
     Importing all commands takes longer than some commands do.
     """
-    return _app(arguments[:1]) if arguments[:1] and arguments[0] in COMMANDS else _app(COMMANDS)
+    if arguments and arguments[0] in COMMANDS:
+        return _app(arguments[:1])
+    return _app(COMMANDS, is_list=list(arguments) in (["--help"], ["-h"]))
 
 
-def _app(names: Sequence[str]) -> typer.Typer:
+def _app(names: Sequence[str], *, is_list: bool = False) -> typer.Typer:
+    """The command line of these commands; a list of them needs no options."""
     app = typer.Typer(
         name="memhouse",
         help="A SQL warehouse for the memory dumps of the XLA compiler.",
@@ -87,16 +45,21 @@ def _app(names: Sequence[str]) -> typer.Typer:
     # The callback also keeps Typer from taking a single command for the whole program.
     app.callback()(_options)
     for name in names:
-        file = import_module(f".commands.{name}", __package__)
-        command, panel = getattr(file, name), _PANEL_OF[name]
+        command, settings = command_named(name)
+        panel = _PANEL_OF[name]
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=panel)
             continue
-        settings: dict[str, Any] = {"rich_help_panel": panel, "epilog": f"Example: {file.EXAMPLE}"}
-        if hasattr(file, "PARSED_BY"):
-            settings["cls"] = file.PARSED_BY
-        app.command(name, **settings, **_SETTINGS.get(name, {}))(usage_errors(command))
+        settings |= {"rich_help_panel": panel, **_SETTINGS.get(name, {})}
+        if is_list:
+            settings["help"] = command.__doc__
+            command = _do_nothing
+        app.command(name, **settings)(usage_errors(command))
     return app
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def _version(asked: bool) -> None:

@@ -5,13 +5,15 @@ Typer knows too, but it builds the command first, which takes longer than a user
 
 import inspect
 import os
-from collections.abc import Iterable, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo
+
+from .options import spellings
+from .questions import command_named
 
 
 class _Parameter(NamedTuple):
@@ -24,7 +26,7 @@ class _Parameter(NamedTuple):
 def names_at(words: Sequence[str]) -> list[str] | None:
     """The names that fit as the last word; None if it is for Typer to say."""
     *before, last = words
-    command = getattr(import_module(f".commands.{before[0]}", __package__), before[0])
+    command, _ = command_named(before[0])
     if isinstance(command, typer.Typer):
         return None
     options, arguments = _parameters(command)
@@ -72,6 +74,5 @@ def _parameters(command: Any) -> tuple[dict[str, _Parameter], list[_Parameter]]:
         if isinstance(found.info, ArgumentInfo):
             arguments.append(found)
             continue
-        written: Iterable[str] = found.info.param_decls or [f"--{name.replace('_', '-')}"]
-        options |= dict.fromkeys(written, found)
+        options |= dict.fromkeys(spellings(found.info, name), found)
     return options, arguments

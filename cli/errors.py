@@ -1,13 +1,16 @@
 """What of a failure is expected: what the user is told of it, and the exit status."""
 
 import functools
+import inspect
 import re
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 import typer
+from typer.models import OptionInfo
 
 from ..schema.errors import MemhouseError, UsageError, duckdb_says, with_remedy
+from .options import spellings
 from .render.text import print_error
 
 _P = ParamSpec("_P")
@@ -16,27 +19,6 @@ FAILED = 1
 _INTERRUPTED = 130
 # What DuckDB makes of Ctrl-C while it works, and while it asks Arrow for rows.
 _INTERRUPT = re.compile(r"Query interrupted|: KeyboardInterrupt:")
-# The options for the library's arguments; an argument that is not here has no option.
-_OPTIONS = {
-    "at": "--at",
-    "baseline": "--baseline / --best",
-    "branch": "--branch",
-    "by": "--by",
-    "callers": "--callers",
-    "keep": "--keep",
-    "limits": "--limits",
-    "max_growth": "--max-growth",
-    "memory_space": "--space",
-    "metric": "--figure",
-    "roles": "--roles",
-    "only": "--only",
-    "run": "--run",
-    "since": "--since",
-    "tolerance": "--tolerance",
-    "where": "--where",
-    "wide": "--wide",
-    "workload": "--workload",
-}
 
 
 def usage_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -47,7 +29,7 @@ def usage_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return command(*args, **kwargs)
         except UsageError as error:
-            hint = _OPTIONS.get(error.argument or "")
+            hint = _option(command, error.argument)
             raise typer.BadParameter(str(error), param_hint=hint) from None
         except Exception as error:
             status = told(error)
@@ -56,6 +38,15 @@ def usage_errors(command: Callable[_P, _R]) -> Callable[_P, _R]:
             raise typer.Exit(status) from None
 
     return run
+
+
+def _option(command: Callable[..., object], argument: str | None) -> str | None:
+    """The option of a command that gives this argument of the library, if there is one."""
+    parameter = inspect.signature(command).parameters.get(argument or "")
+    info = parameter.annotation.__metadata__[0] if parameter is not None else None
+    if not isinstance(info, OptionInfo):
+        return None
+    return spellings(info, str(argument))[0]
 
 
 def told(error: Exception) -> int | None:

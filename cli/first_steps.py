@@ -61,14 +61,15 @@ def show_first_steps() -> None:
 
 def _held(store: "Store") -> tuple[list[str], str | None]:
     """What a warehouse holds, in lines, and the module of the largest peak, as it is typed."""
-    from ..queries import lists
     from ..queries.cells import counted, human_bytes, one_line
+    from ..queries.peaks import peaks as all_peaks
+    from ..queries.runs import runs as all_runs
 
-    runs = lists.runs(store).table.to_pylist()
+    runs = all_runs(store).table.to_pylist()
     if not runs:
         return [f"{store.name} holds no runs yet. Type one of these:"], None
     found = [f"{store.name}: {counted(len(runs), 'run')}, the newest {one_line(runs[-1]['run'])}."]
-    peaks = lists.peaks(store).table.to_pylist()
+    peaks = all_peaks(store).table.to_pylist()
     if not peaks or peaks[0]["peak_bytes"] is None:
         return found, None
     largest = peaks[0]

@@ -7,30 +7,15 @@ import typer
 Completer = Callable[[typer.Context, str], list[str]]
 
 
-def _known(kind: str) -> Completer:
-    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        from ..queries.known_names import known_names
+def completer(kind: str) -> Completer:
+    """Completes names of a kind, as `known_names` has them; `exported` are views and tables."""
 
-        names = known_names(str(ctx.params["db"]), kind)
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from ..queries.known_names import known_names, view_names
+
+        names = view_names() if kind in ("views", "exported") else []
+        if kind != "views":
+            names += known_names(str(ctx.params["db"]), "tables" if kind == "exported" else kind)
         return [name for name in names if name.startswith(incomplete)]
 
     return complete
-
-
-known_runs = _known("runs")
-known_workloads = _known("workloads")
-known_modules = _known("modules")
-known_branches = _known("branches")
-known_tables = _known("tables")
-
-
-def known_views(ctx: typer.Context, incomplete: str) -> list[str]:
-    """The canned views."""
-    from ..queries.known_names import view_names
-
-    return [name for name in view_names() if name.startswith(incomplete)]
-
-
-def known_views_and_tables(ctx: typer.Context, incomplete: str) -> list[str]:
-    """What can be exported."""
-    return known_views(ctx, incomplete) + known_tables(ctx, incomplete)

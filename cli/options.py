@@ -4,8 +4,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
-
-from .known import known_branches, known_modules, known_runs, known_workloads
+from typer.models import OptionInfo
 
 
 class Format(StrEnum):
@@ -49,62 +48,24 @@ Wait = Annotated[
         help="Wait at most SECONDS while another process uses the warehouse.",
     ),
 ]
-Run = Annotated[str | None, typer.Option(help="Only this run.", autocompletion=known_runs)]
-Workload = Annotated[
-    str | None, typer.Option(help="Only this workload.", autocompletion=known_workloads)
-]
-Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only runs since this date or time, in UTC.")
-]
-Branch = Annotated[
-    str | None,
-    typer.Option(
-        help="The runs of this branch; else main, master or those without a branch.",
-        autocompletion=known_branches,
-    ),
-]
 All = Annotated[
     bool, typer.Option("--all", help="Show the same program of several workloads one by one.")
-]
-Module = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODULE",
-        help="A workload, module name, WORKLOAD/NAME, unique part of one, or module id.",
-        show_default=False,
-        autocompletion=known_modules,
-    ),
-]
-RunOfModule = Annotated[
-    str | None,
-    typer.Option(help="The module as of this run; else its latest.", autocompletion=known_runs),
-]
-Space = Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many rows.")]
-At = Annotated[
-    int | None,
-    typer.Option(metavar="TIME", help="At this time of the schedule; else at the peak."),
-]
-Callers = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, help="Show N callers of each line, from the Python stack."),
 ]
 Wide = Annotated[
     bool, typer.Option("--wide", "-v", help="Show all columns, and no text cut short.")
 ]
-Figure = Annotated[
-    str, typer.Option(help="Which figure: peak, total, temp, argument, output, padding and so on.")
-]
-Tolerance = Annotated[
-    str | None,
-    typer.Option(
-        metavar="0.5%|1MiB",
-        help="How far a figure may lie from its level; 0.2 % and at least 64 KiB unless given.",
-    ),
-]
 DEFAULT_DB = "memhouse.duckdb"
 # A night's ingest is over by then; a prompt that someone left open may not be.
 DEFAULT_WAIT = 600
+
+
+def spellings(option: OptionInfo, name: str) -> tuple[str, ...]:
+    """How an option is written; `name` is that of its parameter.
+
+    Typer takes the first of those in `Annotated` for a default.
+    """
+    first = (option.default,) if isinstance(option.default, str) else ()
+    return (*first, *(option.param_decls or ())) or (f"--{name.replace('_', '-')}",)
 
 
 def parse_labels(labels: list[str]) -> dict[str, str]:

@@ -8,12 +8,13 @@ import inspect
 from collections.abc import Iterator
 from enum import Enum
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.models import CommandInfo, OptionInfo, ParameterInfo
 
 from .app import app_for
+from .options import spellings
 
 _INTRODUCTION = """\
 # Commands
@@ -87,8 +88,8 @@ class _Parameter:
     def meaning(self) -> str:
         """What it does, and what stands for it when it is left out."""
         said = [self.info.help or ""]
-        if isinstance(self._type, type) and issubclass(self._type, Enum):
-            said.append("One of " + ", ".join(f"`{each.value}`" for each in self._type) + ".")
+        if choices := self._choices:
+            said.append("One of " + ", ".join(f"`{choice}`" for choice in choices) + ".")
         if self._is_list and self.is_option and "Repeatable" not in said[0]:
             said.append("May be given several times.")
         if self.info.envvar:
@@ -101,11 +102,17 @@ class _Parameter:
         return " ".join(said)
 
     @property
+    def _choices(self) -> list[str]:
+        """The values that there are, none if any text is one."""
+        if get_origin(self._type) is Literal:
+            return list(get_args(self._type))
+        is_enum = isinstance(self._type, type) and issubclass(self._type, Enum)
+        return [each.value for each in self._type] if is_enum else []
+
+    @property
     def _spellings(self) -> tuple[str, ...]:
-        """The names of an option. Typer takes the first of those in `Annotated` for a default."""
-        first = self.info.default
-        given = (*([first] if isinstance(first, str) else []), *(self.info.param_decls or ()))
-        return given or (f"--{self._name.replace('_', '-')}",)
+        assert isinstance(self.info, OptionInfo)
+        return spellings(self.info, self._name)
 
     @property
     def _placeholder(self) -> str:
@@ -115,7 +122,7 @@ class _Parameter:
             return ""
         if not self.is_option:
             return self._name.upper()
-        if isinstance(self._type, type) and issubclass(self._type, Enum):
+        if self._choices:
             return max(self._spellings, key=len).lstrip("-").upper()
         return _TYPES.get(self._type, "PATH")
 
@@ -124,6 +131,8 @@ def _single(annotation: Any) -> tuple[Any, bool]:
     """The type of one value, and whether several may be given."""
     if get_origin(annotation) is list:
         return get_args(annotation)[0], True
+    if get_origin(annotation) is Literal:
+        return annotation, False
     inner = [each for each in get_args(annotation) if each is not NoneType]
     return _single(inner[0]) if inner else (annotation, False)
 

@@ -6,8 +6,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from .. import Warehouse
-from ..queries import lists
-from ..queries.catalogue import public_views
+from ..queries.catalogue import public_views, view_columns
 from ..schema.errors import UsageError
 from .bounded import Answer, Part
 
@@ -42,7 +41,7 @@ def views(
             return Answer([view.answers], {"sql": Part(lines, exact=True)}, "copy what you need")
         return Answer(
             [view.answers, view.description],
-            {"columns": Part(lists.view_columns(view).table)},
+            {"columns": Part(view_columns(view).table)},
             "DESCRIBE in `sql` has their types",
         )
     if name not in _tables(warehouse):

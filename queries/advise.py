@@ -187,7 +187,7 @@ def advise(
         followed,
         replay(layout, together(changes)) if changes else unchanged,
         Rows(parts, "what the peak consists of"),
-        owners(store, found.module_id, found.run_id, memory_space, _LINES),
+        owners(store, found.module_id, run=found.run_id, memory_space=memory_space, limit=_LINES),
         program.origin == "estimated",
         layout.is_followed,
     )

@@ -1,11 +1,16 @@
 """Branches of runs: each has a history of its own, and one of them is the default."""
 
+from __future__ import annotations
+
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Store
 from .catalogue import statement
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
 
 # The default branch is the first of these that there is; `` are the runs without a branch.
 _DEFAULTS = ("main", "master", "")

@@ -1,29 +1,36 @@
 """The buffers that fill a module's memory."""
 
-from ..schema.stores.base import Store
+from typing import TYPE_CHECKING
+
 from .callers import callers_of
 from .catalogue import statement
 from .find_module import find_module
+from .parameters import At, Callers, Limit, Module, RunOfModule, Space
+from .questions import question
 from .result import Rows
 
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
 
+
+@question(example="memhouse buffers llama-v5e -n 4", screen="buffers", tool="Buffers at the peak")
 def buffers(
-    store: Store,
-    module: str | int,
-    run: str | None = None,
-    memory_space: int = 0,
-    at: int | None = None,
-    limit: int | None = None,
+    store: "Store",
+    module: Module,
     *,
-    callers: int = 0,
+    run: RunOfModule = None,
+    memory_space: Space = 0,
+    at: At = None,
+    callers: Callers = 0,
+    limit: Limit = None,
 ) -> Rows:
-    """The buffers live at the peak, or at the time `at` of the schedule, the largest first.
+    """Show the buffers that fill a module's memory at its peak, or at any time.
 
     Columns: counted_bytes (they add up to what is occupied), share (of that, from 0 to 1),
     shape, source (file:line), called_by (with `callers`, so many Python frames), op_name,
     category, role, pass, value (the instruction that makes it), padding_bytes, start_time,
-    end_time, last_use_time, layout, is_guess (what it holds is a guess). Beyond `limit` the rest
-    is one row. Raises UsageError.
+    end_time, last_use_time, layout, is_guess (what it holds is a guess). The largest
+    is first; beyond `limit` the rest is one row. Raises UsageError.
     """
     found = find_module(store, module, run)
     stacks = callers_of(store, found.module_id, callers)

@@ -1,7 +1,13 @@
 """Who calls a line of Python."""
 
-from ..schema.stores.base import Store
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from .catalogue import statement
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
 
 
 def callers_of(store: Store, module_id: int, count: int) -> tuple[list[int], list[str]]:

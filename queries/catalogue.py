@@ -16,7 +16,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..schema.errors import UsageError
 from ..schema.quoting import quoted
+from .result import Rows
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
@@ -66,6 +68,30 @@ def views() -> dict[str, View]:
 def public_views() -> dict[str, View]:
     """The canned views that are listed, all but the helpers, by name."""
     return {name: view for name, view in sorted(views().items()) if not name.startswith("_")}
+
+
+def listed_views() -> Rows:
+    """The canned views. Columns: view, answers."""
+    import pyarrow as pa
+
+    rows = [{"view": view.name, "answers": view.answers} for view in public_views().values()]
+    return Rows(pa.Table.from_pylist(rows))
+
+
+def named_view(name: str) -> View:
+    """A canned view. Raises UsageError."""
+    canned = public_views()
+    if name not in canned:
+        raise UsageError(f"there is no view {name}: see `memhouse views`", "name")
+    return canned[name]
+
+
+def view_columns(view: View) -> Rows:
+    """The columns of a canned view. Columns: column, meaning."""
+    import pyarrow as pa
+
+    rows = [{"column": column, "meaning": text} for column, text in view.columns.items()]
+    return Rows(pa.Table.from_pylist(rows))
 
 
 def statement(name: str) -> str:

@@ -1,15 +1,18 @@
 """Values as a person reads them: sizes with units, shares as percentages, no seconds."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 # Whoever shows values takes these two from here.
 from ..schema.readable import human_bytes as human_bytes
 from ..schema.readable import one_line as one_line
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # Columns with a part of a whole, from 0 to 1.
 _SHARES = {"share", "wasted", "fragmentation"}
@@ -39,6 +42,8 @@ def heading(column: str) -> str:
 
 def is_number(type_: pa.DataType) -> bool:
     """Whether a column holds numbers."""
+    import pyarrow as pa
+
     return bool(
         pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     )
@@ -46,6 +51,8 @@ def is_number(type_: pa.DataType) -> bool:
 
 def has_nanoseconds(type_: pa.DataType) -> bool:
     """Whether a column holds times to the nanosecond, which Python has only with pandas."""
+    import pyarrow as pa
+
     return bool(type_ in (pa.timestamp("ns"), pa.time64("ns")))
 
 
@@ -106,6 +113,8 @@ def counted(number: int, what: str) -> str:
 
 def mark_estimated(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The rows with the sizes of some columns marked as estimated."""
+    import pyarrow as pa
+
     fields = [each.with_metadata(_MARK) if each.name in columns else each for each in rows.schema]
     return rows.cast(pa.schema(fields))
 
@@ -140,6 +149,8 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     The sizes of estimated rows and columns have the mark ≈, and a guessed owner has the mark ?.
     The columns `origin` and `is_guess` are not shown: the marks say the same in less room.
     """
+    import pyarrow as pa
+
     count = range(len(rows))
     estimated, guessed = [False for _ in count], [False for _ in count]
     if _has_estimated_rows(rows):

@@ -1,44 +1,43 @@
 """The gate: is a run's memory within its limits?"""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
-
-import pyarrow as pa
+from os import PathLike
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Store
-from .arguments import metric_column
 from .catalogue import statement
 from .cells import counted
-from .checking.accepted import record_accepted
-from .checking.comparison import find_against
-from .checking.judge import judge
-from .checking.thresholds import Policy
-from .checking.verdict import NO_FIGURES, Verdict
 from .folding import listed
-from .lists import require_runs
+from .parameters import Kind, Metric, Space
+from .questions import question
 from .result import Result, Rows
+from .runs import require_runs
 
-_ROWS = pa.schema(
-    [
-        ("module", pa.string()),
-        ("status", pa.string()),
-        ("verdict", pa.string()),
-        ("before_bytes", pa.int64()),
-        ("now_bytes", pa.int64()),
-        ("change_bytes", pa.int64()),
-        ("change_pct", pa.float64()),
-        ("held_against", pa.string()),
-        ("lowest_bytes", pa.int64()),
-        ("lowest_run", pa.string()),
-        ("cause", pa.string()),
-        ("why", pa.string()),
-        ("accepted", pa.string()),
-        ("dump_id", pa.int64()),
-        ("origin", pa.string()),
-    ]
-)
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
+    from .checking.verdict import Verdict
+
+# The columns of the rows and their types.
+_ROWS = {
+    "module": "string",
+    "status": "string",
+    "verdict": "string",
+    "before_bytes": "int64",
+    "now_bytes": "int64",
+    "change_bytes": "int64",
+    "change_pct": "float64",
+    "held_against": "string",
+    "lowest_bytes": "int64",
+    "lowest_run": "string",
+    "cause": "string",
+    "why": "string",
+    "accepted": "string",
+    "dump_id": "int64",
+    "origin": "string",
+}
 # What a notebook shows of a program; the other columns are for programs.
 _TOLD = ["module", "verdict", "before_bytes", "now_bytes", "change_bytes", "change_pct"]
 _TOLD += ["why", "cause", "held_against", "origin"]
@@ -102,6 +101,8 @@ class Check(Result):
     @property
     def result(self) -> str:
         """The result in a few words."""
+        from .checking.verdict import NO_FIGURES
+
         lost = [verdict for verdict in self.verdicts if verdict.is_lost]
         hosts = {verdict.host for verdict in lost if verdict.host}
         without = sum(1 for verdict in lost if verdict.status != "missing")
@@ -140,25 +141,61 @@ class Check(Result):
         return ", ".join([first, *told])
 
 
+@question(example="memhouse check --max-growth 2%", screen="check", tool="Within limits?")
 def check(
     store: Store,
-    run: str | None = None,
+    run: Annotated[
+        str | None,
+        Kind("The run to judge; else the one that entered last.", completes="runs"),
+    ] = None,
     *,
-    baseline: str | None = None,
-    best: bool = False,
-    policy: Policy,
-    metric: str = "peak",
-    memory_space: int = 0,
+    baseline: Annotated[
+        str | None,
+        Kind(
+            "Hold it against this run or branch.",
+            to_agents="hold it against this run, or branch=NAME",
+            metavar="RUN|branch=NAME",
+            completes="runs",
+        ),
+    ] = None,
+    best: Annotated[bool, Kind("Hold it against the lowest of all time.")] = False,
+    max_growth: Annotated[
+        Sequence[str] | None,
+        Kind(
+            "How much it may grow; 1% unless given. Repeatable.",
+            to_agents="how much it may grow: 2%, 64MiB; each must hold. 1% unless given",
+            metavar="2%|64MiB",
+            at_once=4,
+        ),
+    ] = None,
+    limits: Annotated[
+        str | PathLike[str] | None,
+        Kind("The rules, a TOML file: see docs/check.md.", metavar="FILE", for_agents=False),
+    ] = None,
+    metric: Metric = "peak",
+    memory_space: Space = 0,
+    require_baseline: Annotated[
+        bool, Kind("Fail each program that has no figures before.", for_agents=False)
+    ] = False,
     module: str | None = None,
 ) -> Check:
-    """Judge every program of a run, else of the one that entered last, or only one `module`.
+    """Judge whether a run's memory is within its limits; exit status 1 if not, 3 if not judged.
 
-    A run of the default lineage is held against the programs before, another run against the
-    default lineage's newest run before it; or against `baseline`, a run or `branch=NAME`; or
-    against the `best`, the lowest of all time. Raises UsageError.
+    A program is held against its last figures before and against the lowest since the last
+    accepted growth; on a branch against the newest run of main. Prints a summary in
+    Markdown, fit for a comment on a pull request.
+
+    Columns: those of `Check`. With `module` only this one is judged. The result's `outcome` is
+    pass, fail or not judged. Raises UsageError.
     """
+    from .arguments import metric_column
+    from .checking.comparison import find_against
+    from .checking.judge import judge
+    from .checking.read_policy import read_policy
+
     column = metric_column(metric)
     require_one_baseline(baseline, best)
+    policy = read_policy(max_growth, limits, require_baseline=require_baseline)
     named = None if baseline is None or baseline.startswith("branch=") else baseline
     require_runs(store, (run, "run"), (named, "baseline"))
     # A run of logs alone has no programs.
@@ -199,6 +236,8 @@ def accept(store: Store, result: Check, reason: str) -> Check:
     UsageError without a reason.
     """
     require_reason(reason)
+    from .checking.accepted import record_accepted
+
     accepted = [verdict for verdict in result.breaches if verdict.acceptable()]
     record_accepted(store, result.run_id, accepted, reason)
     verdicts = [
@@ -217,7 +256,10 @@ def _check(
     notes: Sequence[str],
     unused: Sequence[str],
 ) -> Check:
-    rows = pa.Table.from_pylist([_row(verdict) for verdict in verdicts], schema=_ROWS)
+    import pyarrow as pa
+
+    schema = pa.schema([pa.field(name, type_) for name, type_ in _ROWS.items()])
+    rows = pa.Table.from_pylist([_row(verdict) for verdict in verdicts], schema=schema)
     found = Check(
         run, column, tuple(verdicts), tuple(notes), tuple(unused), Rows(rows, empty="no programs")
     )

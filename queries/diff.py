@@ -1,22 +1,26 @@
 """What differs between two runs, or two modules: metrics, buffers, and the likely cause."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Store
 from .catalogue import statement
 from .cells import counted
 from .find_module import find_module
-from .lists import run_names
 from .nearest_name import nearest
-from .owners import OWNERS
+from .parameters import OWNERS, Kind, RunOrModule, Workload
+from .questions import question
 from .result import Result, Rows
+from .runs import run_names
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..schema.stores.base import Store
 
 BUFFER = "buffer"
 # What the change can be summed by.
@@ -96,6 +100,8 @@ class ModuleDiff(Result):
 
     def tables(self) -> tuple[Rows, ...]:
         """What differs: flags, metrics, buffers."""
+        import pyarrow as pa
+
         title = Rows(pa.table({}), f"{self.name}: {self.said}", "")
         return (title, *(part for part in (self.flags, self.metrics, self.rows) if len(part)))
 
@@ -137,11 +143,29 @@ class Diff(Result):
         return {said: count for said, count in unchanged.items() if count > _MOST_UNCHANGED}
 
 
-def diff(store: Store, a: str, b: str, workload: str | None = None, by: str = BUFFER) -> Diff:
-    """What differs from A to B, two runs (of one workload) or two modules.
+@question(
+    example="memhouse diff 2026-10-07 2026-10-08 --workload llama-v5e",
+    screen="diff",
+    tool="What differs between two runs",
+    chart="with_waterfall",
+)
+def diff(
+    store: Store,
+    a: RunOrModule,
+    b: RunOrModule,
+    *,
+    workload: Workload = None,
+    by: Annotated[str, Kind("Sum the change by this.", choices=KINDS)] = BUFFER,
+) -> Diff:
+    """Show what grew or shrank from A to B, buffer by buffer, and what else changed.
 
-    `by` is buffer, source, scope, op, dtype, pass, category or role. Raises UsageError.
+    The changes add up to the change of the peak; those below 0.1 % of all are one row. csv and
+    json have all of them, of all memory spaces.
+
+    Columns: those of `Diff`. Raises UsageError.
     """
+    import pyarrow as pa
+
     if by not in KINDS:
         raise UsageError(f"invalid owner {by!r}: use {', '.join(KINDS)}", "by")
     pairs = _pairs(store, a, b, workload)
@@ -214,6 +238,8 @@ def _diff_dumps(
 
     unchanged: `_changes` where nothing differs.
     """
+    import pyarrow as pa
+
     names = dict.fromkeys(dump.name for dump in (a, b) if dump is not None)
     flags = metrics = None
     changes = unchanged
@@ -244,6 +270,8 @@ def _diff_dumps(
 
 def _lacks_figures(metrics: pa.Table, side: str) -> bool:
     """Whether one side has no peak in any memory space; `metrics` has what differs."""
+    import pyarrow.compute as pc
+
     peaks = metrics.filter(pc.equal(metrics["metric"], "peak_bytes"))
     return len(peaks) > 0 and peaks[side].null_count == len(peaks)
 
@@ -275,6 +303,8 @@ def changed_owners(
 
     One query for all kinds: who is at the peaks takes longer to find than to sum.
     """
+    import pyarrow.compute as pc
+
     rows = store.rows(statement("diff_groups"), [a_module_id, b_module_id, list(kinds)])
     return {
         by: rows.filter(pc.equal(rows["owned_by"], by))

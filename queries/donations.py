@@ -1,26 +1,32 @@
 """Which arguments of a module could be donated, and which are donated for nothing."""
 
-from ..schema.stores.base import Store
+from typing import TYPE_CHECKING
+
 from .catalogue import statement
 from .find_module import find_module
+from .parameters import Limit, Module, RunOfModule, Space
+from .questions import question
 from .result import Rows
 
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
 
+
+@question(example="memhouse donations llama-v5e --run 2026-10-08", screen="wide_table")
 def donations(
-    store: Store,
-    module: str | int,
-    run: str | None = None,
-    memory_space: int = 0,
-    limit: int | None = None,
+    store: "Store",
+    module: Module,
+    *,
+    run: RunOfModule = None,
+    memory_space: Space = 0,
+    limit: Limit = None,
 ) -> Rows:
-    """What donating arguments would save at most, or does not save, the largest first.
+    """Show which arguments could be donated, or are donated for nothing.
 
-    A finding is one of these:
-    - not donated: an output could take the argument's memory
-    - read later: likewise, but an instruction reads the argument after the output is written.
-      XLA then copies the argument, unless it can run the instruction earlier
-    - copied: the argument is donated, and XLA copies it all the same
-    - unused: the argument is donated, and no output takes its memory
+    **not donated**: an output could take the argument's memory. **read later**: likewise, but
+    an instruction reads the argument after the output is written, so that XLA copies it, unless
+    it can run the instruction earlier. **copied**: donated, and XLA copies it all the same.
+    **unused**: donated, and no output takes its memory. The saving is an upper bound.
 
     Columns: saving_bound_bytes (at most so much less is needed), finding, argument (its name),
     shape, instruction (what computes the output, reads the argument later, or copies), output

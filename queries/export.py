@@ -15,7 +15,7 @@ from ..schema.small_table import figures_table
 from ..schema.stores.base import Store
 from .arguments import parse_time
 from .encoders import csv_parts, json_parts
-from .lists import require_workload
+from .modules import require_workload
 from .sql import require_harmless
 from .whole_file import whole_file
 

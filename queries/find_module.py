@@ -1,14 +1,18 @@
 """Finds the module that a user means."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Store
 from .catalogue import statement
 from .cells import human_bytes
-from .lists import require_runs
 from .nearest_name import nearest
+from .runs import require_runs
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
 
 _LISTED = 20
 

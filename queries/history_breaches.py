@@ -1,12 +1,15 @@
 """Where the stored history is not what the dumps give."""
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
-from ..schema.stores.base import Store
 from .catalogue import statement
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ..schema.stores.base import Store
 
 HISTORY_IS_CURRENT = "history_is_current"
 HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out again."
@@ -14,7 +17,7 @@ HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out
 _KEYS = {"lineages": ("run_id",), "gone": ("run_id", "series_id"), "history": ("dump_id",)}
 
 
-def history_breaches(store: Store) -> "pa.Table":
+def history_breaches(store: Store) -> pa.Table:
     """Where the check `history_is_current` fails: columns module and breach.
 
     The check is Python, because `schema/history` works the chains out.
@@ -43,7 +46,7 @@ def history_breaches(store: Store) -> "pa.Table":
     )
 
 
-def _by_key(rows: "pa.Table", key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
+def _by_key(rows: pa.Table, key: tuple[str, ...]) -> dict[tuple[Any, ...], dict[str, Any]]:
     return {tuple(row[column] for column in key): row for row in rows.to_pylist()}
 
 

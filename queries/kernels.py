@@ -1,21 +1,30 @@
 """What the kernels of modules reserve for themselves, beside their limits."""
 
-from ..schema.stores.base import Store
+from typing import TYPE_CHECKING
+
 from .catalogue import statement
 from .find_module import find_module
-from .lists import require_runs, require_workload
+from .modules import require_workload
+from .parameters import OneModule, Run, Workload
+from .questions import question
 from .result import Rows
+from .runs import require_runs
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
 
 
+@question(example="memhouse kernels llama-v5e", screen="kernels")
 def kernels(
-    store: Store,
-    module: str | int | None = None,
-    run: str | None = None,
-    workload: str | None = None,
+    store: "Store", module: OneModule = None, *, run: Run = None, workload: Workload = None
 ) -> Rows:
-    """The kernels of a module, else of all modules: VMEM first, then by what they reserve.
+    """Show what kernels reserve for themselves on TPU, and how much each may.
 
-    Without `run` the latest of each series. Columns: workload, kernel, count (equal kernels are
+    Equal kernels, as of unrolled layers, are one row. A Pallas kernel that sets no
+    `vmem_limit_bytes` has no size: the dump does not say what it takes, at most its limit.
+    Without --run, the latest of each series of runs. `kernel_trends` is the view of all runs.
+
+    Columns: workload, kernel, count (equal kernels are
     one row), space (its name), scoped_bytes (what each reserves, null if the dump does not say),
     limit_bytes, headroom_bytes, source (a line, null if there are several), share, module, run,
     limit_from, op_name, opcode, first_instruction, memory_space (its number). A module's

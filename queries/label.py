@@ -10,8 +10,8 @@ from ..schema.stores.base import Store
 from .branches import default_branch
 from .catalogue import statement
 from .cells import counted
-from .lists import require_runs
 from .result import Rows
+from .runs import require_runs
 
 # Runs of the same values of these are one history.
 _LINEAGE = ("branch", "suite")

@@ -16,7 +16,6 @@ from .advise import advise
 from .advising.finding import Finding
 from .catalogue import statement
 from .cells import human_bytes, without_layout
-from .lists import require_runs
 from .oom_advice import (
     MORE_AT_RUN_TIME,
     MORE_WITHOUT,
@@ -27,6 +26,7 @@ from .oom_advice import (
 from .oom_words import parts_of, title_of
 from .owners import owners
 from .result import Result, Rows
+from .runs import require_runs
 
 _LINES = 5
 # A list that explains less of the need than this share is not shown.
@@ -231,7 +231,7 @@ def _answer(
         first = advice_of_kernel(report)
         more = () if report["kind"] != "runtime" else more
     elif store is not None and dump is not None and dump["peak_bytes"] is not None:
-        found = owners(store, dump["module_id"], dump["run_id"], 0, _LINES).table
+        found = owners(store, dump["module_id"], run=dump["run_id"], limit=_LINES).table
         filled, filled_from = _filled_by_dump(found), "at the peak, from the dump"
         first = advice_of_dump(report, dump, found.to_pylist(), _changes(store, dump["module_id"]))
     else:

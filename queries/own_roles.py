@@ -25,14 +25,14 @@ RolesGiven = str | os.PathLike[str] | Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Roles:
+class OwnRoles:
     """Patterns of LIKE, escaped with a backslash, and the role that each gives, in order."""
 
     patterns: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
 
 
-def read_roles(given: RolesGiven) -> Roles:
+def read_roles(given: RolesGiven) -> OwnRoles:
     """The roles of a TOML file, or of a mapping from roles to patterns. Raises UsageError."""
     if isinstance(given, Mapping):
         try:
@@ -50,7 +50,7 @@ def read_roles(given: RolesGiven) -> Roles:
         raise UsageError(f"{os.fspath(given)}: {error}", "roles") from None
 
 
-def _parse(table: object) -> Roles:
+def _parse(table: object) -> OwnRoles:
     if not isinstance(table, Mapping) or not table:
         raise ValueError('write a table [roles] with lines such as "kv cache" = ["cache*"]')
     patterns: list[str] = []
@@ -64,4 +64,4 @@ def _parse(table: object) -> Roles:
                 raise ValueError(f"role {name!r}: {pattern!r} is not a pattern such as 'cache*'")
             patterns.append(pattern.translate(_LIKE))
             names.append(str(name))
-    return Roles(tuple(patterns), tuple(names))
+    return OwnRoles(tuple(patterns), tuple(names))

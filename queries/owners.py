@@ -1,51 +1,51 @@
 """Who owns a module's memory: Python lines, scopes, operations, roles and so on."""
 
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Store
 from .callers import callers_of
 from .catalogue import statement
 from .find_module import find_module
-from .own_roles import Roles, RolesGiven, read_roles
+from .parameters import OWNERS, At, Callers, Limit, Module, Owner, Roles, RunOfModule, Space
+from .questions import question
 from .result import Rows
 
-# What owns the memory, and the name of its column.
-OWNERS = {
-    "source": "source",
-    "scope": "scope",
-    "op": "operation",
-    "dtype": "element_type",
-    "pass": "pass",
-    "category": "category",
-    "role": "role",
-}
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..schema.stores.base import Store
+    from .own_roles import OwnRoles
 
 
+@question(
+    example="memhouse owners llama-v5e --by scope -n 5",
+    screen="owners",
+    tool="Who owns the peak",
+    chart="with_treemap",
+)
 def owners(
-    store: Store,
-    module: str | int,
-    run: str | None = None,
-    memory_space: int = 0,
-    limit: int | None = None,
+    store: "Store",
+    module: Module,
     *,
-    by: str | None = None,
-    at: int | None = None,
-    callers: int = 0,
-    roles: RolesGiven | None = None,
+    run: RunOfModule = None,
+    by: Owner = None,
+    memory_space: Space = 0,
+    at: At = None,
+    callers: Callers = 0,
+    roles: Roles = None,
+    limit: Limit = None,
 ) -> Rows:
-    """The owners of a module's memory at the peak, or at the time `at`, the largest first.
+    """Show who owns a module's memory at its peak, or at any time: lines, scopes, roles.
 
-    `by` is source, scope, op, dtype, pass, category or role; without it, source, or role if
-    there are `roles`: a file or a mapping, see `read_roles`. Beyond `limit` the rest is one row.
-    An owner has a row for each stack of callers, and one more for what is a guess.
     Columns: counted_bytes (they add up to what is occupied), share (of that, from 0 to 1),
     buffers (a count), the owner (source, scope, operation, element_type, pass, category or
     role), called_by (with `callers`, so many Python frames), categories, is_guess (its origin
-    is a guess). Raises UsageError.
+    is a guess). The largest is first; beyond `limit` the rest is one row. An owner has a row for
+    each stack of callers, and one more for what is a guess. `roles` are roles of your own: a
+    TOML file, or a mapping such as {"kv cache": "cache*"}. Raises UsageError.
     """
     by = by or ("source" if roles is None else "role")
-    own = _checked(by, callers, roles)
+    own_roles = _checked(by, callers, roles)
     found = find_module(store, module, run)
     parameters = [
         found.module_id,
@@ -54,8 +54,8 @@ def owners(
         by,
         limit,
         *callers_of(store, found.module_id, callers),
-        list(own.patterns),
-        list(own.names),
+        list(own_roles.patterns),
+        list(own_roles.names),
     ]
     rows = _named(store.rows(statement("owners"), parameters), by, callers)
     nothing = f"nothing is live in memory space {memory_space} then"
@@ -63,20 +63,22 @@ def owners(
     return Rows(rows, found.caption, no_peak if at is None else nothing)
 
 
-def _checked(by: str, callers: int, roles: RolesGiven | None) -> Roles:
+def _checked(by: str, callers: int, roles: Roles) -> "OwnRoles":
     """The user's roles, if the arguments fit together. Raises UsageError."""
+    from .own_roles import OwnRoles, read_roles
+
     if by not in OWNERS:
         raise UsageError(f"invalid owner {by!r}: use {', '.join(OWNERS)}", "by")
     if callers and by != "source":
         raise UsageError("callers need by='source'", "callers")
     if roles is None:
-        return Roles()
+        return OwnRoles()
     if by != "role":
         raise UsageError("roles need by='role'", "roles")
     return read_roles(roles)
 
 
-def _named(rows: pa.Table, by: str, callers: int) -> pa.Table:
+def _named(rows: "pa.Table", by: str, callers: int) -> "pa.Table":
     """The rows without columns that say nothing, the owner's column named for what it is."""
     if not callers:
         rows = rows.drop_columns(["called_by"])

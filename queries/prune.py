@@ -1,30 +1,48 @@
 """Drops runs, and what no other run points to; nothing else."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Deleted, Store
-from .arguments import time_before
 from .catalogue import statement
-from .lists import require_runs
+from .parameters import Kind, Runs
+from .questions import question
+from .runs import require_runs
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Deleted, Store
 
 
+@question(example="memhouse prune --keep 90d --dry-run", screen="prune")
 def prune(
-    store: Store, runs: Sequence[str] = (), keep: str | None = None, *, dry_run: bool = False
+    store: Store,
+    runs: Runs = (),
+    *,
+    keep: Annotated[
+        str | None, Kind("Drop all runs older than so long (h, d, w, y).", metavar="90d")
+    ] = None,
+    dry_run: Annotated[bool, Kind("Say what would be dropped, and drop nothing.")] = False,
 ) -> Deleted:
-    """Drop the named runs, or those older than the age `keep`, such as 12h, 90d, 12w or 1y.
+    """Drop runs, and the modules that no other run points to; nothing else.
 
-    Modules go that no other run points to. With `dry_run`, say what would go, and drop nothing.
-    Raises UsageError, and then drops nothing.
+    If much of the file is then free, it is compacted; beyond some 256 MiB only by
+    `memhouse compact`. The files of a lake stay until `memhouse lake vacuum`.
+
+    Columns: those of `Deleted`. Raises UsageError, and then drops nothing.
     """
     if (keep is None) == (not runs):
         raise UsageError("name the runs to drop, or how long to keep runs", "runs")
     if keep is not None:
+        from .arguments import time_before
+
         chosen = store.runs_before(time_before(keep, "keep"))
     else:
         require_runs(store, *((run, "runs") for run in runs))
         chosen = list(dict.fromkeys(runs))
     if not dry_run:
         return store.delete_runs(chosen)
+    from ..schema.stores.base import Deleted
+
     (counts,) = store.rows(statement("prune_counts"), [chosen]).to_pylist()
     return Deleted(len(chosen), counts["dumps"], counts["modules"], chosen)

@@ -10,9 +10,9 @@ from .buffers import buffers
 from .cells import human_bytes
 from .donations import donations
 from .kernels import kernels
-from .lists import peaks
 from .own_roles import RolesGiven
 from .owners import owners
+from .peaks import peaks
 from .reporting.cell_charts import with_timeline, with_treemap
 from .result import Rows
 from .timeline import timeline
@@ -72,18 +72,14 @@ class ReadModule:
         found = owners(
             self._store,
             self._module,
-            None,
-            memory_space,
-            limit,
             by=by,
+            memory_space=memory_space,
             at=at,
             callers=callers,
             roles=roles,
+            limit=limit,
         )
-        # The treemap shows the peak.
-        if at is not None:
-            return found
-        return with_treemap(found, self._store, self._module, None, memory_space)
+        return with_treemap(found, self._store, self._module, None, memory_space, at)
 
     def buffers(
         self,
@@ -94,7 +90,14 @@ class ReadModule:
         callers: int = 0,
     ) -> Rows:
         """The buffers that fill the memory at the peak, or at a time of the schedule."""
-        return buffers(self._store, self._module, None, memory_space, at, limit, callers=callers)
+        return buffers(
+            self._store,
+            self._module,
+            memory_space=memory_space,
+            at=at,
+            callers=callers,
+            limit=limit,
+        )
 
     def advise(self, memory_space: int = 0, save: str | int | None = None) -> Advice:
         """What to change first, and by how much the peak would fall; see `Warehouse.advise`."""
@@ -104,7 +107,7 @@ class ReadModule:
 
     def donations(self, memory_space: int = 0, limit: int | None = None) -> Rows:
         """Which arguments could be donated, or are donated for nothing."""
-        return donations(self._store, self._module, None, memory_space, limit)
+        return donations(self._store, self._module, memory_space=memory_space, limit=limit)
 
     def kernels(self) -> Rows:
         """What kernels reserve for themselves on TPU, beside how much each may."""
@@ -112,7 +115,7 @@ class ReadModule:
 
     def timeline(self, memory_space: int = 0) -> Rows:
         """How full the memory is over the schedule."""
-        found = timeline(self._store, self._module, None, memory_space)
+        found = timeline(self._store, self._module, memory_space=memory_space)
         return with_timeline(found, self._store, self._module, None, memory_space)
 
     def changes_since(self, warehouse: Store, dump_id: int) -> ModuleDiff:

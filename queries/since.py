@@ -1,36 +1,27 @@
 """Since when a figure is what it is: the levels of one series, and why the last one began."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..schema.metric_names import BETTER_HIGHER
-from ..schema.stores.base import Store
-from .arguments import metric_column
-from .branches import choose_branch
 from .catalogue import statement
 from .cells import counted, human_bytes, human_pct
 from .find_module import FoundModule, find_module
-from .levels import Tolerance, alternating, creep, levels, parse_tolerance, recovered
+from .parameters import Branch, Kind, Metric, Module, Space
+from .questions import question
 from .result import Result, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..schema.stores.base import Store
+    from .levels import Tolerance
 
 # So many growths that were taken back are told, the latest ones.
 _TOLD = 3
-_LEVELS = pa.schema(
-    [
-        ("since_run", pa.string()),
-        ("last_run", pa.string()),
-        ("runs", pa.int64()),
-        ("value_bytes", pa.int64()),
-        ("change_bytes", pa.int64()),
-        ("change_pct", pa.float64()),
-        ("before_run", pa.string()),
-        ("cause", pa.string()),
-        ("origin", pa.string()),
-    ]
-)
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,20 +42,31 @@ class Since(Result):
         return self.answer
 
 
+@question(example="memhouse since llama-v5e", screen="since", tool="Since when")
 def since(
     store: Store,
-    module: str | int,
-    metric: str = "peak",
-    memory_space: int = 0,
-    tolerance: str | None = None,
+    module: Module,
     *,
-    branch: str | None = None,
+    branch: Branch = None,
+    memory_space: Space = 0,
+    metric: Metric = "peak",
+    tolerance: Annotated[
+        str | None,
+        Kind(
+            "How far a figure may lie from its level; 0.2 % and at least 64 KiB unless given.",
+            to_agents="how far a figure may lie from its level, such as 0.5% or 1MiB",
+            metavar="0.5%|1MiB",
+        ),
+    ] = None,
 ) -> Since:
-    """Since when a module's figure is what it is.
+    """Name the run in which a module's memory last changed, and the cause.
 
-    `tolerance` is how far a figure may lie from its level's first, 0.5% or 1MiB. `branch` names
-    the branch whose series is meant. Raises UsageError.
+    csv, json and markdown have a row for each level: the runs between two changes.
+
+    Columns: those of `Since`. Raises UsageError.
     """
+    from .branches import choose_branch
+
     if branch is not None:
         choose_branch(store, branch)
     found = find_module(store, module, branch=branch)
@@ -80,6 +82,9 @@ def since_of(
     until_run: str | None = None,
 ) -> Since:
     """The levels of a found module's series, up to a run if one is given. Raises UsageError."""
+    from .arguments import metric_column
+    from .levels import parse_tolerance
+
     column = metric_column(metric)
     within = parse_tolerance(tolerance)
     query = statement("since")
@@ -92,12 +97,29 @@ def since_of(
     figures = _of_newest_origin(every)
     if not figures:
         empty = f"{name} has no {figure} in memory space {memory_space}"
-        return Since(Rows(_LEVELS.empty_table(), name, empty), ())
+        return Since(Rows(_levels_table([]), name, empty), ())
     rows = _levels(store, figures, within)
     answer = (_last(name, figure, every, rows), *_before(rows))
     if column not in BETTER_HIGHER:
         answer += (*_course(figures, rows, within),)
-    return Since(Rows(pa.Table.from_pylist(rows, schema=_LEVELS), name), answer)
+    return Since(Rows(_levels_table(rows), name), answer)
+
+
+def _levels_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
+    import pyarrow as pa
+
+    columns = [
+        ("since_run", pa.string()),
+        ("last_run", pa.string()),
+        ("runs", pa.int64()),
+        ("value_bytes", pa.int64()),
+        ("change_bytes", pa.int64()),
+        ("change_pct", pa.float64()),
+        ("before_run", pa.string()),
+        ("cause", pa.string()),
+        ("origin", pa.string()),
+    ]
+    return pa.Table.from_pylist(rows, schema=pa.schema(columns))
 
 
 def _of_newest_origin(every: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -114,6 +136,8 @@ def _levels(
     store: Store, figures: Sequence[dict[str, Any]], within: Tolerance | None
 ) -> list[dict[str, Any]]:
     """A row for each level."""
+    from .levels import levels
+
     values = [row["value_bytes"] for row in figures]
     programs = [row["program_id"] or row["module_id"] for row in figures]
     found = levels(values, programs, within)
@@ -196,6 +220,8 @@ def _course(
     within: Tolerance | None,
 ) -> list[str]:
     """How the figure came to its last level, beyond the last step."""
+    from .levels import alternating, creep, recovered
+
     found = [row["level"] for row in rows]
     if between := alternating(found, within):
         return [f"alternates between {human_bytes(between[0])} and {human_bytes(between[1])}"]

@@ -1,15 +1,22 @@
 """How full a module's memory is over its schedule."""
 
-from ..schema.stores.base import Store
+from typing import TYPE_CHECKING
+
 from .catalogue import statement
 from .find_module import find_module
+from .parameters import Module, RunOfModule, Space
+from .questions import question
 from .result import Rows
 
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
 
+
+@question(example="memhouse timeline llama-v5e", screen="timeline", chart="with_timeline")
 def timeline(
-    store: Store, module: str | int, run: str | None = None, memory_space: int = 0
+    store: "Store", module: Module, *, run: RunOfModule = None, memory_space: Space = 0
 ) -> Rows:
-    """How full a memory space is, from one change to the next.
+    """Show how full a module's memory is over its schedule, as a chart on a terminal.
 
     Columns: start_time, end_time (positions in the schedule, both inclusive), occupied_bytes,
     live_bytes, instruction, op_name. Raises UsageError.

@@ -1,57 +1,57 @@
 """How memory changed from run to run."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import TYPE_CHECKING, Any
 
 from ..schema.quoting import as_typed
-from ..schema.stores.base import Store
-from .arguments import metric_column, parse_time
-from .branches import choose_branch
 from .catalogue import statement
 from .cells import counted
 from .folding import folded
-from .levels import alternating
-from .lists import require_workload
+from .modules import require_workload
+from .parameters import Branch, Metric, Since, Space, Workload
+from .questions import question
 from .result import Result, Rows
-from .series import Series, take_apart
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import numpy as np
+    import numpy.typing as npt
+    import pyarrow as pa
+
+    from ..schema.stores.base import Store
+    from .series import Series
 
 _EMPTY = "there is no such history"
 # So many of the latest runs fit a line beside the numbers.
 _RUNS_SHOWN = 24
 _BRANCHES_SHOWN = 5
-_SERIES = pa.schema(
-    [
-        ("workload", pa.string()),
-        ("module", pa.string()),
-        ("trend", pa.list_(pa.int64())),
-        ("now_bytes", pa.int64()),
-        ("best_bytes", pa.int64()),
-        ("since", pa.string()),
-        ("last_run", pa.string()),
-        ("gone_for", pa.string()),
-        ("origin", pa.string()),
-    ]
-)
-_STEPS = pa.schema(
-    [
-        ("run", pa.string()),
-        ("workload", pa.string()),
-        ("change_bytes", pa.int64()),
-        ("change_pct", pa.float64()),
-        ("now_bytes", pa.int64()),
-        ("cause", pa.string()),
-        ("module", pa.string()),
-        ("previous_run", pa.string()),
-        ("origin", pa.string()),
-    ]
-)
+# The columns and their types.
+_SERIES = {
+    "workload": "string",
+    "module": "string",
+    "trend": "list",
+    "now_bytes": "int64",
+    "best_bytes": "int64",
+    "since": "string",
+    "last_run": "string",
+    "gone_for": "string",
+    "origin": "string",
+}
+_STEPS = {
+    "run": "string",
+    "workload": "string",
+    "change_bytes": "int64",
+    "change_pct": "float64",
+    "now_bytes": "int64",
+    "cause": "string",
+    "module": "string",
+    "previous_run": "string",
+    "origin": "string",
+}
 _Row = dict[str, Any]
 
 
@@ -91,20 +91,36 @@ class Trends(Result):
         return f"{shown}; others: {', '.join(names)}{more}"
 
 
+@question(
+    example="memhouse trends --since 2026-10-06",
+    screen="trends",
+    tool="What grew, when and why",
+    chart="with_steps",
+)
 def trends(
     store: Store,
-    workload: str | None = None,
-    since: str | datetime | None = None,
-    memory_space: int = 0,
-    metric: str = "peak",
     *,
-    branch: str | None = None,
+    workload: Workload = None,
+    branch: Branch = None,
+    since: Since = None,
+    memory_space: Space = 0,
+    metric: Metric = "peak",
     fold: bool = True,
 ) -> Trends:
-    """How a metric of each series changed from run to run, and why.
+    """Show how each module's memory changed from run to run, and why.
 
-    With `fold`, the series of equal programs are one row. Raises UsageError.
+    `since` is the first run of today's level. csv, json and markdown have a row per run and
+    series.
+
+    Columns: those of `Trends`. With `fold`, the series of equal programs are one row. Raises
+    UsageError.
     """
+    import pyarrow as pa
+
+    from .arguments import metric_column, parse_time
+    from .branches import choose_branch
+    from .series import take_apart
+
     start = parse_time(since, "since")
     column = metric_column(metric)
     branches = choose_branch(store, branch)
@@ -141,24 +157,35 @@ def trends(
             for step, workload in folded(steps, _same_step, lambda step: str(step["workload"]))
         ]
     axes = _Axes(found, is_shown)
-    table = pa.Table.from_pylist(
-        [_series(found, rows, series, workload, axes) for series, workload in named],
-        schema=_SERIES,
+    table = _table(
+        [_series(found, rows, series, workload, axes) for series, workload in named], _SERIES
     )
     if table["gone_for"].null_count == len(table):
         table = table.drop_columns(["last_run", "gone_for"])
     return Trends(
         Rows(found.filter(pa.array(is_shown)), empty=_EMPTY),
         Rows(table, empty=_EMPTY),
-        Rows(pa.Table.from_pylist(steps, schema=_STEPS), empty="nothing changed"),
+        Rows(_table(steps, _STEPS), empty="nothing changed"),
         branches.chosen,
         branches.others,
         sum(bool(is_shown[place]) for series in shown for place in series.jitter),
     )
 
 
+def _table(rows: Sequence[_Row], columns: dict[str, str]) -> pa.Table:
+    """The rows with columns of these types; a list is one of whole numbers."""
+    import pyarrow as pa
+
+    types = {name: pa.list_(pa.int64()) if of == "list" else of for name, of in columns.items()}
+    fields = [pa.field(name, type_) for name, type_ in types.items()]
+    return pa.Table.from_pylist(rows, schema=pa.schema(fields))
+
+
 def _is_since(found: pa.Table, start: datetime | None) -> npt.NDArray[np.bool_]:
     """Which rows are of runs since the time."""
+    import numpy as np
+    import pyarrow.compute as pc
+
     if start is None:
         return np.ones(len(found), bool)
     is_since: npt.NDArray[np.bool_] = pc.greater_equal(found["run_at"], start).to_numpy()
@@ -173,6 +200,8 @@ def _rows(found: pa.Table, shown: Sequence[Series]) -> dict[int, _Row]:
         if series.since is not None:
             places.add(series.since)
     wanted = sorted(places)
+    import pyarrow as pa
+
     return dict(zip(wanted, found.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True))
 
 
@@ -180,6 +209,9 @@ class _Axes:
     """The latest runs of each suite, as their numbers: a place in the trend for each."""
 
     def __init__(self, found: pa.Table, is_shown: npt.NDArray[np.bool_]) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         self.runs: dict[str, range] = {}
         shown = found.filter(pa.array(is_shown))
         numbers = pc.add(shown["run_number"], pc.fill_null(shown["runs_since"], 0))
@@ -200,6 +232,8 @@ def _series(
     found: pa.Table, rows: dict[int, _Row], series: Series, workload: str, axes: _Axes
 ) -> _Row:
     """A series, with its metric in the latest runs."""
+    from .levels import alternating
+
     known, newest = rows[series.last], rows[series.stop - 1]
     # No more of the latest rows can be among the latest runs.
     start = max(series.start, series.stop - _RUNS_SHOWN)
@@ -245,6 +279,8 @@ def _step(row: _Row) -> _Row:
 
 def _gone(store: Store, found: pa.Table, start: datetime | None) -> list[_Row]:
     """A step for each run since the time that lacks a series which the run before has."""
+    import pyarrow.compute as pc
+
     series = pc.unique(found["series_id"]).to_pylist()
     return [
         row | {"run": row["run_id"], "module": row["module_name"], "cause": "gone"}

@@ -4,15 +4,21 @@ Each check is a `.sql` file in `checks/` whose first line says what holds; its r
 breaches: module_id and breach.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from ..schema.stores.base import Store
 from .catalogue import Check, checks, statement
 from .cells import counted
 from .history_breaches import HISTORY_HOLDS, HISTORY_IS_CURRENT, history_breaches
+from .questions import question
 from .result import Result, Rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..schema.stores.base import Store
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,6 +36,8 @@ class Verification(Result):
 
 def checks_list() -> Rows:
     """What is checked. Columns: check, holds."""
+    import pyarrow as pa
+
     named = [
         *((check.name, check.holds) for check in checks()),
         (HISTORY_IS_CURRENT, HISTORY_HOLDS),
@@ -43,8 +51,16 @@ def breaches(store: Store, check: Check) -> pa.Table:
     return store.rows(statement("named_breaches").replace("{check}", check.sql))
 
 
+@question(example="memhouse verify", screen="verify")
 def verify(store: Store) -> Verification:
-    """Hold every module against what its dump says of itself."""
+    """Hold every module against what its dump says of itself; name each breach.
+
+    Exit status 1 if there is one.
+
+    Columns: those of `Verification`.
+    """
+    import pyarrow as pa
+
     found = {check.name: breaches(store, check) for check in checks()}
     found[HISTORY_IS_CURRENT] = history_breaches(store)
     schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])

@@ -1,18 +1,12 @@
 """`memhouse advise`: what to change first in a program, and what it brings."""
 
-from typing import Annotated
-
-import typer
-
+from ...queries.parameters import Module, RunOfModule, Saving, Space
 from ..options import (
     DEFAULT_DB,
     DEFAULT_WAIT,
     AsFormat,
     Db,
     Format,
-    Module,
-    RunOfModule,
-    Space,
     Wait,
 )
 
@@ -23,11 +17,8 @@ def advise(
     module: Module,
     db: Db = DEFAULT_DB,
     run: RunOfModule = None,
-    save: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Choose what to compute again so that this is saved."),
-    ] = None,
-    space: Space = 0,
+    save: Saving = None,
+    memory_space: Space = 0,
     output: AsFormat = Format.table,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
@@ -44,7 +35,7 @@ def advise(
     from ..render.text import print_note
 
     with reading(db, wait=wait) as store:
-        found = find(store, module, run, space, save)
+        found = find(store, module, run, memory_space, save)
     print_note(found.rows.caption)
     if output is Format.table:
         print_advice(found)

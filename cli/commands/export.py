@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
+from ...queries.parameters import RunOfModule, Since, Workload
 from ...schema.errors import UsageError
-from ..known import known_views_and_tables
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, RunOfModule, Since, Wait, Workload
+from ..known import completer
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 
 EXAMPLE = "memhouse export trends trends.csv --wide"
 
@@ -26,7 +27,7 @@ def export(
             metavar="VIEW|MODULE",
             help="A view or table; of a trace, the module.",
             show_default=False,
-            autocompletion=known_views_and_tables,
+            autocompletion=completer("exported"),
         ),
     ],
     file: Annotated[

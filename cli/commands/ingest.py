@@ -1,7 +1,6 @@
 """`memhouse ingest`: dumps into the warehouse."""
 
 import os
-import socket
 from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -40,6 +39,8 @@ class _NamesThisHost(TyperCommand):
         for argument, following in zip_longest(args, args[1:], fillvalue="-"):
             named.append(argument)
             if argument == "--host" and following.startswith("-"):
+                import socket
+
                 named.append(socket.gethostname())
         return super().parse_args(ctx, named)
 

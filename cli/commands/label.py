@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..known import known_runs
+from ..known import completer
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
 
 EXAMPLE = "memhouse label 2026-10-08 branch=main"
@@ -17,7 +17,7 @@ def label(
             metavar="RUN… [KEY=VALUE…]",
             help="Runs, then labels to set; KEY= removes one. The first is always a run.",
             show_default=False,
-            autocompletion=known_runs,
+            autocompletion=completer("runs"),
         ),
     ] = None,
     rename: Annotated[

@@ -79,8 +79,8 @@ def _of_log(target: str, db: str, wait: float | None) -> "Oom":
 
 
 def _of_run(target: str | None, db: str, wait: float | None) -> "Oom":
-    from ...queries.lists import run_names
     from ...queries.oom import oom as find
+    from ...queries.runs import run_names
     from ..opening import reading
 
     what = "see `memhouse runs`"

@@ -5,18 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..known import known_modules, known_runs
-from ..options import (
-    DEFAULT_DB,
-    DEFAULT_WAIT,
-    Branch,
-    Db,
-    RunOfModule,
-    Since,
-    Space,
-    Wait,
-    Workload,
-)
+from ...queries.parameters import Branch, RunOfModule, Since, Space, Workload
+from ..known import completer
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 
 if TYPE_CHECKING:
     from ...queries.reporting.page import Report
@@ -41,7 +32,7 @@ def report(
             metavar="MODULE",
             help="A workload, module name, WORKLOAD/NAME, unique part of one, or module id.",
             show_default=False,
-            autocompletion=known_modules,
+            autocompletion=completer("modules"),
         ),
     ] = None,
     other: Annotated[
@@ -50,7 +41,7 @@ def report(
             metavar="B",
             help="Compare with this: two runs, or two modules as RUN/WORKLOAD/NAME.",
             show_default=False,
-            autocompletion=known_runs,
+            autocompletion=completer("runs"),
         ),
     ] = None,
     history: Annotated[
@@ -69,7 +60,7 @@ def report(
         ),
     ] = None,
     run: RunOfModule = None,
-    space: Space = 0,
+    memory_space: Space = 0,
     workload: Workload = None,
     branch: Branch = None,
     since: Since = None,
@@ -83,7 +74,7 @@ def report(
     """
     given = {
         "--run": run,
-        "--space": space or None,
+        "--space": memory_space or None,
         "--workload": workload,
         "--branch": branch,
         "--since": since,
@@ -108,7 +99,7 @@ def report(
         if history:
             from ...queries.reporting.history_report import history_report
 
-            made = history_report(store, workload, since, space, branch=branch)
+            made = history_report(store, workload, since, memory_space, branch=branch)
             name = file_name("history", *filter(None, [workload, branch]))
         elif module is not None and other is not None:
             from ...queries.reporting.diff_report import diff_report
@@ -116,7 +107,7 @@ def report(
             made = diff_report(store, module, other, workload)
             name = f"{file_name(module)}..{file_name(other, *filter(None, [workload]))}"
         else:
-            made, name = _of_module(store, str(module), run, space)
+            made, name = _of_module(store, str(module), run, memory_space)
     _write(made, file or Path(f"{name}.html"))
 
 

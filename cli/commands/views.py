@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..known import known_views
+from ..known import completer
 from ..options import AsFormat, Format
 
 EXAMPLE = "memhouse views saved_for_backward"
@@ -13,20 +13,20 @@ EXAMPLE = "memhouse views saved_for_backward"
 def views(
     name: Annotated[
         str | None,
-        typer.Argument(help="Show this view's columns and SQL.", autocompletion=known_views),
+        typer.Argument(help="Show this view's columns and SQL.", autocompletion=completer("views")),
     ] = None,
     output: AsFormat = Format.table,
 ) -> None:
     """List the canned views and what they answer, or one view's columns and SQL."""
-    from ...queries import lists
+    from ...queries.catalogue import listed_views, named_view, view_columns
     from ..render.rows import print_rows
     from ..render.text import print_prose, print_text
 
     if name is None:
-        print_rows(lists.views(), output)
+        print_rows(listed_views(), output)
         return
-    view = lists.view(name)
-    columns = lists.view_columns(view)
+    view = named_view(name)
+    columns = view_columns(view)
     if output is not Format.table:
         print_rows(columns, output)
         return

@@ -11,6 +11,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+def print_captioned(rows: Rows, output: Format, *, wide: bool | None = None) -> None:
+    """Print rows after what they are rows of, which is a note."""
+    if rows.caption:
+        print_note(rows.caption)
+    print_rows(rows, output, wide=wide)
+
+
 def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = None) -> None:
     """Print rows; where there are none, a table says so on stderr.
 

@@ -41,9 +41,16 @@ def with_timeline(
 
 
 def with_treemap(
-    rows: Rows, store: Store, module: str | int, run: str | None, memory_space: int
+    rows: Rows,
+    store: Store,
+    module: str | int,
+    run: str | None,
+    memory_space: int,
+    at: int | None,
 ) -> Rows:
-    """The rows with what fills a memory space at the module's peak."""
+    """The rows with what fills a memory space at the module's peak; no others have a treemap."""
+    if at is not None:
+        return rows
 
     def charts() -> Iterator[Chart]:
         from .module_spaces import module_spaces
@@ -63,8 +70,11 @@ def with_steps(
     workload: str | None,
     since: str | datetime | None,
     memory_space: int,
+    metric: str,
 ) -> Trends:
     """The trends of peaks with a chart of each series that changed most."""
+    if metric != "peak":
+        return trends
 
     def charts() -> Iterator[Chart]:
         from .history_report import step_charts

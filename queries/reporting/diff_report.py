@@ -12,7 +12,7 @@ from ...schema.stores.base import Store
 from ..catalogue import statement
 from ..cells import counted, human_bytes, human_pct, mark_estimated
 from ..diff import BUFFER, Diff, Dump, ModuleDiff, changed_buffers, changed_owners, diff
-from ..owners import OWNERS
+from ..parameters import OWNERS
 from ..result import Rows
 from ..timeline import timeline
 from .address_map import Colouring, address_map, colourings
@@ -419,7 +419,7 @@ def diff_report(store: Store, a: str, b: str, workload: str | None = None) -> Re
     A single module that changed has the page to itself; of several each has a section, the
     largest change of the peak first.
     """
-    found = diff(store, a, b, workload, by=_KINDS[0])
+    found = diff(store, a, b, workload=workload, by=_KINDS[0])
     both = compared_sides(store, found.modules)
     changed = _changed(both)
     same = [each for each in both if not each.has_changed]

@@ -38,7 +38,7 @@ def memory_over_time(
             )
         ]
     stacks = stacks_of(space, buffers)
-    stretches = timeline(store, module_id, None, memory_space).table
+    stretches = timeline(store, module_id, memory_space=memory_space).table
     parts: list[Part] = [memory_timeline(space, stacks, stretches, times)]
     if space.is_estimated:
         parts.append(
@@ -56,7 +56,7 @@ def timeline_alone(store: Store, found: FoundModule, memory_space: int) -> Chart
     if space is None or not len(buffers) or not space.schedule_length or space.peak_bytes is None:
         return None
     stacks = stacks_of(space, buffers)
-    stretches = timeline(store, found.module_id, None, memory_space).table
+    stretches = timeline(store, found.module_id, memory_space=memory_space).table
     return memory_timeline(space, stacks, stretches, schedule_range(space))
 
 

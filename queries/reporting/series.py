@@ -19,7 +19,7 @@ from ..catalogue import statement
 from ..cells import counted, human_bytes, human_pct
 from ..folding import folded
 from ..levels import alternating
-from ..lists import require_workload
+from ..modules import require_workload
 from ..series import Series, take_apart
 
 # What happened to a series in a run: it grew, came, went, failed.

@@ -292,7 +292,14 @@ def treemap_chart(store: Store, found: FoundModule, space: Space) -> Chart | Non
 
 
 def _owned(store: Store, found: FoundModule, space: Space, by: str) -> Rows:
-    rows = owners(store, found.module_id, found.run_id, space.memory_space, _LISTED, by=by)
+    rows = owners(
+        store,
+        found.module_id,
+        run=found.run_id,
+        by=by,
+        memory_space=space.memory_space,
+        limit=_LISTED,
+    )
     return Rows(rows.table, empty=rows.empty)
 
 

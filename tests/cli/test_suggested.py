@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import memhouse
+from memhouse.cli.app import COMMANDS
 from memhouse.schema.quoting import command
 
 from ..support.command import run_memhouse
@@ -42,7 +43,7 @@ def test_a_name_is_one_word():
 
 def test_no_command_is_put_together_otherwise():
     """A value within a command comes from `command`: seen in the code, for every suggestion."""
-    commands = "|".join(path.stem for path in (PACKAGE / "cli/commands").glob("[a-z]*.py"))
+    commands = "|".join(COMMANDS)
     with_value = re.compile(rf"memhouse ({commands})( [^`:;,\0]*)? \S*\0")
     wrong = []
     folders = [folder for folder in PACKAGE.iterdir() if (folder / "__init__.py").is_file()]

@@ -6,7 +6,7 @@ import pytest
 
 import memhouse
 from memhouse import UsageError
-from memhouse.queries.owners import OWNERS
+from memhouse.queries.parameters import OWNERS
 
 from ..support.rounds import rounds
 from ..support.warehouse import reading, rows, writing

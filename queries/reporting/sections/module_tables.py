@@ -70,7 +70,7 @@ def _saved(store: Store, found: FoundModule, memory_space: int) -> Section:
 
 
 def _donations(store: Store, found: FoundModule, memory_space: int) -> Iterator[Section]:
-    rows = donations(store, found.module_id, found.run_id, memory_space)
+    rows = donations(store, found.module_id, run=found.run_id, memory_space=memory_space)
     if len(rows):
         note = "Arguments whose memory a result could take, and donations that save nothing."
         options = ("--space", memory_space, "-n", len(rows))
@@ -79,7 +79,7 @@ def _donations(store: Store, found: FoundModule, memory_space: int) -> Iterator[
 
 
 def _kernels(store: Store, found: FoundModule) -> Iterator[Section]:
-    rows = kernels(store, found.module_id, found.run_id)
+    rows = kernels(store, found.module_id, run=found.run_id)
     if len(rows):
         note = "What each kernel reserves for itself while it runs, beside its limit."
         all_of = command("kernels", found.module_id)

@@ -1,0 +1,302 @@
+"""What commands print of the answers to questions; the options here are those of printing alone."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import FOR_SCRIPTS, All, AsFormat, Format, Wide
+
+if TYPE_CHECKING:
+    from ..queries.checking.what_to_change import Changes
+    from ..schema.stores.base import Deleted
+    from .asked import Asked
+
+# What of `buffers` only a wide table, csv and json have.
+_DETAILS = ["start_time", "end_time", "last_use_time", "layout"]
+# A damaged dump can break a check a thousand times over.
+_BREACHES_SHOWN = 20
+# The exit status if a run neither passes nor fails.
+_NOT_JUDGED = 3
+
+
+def table(asked: "Asked", output: AsFormat = Format.table) -> None:
+    """The rows, under their caption."""
+    from .render.rows import print_captioned
+
+    print_captioned(asked(), output)
+
+
+def wide_table(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+    """The rows, under their caption; as wide as they are if asked for."""
+    from .render.rows import print_captioned
+
+    print_captioned(asked(), output, wide=wide)
+
+
+def runs(asked: "Asked", output: AsFormat = Format.table) -> None:
+    """The runs, for a person without columns that are empty, and a few hosts for all."""
+    from ..queries.folding import listed
+    from .render.rows import print_rows
+
+    found = asked()
+    if output not in FOR_SCRIPTS:
+        import pyarrow as pa
+
+        given = found.table
+        unused = [name for name in ("branch", "hosts") if given[name].null_count == len(given)]
+        # A hundred hosts take the room of all else.
+        short = [text and listed(text.split(", ")) for text in given["hosts"].to_pylist()]
+        place = given.column_names.index("hosts")
+        given = given.set_column(place, "hosts", pa.array(short, pa.string()))
+        found = replace(found, table=given.drop_columns(unused))
+    print_rows(found, output)
+
+
+def peaks(asked: "Asked", unfold: All = False, output: AsFormat = Format.table) -> None:
+    """The peaks, for a person one of equal programs."""
+    from .render.rows import print_rows
+
+    print_rows(asked(fold=not unfold and output not in FOR_SCRIPTS), output)
+
+
+def owners(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+    """The owners; a stack of callers takes the room of the categories."""
+    from .render.rows import print_captioned
+
+    found = asked()
+    if asked.arguments["callers"] and output is Format.table and not wide:
+        found = replace(found, table=found.table.drop_columns(["categories"]))
+    print_captioned(found, output, wide=wide)
+
+
+def buffers(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+    """The buffers, for a person without details."""
+    from .render.rows import print_captioned
+
+    found = asked()
+    if output not in FOR_SCRIPTS and not wide:
+        found = replace(found, table=found.table.drop_columns(_DETAILS))
+    print_captioned(found, output, wide=wide)
+
+
+def kernels(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+    """The kernels, and how many of them have no size."""
+    from ..queries.cells import counted
+    from .render.rows import print_captioned
+    from .render.text import print_note
+
+    found = asked()
+    print_captioned(found, output, wide=wide)
+    if without := found.table["scoped_bytes"].null_count:
+        print_note(
+            f"{counted(without, 'kernel')} without a size: the dump does not say what a Pallas "
+            "kernel takes that sets no vmem_limit_bytes"
+        )
+
+
+def timeline(asked: "Asked", output: AsFormat = Format.table) -> None:
+    """The timeline, on a terminal as a chart."""
+    from .render.rows import print_captioned
+    from .render.text import is_terminal, print_note
+
+    found = asked()
+    if output is not Format.table or not is_terminal() or not len(found):
+        print_captioned(found, output)
+        return
+    from .render.chart import print_timeline
+
+    print_note(found.caption)
+    print_timeline(found.table)
+
+
+def trends(asked: "Asked", unfold: All = False, output: AsFormat = Format.table) -> None:
+    """The series, the steps, and what was left out; for scripts a row a run and series."""
+    from ..queries.cells import counted
+    from .render.rows import print_rows
+    from .render.text import print_note, print_text
+
+    found = asked(fold=not unfold)
+    if output is not Format.table:
+        print_rows(found.rows, output)
+        return
+    print_rows(found.series, output)
+    if len(found.steps):
+        print_text("")
+        print_rows(found.steps, output)
+    if found.jitter:
+        print_note(f"{counted(found.jitter, 'change')} within a level left out (--format csv)")
+    if found.other_branches:
+        print_note(found.branches_note)
+
+
+def since(asked: "Asked", output: AsFormat = Format.table) -> None:
+    """The answer in sentences; for scripts a row a level."""
+    from .render.rows import print_rows
+    from .render.text import print_prose
+
+    found = asked()
+    if output is not Format.table or not found.answer:
+        print_rows(found.rows, output)
+        return
+    for sentence in found.answer:
+        print_prose(sentence)
+
+
+def diff(
+    asked: "Asked",
+    space: Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")] = 0,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="At most so many changes a module.")
+    ] = 12,
+    wide: Annotated[
+        bool, typer.Option("--wide", "-v", help="Show all changes with all columns, none cut.")
+    ] = False,
+    output: AsFormat = Format.table,
+) -> None:
+    """The modules that differ, one after the other."""
+    found = asked()
+    from .render.differences import print_diff
+
+    print_diff(found, space, limit, output, wide=wide)
+
+
+def verify(
+    asked: "Asked",
+    output: AsFormat = Format.table,
+    list_checks: Annotated[
+        bool, typer.Option("--list", help="Say what is checked, and check nothing.")
+    ] = False,
+) -> None:
+    """The breaches, of many the first; the status says whether there are any."""
+    from ..queries.verify import checks_list
+    from .render.rows import print_rows
+    from .render.text import print_note
+
+    if list_checks:
+        print_rows(checks_list(), output)
+        return
+    found = asked()
+    if output is Format.table and len(found) > _BREACHES_SHOWN:
+        print_rows(found.arrow()[:_BREACHES_SHOWN], output)
+        print_note(f"… and {len(found) - _BREACHES_SHOWN} more: --format csv shows all")
+    elif len(found) or output is not Format.table:
+        print_rows(found.rows, output)
+    print_note(found.rows.caption)
+    if len(found):
+        raise typer.Exit(1)
+
+
+def prune(asked: "Asked") -> None:
+    """What was dropped, or would be."""
+    if ("keep" in asked.arguments) == bool(asked.arguments.get("runs")):
+        raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
+    from ..queries.cells import counted
+    from ..schema.stores.base import DELETED_BYTES
+    from .render.compacted import what_was_gained
+    from .render.text import print_note, print_text
+
+    def tell(done: str, gone: "Deleted") -> None:
+        print_note(
+            f"{done} {counted(gone.runs, 'run')}, {counted(gone.dumps, 'dump')}, "
+            f"{counted(gone.modules, 'module')}"
+        )
+
+    if asked.arguments["dry_run"]:
+        gone = asked()
+        for run in gone.run_ids:
+            print_text(run)
+        tell("would drop", gone)
+        return
+    with asked.writing() as store:
+        tell("dropped", asked.of(store))
+        if compacted := store.tidy(DELETED_BYTES):
+            print_note(what_was_gained(store.name, compacted))
+
+
+class CheckFormat(StrEnum):
+    """How the verdicts are printed."""
+
+    markdown = "markdown"
+    table = "table"
+    csv = "csv"
+    json = "json"
+    github = "github"
+
+
+def check(
+    asked: "Asked",
+    accept: Annotated[
+        str | None, typer.Option(metavar="REASON", help="Let this run's growth pass, for good.")
+    ] = None,
+    advise: Annotated[
+        bool,
+        typer.Option("--advise", help="Say what to change in the programs that fail; seconds."),
+    ] = False,
+    bisect: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE",
+            help="Judge only this module, with exit statuses for `git bisect run`: 125 if it "
+            "cannot be judged, 128 if the check itself fails.",
+        ),
+    ] = None,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Show unchanged programs too, and fold no hosts.")
+    ] = False,
+    output: Annotated[
+        CheckFormat, typer.Option("--format", "-f", help="How to print the verdicts.")
+    ] = CheckFormat.markdown,
+) -> None:
+    """The verdicts; the growth that a reason is given for is accepted."""
+    from ..queries import check as gate
+    from ..queries.arguments import metric_column
+    from ..queries.checking.owning_lines import owning_lines
+    from ..queries.checking.read_policy import read_policy
+    from .bisecting import CANNOT_BE_JUDGED, bisecting
+    from .render.github import print_annotations
+    from .render.text import print_note
+    from .render.verdicts import print_check
+
+    given = asked.arguments
+    is_for_scripts = output in (CheckFormat.csv, CheckFormat.json)
+    with bisecting(bisect):
+        # Wrong usage is told before the warehouse is waited for.
+        metric_column(given["metric"])
+        gate.require_one_baseline(given.get("baseline"), given["best"])
+        if accept is not None:
+            gate.require_reason(accept)
+        read_policy(given.get("max_growth"), given.get("limits"))
+        with asked.reading() as store:
+            found = asked.of(store, module=bisect)
+            lines = owning_lines(store, found.verdicts) if output is CheckFormat.github else {}
+            changes: Sequence[Changes] = ()
+            if advise and found.breaches and accept is None and not is_for_scripts:
+                # It takes longer to import than a check that passes.
+                from ..queries.checking.what_to_change import what_to_change
+
+                changes = what_to_change(store, found.verdicts)
+        for workload in found.unused:
+            print_note(f"{given['limits']}: run {found.run_id} has no workload {workload!r}")
+        if accept is not None and not found.breaches:
+            print_note("nothing fails: nothing is accepted")
+        if accept is not None and found.breaches:
+            failing = len(found.breaches)
+            if any(verdict.acceptable() for verdict in found.breaches):
+                with asked.writing() as store:
+                    found = gate.accept(store, found, accept)
+            print_note(f"accepted {failing - len(found.breaches)} of {failing}: {accept}")
+        if output is CheckFormat.github:
+            print_annotations(found, lines, changes)
+        else:
+            print_check(found, Format(output.value), changes, is_whole=all_)
+    if bisect is not None and not found.is_judged:
+        print_note(f"{bisect} of run {found.run_id} cannot be judged")
+        raise typer.Exit(CANNOT_BE_JUDGED)
+    if found.outcome == "not judged" and is_for_scripts:
+        for line in (found.rows.caption, *found.notes):
+            print_note(line)
+    if not found.passes:
+        raise typer.Exit(1 if found.breaches else _NOT_JUDGED)

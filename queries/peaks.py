@@ -1,0 +1,44 @@
+"""What each module needs at its peak."""
+
+from typing import TYPE_CHECKING, Any
+
+from .folding import folded
+from .modules import of_run_and_workload, or_no_runs
+from .parameters import Run, Workload
+from .questions import question
+from .result import Rows
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
+
+
+@question(example="memhouse peaks --workload llama-v5e", screen="peaks", tool="Peaks and headroom")
+def peaks(
+    store: "Store", *, run: Run = None, workload: Workload = None, fold: bool = False
+) -> Rows:
+    """Show each module's peak in each memory space, the largest first.
+
+    Without --run, the latest of each series of runs. The same program of several workloads is
+    one row; csv and json have them all.
+
+    Columns: workload, module, space (its name), peak_bytes, total_bytes, headroom_bytes (of the
+    device's memory, in memory space 0), run, padding_bytes, peak_instruction, memory_space (its
+    number). With `fold`, the workloads of equal programs are one row. Raises UsageError.
+    """
+    found = of_run_and_workload(store, "peaks", run, workload)
+    if fold:
+        import pyarrow as pa
+
+        named = folded(found.to_pylist(), _program, lambda row: str(row["workload"]))
+        rows = [{**row, "workload": name} for row, name in named]
+        found = pa.Table.from_pylist(rows, schema=found.schema)
+    shown = found.drop_columns(["platform", "status", "program_id"])
+    return Rows(shown, empty=or_no_runs(store, shown, "there are no such peaks"))
+
+
+def _program(row: dict[str, Any]) -> tuple[object, ...] | None:
+    """What the rows of one program share, in one space of one run."""
+    if row["program_id"] is None:
+        return None
+    names = ("run", "module", "platform", "status", "program_id", "memory_space")
+    return tuple(row[name] for name in names)

@@ -1,0 +1,26 @@
+"""The tables, and what their columns mean."""
+
+from typing import TYPE_CHECKING
+
+from ..schema.errors import UsageError
+from .parameters import Table
+from .questions import question
+from .result import Rows
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
+
+
+@question(example="memhouse tables modules")
+def tables(store: "Store", table: Table = None) -> Rows:
+    """List the tables, their rows and what they are for, or one table's columns.
+
+    Columns: table, rows (in a file an estimate), holds; of one table column, type, meaning.
+    Raises UsageError.
+    """
+    if table is None:
+        return Rows(store.listed_tables(), empty="there are no tables")
+    found = store.listed_columns(table)
+    if not found.num_rows:
+        raise UsageError(f"there is no table {table}: see `memhouse tables`", "name")
+    return Rows(found)
