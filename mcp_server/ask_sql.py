@@ -6,8 +6,7 @@ import subprocess
 import sys
 from typing import Annotated
 
-from pydantic import Field
-
+from ..queries.parameters import Kind
 from ..schema.errors import QueryError
 
 _MOST_ROWS = 200
@@ -18,12 +17,10 @@ _TO_OPEN = 25
 
 def sql(
     db: str,
-    query: Annotated[
-        str, Field(description="one SELECT (or WITH, FROM, DESCRIBE) of DuckDB's SQL")
-    ],
-    rows: Annotated[int, Field(ge=1, le=_MOST_ROWS, description="most rows of the answer")] = 50,
+    query: Annotated[str, Kind("one SELECT (or WITH, FROM, DESCRIBE) of DuckDB's SQL")],
+    rows: Annotated[int, Kind("most rows of the answer", least=1, at_once=_MOST_ROWS)] = 50,
     seconds: Annotated[
-        int, Field(ge=1, le=_MOST_SECONDS, description="the query is stopped after so many")
+        int, Kind("the query is stopped after so many", least=1, at_once=_MOST_SECONDS)
     ] = 10,
 ) -> str:
     """Any other question, as SQL (DuckDB's) on the views and tables that `views` lists.

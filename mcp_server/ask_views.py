@@ -1,22 +1,22 @@
 """The tools on the warehouse itself: its views and tables, and SQL on them."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import pyarrow as pa
-from pydantic import Field
 
 from .. import Warehouse
 from ..queries.catalogue import public_views, view_columns
+from ..queries.parameters import Kind
 from ..schema.errors import UsageError
 from .bounded import Answer, Part
 
 
 def views(
     warehouse: Warehouse,
-    name: Annotated[str | None, Field(description="a view or table; else all are listed")] = None,
+    name: Annotated[str | None, Kind("a view or table; else all are listed")] = None,
     show: Annotated[
-        Literal["columns", "sql"],
-        Field(description="of a view: its columns, or its SQL to copy from"),
+        str,
+        Kind("of a view: its columns, or its SQL to copy from", choices=("columns", "sql")),
     ] = "columns",
 ) -> Answer:
     """Which views and tables `sql` can ask, and the columns of one with what they mean.

@@ -1,49 +1,20 @@
 """A tool: a function whose arguments and docstring an agent sees."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from .. import Warehouse
 from .. import open as open_warehouse
+from ..queries.questions import Question, Taken, taken_by
 from ..schema.errors import UsageError
-from .bounded import Answer, bounded
+from .bounded import Answer, Part, bounded
 from .when_free import when_free
 
-Module = Annotated[
-    str,
-    Field(
-        description="a workload, a module name, WORKLOAD/NAME, a unique part of one, or a module id"
-    ),
-]
-Run = Annotated[str | None, Field(description="a run's name, see `runs`")]
-RunOfModule = Annotated[str | None, Field(description="the module as of this run; else its latest")]
-Workload = Annotated[str | None, Field(description="only this workload")]
-Space = Annotated[int, Field(description="memory space number; 0 is HBM (on CPU and GPU: memory)")]
-Limit = Annotated[int, Field(ge=1, le=100, description="most rows; the rest is summed as one row")]
-Branch = Annotated[
-    str | None, Field(description="value of the label `branch`; else main, master or none")
-]
-Metric = Annotated[
-    Literal[
-        "peak",
-        "total",
-        "argument",
-        "output",
-        "alias",
-        "constant",
-        "thread_local",
-        "temp",
-        "fragmentation",
-        "padding",
-        "live_bound",
-        "packing",
-    ],
-    Field(description="which figure, in bytes"),
-]
 _LONGEST_ARGUMENT = 20_000
 # A module's id may come as the number that it is.
 _STRICT = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
@@ -87,6 +58,48 @@ class Tool:
         return {name: getattr(model, name) for name in self.arguments.model_fields}
 
 
+@dataclass(frozen=True)
+class Asked:
+    """A question with the arguments of an agent; calling it gives the answer."""
+
+    name: str
+    warehouse: Warehouse
+    arguments: Mapping[str, Any]
+
+    def __call__(self) -> Any:
+        """The answer of the warehouse's method."""
+        return getattr(self.warehouse, self.name)(**self.arguments)
+
+
+def tool_of_question(question: Question, tell: Callable[..., Answer] | None, title: str) -> Tool:
+    """The tool of a question, whose answer `tell` makes of an Asked; else it has all columns.
+
+    Its arguments are those of the question that are for agents, and those of `tell`.
+    """
+    name = question.ask.__name__
+    of_question = [taken for taken in question.taken() if taken.kind.for_agents]
+    tell = tell or _in_all_columns
+    of_telling = taken_by(tell)
+
+    def answer(warehouse: Warehouse, **arguments: Any) -> Answer:
+        told = {taken.name: arguments.pop(taken.name) for taken in of_telling}
+        return tell(Asked(name, warehouse, arguments), **told)
+
+    described = question.help if tell is _in_all_columns else tell.__doc__
+    return _tool(name, title, described, [*of_question, *of_telling], opening(answer))
+
+
+def _in_all_columns(asked: Asked) -> Answer:
+    found = asked()
+    return Answer([found.caption] if found.caption else [], {asked.name: Part(found.table)})
+
+
+def tool_of(function: Callable[..., str], title: str) -> Tool:
+    """The tool that a function is: its parameters of a kind are the arguments."""
+    name = function.__name__.rstrip("_")
+    return _tool(name, title, function.__doc__, taken_by(function), function)
+
+
 def opening(function: Callable[..., Answer]) -> Callable[..., str]:
     """The function of a warehouse as one of the warehouse's name, which gives the answer's text.
 
@@ -101,17 +114,29 @@ def opening(function: Callable[..., Answer]) -> Callable[..., str]:
     return answer
 
 
-def tool_of(function: Callable[..., str], title: str) -> Tool:
-    """The tool that a function is: its first parameter names the warehouse."""
-    _, *parameters = inspect.signature(function).parameters.values()
-    fields: dict[str, Any] = {
-        each.name: (each.annotation, ... if each.default is each.empty else each.default)
-        for each in parameters
-    }
-    name = function.__name__.rstrip("_")
+def _tool(
+    name: str,
+    title: str,
+    described: str | None,
+    arguments: Sequence[Taken],
+    function: Callable[..., str],
+) -> Tool:
+    fields: dict[str, Any] = {taken.name: _field(taken) for taken in arguments}
     model = create_model(name, __config__=_STRICT, **fields)
-    description = inspect.cleandoc(function.__doc__ or "")
-    return Tool(name, title, description, model, function)
+    return Tool(name, title, inspect.cleandoc(described or ""), model, function)
+
+
+def _field(taken: Taken) -> tuple[Any, Any]:
+    """A parameter as pydantic declares it: its type and its default."""
+    kind = taken.kind
+    type_ = Literal[kind.choices] if kind.choices else taken.type
+    most = kind.at_once
+    size: dict[str, Any] = {"max_length": most} if taken.type == list[str] else {"le": most}
+    default = kind.to_fill if taken.default is None else taken.default
+    if default is None:
+        type_ = type_ | None
+    meaning = Field(description=kind.to_agents or kind.meaning, ge=kind.least, **size)
+    return Annotated[type_, meaning], ... if default is inspect.Parameter.empty else default
 
 
 def _without_titles(schema: Any) -> Any:

@@ -1,26 +1,29 @@
-"""The tools, in the order in which an agent sees them."""
+"""The tools, in the order of the commands: the questions that are tools, and those made by hand."""
 
-from .ask_history import check, diff, since, trends
-from .ask_modules import advise, buffers, modules, oom, owners, peaks, runs
+from ..queries.names import GROUPS, QUESTIONS
+from ..queries.questions import declared
+from . import answers
 from .ask_sql import sql
 from .ask_views import views
-from .tool import opening, tool_of
+from .tool import Tool, opening, tool_of, tool_of_question
+
+_BY_HAND = {
+    "oom": tool_of(opening(answers.oom), "Why memory ran out"),
+    "advise": tool_of(opening(answers.advise), "What to change first"),
+    "sql": tool_of(sql, "SQL"),
+    "views": tool_of(opening(views), "Views, tables and columns"),
+}
+
+
+def _tool(name: str) -> Tool | None:
+    if name not in QUESTIONS:
+        return _BY_HAND.get(name)
+    question = declared(name)
+    if question.tool is None:
+        return None
+    return tool_of_question(question, getattr(answers, name, None), question.tool)
+
 
 TOOLS = {
-    tool.name: tool
-    for tool in (
-        tool_of(opening(runs), "Runs"),
-        tool_of(opening(trends), "What grew, when and why"),
-        tool_of(opening(check), "Within limits?"),
-        tool_of(opening(diff), "What differs between two runs"),
-        tool_of(opening(since), "Since when"),
-        tool_of(opening(modules), "Modules"),
-        tool_of(opening(peaks), "Peaks and headroom"),
-        tool_of(opening(owners), "Who owns the peak"),
-        tool_of(opening(buffers), "Buffers at the peak"),
-        tool_of(opening(advise), "What to change first"),
-        tool_of(opening(oom), "Why memory ran out"),
-        tool_of(opening(views), "Views, tables and columns"),
-        tool_of(sql, "SQL"),
-    )
+    name: tool for names in GROUPS.values() for name in names if (tool := _tool(name)) is not None
 }

@@ -105,7 +105,7 @@ WRONG = [
     ("check", {"max_growth": ["lots"]}, "lots"),
     ("check", {"max_growth": ["1%"] * 5}, "max_growth: "),
     ("views", {"name": "schema_version"}, "'schema_version'"),
-    ("no_such_tool", {}, "runs, trends"),
+    ("no_such_tool", {}, "runs, modules"),
     ("no_such_tool" * 1000, {}, "no_such_tool"),
 ]
 

@@ -1,0 +1,335 @@
+"""What agents are told: of each question the answer, cut to what it needs to go on.
+
+A tool's description is the function's docstring. A question that has no function here is told in
+all its columns, after its help.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .. import Warehouse
+from ..queries.cells import counted, human_bytes
+from ..queries.diff import BUFFER, Diff, ModuleDiff
+from ..queries.parameters import Module, Run, RunOfModule, Saving, Space
+from ..queries.result import Rows
+from .bounded import Answer, Part, size_text
+from .shown_rows import newest_first, pick, plain_shapes, with_program
+from .tool import Asked
+
+_MOST_REPORTS = 5
+_MOST_CAUSES = 4
+_MOST_CHANGES = 12
+_ADD_UP = "counted adds up to this, since values that share memory count once"
+_DIFFERING = pa.schema(
+    [("module", pa.string()), ("peak_change_bytes", pa.int64()), ("cause", pa.string())]
+)
+
+
+def runs(asked: Asked) -> Answer:
+    """Which runs (nights, commits) the warehouse holds, the newest first.
+
+    Each with its time (UTC), branch, number of dumps, dumps that could not be read whole
+    (incomplete), out-of-memory messages (oom) and the largest peak. Start here if you do not know
+    the warehouse; then `trends` for what changed, or `modules` for what a run compiled.
+    """
+    found = newest_first(asked())
+    columns = ["run", "run_at", "branch", "dumps", "incomplete", "oom", "largest_peak_bytes"]
+    return Answer(parts={"runs": pick(found, columns)}, narrow="ask `sql` of the table runs")
+
+
+def modules(asked: Asked) -> Answer:
+    """Which modules (compiled programs) there are in each run, with their ids, peak and device.
+
+    A module is called WORKLOAD/NAME, for example llama/jit_train_step. peak and total are of
+    memory space 0. Without `run` those of all runs, the newest first. Then `owners` or `advise`.
+    """
+    found = with_program(newest_first(asked()))
+    columns = ["module", "run", "status", "peak_bytes", "total_bytes", "device", "module_id"]
+    return Answer(parts={"modules": pick(found, columns)}, narrow="give run or workload")
+
+
+def peaks(asked: Asked) -> Answer:
+    """How much memory each module needs at its peak, per memory space, and the headroom.
+
+    headroom is what is left of the device's memory (HBM), empty where the device is not known.
+    Without `run` the latest of each module. Then `owners` for whose memory it is.
+    """
+    found = with_program(asked())
+    columns = [
+        "module",
+        "space",
+        "peak_bytes",
+        "total_bytes",
+        "headroom_bytes",
+        "run",
+        "peak_instruction",
+    ]
+    return Answer(parts={"peaks": pick(found, columns)}, narrow="give run or workload")
+
+
+def owners(asked: Asked) -> Answer:
+    """Which lines of Python (or layers, roles, data types) own a module's memory at its peak.
+
+    The largest first; `counted` adds up to the peak, share is the part of it. "(arguments)" are
+    the program's arguments: by=role tells weights from optimizer state. Then `buffers` for single
+    tensors, `advise` for what to change.
+    """
+    found = asked()
+    return Answer(_said(found), {"owners": Part(found.table, found.empty)}, "lower limit")
+
+
+def buffers(asked: Asked) -> Answer:
+    """Which single tensors fill a module's memory at its peak: shape, line, role, bytes.
+
+    The largest first; `counted` adds up to the peak, so a value inside another's memory counts
+    less than its size. padding is what the layout adds. Ask `owners` before, for sums.
+    """
+    found = asked()
+    columns = [
+        "counted_bytes",
+        "share",
+        "shape",
+        "source",
+        "op_name",
+        "category",
+        "role",
+        "pass",
+        "is_guess",
+        "origin",
+    ]
+    part = pick(plain_shapes(found), columns)
+    return Answer(_said(found), {"buffers": part}, "lower limit")
+
+
+def advise(
+    warehouse: Warehouse,
+    module: Module,
+    run: RunOfModule = None,
+    memory_space: Space = 0,
+    save: Saving = None,
+) -> Answer:
+    """What to change first in a module, by how many bytes its peak would fall, and what to write.
+
+    Each saving is the program replayed with the change made, not a buffer's size. grade says how
+    sure it is: exact, expected (within tolerance), between low and high, at most, estimated; a
+    fact promises nothing. Savings of several findings do not add up: `said` has those together.
+    Takes seconds for large modules.
+    """
+    found = warehouse.advise(module, run=run, memory_space=memory_space, save=save)
+    said = [found.rows.caption, found.heading]
+    if len(found.followed) > 1:
+        now = found.together.peak_bytes
+        numbers = ", ".join(str(found.findings.index(each) + 1) for each in found.followed)
+        said.append(
+            f"Findings {numbers} together: the peak would be {size_text(human_bytes(now), now)}."
+        )
+    columns = [
+        "saving_bytes",
+        "low_bytes",
+        "high_bytes",
+        "grade",
+        "tolerance",
+        "title",
+        "source",
+        "write",
+        "why",
+    ]
+    return Answer(
+        said,
+        {"findings": pick(_without_equal_ends(found.rows), columns)},
+        "the largest savings are first",
+    )
+
+
+def oom(warehouse: Warehouse, run: Run = None) -> Answer:
+    """Why memory ran out in a run, else in the latest in which it did: which memory, by how much.
+
+    By the out-of-memory messages in its logs: what fills it, whose lines, what to look at first.
+    """
+    found = warehouse.oom(run)
+    said: list[str] = []
+    parts: dict[str, Part] = {}
+    told = found.told()
+    for number, answer in enumerate(told[:_MOST_REPORTS], start=1):
+        facts = (" ".join(fact.split()) for fact in answer.facts)
+        said += ["; ".join([f"{number}. {answer.title}", *facts]), *answer.first]
+        if len(answer.filled_by):
+            columns = ["size_bytes", "buffers", "source", "shape"]
+            parts[f"filled_by_{number}"] = pick(answer.filled_by, columns)
+    if len(told) > _MOST_REPORTS:
+        said.append(f"{len(told) - _MOST_REPORTS} more: ask `sql` of oom_reports by run_id")
+    return Answer(said or [found.rows.empty], parts, "give run")
+
+
+def trends(asked: Asked) -> Answer:
+    """What grew or shrank from run to run, in which run, by how much, and why.
+
+    `steps` has each change, the newest first, with its cause; `series` where each module stands:
+    its figure now, its best so far, and the first run of today's level. A module that came or
+    vanished is a step too. Then `diff` of the two runs of a step for the tensors, `since` for the
+    history of one module.
+    """
+    found = asked()
+    said = [found.branches_note.replace("--branch ", "")] if found.other_branches else []
+    steps = replace(
+        found.steps, table=_newest_and_largest_first(asked.warehouse, found.steps.table)
+    )
+    names = ["run", "previous_run", "module", "change_bytes", "change_pct", "now_bytes", "cause"]
+    series = ["module", "now_bytes", "best_bytes", "since", "last_run", "gone_for"]
+    return Answer(
+        said,
+        {
+            "steps": pick(with_program(steps), names),
+            "series": pick(with_program(_largest_first(found.series)), series),
+        },
+        "give workload or since",
+    )
+
+
+def since(asked: Asked) -> Answer:
+    """Since which run a module's memory is what it is, why it changed then, and how it got there.
+
+    `levels` are the runs between two changes, the newest first. Then `diff` of before_run and
+    since_run for what changed.
+    """
+    found = asked()
+    columns = ["since_run", "last_run", "runs", "value_bytes", "change_bytes", "change_pct"]
+    part = pick(newest_first(found.rows), [*columns, "before_run", "cause"])
+    return Answer(found.answer, {"levels": part}, "older levels are left out")
+
+
+def diff(asked: Asked, memory_space: Space = 0) -> Answer:
+    """What differs from run A to run B: the cause, and the tensors that make the peak's change.
+
+    If several modules differ, a row for each with its cause: ask again with its workload for the
+    tensors. Rows of `changes` add up to the change of the peak. `came` and `gone` are tensors that
+    are live at one peak alone; `now kept for backward` is a residual. `figures` compares totals;
+    flags of the compiler that differ are in `flags`.
+    """
+    found = asked()
+    differ = [module for module in found.modules if not module.is_unchanged]
+    same = len(found.modules) - len(differ)
+    said = [f"{counted(same, 'module')} unchanged"] if same else []
+    if len(differ) == 1:
+        return _one_module(differ[0], found, said, memory_space)
+    differ.sort(key=lambda module: -abs(_peak_change(module, memory_space) or 0))
+    rows = [_in_a_row(module, memory_space) for module in differ]
+    table = Rows(pa.Table.from_pylist(rows, schema=_DIFFERING), "", "nothing differs")
+    return Answer(said, {"modules": Part(table.table, table.empty)}, "give workload")
+
+
+def check(asked: Asked) -> Answer:
+    """Whether the memory of a run (else of the latest) is within its limits: pass, fail or not
+    judged, and why.
+
+    Every program is held against its last figures before, and against the lowest since a growth was
+    accepted, so a creep is caught too; on a branch against the newest run of main. Those that fail
+    are first; unchanged ones are left out. Then `diff` with held_against, and `advise`.
+    """
+    found = asked()
+    matters = pa.array([verdict.matters for verdict in found.verdicts], pa.bool_())
+    rows = replace(found.rows, table=found.rows.table.filter(matters), empty="nothing changed")
+    columns = ["module", "verdict", "status", "before_bytes", "now_bytes", "change_bytes"]
+    columns += ["held_against", "cause", "why", "accepted"]
+    return Answer([found.rows.caption, *found.notes], {"verdicts": pick(rows, columns)}, "give run")
+
+
+def _said(rows: Rows) -> list[str]:
+    """Which module the rows are of, and what they add up to."""
+    if not len(rows):
+        return [rows.caption]
+    total = sum(rows.table["counted_bytes"].to_pylist())
+    return [rows.caption, f"together {size_text(human_bytes(total), total)}: {_ADD_UP}"]
+
+
+def _without_equal_ends(rows: Rows) -> Rows:
+    """The findings; the ends of a range are null where they are the saving itself."""
+    table = rows.table
+    for name in ("low_bytes", "high_bytes"):
+        both = zip(table[name].to_pylist(), table["saving_bytes"].to_pylist(), strict=True)
+        ends = pa.array([None if end == saving else end for end, saving in both], pa.int64())
+        table = table.set_column(table.column_names.index(name), name, ends)
+    return replace(rows, table=table)
+
+
+def _in_a_row(module: ModuleDiff, memory_space: int) -> dict[str, object]:
+    return {
+        "module": module.name,
+        "peak_change_bytes": _peak_change(module, memory_space),
+        "cause": module.cause,
+    }
+
+
+def _peak_change(module: ModuleDiff, memory_space: int) -> int | None:
+    """By how much the peak differs; None if one side has none."""
+    rows = module.metrics.arrow().to_pylist()
+    for row in rows:
+        if row["metric"] == "peak_bytes" and row["memory_space"] == memory_space:
+            return row["change_bytes"]  # type: ignore[no-any-return]
+    return 0 if rows else None
+
+
+def _one_module(module: ModuleDiff, found: Diff, said: Sequence[str], space: int) -> Answer:
+    """The causes, the figures and the changes of one module."""
+    change = _peak_change(module, space)
+    peak = (
+        [] if change is None else [f"the peak changes by {size_text(human_bytes(change), change)}"]
+    )
+    causes = list(module.causes[:_MOST_CAUSES])
+    changes = _largest(_in_space(module.rows, space))
+    if found.by == BUFFER:
+        changes = plain_shapes(changes)
+        names = ["change_bytes", "what", "shape", "source", "operation", "pass", "role", "category"]
+    else:
+        names = [name for name in changes.table.column_names if name != "memory_space"]
+    parts = {"changes": pick(changes, names)}
+    if len(module.metrics):
+        figures = ["metric", "a_bytes", "b_bytes", "change_bytes"]
+        parts["figures"] = pick(_in_space(module.metrics, space), figures)
+    if len(module.flags):
+        parts["flags"] = Part(module.flags.table)
+    return Answer([module.name, *causes, *peak, *said], parts, "sum them with by=source or by=pass")
+
+
+def _largest(changes: Rows) -> Rows:
+    """The largest changes, and the rest summed as one row, so that they still add up."""
+    if len(changes) <= _MOST_CHANGES + 1:
+        return changes
+    table = changes.table
+    rest = table.slice(_MOST_CHANGES).to_pylist()
+    sums = {
+        name: sum(row[name] or 0 for row in rest)
+        for name in table.column_names
+        if name.endswith(("_bytes", "_buffers"))
+    }
+    named = next(name for name in table.column_names if name not in ("memory_space", *sums))
+    summed = pa.Table.from_pylist(
+        [{**sums, named: counted(len(rest), "smaller change")}], schema=table.schema
+    )
+    return replace(changes, table=pa.concat_tables([table.slice(0, _MOST_CHANGES), summed]))
+
+
+def _in_space(rows: Rows, memory_space: int) -> Rows:
+    """The rows of one memory space."""
+    if "memory_space" not in rows.table.column_names:
+        return rows
+    return replace(
+        rows, table=rows.table.filter(pc.equal(rows.table["memory_space"], memory_space))
+    )
+
+
+def _largest_first(series: Rows) -> Rows:
+    """The series that take most first: scripts compile dozens of small programs."""
+    return replace(series, table=series.table.sort_by([("now_bytes", "descending")]))
+
+
+def _newest_and_largest_first(warehouse: Warehouse, steps: pa.Table) -> pa.Table:
+    """The steps of the newest run first, in each the largest change."""
+    runs = warehouse.runs().table["run"].to_pylist()
+    place = {run: number for number, run in enumerate(runs)}
+    rows = steps.to_pylist()
+    rows.sort(key=lambda row: (-place[row["run"]], -abs(row["change_bytes"] or 0)))
+    return pa.Table.from_pylist(rows, schema=steps.schema)
