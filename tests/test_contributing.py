@@ -1,5 +1,6 @@
 """CONTRIBUTING's recipes are complete: a copy of the checkout that follows them works."""
 
+import json
 import os
 import re
 import shlex
@@ -62,9 +63,8 @@ def run(command, copy):
     return "" if words[0] == "make" else done.stdout
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("heading", recipes())
-def test_a_recipe_is_complete(heading, tmp_path):
+def follow(heading, tmp_path):
+    """Do what a recipe says in a copy of the checkout; the copy."""
     copy = Path(shutil.copytree(ROOT, tmp_path / "memhouse", ignore=NOT_COPIED))
     for language, path, text in recipes()[heading]:
         if language == "diff":
@@ -76,8 +76,38 @@ def test_a_recipe_is_complete(heading, tmp_path):
         else:
             assert not (copy / path).exists()
             (copy / path).write_text(text)
+    return copy
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("heading", sorted(recipes().keys() - {"Add a question"}))
+def test_a_recipe_is_complete(heading, tmp_path):
+    follow(heading, tmp_path)
+
+
+ASK = """
+import json, memhouse
+from memhouse.mcp_server.tools import TOOLS
+
+with memhouse.open("toy.duckdb", read_only=True) as warehouse:
+    rows = warehouse.spaces().arrow().to_pylist()
+told = TOOLS["spaces"].answer("toy.duckdb", {})
+print(json.dumps([rows, json.loads(told), TOOLS["spaces"].description]))
+"""
+
+
+@pytest.mark.slow
+def test_a_new_question_is_a_command_a_method_and_a_tool(tmp_path):
+    copy = follow("Add a question", tmp_path)
+    there = os.environ | {"PYTHONPATH": str(copy.parent)}
+    asked = [sys.executable, "-P", "-c", ASK]
+    done = subprocess.run(asked, cwd=copy, env=there, capture_output=True, text=True, check=True)
+    rows, told, description = json.loads(done.stdout)
+    assert [row["modules"] for row in rows] == [5, 2, 2]
+    assert [row[1] for row in told["spaces"]["rows"]] == [5, 2, 2]
+    assert description == "List the memory spaces of all modules."
 
 
 def test_there_is_a_recipe_for_everything_that_is_often_added():
-    often = {"Add a format", "Add a view", "Add a command", "Add a column"}
+    often = {"Add a format", "Add a view", "Add a question", "Add a column"}
     assert often | {"Add a chart or a section to a report"} <= set(recipes())
