@@ -257,7 +257,7 @@ class Values:
     @cached_property
     def is_float(self) -> Mask:
         """Which arrays hold floating-point numbers."""
-        is_float = [array.element_type.startswith(("f", "bf")) for array in self._arrays]
+        is_float = [int(array.element_type.startswith(("f", "bf"))) for array in self._arrays]
         return self._by_array(is_float) > 0
 
     def plain_shape(self, slots: Ints) -> Ints:
