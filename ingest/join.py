@@ -402,7 +402,7 @@ def _reordered(
         at = aliasing.schema.get_field_index("row")
         return replace(
             found,
-            instructions=found.instructions.take(pa.array(order)),
+            lines=found.lines.take(pa.array(order)),
             aliasing_operands=aliasing.set_column(at, "row", rows),
         )
 

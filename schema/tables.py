@@ -468,6 +468,21 @@ instructions = Table(
     ),
     _optional("custom_call_target", Text, "the kernel that a custom-call calls"),
     _optional("scoped_bytes", BigInteger, "memory that the kernel reserves for itself, all spaces"),
+    _optional(
+        "is_root",
+        Boolean,
+        "whether it gives its computation's result; null without HLO text, and if memhouse before"
+        " schema version 3 stored the module: ingest the dump again",
+    ),
+    _optional("parameter_number", Integer, "which operand of the caller a parameter is, from 0"),
+    _optional("tuple_index", Integer, "which element a get-tuple-element takes, from 0"),
+    _optional("fusion_kind", Text, "for example kLoop"),
+    _optional(
+        "attributes",
+        Text,
+        "what it does to dimensions, as XLA prints it: lhs_contracting_dims={1},"
+        " rhs_contracting_dims={0}; null if nothing",
+    ),
     comment="An instruction named anywhere in the module.",
 )
 

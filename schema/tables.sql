@@ -370,7 +370,12 @@ CREATE TABLE instructions (
     scope_id INTEGER,
     pass TEXT,
     custom_call_target TEXT,
-    scoped_bytes BIGINT
+    scoped_bytes BIGINT,
+    is_root BOOLEAN,
+    parameter_number INTEGER,
+    tuple_index INTEGER,
+    fusion_kind TEXT,
+    attributes TEXT
 );
 COMMENT ON TABLE instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
 COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
@@ -390,6 +395,11 @@ COMMENT ON COLUMN instructions.scope_id IS 'the scope and operation, see `scopes
 COMMENT ON COLUMN instructions.pass IS 'the pass that the instruction belongs to: as in `values`';
 COMMENT ON COLUMN instructions.custom_call_target IS 'the kernel that a custom-call calls';
 COMMENT ON COLUMN instructions.scoped_bytes IS 'memory that the kernel reserves for itself, all spaces';
+COMMENT ON COLUMN instructions.is_root IS 'whether it gives its computation''s result; null without HLO text, and if memhouse before schema version 3 stored the module: ingest the dump again';
+COMMENT ON COLUMN instructions.parameter_number IS 'which operand of the caller a parameter is, from 0';
+COMMENT ON COLUMN instructions.tuple_index IS 'which element a get-tuple-element takes, from 0';
+COMMENT ON COLUMN instructions.fusion_kind IS 'for example kLoop';
+COMMENT ON COLUMN instructions.attributes IS 'what it does to dimensions, as XLA prints it: lhs_contracting_dims={1}, rhs_contracting_dims={0}; null if nothing';
 CREATE TABLE scopes (
     module_id BIGINT NOT NULL,
     scope_id INTEGER NOT NULL,

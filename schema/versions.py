@@ -16,11 +16,12 @@ except ImportError:
 else:
     TOOL_VERSION = _version.__version__
 
-READER_VERSION = 1
+READER_VERSION = 2
 
 LAYOUTS = {
     1: "d0ad2771e52165e6",
     2: "3191c308cbd9f52e",
+    3: "9d5c1679cc246295",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

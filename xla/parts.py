@@ -88,19 +88,16 @@ class LiveRange:
 
 @dataclass(frozen=True)
 class HloAttributes:
-    """What dataflow and liveness need of the instructions, and the warehouse does not store.
+    """What only dataflow, liveness and sharing need of the instructions; it is not stored.
 
-    instructions: a row for each row of `HloText.instructions`: line, its number in the file;
-    is_root; parameter_number, of a parameter; tuple_index, of a get-tuple-element; slice_start,
-    where a slice begins in the first dimension; fusion_kind, such as kLoop;
-    output_to_operand_aliasing, the text in the attribute's braces.
+    lines: of each row of `HloText.instructions` its number in the file, a binary's its place.
     aliasing_operands: the instructions whose backend_config says which operands and results
     share memory: row, from 0 in `instructions`; lists, the text of the lists, empty if nothing
     shares. is_gpu: whether the attributes are of a GPU's compiler; has_dma_priority: whether a
     backend_config has this attribute of the newest libtpu.
     """
 
-    instructions: pa.Table
+    lines: pa.Array
     aliasing_operands: pa.Table
     is_gpu: bool
     has_dma_priority: bool
@@ -112,7 +109,8 @@ class HloText:
 
     header: columns of `modules`; computations: computation, is_entry; instructions:
     instruction, opcode, shape, op_name, source_file, source_line, stack_frame_id,
-    custom_call_target, scoped_bytes, computation; operands: instruction, operand_number,
+    custom_call_target, scoped_bytes, computation, is_root, parameter_number, tuple_index,
+    fusion_kind, attributes as in the warehouse's table; operands: instruction, operand_number,
     operand; calls: instruction, attribute, computation; stack_frames as in the warehouse's
     table; entry_shapes likewise, None if the text has no signature.
 

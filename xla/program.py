@@ -141,6 +141,10 @@ Mask = npt.NDArray[np.bool_]
 
 _FEW_CODES = 4
 
+_VALUE = r"\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+"
+_ATTRIBUTE = re.compile(rf"(?:^|, )([a-z_]+)=({_VALUE})")
+_FIRST_START = re.compile(r"\{\[([0-9]{1,18}):")
+
 NONE = -1  # stands for "no instruction", "no computation", "no number"
 
 
@@ -201,9 +205,8 @@ class NumberedProgram:
     call_computation: Ints
     parameter_number: Ints
     tuple_index: Ints
-    slice_start: Ints
     fusion_kind: Codes
-    operand_aliasing: Codes
+    attributes: Codes
     custom_call_target: Codes
     input_output_alias: list[Alias]
 
@@ -219,6 +222,31 @@ class NumberedProgram:
     def operand_row(self) -> Ints:
         """The instruction that each of `operands` is an operand of."""
         return np.repeat(np.arange(len(self)), self.operand_count)
+
+    def attribute(self, name: str) -> Codes:
+        """The values of one of the `attributes`, such as `{1}`; null where there is none."""
+        found = [texts.get(name) for texts in map(attribute_values, self.attributes.texts)]
+        texts = sorted({text for text in found if text is not None})
+        number = {text: code for code, text in enumerate(texts)}
+        codes = [NONE if text is None else number[text] for text in found]
+        return Codes(np.array([*codes, NONE], np.int64)[self.attributes.codes], texts)
+
+    @cached_property
+    def operand_aliasing(self) -> Codes:
+        """What `output_to_operand_aliasing` says."""
+        found = self.attribute("output_to_operand_aliasing")
+        return Codes(found.codes, [text[1:-1] for text in found.texts])
+
+    @cached_property
+    def slice_start(self) -> Ints:
+        """Where each slice begins in the first dimension; NONE if it is no slice.
+
+        It tells which part of a concatenation is cut out.
+        """
+        found = self.attribute("slice")
+        starts = [_FIRST_START.match(text) for text in found.texts]
+        numbers = [int(start[1]) if start is not None else NONE for start in starts]
+        return np.array([*numbers, NONE], np.int64)[found.codes]
 
     def rows(self, *opcodes: str) -> Ints:
         """The instructions with one of these opcodes."""
@@ -305,8 +333,7 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
     `names` are the numbers of the module's names, if the caller has them. Raises DumpError if
     a name is not unique, an operand is not defined before its use, or a computation has no root.
     """
-    attributes = hlo.attributes().instructions
-    lines = combined(attributes["line"]).to_numpy()
+    lines = hlo.attributes().lines.to_numpy()
     names = names or Names(Parts(hlo=hlo))
     operand_start, operands = _operands(names, lines)
     computation_names = hlo.computations["computation"].to_pylist()
@@ -332,7 +359,7 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
         entry=int(np.argmax(_mask(hlo.computations["is_entry"]))),
         first=first,
         stop=stop,
-        root=_roots(computation, _mask(attributes["is_root"]), stop - 1),
+        root=_roots(computation, _mask(hlo.instructions["is_root"]), stop - 1),
         operand_start=operand_start,
         operands=operands,
         call_row=call_row,
@@ -340,16 +367,20 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
         call_computation=_numbers(
             pc.index_in(hlo.calls["computation"], value_set=computations), "computation"
         ),
-        parameter_number=_numbers_or_none(attributes["parameter_number"]),
-        tuple_index=_numbers_or_none(attributes["tuple_index"]),
-        slice_start=_numbers_or_none(attributes["slice_start"]),
-        fusion_kind=_codes(attributes["fusion_kind"]),
-        operand_aliasing=_codes(attributes["output_to_operand_aliasing"]),
+        parameter_number=_numbers_or_none(hlo.instructions["parameter_number"]),
+        tuple_index=_numbers_or_none(hlo.instructions["tuple_index"]),
+        fusion_kind=_codes(hlo.instructions["fusion_kind"]),
+        attributes=_codes(hlo.instructions["attributes"]),
         custom_call_target=_codes(hlo.instructions["custom_call_target"]),
         input_output_alias=parse_aliases(str(alias)) if alias else [],
     )
     _check_order(program)
     return program
+
+
+def attribute_values(text: str) -> dict[str, str]:
+    """The attributes in a text of the column `attributes`, by their names."""
+    return dict(_ATTRIBUTE.findall(text))
 
 
 def _operands(names: Names, lines: Ints) -> tuple[Ints, Ints]:

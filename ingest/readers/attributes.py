@@ -1,9 +1,10 @@
-"""Reader of the instructions' attributes that only dataflow and liveness need.
+"""Reader of the instructions' attributes.
 
-The warehouse does not store these attributes, so they are read only on demand: see
-`HloText.attributes`.
+What makes the program is stored, see `program_columns`. What only liveness needs is read on
+demand, see `HloText.attributes`.
 """
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
@@ -14,15 +15,77 @@ import pyarrow.compute as pc
 
 from ...xla.limits import LARGEST_ID
 from ...xla.parts import HloAttributes
-from .backend_configs import aliasing_operands
+from .backend_configs import aliasing_operands, placed
 from .instructions import InstructionLines
-from .lines import Bytes, Mask, Positions, slices, standing
+from .lines import Bytes, Mask, Positions, slices, standing, words
 
 _Source = TypeVar("_Source")
 
 _MOST_DIGITS = 10
-_FIRST_START = r"^\{\[(?P<start>[0-9]{1,18}):"
-_ALIASES = r"^\{(?P<text>(?:[^{}]|\{[^{}]*\})*)\}"
+_KIND = r"^(?P<text>k[A-Za-z]+)"
+# The attributes of `attributes`, by what has them; XLA prints them in this order.
+DIMENSION_ATTRIBUTES = (
+    "dimensions",
+    "iota_dimension",
+    "slice",
+    "padding",
+    "dynamic_slice_sizes",
+    "window",
+    "dim_labels",
+    "feature_group_count",
+    "batch_group_count",
+    "lhs_batch_dims",
+    "lhs_contracting_dims",
+    "rhs_batch_dims",
+    "rhs_contracting_dims",
+    "offset_dims",
+    "collapsed_slice_dims",
+    "start_index_map",
+    "operand_batching_dims",
+    "start_indices_batching_dims",
+    "update_window_dims",
+    "inserted_window_dims",
+    "scatter_dims_to_operand_dims",
+    "input_batching_dims",
+    "scatter_indices_batching_dims",
+    "index_vector_dim",
+    "slice_sizes",
+    "output_to_operand_aliasing",
+)
+# The instructions with such attributes; any may have `output_to_operand_aliasing`.
+_DIMENSIONED = [
+    "all-gather",
+    "all-gather-start",
+    "all-to-all",
+    "broadcast",
+    "concatenate",
+    "convolution",
+    "custom-call",
+    "dot",
+    "dynamic-slice",
+    "gather",
+    "get-dimension-size",
+    "iota",
+    "map",
+    "pad",
+    "reduce",
+    "reduce-scatter",
+    "reduce-window",
+    "reverse",
+    "scatter",
+    "select-and-scatter",
+    "set-dimension-size",
+    "slice",
+    "sort",
+    "transpose",
+]
+# What follows these is no such attribute, and differs from line to line.
+_BEHIND = (b"metadata=", b"calls=", b"to_apply=", b"select=", b"sharding=", b"backend_config=")
+_ATTRIBUTE = re.compile(
+    rf"(?:^|, )((?:{'|'.join(DIMENSION_ATTRIBUTES)})="
+    r"(?:\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+))"
+)
+_QUOTES = re.compile(r'"(?:[^"\\]|\\.)*"')
 # What only a GPU's compiler writes into metadata and backend_config.
 GPU_WORDS = (
     b"operation_queue_id",
@@ -35,22 +98,28 @@ GPU_WORDS = (
 
 def read_attributes(instructions: InstructionLines) -> HloAttributes:
     """Read the attributes; what an instruction does not say is null. Raises DumpError."""
-    table = pa.table(
-        {
-            "line": pa.array(instructions.lines.numbers),
-            "is_root": pa.array(_is_root(instructions)),
-            "parameter_number": _parameter_numbers(instructions),
-            "tuple_index": _tuple_indices(instructions),
-            "slice_start": _slice_starts(instructions),
-            "fusion_kind": _texts(instructions, "kind", r"^(?P<text>k[A-Za-z]+)"),
-            "output_to_operand_aliasing": _texts(
-                instructions, "output_to_operand_aliasing", _ALIASES
-            ),
-        }
-    )
     _, configs = instructions.backend_configs
     late = _contains(configs.dictionary, '"dma_priority":')
-    return HloAttributes(table, _aliasing_operands(instructions), _is_gpu(instructions), late)
+    return HloAttributes(
+        pa.array(instructions.lines.numbers),
+        _aliasing_operands(instructions),
+        _is_gpu(instructions),
+        late,
+    )
+
+
+def program_columns(instructions: InstructionLines) -> dict[str, pa.Array]:
+    """The columns of the table `instructions` from is_root to attributes.
+
+    What an instruction does not say is null. Raises DumpError.
+    """
+    return {
+        "is_root": pa.array(_is_root(instructions)),
+        "parameter_number": _parameter_numbers(instructions),
+        "tuple_index": _tuple_indices(instructions),
+        "fusion_kind": _fusion_kinds(instructions),
+        "attributes": _dimension_attributes(instructions),
+    }
 
 
 def read_once(
@@ -115,22 +184,6 @@ def _tuple_indices(instructions: InstructionLines) -> pa.Int32Array:
     return _numbers(instructions, rows[chosen], starts[chosen])
 
 
-def _slice_starts(instructions: InstructionLines) -> pa.Int64Array:
-    """Where each slice begins in the first dimension: `slice={[START:STOP], ...}`.
-
-    Null of what has no such number: it only tells which part of a concatenation is cut out.
-    """
-    lines = instructions.lines
-    rows, starts = instructions.attribute("slice")
-    chosen = instructions.has_opcode(["slice"])[rows]
-    rows, starts = rows[chosen], starts[chosen]
-    value = slices(lines.content, starts, lines.ends[rows])
-    found = pc.struct_field(pc.extract_regex(value, pattern=_FIRST_START), "start")
-    at = np.full(len(lines), -1)
-    at[rows] = np.arange(len(rows))
-    return found.cast(pa.int64()).take(pa.array(at, mask=at < 0))
-
-
 def _numbers(instructions: InstructionLines, rows: Positions, starts: Positions) -> pa.Int32Array:
     """The decimal numbers that start at these bytes, in a column of all lines.
 
@@ -156,16 +209,47 @@ def _numbers(instructions: InstructionLines, rows: Positions, starts: Positions)
     return pa.array(column, mask=missing)
 
 
-def _texts(instructions: InstructionLines, name: str, pattern: str) -> pa.Array:
-    """An attribute's value as the group `text` of a pattern finds it, null where it does not.
-
-    A column of few distinct texts: a dictionary.
-    """
+def _fusion_kinds(instructions: InstructionLines) -> pa.Array:
+    """The kind of each fusion, a dictionary."""
     lines = instructions.lines
-    rows, starts = instructions.attribute(name)
+    rows, starts = instructions.attribute("kind")
     value = slices(lines.content, starts, lines.ends[rows])
     # struct_field keeps null what does not match.
-    found = pc.struct_field(pc.extract_regex(value, pattern=pattern), "text").dictionary_encode()
-    at = np.full(len(lines), -1)
-    at[rows] = np.arange(len(rows))
-    return found.take(pa.array(at, mask=at < 0))
+    found = pc.struct_field(pc.extract_regex(value, pattern=_KIND), "text").dictionary_encode()
+    return placed(found, rows, len(lines))
+
+
+def _dimension_attributes(instructions: InstructionLines) -> pa.Array:
+    """What each line says of DIMENSION_ATTRIBUTES, as XLA prints it: a dictionary."""
+    lines, content = instructions.lines, instructions.lines.content
+    chosen = instructions.has_opcode(_DIMENSIONED)
+    chosen[instructions.attribute("output_to_operand_aliasing")[0]] = True
+    at = np.flatnonzero(chosen[instructions.comma_rows])
+    rows, commas = instructions.comma_rows[at], instructions.commas[at]
+    first = words(content, commas + 1)
+    # The operands' parenthesis closes before the first attribute.
+    is_first = content[commas - 2] == ord(")")
+    is_behind = np.logical_or.reduce(
+        [standing(content, commas + 1, name, first) for name in _BEHIND]
+    )
+    begin = np.flatnonzero(is_first)
+    begin = begin[np.append(True, rows[begin][1:] != rows[begin][:-1])[: len(begin)]]
+    owner = rows[begin]
+    stop = np.append(commas - 1, len(content))[_next(is_behind, begin)]
+    starts = commas[begin] + 1
+    texts = slices(content, starts, np.maximum(starts, np.minimum(stop, lines.ends[owner])))
+    encoded = texts.dictionary_encode()
+    # Few texts are distinct, so a Python loop is fast enough.
+    named = [
+        ", ".join(_ATTRIBUTE.findall(_QUOTES.sub("", text))) or None
+        for text in encoded.dictionary.to_pylist()
+    ]
+    found = pa.array(named, pa.large_string()).take(encoded.indices).dictionary_encode()
+    return placed(found, owner, len(lines))
+
+
+def _next(mask: Mask, at: Positions) -> Positions:
+    """The first place of the mask at or behind each of these; its length if there is none."""
+    places = np.flatnonzero(mask)
+    found: Positions = np.append(places, len(mask))[np.searchsorted(places, at)]
+    return found

@@ -13,7 +13,8 @@ from .entry_parameters import EntryParameter, argument_name
 from .entry_shapes import entry_shapes
 from .lines import Positions
 from .proto_assignment import read_proto_assignment
-from .proto_attributes import index_text, read_proto_attributes
+from .proto_attributes import proto_program_columns, read_proto_attributes
+from .proto_dimensions import index_text
 from .proto_identity import find_module
 from .proto_instructions import (
     ProtoInstructions,
@@ -60,7 +61,10 @@ def _hlo(module: Any, rows: ProtoInstructions) -> HloText:
             "replica_count": _devices(module, "replica_count"),
         },
         computations=pa.table({"computation": rows.computations, "is_entry": is_entry}),
-        instructions=instructions,
+        instructions=pa.table(
+            dict(zip(instructions.column_names, instructions.columns, strict=True))
+            | proto_program_columns(rows)
+        ),
         operands=operand_table(rows),
         calls=call_table(rows),
         stack_frames=frames,

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ...xla.dataflow import KNOWN_OPCODES
 from ...xla.errors import DumpError
 from ...xla.parts import HloText, NotUnderstoods
-from .attributes import read_attributes, read_once
+from .attributes import program_columns, read_attributes, read_once
 from .entry_parameters import read_entry_parameters
 from .entry_shapes import entry_shapes
 from .instructions import InstructionLines, read_instructions, split_instructions
@@ -69,14 +69,16 @@ def read_hlo_text(lines: Lines) -> HloText:
     owner = (np.cumsum(is_open) - 1)[is_instruction]
     signature = header["entry_signature"]
     frames, newer_frames = read_stack_frames(body.where(is_frame))
-    table = read_instructions(instructions)
+    table = with_sources(read_instructions(instructions), frames)
     in_entry = as_numpy(computations["is_entry"])[owner]
     parameters = read_entry_parameters(instructions, table["op_name"], in_entry)
     return HloText(
         header=header,
         computations=computations,
-        instructions=with_sources(table, frames).append_column(
-            "computation", computations["computation"].take(pa.array(owner))
+        instructions=pa.table(
+            dict(zip(table.column_names, table.columns, strict=True))
+            | {"computation": computations["computation"].take(pa.array(owner))}
+            | program_columns(instructions)
         ),
         operands=operands,
         calls=_calls(instructions, computations["computation"].combine_chunks()),

@@ -105,13 +105,24 @@ message HloInstructionProto {
   int64 parameter_number = 9;
   bytes fusion_kind = 11;
   int64 tuple_index = 13;
+  repeated int64 dimensions = 14;
+  lazy Window window = 15;
+  lazy ConvolutionDimensionNumbers convolution_dimension_numbers = 16;
   repeated lazy SliceDimensions slice_dimensions = 17;
+  repeated int64 dynamic_slice_sizes = 20;
+  lazy PaddingConfig padding_config = 21;
   bytes custom_call_target = 28;
+  lazy DotDimensionNumbers dot_dimension_numbers = 30;
+  lazy GatherDimensionNumbers gather_dimension_numbers = 33;
+  repeated int64 gather_slice_sizes = 34;
   int64 id = 35;
   repeated int64 operand_ids = 36;
   repeated int64 called_computation_ids = 38;
   lazy OpSharding sharding = 40;
   bytes backend_config = 43;
+  lazy ScatterDimensionNumbers scatter_dimension_numbers = 48;
+  int64 feature_group_count = 50;
+  int64 batch_group_count = 58;
   repeated lazy OutputOperandAliasing output_operand_aliasing = 74;
 }
 message OpMetadata {
@@ -123,6 +134,61 @@ message OpMetadata {
 }
 message SliceDimensions {
   int64 start = 1;
+  int64 limit = 2;
+  int64 stride = 3;
+}
+message PaddingConfig {
+  repeated PaddingConfigDimension dimensions = 1;
+}
+message PaddingConfigDimension {
+  int64 edge_padding_low = 1;
+  int64 edge_padding_high = 2;
+  int64 interior_padding = 3;
+}
+message Window {
+  repeated WindowDimension dimensions = 1;
+}
+message WindowDimension {
+  int64 size = 1;
+  int64 stride = 2;
+  int64 padding_low = 3;
+  int64 padding_high = 4;
+  int64 window_dilation = 5;
+  int64 base_dilation = 6;
+  int64 window_reversal = 7;
+}
+message ConvolutionDimensionNumbers {
+  int64 kernel_input_feature_dimension = 3;
+  int64 kernel_output_feature_dimension = 4;
+  repeated int64 kernel_spatial_dimensions = 6;
+  int64 input_batch_dimension = 7;
+  int64 input_feature_dimension = 8;
+  int64 output_batch_dimension = 9;
+  int64 output_feature_dimension = 10;
+  repeated int64 input_spatial_dimensions = 11;
+  repeated int64 output_spatial_dimensions = 12;
+}
+message DotDimensionNumbers {
+  repeated int64 lhs_contracting_dimensions = 1;
+  repeated int64 rhs_contracting_dimensions = 2;
+  repeated int64 lhs_batch_dimensions = 3;
+  repeated int64 rhs_batch_dimensions = 4;
+}
+message GatherDimensionNumbers {
+  repeated int64 offset_dims = 1;
+  repeated int64 collapsed_slice_dims = 2;
+  repeated int64 start_index_map = 3;
+  int64 index_vector_dim = 4;
+  repeated int64 operand_batching_dims = 5;
+  repeated int64 start_indices_batching_dims = 6;
+}
+message ScatterDimensionNumbers {
+  repeated int64 update_window_dims = 1;
+  repeated int64 inserted_window_dims = 2;
+  repeated int64 scatter_dims_to_operand_dims = 3;
+  int64 index_vector_dim = 4;
+  repeated int64 input_batching_dims = 5;
+  repeated int64 scatter_indices_batching_dims = 6;
 }
 message OutputOperandAliasing {
   repeated int64 output_shape_index = 1;

@@ -28,7 +28,7 @@ from .lake_errors import GONE, DamagedFileError
 
 # The version of the layout and of our tables, which grows with them; a lake that has a later one
 # is not read.
-LAKE_VERSION = 2
+LAKE_VERSION = 3
 VERSION_PROPERTY = "memhouse.lakeVersion"
 # The digest of our tables: a lake with another one is upgraded, or is not read.
 LAYOUT_PROPERTY = "memhouse.layout"

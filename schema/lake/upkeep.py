@@ -219,6 +219,10 @@ def _rewritten(place: str, snapshot: Snapshot) -> Actions:
     adds: list[DataFile] = [
         write_file(place, name, rows) for name, rows in tables.items() if len(rows)
     ]
+    # These are many, so one file is held at a time.
+    for file in snapshot.of("instructions"):
+        adds.append(write_file(place, "instructions", read_files(place, [file], "instructions")))
+        removes.append(file)
     return Actions(adds, removes, changed_runs=runs["run_id"].to_pylist())
 
 

@@ -13,7 +13,10 @@ from ..support.warehouse import content, everything, fill, rows
 VERSIONS = sorted(WAREHOUSES.glob("v*.duckdb.zst"))
 MAKE = "`make warehouse-sample` writes that of this version"
 # What older readers, other checkouts and older views told of the same dumps.
-OWN_COLUMNS = ("claimed_at", "source", "reader_version")
+OWN_COLUMNS = (
+    *("claimed_at", "source", "reader_version"),
+    *("is_root", "parameter_number", "tuple_index", "fusion_kind", "attributes"),
+)
 OWN_TABLES = dict.fromkeys(("view_set", "schema_version"), ())
 
 

@@ -39,9 +39,8 @@ def test_each_element_is_an_instruction_before_its_first_use():
             ("add", "add", "f32[3]{0:T(128)}"),
         )
     ]
-    attributes = hlo.attributes().instructions
-    assert attributes["line"].to_pylist() == [4, 5, 5, 6, 6, 6, 7]
-    assert attributes["tuple_index"].to_pylist() == [None, 0, None, 1, 1, None, None]
+    assert hlo.attributes().lines.to_pylist() == [4, 5, 5, 6, 6, 6, 7]
+    assert hlo.instructions["tuple_index"].to_pylist() == [None, 0, None, 1, 1, None, None]
     operands = zip(
         *hlo.operands.select(["instruction", "operand"]).to_pydict().values(), strict=True
     )
