@@ -335,47 +335,75 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
     """
     lines = hlo.attributes().lines.to_numpy()
     names = names or Names(Parts(hlo=hlo))
-    operand_start, operands = _operands(names, lines)
-    computation_names = hlo.computations["computation"].to_pylist()
-    computations = pa.array(computation_names, pa.large_string())
-    computation = _numbers(
-        pc.index_in(hlo.instructions["computation"], value_set=computations), "computation"
+    owners = _owners(names, lines)
+    program = program_of(
+        hlo.instructions,
+        lines,
+        hlo.computations,
+        owners,
+        names.numbers["operand"].to_numpy().astype(np.int64),
+        hlo.calls,
+        names.numbers["calls"].to_numpy().astype(np.int64),
+        hlo.header["input_output_alias"],
     )
+    _check_order(program)
+    return program
+
+
+def program_of(
+    instructions: pa.Table,
+    lines: Ints,
+    computations: pa.Table,
+    operand_owners: Ints,
+    operands: Ints,
+    calls: pa.Table,
+    call_row: Ints,
+    alias: object,
+) -> NumberedProgram:
+    """A program from its tables, in the text's order, and the rows of what they name.
+
+    instructions, computations, calls: as in HloText; lines: each instruction's line;
+    operand_owners, operands: the rows of instructions and of their operands, by instruction;
+    call_row: the row of each call's instruction; alias: `input_output_alias` of the header.
+    Raises DumpError if a computation is empty or not there.
+    """
+    computation_names = computations["computation"].to_pylist()
+    value_set = pa.array(computation_names, pa.large_string())
+
+    def places(column: pa.ChunkedArray) -> Ints:
+        found = pc.index_in(column.cast(pa.large_string()), value_set=value_set)
+        return _numbers(found, "computation")
+
+    computation = places(instructions["computation"])
     first = np.searchsorted(computation, np.arange(len(computation_names)))
     stop = np.searchsorted(computation, np.arange(len(computation_names)), side="right")
     if (first == stop).any():
         raise DumpError(f"computation {computation_names[np.argmax(first == stop)]} is empty")
-    call_row = names.numbers["calls"].to_numpy().astype(np.int64)
     if (call_row >= len(lines)).any():
         raise DumpError("a caller is not in the text")
-    alias = hlo.header["input_output_alias"]
-    program = NumberedProgram(
-        names=combined(hlo.instructions["instruction"]),
+    return NumberedProgram(
+        names=combined(instructions["instruction"]),
         lines=lines,
-        opcode=_codes(hlo.instructions["opcode"]),
-        shape=_codes(hlo.instructions["shape"]),
+        opcode=_codes(instructions["opcode"]),
+        shape=_codes(instructions["shape"]),
         computation=computation,
         computation_names=computation_names,
-        entry=int(np.argmax(_mask(hlo.computations["is_entry"]))),
+        entry=int(np.argmax(_mask(computations["is_entry"]))),
         first=first,
         stop=stop,
-        root=_roots(computation, _mask(hlo.instructions["is_root"]), stop - 1),
-        operand_start=operand_start,
+        root=_roots(computation, _mask(instructions["is_root"]), stop - 1),
+        operand_start=starts_of(np.bincount(operand_owners, minlength=len(lines))),
         operands=operands,
         call_row=call_row,
-        call_attribute=_codes(hlo.calls["attribute"]),
-        call_computation=_numbers(
-            pc.index_in(hlo.calls["computation"], value_set=computations), "computation"
-        ),
-        parameter_number=_numbers_or_none(hlo.instructions["parameter_number"]),
-        tuple_index=_numbers_or_none(hlo.instructions["tuple_index"]),
-        fusion_kind=_codes(hlo.instructions["fusion_kind"]),
-        attributes=_codes(hlo.instructions["attributes"]),
-        custom_call_target=_codes(hlo.instructions["custom_call_target"]),
+        call_attribute=_codes(calls["attribute"]),
+        call_computation=places(calls["computation"]),
+        parameter_number=_numbers_or_none(instructions["parameter_number"]),
+        tuple_index=_numbers_or_none(instructions["tuple_index"]),
+        fusion_kind=_codes(instructions["fusion_kind"]),
+        attributes=_codes(instructions["attributes"]),
+        custom_call_target=_codes(instructions["custom_call_target"]),
         input_output_alias=parse_aliases(str(alias)) if alias else [],
     )
-    _check_order(program)
-    return program
 
 
 def attribute_values(text: str) -> dict[str, str]:
@@ -383,8 +411,8 @@ def attribute_values(text: str) -> dict[str, str]:
     return dict(_ATTRIBUTE.findall(text))
 
 
-def _operands(names: Names, lines: Ints) -> tuple[Ints, Ints]:
-    """Where each instruction's operands start, and each operand's row. Raises DumpError."""
+def _owners(names: Names, lines: Ints) -> Ints:
+    """The row of the instruction that each operand is of. Raises DumpError."""
     count = len(lines)
     # The text's definitions come first, so that a name's number is the row of its definition.
     definitions = names.numbers["definitions"].to_numpy()
@@ -394,11 +422,12 @@ def _operands(names: Names, lines: Ints) -> tuple[Ints, Ints]:
         raise DumpError(
             f"two instructions are called {names.unique[definitions[row]]}", int(lines[row])
         )
-    operands = names.numbers["operand"].to_numpy().astype(np.int64)
+    operands = names.numbers["operand"].to_numpy()
     if (operands >= count).any():
         name = names.unique[int(operands.max())]
         raise DumpError(f"operand {name} is not defined in the text")
-    return starts_of(np.bincount(names.numbers["operands"].to_numpy(), minlength=count)), operands
+    owners: Ints = names.numbers["operands"].to_numpy()
+    return owners
 
 
 def _roots(computation: Ints, is_root: Mask, last: Ints) -> Ints:
