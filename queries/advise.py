@@ -44,6 +44,8 @@ _LARGE = 0.05
 # What is computed again instead of saved; a wanted saving has its own.
 _REMATERIALISING = (rematerialise, unrolled)
 _WITHOUT_OWNERS = (beside, above_bound)
+# What asks which instruction reads what, and what it does to dimensions.
+_OF_PROGRAM = (not_donated, narrower, padding)
 # In the order in which equal savings are told.
 _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
     not_donated,
@@ -58,6 +60,10 @@ _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
     *_WITHOUT_OWNERS,
 )
 _NO_CHANGE = "No change is known that would surely lower it."
+_NOT_KEPT = (
+    "What its instructions do was not kept by the memhouse that stored it: ingest the dump again"
+    " for advice on donation, narrower types and padding."
+)
 _NO_OWNERS = (
     "The owners of its values are not known, without which most changes cannot be told; the"
     " messages in dump_files say why."
@@ -76,7 +82,8 @@ class Advice(Result):
     consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
     make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
     sizes are estimates. has_owners: whether the owners of values are known, without which most
-    changes cannot be told.
+    changes cannot be told. has_program: whether it is known what instructions do; if not, an older
+    memhouse stored the module, and donation, narrower types and padding are not told of.
     """
 
     rows: Rows
@@ -89,6 +96,7 @@ class Advice(Result):
     owners: Rows
     is_estimated: bool
     has_owners: bool
+    has_program: bool
 
     def tables(self) -> Sequence[Rows]:
         """The findings, what the peak consists of, and who makes most of it."""
@@ -126,6 +134,8 @@ class Advice(Result):
         if all(finding.saving_bytes is None for finding in self.findings):
             told.append(_NO_CHANGE if self.has_owners else _NO_OWNERS)
             told += _made_by(self.owners, self.peak.peak_bytes, mark)
+        if not self.has_program:
+            told.append(_NOT_KEPT)
         return " ".join(told)
 
     def __str__(self) -> str:
@@ -190,6 +200,7 @@ def advise(
         owners(store, found.module_id, run=found.run_id, memory_space=memory_space, limit=_LINES),
         program.origin == "estimated",
         layout.is_followed,
+        program.hlo is not None or not layout.is_followed,
     )
 
 
@@ -200,6 +211,8 @@ def _findings(program: Program, wanted_bytes: int | None) -> tuple[Finding, ...]
     # What never holds a byte has nothing to lower.
     finders = _FINDERS if program.layout.is_followed else _WITHOUT_OWNERS
     finders = finders if program.layout.peak_bytes else ()
+    if program.hlo is None:
+        finders = tuple(finder for finder in finders if finder not in _OF_PROGRAM)
     others = [
         finding for finder in finders if finder not in left_out for finding in finder(program)
     ]

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..xla.program import NumberedProgram, program_of
 from ..schema.stores.base import Store
+from ..xla.program import NumberedProgram, program_of
 from .catalogue import statement
 
 

@@ -115,10 +115,6 @@ class Arrays:
         """Whether there are several arrays."""
         return isinstance(self.shape(place), TupleShape)
 
-    def long(self, place: Place) -> list[Word]:
-        """The dimensions that are not 1."""
-        return [] if self.is_tuple(place) else [word for word in self.words(place) if word]
-
     def flat(self, place: Place) -> list[int]:
         """All dimensions as one."""
         return [atom for word in self.words(place) for atom in word]
@@ -144,7 +140,7 @@ class Arrays:
         """What a word stands for."""
         return prod(self.atoms.sizes[atom] for atom in word)
 
-    def _equate_part(self, whole: Word, part: Word) -> None:
+    def divide(self, whole: Word, part: Word) -> None:
         """Such as halves: the whole is so many times the part."""
         times, rest = divmod(self.size(whole), self.size(part))
         if rest or times > _MOST_PARTS or not part:
@@ -157,7 +153,7 @@ class Arrays:
     def equate_parts(self) -> None:
         """Follow the cuts, when all else is known."""
         for whole, part in self._parts:
-            self._equate_part(whole, part)
+            self.divide(whole, part)
 
     @cached_property
     def _parsed(self) -> list[Shape]:

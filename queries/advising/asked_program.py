@@ -7,7 +7,9 @@ from functools import cached_property
 import pyarrow as pa
 
 from ...schema.stores.base import Store
+from ...xla.program import NumberedProgram
 from ..catalogue import statement
+from ..stored_program import stored_program
 from .graph import Graph
 from .space_layout import Layout
 
@@ -66,11 +68,14 @@ class Program:
 
     @cached_property
     def graph(self) -> Graph:
-        """The instructions and what they read and call."""
-        calls = self.rows(
-            "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1"
-        )
-        return Graph(self.instructions, self.operands, calls)
+        """The instructions and what they read and call. There must be a program."""
+        assert self.hlo is not None
+        return Graph(self.hlo)
+
+    @cached_property
+    def hlo(self) -> NumberedProgram | None:
+        """The program as ingest had it; None if it was not kept, see `stored_program`."""
+        return stored_program(self.store, self.module_id)
 
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """The rows of a query of which `$1` is the module; the parameters follow."""

@@ -1,6 +1,6 @@
 """Sizes that must be the same, and sizes that are products of others."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 # The atoms that a size is the product of, the major first; a size of 1 has none.
 Word = tuple[int, ...]
@@ -85,21 +85,6 @@ class Atoms:
                 for atom in word
             } - found
         return found - changed
-
-    def closure(self, pairs: Sequence[tuple[Word, Word]], words: Sequence[Word]) -> list[int]:
-        """Which of the words are one if the pairs are: a number a word."""
-        number = {word: word for word in map(self.leaves, words)}
-
-        def top(word: Word) -> Word:
-            while number[word] != word:
-                word = number[word]
-            return word
-
-        for one, other in pairs:
-            number[top(self.leaves(one))] = top(self.leaves(other))
-        tops = [top(self.leaves(word)) for word in words]
-        first = {each: place for place, each in reversed(list(enumerate(tops)))}
-        return [first[each] for each in tops]
 
     def _root(self, atom: int) -> int:
         while self._parent[atom] != atom:

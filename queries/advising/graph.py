@@ -1,110 +1,75 @@
-"""A module's instructions as a graph, into the computations that they call."""
+"""A program as lists, for rules that walk from instruction to instruction."""
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
-# XLA numbers a fused computation's parameters in their names, and some of its passes spell
-# the word out. All of 9,900 fused computations in dumps agree, or have one parameter alone.
-_NUMBER = re.compile(r"param(?:eter)?_(\d+)(?:\.|$)")
+from ...xla.program import Codes, NumberedProgram
+from ...xla.runs import starts_of
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Lists by instruction_id, which counts from 0, from a module's rows of these tables."""
+    """Lists by instruction_id, which counts from 0; computations are numbers too."""
 
-    instructions: pa.Table
-    operand_rows: pa.Table
-    calls: pa.Table
+    program: NumberedProgram
 
     @cached_property
     def opcode(self) -> list[str]:
         """What each instruction does."""
-        return self._column("opcode")
+        return _texts(self.program.opcode)
 
     @cached_property
     def shape(self) -> list[str]:
         """What each instruction gives, with layout."""
-        return self._column("shape")
+        return _texts(self.program.shape)
 
     @cached_property
-    def name(self) -> list[str]:
-        """The name of each instruction."""
-        return self._column("instruction")
-
-    @cached_property
-    def computation(self) -> list[str]:
+    def computation(self) -> list[int]:
         """Where each instruction stands."""
-        return self._column("computation")
+        numbers: list[int] = self.program.computation.tolist()
+        return numbers
 
     @cached_property
     def operands(self) -> "_Lists":
         """What each instruction reads, in order."""
-        table = self.operand_rows.sort_by(
-            [("instruction_id", "ascending"), ("operand_number", "ascending")]
-        )
-        return self._lists(table["instruction_id"], table["operand_instruction_id"])
+        return _Lists(self.program.operand_start.tolist(), self.program.operands.tolist())
 
     @cached_property
     def users(self) -> "_Lists":
         """What reads each instruction; an instruction that reads it twice stands twice."""
-        table = self.operand_rows
-        return self._lists(table["operand_instruction_id"], table["instruction_id"])
+        order = np.argsort(self.program.operands, kind="stable")
+        counts = np.bincount(self.program.operands, minlength=len(self.program))
+        return _Lists(starts_of(counts).tolist(), self.program.operand_row[order].tolist())
 
     @cached_property
-    def called(self) -> dict[int, dict[str, list[str]]]:
+    def called(self) -> dict[int, dict[str, list[int]]]:
         """The computations that an instruction calls, by the attribute that names them."""
-        called: dict[int, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-        for caller, attribute, computation in zip(*self.calls.to_pydict().values(), strict=True):
-            called[caller][attribute].append(computation)
+        called: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        program = self.program
+        rows, computations = program.call_row.tolist(), program.call_computation.tolist()
+        for row, attribute, computation in zip(
+            rows, _texts(program.call_attribute), computations, strict=True
+        ):
+            called[row][attribute].append(computation)
         return called
 
-    @cached_property
-    def members(self) -> dict[str, list[int]]:
-        """The instructions of each computation, in the order of the text."""
-        members: dict[str, list[int]] = defaultdict(list)
-        for instruction, computation in enumerate(self.computation):
-            members[computation].append(instruction)
-        return members
+    def root(self, computation: int) -> int:
+        """The instruction that gives a computation's result."""
+        return int(self.program.root[computation])
 
-    def root(self, computation: str, shape: str) -> int | None:
-        """The instruction of this shape that gives the computation's result, if only one can."""
-        found = [
-            each
-            for each in self.members[computation]
-            if not self.users[each] and _same(self.shape[each], shape)
-        ]
-        return found[0] if len(found) == 1 else None
+    def parameters(self, computation: int) -> list[int]:
+        """The parameters of a computation, by their numbers."""
+        start, stop = self.program.parameter_start[computation : computation + 2]
+        parameters: list[int] = self.program.parameters[start:stop].tolist()
+        return parameters
 
-    def inside(self, fusion: int) -> str | None:
-        """The computation that a fusion runs."""
-        found = self.called[fusion].get("calls", []) if fusion in self.called else []
-        return found[0] if len(found) == 1 else None
-
-    def parameters(self, fusion: int) -> list[int] | None:
-        """The parameters of a fusion's computation, one an operand; None if names do not tell."""
-        computation = self.inside(fusion)
-        if computation is None:
-            return None
-        parameters = [
-            each for each in self.members[computation] if self.opcode[each] == "parameter"
-        ]
-        if len(parameters) == 1 == len(self.operands[fusion]):
-            return parameters
-        numbers = [_NUMBER.match(self.name[each]) for each in parameters]
-        by_number = {
-            int(number[1]): each
-            for number, each in zip(numbers, parameters, strict=True)
-            if number is not None
-        }
-        ordered = [by_number.get(number) for number in range(len(self.operands[fusion]))]
-        told = [each for each in ordered if each is not None]
-        return told if len(told) == len(parameters) == len(ordered) else None
+    def body(self, caller: int) -> int:
+        """The computation that a fusion or a call runs."""
+        return int(self.program.callee(np.array([caller]), "calls", "to_apply")[0])
 
     def readers(self, instruction: int) -> Iterator[tuple[int, int]]:
         """What reads an instruction, and as which operand."""
@@ -112,16 +77,6 @@ class Graph:
             for number, operand in enumerate(self.operands[user]):
                 if operand == instruction:
                     yield user, number
-
-    def _column(self, name: str) -> list[str]:
-        column: list[str] = self.instructions[name].to_pylist()
-        return column
-
-    def _lists(self, keys: pa.ChunkedArray, values: pa.ChunkedArray) -> "_Lists":
-        number = keys.to_numpy()
-        order = np.argsort(number, kind="stable")
-        starts = np.searchsorted(number[order], np.arange(len(self.opcode) + 1))
-        return _Lists(starts.tolist(), values.to_numpy()[order].tolist())
 
 
 @dataclass(frozen=True)
@@ -135,9 +90,7 @@ class _Lists:
         return self.values[self.starts[instruction] : self.starts[instruction + 1]]
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two shapes are one, but for their layouts, which a fusion's root may not say."""
-    return _LAYOUT.sub("", one) == _LAYOUT.sub("", other)
-
-
-_LAYOUT = re.compile(r"\{[^{}]*\}|/\*index=\d+\*/")
+def _texts(column: Codes) -> list[str]:
+    """The text of each row; empty for null."""
+    texts = [*column.texts, ""]
+    return [texts[code] for code in column.codes.tolist()]

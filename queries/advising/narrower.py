@@ -206,17 +206,15 @@ def _widens_again(program: Program, narrowed: Narrowed) -> bool:
     """
     if program.platform != "cpu":
         return False
-    entry = program.rows("SELECT computation FROM computations WHERE module_id = $1 AND is_entry")
-    fused = {c for called in program.graph.called.values() for c in called.get("calls", ())}
-    inside = {program.graph.computation[each] for each in narrowed.converts} - set(
-        entry["computation"].to_pylist()
-    )
+    graph, entry = program.graph, {program.graph.program.entry}
+    fused = {c for called in graph.called.values() for c in called.get("calls", ())}
+    inside = {graph.computation[each] for each in narrowed.converts} - entry
     callers = {
-        program.graph.computation[caller]
-        for caller, called in program.graph.called.items()
+        graph.computation[caller]
+        for caller, called in graph.called.items()
         if inside & set(called.get("calls", ()))
     }
-    return bool((inside - fused) | (callers - set(entry["computation"].to_pylist())))
+    return bool((inside - fused) | (callers - entry))
 
 
 def _halved_allocations(

@@ -178,8 +178,8 @@ class Narrowing:
 
     def _ends(self, fusion: int, number: int, is_whole: bool) -> Iterator[_End]:
         """Where the operand of a fusion ends: at a conversion, or at the fusion's root."""
-        parameters = self._graph.parameters(fusion)
-        if parameters is None or not self._graph.users[parameters[number]]:
+        parameters = self._graph.parameters(self._graph.body(fusion))
+        if not self._graph.users[parameters[number]]:
             yield _OTHERWISE
             return
         waiting = [(parameters[number], is_whole)]

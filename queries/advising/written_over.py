@@ -26,9 +26,7 @@ class InPlace:
 
     def _reads_by_element(self, caller: int, operand_number: int) -> bool:
         """Whether the called computation reads the operand only element by element."""
-        parameters = self._graph.parameters(caller)
-        if parameters is None:
-            return False
+        parameters = self._graph.parameters(self._graph.body(caller))
         waiting = [parameters[operand_number]]
         reached = set(waiting)
         while waiting:

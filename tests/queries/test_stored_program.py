@@ -6,11 +6,13 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from memhouse.xla.program import Codes
 from memhouse.ingest.join import work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.queries.advise import advise
+from memhouse.queries.find_module import find_module
 from memhouse.queries.stored_program import stored_program
+from memhouse.xla.program import Codes
 from tests.support.dumps import DATA, DUMPS
 from tests.support.warehouse import fill, reading, writing
 
@@ -65,8 +67,16 @@ def test_it_is_the_one_that_ingest_has(path, db):
 
 
 def test_it_is_not_known_of_a_module_that_an_older_memhouse_stored(db):
-    fill(db, DUMPS / "cpu/jax-0.9.0")
+    """Advice then says so, and tells nothing that it would have to guess."""
+    fill(db, DUMPS / "tpu/resnet-v5e")
     with writing(db) as store:
+        before = advise(store, "resnet-v5e")
         store.connection.execute("UPDATE instructions SET is_root = NULL, attributes = NULL")
-        (module_id, *_), *_ = store.connection.execute("SELECT module_id FROM modules").fetchall()
-        assert stored_program(store, module_id) is None
+        assert stored_program(store, find_module(store, "resnet-v5e", None).module_id) is None
+        after = advise(store, "resnet-v5e")
+    assert "padding" in {finding.kind for finding in before.findings}
+    assert [f.title for f in after.findings] == [
+        f.title for f in before.findings if f.kind != "padding"
+    ]
+    assert after.heading.startswith(before.heading)
+    assert "ingest the dump again" in after.heading
