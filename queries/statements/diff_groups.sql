@@ -6,31 +6,12 @@ WITH owned AS (
         module_id,
         memory_space,
         counted_at_peak_bytes AS counted_bytes,
-        kinds.kind AS owned_by,
-        CASE kinds.kind
-            WHEN 'source'
-                THEN COALESCE(
-                        REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line,
-                        '(' || there.kind || ')'
-                    )
-            WHEN 'scope'
-                THEN CASE
-                        WHEN there.kind LIKE '%arguments' THEN '(' || there.kind || ')'
-                        ELSE COALESCE(NULLIF(scope, ''), '(no scope)')
-                    END
-            WHEN 'op'
-                THEN CASE
-                        WHEN there.kind LIKE '%arguments' THEN 'argument'
-                        ELSE COALESCE(operation, opcode, '(not known)')
-                    END
-            WHEN 'dtype' THEN COALESCE(element_type, '(index tables)')
-            WHEN 'pass' THEN COALESCE(pass, '(not known)')
-            WHEN 'category' THEN category
-            ELSE COALESCE(role, '(not known)')
-        END AS owner
-    FROM buffers AS there
-    CROSS JOIN (SELECT UNNEST(CAST($3 AS VARCHAR[])) AS kind) AS kinds
-    WHERE module_id IN ($1, $2) AND is_live_at_peak
+        owned_by,
+        CASE WHEN owned_by = 'source' THEN REGEXP_EXTRACT(owner, '[^/]*$') ELSE owner END AS owner
+    FROM _owners
+    WHERE module_id IN ($1, $2)
+        AND is_live_at_peak
+        AND LIST_CONTAINS(CAST($3 AS VARCHAR[]), owned_by)
 ),
 
 summed AS (

@@ -6,20 +6,25 @@ WITH there AS (
     SELECT
         * EXCLUDE (counted_at_peak_bytes),
         counted_at_peak_bytes AS counted_bytes
-    FROM buffers
-    WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_live_at_peak
+    FROM _owners
+    WHERE module_id = $1
+        AND memory_space = $2
+        AND owned_by = $4
+        AND $3 IS NULL
+        AND is_live_at_peak
     UNION ALL
     SELECT
-        buffers.* EXCLUDE (counted_at_peak_bytes),
+        owned.* EXCLUDE (counted_at_peak_bytes),
         counted.counted_bytes
-    FROM buffers
+    FROM _owners AS owned
     INNER JOIN _counted_buffers AS counted
-        ON counted.module_id = buffers.module_id
-            AND counted.allocation_index = buffers.allocation_index
-            AND counted.value_id IS NOT DISTINCT FROM buffers.value_id
-    WHERE buffers.module_id = $1
-        AND buffers.memory_space = $2
-        AND $3 BETWEEN buffers.start_time AND buffers.end_time
+        ON counted.module_id = owned.module_id
+            AND counted.allocation_index = owned.allocation_index
+            AND counted.value_id IS NOT DISTINCT FROM owned.value_id
+    WHERE owned.module_id = $1
+        AND owned.memory_space = $2
+        AND owned.owned_by = $4
+        AND $3 BETWEEN owned.start_time AND owned.end_time
         AND counted.module_id = $1
         AND counted.time = $3
 ),
@@ -39,46 +44,25 @@ user_roles AS (
 
 named AS (
     SELECT
-        there.*,
+        there.* EXCLUDE (owner),
         stacks.called_by,
-        CASE $4
-            WHEN 'source'
-                THEN COALESCE(
-                        there.source_file || ':' || there.source_line, '(' || there.kind || ')'
-                    )
-            WHEN 'scope'
-                THEN CASE
-                        WHEN there.kind LIKE '%arguments' THEN '(' || there.kind || ')'
-                        ELSE COALESCE(NULLIF(there.scope, ''), '(no scope)')
-                    END
-            WHEN 'op'
-                THEN CASE
-                        WHEN there.kind LIKE '%arguments' THEN 'argument'
-                        ELSE COALESCE(there.operation, there.opcode, '(not known)')
-                    END
-            WHEN 'dtype' THEN COALESCE(there.element_type, '(index tables)')
-            WHEN 'pass' THEN COALESCE(there.pass, '(not known)')
-            WHEN 'category' THEN there.category
-            ELSE COALESCE(
-                    (
-                        SELECT MIN_BY(user_roles.role, user_roles.place)
-                        FROM user_roles
-                        WHERE CASE
-                                WHEN there.kind LIKE '%arguments' THEN there.op_name
-                                ELSE there.scope
-                            END LIKE user_roles.pattern ESCAPE '\'
-                    ),
-                    there.role,
-                    '(not known)'
-                )
-        END AS owner,
-        $4 IN ('source', 'scope', 'op', 'pass', 'role')
-        AND COALESCE(there.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
+        COALESCE(
+            (
+                SELECT MIN_BY(user_roles.role, user_roles.place)
+                FROM user_roles
+                WHERE there.owned_by = 'role'
+                    AND CASE
+                        WHEN there.kind LIKE '%arguments' THEN there.op_name
+                        ELSE there.scope
+                    END LIKE user_roles.pattern ESCAPE '\'
+            ),
+            there.owner
+        ) AS owner
     FROM there
     LEFT JOIN stacks ON stacks.stack_frame_id = there.stack_frame_id
 ),
 
-owned AS (
+summed AS (
     SELECT
         owner,
         called_by,
@@ -103,7 +87,7 @@ shown AS (
         SUM(counted_bytes) AS counted_bytes,
         SUM(buffers) AS buffers,
         ARRAY_TO_STRING(LIST_SORT(LIST_DISTINCT(FLATTEN(LIST(categories)))), ', ') AS categories
-    FROM owned
+    FROM summed
     GROUP BY LEAST(place, $5 + 1)
 )
 

@@ -1,3 +1,37 @@
+-- Who owns each buffer: a name for every kind of owner that `memhouse owners --by` knows.
+--
+-- A row per buffer of `buffers` and kind of owner.
+CREATE VIEW _owners AS
+SELECT
+    buffers.*,
+    kinds.owned_by,
+    CASE kinds.owned_by
+        WHEN 'source'
+            THEN COALESCE(
+                    buffers.source_file || ':' || buffers.source_line, '(' || buffers.kind || ')'
+                )
+        WHEN 'scope'
+            THEN CASE
+                    WHEN buffers.kind LIKE '%arguments' THEN '(' || buffers.kind || ')'
+                    ELSE COALESCE(NULLIF(buffers.scope, ''), '(no scope)')
+                END
+        WHEN 'op'
+            THEN CASE
+                    WHEN buffers.kind LIKE '%arguments' THEN 'argument'
+                    ELSE COALESCE(buffers.operation, buffers.opcode, '(not known)')
+                END
+        WHEN 'dtype' THEN COALESCE(buffers.element_type, '(index tables)')
+        WHEN 'pass' THEN COALESCE(buffers.pass, '(not known)')
+        WHEN 'category' THEN buffers.category
+        ELSE COALESCE(buffers.role, '(not known)')
+    END AS owner,
+    kinds.owned_by IN ('source', 'scope', 'op', 'pass', 'role')
+    AND COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
+FROM buffers
+CROSS JOIN (
+    SELECT UNNEST(['source', 'scope', 'op', 'dtype', 'pass', 'category', 'role']) AS owned_by
+) AS kinds;
+
 -- Which lines of Python own the peak.
 --
 -- A row per module, memory space, file and line; the rows add up to the peak. A line owns what
