@@ -1,4 +1,4 @@
-"""What each value and each instruction of a program is to its user: whose, in which pass, why."""
+"""Attribution: the owner, pass and role of each value; the scope and pass of each instruction."""
 
 from dataclasses import dataclass
 
@@ -17,12 +17,12 @@ from .roles import Touches, find_reads, find_roles, find_touches, lives_out
 
 @dataclass(frozen=True)
 class Attribution:
-    """What the HLO text says about values and instructions, by their numbers there.
+    """The attribution of a program's values and instructions, by their numbers in the HLO text.
 
     `scope` is each instruction's number in `scopes`; `value_pass` and `roles` are numbers of
-    PASSES and ROLES; `is_argument` and `lives_out` mark the arguments among the values and what
-    is part of the result. The times of `touches` mean nothing unless the text `is_scheduled`.
-    If it `is_guess`, results of an opcode that is not known may count as values of its own.
+    PASSES and ROLES by value. `is_argument` marks the values that are arguments, `lives_out`
+    those that are part of the result. The times of `touches` are valid only if `is_scheduled`.
+    With `is_guess`, an opcode that no rule covers counts as one that defines its whole result.
     """
 
     derived: Derived
@@ -50,14 +50,18 @@ def attribute(hlo: HloText, derived: Derived, *, is_guess: bool = False) -> Attr
     values = Values(named)
     scope, table = scopes(program, names, caller)
     columns = (hlo.instructions[name] for name in ("source_file", "source_line"))
-    row_pass = passes(program, names, caller, *columns)
+    instruction_passes = passes(program, names, caller, *columns)
     origins = find_origins(named, alias_set)
-    told = (origins.rule == OPERAND) & (names.kind[values.row] == Kind.JOINED)
-    of_values = value_pass(row_pass, values.row, origins.instruction, told).astype(np.int64)
-    reads = find_reads(named, row_pass)
-    residuals = find_residuals(values, origins, of_values, reads, alias_set, time)
+    uses_maker = (origins.rule == OPERAND) & (names.kind[values.row] == Kind.JOINED)
+    pass_of_value = value_pass(
+        instruction_passes, values.row, origins.instruction, uses_maker
+    ).astype(np.int64)
+    reads = find_reads(named, instruction_passes)
+    residuals = find_residuals(values, origins, pass_of_value, reads, alias_set, time)
     is_residual = residuals.of != NONE
-    roles = find_roles(values, origins, of_values, reads, row_pass, alias_set, is_residual)
+    roles = find_roles(
+        values, origins, pass_of_value, reads, instruction_passes, alias_set, is_residual
+    )
     touches = find_touches(named, derived.schedule)
     return Attribution(
         derived,
@@ -65,9 +69,9 @@ def attribute(hlo: HloText, derived: Derived, *, is_guess: bool = False) -> Attr
         is_guess,
         scope,
         table,
-        row_pass,
+        instruction_passes,
         origins,
-        of_values,
+        pass_of_value,
         roles,
         residuals,
         touches,

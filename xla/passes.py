@@ -13,10 +13,10 @@ from .op_names import Kind, OpNames
 from .program import NONE, Ints, Mask, NumberedProgram
 from .runs import followed
 
-# What the instructions that read a result have in common.
+# Readers: which results only the optimizer reads.
 
-# These only hand their operands on.
-MOVES = (
+# These do no work that belongs to a pass: they forward or copy operands, or end an operation.
+_WITHOUT_WORK = (
     "get-tuple-element",
     "tuple",
     "bitcast",
@@ -37,58 +37,59 @@ MOVES = (
 def read_by_optimizer_alone(program: NumberedProgram, undecided: Mask, of_optimizer: Mask) -> Mask:
     """Which of the undecided instructions only the optimizer reads.
 
-    Readers are those in the same computation. A move stands for its own readers, and an
-    undecided reader must itself be read by the optimizer alone. A loop is never the optimizer's.
-    What nothing reads is not the optimizer's either.
+    Readers are those in the same computation. An instruction without work counts as its own
+    readers, and an undecided reader must itself be read by the optimizer alone. Loops, and
+    instructions that nothing reads, are not the optimizer's.
     """
-    moves = program.opcode.is_one_of(*MOVES)
+    is_workless = program.opcode.is_one_of(*_WITHOUT_WORK)
     is_loop = program.opcode.is_one_of("while")
     undecided, of_optimizer = undecided & ~is_loop, of_optimizer & ~is_loop
-    operand, reader = _edges(program, undecided, moves)
-    passes_on = (moves | undecided)[reader]
-    # Bit 0: the optimizer reads it; bit 1: something else does.
-    seen = np.zeros(len(program), np.int8)
+    operand, reader = _edges(program, undecided, is_workless)
+    passes_on = (is_workless | undecided)[reader]
+    # Bit 0: the optimizer reads the instruction; bit 1: another pass does.
+    read_by = np.zeros(len(program), np.int8)
     bits = np.where(of_optimizer[reader], 1, 2).astype(np.int8)
-    np.bitwise_or.at(seen, operand[~passes_on], bits[~passes_on])
-    # Plain loops, here from the text's end: an instruction's readers are done before it then.
-    states = bytearray(seen.tobytes())
-    at = np.flatnonzero(passes_on)[::-1]
-    through, is_move = reader[at], moves[reader[at]]
-    for one, other, move in zip(
-        operand[at].tolist(), through.tolist(), is_move.tolist(), strict=True
+    np.bitwise_or.at(read_by, operand[~passes_on], bits[~passes_on])
+    # A plain loop from the text's end, because the readers of an instruction stand after it.
+    states = bytearray(read_by.tobytes())
+    edges = np.flatnonzero(passes_on)[::-1]
+    readers, reader_is_workless = reader[edges], is_workless[reader[edges]]
+    for source, user, workless in zip(
+        operand[edges].tolist(), readers.tolist(), reader_is_workless.tolist(), strict=True
     ):
-        states[one] |= states[other] if move else (1 if states[other] == 1 else 2)
-    found: Mask = np.frombuffer(states, np.int8) == 1
-    return found & undecided
+        states[source] |= states[user] if workless else (1 if states[user] == 1 else 2)
+    is_optimizer_alone: Mask = np.frombuffer(states, np.int8) == 1
+    return is_optimizer_alone & undecided
 
 
-def _edges(program: NumberedProgram, undecided: Mask, moves: Mask) -> tuple[Ints, Ints]:
-    """The operands that are undecided or move something undecided, and their readers."""
+def _edges(program: NumberedProgram, undecided: Mask, is_workless: Mask) -> tuple[Ints, Ints]:
+    """Operands that are undecided or forward something undecided, and their readers."""
     operand, reader = program.operands, program.operand_row
-    moved = np.flatnonzero(moves[reader] & (moves | undecided)[operand])
-    wanted = bytearray(undecided.tobytes())
-    for one, other in zip(operand[moved].tolist(), reader[moved].tolist(), strict=True):
-        if wanted[one]:
-            wanted[other] = 1
-    at = np.flatnonzero(np.frombuffer(wanted, bool)[operand])
-    return operand[at], reader[at]
+    forwarding = np.flatnonzero(is_workless[reader] & (is_workless | undecided)[operand])
+    leads_from_undecided = bytearray(undecided.tobytes())
+    for source, user in zip(operand[forwarding].tolist(), reader[forwarding].tolist(), strict=True):
+        if leads_from_undecided[source]:
+            leads_from_undecided[user] = 1
+    edges = np.flatnonzero(np.frombuffer(leads_from_undecided, bool)[operand])
+    return operand[edges], reader[edges]
 
 
-# What reads gradients: the instructions that are backward, contain what is, or read such.
+# Reach of the optimizer: backward instructions, and all that read their results.
 
-# How far what reads constants alone is followed. XLA folds constants, so chains are short.
+# The longest chain of instructions on constants alone. XLA folds constants, so chains are short.
 _DEEPEST = 100
 
 
 @dataclass(frozen=True)
 class Reach:
-    """By instruction, what lies in the optimizer's reach.
+    """By instruction, what is in the optimizer's reach: backward, or a reader of such a result.
 
-    `is_main` marks the instructions of main computations: those of the entry, and of the bodies
-    of loops over whole training steps or microbatches. `place` is the main instruction that an
-    instruction is in or under (itself if nothing calls it), and all else is that of the place:
-    `is_in_reach`; `depends`, whether a parameter goes into it; `is_backward_loop`, whether it is
-    a loop with backward instructions that is not looked into.
+    `is_main` marks the instructions of main computations: the entry, and the bodies of loops
+    over whole training steps or microbatches. `place` is the main instruction that each
+    instruction is, or that calls its computation, directly or not; itself if nothing does. The
+    other columns are those of the place: `is_in_reach`; `depends`, whether its result depends on
+    a parameter; `is_backward_loop`, whether it is a loop with backward instructions whose body
+    is not a main computation.
     """
 
     is_main: Mask
@@ -101,9 +102,9 @@ class Reach:
 def find_reach(program: NumberedProgram, caller: Ints, backward: Mask, loops: Ints) -> Reach:
     """Spread the optimizer's reach from the instructions that are backward by their names.
 
-    `loops` is how many loops lie around the differentiated code of each such instruction. What
-    depends on no parameter is never in reach: XLA shares the constants of the backward pass
-    with the forward pass.
+    `loops` is how many loops lie around the differentiated code of each such instruction.
+    Instructions that depend on no parameter are never in reach, because XLA shares constants
+    between the backward and the forward pass.
     """
     holds = _holds(program, caller, backward)
     is_loop = program.opcode.is_one_of("while")[caller] & (caller != NONE)
@@ -124,9 +125,9 @@ def find_reach(program: NumberedProgram, caller: Ints, backward: Mask, loops: In
 
 
 def climb(program: NumberedProgram, caller: Ints, stops: Mask) -> Ints:
-    """Each instruction if it is one of `stops`, else its nearest caller that is one.
+    """The nearest instruction in `stops`: each instruction itself, its caller, that one's caller, …
 
-    The outermost caller if none is one; the instruction itself if nothing calls it.
+    The outermost caller if none is in `stops`; the instruction itself if nothing calls it.
     """
     above = program.computation[caller]
     ends = (caller == NONE) | stops[caller] | (caller[above] == NONE)
@@ -136,20 +137,20 @@ def climb(program: NumberedProgram, caller: Ints, stops: Mask) -> Ints:
 
 
 def _holds(program: NumberedProgram, caller: Ints, rows: Mask) -> Mask:
-    """Which called computations hold one of these instructions, or call what does.
+    """Which called computations hold one of these instructions, or call one that does.
 
-    Reducers and the like do not count: instructions of different passes share them.
+    Reducers and comparators do not count, because instructions of different passes share them.
     """
-    runs = program.opcode.is_one_of("fusion", *CONTROL_FLOW)[caller] & (caller != NONE)
-    found = np.zeros(len(program.first), bool)
-    found[program.computation[rows]] = True
-    found &= runs
-    new = np.flatnonzero(found)
-    while len(new):
-        above = np.unique(program.computation[caller[new]])
-        new = above[runs[above] & ~found[above]]
-        found[new] = True
-    return found
+    is_run = program.opcode.is_one_of("fusion", *CONTROL_FLOW)[caller] & (caller != NONE)
+    holds = np.zeros(len(program.first), bool)
+    holds[program.computation[rows]] = True
+    holds &= is_run
+    added = np.flatnonzero(holds)
+    while len(added):
+        above = np.unique(program.computation[caller[added]])
+        added = above[is_run[above] & ~holds[above]]
+        holds[added] = True
+    return holds
 
 
 def _main_computations(
@@ -157,8 +158,7 @@ def _main_computations(
 ) -> Mask:
     """The entry, and the bodies of loops around differentiated code.
 
-    Such a body holds a forward and a backward pass. It is looked into like the entry, because
-    the loop as a whole belongs to no pass.
+    Such a body has a forward and a backward pass, so that the loop as a whole belongs to none.
     """
     main = np.zeros(len(program.first), bool)
     main[program.entry] = True
@@ -173,29 +173,30 @@ def _main_computations(
 
 
 def _depends(program: NumberedProgram, first: int, stop: int) -> Mask:
-    """Which instructions of a computation depend on a parameter of it.
+    """Which instructions of a computation depend on one of its parameters.
 
-    Goes from constants to what reads constants alone, one reader further a round.
+    The others are constants, and instructions whose operands are all among the others; each
+    round goes on from an instruction to its readers.
     """
     operand, reader = _operands(program, first, stop)
     open_operands = program.operand_count[first:stop].copy()
     open_operands[program.parameter_number[first:stop] != NONE] = 1
-    new = open_operands == 0
-    found: Mask = ~new
+    newly_constant = open_operands == 0
+    depends: Mask = ~newly_constant
     for _ in range(_DEEPEST):
-        open_operands -= np.bincount(reader[new[operand]], minlength=len(new))
-        new = (open_operands == 0) & found
-        if not new.any():
+        open_operands -= np.bincount(reader[newly_constant[operand]], minlength=len(newly_constant))
+        newly_constant = (open_operands == 0) & depends
+        if not newly_constant.any():
             break
-        found &= ~new
-    return found
+        depends &= ~newly_constant
+    return depends
 
 
 def _spread(program: NumberedProgram, reach: Mask, first: int, stop: int) -> None:
     """Add to `reach` all instructions of a computation that read one in it, transitively.
 
-    A plain loop: each operand stands before its reader, so that the text's order needs one
-    round, where rounds over all operands at once can be as many as there are instructions.
+    A plain loop in the text's order needs one round, because operands stand before readers.
+    Rounds over all operands at once could be as many as there are instructions.
     """
     before = reach[first:stop]
     if not before.any():
@@ -203,9 +204,9 @@ def _spread(program: NumberedProgram, reach: Mask, first: int, stop: int) -> Non
     operand, reader = _operands(program, first, stop)
     open_ends = ~before[reader] & (operand >= np.argmax(before))
     reached = bytearray(before.tobytes())
-    for one, other in zip(operand[open_ends].tolist(), reader[open_ends].tolist(), strict=True):
-        if reached[one]:
-            reached[other] = 1
+    for source, user in zip(operand[open_ends].tolist(), reader[open_ends].tolist(), strict=True):
+        if reached[source]:
+            reached[user] = 1
     reach[first:stop] = np.frombuffer(reached, bool)
 
 
@@ -215,29 +216,29 @@ def _operands(program: NumberedProgram, first: int, stop: int) -> tuple[Ints, In
     return program.operands[edges] - first, program.operand_row[edges] - first
 
 
-# The pass that each instruction's work belongs to: forward, backward, optimizer and others.
+# Passes: by the op_name, else by the place in the graph.
 #
 # JAX names the transformations that a computation went through: `jvp(…)` is the forward pass of
-# differentiated code, `transpose(jvp(…))` its backward pass, `rematted_computation` what
-# `jax.checkpoint` computes again. The rest of a training step has no such name; its place in the
-# graph tells it apart: what reads gradients is the optimizer.
+# differentiated code, `transpose(jvp(…))` its backward pass, `rematted_computation` the work that
+# `jax.checkpoint` repeats. The rest of a training step has no such name. There the place in the
+# graph decides: the optimizer is what reads gradients.
 
 PassCodes = npt.NDArray[np.int8]
 
 PASSES = ("argument", "forward", "backward", "rematerialised", "optimizer", "other")
 ARGUMENT, FORWARD, BACKWARD, REMATERIALISED, OPTIMIZER, OTHER = map(np.int8, range(len(PASSES)))
 
-# XLA names what it computes again after the original: `fusion.16.remat3`.
+# XLA names a rematerialised instruction after the original: `fusion.16.remat3`.
 _CLONE = r"\.remat\d*(\.|$)"
-# JAX 0.4 to 0.6 has this component after the program's; it drops a `jvp()` without a name.
+# JAX 0.4 to 0.6 has this component in its op_names, and drops a `jvp()` without a name.
 _OLD = "/jit(main)/"
 
 
 @dataclass(frozen=True)
 class Passes:
-    """Of each instruction: its pass, as a place in PASSES, if it owns what it makes itself.
+    """Of each instruction: the pass of its own work, as a place in PASSES.
 
-    `is_clone` marks the instructions that XLA made to compute something again.
+    `is_clone` marks the instructions that XLA made to rematerialise a value.
     """
 
     codes: PassCodes
@@ -275,35 +276,37 @@ def passes(
     return Passes(codes, is_clone)
 
 
-def value_pass(found: Passes, made_by: Ints, origin: Ints, told: Mask) -> PassCodes:
-    """The pass of values, of the instructions that make them and of those that own them.
+def value_pass(by_instruction: Passes, made_by: Ints, origin: Ints, uses_maker: Mask) -> PassCodes:
+    """The pass of values, from the instructions that make them and those that own them.
 
-    `told` marks values whose owner is a guess while the joined name of what makes them says the
-    pass: then it is the maker's. An argument's is `argument` whatever makes the value; else a
-    clone by XLA makes it rematerialised; else it is the owner's. NONE without an owner.
+    The pass is the owner's. `uses_maker` marks the values whose owner is a guess and whose maker
+    has a joined name, which says the pass: the maker's pass is used. If a clone by XLA makes or
+    owns a value, the value is rematerialised, unless an argument owns it. NONE without an owner.
     """
-    owner = np.where(told, made_by, origin)
-    codes = found.codes[owner]
-    cloned = (found.is_clone[made_by] & (made_by != NONE)) | found.is_clone[owner]
-    codes = np.where(cloned & (codes != ARGUMENT), REMATERIALISED, codes)
+    row = np.where(uses_maker, made_by, origin)
+    codes = by_instruction.codes[row]
+    is_cloned = (by_instruction.is_clone[made_by] & (made_by != NONE)) | by_instruction.is_clone[
+        row
+    ]
+    codes = np.where(is_cloned & (codes != ARGUMENT), REMATERIALISED, codes)
     return np.where(origin == NONE, np.int8(NONE), codes)
 
 
 def _clones(program: NumberedProgram) -> Mask:
-    # Few names hold the text, and one search over all of them at once is quick.
+    # Few names contain the text, and one search over all of them at once is quick.
     _, offsets, content = program.names.buffers()
     starts = np.frombuffer(offsets, np.int64)[program.names.offset :]
     places = [match.start() for match in re.finditer(rb"\.remat", memoryview(content or b""))]
     rows = np.unique(np.searchsorted(starts, places, side="right") - 1)
     rows = rows[(rows >= 0) & (rows < len(program))]
     matching = pc.match_substring_regex(program.names.take(pa.array(rows)), pattern=_CLONE)
-    found = np.zeros(len(program), bool)
-    found[rows] = matching.to_numpy(zero_copy_only=False)
-    return found
+    is_clone = np.zeros(len(program), bool)
+    is_clone[rows] = matching.to_numpy(zero_copy_only=False)
+    return is_clone
 
 
 def _by_name(program: NumberedProgram, names: OpNames, is_clone: Mask) -> PassCodes:
-    """Rules 1 to 5; NONE where none of them applies."""
+    """The pass by rules 1 to 5; NONE where none of them applies."""
     rules = [names.has_rematted, names.has_transpose, names.has_jvp]
     by_text = np.select(rules, [REMATERIALISED, BACKWARD, FORWARD], np.int8(NONE))
     codes: PassCodes = np.append(by_text, np.int8(NONE))[names.code]
@@ -325,25 +328,25 @@ def _by_place(
     codes: PassCodes,
     reach: Reach,
 ) -> PassCodes:
-    """Rule 8, of each instruction as if no earlier rule applied to it.
+    """The pass of each instruction by rule 8, as if no earlier rule applied to it.
 
-    In the optimizer's reach: optimizer. But a loop with backward instructions is backward; and
-    old JAX names part of the backward pass without `transpose`: there what shares its source
-    line with an instruction out of reach is backward. Out of reach: what only the optimizer
-    reads, such as a learning rate, is the optimizer's; all else is forward.
+    In the optimizer's reach it is optimizer, with two exceptions. A loop with backward
+    instructions is backward. Old JAX names part of the backward pass without `transpose`: there
+    an instruction that shares its source line with one out of reach is backward. Out of reach it
+    is optimizer if only the optimizer reads the result, such as a learning rate, else forward.
     """
-    found = np.where(reach.is_in_reach, OPTIMIZER, FORWARD)
-    found[reach.is_backward_loop] = BACKWARD
+    by_place = np.where(reach.is_in_reach, OPTIMIZER, FORWARD)
+    by_place[reach.is_backward_loop] = BACKWARD
     if any(_OLD in text for text in names.texts):
         line = _source_lines(source_file, source_line)
         outside = reach.depends & ~reach.is_in_reach & (codes != ARGUMENT) & (line != NONE)
-        found[reach.is_in_reach & np.isin(line, line[outside])] = BACKWARD
+        by_place[reach.is_in_reach & np.isin(line, line[outside])] = BACKWARD
     undecided = reach.is_main & (codes == NONE)
-    alone = read_by_optimizer_alone(
-        program, undecided & ~reach.is_in_reach, undecided & (found == OPTIMIZER)
+    optimizer_alone = read_by_optimizer_alone(
+        program, undecided & ~reach.is_in_reach, undecided & (by_place == OPTIMIZER)
     )
-    found[~reach.is_in_reach & alone[reach.place]] = OPTIMIZER
-    return found
+    by_place[~reach.is_in_reach & optimizer_alone[reach.place]] = OPTIMIZER
+    return by_place
 
 
 def _source_lines(
