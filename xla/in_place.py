@@ -1,4 +1,4 @@
-"""In-place pairs: which operand of an instruction must share its memory with the result.
+"""In-place pairs: the operands that must share their memory with a result.
 
 The rules are XLA's HloDataflowAnalysis::GetInPlaceInputOutputPairs, on all platforms alike.
 """
@@ -15,7 +15,8 @@ from .shapes import Shape, TupleShape, parse_shape
 
 Index = tuple[int, ...]
 
-# Fusions are looked into only if one of these lies in them: nothing else is in place.
+# Without an alias that the text declares, only these opcodes have in-place pairs, and fusions
+# of them.
 _IN_PLACE = (
     "dynamic-update-slice",
     "scatter",
@@ -26,12 +27,12 @@ _IN_PLACE = (
     "ragged-all-to-all",
 )
 
-# Real fusions nest twice. The limit keeps a hostile text from exhausting the stack.
+# Fusions of real programs nest twice. The limit keeps a hostile text from exhausting the stack.
 _MAX_DEPTH = 100
 
 
 class InPlace(NamedTuple):
-    """The operand's sub-shape that lies where the result's sub-shape does."""
+    """A sub-shape of an operand and the sub-shape of the result that shares its memory."""
 
     operand: int
     operand_index: Index
@@ -40,9 +41,9 @@ class InPlace(NamedTuple):
 
 @dataclass
 class InPlaceRules:
-    """Finds the in-place pairs of instructions one by one, each fused computation once.
+    """The in-place pairs of single instructions; those of a fused computation are kept.
 
-    Only a few instructions have a pair, so that Python looks at each of these alone.
+    A Python call for each instruction is quick enough, because few instructions have a pair.
     """
 
     program: NumberedProgram
@@ -59,23 +60,23 @@ class InPlaceRules:
         if opcode in ("dynamic-update-slice", "set-dimension-size"):
             return [InPlace(0, (), ())]
         if opcode == "scatter":
-            updated = (count - 1) // 2
-            return _each(updated)
+            arrays = (count - 1) // 2
+            return _operand_to_result_pairs(arrays)
         if opcode == "all-reduce-start":
-            return _each(count)
+            return _operand_to_result_pairs(count)
         if opcode in ("collective-permute", "collective-permute-start") and count == 4:
-            into = (1,) if opcode == "collective-permute-start" else ()
-            below = _indices(self._shape(self.operand(row, 1)))
-            return [InPlace(1, index, into + index) for index in below]
+            result_index = (1,) if opcode == "collective-permute-start" else ()
+            operand_indices = _indices(self._shape(self.operand(row, 1)))
+            return [InPlace(1, index, result_index + index) for index in operand_indices]
         if opcode == "ragged-all-to-all":
             return [InPlace(1, (), ())]
-        found = self._named(row)
+        declared_pairs = self._declared(row)
         if opcode == "fusion" and self._may_be_in_place[row]:
-            found = found + self._fused(self._fused_by[row])
-        return found
+            return declared_pairs + self._fused(self._fused_by[row])
+        return declared_pairs
 
-    def _named(self, row: int) -> list[InPlace]:
-        """The pairs that `output_to_operand_aliasing` names."""
+    def _declared(self, row: int) -> list[InPlace]:
+        """The pairs that `output_to_operand_aliasing` declares."""
         code = int(self.program.operand_aliasing.codes[row])
         if code not in self._aliases:
             self._aliases[code] = [
@@ -94,34 +95,34 @@ class InPlaceRules:
 
     @cached_property
     def _may_be_in_place(self) -> Mask:
-        """Which instructions may have a pair: the opcode, an attribute, or what a fusion holds."""
+        """Which instructions may have a pair: by opcode, attribute, or a fused instruction."""
         program = self.program
         may = program.opcode.is_one_of(*_IN_PLACE)
         may |= program.operand_aliasing.codes != NONE
-        fusion = np.array(list(self._fused_by), np.int64)
-        fused = np.array(list(self._fused_by.values()), np.int64)
+        fusions = np.array(list(self._fused_by), np.int64)
+        computations = np.array(list(self._fused_by.values()), np.int64)
         while True:
-            # One nesting of fusions a round.
+            # Each round goes one fusion further out.
             holds = np.zeros(len(program.first), bool)
             holds[program.computation[may]] = True
-            further = may.copy()
-            further[fusion[holds[fused]]] = True
-            if np.array_equal(further, may):
+            with_fusions = may.copy()
+            with_fusions[fusions[holds[computations]]] = True
+            if np.array_equal(with_fusions, may):
                 return may
-            may = further
+            may = with_fusions
 
     @cached_property
     def _leads_to_pair(self) -> Mask:
-        """Which instructions may have a pair or only pass on one that may, through bitcasts."""
+        """Which instructions may have a pair, or are bitcasts of one that may."""
         program = self.program
         bitcasts = np.flatnonzero(program.opcode.is_one_of("bitcast") & (program.operand_count > 0))
-        pointer = np.arange(len(program))
-        pointer[bitcasts] = program.operand(bitcasts, 0)
-        # Of a tuple and its elements, only a closer look tells.
-        open_ended = program.opcode.is_one_of("tuple", "get-tuple-element")
+        source = np.arange(len(program))
+        source[bitcasts] = program.operand(bitcasts, 0)
+        # Tuples and their elements also count, because their indices are not traced here.
+        is_tuple_access = program.opcode.is_one_of("tuple", "get-tuple-element")
         may = self._may_be_in_place
-        found: Mask = may | (may | open_ended)[followed(pointer)]
-        return found
+        leads_to_pair: Mask = may | (may | is_tuple_access)[followed(source)]
+        return leads_to_pair
 
     def candidates(self) -> Ints:
         """The instructions that may have a pair."""
@@ -130,7 +131,7 @@ class InPlaceRules:
     def _fused(self, computation: int) -> list[InPlace]:
         """The pairs of a fusion that come from its computation."""
         if computation not in self._of_fused:
-            # A computation that fuses itself ends here.
+            # The empty list ends the recursion if a computation fuses itself.
             self._of_fused[computation] = []
             root = int(self.program.root[computation])
             if self._depth == _MAX_DEPTH:
@@ -146,40 +147,45 @@ class InPlaceRules:
 
     def _leaves_in_place(self, root: int) -> list[Index]:
         """The leaves of a computation's root that may be in place."""
-        leads = self._leads_to_pair
+        leads_to_pair = self._leads_to_pair
         leaves = _leaves(self._shape(root))
         if self.program.opcode.at(root) != "tuple":
-            return leaves if leads[root] else []
+            return leaves if leads_to_pair[root] else []
         start, stop = self.program.operand_start[root], self.program.operand_start[root + 1]
-        chosen = leads[self.program.operands[start:stop]].tolist()
-        # A leaf beyond the operands is an error, which a closer look reports.
-        return [leaf for leaf in leaves if not leaf or leaf[0] >= len(chosen) or chosen[leaf[0]]]
+        is_candidate = leads_to_pair[self.program.operands[start:stop]].tolist()
+        # A leaf beyond the operands is an error, which `operand` reports.
+        return [
+            leaf
+            for leaf in leaves
+            if not leaf or leaf[0] >= len(is_candidate) or is_candidate[leaf[0]]
+        ]
 
     def _fused_leaf(self, root: int, leaf: Index) -> list[InPlace]:
-        """The fusion's operands that the instruction behind a leaf of its root updates in place.
+        """The fusion's operands that share memory with a leaf of its root.
 
-        From the root back to the origin of the leaf; if the origin is in place itself, from its
-        operand back, through one more in-place fusion too, to a parameter.
+        The search goes from the root back to the instruction that makes the leaf. If that has an
+        in-place pair, the search goes on from the pair's operand, through at most one in-place
+        fusion more. The operand counts if the search ends at a parameter.
         """
         source, index = self._origin(root, leaf)
-        found = []
+        pairs = []
         for pair in self.pairs(source):
             if pair.result_index != index:
                 continue
-            row, at = self._origin(self.operand(source, pair.operand), pair.operand_index)
+            row, row_index = self._origin(self.operand(source, pair.operand), pair.operand_index)
             if self.program.opcode.at(row) == "fusion":
                 for inner in self.pairs(row):
-                    if inner.result_index == at:
-                        row, at = self._origin(
+                    if inner.result_index == row_index:
+                        row, row_index = self._origin(
                             self.operand(row, inner.operand), inner.operand_index
                         )
                         break
             if self.program.opcode.at(row) == "parameter":
-                found.append(InPlace(int(self.program.parameter_number[row]), at, leaf))
-        return found
+                pairs.append(InPlace(int(self.program.parameter_number[row]), row_index, leaf))
+        return pairs
 
     def _origin(self, row: int, index: Index) -> tuple[int, Index]:
-        """Go back through tuples, then get-tuple-elements, then bitcasts of arrays."""
+        """Follow tuples, then get-tuple-elements, then bitcasts of arrays back to row and index."""
         opcode = self.program.opcode
         while index and opcode.at(row) == "tuple":
             row, index = self.operand(row, index[0]), index[1:]
@@ -204,8 +210,8 @@ class InPlaceRules:
         return self._shapes[code]
 
 
-def _each(count: int) -> list[InPlace]:
-    """Operand i and result i; one operand has the whole result."""
+def _operand_to_result_pairs(count: int) -> list[InPlace]:
+    """Operand i shares memory with result i; a single operand with the whole result."""
     if count == 1:
         return [InPlace(0, (), ())]
     return [InPlace(number, (), (number,)) for number in range(count)]
@@ -233,18 +239,19 @@ def _leaves(shape: Shape, index: Index = ()) -> list[Index]:
 def in_place_slots(
     program: NumberedProgram, slots: Slots, rules: InPlaceRules
 ) -> tuple[Ints, Ints]:
-    """The in-place pairs of all instructions that have slots: operands' slots, results' slots.
+    """The in-place pairs of all instructions that have slots: operand slots, result slots.
 
-    Raises DumpError if a pair names a sub-shape that is not there.
+    Raises DumpError if a pair names a sub-shape that does not exist.
     """
     candidates = rules.candidates()
     candidates = candidates[slots.count[candidates] > 0]
-    found = [rules.pairs(row) for row in candidates.tolist()]
-    row = np.repeat(candidates, np.fromiter(map(len, found), np.int64, len(found)))
-    pairs = [pair for of_row in found for pair in of_row]
+    pairs_by_row = [rules.pairs(row) for row in candidates.tolist()]
+    counts = np.fromiter(map(len, pairs_by_row), np.int64, len(pairs_by_row))
+    row = np.repeat(candidates, counts)
+    pairs = [pair for row_pairs in pairs_by_row for pair in row_pairs]
     number = np.array([pair.operand for pair in pairs], np.int64)
     operand = slots.find(program.operand(row, number), [pair.operand_index for pair in pairs])
     result = slots.find(row, [pair.result_index for pair in pairs])
-    is_there = (operand != NONE) & (result != NONE)
-    program.require(row, is_there, "aliases a sub-shape that is not there")
+    exists = (operand != NONE) & (result != NONE)
+    program.require(row, exists, "aliases a sub-shape that is not there")
     return operand, result
