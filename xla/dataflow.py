@@ -1,4 +1,4 @@
-"""Which values a program computes, where each stands, who uses it, and how large it is."""
+"""The values of a program: the schedule, positions, uses, phis and sizes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from .program import NONE, Ints, Mask, NumberedProgram, Slots, lay_slots
 from .runs import followed, joined
 from .shapes import ArrayShape, allocated_bytes
 
-# The flattened schedule: when each instruction runs, called computations included.
+# Schedule: when each instruction runs, called computations included.
 
-# The instructions whose computations run as part of the schedule, and the attributes that
-# name these, in the order in which they run. Of `branch_computations` several are named.
+# The opcodes whose computations run as part of the schedule.
 CONTROL_FLOW = ("call", "conditional", "while", "async-start")
+# The attributes that name these computations, in the order in which they run.
 _ATTRIBUTES = (
     "condition",
     "body",
@@ -36,11 +36,11 @@ _ATTRIBUTES = (
 class Schedule:
     """When instructions run. Times count from 0; an instruction that never runs has NONE.
 
-    `order` holds the instructions' rows by time. Of each computation: `span_start` and
-    `span_end`, the time at which it starts and the one just after its last instruction (NONE
-    if the control flow does not reach it); `caller`, the instruction that calls it;
-    `operand_shift`, what to add to a parameter's number for the caller's operand number;
-    `async_start`, the innermost async-start around it, NONE if there is none.
+    `order` has the rows of the instructions by time. By computation: `span_start`, the time of
+    its first instruction, and `span_end`, the time after its last one (NONE if the control flow
+    does not reach the computation); `caller`, the instruction that calls it; `operand_shift`,
+    the difference between the caller's operand number and the parameter number; `async_start`,
+    the innermost async-start around it, or NONE.
     """
 
     order: Ints
@@ -65,8 +65,9 @@ def flatten(program: NumberedProgram, *, is_scheduled: bool) -> Schedule:
     """Flatten the computations that the control flow reaches into one schedule.
 
     An instruction that calls computations comes after all of what it calls; a while calls
-    its condition, then its body; a conditional its branches in their order. Fusions,
-    reducers and the like are not entered: they run within one instruction's time.
+    its condition, then its body; a conditional its branches in their order. The computations of
+    fusions, reducers and comparators are not part of the schedule, because they run within the
+    time of one instruction.
 
     Raises DumpError if the text is not scheduled, or if one computation is called twice:
     XLA flattens the call graph before it schedules.
@@ -131,19 +132,19 @@ def flatten(program: NumberedProgram, *, is_scheduled: bool) -> Schedule:
 def _check_async_starts(program: NumberedProgram) -> None:
     """Raise DumpError if an async-start does not bind all operands of its computation.
 
-    XLA can bind operands with a later async-update. No known compiler prints such a text, so
-    no dump shows what such a program holds and when.
+    XLA allows a later async-update to bind operands. No known compiler prints such a text, so
+    that no dump shows which values are live in it.
     """
     starts = program.rows("async-start")
     parameters = np.diff(program.parameter_start)[program.callee(starts, "calls", "to_apply")]
-    bound = program.operand_count[starts] == parameters
-    program.require(starts, bound, "binds operands later than at its start, which has no rule")
+    binds_all = program.operand_count[starts] == parameters
+    program.require(starts, binds_all, "binds operands later than at its start, which has no rule")
 
 
 def _flow_calls(program: NumberedProgram) -> tuple[Ints, Ints, Ints]:
-    """The control flow's calls by caller and order: callers, callees.
+    """The calls of the control flow, by caller and order: callers, callees.
 
-    The third array says where the calls of each computation's instructions start.
+    The third array has the place where the calls of each computation's instructions start.
     """
     rank = np.array(
         [
@@ -153,70 +154,75 @@ def _flow_calls(program: NumberedProgram) -> tuple[Ints, Ints, Ints]:
         or [NONE],
         np.int64,
     )[program.call_attribute.codes]
-    flow = program.opcode.is_one_of(*CONTROL_FLOW)[program.call_row] & (rank != NONE)
-    at = np.flatnonzero(flow)
-    at = at[np.lexsort((at, rank[at], program.call_row[at]))]
-    callers = program.call_row[at]
+    is_control_flow = program.opcode.is_one_of(*CONTROL_FLOW)[program.call_row] & (rank != NONE)
+    calls = np.flatnonzero(is_control_flow)
+    calls = calls[np.lexsort((calls, rank[calls], program.call_row[calls]))]
+    callers = program.call_row[calls]
     start = np.searchsorted(callers, np.append(program.first, len(program)))
-    # Computations lie in the text's order, so that one's calls end where the next's start.
-    return callers, program.call_computation[at], start
+    # Computations are in the text's order, so that the calls of one end where those of the next
+    # start.
+    return callers, program.call_computation[calls], start
 
 
 def find_regions(program: NumberedProgram, schedule: Schedule) -> Ints:
-    """The computations that run within one instruction's time and have values of their own.
+    """The regions: computations that run within one instruction's time and define values.
 
-    These are reducers, comparators and the like, also those that a fused computation calls;
-    the fused computations themselves have no buffers. Raises DumpError for control flow in
-    a region.
+    These are reducers, comparators and the like, also if a fused computation calls them. A fused
+    computation is no region, because its instructions have no buffers. Raises DumpError for
+    control flow in a region.
     """
-    fused = np.zeros(len(program.first), bool)
+    is_fused = np.zeros(len(program.first), bool)
     by_fusion = program.opcode.is_one_of("fusion")[program.call_row]
-    fused[program.call_computation[by_fusion]] = True
+    is_fused[program.call_computation[by_fusion]] = True
     caller = program.computation[program.call_row]
-    found = schedule.is_reached.copy()
+    is_used = schedule.is_reached.copy()
     while True:
-        # One nesting of calls a round.
-        further = found.copy()
-        further[program.call_computation[found[caller]]] = True
-        if np.array_equal(further, found):
+        # Each round goes one call further in.
+        with_callees = is_used.copy()
+        with_callees[program.call_computation[is_used[caller]]] = True
+        if np.array_equal(with_callees, is_used):
             break
-        found = further
-    regions = found & ~fused & ~schedule.is_reached
-    flow = program.rows(*CONTROL_FLOW)
-    program.require(flow, ~regions[program.computation[flow]], "is control flow within a region")
-    return np.flatnonzero(regions)
+        is_used = with_callees
+    is_region = is_used & ~is_fused & ~schedule.is_reached
+    control_flow = program.rows(*CONTROL_FLOW)
+    program.require(
+        control_flow,
+        ~is_region[program.computation[control_flow]],
+        "is control flow within a region",
+    )
+    return np.flatnonzero(is_region)
 
 
-# Phis, the merged values of loops and conditionals, and which of them are other values.
+# Phis: the merged values of loops and conditionals, and which of them are other values.
 
 
 def resolve_phis(source: Ints, phi: Ints, phi_input: Ints) -> Ints:
-    """Replace each phi that merges only one value by that value, until none is left.
+    """Replace each phi that merges only one value by that value, until there is none.
 
-    `source` is the slot whose value each slot holds; (phi, phi_input) are pairs of slots,
-    sorted by phi. A phi is another value in two cases:
+    `source` is the slot whose value is at each slot; (phi, phi_input) are pairs of slots, sorted
+    by phi. The result is the new `source`. A phi is another value in two cases:
 
     - its inputs, resolved and without the phi itself, are one value;
     - only one value that is not a phi reaches the phi, through any number of phis.
 
-    Resolving one phi can leave another phi with one input: nested loops take a round each.
+    A resolved phi can leave another phi with one input: each nested loop takes a round.
     """
     for _ in range(len(phi) + 1):
-        open_ = source[phi] == phi  # a resolved phi is not a value any more
-        phi, phi_input = phi[open_], phi_input[open_]
+        is_open = source[phi] == phi  # a resolved phi is no longer a value
+        phi, phi_input = phi[is_open], phi_input[is_open]
         if not len(phi):
             return source
         merged = source[phi_input]
         heads = np.flatnonzero(np.concatenate([[True], phi[1:] != phi[:-1]]))
         least = np.minimum.reduceat(np.where(merged == phi, len(source), merged), heads)
         most = np.maximum.reduceat(np.where(merged == phi, NONE, merged), heads)
-        single = least == most
-        if not single.any():
+        is_single = least == most
+        if not is_single.any():
             least, most = _reaching(merged, phi, heads, len(source))
-            single = least == most
-        if not single.any():
+            is_single = least == most
+        if not is_single.any():
             return source
-        source[phi[heads[single]]] = least[single]
+        source[phi[heads[is_single]]] = least[is_single]
         source = followed(source)
     raise DumpError("the loops of the text feed each other in circles")
 
@@ -224,8 +230,8 @@ def resolve_phis(source: Ints, phi: Ints, phi_input: Ints) -> Ints:
 def _reaching(merged: Ints, phi: Ints, heads: Ints, count: int) -> tuple[Ints, Ints]:
     """The first and the last of the values that reach each phi and are not phis themselves.
 
-    A phi passes on what reaches the phi. The passes go over the phis in the order of the text
-    and back, so that few passes suffice for loops that follow each other or nest.
+    Values also reach a phi through other phis. Rounds go over the phis in the text's order and
+    in reverse by turns, so that few suffice for loops that follow each other or nest.
     """
     phis = phi[heads].tolist()
     stops = np.append(heads[1:], len(phi)).tolist()
@@ -244,16 +250,16 @@ def _reaching(merged: Ints, phi: Ints, heads: Ints, count: int) -> tuple[Ints, I
                 bounds[number] = least, most
                 changed = True
         order.reverse()
-    found = np.array([bounds[number] for number in phis], np.int64).reshape(-1, 2)
-    return found[:, 0], found[:, 1]
+    bounds_of_phi = np.array([bounds[number] for number in phis], np.int64).reshape(-1, 2)
+    return bounds_of_phi[:, 0], bounds_of_phi[:, 1]
 
 
-# What each opcode does with values: which it defines, and which it forwards.
+# Forwarding: which values each opcode defines, and which it forwards.
 #
-# The rules are XLA's HloDataflowAnalysis. An opcode that is in none of the tables below is
-# refused by name, because a guess would give wrong live ranges without a word.
+# The rules are XLA's HloDataflowAnalysis. An opcode in none of the tables below is an error,
+# because a guess would silently give wrong live ranges.
 
-# Each of its sub-shapes is a value of its own.
+# These define a value at each of their sub-shapes.
 _DEFAULT = """
 abs acos acosh add after-all all-gather all-reduce all-reduce-start all-to-all and asin asinh
 atan2 atanh batch-norm-grad batch-norm-inference batch-norm-training bitcast-convert broadcast
@@ -268,7 +274,7 @@ round-nearest-afz round-nearest-even rsqrt scaled-dot scatter select select-and-
 send-done set-dimension-size shift-left shift-right-arithmetic shift-right-logical sign sine
 sinh slice sort sqrt stochastic-convert subtract tan tanh topk transpose triangular-solve xor
 """
-# Defines nothing: it is its operand under another name.
+# These define nothing: they are their operand under another name.
 _IS_OPERAND = ("bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain",
                "all-reduce-done")  # fmt: skip
 _DONE = ("all-gather-done", "collective-permute-done")
@@ -292,38 +298,38 @@ def check_opcodes(program: NumberedProgram, rows: Ints) -> None:
 
 
 class Forwarding:
-    """Collects which slot holds the value of which other slot.
+    """Which slot has the value of which other slot, collected rule by rule.
 
-    `source` is that other slot, or the slot itself where a value is defined.
-    `holds_none` marks the few slots that hold no value at all.
+    By slot: `source` is the slot that it has its value from, itself where a value is defined;
+    `has_no_value` marks the few slots without any value.
     """
 
     def __init__(self, program: NumberedProgram, slots: Slots) -> None:
         self.program, self.slots = program, slots
         self.source = np.arange(len(slots))
-        self.holds_none = np.zeros(len(slots), bool)
+        self.has_no_value = np.zeros(len(slots), bool)
 
     def forward(self, to: Ints, origin: Ints, *, leaves: bool = False) -> None:
-        """Let the sub-shapes from each slot `to` on hold what those from `origin` on hold.
+        """Let all slots within the shape at `to` have the values of those within `origin`.
 
-        With `leaves`, only what is not a tuple. Raises DumpError if the shapes differ.
+        With `leaves`, only the slots that are no tuples. Raises DumpError if the shapes differ.
         """
-        at, value = pairs(self.program, self.slots, to, origin)
+        slots, source = pairs(self.program, self.slots, to, origin)
         if leaves:
-            chosen = self.slots.is_leaf[at]
-            at, value = at[chosen], value[chosen]
-        self.source[at] = value
+            is_leaf = self.slots.is_leaf[slots]
+            slots, source = slots[is_leaf], source[is_leaf]
+        self.source[slots] = source
 
     def element(self, slots: Ints, number: Ints | int) -> Ints:
         """The slot of an element. Raises DumpError where the shape has no such element."""
         rows = self.slots.instruction[slots]
-        have = self.slots.element_count(slots) > number
-        self.program.require(rows, have, "lacks a tuple element that the text refers to")
+        has_element = self.slots.element_count(slots) > number
+        self.program.require(rows, has_element, "lacks a tuple element that the text refers to")
         return self.slots.element(slots, number)
 
 
 def pairs(program: NumberedProgram, slots: Slots, to: Ints, origin: Ints) -> tuple[Ints, Ints]:
-    """All slots within the shapes at `to`, and their counterparts within those at `origin`."""
+    """All slots within the shapes at `to`, and those at the same places within `origin`."""
     counts = slots.size[to]
     rows = slots.instruction[to]
     program.require(rows, slots.size[origin] == counts, "and its operand differ in shape")
@@ -331,7 +337,7 @@ def pairs(program: NumberedProgram, slots: Slots, to: Ints, origin: Ints) -> tup
 
 
 def forward_within(program: NumberedProgram, slots: Slots, chosen: Mask) -> Forwarding:
-    """Forwarding by the opcodes that look at their operands only.
+    """Forwarding by the opcodes that forward their operands, without calls.
 
     `chosen` are the instructions that have slots.
     """
@@ -404,7 +410,7 @@ def _recv_done(flow: Forwarding, rows: Ints) -> None:
 
 
 def _done(flow: Forwarding, rows: Ints) -> None:
-    """The leaves are those of `{1}` of its start; a tuple's own table is a new value."""
+    """The leaves are those of `{1}` of its start; the table of a tuple is a new value."""
     start = flow.slots.whole(flow.program.operand(rows, 0))
     flow.forward(flow.slots.whole(rows), flow.element(start, 1), leaves=True)
 
@@ -434,11 +440,11 @@ def _collective_start(flow: Forwarding, rows: Ints) -> None:
 
 
 def _collective_permute_start(flow: Forwarding, rows: Ints) -> None:
-    """As the other collectives, but a tuple `{0}` of several operands holds no value itself."""
+    """As the other collectives, but a tuple `{0}` of several operands has no value itself."""
     _collective_start(flow, rows)
     several = rows[flow.program.operand_count[rows] > 1]
     inputs = flow.element(flow.slots.whole(several), 0)
-    flow.holds_none[inputs[~flow.slots.is_leaf[inputs]]] = True
+    flow.has_no_value[inputs[~flow.slots.is_leaf[inputs]]] = True
 
 
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] = (
@@ -460,17 +466,17 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] =
 def forward_calls(
     flow: Forwarding, schedule: Schedule, rows: Ints, in_place: tuple[Ints, Ints]
 ) -> None:
-    """Forwarding between calls, branches and async computations and their callers.
+    """Forwarding between callers and the computations of calls, branches and async-starts.
 
-    A parameter of a called computation is the caller's operand; a call is its computation's
-    root; the leaves of `{1}` of an async-start and those of its async-done are the leaves of
-    its computation's root. `rows` are the parameters of the computations that the control flow
+    A parameter of a called computation is the caller's operand; a call is the root of its
+    computation; the leaves of an async-done, and of `{1}` of its async-start, are the leaves of
+    the computation's root. `rows` are the parameters of the computations that the control flow
     reaches.
     """
     program, slots = flow.program, flow.slots
     caller = schedule.caller[program.computation[rows]]
-    called = (caller >= 0) & ~program.opcode.is_one_of("while")[caller]
-    rows, caller = rows[called], caller[called]
+    is_called = (caller >= 0) & ~program.opcode.is_one_of("while")[caller]
+    rows, caller = rows[is_called], caller[is_called]
     number = program.parameter_number[rows] + schedule.operand_shift[program.computation[rows]]
     program.require(rows, number < program.operand_count[caller], "has no operand of its caller")
     flow.forward(
@@ -491,8 +497,8 @@ def forward_calls(
 def _forward_async(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]) -> None:
     """The leaves of `{1}` of an async-start are its computation's root.
 
-    A root that writes into the place of a parameter is done only with the async-done. Until
-    then `{1}` holds the async-start's operand.
+    If the root updates a parameter in place, the update is complete only at the async-done. Until
+    then `{1}` has the value of the async-start's operand.
     """
     program, slots = flow.program, flow.slots
     root = program.called_root(starts)
@@ -502,34 +508,34 @@ def _forward_async(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]) 
     start_of[root] = starts
     operand, written = in_place
     start = start_of[slots.instruction[written]]
-    parameter = program.opcode.is_one_of("parameter")[slots.instruction[operand]]
-    chosen = np.flatnonzero((start != NONE) & parameter & slots.is_leaf[written])
-    operand, written, start = operand[chosen], written[chosen], start[chosen]
-    within = written - slots.whole(slots.instruction[written])
-    flow.source[flow.element(slots.whole(start), 1) + within] = operand
+    is_parameter = program.opcode.is_one_of("parameter")[slots.instruction[operand]]
+    updates = np.flatnonzero((start != NONE) & is_parameter & slots.is_leaf[written])
+    operand, written, start = operand[updates], written[updates], start[updates]
+    place_in_shape = written - slots.whole(slots.instruction[written])
+    flow.source[flow.element(slots.whole(start), 1) + place_in_shape] = operand
 
 
-# Which values a program computes, where each stands, and who uses it.
+# Values: where each is defined, its positions and its uses.
 #
-# A *value* is a buffer's worth of data that one instruction defines at one index of its shape. A
-# value's *positions* are all places that hold the value, its *uses* are the operands that read
-# the value. The rules are XLA's HloDataflowAnalysis in SSA form.
+# A *value* is the array, or the table of a tuple, that one instruction defines at one index of its
+# shape. Its *positions* are all instructions and indices that have it, its *uses* are the operands
+# that read it. The rules are XLA's HloDataflowAnalysis in SSA form.
 
-# Operands that these instructions do not read: a tuple only refers to its elements.
-_NEVER_USES = ("tuple", "domain")
-# These read the table of a tuple and not its elements.
-_USES_WHOLE_ONLY = ("get-tuple-element", "copy")
+# These do not read their operands: a tuple only refers to its elements.
+_READS_NOTHING = ("tuple", "domain")
+# These read the table of a tuple, not its elements.
+_READS_TABLE_ONLY = ("get-tuple-element", "copy")
 
 
 @dataclass(frozen=True)
 class Dataflow:
     """The values of a program, numbered from 0 in the order of the text.
 
-    `value` is the number of the value at each slot, NONE where none is; `defined_at` is each
-    value's slot, `is_phi` marks the merged values of loops and conditionals. Of each use:
-    `use_value`, `use_instruction`, `use_operand` (its number) and `use_slot`, the slot of the
-    operand that is read. The in-place pairs are the slots of an operand and of the result that
-    is written where the operand lies.
+    `value` is the value at each slot, or NONE. By value: `defined_at`, the slot that defines it;
+    `is_phi`, whether a loop or conditional merges it. By use: `use_value`; `use_instruction`,
+    the reader; `use_operand`, the operand's number; `use_slot`, the slot of the operand that is
+    read. The in-place pairs are the slots of an operand and of the result that shares its
+    memory.
     """
 
     slots: Slots
@@ -549,8 +555,8 @@ class Dataflow:
     @cached_property
     def instruction(self) -> Ints:
         """Each value's defining instruction."""
-        found: Ints = self.slots.instruction[self.defined_at]
-        return found
+        defining: Ints = self.slots.instruction[self.defined_at]
+        return defining
 
     def values_table(self) -> pa.Table:
         """Columns: value_id, instruction_id, shape_index, is_phi."""
@@ -565,13 +571,13 @@ class Dataflow:
 
     def positions_table(self) -> pa.Table:
         """Columns: value_id, instruction_id, shape_index; by value, then in the text's order."""
-        held = np.flatnonzero(self.value != NONE)
-        held = held[np.argsort(self.value[held], kind="stable")]
+        slots = np.flatnonzero(self.value != NONE)
+        slots = slots[np.argsort(self.value[slots], kind="stable")]
         return pa.table(
             {
-                "value_id": pa.array(self.value[held], pa.int32()),
-                "instruction_id": pa.array(self.slots.instruction[held], pa.int32()),
-                "shape_index": self.slots.index.take(pa.array(held)),
+                "value_id": pa.array(self.value[slots], pa.int32()),
+                "instruction_id": pa.array(self.slots.instruction[slots], pa.int32()),
+                "shape_index": self.slots.index.take(pa.array(slots)),
             }
         )
 
@@ -598,14 +604,14 @@ def trace_values(
 ) -> Dataflow:
     """Find the values of the scheduled computations, and of `regions`.
 
-    Regions are computations that an instruction applies to elements, such as a reducer: their
-    parameters are values of their own. Raises DumpError for an opcode without a rule, and
-    where an instruction does not fit its operands. With `any_opcode`, an opcode without a rule
-    defines all that its shape holds.
+    A region, such as a reducer, is applied to elements, so that its parameters define values.
+    Raises DumpError for an opcode without a rule, and where an instruction does not fit its
+    operands. With `any_opcode`, an opcode without a rule defines a value at each of its
+    sub-shapes.
     """
-    looked_at = schedule.is_reached.copy()
-    looked_at[regions] = True
-    chosen = looked_at[program.computation]
+    has_values = schedule.is_reached.copy()
+    has_values[regions] = True
+    chosen = has_values[program.computation]
     if not any_opcode:
         check_opcodes(program, np.flatnonzero(chosen))
     slots = lay_slots(program, chosen)
@@ -616,17 +622,17 @@ def trace_values(
     forward_calls(flow, schedule, parameters, in_place)
     phi, phi_input = _phis(flow, schedule)
     source = resolve_phis(followed(flow.source), phi, phi_input)
-    is_value = (source == np.arange(len(source))) & ~flow.holds_none
+    is_value = (source == np.arange(len(source))) & ~flow.has_no_value
     number = np.where(is_value, np.cumsum(is_value) - 1, NONE)
     value = number[source]
     defined_at = np.flatnonzero(is_value)
-    could_be_phi = np.zeros(len(slots), bool)
-    could_be_phi[phi] = True
+    is_phi_slot = np.zeros(len(slots), bool)
+    is_phi_slot[phi] = True
     return Dataflow(
         slots,
         value,
         defined_at,
-        could_be_phi[defined_at],
+        is_phi_slot[defined_at],
         *_uses(program, slots, value, chosen),
         *in_place,
     )
@@ -635,8 +641,8 @@ def trace_values(
 def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
     """Pairs (slot, input) of all slots that merge values, sorted by slot.
 
-    A while, the parameter of its body and that of its condition merge at each index the
-    loop's operand and the root of its body; a conditional merges the roots of its branches.
+    A while merges its operand and the root of its body at each index; the parameters of its body
+    and its condition merge the same two. A conditional merges the roots of its branches.
     """
     program, slots = flow.program, flow.slots
     loops = program.rows("while")
@@ -648,7 +654,7 @@ def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
         program.parameter_of(condition, 0, loops),
     ]
     inputs = (program.operand(loops, 0), program.root[body])
-    found = [
+    slot_pairs = [
         pairs(program, slots, slots.whole(merged), slots.whole(entering))
         for merged in merging
         for entering in inputs
@@ -656,7 +662,7 @@ def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
     branches = np.flatnonzero(
         program.opcode.is_one_of("conditional")[schedule.caller] & (schedule.caller != NONE)
     )
-    found.append(
+    slot_pairs.append(
         pairs(
             program,
             slots,
@@ -664,8 +670,8 @@ def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
             slots.whole(program.root[branches]),
         )
     )
-    phi = np.concatenate([to for to, _ in found])
-    phi_input = np.concatenate([origin for _, origin in found])
+    phi = np.concatenate([to for to, _ in slot_pairs])
+    phi_input = np.concatenate([origin for _, origin in slot_pairs])
     order = np.argsort(phi, kind="stable")
     return phi[order], phi_input[order]
 
@@ -673,47 +679,47 @@ def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
 def _uses(
     program: NumberedProgram, slots: Slots, value: Ints, chosen: Mask
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Every operand that reads a value: the value, the instruction, the number, the slot.
+    """The uses of all values: value, instruction, operand number, slot of the operand.
 
-    A root counts as a user of each value that it holds itself, even if it only forwards it.
+    A root is a user of each value at its positions, even if it only forwards the value.
     """
     is_root = np.zeros(len(program), bool)
     is_root[program.root] = True
-    passes_all = program.opcode.is_one_of(*_NEVER_USES)
-    passes_elements = program.opcode.is_one_of(*_USES_WHOLE_ONLY)
-    at = np.flatnonzero((chosen & (is_root | ~passes_all))[program.operand_row])
+    reads_nothing = program.opcode.is_one_of(*_READS_NOTHING)
+    reads_table_only = program.opcode.is_one_of(*_READS_TABLE_ONLY)
+    at = np.flatnonzero((chosen & (is_root | ~reads_nothing))[program.operand_row])
     owner, operand = program.operand_row[at], program.operands[at]
-    counts = np.where(passes_elements[owner] & ~is_root[owner], 1, slots.count[operand])
+    counts = np.where(reads_table_only[owner] & ~is_root[owner], 1, slots.count[operand])
     slot = joined(slots.whole(operand), counts)
     user = np.repeat(owner, counts)
     number = np.repeat(at - program.operand_start[owner], counts)
     used = value[slot]
-    reads = ~passes_all[user] & ~(
-        passes_elements[user] & (slot != slots.whole(slots.instruction[slot]))
+    reads = ~reads_nothing[user] & ~(
+        reads_table_only[user] & (slot != slots.whole(slots.instruction[slot]))
     )
-    forwarding = np.flatnonzero(~reads)
-    reads[forwarding] = _held_by(slots, value, user[forwarding], used[forwarding])
+    not_reading = np.flatnonzero(~reads)
+    reads[not_reading] = _has_position(slots, value, user[not_reading], used[not_reading])
     reads &= used != NONE
     return used[reads], user[reads], number[reads], slot[reads]
 
 
-def _held_by(slots: Slots, value: Ints, rows: Ints, values: Ints) -> Mask:
-    """Whether each of these instructions holds the value beside it at any index."""
+def _has_position(slots: Slots, value: Ints, rows: Ints, values: Ints) -> Mask:
+    """Whether each of these instructions is a position of the value beside it, at any index."""
     distinct = np.unique(rows)
-    held = joined(slots.whole(distinct), slots.count[distinct])
+    positions = joined(slots.whole(distinct), slots.count[distinct])
     width = len(slots) + 1
-    there = slots.instruction[held] * width + value[held]
-    found: Mask = np.isin(rows * width + values, there)
-    return found
+    position_keys = slots.instruction[positions] * width + value[positions]
+    has_position: Mask = np.isin(rows * width + values, position_keys)
+    return has_position
 
 
-# How many bytes a value occupies, told from its shape and the platform alone.
+# Sizes: the bytes of each value by its shape and the platform.
 
 CPU, GPU, TPU = "cpu", "gpu", "tpu"
 
 _POINTER_BYTES = {CPU: 8, GPU: 8, TPU: 4}
-# 512 on v5e; v5p and v6e round to 32, which the text does not tell. It is less than
-# 0.005 % of a peak.
+# 512 on v5e; v5p and v6e round to 32, but the text does not name the device. The difference is
+# less than 0.005 % of a peak.
 _TPU_TABLE_UNIT = 512
 
 
@@ -726,7 +732,7 @@ class Sizes:
 
 
 def platform_of(hlo: HloText) -> str:
-    """The platform that the text was compiled for: tiled layouts tell a TPU."""
+    """The platform that the text was compiled for; a tiled layout means TPU."""
     shapes = pc.unique(hlo.instructions["shape"])
     if pc.any(pc.match_substring(shapes, ":T(")).as_py():
         return TPU
@@ -734,9 +740,9 @@ def platform_of(hlo: HloText) -> str:
 
 
 def value_sizes(dataflow: Dataflow, platform: str) -> Sizes:
-    """What each value occupies. Raises DumpError for an unbounded shape, which has no size.
+    """The bytes and memory space of each value. Raises DumpError for an unbounded shape.
 
-    A tuple's size is its table of pointers, which lies in space 0.
+    The size of a tuple is that of its table of pointers, which is in space 0.
     """
     slots = dataflow.slots
     at = dataflow.defined_at
