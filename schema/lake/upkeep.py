@@ -37,22 +37,22 @@ from .snapshot import Lake, Snapshot
 
 # Compaction: many small files of a relation become few large ones; the rows stay.
 #
-# Any number of compactions and writers may run at once. A merged file is written once; if
-# another process commits first, what it left in place is committed again without being merged
-# anew.
+# Any number of compactions and writers may run at once. A merged file is written once: if another
+# process commits first, the merged files whose parts are all still in the lake are committed to
+# the newer version.
 
 # A file of at least this size stays as it is.
 _LARGE_BYTES = MOST_BYTES // 2
-# What was merged is committed whenever it is this much: an interruption loses no more.
+# Merged files are committed in batches of this size, so that an interruption loses no more.
 _COMMIT_BYTES = 1 << 30
 
 
 def compact(lake: Lake, enter: Callable[[], None]) -> Compacted:
-    """Merge the small files of each relation; how many bytes all files took and take.
+    """Merge the small files of each relation; the bytes of all files before and after.
 
-    `enter` adds the entry of the journal. It is called first, and only if there are files to merge:
-    its small file is merged as well, so that a compacted lake is left as it is. Raises
-    WarehouseError.
+    `enter` adds the entry of the journal. It is called only if there are files to merge, and
+    before these are merged, so that its own small file is merged too and a compacted lake stays as
+    it is. Raises WarehouseError.
     """
     before = _size(lake.refresh())
     if next(_groups(lake.snapshot), None) is None:
@@ -76,23 +76,23 @@ def compact(lake: Lake, enter: Callable[[], None]) -> Compacted:
 
 def _commit(lake: Lake, merged: list[tuple[list[DataFile], DataFile]]) -> None:
     def plan(snapshot: Snapshot) -> Actions:
-        """The merged files of which every part is still there."""
-        there = [
+        """The merged files all of whose parts are still in the lake."""
+        complete = [
             (group, file)
             for group, file in merged
             if snapshot.paths.issuperset(part.path for part in group)
         ]
-        adds = [file for _, file in there]
-        removes = [part for group, _ in there for part in group]
+        adds = [file for _, file in complete]
+        removes = [part for group, _ in complete for part in group]
         return Actions(adds, removes, same_rows=True)
 
     done = commit(lake, plan)
-    # A group of which a part left the lake meanwhile was merged in vain.
+    # The merged file of a group is of no use if a part has left the lake.
     discard(lake.place, (file for _, file in merged), but=done.adds if done else ())
 
 
 def _groups(snapshot: Snapshot) -> Iterator[list[DataFile]]:
-    """The files to merge into one each. Who stores the history merges its files."""
+    """The groups of files to merge. The history has no groups: it is stored anew as a whole."""
     for relation, files in sorted(snapshot.files.items()):
         if relation in HISTORY or relation not in arrow.stored_columns():
             continue
@@ -110,16 +110,16 @@ def _size(snapshot: Snapshot) -> int:
 
 # Vacuum: files that no version of the lake needs any more are deleted.
 #
-# These are files that compaction and deletion took out of the lake, and files of writers that
-# died before their commit. Nobody else must delete files of a lake.
+# These are files that compaction and deletion removed from the lake, and files of writers that
+# died before their commit. Only vacuum may delete files of a lake.
 
-# Readers of older versions and the longest ingest are over by then.
+# Longer than any ingest, or any read of an older version, takes.
 RETENTION = timedelta(days=7)
 
 
 @dataclass(frozen=True)
 class Vacuumed:
-    """The files that were deleted, or would be, by their paths in the lake; how large they were."""
+    """The files that were deleted, or would be: their paths in the lake, and their bytes."""
 
     files: Sequence[str]
     size_bytes: int
@@ -128,34 +128,34 @@ class Vacuumed:
 def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = False) -> Vacuumed:
     """Delete files that left the lake, or were never part of it, for longer than `retention`.
 
-    A writer or reader that takes longer than that fails. `dry_run` only says what would go.
+    A writer or reader that takes longer than that fails. With `dry_run` nothing is deleted.
     Raises WarehouseError.
     """
     hours = int(retention / timedelta(hours=1))
     with lake_errors(lake.place):
         sizes = storage.sizes(lake.place)
         lake.refresh()
-        # Only a full vacuum finds the files of dead writers: it lists all that is there.
+        # Only a full vacuum finds the files of dead writers, because it lists all stored files.
         listed = lake.table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
-        # The log names files for some days that an earlier vacuum deleted.
-        gone = [path for path in listed if path in sizes]
-        if gone and not dry_run:
+        # The log still names files that an earlier vacuum deleted some days ago.
+        deleted = [path for path in listed if path in sizes]
+        if deleted and not dry_run:
             lake.table.vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
             lake.refresh()
             lake.table.create_checkpoint()
         if not dry_run:
-            # Entries of the log that are older than its own retention, 30 days, go as well.
+            # Deletes entries of the log that are older than its own retention, 30 days.
             lake.table.cleanup_metadata()
-    return Vacuumed(gone, sum(sizes[path] for path in gone))
+    return Vacuumed(deleted, sum(sizes[path] for path in deleted))
 
 
-# Brings a lake of an older layout to the tables of today.
+# Upgrade: a lake of an older layout gets the tables of today.
 #
-# Each step can be done again: after an interruption the next process that writes goes on. While
-# the version is the new one and the layout is not, older memhouses refuse the lake and this one
-# goes on.
+# Each step can be repeated, so that after an interruption the next process that writes continues.
+# The new version is set first and the new layout last: in between, older memhouses refuse the lake
+# and this one continues.
 
-# Those whose rows get columns; files of other relations stay as they are.
+# The relations whose rows get columns; the files of others stay as they are.
 _CHANGED = ("runs", "dumps", "modules")
 
 
@@ -204,7 +204,7 @@ def _rewritten(place: str, snapshot: Snapshot) -> Actions:
                 for row in rows
             ],
         )
-        told = [
+        journal_entries = [
             {
                 **entry("ingest", "before the journal was kept", row["run_id"]),
                 "entered_at": row["ingested_at"],
@@ -214,8 +214,8 @@ def _rewritten(place: str, snapshot: Snapshot) -> Actions:
             }
             for row in rows
         ]
-        told.append(entry("upgrade", f"lake version 1 to {LAKE_VERSION}"))
-        tables["journal"] = numbered(entries(*told)["journal"], 0)
+        journal_entries.append(entry("upgrade", f"lake version 1 to {LAKE_VERSION}"))
+        tables["journal"] = numbered(entries(*journal_entries)["journal"], 0)
     adds: list[DataFile] = [
         write_file(place, name, rows) for name, rows in tables.items() if len(rows)
     ]
@@ -231,14 +231,15 @@ def _filled(rows: pa.Table, column: str, values: pa.ChunkedArray | pa.Scalar) ->
     return rows.set_column(place, column, pc.coalesce(rows[column], values))
 
 
-# What is damaged in a lake, and what goes so that the rest is whole.
+# Check and repair: which files are damaged, and which rows go with them so that the rest is whole.
 #
-# The log tells of each data file its size, its rows and the least and greatest ids; its name
-# tells its content's SHA-256. Which rows a lost file held is worked out from the files that are
-# there: all rows that a module has in a relation are in one file, so it held those of modules
-# that have none elsewhere.
+# The log has the size, the row count and the least and greatest ids of each data file; the file's
+# name has the SHA-256 of its content. Which modules lost rows with a file follows from the other
+# files: a relation has all rows of a module in one file, so that the lost file had the rows of the
+# modules that have none elsewhere.
 
-# Which modules have rows in a relation that not all have rows in: another relation and a condition.
+# By relation that only some modules have rows in: these are the modules with rows in another
+# relation that meet a condition.
 _HAVE_ROWS = {
     "alias_sets": ("values", "alias_set IS NOT NULL"),
     "calls": ("computations", "NOT is_entry"),
@@ -251,13 +252,14 @@ _HAVE_ROWS = {
     "stack_frames": ("instructions", "stack_frame_id IS NOT NULL"),
     "traits": ("instructions", "computation IS NOT NULL"),
 }
-# What may refer to nothing, and the key of its rows: a dump has no flags then, a message no dump.
+# References that may be null, and the key of their rows: a dump without flags, a message without a
+# dump.
 _REFERENCES = {("dumps", "flags_id"): "dump_id", ("oom_reports", "dump_id"): "oom_id"}
 _RUNS = """SELECT run_id FROM runs UNION SELECT run_id FROM dumps
     UNION SELECT run_id FROM run_labels"""
 _MODULES = """SELECT module_id FROM modules
     UNION SELECT module_id FROM dumps WHERE module_id IS NOT NULL"""
-# `check` judges what entered last, which must not be an older run for want of an entry.
+# `check` judges the run that entered last. Without its lost entry, that would be an older run.
 _ENTERED_LAST = """SELECT run_id, host, entered_at FROM run_parts
     WHERE run_id NOT IN (
         SELECT run_id FROM journal
@@ -272,9 +274,9 @@ _ENTERED_LAST = """SELECT run_id, host, entered_at FROM run_parts
 
 @dataclass(frozen=True)
 class Damage:
-    """A data file that is damaged or gone, the relation of its rows, and what is wrong.
+    """A data file that is damaged or missing: its relation, what is wrong, how many rows it had.
 
-    runs: whose rows it held, or may have held, as far as what is there tells.
+    runs: the runs whose rows it had, or may have had, by the files that are left.
     """
 
     file: str
@@ -286,9 +288,9 @@ class Damage:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check of a lake's data files found.
+    """The result of a check of a lake's data files.
 
-    files: how many there are; unchecked: how many of these have no checksum, or were not read.
+    files: how many the lake has; unchecked: how many of these have no checksum or were not read.
     """
 
     files: int
@@ -298,9 +300,9 @@ class Checked:
 
 @dataclass(frozen=True)
 class Repaired:
-    """What a repair dropped: files, and for want of their rows runs, dumps and modules.
+    """The files that a repair dropped, and the runs, dumps and modules that their rows belong to.
 
-    incomplete_runs: runs that stay and lost rows: dumps, labels or what users said of them.
+    incomplete_runs: runs that stay but lost rows, such as dumps, labels or accepted changes.
     """
 
     files: Sequence[str] = ()
@@ -311,9 +313,9 @@ class Repaired:
 
 
 def check(lake: Lake, *, read_data: bool = False) -> Checked:
-    """Look at each data file: whether it is there and as long as it was written.
+    """Check that each data file exists and has the size that was written.
 
-    With `read_data` read them, and hold each against its SHA-256. Raises WarehouseError.
+    With `read_data` also read each file and compare its SHA-256. Raises WarehouseError.
     """
     files = [file for files in lake.refresh().files.values() for file in files]
     faults = _faults(lake.place, files, read_data=read_data)
@@ -322,7 +324,7 @@ def check(lake: Lake, *, read_data: bool = False) -> Checked:
     )
     if not faults:
         return Checked(len(files), unchecked, [])
-    with lake_errors(lake.place), _Rest(lake.place, lake.snapshot, faults) as rest:
+    with lake_errors(lake.place), _Intact(lake.place, lake.snapshot, faults) as rest:
         damaged = [
             Damage(file.path, file.relation, faults[file.path], file.rows, rest.runs_of(file))
             for file in rest.lost
@@ -331,7 +333,7 @@ def check(lake: Lake, *, read_data: bool = False) -> Checked:
 
 
 def repair(lake: Lake, damaged: Collection[str]) -> Repaired:
-    """Drop these files by their paths, and what is not whole without their rows; one commit.
+    """Drop these files by their paths, and all rows that are not whole without theirs; one commit.
 
     Raises WarehouseError.
     """
@@ -343,7 +345,7 @@ def repair(lake: Lake, damaged: Collection[str]) -> Repaired:
         if not faults:
             done = Repaired()
             return Actions()
-        with lake_errors(lake.place), _Rest(lake.place, snapshot, faults) as rest:
+        with lake_errors(lake.place), _Intact(lake.place, snapshot, faults) as rest:
             actions, done = rest.actions()
         return actions
 
@@ -355,14 +357,14 @@ def repair(lake: Lake, damaged: Collection[str]) -> Repaired:
 def _faults(place: str, files: Iterable[DataFile], *, read_data: bool) -> dict[str, str]:
     with lake_errors(place):
         sizes = storage.sizes(place)
-        found = {
+        fault_of_file = {
             file.path: fault(place, file, sizes.get(file.path), read=read_data) for file in files
         }
-    return {path: what for path, what in found.items() if what is not None}
+    return {path: what for path, what in fault_of_file.items() if what is not None}
 
 
-class _Rest:
-    """The rows that are there without the lost files, and what of them is not whole."""
+class _Intact:
+    """The rows of the files that are not lost, and which of these rows a repair must drop."""
 
     def __init__(self, place: str, snapshot: Snapshot, faults: Mapping[str, str]) -> None:
         self.place = place
@@ -380,7 +382,7 @@ class _Rest:
         self.kept = Snapshot(snapshot.version, kept)
         self.connection = connect(place)
 
-    def __enter__(self) -> "_Rest":
+    def __enter__(self) -> "_Intact":
         hold(self.connection, self.place, self.kept)
         show(self.connection, self.place, self.kept, (*SMALL_VIEWS, *LARGE_VIEWS))
         return self
@@ -388,16 +390,16 @@ class _Rest:
     def __exit__(self, *_: object) -> None:
         self.connection.close()
 
-    # -- What a lost file held -------------------------------------------------------------
+    # -- Rows of a lost file ---------------------------------------------------------------
 
     def runs_of(self, file: DataFile) -> list[str]:
-        """The runs whose rows a lost file held, or may have held."""
+        """The runs whose rows a lost file had, or may have had."""
         name = file.relation
         columns = arrow.schema(name).names if name in relations() else []
         if name in HISTORY:
             return []
         if "run_id" in columns:
-            return sorted(_within(file, "run_id", self._set(_RUNS)))
+            return sorted(_ids_in_range(file, "run_id", self._set(_RUNS)))
         key = next((key for key in ("module_id", "dump_id", "flags_id") if key in columns), None)
         if key is None:
             return []
@@ -406,30 +408,32 @@ class _Rest:
         return sorted(self._set(query, sorted(of[key](file))))
 
     def modules_of(self, file: DataFile) -> set[int]:
-        """The modules whose rows a lost file held."""
-        modules = _within(file, "module_id", self._set(_MODULES))
+        """The modules whose rows a lost file had, or may have had."""
+        modules = _ids_in_range(file, "module_id", self._set(_MODULES))
         modules -= self._set(f'SELECT DISTINCT module_id FROM "{file.relation}"')
         other, condition = _HAVE_ROWS.get(file.relation, ("", ""))
-        # Those whose rows in the other relation are lost as well are found by these.
+        # A module whose rows in the other relation are also lost is found by that relation's file.
         if other:
             modules &= self._set(f'SELECT DISTINCT module_id FROM "{other}" WHERE {condition}')
         return modules
 
     def dumps_of(self, file: DataFile) -> set[int]:
-        """The dumps whose rows a lost file held; every dump has files, and few are accepted."""
-        dumps = _within(file, "dump_id", self._set("SELECT dump_id FROM dumps"))
+        """The dumps whose rows a lost file may have had; every dump has rows in `dump_files`."""
+        dumps = _ids_in_range(file, "dump_id", self._set("SELECT dump_id FROM dumps"))
         if file.relation == "dump_files":
             dumps -= self._set("SELECT dump_id FROM dump_files")
         return dumps
 
     def _flags_of(self, file: DataFile) -> set[int]:
         flags = self._set("SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL")
-        return _within(file, "flags_id", flags - self._set("SELECT flags_id FROM compiler_flags"))
+        return _ids_in_range(
+            file, "flags_id", flags - self._set("SELECT flags_id FROM compiler_flags")
+        )
 
-    # -- What goes -------------------------------------------------------------------------
+    # -- Rows that a repair drops ----------------------------------------------------------
 
     def actions(self) -> tuple[Actions, Repaired]:
-        """The commit that leaves what is whole, and what it drops."""
+        """The commit that leaves only whole rows, and what it drops."""
         lost_modules, lost_dumps, touched = set[int](), set[int](), set[str]()
         may_lack_dumps = set[str]()
         for file in self.lost:
@@ -452,7 +456,7 @@ class _Rest:
             and (row["module_id"] is None or row["module_id"] in modules)
         ]
         had_dumps = {row["run_id"] for row in dumps} | may_lack_dumps
-        # A night of which nothing is left is not a night in which nothing was compiled.
+        # A run that lost all its dumps must not look like a night in which nothing was compiled.
         emptied = had_dumps - {row["run_id"] for row in kept}
         whole: dict[str, set[int | str]] = {
             "run_id": runs - emptied,
@@ -460,43 +464,48 @@ class _Rest:
             "module_id": {row["module_id"] for row in kept},
             "flags_id": {row["flags_id"] for row in kept},
         }
-        removals = self._what_goes(whole)
+        removals = self._removals(whole)
         adds = self._without_references(removals, whole)
-        removes, rest = removals.without(self.connection, self.place, self.kept.files, set())
-        # Of the history any part tells of all runs: it is worked out anew.
-        old = [file for name in HISTORY for file in self.kept.of(name)]
-        every = runs | had_dumps | touched
-        gone = every - whole["run_id"]
+        removes, rewritten = removals.without(self.connection, self.place, self.kept.files, set())
+        # Each part of the history depends on all runs, so that it is worked out anew.
+        history_files = [file for name in HISTORY for file in self.kept.of(name)]
+        all_runs = runs | had_dumps | touched
+        dropped = all_runs - whole["run_id"]
         touched |= {row["run_id"] for row in dumps if row["dump_id"] not in whole["dump_id"]}
-        done = Repaired(
+        repaired = Repaired(
             [file.path for file in self.lost],
-            sorted(gone),
+            sorted(dropped),
             len(dumps) - len(kept) + sum(f.rows for f in self.lost if f.relation == "dumps"),
             len((modules | lost_modules) - whole["module_id"]),
-            sorted(touched - gone),
+            sorted(touched - dropped),
         )
-        adds.append(write_file(self.place, "journal", self._entries(done, whole["run_id"])))
-        return Actions([*rest, *adds], [*removes, *old, *self.lost], sorted(every)), done
+        adds.append(write_file(self.place, "journal", self._entries(repaired, whole["run_id"])))
+        return Actions(
+            [*rewritten, *adds], [*removes, *history_files, *self.lost], sorted(all_runs)
+        ), repaired
 
     def _entries(self, done: Repaired, runs: set[int | str]) -> pa.Table:
-        """What the journal says of the repair, and again which runs entered last if it was lost."""
-        lost = any(file.relation == "journal" for file in self.lost)
-        again = [
+        """The journal's entries: of the repair, and of the last runs if theirs are lost."""
+        is_lost = any(file.relation == "journal" for file in self.lost)
+        restored = [
             {
                 **entry("ingest", "its entry was lost", row["run_id"]),
                 **row,
                 "host": row["host"] or None,
             }
-            for row in (self._table(_ENTERED_LAST).to_pylist() if lost else [])
+            for row in (self._table(_ENTERED_LAST).to_pylist() if is_lost else [])
             if row["run_id"] in runs
         ]
         detail = f"{len(done.files)} files dropped, with {done.dumps} dumps, {done.modules} modules"
-        told = [entry("repair", detail), *(entry("repair", detail, run) for run in done.runs)]
+        repair_entries = [
+            entry("repair", detail),
+            *(entry("repair", detail, run) for run in done.runs),
+        ]
         ((last,),) = self.connection.sql("SELECT COALESCE(MAX(entry), 0) FROM journal").fetchall()
-        return numbered(entries(*again, *told)["journal"], last)
+        return numbered(entries(*restored, *repair_entries)["journal"], last)
 
-    def _what_goes(self, whole: Mapping[str, set[int | str]]) -> Removals:
-        """The rows of which the run, the dump, the module or the flag set is not there."""
+    def _removals(self, whole: Mapping[str, set[int | str]]) -> Removals:
+        """The rows whose run, dump, module or flag set is not in the lake."""
         removals = Removals()
         keys = [
             (name, key)
@@ -516,20 +525,20 @@ class _Rest:
     def _without_references(
         self, removals: Removals, whole: Mapping[str, set[int | str]]
     ) -> list[DataFile]:
-        """Files of rows that stay without what they refer to; they replace their old rows."""
+        """Files with the rows whose lost reference becomes null; they replace the old rows."""
         adds = []
         whole = {**whole, "flags_id": self._set("SELECT flags_id FROM compiler_flags")}
-        for (name, key), own in _REFERENCES.items():
+        for (name, key), row_key in _REFERENCES.items():
             rows = self._table(f"SELECT * FROM {name} WHERE {key} IS NOT NULL")
-            goes = [
+            is_lost = [
                 row["run_id"] in whole["run_id"]
                 and row[key] not in whole[key]
                 and (name != "dumps" or row["dump_id"] in whole["dump_id"])
                 for row in rows.to_pylist()
             ]
-            rows = rows.filter(pa.array(goes, pa.bool_()))
+            rows = rows.filter(pa.array(is_lost, pa.bool_()))
             if len(rows):
-                removals.drop(own, rows[own].to_pylist(), only=(name,))
+                removals.drop(row_key, rows[row_key].to_pylist(), only=(name,))
                 place = rows.schema.get_field_index(key)
                 nulls = pa.nulls(len(rows), rows.schema.field(key).type)
                 adds.append(write_file(self.place, name, rows.set_column(place, key, nulls)))
@@ -539,15 +548,15 @@ class _Rest:
         return self.connection.sql(query).to_arrow_table()
 
     def _set(self, query: str, *parameters: object) -> set[Any]:
-        """The values of a query's one column."""
-        found = self.connection.sql(query, params=list(parameters)).to_arrow_table()
-        return set(found.column(0).to_pylist())
+        """The values of the only column of a query."""
+        rows = self.connection.sql(query, params=list(parameters)).to_arrow_table()
+        return set(rows.column(0).to_pylist())
 
 
 def _has(relation: str, key: str) -> bool:
     return relation in relations() and key in arrow.schema(relation).names
 
 
-def _within(file: DataFile, key: str, ids: set[Any]) -> set[Any]:
-    """The ids that a file may have rows of, as far as the log tells."""
+def _ids_in_range(file: DataFile, key: str, ids: set[Any]) -> set[Any]:
+    """The ids that a file may have rows of, by its statistics in the log."""
     return {id_ for id_ in ids if may_hold(file, key, [id_])}
