@@ -1,8 +1,8 @@
-"""Commits to a lake: files added and removed at once, or not at all.
+"""Commits to a lake: files are added and removed at once, or not at all.
 
-Every commit is made for one version of the lake and fails if another process was faster, since
-what is to be written depends on what is there: a module is stored once. deltalake's own retries
-would not see that two commits remove the same files, and would store rows twice.
+A commit is made for one version of the lake and fails if another process committed first, because
+the rows to write depend on the stored ones: a module is stored once. deltalake's own retries do
+not notice that two commits remove the same files, and would store rows twice.
 """
 
 import json
@@ -19,17 +19,17 @@ from .data_files import DataFile, union_schema
 from .lake_errors import lake_error, lake_errors
 from .snapshot import CHANGED_RUNS, Lake, Snapshot
 
-# Waits between attempts grow up to this, and are random, so that many writers do not collide.
+# The waits between attempts grow up to this. They are random, so that writers do not collide.
 _LONGEST_WAIT_SECONDS = 2.0
-# Of many writers each has its turn long before; else something else refuses the commit.
+# Even with many writers, fewer attempts suffice. After so many, there is another reason.
 _MOST_ATTEMPTS = 1000
 
 
 @dataclass(frozen=True)
 class Actions:
-    """What a commit does. changed_runs: the runs whose history may be another then.
+    """The files that a commit adds and removes.
 
-    same_rows: the rows stay, in other files.
+    changed_runs: the runs whose history may change; same_rows: the rows stay, in other files.
     """
 
     adds: Sequence[DataFile] = ()
@@ -41,11 +41,11 @@ class Actions:
 def commit(
     lake: Lake, plan: Callable[[Snapshot], Actions], *, most_attempts: int | None = None
 ) -> Actions | None:
-    """Commit what `plan` makes of the newest snapshot; what was done.
+    """Commit the actions that `plan` returns for the newest snapshot, and return them.
 
-    `plan` is called again after another process committed. An empty plan commits nothing. None
-    if others were faster `most_attempts` times. The files of failed attempts are removed.
-    Raises WarehouseError, and what `plan` raises.
+    `plan` is called again after another process committed first. An empty plan commits nothing.
+    None if other processes were first `most_attempts` times. The files of failed attempts are
+    removed. Raises WarehouseError, and what `plan` raises.
     """
     mark = uuid.uuid4().hex
     attempts = 0
@@ -79,19 +79,19 @@ def commit(
 
 
 def discard(place: str, files: Iterable[DataFile], *, but: Iterable[DataFile]) -> None:
-    """Remove files that no commit will name, but not these. What stays is left to `vacuum`."""
+    """Remove files that no commit will name, except those of `but`; `vacuum` removes the rest."""
     kept = {file.path for file in but}
     for path in {file.path for file in files} - kept:
-        # The commit is made: what goes wrong here, in whichever package, is no reason to fail.
+        # The commit is made, so that no error of any package here is a reason to fail.
         with suppress(Exception):
             storage.filesystem(place).rm_file(f"{place}/{path}")
 
 
 def try_commit(lake: Lake, actions: Actions, mark: str) -> bool:
-    """Commit for the version that was read last; False if another process was faster.
+    """Commit for the version that was read last; False if another process committed first.
 
-    True also if deltalake failed after the commit, or its answer was lost. Raises WarehouseError
-    if the commit was not made and no other process committed.
+    `mark` identifies the commit. True also if deltalake failed after the commit, or if its answer
+    was lost. Raises WarehouseError if the commit was not made and no other process committed.
     """
     from deltalake import CommitProperties, Transaction
     from deltalake.exceptions import CommitFailedError
@@ -113,8 +113,8 @@ def try_commit(lake: Lake, actions: Actions, mark: str) -> bool:
     removes = [
         RemoveAction(
             file.path,
-            # Also if the rows stay: a compaction by deltalake does not see other removals, and
-            # would write the rows of these files once more.
+            # True also if the rows stay, because a compaction by deltalake ignores removals
+            # without changes of data, and would store the rows of these files twice.
             True,
             now,
             file.size_bytes,
@@ -125,7 +125,7 @@ def try_commit(lake: Lake, actions: Actions, mark: str) -> bool:
     properties = CommitProperties(
         custom_metadata={CHANGED_RUNS: json.dumps(list(actions.changed_runs))},
         max_commit_retries=0,
-        # Without a time it would stay in the log for ever.
+        # Without a time the transaction would stay in the log for ever.
         app_transactions=[Transaction(mark, 1, now)],
     )
     try:
