@@ -1,4 +1,4 @@
-"""Changes of a lake: asked for, held against what others stored, planned as a commit."""
+"""Changes of a lake: requested, compared with what other processes stored, planned as a commit."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
@@ -30,15 +30,15 @@ from .data_files import (
 )
 from .lake_tables import Stored, may_hold, select_files
 
-# A change of a lake as it was asked for, before it is held against what the lake holds.
+# Requests: changes as they were requested, before they are compared with the lake.
 
 
 @dataclass
 class Begun:
-    """A run as it was when this process began to ingest it, and what it has added since.
+    """A run as it was when this process began to ingest it, and what the process added since.
 
-    ingested_at: None if the run was not there. A run that is deleted or replaced and stored
-    again has another one.
+    ingested_at: None if the run did not exist. A run that is deleted or replaced and then stored
+    again has another time.
     """
 
     ingested_at: datetime | None
@@ -48,12 +48,12 @@ class Begun:
 
     @classmethod
     def of(cls, known: Known) -> "Begun":
-        """What a store knows of the run."""
+        """From what a store knows of the run."""
         at = None if known.run is None else known.run["ingested_at"]
         return cls(at, dict(known.labels), set(known.dumps), set(known.flag_sets))
 
     def add(self, dump_id: int, flags_id: int | None) -> None:
-        """This process stored a dump."""
+        """Note a dump that this process stored."""
         self.dumps.add(dump_id)
         if flags_id is not None:
             self.flag_sets.add(flags_id)
@@ -61,15 +61,16 @@ class Begun:
 
 @dataclass
 class Change:
-    """Rows to add and ids whose rows go.
+    """Rows to add, and ids whose rows are removed.
 
-    rows: of the small relations, written at each attempt; files: of modules, written once. modules,
-    dumps, runs, oom_runs, joins: as in `Batch`; emptied_runs: their dumps go with all that belongs
-    to them; emptied_parts: the same of a run's part of a host; deleted_runs: they go altogether;
-    without_labels: of these runs these labels go. drops_orphans: modules and flag sets that no dump
-    refers to then go. changed_runs: the runs whose history changes, where the rest does not tell.
-    begun: the runs as they were when the change was begun, where this is known. seen_reports: the
-    out-of-memory reports of `oom_runs` that the rows were made from.
+    rows: rows of small relations, written at each attempt; files: files of modules, written once.
+    modules, dumps, runs, oom_runs, joins: as in `Batch`. emptied_runs: runs whose dumps are removed
+    with all their rows; emptied_parts: the same for a run's part of one host; deleted_runs: runs
+    that are removed as a whole; without_labels: runs, and the keys of their labels to remove.
+    drops_orphans: whether to remove modules and flag sets that no dump refers to afterwards.
+    changed_runs: further runs whose history changes. begun: the runs as they were when the change
+    was begun, where this is known. seen_reports: the out-of-memory reports of `oom_runs` that the
+    rows were made from.
     """
 
     rows: dict[str, pa.Table] = field(default_factory=dict)
@@ -89,9 +90,9 @@ class Change:
     seen_reports: pa.Table | None = None
 
     def add(self, place: str, batch: Batch) -> None:
-        """Add what a batch says; the rows of its modules are written to files."""
+        """Add a batch; the rows of its modules are written to files."""
         if again := self.own_modules(place) & {*batch.modules}:
-            # An earlier batch of the same change has them, not whole.
+            # An earlier batch of the same change has incomplete rows of these modules.
             self.files = [without_modules(place, file, again) for file in self.files]
         self.modules.update(batch.modules)
         self.dumps.update(batch.dumps)
@@ -123,13 +124,13 @@ class Change:
         return self.rows.get(name, arrow.schema(name).empty_table())
 
 
-# Rows that go: which files hold them, and the same files without them.
+# Removals: the files that have rows to remove, and new files without these rows.
 
 Ids = Iterable[int | str]
 
 
 class Removals:
-    """Conditions of rows that go, by relation."""
+    """Conditions of the rows to remove, by relation."""
 
     def __init__(self) -> None:
         self._ids: dict[str, dict[str, set[int | str]]] = {}
@@ -138,16 +139,16 @@ class Removals:
     def drop(
         self, key: str, ids: Ids, *, only: Iterable[str] = (), but: Iterable[str] = ()
     ) -> None:
-        """Rows with these ids go from all relations that have the key, or from `only` these."""
-        wanted = set(ids)
-        if not wanted:
+        """Remove rows with these ids from relations that have the key: all but `but`, or `only`."""
+        removed = set(ids)
+        if not removed:
             return
-        for name in only or _with(key):
+        for name in only or _relations_with(key):
             if name not in but:
-                self._ids.setdefault(name, {}).setdefault(key, set()).update(wanted)
+                self._ids.setdefault(name, {}).setdefault(key, set()).update(removed)
 
     def drop_labels(self, runs: Iterable[str], keys: Iterable[str]) -> None:
-        """These labels of these runs go."""
+        """Remove these labels of these runs."""
         self._labels = (list(runs), list(keys))
         if all(self._labels):
             self._ids.setdefault("run_labels", {})
@@ -159,46 +160,42 @@ class Removals:
         files: Mapping[str, Iterable[DataFile]],
         oom_dumps: set[int],
     ) -> tuple[list[DataFile], list[DataFile]]:
-        """The files to remove, and those that hold their other rows.
+        """The files to remove, and new files with the rows of these that stay.
 
-        The dumps of `oom_dumps` stay, and are marked that memory ran out.
+        The dumps of `oom_dumps` stay and are marked as out of memory.
         """
         removes: list[DataFile] = []
         adds: list[DataFile] = []
-        touched = {*self._ids, "dumps"} if oom_dumps else {*self._ids}
-        for name in sorted(touched):
+        names = {*self._ids, "dumps"} if oom_dumps else {*self._ids}
+        for name in sorted(names):
             ids = self._ids.get(name, {})
-            marked = oom_dumps if name == "dumps" else set()
+            oom_ids = oom_dumps if name == "dumps" else set()
             candidates = [
                 file
                 for file in files.get(name, ())
                 if (name == "run_labels" and self._labels[0])
-                or any(may_hold(file, key, wanted) for key, wanted in ids.items())
-                or (marked and may_hold(file, "dump_id", marked))
+                or any(may_hold(file, key, removed) for key, removed in ids.items())
+                or (oom_ids and may_hold(file, "dump_id", oom_ids))
             ]
             if not candidates:
                 continue
-            with self._condition(connection, name, ids, marked) as (goes, changes):
+            with self._condition(connection, name, ids, oom_ids) as (is_removed, is_marked):
                 source = select_files(place, candidates, name, with_file=True)
-                found = (
-                    connection.sql(
-                        f"SELECT DISTINCT filename FROM ({source}) WHERE {goes} OR {changes}"
-                    )
-                    .to_arrow_table()["filename"]
-                    .to_pylist()
-                )
-                affected = [file for file in candidates if url(place, file) in set(found)]
+                condition = f"{is_removed} OR {is_marked}"
+                query = f"SELECT DISTINCT filename FROM ({source}) WHERE {condition}"
+                urls = set(connection.sql(query).to_arrow_table()["filename"].to_pylist())
+                affected = [file for file in candidates if url(place, file) in urls]
                 if not affected:
                     continue
-                # What is damaged would get a checksum that says it is not.
+                # A damaged file must not be rewritten, because the new checksum would be right.
                 check_files(place, affected)
-                oom = f" REPLACE (oom OR {changes} AS oom)" if marked else ""
+                replaced = f" REPLACE (oom OR {is_marked} AS oom)" if oom_ids else ""
                 for group in portions((file, file_size(file)) for file in affected):
-                    rest = connection.sql(
-                        f"SELECT *{oom} FROM ({select_files(place, group, name)}) WHERE NOT {goes}"
-                    ).to_arrow_table()
-                    if len(rest):
-                        adds.append(write_file(place, name, rest))
+                    source = select_files(place, group, name)
+                    query = f"SELECT *{replaced} FROM ({source}) WHERE NOT {is_removed}"
+                    staying = connection.sql(query).to_arrow_table()
+                    if len(staying):
+                        adds.append(write_file(place, name, staying))
             removes += affected
         return removes, adds
 
@@ -210,31 +207,31 @@ class Removals:
         ids: Mapping[str, set[int | str]],
         marked: set[int],
     ) -> Iterator[tuple[str, str]]:
-        """SQL for the rows that go, and for those that are marked; never null."""
+        """SQL for the rows to remove, and for those to mark; never null."""
         registered = []
-        goes = []
-        for key, wanted in ids.items():
+        conditions = []
+        for key, removed in ids.items():
             table = f"gone_{key}"
-            connection.register(table, pa.table({key: _ids(name, key, wanted)}))
+            connection.register(table, pa.table({key: _ids(name, key, removed)}))
             registered.append(table)
-            goes.append(f"COALESCE({key} IN (SELECT {key} FROM {table}), FALSE)")
+            conditions.append(f"COALESCE({key} IN (SELECT {key} FROM {table}), FALSE)")
         if name == "run_labels" and all(self._labels):
             runs, keys = (", ".join(map(quoted, texts)) for texts in self._labels)
-            goes.append(f"(run_id IN ({runs}) AND key IN ({keys}))")
-        changes = "FALSE"
+            conditions.append(f"(run_id IN ({runs}) AND key IN ({keys}))")
+        is_marked = "FALSE"
         if marked:
             connection.register("marked", pa.table({"dump_id": pa.array(marked, pa.int64())}))
             registered.append("marked")
-            changes = "(NOT oom AND dump_id IN (SELECT dump_id FROM marked))"
+            is_marked = "(NOT oom AND dump_id IN (SELECT dump_id FROM marked))"
         try:
-            yield f"({' OR '.join(goes) or 'FALSE'})", changes
+            yield f"({' OR '.join(conditions) or 'FALSE'})", is_marked
         finally:
             for table in registered:
                 connection.unregister(table)
 
 
-def _with(key: str) -> list[str]:
-    """The relations that have the key. The history is worked out anew."""
+def _relations_with(key: str) -> list[str]:
+    """The relations that have the key, without the history, which is worked out anew."""
     return [name for name in relations() if name not in HISTORY and key in arrow.schema(name).names]
 
 
@@ -243,31 +240,31 @@ def _ids(relation: str, key: str, ids: set[int | str]) -> pa.Array:
 
 
 def without_modules(place: str, file: DataFile, modules: Iterable[int]) -> DataFile:
-    """The file, or another that lacks the rows of these modules; it may have none."""
+    """The file if it has no rows of these modules, else a new one without these; possibly empty."""
     rows = read_files(place, [file], file.relation)
-    gone = pc.is_in(rows["module_id"], pa.array(sorted(modules), pa.int64()))
-    if not pc.any(gone).as_py():
+    is_removed = pc.is_in(rows["module_id"], pa.array(sorted(modules), pa.int64()))
+    if not pc.any(is_removed).as_py():
         return file
-    return write_file(place, file.relation, rows.filter(pc.invert(gone)))
+    return write_file(place, file.relation, rows.filter(pc.invert(is_removed)))
 
 
-# What other processes stored since a change was begun, and what of the change is left then.
+# Comparison: what other processes stored since a change was begun, and which rows are still to add.
 #
-# A night that several processes ingest at once is stored once: what the first of them stored
-# stays. Whatever else cannot be joined is refused with ChangedMeanwhileError, and ingest begins
-# again with what is there by then.
+# If several processes ingest a night at once, it is stored once: the rows of the first stay.
+# Changes that cannot be combined raise ChangedMeanwhileError, and ingest begins again with the
+# lake as it is then.
 
 _FAILED = "failed"
-# What makes two accepted values one.
+# The columns by which two accepted values are the same.
 _VALUE = ("dump_id", "memory_space", "metric", "accepted_bytes")
-# Where an ingest adds something to a run, one of these has rows.
+# An ingest that adds anything to a run adds rows to one of these.
 _OF_RUNS = {"runs", "run_labels", "run_parts", "dumps"}
 
 
 def rows_to_add(stored: Stored, change: Change, own_modules: Set[int]) -> dict[str, pa.Table]:
-    """The rows of the small relations that a change adds to what is stored.
+    """The rows of small relations that a change adds to the stored ones.
 
-    own_modules: the modules that it brings. Raises ChangedMeanwhileError.
+    own_modules: the modules whose rows the change has. Raises ChangedMeanwhileError.
     """
     rows = dict(change.rows)
     _require_runs(stored, change)
@@ -276,9 +273,9 @@ def rows_to_add(stored: Stored, change: Change, own_modules: Set[int]) -> dict[s
     if "dumps" in rows:
         _require_flag_sets(stored, change)
         _require_modules(stored, change, own_modules)
-        there = pa.array(sorted(_dumps_that_are_there(stored, change)), pa.int64())
+        stored_dumps = pa.array(sorted(_dumps_stored_meanwhile(stored, change)), pa.int64())
         for name in rows.keys() & {"dumps", "dump_files"}:
-            rows[name] = _without(rows[name], "dump_id", there)
+            rows[name] = _without(rows[name], "dump_id", stored_dumps)
     if "compiler_flags" in rows:
         flag_sets = stored.ids("compiler_flags", "flags_id")
         rows["compiler_flags"] = _without(
@@ -291,37 +288,39 @@ def rows_to_add(stored: Stored, change: Change, own_modules: Set[int]) -> dict[s
     if "run_parts" in rows or change.emptied_parts:
         rows["run_parts"] = _parts(stored, change)
     if "journal" in rows:
-        entered = rows["journal"]
+        new_entries = rows["journal"]
         if change.deleted_runs:
             # Another process may have dropped some of them.
             runs = stored.rows("runs", "run_id", change.deleted_runs, ("run_id",))["run_id"]
-            entered = entered.filter(pc.is_in(entered["run_id"], runs.combine_chunks()))
+            new_entries = new_entries.filter(pc.is_in(new_entries["run_id"], runs.combine_chunks()))
         if _is_done(change, rows):
-            entered = entered[:0]
+            new_entries = new_entries[:0]
         query = "SELECT COALESCE(MAX(entry), 0) FROM journal"
         ((last,),) = stored.connection.sql(query).fetchall()
-        rows["journal"] = numbered(entered, last)
+        rows["journal"] = numbered(new_entries, last)
     return rows
 
 
 def _is_done(change: Change, rows: Mapping[str, pa.Table]) -> bool:
-    """Whether another process stored the same dumps since, so that nothing of a run changes."""
-    gone = change.runs, change.dumps, change.emptied_runs, change.emptied_parts
+    """Whether another process has stored the same dumps, so that the change changes no run."""
+    removed = change.runs, change.dumps, change.emptied_runs, change.emptied_parts
     added = (len(rows[name]) for name in _OF_RUNS & rows.keys())
-    return "dumps" in rows and not any(gone) and not any(added)
+    return "dumps" in rows and not any(removed) and not any(added)
 
 
 def _parts(stored: Stored, change: Change) -> pa.Table:
-    """The parts to add: those that another process stored since stay as they are.
+    """The parts to add. Parts that another process stored since stay as they are.
 
-    Of a run with an emptied part all are added, because all go.
+    All parts of a run with an emptied part are added, because all are removed.
     """
     runs = {run for run, _ in change.emptied_parts}
     own = change.rows_of("run_parts").to_pylist()
-    there = stored.rows("run_parts", "run_id", {row["run_id"] for row in own} | runs).to_pylist()
+    stored_parts = stored.rows(
+        "run_parts", "run_id", {row["run_id"] for row in own} | runs
+    ).to_pylist()
     kept = {
         (row["run_id"], row["host"]): row
-        for row in there
+        for row in stored_parts
         if row["run_id"] not in change.emptied_runs
         and (row["run_id"], row["host"]) not in change.emptied_parts
     }
@@ -331,13 +330,13 @@ def _parts(stored: Stored, change: Change) -> pa.Table:
 
 
 def gone_dumps(stored: Stored, change: Change) -> set[int]:
-    """The dumps that go with the runs and parts that are emptied or deleted."""
+    """The dumps that are removed with emptied or deleted runs and parts."""
     emptied = {run for run, _ in change.emptied_parts}
     runs = {*change.emptied_runs, *change.deleted_runs}
-    found = stored.rows("dumps", "run_id", runs | emptied, ("dump_id", "run_id", "host"))
+    dumps = stored.rows("dumps", "run_id", runs | emptied, ("dump_id", "run_id", "host"))
     return {
         row["dump_id"]
-        for row in found.to_pylist()
+        for row in dumps.to_pylist()
         if row["run_id"] in runs or (row["run_id"], row["host"]) in change.emptied_parts
     }
 
@@ -350,23 +349,23 @@ def _without(rows: pa.Table, key: str, ids: pa.Array) -> pa.Table:
 
 
 def _require_runs(stored: Stored, change: Change) -> None:
-    """A run that was there when the change was begun must be the same run now."""
-    there = ingested_at(stored, change)
+    """Require that runs that existed when the change was begun are still the same."""
+    stored_times = ingested_at(stored, change)
     new = set(change.rows_of("runs")["run_id"].to_pylist()) - change.runs
     for run in sorted(_runs(change)):
         begun = change.begun.get(run)
         if begun is not None and begun.ingested_at is not None:
-            is_same = there.get(run) == begun.ingested_at
+            is_same = stored_times.get(run) == begun.ingested_at
         else:
-            is_same = run in there or run in new
+            is_same = run in stored_times or run in new
         if not is_same:
             raise ChangedMeanwhileError(f"deleted or replaced run {run!r}")
 
 
 def ingested_at(stored: Stored, change: Change) -> dict[str, datetime]:
-    """When the runs that a change adds rows to were ingested, of those that are stored."""
-    found = stored.rows("runs", "run_id", _runs(change), ("run_id", "ingested_at"))
-    return {row["run_id"]: row["ingested_at"] for row in found.to_pylist()}
+    """The times of ingest of the stored runs that a change adds rows to."""
+    runs = stored.rows("runs", "run_id", _runs(change), ("run_id", "ingested_at"))
+    return {row["run_id"]: row["ingested_at"] for row in runs.to_pylist()}
 
 
 def _runs(change: Change) -> set[str]:
@@ -375,21 +374,24 @@ def _runs(change: Change) -> set[str]:
 
 
 def _runs_and_labels(stored: Stored, change: Change) -> tuple[pa.Table, pa.Table]:
-    """The rows of runs and labels. A run that another process stored since stays as it is."""
+    """The rows of runs and labels to add. Runs that another process stored since stay."""
     rows = change.rows["runs"].to_pylist()
     ids = {row["run_id"] for row in rows}
-    there = set(stored.rows("runs", "run_id", ids, ("run_id",))["run_id"].to_pylist())
-    new = [row for row in rows if row["run_id"] not in change.runs | there]
+    stored_runs = set(stored.rows("runs", "run_id", ids, ("run_id",))["run_id"].to_pylist())
+    new = [row for row in rows if row["run_id"] not in change.runs | stored_runs]
     if new:
-        # The order of entering: another run may have entered since.
-        ((most,),) = stored.connection.sql("SELECT COALESCE(MAX(run_seq), 0) FROM runs").fetchall()
-        late = max(0, most + 1 - min(row["run_seq"] for row in new))
+        # `run_seq` is the order of entering, and other runs may have entered since.
+        ((last,),) = stored.connection.sql("SELECT COALESCE(MAX(run_seq), 0) FROM runs").fetchall()
+        shift = max(0, last + 1 - min(row["run_seq"] for row in new))
         for row in new:
-            row["run_seq"] += late
+            row["run_seq"] += shift
     kept = [row for row in rows if row["run_id"] in change.runs]
     own, stored_labels = (
-        _by_run(found)
-        for found in (change.rows_of("run_labels"), stored.rows("run_labels", "run_id", ids))
+        _by_run(rows_of_labels)
+        for rows_of_labels in (
+            change.rows_of("run_labels"),
+            stored.rows("run_labels", "run_id", ids),
+        )
     )
     labels = [
         {"run_id": run, "key": key, "value": value}
@@ -400,64 +402,65 @@ def _runs_and_labels(stored: Stored, change: Change) -> tuple[pa.Table, pa.Table
 
 
 def _labels(
-    change: Change, run: str, own: Mapping[str, str], there: Mapping[str, str]
+    change: Change, run: str, own: Mapping[str, str], stored_labels: Mapping[str, str]
 ) -> dict[str, str]:
-    """The labels to add to a run; all labels of a run that is written anew."""
+    """The labels to add to a run; for a run that is written anew, all its labels."""
     if run not in change.runs:
-        return {key: value for key, value in own.items() if key not in there}
-    before = change.begun[run].labels if run in change.begun else there
-    # What another process labelled since stays.
-    kept = {key: value for key, value in there.items() if key in own or key not in before}
+        return {key: value for key, value in own.items() if key not in stored_labels}
+    before = change.begun[run].labels if run in change.begun else stored_labels
+    # Labels that another process set since stay.
+    kept = {key: value for key, value in stored_labels.items() if key in own or key not in before}
     return kept | {key: value for key, value in own.items() if before.get(key) != value}
 
 
 def _by_run(labels: pa.Table) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    labels_of_run: dict[str, dict[str, str]] = {}
     for row in labels.to_pylist():
-        found.setdefault(row["run_id"], {})[row["key"]] = row["value"]
-    return found
+        labels_of_run.setdefault(row["run_id"], {})[row["key"]] = row["value"]
+    return labels_of_run
 
 
 # -- Dumps -------------------------------------------------------------------------------------
 
 
-def _dumps_that_are_there(stored: Stored, change: Change) -> set[int]:
-    """The dumps to add that another process stored since: as they are, or not at all."""
+def _dumps_stored_meanwhile(stored: Stored, change: Change) -> set[int]:
+    """The dumps to add that another process has stored since, with the same content."""
     own = {row["dump_id"]: row for row in change.rows["dumps"].to_pylist()}
     gone = gone_dumps(stored, change)
     runs = {row["run_id"] for row in own.values()} - {*change.emptied_runs}
-    found: set[int] = set()
+    stored_meanwhile: set[int] = set()
     by_run: dict[str, dict[int, Mapping[str, Any]]] = {run: {} for run in runs}
     for row in stored.rows("dumps", "run_id", runs).to_pylist():
         if row["dump_id"] not in gone:
             by_run[row["run_id"]][row["dump_id"]] = row
-    for run, there in by_run.items():
+    for run, stored_dumps in by_run.items():
         new = {
             dump for dump, row in own.items() if row["run_id"] == run and dump not in change.dumps
         }
-        both = new & there.keys()
-        if any(_content(own[dump]) != _content(there[dump]) for dump in both):
+        both = new & stored_dumps.keys()
+        if any(_content(own[dump]) != _content(stored_dumps[dump]) for dump in both):
             raise ChangedMeanwhileError(f"stored other dumps of run {run!r}")
         if run in change.begun and not change.joins:
-            _require_one_night(change.begun[run], run, new, there)
+            _require_one_night(change.begun[run], run, new, stored_dumps)
         if change.joins and {_occurrence(own[dump]) for dump in new - both} & {
-            _occurrence(row) for row in there.values()
+            _occurrence(row) for row in stored_dumps.values()
         }:
             raise ChangedMeanwhileError(f"stored dumps of the same names in run {run!r}")
-        found |= both
-    return found
+        stored_meanwhile |= both
+    return stored_meanwhile
 
 
 def _require_one_night(
-    begun: Begun, run: str, new: set[int], there: Mapping[int, Mapping[str, Any]]
+    begun: Begun, run: str, new: set[int], stored_dumps: Mapping[int, Mapping[str, Any]]
 ) -> None:
-    """Of two processes that store one night, one is ahead of the other.
+    """Require that the stored dumps of a run and those of this process are of one night.
 
-    Both store the night's dumps in one order, so the dumps of one are among those of the other.
+    Two processes store the dumps of a night in the same order, so that the dumps of one process
+    are among those of the other.
     """
-    whole = {dump for dump, row in there.items() if row["status"] != _FAILED}
-    mine = begun.dumps | new
-    if not whole <= mine and not mine <= there.keys():
+    whole = {dump for dump, row in stored_dumps.items() if row["status"] != _FAILED}
+    own = begun.dumps | new
+    if not whole <= own and not own <= stored_dumps.keys():
         raise ChangedMeanwhileError(f"stored other dumps of run {run!r}")
 
 
@@ -466,36 +469,38 @@ def _occurrence(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _content(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a dump; a log may say later that it ran out of memory."""
+    """The row without `oom`, which a log may change later."""
     return {name: value for name, value in row.items() if name != "oom"}
 
 
 def _require_flag_sets(stored: Stored, change: Change) -> None:
-    """Flag sets that were there when the change was begun are not written again."""
+    """Require that flag sets stored when the change was begun still are, or are written again."""
     dumps, written = change.rows["dumps"], change.rows_of("compiler_flags")
     known = set().union(*(begun.flag_sets for begun in change.begun.values()))
-    wanted = known & set(dumps["flags_id"].to_pylist())
-    there = stored.ids("compiler_flags", "flags_id") | set(written["flags_id"].to_pylist())
-    if not wanted <= there:
+    required = known & set(dumps["flags_id"].to_pylist())
+    stored_or_written = stored.ids("compiler_flags", "flags_id") | set(
+        written["flags_id"].to_pylist()
+    )
+    if not required <= stored_or_written:
         raise ChangedMeanwhileError("deleted compiler flags of these dumps")
 
 
 def _require_modules(stored: Stored, change: Change, own_modules: Set[int]) -> None:
-    """The same for modules."""
-    wanted = set(change.rows["dumps"]["module_id"].drop_null().to_pylist())
-    if not wanted <= stored.ids("modules", "module_id") | own_modules:
+    """Require that the modules of new dumps are stored, or part of the change."""
+    required = set(change.rows["dumps"]["module_id"].drop_null().to_pylist())
+    if not required <= stored.ids("modules", "module_id") | own_modules:
         raise ChangedMeanwhileError("deleted modules of these dumps")
 
 
-# -- What is said of dumps ---------------------------------------------------------------------
+# -- Accepted values and out-of-memory messages ------------------------------------------------
 
 
 def _accepted(stored: Stored, change: Change) -> pa.Table:
-    """The values that users accept, without those that another process accepted since."""
+    """The accepted values to add, without those that another process has stored since."""
     rows = change.rows["accepted_changes"]
     dumps = set(rows["dump_id"].to_pylist())
-    there = stored.rows("dumps", "dump_id", dumps, ("dump_id",))["dump_id"].to_pylist()
-    if dumps - {*there, *change.rows_of("dumps")["dump_id"].to_pylist()}:
+    stored_dumps = stored.rows("dumps", "dump_id", dumps, ("dump_id",))["dump_id"].to_pylist()
+    if dumps - {*stored_dumps, *change.rows_of("dumps")["dump_id"].to_pylist()}:
         raise ChangedMeanwhileError("deleted the run")
     stored_rows = stored.rows("accepted_changes", "dump_id", dumps, _VALUE).to_pylist()
     values = {tuple(row.values()) for row in stored_rows}
@@ -504,11 +509,11 @@ def _accepted(stored: Stored, change: Change) -> pa.Table:
 
 
 def _require_reports(stored: Stored, change: Change) -> None:
-    """Messages that another process stored since are known to this one."""
+    """Require that the stored messages are those that this process has seen, or its own."""
     own = change.rows_of("oom_reports").to_pylist()
-    there = stored.rows("oom_reports", "run_id", change.oom_runs).to_pylist()
+    stored_reports = stored.rows("oom_reports", "run_id", change.oom_runs).to_pylist()
     seen = [] if change.seen_reports is None else change.seen_reports.to_pylist()
-    if _sorted(there) not in (_sorted(seen), _sorted(own)):
+    if _sorted(stored_reports) not in (_sorted(seen), _sorted(own)):
         runs = ", ".join(repr(run) for run in sorted(change.oom_runs))
         raise ChangedMeanwhileError(f"stored other messages of run {runs}")
 
@@ -517,11 +522,11 @@ def _sorted(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(reports, key=lambda row: (row["run_id"], row["oom_id"]))
 
 
-# Holds a change against a snapshot: what a commit must add and remove to make it.
+# Plan: the files that a commit must add and remove to make a change of a snapshot.
 #
-# Called again for the newer snapshot when another process was faster.
+# If another process commits first, the change is planned again for the newer snapshot.
 
-# What stays of a dump that is written anew.
+# The relations whose rows stay if a dump is written anew.
 _KEPT_OF_DUMPS = ("accepted_changes", "oom_reports")
 _OOM = ("oom_reports", "oom_buffers")
 _PARTS = ("run_parts",)
@@ -531,10 +536,10 @@ Rows = dict[str, pa.Table]
 
 @dataclass(frozen=True)
 class Planned:
-    """What a change comes to: the actions, and what goes altogether.
+    """The actions that make a change, and what they remove.
 
-    dumps, orphans: how many dumps and modules go with the runs; ingested_at: of the runs that
-    rows were added to, as they are then.
+    runs: the deleted runs; dumps, orphans: how many dumps and modules are removed; ingested_at:
+    the times of ingest of the runs that rows are added to, after the change.
     """
 
     actions: Actions = field(default_factory=Actions)
@@ -551,11 +556,11 @@ def plan(stored: Stored, change: Change) -> Planned:
     modules = stored.ids("modules", "module_id")
     replaced, kept = _collisions(stored, change, own_modules & modules)
     gone_runs = [*change.emptied_runs, *change.deleted_runs]
-    gone = gone_dumps(stored, change)
-    removals = _removals(stored, change, replaced | change.modules, gone_runs, gone)
+    removed_dumps = gone_dumps(stored, change)
+    removals = _removals(stored, change, replaced | change.modules, gone_runs, removed_dumps)
     orphans: set[int] = set()
     if change.drops_orphans:
-        orphans, flag_sets = _orphans(stored, change, rows, gone, own_modules | modules)
+        orphans, flag_sets = _orphans(stored, change, rows, removed_dumps, own_modules | modules)
         removals.drop("module_id", orphans, but=("dumps",))
         removals.drop("flags_id", flag_sets, only=("compiler_flags",))
     removes, adds = removals.without(
@@ -564,30 +569,38 @@ def plan(stored: Stored, change: Change) -> Planned:
     for file in change.files:
         left_out = kept | orphans
         adds.append(without_modules(stored.place, file, left_out) if left_out else file)
-    adds += [write_file(stored.place, name, of) for name, of in rows.items() if len(of)]
+    adds += [
+        write_file(stored.place, name, rows_of_name)
+        for name, rows_of_name in rows.items()
+        if len(rows_of_name)
+    ]
     changed = _changed_runs(stored, change, rows, replaced | change.modules)
     actions = Actions([file for file in adds if file.rows], removes, changed)
-    there = stored.rows("runs", "run_id", change.deleted_runs, ("run_id",))["run_id"].to_pylist()
-    deleted = [run for run in change.deleted_runs if run in there]
+    stored_runs = stored.rows("runs", "run_id", change.deleted_runs, ("run_id",))[
+        "run_id"
+    ].to_pylist()
+    deleted = [run for run in change.deleted_runs if run in stored_runs]
     times = ingested_at(stored, change)
     times |= (
         {row["run_id"]: row["ingested_at"] for row in rows["runs"].to_pylist()}
         if "runs" in rows
         else {}
     )
-    return Planned(actions, deleted, len(gone), len(orphans & modules), times)
+    return Planned(actions, deleted, len(removed_dumps), len(orphans & modules), times)
 
 
 def _collisions(stored: Stored, change: Change, both: set[int]) -> tuple[set[int], set[int]]:
-    """Of own modules that are stored: those to replace, and those that stay as stored."""
+    """Of the change's modules that are stored: those to replace, and those to keep as stored."""
     both = both - change.modules
     if not both:
         return set(), set()
     dumps = change.rows_of("dumps")
     complete = set(dumps.filter(pc.equal(dumps["status"], "ok"))["module_id"].to_pylist())
-    found = stored.rows("dumps", "module_id", both, ("module_id", "status"))
-    whole = set(found.filter(pc.equal(found["status"], "ok"))["module_id"].to_pylist())
-    replaced = (both & complete) - whole
+    stored_dumps = stored.rows("dumps", "module_id", both, ("module_id", "status"))
+    stored_complete = set(
+        stored_dumps.filter(pc.equal(stored_dumps["status"], "ok"))["module_id"].to_pylist()
+    )
+    replaced = (both & complete) - stored_complete
     return replaced, both - replaced
 
 
@@ -609,8 +622,8 @@ def _removals(
     drop("run_id", [*change.emptied_runs, *(run for run, _ in change.emptied_parts)], only=_PARTS)
     for run, host in change.emptied_parts:
         reports = stored.rows("oom_reports", "run_id", [run], ("oom_id", "path")).to_pylist()
-        mine = [row["oom_id"] for row in reports if row["path"].startswith(f"{host}/")]
-        drop("oom_id", mine, only=_OOM)
+        oom_ids = [row["oom_id"] for row in reports if row["path"].startswith(f"{host}/")]
+        drop("oom_id", oom_ids, only=_OOM)
     removals.drop_labels(*change.without_labels)
     return removals
 
@@ -618,43 +631,44 @@ def _removals(
 def _orphans(
     stored: Stored, change: Change, rows: Rows, gone_dumps: set[int], modules: set[int]
 ) -> tuple[set[int], set[int]]:
-    """Of these modules and all flag sets those that no dump refers to then."""
-    gone = pa.array(sorted(gone_dumps | change.dumps), pa.int64())
+    """Of these modules and of all flag sets, those that no dump refers to after the change."""
+    removed = pa.array(sorted(gone_dumps | change.dumps), pa.int64())
     query = "SELECT dump_id, module_id, flags_id FROM dumps"
-    there = stored.connection.sql(query).to_arrow_table()
-    there = there.filter(pc.invert(pc.is_in(there["dump_id"], gone)))
-    dumps = rows.get("dumps", change.rows_of("dumps"))
+    dumps_left = stored.connection.sql(query).to_arrow_table()
+    dumps_left = dumps_left.filter(pc.invert(pc.is_in(dumps_left["dump_id"], removed)))
+    new_dumps = rows.get("dumps", change.rows_of("dumps"))
 
     def referred(key: str) -> set[int]:
-        return {*there[key].to_pylist(), *dumps[key].to_pylist()}
+        return {*dumps_left[key].to_pylist(), *new_dumps[key].to_pylist()}
 
     flag_sets = set(stored.ids("compiler_flags", "flags_id"))
     return modules - referred("module_id"), flag_sets - referred("flags_id")
 
 
 def _mark_oom(stored: Stored, change: Change, rows: Rows) -> set[int]:
-    """Mark the dumps to add of which a message says that memory ran out; all such dumps."""
+    """Mark new dumps that ran out of memory by a message, and return the dumps of new messages."""
     reports = change.rows_of("oom_reports")
-    found = set(reports["dump_id"].drop_null().to_pylist()) if change.oom_runs else set()
+    of_new_messages = set(reports["dump_id"].drop_null().to_pylist()) if change.oom_runs else set()
     if "dumps" in rows:
         dumps = rows["dumps"]
         # Another process may have stored a message since the dump was read.
         again = change.dumps & set(dumps["dump_id"].to_pylist())
-        said = stored.rows("oom_reports", "dump_id", again, ("dump_id",))["dump_id"].to_pylist()
-        marked = pa.array(sorted(found.union(said)), pa.int64())
+        reports = stored.rows("oom_reports", "dump_id", again, ("dump_id",))
+        of_stored_messages = reports["dump_id"].to_pylist()
+        marked = pa.array(sorted(of_new_messages.union(of_stored_messages)), pa.int64())
         oom = pc.or_(dumps["oom"], pc.is_in(dumps["dump_id"], marked))
         place = dumps.schema.get_field_index("oom")
         rows["dumps"] = dumps.set_column(place, "oom", oom)
-    return found
+    return of_new_messages
 
 
 def _changed_runs(stored: Stored, change: Change, rows: Rows, modules: set[int]) -> list[str]:
-    """The runs whose history may be another then."""
+    """The runs whose history may change."""
     changed = {*change.changed_runs, *change.runs, *change.emptied_runs, *change.deleted_runs}
-    # Causes tell of a dump whether it ran out of memory.
+    # The causes of a dump depend on whether it ran out of memory.
     changed |= change.oom_runs | {run for run, _ in change.emptied_parts}
     for name in ("runs", "run_labels", "dumps"):
         if name in rows:
             changed.update(rows[name]["run_id"].to_pylist())
-    found = stored.rows("dumps", "module_id", modules, ("run_id",))
-    return sorted(changed | set(found["run_id"].to_pylist()))
+    dumps = stored.rows("dumps", "module_id", modules, ("run_id",))
+    return sorted(changed | set(dumps["run_id"].to_pylist()))
