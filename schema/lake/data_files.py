@@ -20,23 +20,21 @@ from ..versions import layout
 from . import storage
 from .lake_errors import GONE, DamagedFileError
 
-# How a lake is laid out: one Delta table, partitioned by `relation`, the name of our table.
+# Layout: one Delta table, partitioned by `relation`, the name of our table.
 #
-# A commit of Delta covers one table. All our tables are one Delta table, so that one commit
-# covers them all. A data file holds the columns of its own relation only; the schema of the
-# Delta table has the columns of all.
+# A commit of Delta covers one table, so that all our tables are one Delta table. A data file has
+# the columns of its own relation only; the schema of the Delta table has those of all.
 
-# The version of the layout and of our tables, which grows with them; a lake that has a later one
-# is not read.
+# The version of the layout and of our tables. A lake with a later version is not read.
 LAKE_VERSION = 3
 VERSION_PROPERTY = "memhouse.lakeVersion"
-# The digest of our tables: a lake with another one is upgraded, or is not read.
+# The digest of our tables. A lake with another digest is upgraded or not read.
 LAYOUT_PROPERTY = "memhouse.layout"
-# The ids by which files are chosen: Delta keeps the least and the greatest of each file.
+# The ids by which files are chosen. Delta stores their least and greatest value of each file.
 ID_COLUMNS = ("module_id", "dump_id", "flags_id", "run_id")
-# What `schema/history` works out, stored anew as a whole.
+# The relations that `schema/history` works out. They are always stored anew as a whole.
 HISTORY = ("lineages", "history", "gone")
-# One row for a run, a dump, a file, a flag or a module: small, and written at each attempt.
+# Relations with few rows for a run or a dump: they are small, and written at each attempt.
 SMALL = (
     "runs",
     "run_parts",
@@ -52,14 +50,14 @@ SMALL = (
 PROPERTIES = {
     "delta.dataSkippingStatsColumns": ",".join(ID_COLUMNS),
     "delta.checkpointInterval": "20",
-    # `vacuum` deletes old entries of the log: who only writes needs no right to delete.
+    # `vacuum` deletes old entries of the log, so that writers need no right to delete.
     "delta.enableExpiredLogCleanup": "false",
-    # A process that lost the answer to its commit asks whether the commit was made: at once.
+    # A process that lost the answer to its commit asks for the commit at once, not days later.
     "delta.setTransactionRetentionDuration": "interval 7 days",
     VERSION_PROPERTY: str(LAKE_VERSION),
     LAYOUT_PROPERTY: layout(),
 }
-# Tables of the DuckDB file that a lake does not have.
+# The tables of a DuckDB file that a lake does not have.
 _OF_FILES = frozenset({"schema_version", "view_set"})
 
 
@@ -77,14 +75,14 @@ def union_schema() -> pa.Schema:
     return pa.schema(list(columns.items()))
 
 
-# The data files of a lake: Parquet, one relation each, sorted by module.
+# Files: Parquet, of one relation each, sorted by module.
 
-# A reader of one module skips the row groups of others.
+# A reader of one module skips the row groups of other modules.
 _ROWS_IN_GROUP = 128 << 10
-# Higher levels take longer than reading the dump, and save a few percent.
+# Higher levels take longer than reading the dump does, and save a few percent.
 _ZSTD_LEVEL = 9
-# Numbers that differ little from those of the row before: the differences are stored.
-_STEPS = frozenset(
+# Numbers that differ little from the row before, so that the differences are stored.
+_DELTAS = frozenset(
     {
         "alias_set",
         "instruction_id",
@@ -96,8 +94,8 @@ _STEPS = frozenset(
         "value_id",
     }
 )
-_STEPS_OF = {"occupancy": {"start_time"}}
-# Values that hardly repeat, which a dictionary would make larger.
+_DELTAS_OF = {"occupancy": {"start_time"}}
+# Values that hardly repeat, so that a dictionary would need more bytes.
 _PLAIN = frozenset(
     {
         "compared_dump_id",
@@ -116,8 +114,8 @@ _PLAIN = frozenset(
         "start_time",
     }
 )
-# The name ends with the content's checksum: every reader keeps a name, also in checkpoints of the
-# log, and `sha256sum` tells whether it is true.
+# The name ends with the checksum of the content, because all programs keep names, also in
+# checkpoints of the log, and `sha256sum` can check it.
 _SUM = re.compile(r"-([0-9a-f]{64})\.parquet")
 
 
@@ -125,7 +123,7 @@ _SUM = re.compile(r"-([0-9a-f]{64})\.parquet")
 class DataFile:
     """A Parquet file of a lake; `path` is relative to the lake.
 
-    least, most: of each id column, the least and the greatest value in the file.
+    least, most: the least and the greatest value of each id column in the file.
     """
 
     relation: str
@@ -137,16 +135,16 @@ class DataFile:
 
     @property
     def sha256(self) -> str | None:
-        """What its content must have; None of other programs' files and older memhouse's."""
-        found = _SUM.search(self.path)
-        return found[1] if found else None
+        """The SHA-256 of the content; None for files of other programs and of older memhouses."""
+        match = _SUM.search(self.path)
+        return match[1] if match else None
 
 
 def write_file(place: str, relation: str, rows: pa.Table, mark: str = "") -> DataFile:
-    """Write the rows, columns that they lack as nulls; nobody sees the file until a commit.
+    """Write the rows, with missing columns as nulls. The file is not visible until a commit.
 
-    The name is never used twice: a task that is tried again, or a second writer, writes another.
-    `mark` begins the name, the content's SHA-256 ends it. Raises OSError.
+    The name is never used twice: a repeated task or a second writer writes another file. It begins
+    with `mark` and ends with the SHA-256 of the content. Raises OSError.
     """
     table = _whole(rows, relation)
     buffer = BytesIO()
@@ -166,9 +164,9 @@ def write_file(place: str, relation: str, rows: pa.Table, mark: str = "") -> Dat
     _put(place, path, content)
     least, most = {}, {}
     for column in ids:
-        found = pc.min_max(table[column]).as_py()
-        if found["min"] is not None:
-            least[column], most[column] = found["min"], found["max"]
+        bounds = pc.min_max(table[column]).as_py()
+        if bounds["min"] is not None:
+            least[column], most[column] = bounds["min"], bounds["max"]
     return DataFile(relation, path, len(content), len(table), least, most)
 
 
@@ -180,8 +178,8 @@ def read_files(place: str, files: Iterable[DataFile], relation: str) -> pa.Table
     schema = arrow.schema(relation)
     tables = [schema.empty_table()]
     for file, content in _contents(place, list(files)):
-        # A file that another program wrote anew has the columns of all relations, and one of an
-        # older memhouse lacks some.
+        # A file that another program rewrote has the columns of all relations; a file of an older
+        # memhouse lacks some.
         stored = set(content.schema_arrow.names)
         with _damage(place, file):
             tables.append(content.read(columns=[n for n in schema.names if n in stored]))
@@ -189,16 +187,16 @@ def read_files(place: str, files: Iterable[DataFile], relation: str) -> pa.Table
 
 
 def check_files(place: str, files: Iterable[DataFile]) -> None:
-    """Read files to see that their contents are as written. Raises as `read_files` does."""
+    """Read files to check that their contents are as written. Raises as `read_files` does."""
     for _ in _contents(place, list(files)):
         pass
 
 
 def fault(place: str, file: DataFile, size: int | None, *, read: bool) -> str | None:
-    """What is wrong with a file of this size in bytes, None if nothing is seen.
+    """What is wrong with a file of this size in bytes; None if no fault is known.
 
-    size: None if it is not there. read: read it; one without a checksum is decoded. Raises
-    OSError.
+    size: None if the file is missing. read: whether to read the file, and decode it if it has no
+    checksum. Raises OSError.
     """
     if size is None:
         return "is missing"
@@ -219,13 +217,13 @@ def fault(place: str, file: DataFile, size: int | None, *, read: bool) -> str | 
 def _contents(
     place: str, files: Sequence[DataFile]
 ) -> Iterator[tuple[DataFile, parquet.ParquetFile]]:
-    """Parquet files whose contents are checked; of a store one request each."""
+    """Parquet files with checked contents; an object store gets one request for each file."""
     contents: Iterable[bytes | Exception] = (_read(url(place, file), file) for file in files)
     if "://" in place and files:
         urls = [url(place, file) for file in files]
         # Asked for one path, fsspec gives its bytes alone.
-        found = storage.filesystem(place).cat(urls, recursive=False, on_error="return")
-        by_name = {path.rpartition("/")[2]: content for path, content in found.items()}
+        content_of_url = storage.filesystem(place).cat(urls, recursive=False, on_error="return")
+        by_name = {path.rpartition("/")[2]: content for path, content in content_of_url.items()}
         contents = [by_name[file.path.rpartition("/")[2]] for file in files]
     for file, content in zip(files, contents, strict=True):
         if isinstance(content, FileNotFoundError):
@@ -245,7 +243,7 @@ def _contents(
 
 @contextmanager
 def _damage(place: str, file: DataFile) -> Iterator[None]:
-    """What Arrow says of a file's content that is in memory means that it is damaged."""
+    """Turn errors of Arrow into DamagedFileError: content in memory has no other cause of them."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -254,14 +252,14 @@ def _damage(place: str, file: DataFile) -> Iterator[None]:
 
 
 def fault_of_rows(file: DataFile, rows: int) -> str | None:
-    """What is wrong with a file that claims so many rows."""
+    """What is wrong with a file that claims this many rows; None if the log has the same number."""
     if rows == file.rows:
         return None
     return f"is damaged: it claims {rows} rows, and the log {file.rows}"
 
 
 def _read(path: str, file: DataFile) -> bytes | Exception:
-    """The content of a file, or why there is none; of one that is longer than the log says less."""
+    """The content of a file, up to one byte more than the log says; or why there is none."""
     try:
         with Path(path).open("rb") as opened:
             return opened.read(file.size_bytes + 1)
@@ -270,16 +268,16 @@ def _read(path: str, file: DataFile) -> bytes | Exception:
 
 
 def url(place: str, file: DataFile) -> str:
-    """A file as DuckDB and fsspec name it."""
+    """The name of a file for DuckDB and fsspec."""
     return f"{place}/{file.path}"
 
 
 def _encodings(relation: str, columns: Iterable[str]) -> dict[str, Any]:
-    """How each column is stored. Only what Spark 3.5 reads too, whose integers are never split."""
-    steps = {name for name in columns if name in _STEPS | _STEPS_OF.get(relation, set())}
+    """The encodings of columns: only those that Spark 3.5 reads, which cannot split integers."""
+    deltas = {name for name in columns if name in _DELTAS | _DELTAS_OF.get(relation, set())}
     return {
-        "use_dictionary": [name for name in columns if name not in _PLAIN | steps],
-        "column_encoding": dict.fromkeys(steps, "DELTA_BINARY_PACKED") or None,
+        "use_dictionary": [name for name in columns if name not in _PLAIN | deltas],
+        "column_encoding": dict.fromkeys(deltas, "DELTA_BINARY_PACKED") or None,
     }
 
 
@@ -294,7 +292,7 @@ def _whole(rows: pa.Table, relation: str) -> pa.Table:
     ]
     table = pa.table(columns, schema=schema)
     if "module_id" in table.column_names:
-        # The sort keeps the order of a module's rows.
+        # The sort is stable: the order of a module's rows stays.
         table = table.take(pc.sort_indices(table["module_id"]))
     return table
 
@@ -313,9 +311,9 @@ def _put(place: str, path: str, content: bytes) -> None:
     target.write_bytes(content)
 
 
-# Portions of many rows: what fits into memory at once, and becomes one data file.
+# Portions: as many rows as fit into memory at once, and into one data file.
 
-# A file of more than this is slow to write anew when a few of its rows go.
+# A larger file is slow to rewrite when a few of its rows are removed.
 MOST_BYTES = 64 << 20
 # A few hundred MB in memory: a column of a row takes 8 bytes or more.
 _MOST_CELLS = 40 << 20
@@ -324,19 +322,19 @@ _T = TypeVar("_T")
 
 
 class Sized(NamedTuple):
-    """How much something is: bytes in a file, 0 if not known, and rows times columns."""
+    """The size of rows: bytes in a file, 0 if not known, and cells, that is rows times columns."""
 
     size_bytes: int
     cells: int
 
 
 def file_size(file: DataFile) -> Sized:
-    """How much the rows of a data file are."""
+    """The size of the rows of a data file."""
     return Sized(file.size_bytes, file.rows * len(arrow.schema(file.relation)))
 
 
 def portions(items: Iterable[tuple[_T, Sized]]) -> Iterator[list[_T]]:
-    """The items, one after another, in lists that are not too much; one alone may be."""
+    """The items in order, in lists within both limits; a single item may exceed them."""
     portion: list[_T] = []
     size_bytes = cells = 0
     for item, size in items:
