@@ -39,31 +39,32 @@ if TYPE_CHECKING:
     from .ingest.pipeline import Summary
     from .ingest.sources.program import Program
     from .queries.advise import Advice
-    from .queries.buffers import buffers
-    from .queries.check import Check, check
-    from .queries.diff import diff
-    from .queries.donations import donations
+    from .queries.buffers import buffers as _buffers
+    from .queries.check import Check
+    from .queries.check import check as _check
+    from .queries.diff import diff as _diff
+    from .queries.donations import donations as _donations
     from .queries.export import Exported
     from .queries.export_trace import ExportedTrace
-    from .queries.fragmentation import fragmentation
-    from .queries.kernels import kernels
-    from .queries.log import log
-    from .queries.modules import modules
+    from .queries.fragmentation import fragmentation as _fragmentation
+    from .queries.kernels import kernels as _kernels
+    from .queries.log import log as _log
+    from .queries.modules import modules as _modules
     from .queries.oom import Oom
-    from .queries.owners import owners
-    from .queries.peaks import peaks
-    from .queries.prune import prune
+    from .queries.owners import owners as _owners
+    from .queries.peaks import peaks as _peaks
+    from .queries.prune import prune as _prune
     from .queries.questions import asked
     from .queries.read_module import ReadModule
     from .queries.reporting.page import Report
     from .queries.reporting.site import Site
     from .queries.result import Rows
-    from .queries.runs import runs
-    from .queries.since import since
-    from .queries.tables import tables
-    from .queries.timeline import timeline
-    from .queries.trends import trends
-    from .queries.verify import verify
+    from .queries.runs import runs as _runs
+    from .queries.since import since as _since
+    from .queries.tables import tables as _tables
+    from .queries.timeline import timeline as _timeline
+    from .queries.trends import trends as _trends
+    from .queries.verify import verify as _verify
     from .schema.stores.base import Compacted, Store
 
 __version__ = TOOL_VERSION
@@ -196,23 +197,23 @@ class Warehouse:
     if TYPE_CHECKING:
         # As type checkers and editors see the questions; at run time they are imported when they
         # are first asked.
-        buffers = asked(buffers)
-        check = asked(check)
-        diff = asked(diff)
-        donations = asked(donations)
-        fragmentation = asked(fragmentation)
-        kernels = asked(kernels)
-        log = asked(log)
-        modules = asked(modules)
-        owners = asked(owners)
-        peaks = asked(peaks)
-        prune = asked(prune)
-        runs = asked(runs)
-        since = asked(since)
-        tables = asked(tables)
-        timeline = asked(timeline)
-        trends = asked(trends)
-        verify = asked(verify)
+        buffers = asked(_buffers)
+        check = asked(_check)
+        diff = asked(_diff)
+        donations = asked(_donations)
+        fragmentation = asked(_fragmentation)
+        kernels = asked(_kernels)
+        log = asked(_log)
+        modules = asked(_modules)
+        owners = asked(_owners)
+        peaks = asked(_peaks)
+        prune = asked(_prune)
+        runs = asked(_runs)
+        since = asked(_since)
+        tables = asked(_tables)
+        timeline = asked(_timeline)
+        trends = asked(_trends)
+        verify = asked(_verify)
 
     def __init__(self, store: Store) -> None:
         self._store = store

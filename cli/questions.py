@@ -10,7 +10,6 @@ import typer
 from ..queries.names import BY_HAND
 from ..queries.questions import Question, Taken, declared, taken_by
 from . import screens
-from .asked import Asked
 from .known import completer
 from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
 
@@ -42,11 +41,11 @@ def _command_of(question: Question) -> _Command:
         # What is not given is for the question to say.
         arguments = {each: options.pop(each) for each in given}
         arguments = {each: value for each, value in arguments.items() if value is not None}
-        show(Asked(question, arguments, db, wait), **options)
+        show(screens.Asked(question, arguments, db, wait), **options)
 
     places = [_as_typed(each) for each in taken if each.kind.is_argument]
     options = [_as_typed(each) for each in taken if not each.kind.is_argument]
-    _, *shown = inspect.signature(show).parameters.values()
+    _, *shown = _typed_parameters(show)
     in_order = [*places, _DB, *options, *shown, _WAIT]
     command.__name__ = question.ask.__name__
     command.__doc__ = question.help
@@ -55,9 +54,13 @@ def _command_of(question: Question) -> _Command:
 
 def _in_typer(command: _Command) -> _Command:
     """A command by hand, whose parameters of a kind are told in Typer's words."""
-    typed = {taken.name: _as_typed(taken) for taken in taken_by(command)}
-    parameters = inspect.signature(command).parameters
-    return _with_parameters(command, [typed.get(name, parameters[name]) for name in parameters])
+    return _with_parameters(command, _typed_parameters(command))
+
+
+def _typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    typed = {taken.name: _as_typed(taken) for taken in taken_by(function)}
+    parameters = inspect.signature(function).parameters
+    return [typed.get(name, parameters[name]) for name in parameters]
 
 
 def _with_parameters(command: _Command, parameters: list[inspect.Parameter]) -> _Command:

@@ -1,18 +1,20 @@
 """What commands print of the answers to questions; the options here are those of printing alone."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..queries.parameters import Space
+from ..queries.questions import Question
 from .options import FOR_SCRIPTS, All, AsFormat, Format, Wide
 
 if TYPE_CHECKING:
     from ..queries.checking.what_to_change import Changes
-    from ..schema.stores.base import Deleted
-    from .asked import Asked
+    from ..schema.stores.base import Deleted, Store
 
 # What of `buffers` only a wide table, csv and json have.
 _DETAILS = ["start_time", "end_time", "last_use_time", "layout"]
@@ -22,21 +24,52 @@ _BREACHES_SHOWN = 20
 _NOT_JUDGED = 3
 
 
-def table(asked: "Asked", output: AsFormat = Format.table) -> None:
+@dataclass(frozen=True)
+class Asked:
+    """A question with what the command line says: its arguments, the warehouse, how to wait."""
+
+    question: Question
+    arguments: dict[str, Any]
+    db: str
+    wait: float
+
+    def __call__(self, **more: Any) -> Any:
+        """The answer; `more` are arguments that the command line does not give."""
+        with self.reading() as store:
+            return self.of(store, **more)
+
+    def of(self, store: "Store", **more: Any) -> Any:
+        """The answer of a warehouse that is open."""
+        return self.question.ask(store, **self.arguments, **more)
+
+    def reading(self) -> "AbstractContextManager[Store]":
+        """The warehouse, to read only."""
+        from .opening import reading
+
+        return reading(self.db, wait=self.wait)
+
+    def writing(self) -> "AbstractContextManager[Store]":
+        """The warehouse, to write."""
+        from .opening import writing
+
+        return writing(self.db, wait=self.wait)
+
+
+def table(asked: Asked, output: AsFormat = Format.table) -> None:
     """The rows, under their caption."""
     from .render.rows import print_captioned
 
     print_captioned(asked(), output)
 
 
-def wide_table(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+def wide_table(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The rows, under their caption; as wide as they are if asked for."""
     from .render.rows import print_captioned
 
     print_captioned(asked(), output, wide=wide)
 
 
-def runs(asked: "Asked", output: AsFormat = Format.table) -> None:
+def runs(asked: Asked, output: AsFormat = Format.table) -> None:
     """The runs, for a person without columns that are empty, and a few hosts for all."""
     from ..queries.folding import listed
     from .render.rows import print_rows
@@ -55,14 +88,14 @@ def runs(asked: "Asked", output: AsFormat = Format.table) -> None:
     print_rows(found, output)
 
 
-def peaks(asked: "Asked", unfold: All = False, output: AsFormat = Format.table) -> None:
+def peaks(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
     """The peaks, for a person one of equal programs."""
     from .render.rows import print_rows
 
     print_rows(asked(fold=not unfold and output not in FOR_SCRIPTS), output)
 
 
-def owners(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+def owners(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The owners; a stack of callers takes the room of the categories."""
     from .render.rows import print_captioned
 
@@ -72,7 +105,7 @@ def owners(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) 
     print_captioned(found, output, wide=wide)
 
 
-def buffers(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+def buffers(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The buffers, for a person without details."""
     from .render.rows import print_captioned
 
@@ -82,7 +115,7 @@ def buffers(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table)
     print_captioned(found, output, wide=wide)
 
 
-def kernels(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table) -> None:
+def kernels(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The kernels, and how many of them have no size."""
     from ..queries.cells import counted
     from .render.rows import print_captioned
@@ -97,7 +130,7 @@ def kernels(asked: "Asked", wide: Wide = False, output: AsFormat = Format.table)
         )
 
 
-def timeline(asked: "Asked", output: AsFormat = Format.table) -> None:
+def timeline(asked: Asked, output: AsFormat = Format.table) -> None:
     """The timeline, on a terminal as a chart."""
     from .render.rows import print_captioned
     from .render.text import is_terminal, print_note
@@ -112,7 +145,7 @@ def timeline(asked: "Asked", output: AsFormat = Format.table) -> None:
     print_timeline(found.table)
 
 
-def trends(asked: "Asked", unfold: All = False, output: AsFormat = Format.table) -> None:
+def trends(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
     """The series, the steps, and what was left out; for scripts a row a run and series."""
     from ..queries.cells import counted
     from .render.rows import print_rows
@@ -132,7 +165,7 @@ def trends(asked: "Asked", unfold: All = False, output: AsFormat = Format.table)
         print_note(found.branches_note)
 
 
-def since(asked: "Asked", output: AsFormat = Format.table) -> None:
+def since(asked: Asked, output: AsFormat = Format.table) -> None:
     """The answer in sentences; for scripts a row a level."""
     from .render.rows import print_rows
     from .render.text import print_prose
@@ -146,8 +179,8 @@ def since(asked: "Asked", output: AsFormat = Format.table) -> None:
 
 
 def diff(
-    asked: "Asked",
-    space: Annotated[int, typer.Option(help="The memory space's number; 0 is HBM.")] = 0,
+    asked: Asked,
+    memory_space: Space = 0,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="At most so many changes a module.")
     ] = 12,
@@ -160,11 +193,11 @@ def diff(
     found = asked()
     from .render.differences import print_diff
 
-    print_diff(found, space, limit, output, wide=wide)
+    print_diff(found, memory_space, limit, output, wide=wide)
 
 
 def verify(
-    asked: "Asked",
+    asked: Asked,
     output: AsFormat = Format.table,
     list_checks: Annotated[
         bool, typer.Option("--list", help="Say what is checked, and check nothing.")
@@ -189,7 +222,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def prune(asked: "Asked") -> None:
+def prune(asked: Asked) -> None:
     """What was dropped, or would be."""
     if ("keep" in asked.arguments) == bool(asked.arguments.get("runs")):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
@@ -227,7 +260,7 @@ class CheckFormat(StrEnum):
 
 
 def check(
-    asked: "Asked",
+    asked: Asked,
     accept: Annotated[
         str | None, typer.Option(metavar="REASON", help="Let this run's growth pass, for good.")
     ] = None,

@@ -9,7 +9,6 @@ not, such as pyarrow, is imported in the function: `memhouse --help` reads all d
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import update_wrapper
 from importlib import import_module
 from types import UnionType
 from typing import (
@@ -146,6 +145,7 @@ def asked(
     _, *others = signature.parameters.values()
     shown = [each.replace(annotation=hints.get(each.name, each.annotation)) for each in others]
     itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-    update_wrapper(method, ask)
+    method.__name__, method.__doc__ = ask.__name__, ask.__doc__
+    method.__module__, method.__qualname__ = "memhouse", f"Warehouse.{ask.__name__}"
     method.__signature__ = signature.replace(parameters=[itself, *shown])  # type: ignore[attr-defined]
     return method

@@ -1,10 +1,12 @@
 """The Python face: `memhouse.open`, queries to Arrow, pandas and polars, `ingest`."""
 
 import html
+import re
 import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -13,10 +15,12 @@ import pyarrow as pa
 import pytest
 
 import memhouse
+from memhouse.queries.names import QUESTIONS
 
 from .support.dumps import copy_dump
 from .support.warehouse import rows
 
+ROOT = Path(__file__).parents[1]
 PEAKS = (
     "SELECT workload, peak_bytes FROM peaks "
     "WHERE run_id = 'tpu' AND memory_space = 0 AND workload LIKE $1 ORDER BY 1"
@@ -306,6 +310,47 @@ def test_a_with_statement_closes_after_an_error_too(db, dump):
     # The file is free for another process, and what was ingested is there.
     with duckdb.connect(str(db)) as other:
         assert other.sql("SELECT COUNT(*) FROM runs").fetchall() == [(1,)]
+
+
+# --- questions as methods -------------------------------------------------------------------
+
+USE = """
+import memhouse
+
+with memhouse.open("x") as warehouse:
+    reveal_type(warehouse.owners("m", by="scope"))
+    reveal_type(warehouse.check().outcome)
+    reveal_type(warehouse.timeline)
+    warehouse.owners("m", limits=3)
+    warehouse.peaks(run=3)
+"""
+SEEN = [
+    'Revealed type is "memhouse.queries.result.Rows"',
+    "Revealed type is \"Literal['pass'] | Literal['fail'] | Literal['not judged']\"",
+    'Revealed type is "def (module: str | int, *, run: str | None =, memory_space: int =) -> '
+    'memhouse.queries.result.Rows"',
+    'Unexpected keyword argument "limits"',
+    'Argument "run" has incompatible type "int"; expected "str | None"',
+]
+
+
+@pytest.mark.slow
+def test_a_type_checker_sees_what_questions_take_and_give(tmp_path):
+    (tmp_path / "memhouse").symlink_to(ROOT)
+    (tmp_path / "use.py").write_text(USE)
+    command = [sys.executable, "-m", "mypy", "--config-file", "memhouse/pyproject.toml", "use.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith("use.py")]
+    assert len(lines) == len(SEEN)
+    assert [line for line, seen in zip(lines, SEEN, strict=True) if seen not in line] == []
+
+
+def test_every_question_is_declared_for_type_checkers_and_has_a_method():
+    declared = re.findall(
+        r"^        (\w+) = asked\(_\1\)$", (ROOT / "__init__.py").read_text(), re.M
+    )
+    assert sorted(declared) == sorted(QUESTIONS)
+    assert [name for name in QUESTIONS if not callable(getattr(memhouse.Warehouse, name))] == []
 
 
 # --- importing ------------------------------------------------------------------------------

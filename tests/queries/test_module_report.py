@@ -307,9 +307,8 @@ def test_the_stacks_of_a_time_are_the_buffers_and_the_owners(store, llama):
             stacks = stacks_of(space, buffers)[by]
             for time in (0, space.peak_time, space.schedule_length // 3):
                 owned = Counter()
-                for row in owners(
-                    store, module["module_id"], None, 0, by=by, at=time
-                ).table.to_pylist():
+                rows = owners(store, module["module_id"], by=by, at=time).table
+                for row in rows.to_pylist():
                     owned[row[by]] += row["counted_bytes"]
                 assert by_name(stacks, at(time, stacks.times, stacks.sums)) == +owned
 
