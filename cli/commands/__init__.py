@@ -1,1 +1,1 @@
-"""The commands, one a file: options, one call, one renderer, the exit status."""
+"""The commands that are written by hand, one a file; `queries/names.py` says which."""
