@@ -16,6 +16,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import __version__
@@ -60,22 +61,27 @@ def ingest(
     With a `run` there may be several. `tasks` is how many tasks read at most, by default two a
     core. Raises JobError, UsageError and WarehouseError.
     """
+    from .ingest.pipeline import ingest as ingest_paths
     from .ingest.sources.files import path_of
-    from .ingest.spark_ingest import ingest as ingest_paths
+    from .ingest.spark_ingest import Executors
     from .queries.arguments import check_labels
 
-    given = [path_of(path) for path in paths]
+    # Executors have a current folder of their own.
+    given = [path.absolute() if isinstance(path, Path) else path for path in map(path_of, paths)]
     with _lake(url) as store:
-        return ingest_paths(
-            spark,
+        executors = Executors(spark, store.name, given, tasks)
+        summary = ingest_paths(
             store,
             *given,
             tool_version=__version__,
+            workers=executors,
             run_id=run,
             run_at=at,
             labels=check_labels(labels),
-            tasks=tasks,
         )
+        executors.discard_files()
+        store.tidy()
+        return summary
 
 
 @contextmanager

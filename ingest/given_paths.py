@@ -13,7 +13,6 @@ from .oom_logs import OomLogs, may_be_log
 from .sources.dump_folder import find_dumps, is_wanted
 from .sources.files import (
     Given,
-    OpenArchive,
     RemotePath,
     SourceFile,
     is_archive,
@@ -56,23 +55,19 @@ class GivenPaths:
         return ", ".join(map(_shown, self._paths.values()))
 
     def programs(
-        self,
-        store: Store,
-        cleanup: ExitStack,
-        refuse: Callable[[str], None],
-        open_archive: OpenArchive | None = None,
+        self, store: Store, cleanup: ExitStack, refuse: Callable[[str], None]
     ) -> list[Program]:
         """The programs, in order; `refuse` receives what is wrong with a path or a file.
 
         The files exist until `cleanup` ends. A path without programs is refused, unless it has
-        messages that memory ran out: `logs` has these then. `open_archive` as in `open_source`.
+        messages that memory ran out: `logs` has these then.
         """
         found: list[Program] = []
         single: list[Iterator[SourceFile]] = []
         of_sessions: list[SourceFile] = []
         for name, path in self._paths.items():
             problems: list[str] = []
-            opened = open_source(path, is_read, cleanup, problems.append, open_archive=open_archive)
+            opened = open_source(path, is_read, cleanup, problems.append)
             files = _but_warehouse(opened, store)
             if len(self._paths) > 1 and is_dump_file(path):
                 files = (replace(file, path=self._outer / file.path) for file in files)

@@ -123,9 +123,7 @@ def ingest(
     name = run_id or run_name(paths[0])
     claim(run_at, name)
     with ExitStack() as cleanup:
-        archives = workers.archives(paths, problems.append)
-        listed = given.programs(store, cleanup, problems.append, archives)
-        found = workers.prepared(listed)
+        found = workers.prepared(given.programs(store, cleanup, problems.append))
         notes = [
             f"{given.shown(str(file.path))}: no out-of-memory message of XLA"
             for file in given.logs.empty

@@ -1,88 +1,65 @@
-"""Ingest on Spark: executors identify and read the programs, the driver commits once.
+"""Ingest on Spark: executors identify and read the dumps, the driver commits the run at once.
 
-Executors write the rows of new modules to files of the lake, which nobody sees until the driver
-commits them. Of a task that is tried again only the files of the result that reached the driver
-are committed.
+The pipeline is that of `memhouse ingest`, with executors in place of its processes. They write
+the rows of modules to data files of the lake, which nobody sees before the driver's commit; only
+files of results that reached the driver are committed. The driver itself reads what it alone has:
+the files of archives and the modules of profiles.
 """
 
+import os
 import pickle
 import re
+import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, TypeVar
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..schema.errors import JobError, UsageError, WarehouseError
+import pyarrow as pa
+
+from ..schema.errors import JobError, MissingPackageError, UsageError
 from ..schema.lake.changes import without_modules
 from ..schema.lake.commits import discard
-from ..schema.lake.data_files import DataFile
-from ..schema.stores.delta import DeltaStore
-from .archived_files import ArchivedFile, Listing, archives_under, shared_archive
-from .pipeline import Summary
-from .pipeline import ingest as ingest_paths
-from .read_program import ProgramOutcome, recognised
+from ..schema.lake.data_files import DataFile, write_file
+from ..schema.versions import READER_VERSION, TOOL_VERSION, layout
+from .batches import add_owned, joined
+from .join import Module
+from .outcomes import MISSING
+from .read_program import ProgramOutcome, read_program, recognised
+from .readers.lines import use_quick_memory
 from .sources.dump_folder import DumpedProgram
-from .sources.files import Given, OpenArchive, RemotePath, SourceFile
-from .sources.forward_bytes import FilePart
-from .sources.hlo_protos import HloProtoProgram, InMemory
+from .sources.files import Given, RemotePath
 from .sources.program import Fingerprinted, Identified, Program
-from .sources.shared_paths import SharedPath, shared
-from .spark_packing import pack
-from .spark_tasks import (
-    ReadJob,
-    Written,
-    archive_job,
-    code_digest,
-    identify_job,
-    perform,
-    read_job,
-)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_T = TypeVar("_T")
 _R = TypeVar("_R")
-# Without a number of tasks: as many for each core, and more if a task would read more bytes.
+# Without a number of tasks: as many for each core, and more if a task would read more bytes, whose
+# rows wait in memory.
 _TASKS_PER_CORE = 2
-_TASK_BYTES = 1 << 30
-_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception|Interrupt)\b.*)", re.MULTILINE)
+_TASK_BYTES = 128 << 20
+_SHARE = "name a path that all machines see, such as a shared folder or s3://"
+_RAISED = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)\b: .*)", re.MULTILINE)
 
-
-def ingest(
-    spark: "SparkSession",
-    store: DeltaStore,
-    *paths: Given,
-    tool_version: str,
-    run_id: str | None = None,
-    run_at: datetime | None = None,
-    labels: Mapping[str, str] | None = None,
-    tasks: int | None = None,
-) -> Summary:
-    """Ingest the dumps under the paths into a lake as one run; see `pipeline.ingest`.
-
-    `tasks` is how many tasks read at most, by default two for each core. Raises JobError for
-    paths that executors do not see, UsageError and WarehouseError.
-    """
-    summary = ingest_paths(
-        store,
-        *paths,
-        tool_version=tool_version,
-        workers=Executors(spark, store, tasks),
-        run_id=run_id,
-        run_at=run_at,
-        labels=labels,
-    )
-    store.tidy()
-    return summary
+# Modules, and the files with their rows.
+_Written = tuple[Set[int], Sequence[DataFile]]
 
 
 class Executors:
-    """Spark's executors as what reads programs; see `workers.Reading`."""
+    """Spark's executors as what reads the programs of a run; see `workers.Reading`.
 
-    def __init__(self, spark: "SparkSession", store: DeltaStore, tasks: int | None) -> None:
+    `lake` is the lake's place; `paths` are those that the user gives, absolute; `tasks` is how many
+    tasks read at most. Its methods raise JobError for what executors cannot do.
+    """
+
+    def __init__(
+        self, spark: "SparkSession", lake: str, paths: Sequence[Given], tasks: int | None
+    ) -> None:
         try:
             self._context = spark.sparkContext
         except Exception as error:
@@ -90,181 +67,208 @@ class Executors:
             raise UsageError(
                 "ingest needs a Spark session of its own cluster, not one of Spark Connect", "spark"
             ) from error
-        self._store, self._tasks = store, tasks
-        self._written: list[Written] = []
-
-    def archives(self, paths: Sequence[Given], refuse: Callable[[str], None]) -> OpenArchive | None:
-        """Executors list what the archives hold; who reads a file of one unpacks it again."""
-        found = {
-            str(archive): shared_archive(archive)
-            for path in paths
-            for archive in archives_under(path)
-        }
-        listed: dict[str, Listing] = {}
-        if found:
-            listings = self._run("list archives", archive_job, list(found.values()))
-            listed = dict(zip(found, listings, strict=True))
-
-        def opened(archive: Given, folder: PurePosixPath) -> Iterator[SourceFile]:
-            if str(archive) not in listed:
-                refuse(f"{archive}: it came while the dumps were listed: ingest once more")
-                return iter(())
-            return listed[str(archive)].opened(folder, refuse)
-
-        return opened
+        self._lake, self._tasks = lake, tasks
+        self._folders = [path for path in paths if isinstance(path, Path)]
+        self._written: list[_Written] = []
 
     def prepared(self, programs: Sequence[Program]) -> Sequence[Program]:
-        """The programs with their fingerprints, which executors take."""
-        sent = [_sent(program) for program in programs]
-        tasks = self._packed([[place] for place in range(len(sent))], sent)
-        jobs = [[(place, sent[place]) for place in task] for task in tasks]
+        """The programs with their fingerprints."""
+        alone = [[place] for place in range(len(programs))]
         identified: dict[int, Identified] = {}
-        for result in self._run("identify programs", identify_job, jobs):
-            identified.update(result)
-        return [Fingerprinted(program, identified[place]) for place, program in enumerate(sent)]
+        for places, fingerprints in self._done("identify dumps", _identify, programs, alone):
+            identified.update(zip(places, fingerprints, strict=True))
+        return [Fingerprinted(program, identified[at]) for at, program in enumerate(programs)]
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """The outcomes; executors write the rows of modules that are not known."""
+        """The outcomes, in order; the rows of modules that are not known go to files."""
         # An ingest that begins again reads again.
-        self._written = []
+        self.discard_files()
         outcomes: dict[int, ProgramOutcome] = {}
-        given: list[Fingerprinted] = []
+        # The dumps of one module are in one task, so that its rows are written once.
         of_module: dict[int, list[int]] = {}
         for place, program in enumerate(programs):
-            assert isinstance(program, Fingerprinted)
-            given.append(program)
             identified = program.fingerprint()
             if identified.module_id in known or identified.left_out is not None:
                 outcomes[place] = recognised(program, identified)
             else:
                 of_module.setdefault(identified.module_id, []).append(place)
-        stored = self._store.stored_modules() & of_module.keys()
-        jobs = [
-            ReadJob(
-                self._store.name,
-                [(place, _inner(given[place]), given[place].fingerprint()) for place in task],
-                stored,
-            )
-            for task in self._packed(list(of_module.values()), given)
-        ]
-        for result in self._run("read programs", read_job, jobs):
-            outcomes.update(result.outcomes)
-            self._written += result.written
+        read = partial(_read, self._lake)
+        groups = list(of_module.values())
+        for places, (read_ones, written) in self._done("read dumps", read, programs, groups):
+            outcomes.update(zip(places, read_ones, strict=True))
+            self._written.append(written)
         return (outcomes[place] for place in range(len(programs)))
 
     def files_of(self, modules: Set[int]) -> list[DataFile]:
         """The files with the rows of exactly these modules."""
-        found: list[DataFile] = []
-        for written in self._written:
-            self._require_here(written.files)
+        wanted: list[DataFile] = []
+        taken, self._written = self._written, []
+        for in_files, written in taken:
+            files = written
+            if "://" not in self._lake and not all(
+                Path(self._lake, file.path).is_file() for file in files
+            ):
+                raise JobError(f"{self._lake}: executors write to another folder: {_SHARE}")
             # A dump that stays as it is stored was read all the same.
-            unwanted = written.modules - modules
-            files = [without_modules(self._store.name, file, unwanted) for file in written.files]
-            discard(self._store.name, written.files, but=files)
-            found += [file for file in files if file.rows]
-        return found
+            if unwanted := in_files - modules:
+                files = [without_modules(self._lake, file, unwanted) for file in written]
+                discard(self._lake, written, but=files)
+            wanted += [file for file in files if file.rows]
+        return wanted
 
-    def _require_here(self, files: Sequence[DataFile]) -> None:
-        """An executor may have a folder of the lake's name on a disk of its own."""
-        lake = self._store.name
-        if "://" in lake:
-            return
-        for file in files:
-            path = Path(lake, file.path)
-            if not path.is_file() or path.stat().st_size != file.size_bytes:
-                raise WarehouseError(
-                    f"{lake}: executors write to another folder of this name: "
-                    "make the lake where all machines see it, in a shared folder or s3://"
-                )
+    def discard_files(self) -> None:
+        """Remove the files that nobody asked for, because their dumps stay as they are stored."""
+        discard(self._lake, (file for _, files in self._written for file in files), but=())
+        self._written = []
 
-    def _packed(
-        self, groups: Sequence[Sequence[int]], programs: Sequence[Program]
-    ) -> list[list[int]]:
-        """The programs of each task, by their places."""
-        total = sum(programs[place].size_bytes for group in groups for place in group)
-        count = self._tasks or max(
-            _TASKS_PER_CORE * self._context.defaultParallelism, total // _TASK_BYTES
-        )
-        return pack(
-            groups,
-            count,
-            lambda place: programs[place].size_bytes,
-            lambda place: _archive_of(_inner(programs[place])),
-        )
-
-    def _run(self, what: str, job: Callable[[_T], _R], arguments: Sequence[_T]) -> list[_R]:
-        """Do the job with each argument, a task each; the results in their order."""
-        if not arguments:
-            return []
-        pickled = [pickle.dumps(argument) for argument in arguments]
-        task = partial(perform, code_digest(), job)
+    def _done(
+        self,
+        what: str,
+        do: Callable[[list[Any]], _R],
+        programs: Sequence[Program],
+        groups: Sequence[list[int]],
+    ) -> Iterator[tuple[list[int], _R]]:
+        """Do it with the programs, those of a group in one task: each task's places and result."""
+        shared: list[list[int]] = []
+        own: list[list[int]] = []
+        for group in groups:
+            (shared if all(self._is_shared(programs[at]) for at in group) else own).append(group)
+        for places in _divided(programs, own, 0):
+            yield places, do([programs[at] for at in places])
         context = self._context
+        least = _TASKS_PER_CORE * context.defaultParallelism
+        tasks = _divided(programs, shared, least, self._tasks)
+        if not tasks:
+            return
+        pickled = [pickle.dumps([programs[at] for at in task]) for task in tasks]
         context.setJobDescription(f"memhouse: {what}")
         try:
+            task = partial(_task, _versions(), do)
             results = context.parallelize(pickled, len(pickled)).map(task).collect()
         except Exception as error:
-            raise _told(error, what) from error
+            raise JobError(f"Spark could not {what}: {_reason(error)}") from error
         finally:
             context.setJobDescription(None)  # type: ignore[arg-type]
-        done: list[_R] = []
-        for result in map(pickle.loads, results):
-            if isinstance(result, str):
-                raise JobError(result)
-            done += result
-        return done
+        for places, result in zip(tasks, results, strict=True):
+            if isinstance(result, JobError):
+                raise result
+            yield places, result
 
-
-def _told(error: Exception, what: str) -> Exception:
-    """Spark's error as one line: what Python raised on the executor, or else Spark's own."""
-    if not type(error).__module__.startswith(("py4j", "pyspark")):
-        return error
-    said = str(error)
-    if "No module named 'memhouse" in said:
-        return JobError(
-            "executors have no memhouse, or an older one: install the driver's version on all "
-            "machines, or send it with spark.archives"
+    def _is_shared(self, program: Program) -> bool:
+        """Whether the driver reads the files below the given paths, as executors can."""
+        inner = program.program if isinstance(program, Fingerprinted) else program
+        return isinstance(inner, DumpedProgram) and all(
+            isinstance(location, RemotePath)
+            or (
+                isinstance(location, Path)
+                and any(location.is_relative_to(folder) for folder in self._folders)
+                and os.access(location, os.R_OK)
+            )
+            for location in (file.location for file in inner.files.values())
         )
-    raised = _RAISED.findall(said)
-    line = raised[-1] if raised else said.strip().splitlines()[0]
-    for found in raised:
-        if not found.startswith(("Py4J", "SparkException", "PythonException")):
-            line = found
-            break
-    return JobError(f"Spark could not {what}: {' '.join(line.split())}")
 
 
-def _inner(program: Program) -> Program:
-    while isinstance(program, Fingerprinted):
-        program = program.program
-    return program
+def _divided(
+    programs: Sequence[Program], groups: Sequence[list[int]], least: int, most: int | None = None
+) -> list[list[int]]:
+    """The places of each task's programs: `most` tasks, or `least` and as many as bytes need."""
+    sized = [(sum(programs[at].size_bytes for at in group), group) for group in groups]
+    count = most or max(least, 1 + sum(size for size, _ in sized) // _TASK_BYTES)
+    # The largest first, one to each task in turn.
+    sized.sort(key=itemgetter(0), reverse=True)
+    tasks = [[at for _, group in sized[n::count] for at in group] for n in range(count)]
+    return list(filter(None, tasks))
 
 
-def _archive_of(program: Program) -> SharedPath | None:
-    """The archive that a program is in."""
-    location: object = None
-    if isinstance(program, DumpedProgram):
-        location = next(iter(program.files.values())).location
-    elif isinstance(program, HloProtoProgram) and isinstance(program.held, FilePart | SourceFile):
-        location = program.held.location
-    return location.archive if isinstance(location, ArchivedFile) else None
+def _reason(error: Exception) -> str:
+    """What Python raised on an executor, or else what Spark says, in a line."""
+    said = str(error)
+    sparks_own = ("Py4J", "SparkException", "PythonException")
+    raised = [line for line in _RAISED.findall(said) if not line.startswith(sparks_own)]
+    return " ".join((raised or said.strip().splitlines() or [repr(error)])[0].split())
 
 
-def _sent(program: Program) -> Program:
-    """A program as executors can read it: by paths that do not depend on this process."""
-    if isinstance(program, DumpedProgram):
-        files = {format_: _shared(file) for format_, file in program.files.items()}
-        return replace(program, files=files)
-    if isinstance(program, HloProtoProgram):
-        held = program.held
-        if isinstance(held, FilePart) and isinstance(held.location, RemotePath | Path):
-            # Of a compressed profile the driver has a copy.
-            return replace(program, held=InMemory(held.read()))
-        if isinstance(held, SourceFile):
-            return replace(program, held=_shared(held))
-    return program
+# What executors do, and the driver with what it alone has.
 
 
-def _shared(file: SourceFile) -> SourceFile:
-    if isinstance(file.location, Path | RemotePath):
-        return replace(file, location=shared(file.location, file.size))
-    return file
+def _task(versions: tuple[Any, ...], do: Callable[[list[Any]], Any], pickled: bytes) -> Any:
+    """Do it with the programs. A JobError is the result: what is raised, Spark tries again."""
+    host = socket.gethostname()
+    if versions != _versions():
+        return JobError(
+            f"executor {host} has another version of memhouse, Python or pyarrow than the driver: "
+            "install the same on all machines"
+        )
+    use_quick_memory()
+    programs = pickle.loads(pickled)
+    try:
+        for program in programs:
+            _require_seen(program.program if isinstance(program, Fingerprinted) else program)
+        return do(programs)
+    except (JobError, MissingPackageError) as error:
+        return JobError(f"executor {host}: {error}")
+
+
+def _versions() -> tuple[Any, ...]:
+    """What rows depend on, beside the dumps."""
+    return TOOL_VERSION, READER_VERSION, layout(), pa.__version__, sys.version_info[:2]
+
+
+def _require_seen(program: DumpedProgram) -> None:
+    """Raise JobError for a file that is another one here, or none: its dump has not failed."""
+    for file in program.files.values():
+        if isinstance(file.location, RemotePath):
+            continue
+        with suppress(OSError), file.location.open("rb") as opened:
+            if os.fstat(opened.fileno()).st_size == file.size:
+                continue
+        raise JobError(f"{file.location} is not the driver's file of {file.size} bytes: {_SHARE}")
+
+
+def _identify(programs: list[Program]) -> list[Identified]:
+    return [replace(program.fingerprint(), content=None) for program in programs]
+
+
+def _read(lake: str, programs: list[Fingerprinted]) -> tuple[list[ProgramOutcome], _Written]:
+    """Read the programs, those of one module one after the other; the rows go to files."""
+    outcomes: list[ProgramOutcome] = []
+    rows: dict[int, Mapping[str, pa.Table]] = {}
+    for program in programs:
+        outcome = _like(outcomes[-1], program) if outcomes else None
+        if outcome is None:
+            again = program.program.fingerprint()
+            if again.module_id != program.identified.module_id:
+                raise JobError(
+                    f"dump {program.key.name} of workload {program.key.workload} changed while "
+                    "it was read: give the same command again"
+                )
+            outcome = read_program(program.program, frozenset(), again)
+            if outcome.module is not None:
+                # Of several dumps of a module the rows of the last one count.
+                rows[again.module_id] = outcome.module.tables
+                outcome.module = Module(outcome.module.header, {})
+        outcomes.append(outcome)
+    by_table: dict[str, list[pa.Table]] = {}
+    for module_id, tables in rows.items():
+        add_owned(by_table, module_id, tables)
+    files = [write_file(lake, name, of) for name, of in joined(by_table).items() if len(of)]
+    return outcomes, ({*rows}, files)
+
+
+def _like(before: ProgramOutcome, program: Fingerprinted) -> ProgramOutcome | None:
+    """The outcome of a program whose files have the content of those just read.
+
+    Many hosts dump one program, and one task would read all of them.
+    """
+    key = program.key
+    files = [file for file in program.identified.files if file.status != MISSING]
+    hashes = [(file.kind, file.sha256) for file in files]
+    if (
+        hashes != [(file.kind, file.sha256) for file in before.files]
+        or any(sha256 is None for _, sha256 in hashes)
+        or before.module_id != program.identified.module_id
+        or (before.key.platform, before.key.compiler) != (key.platform, key.compiler)
+    ):
+        return None
+    read = [replace(of, path=file.path) for of, file in zip(before.files, files, strict=True)]
+    return replace(before, key=key, oom=program.oom, size_bytes=program.size_bytes, files=read)

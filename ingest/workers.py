@@ -21,7 +21,6 @@ from ..schema.errors import WarehouseError
 from .batches import FilesOf
 from .read_program import ProgramOutcome, read_program, recognised
 from .readers.lines import use_quick_memory
-from .sources.files import Given, OpenArchive
 from .sources.program import Identified, Program
 
 # Hands the rows of large modules from reading processes to the writing process.
@@ -120,9 +119,6 @@ _AHEAD_BYTES = 32 << 20
 class Reading(Protocol):
     """What reads the programs of a run, here or on other machines."""
 
-    def archives(self, paths: Sequence[Given], refuse: Callable[[str], None]) -> OpenArchive | None:
-        """What opens the archives under the paths; None: they are unpacked by this process."""
-
     def prepared(self, programs: Sequence[Program]) -> Sequence[Program]:
         """The programs as those who read see them."""
 
@@ -164,9 +160,6 @@ class Workers:
             self._handed.close()
 
     files_of = None
-
-    def archives(self, paths: Sequence[Given], refuse: Callable[[str], None]) -> None:
-        """This process unpacks them."""
 
     def prepared(self, programs: Sequence[Program]) -> Sequence[Program]:
         """As they are."""

@@ -460,7 +460,6 @@ def open_source(
     cleanup: ExitStack,
     refuse: Callable[[str], None],
     passed_over: Callable[[PurePosixPath, int], None] | None = None,
-    open_archive: "OpenArchive | None" = None,
     also_in: Path | None = None,
 ) -> Iterator[SourceFile]:
     """The files under `path` whose name is `wanted`, in order of their paths.
@@ -472,15 +471,13 @@ def open_source(
     An archive within a folder counts as a folder with the archive's name. Its wanted files are
     unpacked, under generated names, to a temporary folder that `cleanup` removes. An archive
     that cannot be read yields no files, and `refuse` receives the reason. `passed_over` receives
-    the path and the size of each file that is not wanted. `open_archive` yields an archive's
-    files in place of that.
+    the path and the size of each file that is not wanted.
     """
     opened = partial(
         _opened,
         wanted=wanted,
         refuse=refuse,
-        open_archive=open_archive
-        or partial(
+        open_archive=partial(
             unpacked,
             wanted=wanted,
             cleanup=cleanup,
@@ -599,7 +596,7 @@ def _opened(
     folder: PurePosixPath,
     wanted: Callable[[str], bool],
     refuse: Callable[[str], None],
-    open_archive: "OpenArchive",
+    open_archive: Callable[[Given, PurePosixPath], Iterator[SourceFile]],
 ) -> Iterator[SourceFile]:
     """The file named `path`, or an archive's files below `folder`."""
     # Reading a pipe would block; a link may be broken, and a file may have vanished.
@@ -630,10 +627,6 @@ def _stem(name: str) -> str:
     for ending in (*_ARCHIVES, ".gz", ".zst"):
         name = name.removesuffix(ending)
     return name.removesuffix(".txt")
-
-
-# An archive and the folder that its files are below.
-OpenArchive = Callable[[Given, PurePosixPath], Iterator[SourceFile]]
 
 
 def unpacked(

@@ -161,16 +161,12 @@ class DuckDBReading:
             labels={row["key"]: row["value"] for row in labels},
             dumps={row["dump_id"]: row for row in dumps},
             files=files,
-            modules=self.stored_modules(),
+            modules=self._ids("SELECT module_id FROM modules"),
             complete=self._ids(_COMPLETE),
             outdated=self._ids(_OUTDATED),
             flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
             next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
         )
-
-    def stored_modules(self) -> frozenset[int]:
-        """The ids of all modules."""
-        return self._ids("SELECT module_id FROM modules")
 
     def runs_before(self, time: datetime) -> list[str]:
         """The runs that claim a time before this one, and of which all parts entered before it."""

@@ -4,46 +4,40 @@ import os
 import random
 import signal
 import time
-from collections import Counter
 from datetime import UTC, datetime
 
 import pytest
 
 import memhouse
+import memhouse.lake
 import memhouse.spark
-from memhouse.schema import arrow
 from memhouse.schema.errors import JobError
-from memhouse.schema.lake.data_files import relations
-from memhouse.schema.lake.snapshot import Lake
 
-from ..support.dumps import DATA, DUMPS, RUNS
+from ..support.dumps import DUMPS, RUNS
+from ..support.lakes import table_rows
 from ..support.rounds import rounds
 from ..support.spark_submit import executors, start
-from ..support.warehouse import reading
 
 pytestmark = [
     *(pytest.mark.slow, pytest.mark.scheduled),
     *(pytest.mark.usefixtures("java"), pytest.mark.xdist_group("spark")),
 ]
-# Who ingested a run, and when.
-_OF_INGEST = {"ingested_at", "tool_version"}
+AT = datetime(2026, 10, 1, tzinfo=UTC)
 ROUNDS = range(rounds(1))
-ARCHIVES = [DATA / "oom-dumps.tar.zst", DATA / "session"]
 
 
-def all_rows(store):
-    """How often each row is there, by table."""
-    found = {}
-    for name in relations():
-        columns = [f'"{c}"' for c in arrow.schema(name).names if c not in _OF_INGEST]
-        rows = store.rows(f'SELECT {", ".join(columns)} FROM "{name}"').to_pylist()
-        found[name] = Counter(tuple(row.values()) for row in rows)
-    return found
-
-
-def rows_of_lake(place):
+def rows_of(place):
+    """Every row of a warehouse; not who ingested when."""
     with memhouse.open(place, read_only=True) as warehouse:
-        return all_rows(warehouse._store)
+        return table_rows(warehouse._store)
+
+
+def plain_rows(file, *paths):
+    """The rows of a DuckDB file of these paths, each a run."""
+    with memhouse.open(file) as warehouse:
+        for path in paths:
+            warehouse.ingest(path, at=AT)
+    return rows_of(file)
 
 
 @pytest.fixture
@@ -78,72 +72,54 @@ def wait_for_a_moment(number, lake, process):
         assert process.poll() is None, ended(process)
         time.sleep(0.01)
     if number:
-        # Python's workers start, list, identify, read and write in this time.
+        # Python's workers start, identify, read and write in this time.
         time.sleep(random.Random(number).uniform(0, 10))
 
 
+@pytest.fixture
+def ingest(place, scratch):
+    """What starts `memhouse-spark.py ingest` of all sample dumps."""
+    return lambda: start("ingest", "--db", place, f"--at={AT:%Y-%m-%d}", *RUNS, scratch=scratch)
+
+
 @pytest.mark.parametrize("number", ROUNDS)
-def test_spark_makes_the_same_rows_though_an_executor_dies(filled, lake, place, scratch, number):
-    with start("ingest", "--db", place, "--tasks=8", *RUNS, scratch=scratch) as process:
+def test_spark_makes_the_same_rows_though_an_executor_dies(lake, tmp_path, ingest, number):
+    with ingest() as process:
         wait_for_a_moment(number, lake, process)
         for executor in executors(process.pid)[:1]:
             os.kill(executor, signal.SIGKILL)
         status, said = ended(process)
     assert status == 0, said
     assert "cpu: 11 dumps, 11 new modules" in said
-    with reading(filled) as store:
-        assert rows_of_lake(place) == all_rows(store)
+    assert rows_of(lake) == plain_rows(tmp_path / "plain.duckdb", *RUNS)
 
 
 @pytest.mark.parametrize("number", ROUNDS)
-def test_nothing_is_seen_of_a_driver_that_died(filled, lake, place, scratch, number):
-    with start("ingest", "--db", place, *RUNS, scratch=scratch) as process:
+def test_nothing_is_seen_of_a_driver_that_died(lake, tmp_path, ingest, number):
+    with ingest() as process:
         wait_for_a_moment(number, lake, process)
         process.kill()
         ended(process)
-    with reading(filled) as store:
-        expected = all_rows(store)
-    there = rows_of_lake(place) if lake.exists() else {"runs": Counter(), "dumps": Counter()}
+    expected = plain_rows(tmp_path / "plain.duckdb", *RUNS)
+    there = rows_of(lake) if lake.exists() else {"runs": [], "dumps": []}
     # Each run is one commit.
     runs = {row[0] for row in there["runs"]}
     assert number or not runs
-    assert there["dumps"] == Counter(row for row in expected["dumps"] if row[1] in runs)
-    with start("ingest", "--db", place, *RUNS, scratch=scratch) as process:
+    assert there["dumps"] == [row for row in expected["dumps"] if row[1] in runs]
+    with ingest() as process:
         status, said = ended(process)
     assert status == 0, said
-    assert rows_of_lake(place) == expected
+    assert rows_of(lake) == expected
 
 
-def rows_of(file, *paths, **options):
-    """The rows of a DuckDB file of these paths."""
-    with memhouse.open(file) as warehouse:
-        for path in paths:
-            warehouse.ingest(path, **options)
-        return all_rows(warehouse._store)
-
-
-def test_stored_dumps_are_not_stored_again(spark, lake, place):
-    memhouse.spark.ingest(spark, place, DUMPS / "gpu")
-    version = Lake(str(lake)).snapshot.version
-    again = memhouse.spark.ingest(spark, place, DUMPS / "gpu")
-    assert (again.new_modules, again.unchanged) == (0, again.dumps)
-    assert Lake(str(lake)).snapshot.version == version
-
-
-def test_archives_and_sessions_are_read_by_executors(spark, place, tmp_path):
-    for path in ARCHIVES:
-        memhouse.spark.ingest(spark, place, path)
-    assert rows_of_lake(place) == rows_of(tmp_path / "plain.duckdb", *ARCHIVES)
-
-
-def test_a_path_that_executors_do_not_see_fails_the_job(spark, place, scratch, monkeypatch):
+def test_a_path_that_executors_do_not_see_fails_the_job(spark, lake, scratch, monkeypatch):
     """Each process has a current folder of its own, so executors see another one."""
     (scratch / "night").symlink_to(DUMPS / "gpu")
     monkeypatch.chdir(scratch)
-    reason = r"cannot read it \(No such file or directory\), and the driver can"
-    with pytest.raises(JobError, match=f"/proc/self/cwd/night/.*{reason}"):
-        memhouse.spark.ingest(spark, place, "/proc/self/cwd/night")
-    assert not any(map(sum, (rows.values() for rows in rows_of_lake(place).values())))
+    memhouse.lake.init(lake)
+    with pytest.raises(JobError, match=r"/proc/self/cwd/night/.* is not the driver's file"):
+        memhouse.spark.ingest(spark, lake, "/proc/self/cwd/night")
+    assert not any(rows_of(lake).values())
 
 
 def test_dumps_and_the_lake_may_be_in_a_bucket(spark, bucket, tmp_path, monkeypatch):
@@ -155,12 +131,11 @@ def test_dumps_and_the_lake_may_be_in_a_bucket(spark, bucket, tmp_path, monkeypa
         if path.is_file():
             key = f"dumps/gpu/{path.relative_to(night)}"
             bucket.server.client.put_object(Bucket=bucket.name, Key=key, Body=path.read_bytes())
-    url, at = f"s3://{bucket.name}/dumps/gpu", datetime(2026, 10, 1, tzinfo=UTC)
-    memhouse.spark.ingest(spark, bucket.url, url, at=at)
-    found, expected = rows_of_lake(bucket.url), rows_of(tmp_path / "plain.duckdb", night, at=at)
-    assert [row[-1] for row in found.pop("runs")] == [url]
-    del expected["runs"]
-    assert found == expected
+    memhouse.spark.ingest(spark, bucket.url, f"s3://{bucket.name}/dumps/gpu", at=AT)
+    there, expected = rows_of(bucket.url), plain_rows(tmp_path / "plain.duckdb", night)
+    # When the files were written.
+    del there["runs"], expected["runs"]
+    assert there == expected
 
 
 def test_the_views_of_a_lake_are_spark_s(spark, place):
