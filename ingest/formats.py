@@ -18,9 +18,8 @@ from .readers.compiler_settings import (
 )
 from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
-from .readers.lines import Lines
+from .readers.lines import Lines, split_sections
 from .readers.live_range import read_live_range
-from .readers.sections import split_sections
 from .readers.usage_report import read_usage_report
 from .readers.used_values import read_used_values
 

@@ -9,8 +9,8 @@ from ...xla.errors import DumpError
 from ...xla.limits import LARGEST_ID
 from ...xla.parts import HloAttributes, HloText, Parts
 from .attributes import read_once
-from .entry_parameters import EntryParameter, argument_name
-from .entry_shapes import entry_shapes
+from .entry_shapes import EntryParameter, argument_name, entry_shapes
+from .hlo_text import with_sources
 from .lines import Positions
 from .proto_assignment import read_proto_assignment
 from .proto_attributes import proto_program_columns, read_proto_attributes
@@ -25,7 +25,6 @@ from .proto_instructions import (
 )
 from .proto_schema import Columns, checked_texts, damage_located, parse
 from .proto_shapes import ShapeReader, sharding_text, tuple_shape
-from .stack_frames import with_sources
 
 _ALIAS_KINDS = {1: "may-alias", 2: "must-alias"}
 

@@ -10,15 +10,17 @@ import pyarrow.compute as pc
 from ...xla.dataflow import KNOWN_OPCODES
 from ...xla.errors import DumpError
 from ...xla.parts import HloText, NotUnderstoods
+from ...xla.shapes import Shape, TupleShape, parse_shape
 from .attributes import program_columns, read_attributes, read_once
-from .entry_parameters import read_entry_parameters
-from .entry_shapes import entry_shapes
-from .instructions import InstructionLines, read_instructions, split_instructions
-from .lines import Lines, Mask, as_numpy, excerpt, slices
+from .entry_shapes import entry_shapes, read_entry_parameters
+from .instructions import (
+    InstructionLines,
+    read_instructions,
+    read_operands,
+    split_instructions,
+)
+from .lines import Lines, Mask, as_numpy, excerpt, slices, with_inserted
 from .newer_text import newer_words, without_newer_tables
-from .operand_names import read_operands
-from .stack_frames import FRAME_TABLES, read_stack_frames, with_sources
-from .tuple_elements import written_out
 
 # To cut a name out of a whole long line takes five times as long as to check the line.
 _COMPUTATION_NAME = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ (][^ ]*) "
@@ -36,6 +38,24 @@ _CALLS = (
     "false_computation",
 )
 _CALL_LISTS = ("branch_computations", "called_computations")
+
+# A number of more digits is none of XLA's, and slow to read.
+_MOST_DIGITS = 9
+
+FRAME_TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
+
+_NEWER_ATTRIBUTES = r"(?P<newer>(?: [a-z_]+=[^ {}]+)*)"
+_ROW_NAME = r'^(?P<id>\d+) "(?P<name>.*)"$'
+_LOCATION = (
+    r"^(?P<id>\d+) \{file_name_id=(?P<file>\d+) function_name_id=(?P<function>\d+)"
+    r" line=(?P<line>\d+)(?: end_line=(?P<end_line>\d+))?"
+    r"(?: column=(?P<column_start>\d+))?(?: end_column=(?P<column_end>\d+))?"
+    rf"{_NEWER_ATTRIBUTES}\}}$"
+)
+_FRAME = (
+    r"^(?P<id>\d+) \{file_location_id=(?P<location>\d+)(?: parent_frame_id=(?P<parent>\d+))?"
+    rf"{_NEWER_ATTRIBUTES}\}}$"
+)
 
 
 def read_hlo_text(lines: Lines) -> HloText:
@@ -63,7 +83,7 @@ def read_hlo_text(lines: Lines) -> HloText:
         )
     instructions = split_instructions(body.where(is_instruction))
     operands = read_operands(instructions)
-    whole = written_out(lines, instructions, operands)
+    whole = _written_out(lines, instructions, operands)
     if whole is not lines:
         return read_hlo_text(whole)
     owner = (np.cumsum(is_open) - 1)[is_instruction]
@@ -208,3 +228,154 @@ def _calls(instructions: InstructionLines, computations: pa.LargeStringArray) ->
     calls = pa.concat_tables(tables)
     # An op_name may contain `, select=`, so only an existing computation's name is a call.
     return calls.filter(pc.is_in(calls["computation"], value_set=computations))
+
+
+def _written_out(lines: Lines, instructions: InstructionLines, operands: pa.Table) -> Lines:
+    """The text with a get-tuple-element for each element that is only an operand.
+
+    Since JAX 0.12 `%x#1` is element 1 of the tuple x, and XLA leaves the get-tuple-element out of
+    the text (`--xla_dump_compact_gte`). The readers and the model know instructions only.
+    It is called as the operand is printed, `x#1`, because the text tells no name of its own,
+    and has the number of the line that uses it first. Without such operands these are the same
+    lines. `instructions` and `operands` are what the lines hold. Raises DumpError.
+    """
+    within = operands["operand"].filter(pc.match_substring(operands["operand"], "#"))
+    names = pc.unique(within)
+    names = names.filter(pc.is_null(pc.index_in(names, value_set=instructions.names)))
+    # What has no tuple is left to the model, which says what is not defined.
+    tuples = pc.list_element(pc.split_pattern(names, "#", max_splits=1), 0)
+    at = pc.index_in(tuples, value_set=instructions.names)
+    names, at = names.filter(pc.is_valid(at)), at.drop_null()
+    if not len(names):
+        return lines
+    shapes = instructions.shapes.take(at).to_pylist()
+    first = pc.index_in(names, value_set=operands["operand"].combine_chunks())
+    users = pc.index_in(operands["instruction"].take(first), value_set=instructions.names)
+    texts: dict[str, str] = {}
+    places = []
+    for name, shape, row in zip(names.to_pylist(), shapes, users.to_pylist(), strict=True):
+        for element, text in _element_instructions(
+            name, shape, int(instructions.lines.numbers[row])
+        ):
+            if element not in texts:
+                texts[element] = text
+                places.append(row)
+    before = np.searchsorted(lines.starts, instructions.lines.starts[places])
+    return with_inserted(lines, before, list(texts.values()))
+
+
+def _element_instructions(name: str, shape_text: str, line: int) -> list[tuple[str, str]]:
+    """`x#1#0` as instructions: the names x#1 and x#1#0, each with the line that defines it."""
+    found = []
+    of, *numbers = name.split("#")
+    try:
+        shape: Shape = parse_shape(shape_text)
+    except ValueError as error:
+        raise DumpError(f"operand {name}: {error}", line) from None
+    for number in numbers:
+        elements = shape.elements if isinstance(shape, TupleShape) else ()
+        is_number = number.isdecimal() and len(number) <= _MOST_DIGITS
+        if not is_number or int(number) >= len(elements):
+            raise DumpError(f"operand {name}: {of} has {len(elements)} elements", line)
+        shape = elements[int(number)]
+        element = f"{of}#{number}"
+        found.append((element, f"  %{element} = {shape} get-tuple-element(%{of}), index={number}"))
+        of = element
+    return found
+
+
+def read_stack_frames(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
+    """The frames as in the warehouse's table, in order of their ids, and what is not known.
+
+    `lines` are the four headings and their rows; empty lines give an empty table.
+    Raises DumpError.
+    """
+    tables = _frame_tables(lines)
+    files = _names_by_id(tables["FileNames"])
+    functions = _names_by_id(tables["FunctionNames"])
+    locations, newer = _locations(tables["FileLocations"])
+    frames = tables["StackFrames"]
+    found = frames.extract(_FRAME, "a stack frame")
+    ids = frames.integers(found["id"])
+    at = pc.index_in(frames.integers(found["location"]), value_set=locations["id"])
+    if at.null_count:
+        frames.refuse(pc.is_null(at).to_numpy(zero_copy_only=False), "no such file location")
+    location = {name: column.take(at) for name, column in locations.items()}
+
+    def name_of(names: dict[str, pa.Array], numbers: pa.Array) -> pa.Array:
+        return names["name"].take(pc.index_in(numbers, value_set=names["id"]))
+
+    newer += _newer_attributes(frames, found["newer"])
+    table = pa.table(
+        {
+            "stack_frame_id": ids,
+            "parent_frame_id": _parents(frames.integers(found["parent"]), ids),
+            "file": name_of(files, location["file"]),
+            "function": name_of(functions, location["function"]),
+            "line": location["line"],
+            "end_line": location["end_line"],
+            "column_start": location["column_start"],
+            "column_end": location["column_end"],
+        }
+    )
+    return table, newer
+
+
+def _newer_attributes(lines: Lines, texts: pa.Array) -> NotUnderstoods:
+    """The attributes of a frame or a location that are not known."""
+    names = pc.replace_substring_regex(texts, pattern="=[^ ]*", replacement="")
+    return newer_words(lines, pc.utf8_ltrim(names, " "), "attribute of a stack frame")
+
+
+def with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
+    """Take file and line from the innermost frame if the metadata has none."""
+    at = pc.index_in(
+        instructions["stack_frame_id"], value_set=frames["stack_frame_id"].combine_chunks()
+    )
+    for column, of_frame in (("source_file", "file"), ("source_line", "line")):
+        filled = pc.coalesce(instructions[column], frames[of_frame].take(at))
+        at_column = instructions.schema.get_field_index(column)
+        instructions = instructions.set_column(at_column, column, filled)
+    return instructions
+
+
+def _frame_tables(lines: Lines) -> dict[str, Lines]:
+    """The rows under each heading."""
+    at = {name: lines.equal(name).nonzero()[0] for name in FRAME_TABLES}
+    if not len(lines):
+        return dict.fromkeys(FRAME_TABLES, lines)
+    missing = [name for name in FRAME_TABLES if len(at[name]) != 1]
+    if missing:
+        raise DumpError(
+            f"the stack frame table {missing[0]} is missing or repeated", int(lines.numbers[0])
+        )
+    starts = sorted((int(found[0]), name) for name, found in at.items())
+    stops = [start for start, _ in starts[1:]] + [len(lines)]
+    return {
+        name: lines.between(start + 1, stop)
+        for (start, name), stop in zip(starts, stops, strict=True)
+    }
+
+
+def _names_by_id(lines: Lines) -> dict[str, pa.Array]:
+    found = lines.extract(_ROW_NAME, "a number and a quoted name")
+    return {"id": lines.integers(found["id"]), "name": found["name"]}
+
+
+def _locations(lines: Lines) -> tuple[dict[str, pa.Array], NotUnderstoods]:
+    found = lines.extract(_LOCATION, "a file location")
+    newer = _newer_attributes(lines, found.pop("newer"))
+    return {name: lines.integers(texts) for name, texts in found.items()}, newer
+
+
+def _parents(parents: pa.Int32Array, ids: pa.Int32Array) -> pa.Int32Array:
+    """Parent ids, null at a root.
+
+    Some versions of XLA print ids one too high: 1 means a root, and frame 1 seems to be its
+    own parent (`tpu/llama-v5e`). Other versions print 0 for a root. Frame 1 shows which.
+    """
+    first = parents.filter(pc.equal(ids, 1))
+    if len(first) and first[0].as_py() == 1:
+        parents = pc.subtract(parents, pa.scalar(1, pa.int32()))
+    null = pa.scalar(None, pa.int32())
+    return pc.if_else(pc.equal(parents, 0), null, parents)

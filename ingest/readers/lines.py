@@ -4,9 +4,10 @@ All readers work on whole columns of lines, without a Python loop: numpy classif
 their first bytes, and one regular expression in Arrow's RE2 parses all lines of a kind.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 Positions: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Words: TypeAlias = npt.NDArray[np.uint64]
+
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True)
@@ -292,3 +295,26 @@ def _whole_characters(text: bytes) -> bytes:
         line = text.count(b"\n", 0, error.start) + 1
         raise DumpError("the file is binary or damaged, not the text of a dump", line) from None
     return text
+
+
+def split_sections(lines: Lines, openings: Mapping[Name, str]) -> dict[Name, Lines]:
+    """The sections in the lines, in order; `openings` has the first text of each section.
+
+    Raises DumpError if a line that is not blank precedes the first section.
+    """
+    starts = sorted(
+        (
+            (int(index), name)
+            for name, opening in openings.items()
+            for index in lines.starting(opening).nonzero()[0][:1]
+        ),
+        key=lambda start: start[0],
+    )
+    if starts:
+        before = lines.between(0, starts[0][0])
+        if not before.equal("").all():
+            before.refuse(~before.equal(""), f"expected {starts[0][1]}")
+    stops = [*(start for start, _ in starts[1:]), len(lines)] if starts else []
+    return {
+        name: lines.between(start, stop) for (start, name), stop in zip(starts, stops, strict=True)
+    }

@@ -18,10 +18,9 @@ from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
-from ..readers.hlo_text import header_name
+from ..readers.hlo_text import FRAME_TABLES, header_name
 from ..readers.lines import Lines, check_end, excerpt, split_lines, whole_lines
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
-from ..readers.stack_frames import FRAME_TABLES
 from ..readers.used_values import read_definitions
 from .files import SourceFile
 from .program import Identified, Key

@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.hlo_text import read_hlo_text, read_stack_frames
 from memhouse.ingest.readers.lines import Lines, split_lines
-from memhouse.ingest.readers.stack_frames import read_stack_frames
 from memhouse.xla.errors import DumpError
 
 from ...support.dumps import content
