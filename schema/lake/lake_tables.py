@@ -1,4 +1,4 @@
-"""The tables of a lake in DuckDB, and what changes ask of them."""
+"""The tables of a lake in DuckDB, and the stored rows that changes need."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -22,20 +22,20 @@ from .data_files import (
 from .lake_errors import FAULT, DamagedFileError, lake_error
 from .snapshot import Snapshot
 
-# The tables of a lake in DuckDB: a view over the files of each relation.
+# Tables: each relation is a view over its files.
 #
-# Relations with a row or two for a run, a dump or a module are held in memory instead: every
-# command asks for them, several times, and a lake that is not compacted has a file a commit. A
-# newer snapshot adds the rows of its new files.
+# Relations with a row or two for a run, a dump or a module are tables in memory instead, because
+# every command reads them several times, and a lake that is not compacted has a file for each
+# commit. For a newer snapshot the rows of its new files are added.
 
 HELD = ("runs", "run_parts", "run_labels", "journal", "dumps", "modules", "module_memory")
-# The views that writing asks for, and those that only queries ask for.
+# The views that writers read, and those that only queries read.
 SMALL_VIEWS = tuple(name for name in SMALL if name not in HELD)
 LARGE_VIEWS = tuple(name for name in relations() if name not in (*HELD, *HISTORY, *SMALL))
 
 
 def connect(place: str, *, files: bool = False) -> duckdb.DuckDBPyConnection:
-    """A database in memory that reads the files of the lake, and others only with `files`."""
+    """A database in memory that may read the files of the lake; with `files`, also other files."""
     connection = memory_database()
     set_up(connection)
     connection.execute("SET parquet_metadata_cache = true")
@@ -58,9 +58,9 @@ def hold(
     snapshot: Snapshot,
     before: Snapshot | None = None,
 ) -> None:
-    """Let the tables in memory be those of the snapshot; `before` is what they hold.
+    """Fill the tables in memory for the snapshot; `before` is the snapshot that they have now.
 
-    Those of the history stay: `lake_history` fills them.
+    The tables of the history stay as they are, because `lake_history` fills them.
     """
     connection.begin()
     try:
@@ -96,9 +96,10 @@ def show(
     before: Snapshot | None = None,
     faults: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Let views of these names be over the snapshot's files; `before` is what they are over.
+    """Make views of these names over the snapshot's files; `before` is their snapshot now.
 
-    No file is opened. faults: what is wrong with files, by path: who asks for their rows is told.
+    No file is opened. faults: what is wrong with files, by path. A query of their rows fails with
+    that text.
     """
     for name in names:
         if before is None or before.of(name) != snapshot.of(name):
@@ -109,9 +110,9 @@ def show(
 def faults_of(
     connection: duckdb.DuckDBPyConnection, place: str, files: Sequence[DataFile]
 ) -> dict[str, str]:
-    """What is wrong with files, by path, as far as the ends of the files tell.
+    """What is wrong with files, by path, judged by the metadata at the end of each file.
 
-    A file may claim more rows than the log says, of which millions fit in a MB. Raises
+    A file may claim more rows than the log says, and millions of rows fit in a MB. Raises
     WarehouseError if a file cannot be reached.
     """
     if not files:
@@ -122,14 +123,14 @@ def faults_of(
         rows = dict(connection.execute(query).fetchall())
     except duckdb.Error as error:
         if len(files) > 1:
-            found = [faults_of(connection, place, [file]) for file in files]
-            return {path: what for faults in found for path, what in faults.items()}
-        said = lake_error(place, error)
-        if not isinstance(said, DamagedFileError):
-            raise said from error
-        return {files[0].path: said.what}
-    told = ((file.path, fault_of_rows(file, rows[url(place, file)])) for file in files)
-    return {path: what for path, what in told if what is not None}
+            faults_of_files = [faults_of(connection, place, [file]) for file in files]
+            return {path: what for faults in faults_of_files for path, what in faults.items()}
+        meaning = lake_error(place, error)
+        if not isinstance(meaning, DamagedFileError):
+            raise meaning from error
+        return {files[0].path: meaning.what}
+    row_faults = ((file.path, fault_of_rows(file, rows[url(place, file)])) for file in files)
+    return {path: what for path, what in row_faults if what is not None}
 
 
 def add_rows(
@@ -137,7 +138,7 @@ def add_rows(
 ) -> None:
     """Add the rows of at least one file to a table in memory."""
     if "://" not in place:
-        # DuckDB reads small files faster, but an object store it would ask several times for each.
+        # DuckDB reads small files faster, but sends an object store several requests for each.
         files = list(files)
         check_files(place, files)
         connection.execute(f'INSERT INTO "{name}" {select_files(place, files, name)}')
@@ -155,9 +156,9 @@ def add_arrow(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) 
 def select(
     place: str, snapshot: Snapshot, relation: str, faults: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """The rows of a relation as SQL; its columns have their types also if it has no file."""
-    whole = [file for file in snapshot.of(relation) if file.path not in faults]
-    rows = [select_files(place, _typical_first(whole), relation)] if whole else []
+    """The rows of a relation as SQL, with typed columns also if the relation has no file."""
+    intact = [file for file in snapshot.of(relation) if file.path not in faults]
+    rows = [select_files(place, _typical_first(intact), relation)] if intact else []
     rows += [
         _refused(relation, file, faults[file.path])
         for file in snapshot.of(relation)
@@ -167,16 +168,16 @@ def select(
 
 
 def _refused(relation: str, file: DataFile, what: str) -> str:
-    """SQL in place of a file's rows, which fails for the modules that the file may hold."""
-    said = quoted(f"{FAULT}: {file.path} {what}")
+    """SQL in place of a file's rows, which fails for the modules that may have rows in it."""
+    message = quoted(f"{FAULT}: {file.path} {what}")
     least, most = file.least.get("module_id"), file.most.get("module_id")
     if least is None or most is None:
-        return f"SELECT {_nulls(relation)} WHERE error({said}) IS NULL"
-    # Not a constant, which would fail for other modules too.
-    said = f"concat({said}, left(CAST(module_id AS VARCHAR), 0))"
+        return f"SELECT {_nulls(relation)} WHERE error({message}) IS NULL"
+    # A constant would also fail for other modules.
+    message = f"concat({message}, left(CAST(module_id AS VARCHAR), 0))"
     return (
         f"SELECT {_nulls(relation, but='module_id')} FROM modules"
-        f" WHERE module_id BETWEEN {least} AND {most} AND error({said}) IS NULL"
+        f" WHERE module_id BETWEEN {least} AND {most} AND error({message}) IS NULL"
     )
 
 
@@ -188,7 +189,7 @@ def _nulls(relation: str, but: str = "") -> str:
 
 
 def _typical_first(files: Sequence[DataFile]) -> list[DataFile]:
-    """DuckDB takes all files to have as many rows as the first, and plans its joins by that."""
+    """The files, first one of average rows: DuckDB plans joins as if all files had its rows."""
     rows = sum(file.rows for file in files)
     first = min(files, key=lambda file: abs(file.rows * len(files) - rows))
     return [first, *(file for file in files if file is not first)]
@@ -197,7 +198,7 @@ def _typical_first(files: Sequence[DataFile]) -> list[DataFile]:
 def select_files(
     place: str, files: Iterable[DataFile], relation: str, *, with_file: bool = False
 ) -> str:
-    """The rows of at least one file as SQL; with `with_file` each with its file's name."""
+    """The rows of at least one file as SQL; with `with_file` also the name of each row's file."""
     columns = ", ".join(f'"{name}"' for name in arrow.schema(relation).names)
     listed = _listed(place, list(files))
     more, named = (", filename", ", filename = true") if with_file else ("", "")
@@ -205,7 +206,7 @@ def select_files(
 
 
 def _listed(place: str, files: Sequence[DataFile]) -> str:
-    """The names of files in SQL; DuckDB may read them then."""
+    """The names of files in SQL. DuckDB may read remote files only after this."""
     if "://" in place:
         from .remote_files import remote_files
 
@@ -229,14 +230,14 @@ _TYPES = {
 }
 
 
-# What a lake holds at a snapshot, as far as changes ask for it.
+# Stored rows: those of a snapshot that a change is compared with.
 
 
 class Stored:
-    """The rows of a lake at a snapshot, which the connection shows.
+    """The rows of a lake at a snapshot; the connection has the tables of that snapshot.
 
-    Files that cannot hold the wanted rows are not opened.
-    `ids_of_files` keeps the ids of files for the next snapshot, which has most of them too.
+    Files that cannot have the wanted rows are not opened. `ids_of_files` keeps the ids in each
+    file for the next snapshot, which has most of these files too.
     """
 
     def __init__(
@@ -265,23 +266,23 @@ class Stored:
         return self.connection.sql(query, params=[wanted]).to_arrow_table()
 
     def ids(self, relation: str, key: str) -> frozenset[int]:
-        """All ids of a relation; those of a file are read once."""
+        """All ids of a relation; the ids of a file are read once."""
         if relation in HELD:
-            found = self.connection.sql(f"SELECT DISTINCT {key} FROM {relation}").to_arrow_table()
-            return frozenset(found[key].to_pylist())
+            rows = self.connection.sql(f"SELECT DISTINCT {key} FROM {relation}").to_arrow_table()
+            return frozenset(rows[key].to_pylist())
         files = self.snapshot.of(relation)
         if new := [file for file in files if file.path not in self._ids_of_files]:
             listed = select_files(self.place, new, relation, with_file=True)
             query = f"SELECT filename, list(DISTINCT {key}) FROM ({listed}) GROUP BY filename"
             by_file = dict(self.connection.sql(query).fetchall())
             for file in new:
-                # DuckDB names a file as it was named to it; another program's may have no rows.
+                # DuckDB gives the name that it was given. A file of another program may be empty.
                 self._ids_of_files[file.path] = frozenset(by_file.get(url(self.place, file), ()))
         return frozenset().union(*(self._ids_of_files[file.path] for file in files))
 
 
 def may_hold(file: DataFile, key: str, ids: Iterable[int | str]) -> bool:
-    """Whether a file may have rows with one of these ids, as far as its statistics tell."""
+    """Whether a file may have rows with one of these ids, by its statistics."""
     least, most = file.least.get(key), file.most.get(key)
     if least is None or most is None:
         return True
