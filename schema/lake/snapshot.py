@@ -28,19 +28,19 @@ from .lake_errors import lake_error, lake_errors
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-# A commit says here which runs it changed; without it, all may have changed.
+# The key under which a commit names the runs that it changed; without it, any may have changed.
 CHANGED_RUNS = "memhouse.changedRuns"
 # Operations of other programs that change no row.
 _SAME_ROWS = ("OPTIMIZE", "VACUUM START", "VACUUM END")
-# Where a file of the lake may be: no file elsewhere, and no pattern of DuckDB's.
+# The allowed paths of files: inside of the lake, and without characters of DuckDB's patterns.
 _INSIDE = re.compile(r"(?:[A-Za-z0-9_=-][A-Za-z0-9_.=+-]*/)*[A-Za-z0-9_=-][A-Za-z0-9_.=+-]*")
-# Real files have less than one; what holds more is made to fill the memory.
+# Real files have less than one row in a byte. A file with more is made to exhaust memory.
 _MOST_ROWS_IN_BYTE = 8
 _LOG_IS_GONE = (
     "its log is gone, its files are there: restore the files in _delta_log from a copy, "
     "or name another place"
 )
-# More commits than this are not asked one by one.
+# More commits than this are not read one by one.
 _MOST_COMMITS = 500
 
 
@@ -62,10 +62,10 @@ class Snapshot:
 
 
 class Lake:
-    """A lake and the newest snapshot of it that was asked for."""
+    """A lake, and its snapshot that was read last."""
 
     def __init__(self, place: str, *, create: bool = False) -> None:
-        """Find the lake at a place; `create` makes it if it is not there. WarehouseError."""
+        """Open the lake at a place, or with `create` make it. Raises WarehouseError."""
         self.place = place
         storage.forget()
         with lake_errors(place):
@@ -88,7 +88,7 @@ class Lake:
         self.snapshot = self._read({})
 
     def refresh(self) -> Snapshot:
-        """The newest snapshot."""
+        """Read the newest snapshot."""
         with lake_errors(self.place):
             self.table.update_incremental()
         if self.table.version() != self.snapshot.version:
@@ -96,23 +96,23 @@ class Lake:
         return self.snapshot
 
     def runs_changed_since(self, version: int) -> list[str] | None:
-        """The runs that commits after a version changed; None if it cannot be told."""
+        """The runs that commits after a version changed; None if that is not known."""
         count = self.snapshot.version - version
         if count > _MOST_COMMITS:
             return None
         with lake_errors(self.place):
             commits = self.table.history(count) if count > 0 else []
         changed: set[str] = set()
-        told = 0
+        commits_read = 0
         for commit in commits:
             if not version < commit["version"] <= self.snapshot.version:
                 continue
-            told += 1
+            commits_read += 1
             if CHANGED_RUNS in commit:
                 changed.update(json.loads(commit[CHANGED_RUNS]))
             elif commit.get("operation") not in _SAME_ROWS:
                 return None
-        return sorted(changed) if told == count else None
+        return sorted(changed) if commits_read == count else None
 
     def _read(self, before: Mapping[str, tuple[DataFile, ...]]) -> Snapshot:
         with lake_errors(self.place):
@@ -141,11 +141,11 @@ def _opened(place: str, *, create: bool) -> "DeltaTable":
     from deltalake import CommitProperties, DeltaTable
     from deltalake.exceptions import CommitFailedError
 
-    found = storage.options(place)
+    options = storage.options(place)
     if Path(place).is_file():
         raise WarehouseError(f"cannot make a lake of {place}: it is a file: name a folder")
-    if DeltaTable.is_deltatable(place, found):
-        return DeltaTable(place, storage_options=found)
+    if DeltaTable.is_deltatable(place, options):
+        return DeltaTable(place, storage_options=options)
     if not create:
         if any(name.startswith("relation=") for name in _files(place)):
             raise WarehouseError(f"cannot open the lake {place}: {_LOG_IS_GONE}")
@@ -158,7 +158,7 @@ def _opened(place: str, *, create: bool) -> "DeltaTable":
             f"cannot make a lake of {place}: it is inside the lake {outer}, whose vacuum would "
             "delete it: name another place"
         )
-    if (others := _files(place)) and not DeltaTable.is_deltatable(place, found):
+    if (others := _files(place)) and not DeltaTable.is_deltatable(place, options):
         raise WarehouseError(f"cannot make a lake of {place}: {_reason(others)}")
     try:
         return DeltaTable.create(
@@ -168,15 +168,15 @@ def _opened(place: str, *, create: bool) -> "DeltaTable":
             partition_by=["relation"],
             name="memhouse",
             configuration=PROPERTIES,
-            storage_options=found,
+            storage_options=options,
             raise_if_key_not_exists=False,
-            # Else who comes second would give the lake another id, in a second version.
+            # With retries, a second process would give the lake another id in a second version.
             commit_properties=CommitProperties(max_commit_retries=0),
         )
     except CommitFailedError as error:
-        # Another process made it at the same time, else it cannot be made.
-        if DeltaTable.is_deltatable(place, found):
-            return DeltaTable(place, storage_options=found)
+        # Another process may have made the lake at the same time.
+        if DeltaTable.is_deltatable(place, options):
+            return DeltaTable(place, storage_options=options)
         raise lake_error(place, error) from error
 
 
@@ -195,7 +195,7 @@ def _lake_around(place: str) -> str | None:
 
 
 def _files(place: str) -> list[str]:
-    """The names in a place, without those that a vacuum passes over."""
+    """The names in a place, without those that a vacuum ignores."""
     try:
         paths = storage.filesystem(place).ls(place, detail=False)
     except FileNotFoundError:
@@ -219,7 +219,7 @@ def _reason(others: list[str]) -> str:
 def _by_relation(
     place: str, added: pa.Table, before: Mapping[str, tuple[DataFile, ...]]
 ) -> dict[str, tuple[DataFile, ...]]:
-    """The files of each relation, in the order of their paths; those of before are the same."""
+    """The files of each relation in the order of their paths; files of `before` are reused."""
     if not len(added):
         return {}
     known = {file.path: file for files in before.values() for file in files}
@@ -231,15 +231,15 @@ def _by_relation(
         files[file.path] = file
     if "://" not in place:
         _require_no_links(place, [paths[number] for number in new])
-    found: dict[str, list[DataFile]] = {}
+    by_relation: dict[str, list[DataFile]] = {}
     for path in sorted(files):
         # A newer memhouse may have relations that this one does not know.
-        found.setdefault(files[path].relation, []).append(files[path])
-    return {name: tuple(of_relation) for name, of_relation in found.items()}
+        by_relation.setdefault(files[path].relation, []).append(files[path])
+    return {name: tuple(of_relation) for name, of_relation in by_relation.items()}
 
 
 def _require_plain(place: str, file: DataFile) -> None:
-    """Raise WarehouseError for a file outside of the lake, or of absurd figures."""
+    """Raise WarehouseError for a file outside of the lake, or with an impossible number of rows."""
     if not _INSIDE.fullmatch(file.path):
         raise _foreign(place, file.path, "may be outside of the lake")
     if file.rows is None or not 0 <= file.rows <= _MOST_ROWS_IN_BYTE * file.size_bytes:
@@ -255,7 +255,7 @@ def _require_no_links(place: str, paths: Iterable[str]) -> None:
         for parent in (PurePosixPath(folder), *PurePosixPath(folder).parents[:-1])
     }
     for path in (*sorted(folders), *paths):
-        # A lake has thousands of files, and Path would take as long again.
+        # A lake has thousands of files, and Path would double the time.
         if os.path.islink(f"{place}/{path}"):  # noqa: PTH114
             raise _foreign(place, path, "is a symbolic link and may lead out of the lake")
 
