@@ -1,11 +1,11 @@
-"""The history of a lake: stored after ingest, and worked out further by who reads before that.
+"""The history of a lake: stored after ingest, and updated in memory by readers before that.
 
-Writers that add dumps do not wait for each other, so a stored history may be of an earlier
-version. The names of the files of `lineages` and `gone` tell which. Every commit says which runs
-it changed; from these runs on the history is worked out anew, in memory.
+Writers that add dumps do not wait for each other, so that a stored history may be of an earlier
+version. The file names of `lineages` and `gone` have that version. Every commit names the runs
+that it changed; from these runs on the history is worked out anew, in memory.
 
-The rows of `history` are in a file for every 32 runs, so a further run writes the last file
-anew and not the rows of all dumps. The name of a file tells its rows by their hash.
+The rows of `history` are in one file for every 32 runs, so that a further run rewrites the last
+file only. The name of each file has the hash of its rows.
 """
 
 import re
@@ -27,12 +27,12 @@ _RUNS_IN_FILE = 32
 
 
 def stored_version(snapshot: Snapshot) -> int | None:
-    """The version whose history is stored, None without any."""
-    found = [_VERSIONED.match(_name(file)) for key in _WHOLE for file in snapshot.of(key)]
-    # Another program may have written a file anew: its name tells nothing.
+    """The version whose history is stored, or None."""
+    matches = [_VERSIONED.match(_name(file)) for key in _WHOLE for file in snapshot.of(key)]
+    # The name of a file that another program rewrote has no hash.
     if not all(_HASHED.match(_name(file)) for file in snapshot.of("history")):
         return None
-    versions = {int(match[1]) if match else None for match in found}
+    versions = {int(match[1]) if match else None for match in matches}
     return versions.pop() if len(versions) == 1 else None
 
 
@@ -48,9 +48,9 @@ def use_history(
     causes: Causes,
     held: Snapshot | None = None,
 ) -> bool:
-    """Fill the tables of the history for the lake's snapshot; whether the stored one is old.
+    """Fill the tables of the history for the lake's snapshot; whether the stored one is outdated.
 
-    held: the snapshot whose history they hold, None for no history.
+    held: the snapshot whose history the tables have, None for no history.
     """
     changed = changed_runs(lake)
     since = None if held is None else lake.runs_changed_since(held.version)
@@ -58,7 +58,8 @@ def use_history(
         try:
             _fill(connection, lake.place, lake.snapshot if changed is not None else None)
         except DamagedFileError:
-            # It is worked out from what is there, and replaces the damaged files when it is stored.
+            # The history is worked out from the other relations, and replaces the damaged files
+            # when it is stored.
             _fill(connection, lake.place, None)
             changed = None
         since = changed
@@ -68,7 +69,7 @@ def use_history(
 
 
 def _fill(connection: duckdb.DuckDBPyConnection, place: str, snapshot: Snapshot | None) -> None:
-    """Let the tables of the history be those of the snapshot, or empty."""
+    """Fill the tables of the history with the rows of the snapshot; with None, empty them."""
     for name in HISTORY:
         connection.execute(f'DELETE FROM "{name}"')
         if snapshot is not None and (files := snapshot.of(name)):
@@ -76,13 +77,13 @@ def _fill(connection: duckdb.DuckDBPyConnection, place: str, snapshot: Snapshot 
 
 
 def history_actions(connection: duckdb.DuckDBPyConnection, lake: Lake) -> Actions:
-    """What stores the history as it stands in the connection, for the lake's snapshot."""
+    """The actions that store the history of the connection's tables, for the lake's snapshot."""
     snapshot = lake.snapshot
     version = f"v{snapshot.version:0{_DIGITS}}-"
     adds: list[DataFile] = []
     for name in _WHOLE:
         rows = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table()
-        # An empty table has a file too: it tells the version.
+        # An empty table also has a file, because its name has the version.
         adds.append(write_file(lake.place, name, rows, version))
     removes = [file for name in _WHOLE for file in snapshot.of(name)]
     stored = {match[0]: f for f in snapshot.of("history") if (match := _HASHED.match(_name(f)))}
