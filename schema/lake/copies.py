@@ -18,9 +18,9 @@ from ..stores.duckdb_file import insertion
 from .changes import Begun, Change
 from .data_files import HISTORY, SMALL, Sized, portions, relations, write_file
 
-# The rows of a DuckDB file for a lake: the runs that the lake does not have, as a change.
+# Import: the runs of a DuckDB file that the lake does not have, as a change.
 
-# What may differ of a run that both have: when, from where and by whom it was ingested.
+# The columns that may differ in a run that both have: when, from where and by whom it was ingested.
 _OF_INGEST = (
     "run_seq",
     "run_at",
@@ -45,14 +45,14 @@ _OF_RUNS = {
 
 @contextmanager
 def attached(connection: duckdb.DuckDBPyConnection, db: str) -> Iterator[None]:
-    """The warehouse at `db` is the catalog `given` of the connection, to read only.
+    """Attach the warehouse at `db` as the read-only catalog `given` of the connection.
 
     Raises WarehouseError, and WarehouseBusyError while another process writes to it.
     """
     path = duckdb_file.database_path(db)
     if path is None:
         raise WarehouseError(f"{db} is no file: name the file of a warehouse")
-    # Says what is wrong with it.
+    # Raises an error that says what is wrong with the file.
     duckdb_file.connect(db, read_only=True)[0].close()
     connection.execute(f"ATTACH {quoted(str(path))} AS given (READ_ONLY)")
     try:
@@ -62,14 +62,16 @@ def attached(connection: duckdb.DuckDBPyConnection, db: str) -> Iterator[None]:
 
 
 def change_from(connection: duckdb.DuckDBPyConnection, place: str) -> Change:
-    """What the lake lacks of the attached warehouse; the rows of modules are written to files.
+    """The rows of the attached warehouse that the lake lacks; those of modules are in files.
 
-    The connection shows the lake. Raises WarehouseError if both hold a run with other rows.
+    The connection has the lake's tables. Raises WarehouseError if both have a run, but with
+    different rows.
     """
     runs = _new_runs(connection)
     change = Change(
         changed_runs=runs,
-        # Another process may store them until the commit: the same dumps, or this is refused.
+        # Another process may store these runs before the commit: with the same dumps, or else the
+        # commit is refused.
         begun={run: Begun(None, {}, set(), set()) for run in runs},
         oom_runs=set(runs),
         seen_reports=arrow.schema("oom_reports").empty_table(),
@@ -92,7 +94,7 @@ def change_from(connection: duckdb.DuckDBPyConnection, place: str) -> Change:
 
 
 def _new_runs(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """The runs that the lake does not have; those that it has must be the same."""
+    """The runs that the lake does not have. Raises if a run that it has is not the same."""
     both = _names(connection, "SELECT run_id FROM given.runs INTERSECT SELECT run_id FROM runs")
     for name, key in _OF_RUNS.items():
         if not _differs(connection, name, key, both):
@@ -122,7 +124,7 @@ def _differs(
 
 
 def _write(connection: duckdb.DuckDBPyConnection, place: str, name: str, change: Change) -> None:
-    """Write the wanted modules' rows to files, not all at once."""
+    """Write the rows of the wanted modules to files, a portion at a time."""
     columns = len(arrow.schema(name))
     counted = connection.sql(
         f'SELECT module_id, COUNT(*) FROM given."{name}" SEMI JOIN _wanted USING (module_id)'
@@ -143,7 +145,7 @@ def _columns(name: str, *, but: Sequence[str] = ()) -> str:
 
 
 def _ids_of_runs(key: str, place: str = "given") -> str:
-    """The ids of what belongs to the runs in the parameter."""
+    """SQL for the ids of the rows that belong to the runs in the parameter."""
     if key == "run_id":
         return "SELECT UNNEST($1)"
     table = {"dump_id": "dumps", "oom_id": "oom_reports"}[key]
@@ -156,7 +158,7 @@ def _names(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
 
 _NEW_FLAGS = """SELECT * FROM given.compiler_flags
     WHERE flags_id NOT IN (SELECT flags_id FROM compiler_flags)"""
-# A module of which the lake has only parts comes whole.
+# Modules that the lake lacks, or has only incomplete.
 _NEW_MODULES = """SELECT module_id FROM given.modules
     WHERE module_id NOT IN (SELECT module_id FROM modules)
         OR (
@@ -167,15 +169,15 @@ _NEW_MODULES = """SELECT module_id FROM given.modules
         )"""
 
 
-# A lake as a DuckDB file: the same rows in a warehouse of its own.
+# Export: a new DuckDB file with the rows of a lake.
 
 
 def write_duckdb(
     connection: duckdb.DuckDBPyConnection, path: Path, finish: Callable[[Path], None]
 ) -> int:
-    """Write all tables that the connection shows to a new file; how many rows.
+    """Write all tables of the connection to a new file; how many rows.
 
-    `finish` gets the file before it has its name. The file is there as a whole or not at all.
+    `finish` gets the file before it has its name. The file appears as a whole or not at all.
     Raises WarehouseError, also if there is a file of this name.
     """
     if path.exists():
@@ -199,26 +201,27 @@ def write_duckdb(
 
 
 def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> int:
-    """Copy the tables one by one; DuckDB reads, sorts and writes without holding them all."""
+    """Copy table by table; DuckDB reads, sorts and writes without all rows in memory."""
     rows = 0
     with _attached(connection, fresh):
         for name in relations():
             statement = insertion(
                 name, arrow.schema(name).names, f'_fresh."{name}"', f'memory."{name}"'
             )
-            ((inserted,),) = connection.sql(f'SELECT COUNT(*) FROM memory."{name}"').fetchall()
-            if inserted:
+            ((expected,),) = connection.sql(f'SELECT COUNT(*) FROM memory."{name}"').fetchall()
+            if expected:
                 connection.execute(statement)
-            ((there,),) = connection.sql(f'SELECT COUNT(*) FROM _fresh."{name}"').fetchall()
-            if there != inserted:
+            ((copied,),) = connection.sql(f'SELECT COUNT(*) FROM _fresh."{name}"').fetchall()
+            if copied != expected:
                 raise WarehouseError(f"the copy of {name} differs from the lake: try again")
-            rows += inserted
+            rows += expected
     return rows
 
 
 @contextmanager
 def _attached(connection: duckdb.DuckDBPyConnection, fresh: Path) -> Iterator[None]:
-    # What does not fit into memory is sorted beside the file; a journal would take room too.
+    # Rows that do not fit into memory are sorted beside the file. Frequent checkpoints keep the
+    # write-ahead log small.
     settings = {"temp_directory": str(fresh.parent / "sorted"), "checkpoint_threshold": "1KB"}
     for name, value in settings.items():
         connection.execute(f"SET {name} = {quoted(value)}")
@@ -234,7 +237,7 @@ def _attached(connection: duckdb.DuckDBPyConnection, fresh: Path) -> Iterator[No
 
 
 def _give_name(fresh: Path, path: Path) -> None:
-    """The name, unless another process has made a file of that name meanwhile."""
+    """Give the file its name, unless another process has made a file of that name meanwhile."""
     try:
         os.link(fresh, path)
     except FileExistsError:
