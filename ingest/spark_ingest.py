@@ -11,7 +11,7 @@ import pickle
 import re
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ from .outcomes import MISSING
 from .read_program import ProgramOutcome, read_program, recognised
 from .readers.lines import use_quick_memory
 from .sources.dump_folder import DumpedProgram
-from .sources.files import Given, RemotePath
+from .sources.files import Given, RemotePath, SourceFile
 from .sources.program import Fingerprinted, Identified, Program
 
 if TYPE_CHECKING:
@@ -156,16 +156,22 @@ class Executors:
 
     def _is_shared(self, program: Program) -> bool:
         """Whether the driver reads the files below the given paths, as executors can."""
-        inner = program.program if isinstance(program, Fingerprinted) else program
-        return isinstance(inner, DumpedProgram) and all(
+        locations = [file.location for file in _files(program)]
+        return bool(locations) and all(
             isinstance(location, RemotePath)
             or (
                 isinstance(location, Path)
                 and any(location.is_relative_to(folder) for folder in self._folders)
                 and os.access(location, os.R_OK)
             )
-            for location in (file.location for file in inner.files.values())
+            for location in locations
         )
+
+
+def _files(program: Program) -> Collection[SourceFile]:
+    """The files of a dump; none of a module in a profile."""
+    inner = program.program if isinstance(program, Fingerprinted) else program
+    return inner.files.values() if isinstance(inner, DumpedProgram) else ()
 
 
 def _divided(
@@ -203,7 +209,7 @@ def _task(versions: tuple[Any, ...], do: Callable[[list[Any]], Any], pickled: by
     programs = pickle.loads(pickled)
     try:
         for program in programs:
-            _require_seen(program.program if isinstance(program, Fingerprinted) else program)
+            _require_seen(program)
         return do(programs)
     except (JobError, MissingPackageError) as error:
         return JobError(f"executor {host}: {error}")
@@ -214,9 +220,9 @@ def _versions() -> tuple[Any, ...]:
     return TOOL_VERSION, READER_VERSION, layout(), pa.__version__, sys.version_info[:2]
 
 
-def _require_seen(program: DumpedProgram) -> None:
+def _require_seen(program: Program) -> None:
     """Raise JobError for a file that is another one here, or none: its dump has not failed."""
-    for file in program.files.values():
+    for file in _files(program):
         if isinstance(file.location, RemotePath):
             continue
         with suppress(OSError), file.location.open("rb") as opened:
