@@ -45,7 +45,7 @@ _LARGE = 0.05
 _REMATERIALISING = (rematerialise, unrolled)
 _WITHOUT_OWNERS = (beside, above_bound)
 # What asks which instruction reads what, and what it does to dimensions.
-_OF_PROGRAM = (not_donated, narrower, padding)
+_OF_PROGRAM = (not_donated, rematerialise, narrower, padding)
 # In the order in which equal savings are told.
 _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
     not_donated,
@@ -62,7 +62,7 @@ _FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
 _NO_CHANGE = "No change is known that would surely lower it."
 _NOT_KEPT = (
     "What its instructions do was not kept by the memhouse that stored it: ingest the dump again"
-    " for advice on donation, narrower types and padding."
+    " for advice on donation, checkpoints, narrower types and padding."
 )
 _NO_OWNERS = (
     "The owners of its values are not known, without which most changes cannot be told; the"
@@ -83,7 +83,7 @@ class Advice(Result):
     make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
     sizes are estimates. has_owners: whether the owners of values are known, without which most
     changes cannot be told. has_program: whether it is known what instructions do; if not, an older
-    memhouse stored the module, and donation, narrower types and padding are not told of.
+    memhouse stored the module, and donation, checkpoints, narrower types and padding are left out.
     """
 
     rows: Rows
@@ -178,6 +178,12 @@ def advise(
         )
     program = read_program(store, found.module_id, found.dump_id, layout)
     try:
+        if wanted is not None and program.hlo is None:
+            raise UsageError(
+                f"nothing tells what to save in {found.caption}: an older memhouse did not keep"
+                " what its instructions do: ingest the dump again",
+                "module",
+            )
         findings = _findings(program, wanted)
     except DumpError as error:
         raise UsageError(f"{found.caption} has what no rule can read: {error}", "module") from None

@@ -42,11 +42,6 @@ class Program:
         return self.rows(statement("advise_instructions"))
 
     @cached_property
-    def operands(self) -> pa.Table:
-        """instruction_id, operand_number, operand_instruction_id."""
-        return self.rows("SELECT * FROM operands WHERE module_id = $1")
-
-    @cached_property
     def uses(self) -> pa.Table:
         """value_id, use_index, instruction_id, operand_number, operand_shape_index."""
         return self.rows("SELECT * FROM uses WHERE module_id = $1 ORDER BY value_id, use_index")

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from .asked_program import Program
 
 
@@ -15,21 +13,18 @@ class Dependencies:
     """
 
     def __init__(self, program: Program) -> None:
-        table = program.instructions
-        entry = program.rows(
-            "SELECT computation FROM computations WHERE module_id = $1 AND is_entry"
-        )
-        computations = table["computation"].to_pylist()
-        times = table["schedule_time"].to_pylist()
-        numbers = table["instruction_id"].to_pylist()
-        within = entry["computation"].to_pylist()
+        graph = program.graph
+        entry = graph.program.entry
+        times = program.instructions["schedule_time"].to_pylist()
+        start, stop = int(graph.program.first[entry]), int(graph.program.stop[entry])
+        self.opcode = graph.opcode
         self.time: dict[int, int] = {
-            number: time
-            for number, computation, time in zip(numbers, computations, times, strict=True)
-            if computation in within and time is not None
+            number: times[number] for number in range(start, stop) if times[number] is not None
         }
-        self.opcode: dict[int, str] = dict(zip(numbers, table["opcode"].to_pylist(), strict=True))
-        self._operands = self._read_operands(program)
+        self._operands = {
+            number: graph.operands[number]
+            for number in sorted(self.time, key=self.time.__getitem__)
+        }
 
     def __contains__(self, instruction: int) -> bool:
         """Whether the entry computation has the instruction."""
@@ -50,15 +45,3 @@ class Dependencies:
                 bits |= found.get(each, 0)
             found[instruction] = bits
         return found
-
-    def _read_operands(self, program: Program) -> dict[int, list[int]]:
-        """Each instruction's operands, in the schedule's order."""
-        operands: dict[int, list[int]] = {
-            number: [] for number in sorted(self.time, key=self.time.__getitem__)
-        }
-        reader = program.operands["instruction_id"].to_numpy()
-        read = program.operands["operand_instruction_id"].to_numpy()
-        is_entry = np.isin(reader, np.fromiter(operands, np.int64, len(operands)))
-        for user, operand in zip(reader[is_entry].tolist(), read[is_entry].tolist(), strict=True):
-            operands[user].append(operand)
-        return operands

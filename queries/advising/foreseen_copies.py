@@ -103,7 +103,7 @@ class Foresight:
                 value
                 for each in {first, *loops}
                 for value, number in self._entry.reads.get(each, ())
-                if each in loops or self._in_place.may_write_over(each, number)
+                if each in loops or self._in_place.may_become(each, number)
             } - found
             found |= fresh
             waiting.extend(fresh)
@@ -207,7 +207,8 @@ class Foresight:
         """Whether the instruction copies the argument as it is."""
         reads = [value for value, _ in self._entry.reads.get(instruction, ())]
         return (
-            self._dependencies.opcode.get(instruction) == "copy"
+            instruction in self._dependencies
+            and self._dependencies.opcode[instruction] == "copy"
             and reads == [pair.argument.value_id]
             and pair.argument.shape == pair.output.shape
         )

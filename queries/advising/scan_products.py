@@ -63,9 +63,23 @@ def scan_products(program: Program, scan: Scan) -> list[Product]:
 
 def read_body(program: Program, scan: Scan) -> dict[int, list[int]]:
     """What each instruction of a layer is computed from, through fusions."""
-    sources: dict[int, list[int]] = {}
-    for row in program.rows(statement("advise_body"), [scan.body]).to_pylist():
-        sources.setdefault(row["target_id"], []).append(row["source_id"])
+    graph, sources = program.graph, dict[int, list[int]]()
+    waiting = [graph.program.computation_names.index(scan.body)]
+    for computation in waiting:
+        start, stop = graph.program.first[computation], graph.program.stop[computation]
+        for instruction in range(int(start), int(stop)):
+            called = [c for each in graph.called[instruction].values() for c in each]
+            if graph.opcode[instruction] not in ("fusion", "call"):
+                called = []
+            sources[instruction] = sources.get(instruction, []) + (
+                [graph.root(each) for each in called] or graph.operands[instruction]
+            )
+            for each in called:
+                waiting.append(each)
+                for parameter, operand in zip(
+                    graph.parameters(each), graph.operands[instruction], strict=True
+                ):
+                    sources.setdefault(parameter, []).append(operand)
     return sources
 
 

@@ -1,13 +1,17 @@
-"""Whether an instruction may write its result over an operand, as XLA decides."""
+"""Whether an instruction may write its result over an operand: the rules that ingest has."""
 
+from functools import cached_property
+
+from ...xla.in_place import InPlaceRules
 from ...xla.opcodes import ELEMENTWISE
+from ...xla.program import Mask
+from ...xla.sharing import Elementwise
 from .asked_program import Program
 
-_UPDATES = ("dynamic-update-slice", "scatter")
 # What writes over its operand itself, or hands it on to a computation that does.
 _HOLDS = (*ELEMENTWISE, "while", "conditional")
 # A TPU's fusions may also reduce the operand beside, or see it in other dimensions.
-_ALSO = {"tpu": ("tuple", "bitcast", "reduce")}
+_THROUGH = {"tpu": ("tuple", "bitcast", "reduce")}
 
 
 class InPlace:
@@ -15,40 +19,46 @@ class InPlace:
 
     def __init__(self, program: Program) -> None:
         self._graph = program.graph
-        self._through = (*ELEMENTWISE, *_ALSO.get(program.platform or "", ("tuple",)))
+        self._platform = program.platform
+        self._rules = InPlaceRules(program.graph.program)
+        self._elementwise = Elementwise(program.graph.program)
 
     def may_write_over(self, instruction: int, operand_number: int) -> bool:
         """Whether the result may lie where this operand lies, if their bytes are equal."""
         opcode = self._graph.opcode[instruction]
-        if opcode in ("fusion", "call"):
-            return self._reads_by_element(instruction, operand_number)
-        return opcode in _HOLDS or (opcode in _UPDATES and operand_number == 0)
+        if opcode in _HOLDS:
+            return True
+        if any(pair.operand == operand_number for pair in self._rules.pairs(instruction)):
+            return True
+        if opcode not in ("fusion", "call"):
+            return False
+        parameter = self._graph.parameters(self._graph.body(instruction))[operand_number]
+        if opcode == "fusion":
+            return not self._reaches_other(instruction)[parameter]
+        return all(self.may_write_over(*reader) for reader in self._graph.readers(parameter))
 
-    def _reads_by_element(self, caller: int, operand_number: int) -> bool:
-        """Whether the called computation reads the operand only element by element."""
-        parameters = self._graph.parameters(self._graph.body(caller))
-        waiting = [parameters[operand_number]]
-        reached = set(waiting)
-        while waiting:
-            for user, number in self._graph.readers(waiting.pop()):
-                if not self._is_by_element(user, number):
-                    return False
-                if user not in reached:
-                    reached.add(user)
-                    waiting.append(user)
-        return True
+    def may_become(self, instruction: int, operand_number: int) -> bool:
+        """Whether the result is what the operand becomes: also as an array of other dimensions."""
+        if self.may_write_over(instruction, operand_number):
+            return True
+        if self._graph.opcode[instruction] != "fusion":
+            return False
+        parameter = self._graph.parameters(self._graph.body(instruction))[operand_number]
+        return not self._seen[parameter]
 
-    def _is_by_element(self, user: int, number: int) -> bool:
-        opcode = self._graph.opcode[user]
-        if opcode in ("fusion", "call"):
-            return self._reads_by_element(user, number)
-        # What follows an update in place is the result already.
-        is_update = opcode in _UPDATES and number == 0
-        return is_update or opcode in self._through or self._is_seen_by_updates(user)
+    def _reaches_other(self, fusion: int) -> Mask:
+        """Which parameters of the fusion are not read element by element alone."""
+        if self._platform != "cpu":
+            return self._reached
+        kind = self._graph.program.fusion_kind.at(fusion)
+        if kind in ("kLoop", "kInput"):
+            return self._elementwise.loop_reaches_other
+        return self._elementwise.strictly_reaches_other
 
-    def _is_seen_by_updates(self, instruction: int) -> bool:
-        """Whether the instruction only shows an array in other dimensions to updates."""
-        graph = self._graph
-        return graph.opcode[instruction] == "bitcast" and all(
-            graph.opcode[user] in _UPDATES for user in graph.users[instruction]
-        )
+    @cached_property
+    def _seen(self) -> Mask:
+        return self._elementwise.reaches_other("tuple", "bitcast")
+
+    @cached_property
+    def _reached(self) -> Mask:
+        return self._elementwise.reaches_other(*_THROUGH.get(self._platform or "", ("tuple",)))
