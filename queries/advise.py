@@ -1,7 +1,7 @@
 """What to change first in a program, and by how much its peak would fall."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -9,25 +9,19 @@ import pyarrow as pa
 from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from ..xla.errors import DumpError
-from .advising.above_bound import above_bound
-from .advising.asked_program import Program, read_program
-from .advising.beside import beside
-from .advising.copied_donations import copied_donations
-from .advising.finding import Finding, Grade
-from .advising.gathered import gathered
-from .advising.idle import idle
-from .advising.narrower import narrower
-from .advising.not_donated import not_donated
-from .advising.own_copies import own_copies
-from .advising.padding import padding
-from .advising.ranking import alternatives_left_out, ranked, to_follow
-from .advising.rematerialise import rematerialise
-from .advising.replay import Change, Replayed, replay, together
-from .advising.save import save
-from .advising.space_layout import read_layout
-from .advising.unrolled import unrolled
-from .advising.unused_donations import unused_donations
-from .advising.words import in_full, together_words
+from .advice.asked_program import Program, read_layout, read_program
+from .advice.finding import (
+    Finding,
+    Grade,
+    alternatives_left_out,
+    in_full,
+    ranked,
+    to_follow,
+    together_words,
+)
+from .advice.findings import findings_of
+from .advice.replay import Change, Replayed, replay, together
+from .advice.save import save
 from .arguments import parse_size
 from .catalogue import statement
 from .cells import human_bytes
@@ -41,24 +35,6 @@ _TOLD = ["saving_bytes", "grade", "title", "source", "write"]
 _LINES = 4
 # A line that makes less of the peak is not named.
 _LARGE = 0.05
-# What is computed again instead of saved; a wanted saving has its own.
-_REMATERIALISING = (rematerialise, unrolled)
-_WITHOUT_OWNERS = (beside, above_bound)
-# What asks which instruction reads what, and what it does to dimensions.
-_OF_PROGRAM = (not_donated, rematerialise, narrower, padding)
-# In the order in which equal savings are told.
-_FINDERS: tuple[Callable[[Program], list[Finding]], ...] = (
-    not_donated,
-    copied_donations,
-    unused_donations,
-    *_REMATERIALISING,
-    narrower,
-    idle,
-    gathered,
-    own_copies,
-    padding,
-    *_WITHOUT_OWNERS,
-)
 _NO_CHANGE = "No change is known that would surely lower it."
 _NOT_KEPT = (
     "What its instructions do was not kept by the memhouse that stored it: ingest the dump again"
@@ -213,16 +189,10 @@ def advise(
 def _findings(program: Program, wanted_bytes: int | None) -> tuple[Finding, ...]:
     """All findings in the order in which they are told."""
     chosen = [] if wanted_bytes is None else save(program, wanted_bytes)
-    left_out = () if wanted_bytes is None else _REMATERIALISING
     # What never holds a byte has nothing to lower.
-    finders = _FINDERS if program.layout.is_followed else _WITHOUT_OWNERS
-    finders = finders if program.layout.peak_bytes else ()
-    if program.hlo is None:
-        finders = tuple(finder for finder in finders if finder not in _OF_PROGRAM)
-    others = [
-        finding for finder in finders if finder not in left_out for finding in finder(program)
-    ]
-    findings = (*chosen, *ranked(others))
+    has_peak = bool(program.layout.peak_bytes)
+    others = findings_of(program, with_computed_again=wanted_bytes is None) if has_peak else ()
+    findings = (*chosen, *ranked(list(others)))
     return tuple(map(_as_estimate, findings)) if program.origin == "estimated" else findings
 
 

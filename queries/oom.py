@@ -12,8 +12,8 @@ from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
 from ..schema.quoting import command
 from ..schema.stores.base import Store
+from .advice.finding import Finding
 from .advise import advise
-from .advising.finding import Finding
 from .catalogue import statement
 from .cells import human_bytes, without_layout
 from .oom_advice import (

@@ -4,8 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .advising.finding import Finding
-from .advising.words import in_a_line
+from .advice.finding import Finding, in_a_line
 from .cells import human_bytes, without_layout
 from .oom_words import size_of
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from ...queries.advice.finding import in_full, together_words
 from ...queries.advise import Advice
-from ...queries.advising.words import in_full, together_words
 from .paragraphs import print_paragraph
 from .text import print_text, results
 

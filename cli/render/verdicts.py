@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...queries.advising.finding import Finding
-from ...queries.advising.words import headline, in_a_line
+from ...queries.advice.finding import Finding, headline, in_a_line
 from ...queries.cells import one_line
 from ...queries.check import Check
 from ...queries.checking.verdict import Verdict

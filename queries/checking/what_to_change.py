@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from ...schema.errors import UsageError
 from ...schema.stores.base import Store
+from ..advice.finding import Finding
 from ..advise import advise
-from ..advising.finding import Finding
 from .verdict import Verdict
 
 # Working out the advice of a large program takes seconds.

@@ -10,9 +10,8 @@ from bokeh.models import Range1d
 
 from ...schema.errors import UsageError
 from ...schema.stores.base import Store
+from ..advice.finding import Finding, saved_words, together_words
 from ..advise import Advice, advise
-from ..advising.finding import Finding
-from ..advising.words import saved_words, together_words
 from ..catalogue import statement
 from ..cells import ESTIMATED, human_bytes, one_line, without_layout
 from ..find_module import FoundModule, find_module

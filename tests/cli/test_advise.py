@@ -9,7 +9,7 @@ import re
 import pytest
 
 import memhouse
-from memhouse.queries.advising.finding import Grade
+from memhouse.queries.advice.finding import Grade
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump

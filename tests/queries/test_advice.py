@@ -5,9 +5,7 @@ import pytest
 
 import memhouse
 from memhouse.cli.render.markdown import as_code, as_text
-from memhouse.queries.advising.finding import Finding, Grade
-from memhouse.queries.advising.ranking import ranked, to_follow
-from memhouse.queries.advising.words import in_full, saved_words
+from memhouse.queries.advice.finding import Finding, Grade, in_full, ranked, saved_words, to_follow
 from memhouse.queries.cells import human_bytes
 from memhouse.queries.checking.what_to_change import what_to_change
 

@@ -5,20 +5,18 @@
 
 import pytest
 
-from memhouse.queries.advising.argument_dimensions import argument_dimensions
-from memhouse.queries.advising.dimensions import Dimensions
-from memhouse.queries.advising.finding import Grade
-from memhouse.queries.advising.gathered import gathered
-from memhouse.queries.advising.idle import idle
-from memhouse.queries.advising.narrower import narrower
-from memhouse.queries.advising.padding import padding, resized_peak
-from memhouse.queries.advising.rematerialise import rematerialise
-from memhouse.queries.advising.replay import replay
-from memhouse.queries.advising.resizing import Resizing
-from memhouse.queries.advising.save import save
-from memhouse.queries.advising.saved_residuals import Cost, read_residuals, read_scans
-from memhouse.queries.advising.scan_products import scan_products
-from memhouse.queries.advising.unrolled import unrolled
+from memhouse.queries.advice.dimensions import Dimensions
+from memhouse.queries.advice.finding import Grade
+from memhouse.queries.advice.findings.gathered import gathered
+from memhouse.queries.advice.findings.idle import idle
+from memhouse.queries.advice.findings.narrower import narrower
+from memhouse.queries.advice.findings.padding import padding, resized_peak
+from memhouse.queries.advice.findings.rematerialise import rematerialise
+from memhouse.queries.advice.findings.unrolled import unrolled
+from memhouse.queries.advice.replay import replay
+from memhouse.queries.advice.resizing import Resizing, argument_dimensions
+from memhouse.queries.advice.save import save
+from memhouse.queries.advice.saved_residuals import Cost, read_residuals, read_scans, scan_products
 
 from ..support.advised import compiled, program_of
 from ..support.warehouse import reading

@@ -9,8 +9,7 @@ from typing import Any
 
 import zstandard
 
-from memhouse.queries.advising.asked_program import Program, read_program
-from memhouse.queries.advising.space_layout import read_layout
+from memhouse.queries.advice.asked_program import Program, read_layout, read_program
 from memhouse.schema.stores.base import Store
 
 from .dumps import DATA

@@ -1,0 +1,324 @@
+"""A module as findings ask it: its program, its layout in memory, and the lines a user can edit."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...schema.stores.base import Store
+from ...xla.occupancy import Ints
+from ...xla.program import Codes, NumberedProgram, program_of
+from ...xla.runs import starts_of
+from ..catalogue import statement
+
+# The program of a stored module, as ingest had it when it worked out liveness and owners.
+
+
+def stored_program(store: Store, module_id: int) -> NumberedProgram | None:
+    """The program of a module; its lines count the instructions.
+
+    None without HLO text, and of a module that a memhouse before schema version 3 stored: its dump
+    must be ingested again. Raises DumpError if the rows make no program.
+    """
+    instructions = store.rows(statement("program_instructions"), [module_id])
+    if not len(instructions) or instructions["is_root"].null_count:
+        return None
+    # Computations stand in the text's order, and so do the instructions.
+    computations = pa.table({"computation": pc.unique(instructions["computation"])})
+    (header,) = store.rows(statement("program_header"), [module_id]).to_pylist()
+    is_entry = pc.equal(computations["computation"], header["entry"])
+    operands = store.rows(statement("program_operands"), [module_id])
+    calls = store.rows(
+        "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1", [module_id]
+    )
+    return program_of(
+        instructions,
+        np.arange(1, len(instructions) + 1),
+        computations.append_column("is_entry", is_entry),
+        operands["instruction_id"].to_numpy(),
+        operands["operand_instruction_id"].to_numpy().astype(np.int64),
+        calls,
+        calls["instruction_id"].to_numpy().astype(np.int64),
+        header["input_output_alias"],
+    )
+
+
+# Where and when the values of a memory space stand: what a replay starts from.
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The allocations of a memory space, and the values that temps hold or that share others.
+
+    Allocations that are not temps are occupied throughout. All arrays of values have one row a
+    value with a live range: `offset` and `size` in bytes, `start` and `end` inclusive times.
+
+    allocation_index, allocation_bytes, is_temp: a row an allocation that is not thread-local.
+    is_followed: whether the values could be followed through the program, if there are any; what
+    could not be is alone in its alias_set.
+    """
+
+    memory_space: int
+    schedule_length: int
+    peak_bytes: int
+    peak_time: int
+    allocation_index: Ints
+    allocation_bytes: Ints
+    is_temp: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    value_id: Ints
+    allocation: Ints
+    offset: Ints
+    size: Ints
+    start: Ints
+    end: Ints
+    alias_set: Ints
+    is_followed: bool
+
+    def rows_of(self, values: Ints) -> Ints:
+        """The rows of these values; values without a live range have none."""
+        return np.flatnonzero(np.isin(self.value_id, values))
+
+
+def read_layout(store: Store, module_id: int, memory_space: int = 0) -> Layout | None:
+    """The layout of a module's memory space; None without live ranges."""
+    (memory,) = store.rows(statement("advise_memory"), [module_id, memory_space]).to_pylist() or [
+        None
+    ]
+    if memory is None or None in (memory["peak_bytes"], memory["schedule_length"]):
+        return None
+    allocations = store.rows(statement("advise_allocations"), [module_id, memory_space])
+    values = store.rows(statement("advise_values"), [module_id, memory_space])
+    alone = pa.array(-1 - np.arange(len(values)))
+    return Layout(
+        memory_space,
+        memory["schedule_length"],
+        memory["peak_bytes"],
+        memory["peak_time"],
+        _ints(allocations["allocation_index"]),
+        _ints(allocations["size_bytes"]),
+        allocations["is_temp"].to_numpy(),
+        _ints(values["value_id"]),
+        _ints(values["allocation_index"]),
+        _ints(values["offset_bytes"]),
+        _ints(values["size_bytes"]),
+        _ints(values["start_time"]),
+        _ints(values["end_time"]),
+        _ints(pc.coalesce(values["alias_set"], alone)),
+        not len(values) or values["alias_set"].null_count < len(values),
+    )
+
+
+def _ints(column: pa.ChunkedArray) -> Ints:
+    found: Ints = column.cast(pa.int64()).to_numpy()
+    return found
+
+
+# A program as lists, for rules that walk from instruction to instruction.
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Lists by instruction_id, which counts from 0; computations are numbers too."""
+
+    program: NumberedProgram
+
+    @cached_property
+    def opcode(self) -> list[str]:
+        """What each instruction does."""
+        return _texts(self.program.opcode)
+
+    @cached_property
+    def shape(self) -> list[str]:
+        """What each instruction gives, with layout."""
+        return _texts(self.program.shape)
+
+    @cached_property
+    def computation(self) -> list[int]:
+        """Where each instruction stands."""
+        numbers: list[int] = self.program.computation.tolist()
+        return numbers
+
+    @cached_property
+    def operands(self) -> "_Lists":
+        """What each instruction reads, in order."""
+        return _Lists(self.program.operand_start.tolist(), self.program.operands.tolist())
+
+    @cached_property
+    def users(self) -> "_Lists":
+        """What reads each instruction; an instruction that reads it twice stands twice."""
+        order = np.argsort(self.program.operands, kind="stable")
+        counts = np.bincount(self.program.operands, minlength=len(self.program))
+        return _Lists(starts_of(counts).tolist(), self.program.operand_row[order].tolist())
+
+    @cached_property
+    def called(self) -> dict[int, dict[str, list[int]]]:
+        """The computations that an instruction calls, by the attribute that names them."""
+        called: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        program = self.program
+        rows, computations = program.call_row.tolist(), program.call_computation.tolist()
+        for row, attribute, computation in zip(
+            rows, _texts(program.call_attribute), computations, strict=True
+        ):
+            called[row][attribute].append(computation)
+        return called
+
+    def root(self, computation: int) -> int:
+        """The instruction that gives a computation's result."""
+        return int(self.program.root[computation])
+
+    def parameters(self, computation: int) -> list[int]:
+        """The parameters of a computation, by their numbers."""
+        start, stop = self.program.parameter_start[computation : computation + 2]
+        parameters: list[int] = self.program.parameters[start:stop].tolist()
+        return parameters
+
+    def body(self, caller: int) -> int:
+        """The computation that a fusion or a call runs."""
+        return int(self.program.callee(np.array([caller]), "calls", "to_apply")[0])
+
+    def readers(self, instruction: int) -> Iterator[tuple[int, int]]:
+        """What reads an instruction, and as which operand."""
+        for user in dict.fromkeys(self.users[instruction]):
+            for number, operand in enumerate(self.operands[user]):
+                if operand == instruction:
+                    yield user, number
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """A list for each instruction, one behind the other: many are made faster so."""
+
+    starts: list[int]
+    values: list[int]
+
+    def __getitem__(self, instruction: int) -> list[int]:
+        return self.values[self.starts[instruction] : self.starts[instruction + 1]]
+
+
+def _texts(column: Codes) -> list[str]:
+    """The text of each row; empty for null."""
+    texts = [*column.texts, ""]
+    return [texts[code] for code in column.codes.tolist()]
+
+
+# A module as findings ask it: its layout, its instructions, and what they are computed from.
+
+
+@dataclass(frozen=True)
+class Program:
+    """One memory space of a module; space 0 is the device's main memory.
+
+    platform: cpu, gpu or tpu, None if not known; vmem_bytes: a TPU's memory on chip.
+    """
+
+    store: Store
+    module_id: int
+    dump_id: int
+    platform: str | None
+    vmem_bytes: int | None
+    origin: str
+    layout: Layout
+
+    @cached_property
+    def entry_arrays(self) -> pa.Table:
+        """The arrays of arguments and result: the columns of the view `_entry_arrays`."""
+        return self.rows(
+            "SELECT * FROM _entry_arrays WHERE module_id = $1 ORDER BY is_output, place"
+        )
+
+    @cached_property
+    def instructions(self) -> pa.Table:
+        """Every instruction, by instruction_id: the columns of `advise_instructions`."""
+        return self.rows(statement("advise_instructions"))
+
+    @cached_property
+    def uses(self) -> pa.Table:
+        """value_id, use_index, instruction_id, operand_number, operand_shape_index."""
+        return self.rows("SELECT * FROM uses WHERE module_id = $1 ORDER BY value_id, use_index")
+
+    @cached_property
+    def positions(self) -> pa.Table:
+        """value_id, position_index, instruction_id, shape_index."""
+        return self.rows(
+            "SELECT * FROM positions WHERE module_id = $1 ORDER BY value_id, position_index"
+        )
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether it has a backward pass."""
+        found = self.rows(
+            "SELECT 1 FROM instructions WHERE module_id = $1 AND pass = 'backward' LIMIT 1"
+        )
+        return bool(found.num_rows)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The instructions and what they read and call. There must be a program."""
+        assert self.hlo is not None
+        return Graph(self.hlo)
+
+    @cached_property
+    def hlo(self) -> NumberedProgram | None:
+        """The program as ingest had it; None if it was not kept, see `stored_program`."""
+        return stored_program(self.store, self.module_id)
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a query of which `$1` is the module; the parameters follow."""
+        return self.store.rows(query, [self.module_id, *parameters])
+
+
+def read_program(store: Store, module_id: int, dump_id: int, layout: Layout) -> Program:
+    """The program of a module in a dump."""
+    (row,) = store.rows(statement("advise_program"), [dump_id]).to_pylist()
+    return Program(
+        store,
+        module_id,
+        dump_id,
+        row["platform"],
+        row["vmem_bytes"],
+        row["origin"],
+        layout,
+    )
+
+
+# What a TPU keeps on chip, and so the bytes below which a change of lives says nothing.
+
+# The most that a core of any TPU has, where the dump does not say which one it is for.
+_MOST = 128 * 2**20
+_WORTH = 0.01
+
+
+def memory_on_chip(program: Program) -> int:
+    """The bytes of VMEM, which XLA fills anew after a change; 0 but on TPU."""
+    return (program.vmem_bytes or _MOST) if program.platform == "tpu" else 0
+
+
+def least_saving(program: Program) -> int:
+    """The saving from which on a finding about residuals is told."""
+    return max(int(_WORTH * program.layout.peak_bytes), memory_on_chip(program))
+
+
+# The lines of a program that a user can edit.
+
+
+def line_of(program: Program, instruction_id: int) -> str | None:
+    """The line that an instruction comes from, as file:line."""
+    rows = program.rows(
+        "SELECT source_file || ':' || source_line AS source FROM instructions"
+        " WHERE module_id = $1 AND instruction_id = $2",
+        [instruction_id],
+    ).to_pylist()
+    return rows[0]["source"] if rows else None
+
+
+def function_line(program: Program) -> str | None:
+    """The first line of the compiled function that computes something, as file:line.
+
+    The line with `jax.jit` is not recorded, but it is close.
+    """
+    rows = program.rows(statement("advise_function_line")).to_pylist()
+    return f"{rows[0]['file']}:{rows[0]['line']}" if rows else None

@@ -1,0 +1,636 @@
+"""What each dimension of each array is: followed from the arguments through the whole program."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from ...xla.opcodes import ELEMENTWISE
+from ...xla.program import attribute_values
+from ...xla.shapes import ArrayShape, Shape, TupleShape, parse_shape
+from .asked_program import Graph, Program
+
+# Which dimensions of an instruction's operands are which of its result, as its attributes say.
+
+# Pairs of a side (the operand's number, RESULT) and an axis of it.
+RESULT = -1
+Axis = tuple[int, int]
+
+_LABELS = re.compile(r"(?P<input>\w+)_(?P<kernel>\w+)->(?P<output>\w+)")
+
+
+@dataclass(frozen=True)
+class Links:
+    """alike: axes of one size, two and two; windows: the same, unless one is only a part;
+    groups: the first is so many times the second; lost: axes that have to do with each other.
+    """
+
+    alike: list[tuple[Axis, Axis]]
+    windows: list[tuple[Axis, Axis]]
+    groups: list[tuple[Axis, Axis]]
+    lost: list[list[Axis]]
+
+
+Sizes = Mapping[int, tuple[int, ...]]
+
+
+def links(opcode: str, values: Mapping[str, str], sizes: Sizes) -> Links:
+    """What an instruction does to dimensions.
+
+    values: the attributes by name, as XLA prints them; sizes: the dimensions of its operands and of
+    its result, by side; a scatter has the sides operand, indices and updates.
+    """
+    found = Links([], [], [], [])
+    if opcode in ("broadcast", "transpose", "reduce"):
+        axes = numbers(values["dimensions"])
+        if opcode == "broadcast":
+            pairs = list(enumerate(axes))
+        else:
+            kept = axes if opcode == "transpose" else without(len(sizes[0]), axes)
+            pairs = [(axis, place) for place, axis in enumerate(kept)]
+        found.alike.extend(((0, here), (RESULT, there)) for here, there in pairs)
+    elif opcode == "dot":
+        found.alike.extend(_product(values, sizes))
+    elif opcode == "convolution":
+        _convolve(found, values, sizes)
+    else:
+        _index(found, opcode, values, sizes)
+    return found
+
+
+def numbers(text: str | None) -> list[int]:
+    """The numbers of a list such as `{0,2}`."""
+    return [int(number) for number in (text or "").strip("{}").split(",") if number]
+
+
+def without(count: int, left_out: list[int]) -> list[int]:
+    """The axes of so many that are not left out."""
+    return [axis for axis in range(count) if axis not in left_out]
+
+
+def _product(values: Mapping[str, str], sizes: Sizes) -> Iterator[tuple[Axis, Axis]]:
+    contracted = [numbers(values.get(f"{side}_contracting_dims")) for side in ("lhs", "rhs")]
+    batch = [numbers(values.get(f"{side}_batch_dims")) for side in ("lhs", "rhs")]
+    for here, there in zip(*contracted, strict=True):
+        yield (0, here), (1, there)
+    for place, (here, there) in enumerate(zip(*batch, strict=True)):
+        yield (RESULT, place), (0, here)
+        yield (0, here), (1, there)
+    place = len(batch[0])
+    for side in (0, 1):
+        for axis in without(len(sizes[side]), contracted[side] + batch[side]):
+            yield (RESULT, place), (side, axis)
+            place += 1
+
+
+def _convolve(found: Links, values: Mapping[str, str], sizes: Sizes) -> None:
+    """The dimensions of a convolution; a TPU's matrix products are convolutions too."""
+    labels = _LABELS.fullmatch(values["dim_labels"])
+    assert labels is not None
+    place = {
+        side: {letter: axis for axis, letter in enumerate(labels[name])}
+        for side, name in ((0, "input"), (1, "kernel"), (RESULT, "output"))
+    }
+    source, batch = (0, place[0]["b"]), (RESULT, place[RESULT]["b"])
+    taken, features = (0, place[0]["f"]), (1, place[1]["i"])
+    made = (1, place[1]["o"])
+    found.alike.append((made, (RESULT, place[RESULT]["f"])))
+    if "batch_group_count" in values:
+        found.lost.append([source, batch, made, taken, features])
+    else:
+        found.alike.append((source, batch))
+        (found.groups if "feature_group_count" in values else found.alike).append((taken, features))
+    windows = _window(values.get("window", ""))
+    for number in range(len(sizes[0]) - 2):
+        axes = [(side, place[side][str(number)]) for side in (0, 1, RESULT)]
+        _slide(found, axes, sizes, {name: each[number] for name, each in windows.items()})
+
+
+def _window(text: str) -> dict[str, list[str]]:
+    """The parts of a window such as `{size=3x3 stride=2x2}`, each by dimension."""
+    parts = (part.split("=") for part in text.strip("{}").split())
+    return {name: each.split("x") for name, each in parts}
+
+
+def _slide(found: Links, axes: list[Axis], sizes: Sizes, window: Mapping[str, str]) -> None:
+    """A dimension of space, along which the kernel slides over the input.
+
+    XLA also writes products so: a kernel as long as the input adds it up or, where it steps over
+    the zeros between the elements, goes along with it; and one that slides over a single element
+    only gives its own elements.
+    """
+    source, kernel, made = axes
+    size = {axis: sizes[axis[0]][axis[1]] for axis in axes}
+    is_batch = window.get("lhs_dilate") == window.get("size") != "1" and "lhs_dilate" in window
+    if is_batch and len(set(size.values())) == 1:
+        found.alike.extend([(source, kernel), (kernel, made)])
+        return
+    long = [axis for axis in axes if size[axis] > 1]
+    if len(long) == 2 and size[long[0]] == size[long[1]]:
+        found.alike.append((long[0], long[1]))
+    elif len(long) == 3 and size[source] == size[made] != size[kernel]:
+        found.alike.append((source, made))
+    elif len(long) == 3 and size[source] == size[kernel] != size[made]:
+        found.alike.append((source, kernel))
+    elif len(set(size.values())) == 1 and long:
+        found.lost.append(axes)
+    elif len(long) > 1:
+        # The shortest is the window, which is the program's own.
+        found.lost.append(sorted(long, key=lambda axis: size[axis])[-2:])
+
+
+def _index(found: Links, opcode: str, values: Mapping[str, str], sizes: Sizes) -> None:
+    """A gather's slices of its operand, or where a scatter writes its updates."""
+    if opcode == "gather":
+        part, names = RESULT, ("offset_dims", "collapsed_slice_dims")
+        of_operand, of_indices = "operand_batching_dims", "start_indices_batching_dims"
+    else:
+        part, names = 2, ("update_window_dims", "inserted_window_dims")
+        of_operand, of_indices = "input_batching_dims", "scatter_indices_batching_dims"
+    batching, with_batch = (numbers(values.get(name)) for name in (of_operand, of_indices))
+    offset, collapsed = (numbers(values.get(name)) for name in names)
+    kept = without(len(sizes[0]), collapsed + batching)
+    found.windows.extend(
+        ((0, here), (part, there)) for here, there in zip(kept, offset, strict=True)
+    )
+    places = without(len(sizes[1]), [int(values["index_vector_dim"])])
+    others = without(len(sizes[part]), offset)
+    found.alike.extend(
+        ((1, here), (part, there)) for here, there in zip(places, others, strict=True)
+    )
+    found.alike.extend(
+        ((0, here), (1, there)) for here, there in zip(batching, with_batch, strict=True)
+    )
+
+
+# Sizes that must be the same, and sizes that are products of others.
+
+# The atoms that a size is the product of, the major first; a size of 1 has none.
+Word = tuple[int, ...]
+
+
+class Atoms:
+    """Atoms by number. An atom is one of several that are the same, or a product of others.
+
+    Where two sizes have to do with each other, but not how, their link is lost.
+    """
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self._parent: list[int] = []
+        self._parts: dict[int, Word] = {}
+        self._lost: list[list[Word]] = []
+
+    def new(self, size: int) -> Word:
+        """A size of which nothing is known yet."""
+        if size == 1:
+            return ()
+        self.sizes.append(size)
+        self._parent.append(len(self._parent))
+        return (len(self._parent) - 1,)
+
+    def leaves(self, word: Iterable[int]) -> Word:
+        """The word in atoms that are not products."""
+        found: list[int] = []
+        for atom in word:
+            root = self._root(atom)
+            parts = self._parts.get(root)
+            if parts is None:
+                found.append(root)
+            else:
+                found.extend(self.leaves(parts))
+        return tuple(found)
+
+    def equate(self, one: Iterable[int], other: Iterable[int]) -> None:
+        """Let two words be the same size; what does not fit is a lost link."""
+        ones, others = list(self.leaves(one))[::-1], list(self.leaves(other))[::-1]
+        while ones and others:
+            a, b = ones.pop(), others.pop()
+            if a == b:
+                continue
+            if self.sizes[a] == self.sizes[b]:
+                self._parent[self._root(a)] = self._root(b)
+                # The union may have changed what the rest consists of.
+                ones, others = (list(self.leaves(rest[::-1]))[::-1] for rest in (ones, others))
+                continue
+            if self.sizes[a] < self.sizes[b]:
+                a, b, ones, others = b, a, others, ones
+            if self.sizes[a] % self.sizes[b] or a in self.leaves((b,)):
+                self.lose([(a, *ones), (b, *others)])
+                return
+            rest = self.new(self.sizes[a] // self.sizes[b])
+            self._parts[a] = (b, *rest)
+            ones, others = (list(self.leaves(more[::-1]))[::-1] for more in (ones, others))
+            ones.extend(rest)
+        if ones or others:
+            self.lose([ones, others])
+
+    def lose(self, words: Iterable[Iterable[int]]) -> None:
+        """Note that these words have to do with each other; each is a size of its own."""
+        self._lost.append([tuple(word) for word in words])
+
+    def suspects(self, changed: set[int]) -> set[int]:
+        """The atoms that may change with these, because a link is lost.
+
+        A word that has a changed atom changes already, so its other atoms are above suspicion.
+        """
+        links = [[set(self.leaves(word)) for word in link] for link in self._lost]
+        links = [link for link in links if len(set(map(frozenset, link))) > 1]
+        found, reached = set[int](), changed
+        while reached:
+            found |= reached
+            reached = {
+                atom
+                for link in links
+                if any(word & reached for word in link)
+                for word in link
+                if not word & changed
+                for atom in word
+            } - found
+        return found - changed
+
+    def _root(self, atom: int) -> int:
+        while self._parent[atom] != atom:
+            self._parent[atom] = self._parent[self._parent[atom]]
+            atom = self._parent[atom]
+        return atom
+
+
+# The dimensions of a module's arrays as words, and how those of two arrays are the same.
+
+# Where an array stands: an instruction, and the part of its result.
+Place = tuple[int, str]
+
+# Of more parts than these, a part's size is the program's own.
+_MOST_PARTS = 8
+
+
+class Arrays:
+    """A word a dimension of every array, and the atoms of which the words consist."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.atoms = Atoms()
+        self._graph = graph
+        self._words: dict[Place, list[Word]] = {}
+        self._parts: list[tuple[Word, Word]] = []
+        self._counts: list[int] = []
+
+    @property
+    def counts(self) -> set[int]:
+        """The atoms that only say into how many parts, such as halves, a program cuts."""
+        return set(self.atoms.leaves(self._counts))
+
+    def words(self, place: Place) -> list[Word]:
+        """A word a dimension of the array there."""
+        found = self._words.get(place)
+        if found is None:
+            shape = self.shape(place)
+            sizes = shape.dimensions if isinstance(shape, ArrayShape) else ()
+            found = self._words[place] = [self.atoms.new(max(size, 1)) for size in sizes]
+        return found
+
+    def shape(self, place: Place) -> Shape:
+        """The shape there."""
+        instruction, index = place
+        shape = self._parsed[instruction]
+        for number in filter(None, index.strip("{}").split(",")):
+            assert isinstance(shape, TupleShape)
+            shape = shape.elements[int(number)]
+        return shape
+
+    def copied_from(self, instruction: int) -> tuple[int, ...] | None:
+        """Of a copy of an argument the order of the argument's dimensions, from minor to major."""
+        if self._graph.opcode[instruction] != "copy":
+            return None
+        (operand,) = self._graph.operands[instruction]
+        if self._graph.opcode[operand] != "parameter":
+            return None
+        shape = self.shape((operand, "{}"))
+        return shape.minor_to_major if isinstance(shape, ArrayShape) else None
+
+    def same(self, one: Place, other: Place) -> None:
+        """Let two arrays have the same dimensions; the parts of two tuples likewise."""
+        if one == other:
+            return
+        here, there = self.shape(one), self.shape(other)
+        if isinstance(here, TupleShape) and isinstance(there, TupleShape):
+            for number in range(min(len(here.elements), len(there.elements))):
+                self.same(part_of(one, number), part_of(other, number))
+        elif isinstance(here, ArrayShape) and isinstance(there, ArrayShape):
+            if here.dimensions == there.dimensions:
+                for pair in zip(self.words(one), self.words(other), strict=True):
+                    self.atoms.equate(*pair)
+            elif here.dimensions and there.dimensions:
+                self.lose([one, other])
+
+    def like(self, operand: Place, result: Place) -> None:
+        """Each dimension is the operand's if their sizes are equal, else their link is lost."""
+        if self.is_tuple(result) or len(self.words(operand)) != len(self.words(result)):
+            self.lose([operand, result])
+            return
+        for one, other in zip(self.words(operand), self.words(result), strict=True):
+            if self.size(one) == self.size(other):
+                self.atoms.equate(one, other)
+            else:
+                self.atoms.lose([one, other])
+
+    def window(self, whole: Place, window: Place) -> None:
+        """A window's dimension is the whole one if their sizes are equal, else the program's."""
+        for one, other in zip(self.words(whole), self.words(window), strict=True):
+            if self.size(one) == self.size(other):
+                self.atoms.equate(one, other)
+
+    def cut(self, operand: Place, result: Place) -> None:
+        """Note which dimensions are cut, into halves say, or joined."""
+        for one, other in zip(self.words(operand), self.words(result), strict=True):
+            a, b = self.size(one), self.size(other)
+            if a == b:
+                self.atoms.equate(one, other)
+            else:
+                self._parts.append((one, other) if a > b else (other, one))
+
+    def lose(self, places: Sequence[Place]) -> None:
+        """Note that arrays have to do with each other, but not how."""
+        lost: list[Word] = []
+        waiting = list(places)
+        for place in waiting:
+            shape = self.shape(place)
+            if isinstance(shape, TupleShape):
+                waiting.extend(part_of(place, number) for number in range(len(shape.elements)))
+            else:
+                lost.extend(self.words(place))
+        self.atoms.lose(lost)
+
+    def is_tuple(self, place: Place) -> bool:
+        """Whether there are several arrays."""
+        return isinstance(self.shape(place), TupleShape)
+
+    def flat(self, place: Place) -> list[int]:
+        """All dimensions as one."""
+        return [atom for word in self.words(place) for atom in word]
+
+    def in_memory(self, place: Place) -> list[Word]:
+        """The dimensions that are not 1, from major to minor."""
+        shape, words = self.shape(place), self.words(place)
+        assert isinstance(shape, ArrayShape)
+        order = shape.minor_to_major or tuple(reversed(range(len(words))))
+        return [words[at] for at in reversed(order) if words[at]]
+
+    def is_linear(self, place: Place) -> bool:
+        """Whether the elements lie in the order of the dimensions, although there are tiles."""
+        shape = self.shape(place)
+        assert isinstance(shape, ArrayShape)
+        tile = shape.tiles[0] if shape.tiles else ()
+        sizes = [shape.dimensions[at] for at in shape.minor_to_major or ()]
+        if len(tile) < 2 or len(sizes) < 2:
+            return True
+        return sizes[0] == tile[-1] and sizes[1] % tile[-2] == 0
+
+    def size(self, word: Word) -> int:
+        """What a word stands for."""
+        return prod(self.atoms.sizes[atom] for atom in word)
+
+    def divide(self, whole: Word, part: Word) -> None:
+        """Such as halves: the whole is so many times the part."""
+        times, rest = divmod(self.size(whole), self.size(part))
+        if rest or times > _MOST_PARTS or not part:
+            self.atoms.lose([whole, part])
+        else:
+            count = self.atoms.new(times)
+            self._counts.extend(count)
+            self.atoms.equate(whole, (*count, *part))
+
+    def equate_parts(self) -> None:
+        """Follow the cuts, when all else is known."""
+        for whole, part in self._parts:
+            self.divide(whole, part)
+
+    @cached_property
+    def _parsed(self) -> list[Shape]:
+        return [parse_shape(shape) for shape in self._graph.shape]
+
+
+def part_of(place: Place, number: int) -> Place:
+    """A part of a tuple."""
+    instruction, index = place
+    inner = index.strip("{}")
+    return instruction, f"{{{inner},{number}}}" if inner else f"{{{number}}}"
+
+
+# What each dimension of each array is: followed from the arguments through the whole program.
+#
+# The attributes of instructions say which dimension is which. Where they do not, as in a bitcast
+# of tiled arrays or a kernel, the sizes decide if they can; else the link is lost, which `Atoms`
+# notes.
+
+# Their dimensions are their operands', one by one.
+_ALIKE = {
+    *ELEMENTWISE,
+    "all-reduce",
+    "all-reduce-start",
+    "all-reduce-done",
+    "cholesky",
+    "collective-permute",
+    "domain",
+    "optimization-barrier",
+    "reverse",
+    "sort",
+    "triangular-solve",
+}
+# Their parts stand at the positions of values.
+_BY_POSITIONS = {"get-tuple-element", "async-start", "async-done", "async-update", "copy-done"}
+# Their attributes say it.
+_SAID = {"broadcast", "convolution", "dot", "gather", "reduce", "scatter", "transpose"}
+# Their results have sizes of their own.
+_NOTHING = {"add-dependency", "after-all", "rng-bit-generator", "rng-get-and-update-state"}
+# Their operand and result are alike, but for what a window makes of a dimension.
+_LIKE = {"reduce-window", "select-and-scatter", "all-to-all"}
+
+
+class Dimensions:
+    """The arrays of a module, with what the whole program says about their dimensions."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._graph = graph = program.graph
+        self.arrays = Arrays(graph)
+        self.atoms = self.arrays.atoms
+        self._attributes = list(map(attribute_values, [*graph.program.attributes.texts, ""]))
+        starts = graph.program.rows("async-start")
+        self._fetches = set(graph.program.callee(starts, "calls").tolist())
+        self._positions()
+        for instruction, opcode in enumerate(graph.opcode):
+            if graph.operands[instruction] and opcode != "parameter":
+                self._follow(instruction, opcode)
+        self.arrays.equate_parts()
+
+    def _positions(self) -> None:
+        """A value's dimensions are the same at all its positions, but for a bitcast's."""
+        table = self._program.positions
+        columns = (
+            table[name].to_pylist() for name in ("value_id", "instruction_id", "shape_index")
+        )
+        first: dict[tuple[int, str], Place] = {}
+        for value, instruction, index in zip(*columns, strict=True):
+            shape = self.arrays.shape((instruction, index))
+            if isinstance(shape, ArrayShape) and shape.dimensions:
+                form = f"{shape.dimensions}{shape.minor_to_major}"
+                self.arrays.same(
+                    first.setdefault((value, form), (instruction, index)), (instruction, index)
+                )
+
+    def _follow(self, instruction: int, opcode: str) -> None:
+        result = (instruction, "{}")
+        operands = [(each, "{}") for each in self._graph.operands[instruction]]
+        first = operands[0]
+        if opcode in _ALIKE:
+            self._elementwise(result, operands)
+        elif opcode in {"fusion", "call", "while", "conditional"}:
+            self._calls(instruction, opcode)
+        elif opcode == "tuple":
+            for number, operand in enumerate(operands):
+                self.arrays.same(part_of(result, number), operand)
+        elif opcode in {"copy-start", "collective-permute-start", "all-gather-start"}:
+            self.arrays.same(first, (instruction, "{0}"))
+            if opcode == "collective-permute-start":
+                self.arrays.same(first, (instruction, "{1}"))
+            if opcode == "all-gather-start" and not self.arrays.is_tuple((instruction, "{1}")):
+                self.arrays.cut(first, (instruction, "{1}"))
+        elif opcode in {"collective-permute-done", "all-gather-done"}:
+            self.arrays.same(part_of(first, 1), result)
+        elif opcode in _BY_POSITIONS:
+            pass
+        elif opcode == "bitcast":
+            self._bitcast(first, result)
+        elif opcode == "reshape":
+            self.atoms.equate(self.arrays.flat(first), self.arrays.flat(result))
+        elif opcode in _SAID:
+            self._by_attributes(instruction, opcode)
+        elif opcode in {"dynamic-slice", "dynamic-update-slice"}:
+            if opcode == "dynamic-update-slice":
+                self.arrays.same(first, result)
+            self.arrays.window(first, result if opcode == "dynamic-slice" else operands[1])
+        elif opcode in {"all-gather", "reduce-scatter"} and not self.arrays.is_tuple(result):
+            # A device has a part of the dimension.
+            self.arrays.cut(first, result)
+        elif opcode in {"slice", "pad", "concatenate"}:
+            # A fetch in parts is XLA's own, and no dimension is that of a part.
+            is_fetch = self._graph.computation[instruction] in self._fetches
+            cut = self.arrays.window if is_fetch else self.arrays.cut
+            for operand in operands if opcode == "concatenate" else operands[:1]:
+                cut(operand, result)
+        elif opcode == "custom-call" and self._is_joined(instruction):
+            self._joined(instruction)
+        elif opcode in _LIKE or (opcode == "custom-call" and len(operands) == 1):
+            self.arrays.like(first, result)
+        elif opcode not in _NOTHING:
+            self.arrays.lose([result, *operands])
+
+    def _by_attributes(self, instruction: int, opcode: str) -> None:
+        """Follow what the attributes say; of a reduce or scatter of several arrays, each."""
+        result, operands = (instruction, "{}"), self._graph.operands[instruction]
+        places = [(each, "{}") for each in operands]
+        code = int(self._graph.program.attributes.codes[instruction])
+        count = {"reduce": len(operands) // 2, "scatter": (len(operands) - 1) // 2}.get(opcode, 1)
+        for number in range(count):
+            at = part_of(result, number) if self.arrays.is_tuple(result) else result
+            sides = {RESULT: at, **dict(enumerate(places))}
+            if opcode in {"reduce", "scatter"}:
+                sides[0] = places[number]
+            if opcode == "scatter":
+                self.arrays.same(places[number], at)
+                sides = {0: places[number], 1: places[count], 2: places[count + 1 + number]}
+            sizes = {side: self._sizes(place) for side, place in sides.items()}
+            self._link(sides, links(opcode, self._attributes[code], sizes))
+
+    def _link(self, sides: dict[int, Place], found: Links) -> None:
+        """Follow links between the dimensions of the arrays at these places."""
+
+        def words(axis: Axis) -> Word:
+            side, place = axis
+            return self.arrays.words(sides[side])[place]
+
+        for one, other in found.alike:
+            self.atoms.equate(words(one), words(other))
+        for one, other in found.windows:
+            if self.arrays.size(words(one)) == self.arrays.size(words(other)):
+                self.atoms.equate(words(one), words(other))
+        for whole, part in found.groups:
+            self.arrays.divide(words(whole), words(part))
+        for axes in found.lost:
+            self.atoms.lose([words(axis) for axis in axes])
+
+    def _sizes(self, place: Place) -> tuple[int, ...]:
+        shape = self.arrays.shape(place)
+        return shape.dimensions if isinstance(shape, ArrayShape) else ()
+
+    def _elementwise(self, result: Place, operands: Sequence[Place]) -> None:
+        if self.arrays.is_tuple(result):
+            for number, operand in enumerate(operands):
+                self.arrays.same(part_of(result, number), operand)
+            return
+        for operand in operands:
+            if not self.arrays.is_tuple(operand) and self.arrays.words(operand):
+                self.arrays.same(operand, result)
+
+    def _runs(self, caller: int, computation: int, operands: Sequence[int]) -> None:
+        """The arguments are a computation's parameters, and the result is its root."""
+        parameters = self._graph.parameters(computation)
+        for operand, parameter in zip(operands, parameters, strict=True):
+            self.arrays.same((operand, "{}"), (parameter, "{}"))
+        self.arrays.same((self._graph.root(computation), "{}"), (caller, "{}"))
+
+    def _calls(self, caller: int, opcode: str) -> None:
+        operands, called = self._graph.operands[caller], self._graph.called[caller]
+        if opcode == "while":
+            # What a loop carries has the same dimensions in every turn.
+            self._runs(caller, called["body"][0], operands)
+            (parameter,) = self._graph.parameters(called["condition"][0])
+            self.arrays.same((parameter, "{}"), (caller, "{}"))
+            self.arrays.same((operands[0], "{}"), (caller, "{}"))
+        elif opcode == "conditional":
+            branches = [branch for computations in called.values() for branch in computations]
+            for number, branch in enumerate(branches, start=1):
+                self._runs(caller, branch, [operands[number]])
+        else:
+            self._runs(caller, self._graph.body(caller), operands)
+
+    def _bitcast(self, operand: Place, result: Place) -> None:
+        """Both have their elements in one order, if tiles do not take it apart."""
+        here, there = (self.arrays.in_memory(place) for place in (operand, result))
+        last = [self.arrays.size(words[-1]) if words else 1 for words in (here, there)]
+        if last[0] == last[1] or (self.arrays.is_linear(operand) and self.arrays.is_linear(result)):
+            self.atoms.equate([a for w in here for a in w], [a for w in there for a in w])
+            return
+        left_over: list[list[int]] = [[], []]
+        for ones, others in self._by_size(here, there):
+            if len(ones) == len(others) == 1:
+                self.atoms.equate(ones[0], others[0])
+            else:
+                for side, words in zip(left_over, (ones, others), strict=True):
+                    side.extend(atom for word in words for atom in word)
+        self.atoms.lose(left_over)
+
+    def _joined(self, joining: int) -> None:
+        """What XLA fetches in parts and joins again is the array that it fetches."""
+        graph = self._graph
+        start = graph.operands[joining][0]
+        while graph.opcode[start] in {"async-done", "async-start", "bitcast"}:
+            start = graph.operands[start][0]
+        shapes = [self.arrays.shape((each, "{}")) for each in (start, joining)]
+        if all(isinstance(shape, ArrayShape) for shape in shapes):
+            self.arrays.like((start, "{}"), (joining, "{}"))
+
+    def _by_size(self, *sides: Sequence[Word]) -> Iterator[tuple[list[Word], ...]]:
+        """The dimensions of each size, side by side."""
+        by_size: dict[int, tuple[list[Word], ...]] = defaultdict(lambda: tuple([] for _ in sides))
+        for place, side in enumerate(sides):
+            for word in side:
+                by_size[self.arrays.size(word)][place].append(word)
+        by_size.pop(1, None)
+        yield from by_size.values()
+
+    def _is_joined(self, instruction: int) -> bool:
+        return self._graph.program.custom_call_target.at(instruction) == "ConcatBitcast"

@@ -1,0 +1,162 @@
+"""A finding: what to change, what it would save, and how and in which order it is told."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from ..cells import human_bytes
+
+if TYPE_CHECKING:
+    from .replay import Change, Replayed
+
+# A finding: what to change, and by how much the peak would fall.
+
+
+class Grade(StrEnum):
+    """How sure the figure of a finding is, measured on recompiled programs: `docs/advise.md`."""
+
+    exact = "exact"
+    expected = "expected"
+    between = "between"
+    at_most = "at most"
+    estimated = "estimated"
+    fact = "fact"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to change.
+
+    kind: such as `not donated`; title: what to do, in a line. saving_bytes: how much lower the
+    replayed peak is; None of a fact, which promises nothing. low_bytes and high_bytes: the range
+    that is told, the same if there is none. tolerance: how far the new peak may be from the one
+    told, as a part of it. value_ids: the buffers that it is about, the largest first. source:
+    the line to edit, as file:line; None if nothing says it. write: what to write there.
+    why: the evidence, in a sentence or two. change: what was replayed; of a fact, for the most
+    that it may bring (high_bytes). choice: of the findings
+    with the same choice only one can be followed; None if it stands alone.
+    """
+
+    kind: str
+    title: str
+    grade: Grade
+    write: str
+    why: str
+    value_ids: tuple[int, ...]
+    source: str | None = None
+    saving_bytes: int | None = None
+    low_bytes: int | None = None
+    high_bytes: int | None = None
+    tolerance: float | None = None
+    change: "Change | None" = None
+    choice: str | None = None
+
+
+# In which order findings are told, and which of them can be followed at once.
+
+
+def ranked(findings: Sequence[Finding]) -> list[Finding]:
+    """What was measured on recompiled programs first, then bounds, then facts; the largest first.
+
+    Findings that exclude each other stand together, where the first of them belongs. Equal ones
+    stay in order.
+    """
+    # Of each choice its best rank, and where it comes first.
+    places: dict[object, tuple[tuple[int, int], int]] = {}
+    for number, finding in enumerate(findings):
+        key, rank = _choice(number, finding), _rank(finding)
+        best, first = places.get(key, (rank, number))
+        places[key] = min(best, rank), first
+    order = {id(each): places[_choice(number, each)] for number, each in enumerate(findings)}
+    return sorted(findings, key=lambda each: (order[id(each)], _rank(each)))
+
+
+def alternatives_left_out(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Of findings that exclude each other, the first."""
+    first: dict[object, Finding] = {}
+    for number, finding in enumerate(findings):
+        first.setdefault(_choice(number, finding), finding)
+    return tuple(first.values())
+
+
+def to_follow(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Those with a saving that can be replayed together: no two are about one buffer."""
+    followed: list[Finding] = []
+    touched: set[int] = set()
+    for finding in alternatives_left_out(findings):
+        if finding.saving_bytes is not None and touched.isdisjoint(finding.value_ids):
+            followed.append(finding)
+            touched.update(finding.value_ids)
+    return tuple(followed)
+
+
+def _choice(number: int, finding: Finding) -> object:
+    return number if finding.choice is None else finding.choice
+
+
+def _rank(finding: Finding) -> tuple[int, int]:
+    if finding.saving_bytes is None:
+        return 2, -(finding.high_bytes or 0)
+    return int(finding.grade is Grade.at_most), -finding.saving_bytes
+
+
+# How findings are told: in a line, in full, all together.
+
+
+def saved_words(finding: Finding) -> str:
+    """By how much the peak falls, with the grade, such as `-2.00 GiB (exact)`; "" of a fact."""
+    if finding.saving_bytes is None:
+        return ""
+    saved = f"-{human_bytes(finding.saving_bytes)}"
+    match finding.grade:
+        case Grade.expected if finding.tolerance is not None:
+            return f"{saved} (expected, ± {finding.tolerance:.0%} of the new peak)"
+        case Grade.estimated:
+            return f"≈{saved} (estimated)"
+        case Grade.between if finding.low_bytes == finding.high_bytes:
+            return f"{saved} (expected)"
+        case Grade.between if finding.low_bytes is not None and finding.high_bytes is not None:
+            least, most = human_bytes(finding.low_bytes), human_bytes(finding.high_bytes)
+            return f"{saved} (between -{least} and -{most})"
+        case grade:
+            return f"{saved} ({grade.value})"
+
+
+def headline(finding: Finding) -> str:
+    """The saving and what to do."""
+    saved = saved_words(finding)
+    return f"{saved}: {finding.title}" if saved else finding.title
+
+
+def in_a_line(finding: Finding) -> str:
+    """The saving, what to do, where, and what to write."""
+    where = f" ({finding.source})" if finding.source is not None else ""
+    return f"{headline(finding)}{where}: {finding.write}"
+
+
+def in_full(findings: Sequence[Finding]) -> Iterator[list[str]]:
+    """Of each finding the headline, the line to edit, what to write there, and why, a text each.
+
+    One that is told instead of an earlier one begins with "or", and has no reason of its own if
+    it is the same.
+    """
+    reasons: dict[str | None, str] = {}
+    for finding in findings:
+        before = None if finding.choice is None else reasons.get(finding.choice)
+        reasons[finding.choice] = finding.why
+        yield [
+            headline(finding) if before is None else f"or {headline(finding)}",
+            *([finding.source] if finding.source is not None else []),
+            f"write: {finding.write}",
+            *([f"why: {finding.why}"] if finding.why != before else []),
+        ]
+
+
+def together_words(followed: Sequence[Finding], together: "Replayed") -> str:
+    """What several findings leave of the peak."""
+    grades = {finding.grade for finding in followed}
+    about = "about " if Grade.between in grades else ""
+    least = "at least " if Grade.at_most in grades else about
+    mark = "≈" if Grade.estimated in grades else ""
+    return f"These {len(followed)} together leave {least}{mark}{human_bytes(together.peak_bytes)}."
