@@ -71,7 +71,7 @@ SUBJECTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (*_CAUSES, _GOLDEN),
     ),
     "check_rules": (
-        ("queries/checking/rules.py",),
+        ("queries/checking/judge.py",),
         tuple(map(_QUERIES.format, ("check_rules", "verdicts", "check", "check_lineages"))),
     ),
     "lake_plan": (("schema/lake/changes.py",), tuple(_LAKES)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..queries.cells import human_bytes
-from ..queries.checking.thresholds import Threshold, parse_growth, parse_size
+from ..queries.checking.policy import Threshold, parse_growth, parse_size
 from ..queries.read_module import ReadModule
 
 if TYPE_CHECKING:

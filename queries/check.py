@@ -189,8 +189,7 @@ def check(
     pass, fail or not judged. Raises UsageError.
     """
     from .arguments import metric_column
-    from .checking.comparison import find_against
-    from .checking.judge import judge
+    from .checking.judge import find_against, judge
     from .checking.read_policy import read_policy
 
     column = metric_column(metric)
@@ -236,7 +235,7 @@ def accept(store: Store, result: Check, reason: str) -> Check:
     UsageError without a reason.
     """
     require_reason(reason)
-    from .checking.accepted import record_accepted
+    from .checking.verdict import record_accepted
 
     accepted = [verdict for verdict in result.breaches if verdict.acceptable()]
     record_accepted(store, result.run_id, accepted, reason)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..schema.errors import UsageError
 from ..schema.readable import UNITS
-from .checking.thresholds import parse_growth
+from .checking.policy import parse_growth
 
 # Autotuning moves a figure a little, and the padding of a small one by a page.
 _SHARE = 0.002

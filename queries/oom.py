@@ -1,5 +1,6 @@
 """Why memory ran out: by how much, what fills it, whose lines, and what to look at first."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -12,21 +13,326 @@ from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
 from ..schema.quoting import command
 from ..schema.stores.base import Store
-from .advice.finding import Finding
+from .advice.finding import Finding, in_a_line
 from .advise import advise
 from .catalogue import statement
-from .cells import human_bytes, without_layout
-from .oom_advice import (
-    MORE_AT_RUN_TIME,
-    MORE_WITHOUT,
-    advice_of_dump,
-    advice_of_kernel,
-    advice_of_message,
-)
-from .oom_words import parts_of, title_of
+from .cells import counted, human_bytes, without_layout
 from .owners import owners
 from .result import Result, Rows
 from .runs import require_runs
+
+# The sentences that say by how much memory ran out, and of which memory.
+
+_NAMES = {"hbm": "HBM", "vmem": "VMEM", "smem": "SMEM", "gpu": "GPU memory", "host": "memory"}
+# Figures are rounded to two digits of their unit; more is another need.
+_SAME = 0.001
+# So many dumps that a message may be of are named.
+_NAMED = 3
+_PARTS = (
+    ("reserved", "reserved_bytes"),
+    ("program", "program_bytes"),
+    ("arguments", "argument_bytes"),
+    ("output", "output_bytes"),
+    ("temporaries", "temp_bytes"),
+)
+
+
+def size_of(report: Mapping[str, Any], name: str) -> str:
+    """A size of a report; ~ says that XLA printed it rounded."""
+    size = report[name]
+    is_rounded = report["is_rounded"] and size >= 1024
+    return f"{'~' if is_rounded else ''}{human_bytes(size)}"
+
+
+def space_of(report: Mapping[str, Any]) -> str:
+    """The memory's name as people write it."""
+    name = report["space_name"]
+    return "memory" if name is None else _NAMES.get(name, name.upper())
+
+
+def title_of(report: Mapping[str, Any]) -> str:
+    """By how much of which memory."""
+    space = space_of(report)
+    over = None if report["exceeded_bytes"] is None else size_of(report, "exceeded_bytes")
+    match report["kind"]:
+        case "scoped":
+            who = f"kernel {report['instruction'] or '(not named)'}"
+            if report["requested_bytes"] is None:
+                return f"out of scoped {space}: {who} is over its limit; the message is cut"
+            return (
+                f"out of scoped {space}: {who} asks for {size_of(report, 'requested_bytes')}, its "
+                f"limit is {size_of(report, 'limit_bytes')}: {over} too much"
+            )
+        case "allocation":
+            who = report["instruction"]
+            who = f"a block of kernel {who}" if who and space != "HBM" else "one array"
+            if report["requested_bytes"] is None:
+                return f"out of {space}: {who} is larger than the memory; the message is cut"
+            return (
+                f"out of {space}: {who} takes {size_of(report, 'requested_bytes')}, the chip has "
+                f"{size_of(report, 'capacity_bytes')}: {over} too much"
+            )
+        case "runtime":
+            wanted = "the allocation"
+            if report["requested_bytes"] is not None:
+                wanted = f"an allocation of {size_of(report, 'requested_bytes')}"
+            if report["free_bytes"] is None:
+                return f"out of {space} while running: {wanted} failed"
+            return (
+                f"out of {space} while running: {wanted} failed, "
+                f"{size_of(report, 'free_bytes')} were free"
+            )
+    if report["used_bytes"] is None:
+        cut = "; the message lacks its figures" if report["is_cut"] else ""
+        return f"out of {space}: the program does not fit{cut}"
+    if report["capacity_bytes"] is None:
+        return f"out of {space}: the program needs {size_of(report, 'used_bytes')}"
+    return (
+        f"out of {space}: the program needs {size_of(report, 'used_bytes')}, the chip has "
+        f"{size_of(report, 'capacity_bytes')}: {over} too much"
+    )
+
+
+def parts_of(
+    report: Mapping[str, Any],
+    dump: Mapping[str, Any] | None,
+    fits: Sequence[Mapping[str, Any]] = (),
+) -> tuple[str, ...]:
+    """Where the message stands, of what module it is, and the parts of the need.
+
+    `fits`: the dumps that the message may be of, if they are several.
+    """
+    facts = []
+    if report["message"]:
+        line = "" if report["line"] is None else f":{report['line']}"
+        times = f", {counted(report['times'], 'time')}" if report["times"] > 1 else ""
+        facts.append(f"message: {report['path']}{line}{times}")
+    if dump is not None:
+        device = f", {dump['device_kind']}" if dump["device_kind"] else ""
+        facts.append(
+            f"module:  {dump['workload']}/{dump['module_name']} of run {dump['run_id']}{device}"
+        )
+    elif report["module_name"]:
+        facts.append(f"module:  {report['module_name']}")
+    if dump is None and len(fits) > 1:
+        facts.append(f"dumps:   fits {_listed(fits)}: memhouse oom cannot tell which")
+    if report["op_name"] or report["source_file"]:
+        where = f"{report['source_file']}:{report['source_line']}" if report["source_file"] else ""
+        facts.append("line:    " + " ".join(filter(None, (where, report["op_name"]))))
+    parts = [
+        f"{name} {size_of(report, column)}"
+        for name, column in _PARTS
+        if report["message"] and report[column] is not None
+    ]
+    if parts:
+        facts.append(f"parts:   {', '.join(parts)}")
+    if report["is_cut"] and report["kind"] == "program" and report["used_bytes"] is not None:
+        facts.append("cut:     the message is not whole, or its lines were joined into one")
+    if dump is not None and dump["total_bytes"] is not None and report["kind"] == "program":
+        facts += _words_of_dump(report, dump)
+    return tuple(facts)
+
+
+def _listed(dumps: Sequence[Mapping[str, Any]]) -> str:
+    names = [f"{row['workload']}/{row['module_name']}" for row in dumps]
+    if len({row["run_id"] for row in dumps}) > 1:
+        names = [f"{name} of run {row['run_id']}" for name, row in zip(names, dumps, strict=True)]
+    if len(names) > _NAMED:
+        return f"{', '.join(names[:_NAMED])} and {len(names) - _NAMED} more"
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _words_of_dump(report: Mapping[str, Any], dump: Mapping[str, Any]) -> list[str]:
+    total = dump["total_bytes"]
+    parts = ", ".join(
+        f"{name} {human_bytes(dump[column])}"
+        for name, column in (
+            ("arguments", "argument_bytes"),
+            ("outputs", "output_bytes"),
+            ("temporaries", "temp_bytes"),
+        )
+        if dump[column]
+    )
+    said = [f"dump:    {human_bytes(total)}: {parts}"]
+    used = report["used_bytes"]
+    if used is not None and total - used > _SAME * total:
+        said.append(f"the message counts {human_bytes(total - used)} less than the dump")
+    return said
+
+
+# What to look at first when memory ran out. Sizes say what something takes, not what is saved.
+
+# A part that is smaller than this share of the peak is not worth a line.
+_WORTH_OF_PEAK = 0.02
+_MOST = 4
+_TILES_PAD = 1.5
+MORE_WITHOUT = (
+    "for exact sizes, dump the module, then `memhouse ingest --run NAME DIR LOG`:",
+    "  memhouse record -- python train.py",
+    "  or XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text' python train.py",
+)
+# The message names no program: any of those that run may be too large, or what they leave.
+MORE_AT_RUN_TIME = (
+    "for what each takes, dump all, then `memhouse ingest DIR; memhouse peaks`:",
+    *MORE_WITHOUT[1:],
+)
+_WINDOW = re.compile(
+    r"(?P<way>input|output) window allocation for operator (?:input|output) (?P<number>\d+)"
+    r".*?window shape is (?P<window>\w+\[[^\]]*\]).*?full shape is (?P<full>\w+\[[^\]]*\])",
+    re.DOTALL,
+)
+_Facts = Mapping[str, Any]
+
+
+def advice_of_dump(
+    report: _Facts,
+    dump: _Facts,
+    owners: Sequence[_Facts],
+    changes: Sequence[Finding],
+) -> tuple[str, ...]:
+    """What to look at first, from the dump: what is known to lower the peak, then what is large."""
+    peak = dump["peak_bytes"] or 1
+    told: list[tuple[int, str]] = []
+    capacity = report["capacity_bytes"]
+    arguments = dump["argument_bytes"] or 0
+    if capacity is not None and arguments > capacity:
+        told.append((peak + 1, _arguments_alone(human_bytes(arguments))))
+    lines = [row for row in owners if not row["source"].startswith("(") and ":" in row["source"]]
+    if lines and lines[0]["counted_bytes"] > _WORTH_OF_PEAK * peak:
+        size = lines[0]["counted_bytes"]
+        told.append((size, f"{lines[0]['source']} makes {human_bytes(size)} of the peak"))
+    packing = dump["packing_bytes"] or 0
+    if packing > _WORTH_OF_PEAK * peak:
+        told.append((packing, f"packing the temporaries wastes {human_bytes(packing)}"))
+    told.sort(key=lambda found: -found[0])
+    alone = [text for size, text in told if size > peak]
+    large = [text for size, text in told if size <= peak]
+    return (*alone, *map(in_a_line, changes), *large)[:_MOST]
+
+
+def _arguments_alone(size: str) -> str:
+    return (
+        f"the arguments alone take {size}: shard them over more chips or keep them smaller; "
+        "a smaller batch or rematerialisation does not help"
+    )
+
+
+def advice_of_message(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, ...]:
+    """What to look at first, from the message alone."""
+    told = []
+    capacity, arguments = report["capacity_bytes"], report["argument_bytes"]
+    if report["kind"] == "allocation":
+        what = f" ({report['tag']})" if report["tag"] else ""
+        shape = f" {without_layout(report['shape'])}" if report["shape"] else ""
+        told.append(f"no chip can hold the array{shape}{what}: shard it, or compute it in parts")
+    if None not in (capacity, arguments) and arguments > capacity:
+        told.append(_arguments_alone(size_of(report, "argument_bytes")))
+    elif arguments and report["program_bytes"] and arguments > report["program_bytes"]:
+        told.append(
+            f"the arguments take {size_of(report, 'argument_bytes')}, more than the program: "
+            "shard them, and donate those that are updated (donate_argnums)"
+        )
+    padded = max(buffers, key=lambda buffer: buffer["padding_bytes"] or 0, default=None)
+    if padded is not None and _is_padded(padded):
+        times = padded["size_bytes"] / max(padded["unpadded_bytes"] or 1, 1)
+        shape = without_layout(padded["shape"] or "")
+        told.append(
+            f"padding: buffer {padded['rank']} {shape} takes {times:.1f} times its elements, "
+            f"{human_bytes(padded['padding_bytes'])} more: reorder or merge its dimensions"
+        )
+    told += _repeated(buffers)
+    wasted, temporaries = report["fragmentation_bytes"], report["temp_bytes"]
+    if wasted and temporaries and wasted > 0.1 * temporaries and wasted >= 1 << 20:
+        told.append(f"packing the temporaries wastes {size_of(report, 'fragmentation_bytes')}")
+    if not told:
+        told.append(
+            "the message has only the total, which counts arguments and outputs too: dump the "
+            "module to see what fills it"
+        )
+    return tuple(told[:_MOST])
+
+
+def _is_padded(buffer: _Facts) -> bool:
+    padding, unpadded = buffer["padding_bytes"], buffer["unpadded_bytes"]
+    if not padding or padding < 1 << 20:
+        return False
+    return bool(unpadded and buffer["size_bytes"] >= _TILES_PAD * unpadded)
+
+
+def _repeated(buffers: Sequence[_Facts]) -> list[str]:
+    """The shape that takes most; many of one shape are often one of each layer or step."""
+    by_shape: dict[str, list[_Facts]] = {}
+    for buffer in buffers:
+        if buffer["shape"]:
+            by_shape.setdefault(without_layout(buffer["shape"]), []).append(buffer)
+    most = max(by_shape.items(), key=lambda one: sum(b["size_bytes"] for b in one[1]), default=None)
+    if most is None or sum(b["size_bytes"] for b in most[1]) < 1 << 20:
+        return []
+    shape, same = most
+    size = sum(buffer["size_bytes"] for buffer in same)
+    mark = "~" if any(buffer["is_rounded"] for buffer in same) else ""
+    if len(same) == 1:
+        return [f"the largest buffer is {shape}, {mark}{human_bytes(size)}"]
+    return [
+        f"{len(same)} buffers are {shape}, {mark}{human_bytes(size)} together: kept for the "
+        "backward pass perhaps (jax.checkpoint), or a smaller batch makes each smaller"
+    ]
+
+
+def advice_of_kernel(report: _Facts) -> tuple[str, ...]:
+    """What to change in a kernel, or what holds the memory when the program runs."""
+    if report["kind"] == "runtime":
+        return _at_run_time(report)
+    told = _of_tag(report)
+    if report["kind"] == "allocation":
+        return (*told, "the memory is the chip's own: no flag makes it larger")
+    told.append("make the kernel's blocks smaller (pl.BlockSpec): each is held twice in a pipeline")
+    if report["space_name"] == "vmem" and report["requested_bytes"] is not None:
+        # The printed size is rounded, so the next KiB may be short of it.
+        enough = -(-int(report["requested_bytes"] * 1.01) // (1 << 20)) << 20
+        told.append(
+            f"or raise the limit: pltpu.CompilerParams(vmem_limit_bytes={enough}), for all kernels "
+            f"LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={enough >> 10}, "
+            "up to the chip's VMEM"
+        )
+    return tuple(told)
+
+
+def _of_tag(report: _Facts) -> list[str]:
+    tag = report["tag"] or ""
+    if window := _WINDOW.search(tag):
+        whole = " is the whole array" if window["window"] == window["full"] else ""
+        of = "" if whole else f" of {window['full']}"
+        return [
+            f"{window['way']} {window['number']}: its block {window['window']}{of}{whole}: give "
+            "pl.BlockSpec a smaller block, and a grid over the rest"
+        ]
+    if "scratch" in tag:
+        shape = f" {without_layout(report['shape'])}" if report["shape"] else ""
+        return [f"the scratch buffer{shape} is too large: make scratch_shapes smaller"]
+    if "prefetched" in tag:
+        return [f"{tag}: prefetch fewer scalars, or pass them as a block in VMEM"]
+    return [f"it is: {tag}"] if tag else []
+
+
+def _at_run_time(report: _Facts) -> tuple[str, ...]:
+    requested, free = report["requested_bytes"], report["free_bytes"]
+    told = []
+    if None not in (requested, free) and free >= requested:
+        told.append("enough is free in all, but not in one piece: memory is fragmented")
+    if report["space_name"] == "gpu":
+        told += [
+            "look for other processes on the GPU (nvidia-smi), and at "
+            "XLA_PYTHON_CLIENT_MEM_FRACTION, the share that JAX takes",
+        ]
+    told += [
+        "the chip also holds arrays that your program keeps: drop those it no longer needs "
+        "(old states, metrics), and donate what a step updates (donate_argnums)",
+    ]
+    return tuple(told)
+
+
+# Why memory ran out: by how much, what fills it, whose lines, and what to look at first.
 
 _LINES = 5
 # A list that explains less of the need than this share is not shown.

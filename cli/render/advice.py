@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from ...queries.advice.finding import in_full, together_words
 from ...queries.advise import Advice
-from .paragraphs import print_paragraph
-from .text import print_text, results
+from .text import print_paragraph, print_text, results
 
 
 def print_advice(advice: Advice) -> None:

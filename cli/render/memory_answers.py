@@ -4,9 +4,8 @@ import pyarrow as pa
 
 from ...queries.cells import human_bytes, without_layout
 from ...queries.oom import OomAnswer
-from .paragraphs import print_paragraph
 from .table import print_table
-from .text import print_text
+from .text import print_paragraph, print_text
 
 
 def print_answer(answer: OomAnswer) -> None:

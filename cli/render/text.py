@@ -1,5 +1,6 @@
 """Messages on stderr and lines of a result on stdout, without control characters."""
 
+import re
 import shutil
 import sys
 import textwrap
@@ -69,3 +70,25 @@ def results() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         raise typer.Exit(0) from None
+
+
+# Paragraphs of text, as wide as the terminal.
+
+_WIDTH = 80
+_UNIT = re.compile(r"(?<=\d) (?=[KMGTP]?i?B\b)")
+
+
+def print_paragraph(text: str, first: str = "", rest: str = "  ") -> None:
+    """Print a paragraph; `first` stands before its first line, `rest` before the others."""
+    width = min(shutil.get_terminal_size((_WIDTH, 24)).columns, 100)
+    # A number and its unit stay on one line.
+    kept = _UNIT.sub("\N{NO-BREAK SPACE}", text)
+    lines = textwrap.wrap(
+        kept,
+        width,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    print_text("\n".join(lines).replace("\N{NO-BREAK SPACE}", " "))

@@ -13,9 +13,8 @@ from ...queries.folding import folded
 from ...schema.quoting import command
 from ..options import Format
 from .markdown import as_code, as_text, markdown_lines
-from .paragraphs import print_paragraph
 from .rows import print_rows
-from .text import print_prose, print_text
+from .text import print_paragraph, print_prose, print_text
 
 if TYPE_CHECKING:
     from ...queries.checking.what_to_change import Changes

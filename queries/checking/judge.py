@@ -1,21 +1,424 @@
 """Judges the programs of a run: what each is held against, and which rules it breaks."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...schema.causes.changes import READER_CHANGED
+from ...schema.errors import UsageError
+from ...schema.metric_names import BETTER_HIGHER
+from ...schema.quoting import command
 from ...schema.stores.base import Store
+from ..branches import default_branch
 from ..catalogue import statement
-from .accepted import read_accepted
-from .comparison import Against
-from .rules import ALIAS, Judged, find_breaches, find_waiver, is_better_higher
-from .thresholds import Limits, Outcome, Policy
-from .told_causes import with_causes
-from .verdict import NO_FIGURES, Breach, Status, Verdict
+from ..cells import human_bytes
+from .policy import DEFAULT_CREEP, Limits, Outcome, Policy, Threshold, Thresholds
+from .verdict import NO_FIGURES, Accepted, Breach, Status, Value, Verdict, read_accepted
 
+# What a run is held against: its programs before, a run, another lineage, or the lowest.
+
+_BRANCH = "branch="
 _Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Against:
+    """What the programs of a run are held against.
+
+    held: the dump that each dump of the run follows, by dump_id, None if it is new; gone: the
+    dumps that nothing of the run follows; is_first: there is nothing to hold the run against;
+    run_id: the run that all are held against, None if each has its own; falls_back: a dump
+    without figures stands for the last one before it that has figures; has_creep: the lowest is
+    held against too, even if nobody asks; gone_fails: what is gone fails, unless limits.toml says
+    otherwise; base_branch: the default lineage's branch, if the run is of another one; notes: what
+    the user should know.
+    """
+
+    held: dict[int, int | None]
+    gone: tuple[int, ...] = ()
+    is_first: bool = False
+    run_id: str | None = None
+    falls_back: bool = True
+    has_creep: bool = True
+    gone_fails: bool = False
+    base_branch: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def find_against(
+    store: Store,
+    run: str,
+    programs: Sequence[_Row],
+    baseline: str | None,
+    named_default: str | None,
+) -> Against:
+    """What a run is held against; programs: the rows of `check_now`.
+
+    baseline: a run, or `branch=NAME` for the newest run of a branch before this one. Without
+    it, a run of the default lineage is held against the programs before, and any other run
+    against its base: the default lineage's newest run before it. Raises UsageError.
+    """
+    lineages = store.rows(statement("check_lineages"), [run]).to_pylist()
+    newest = {row["branch"]: row["newest_run_id"] for row in lineages}
+    own = next(row["branch"] for row in lineages if row["is_judged"])
+    if baseline is not None:
+        named = _named(baseline, run, newest)
+        against = _against_run(store, run, named, has_creep=False)
+        if not against.gone and not any(against.held.values()):
+            return _nothing(programs, f"run {named} has no programs")
+        return against
+    if named_default is not None:
+        _require_branch(store, named_default)
+    default = default_branch(newest, own) if named_default is None else named_default
+    if own != default:
+        base = newest.get(default)
+        if base is not None:
+            found = _against_run(store, run, base, falls_back=True)
+            asleep = _asleep(store, base, programs, found.held)
+            return replace(found, held={**found.held, **asleep}, base_branch=default)
+        return _nothing(programs, f"there is no run of {_branch(default)} before it")
+    last = newest[own]
+    if last is None:
+        # The branch with the most runs before it may be this one under its name of then.
+        before = next((row for row in lineages if row["newest_run_id"] is not None), None)
+        hints = [] if before is None else [_joining(run, own, before["branch"])]
+        return _nothing(programs, f"first run of {_branch(own)}" if own else "first run", *hints)
+    held = {
+        row["dump_id"]: None
+        if row["is_new"]
+        else row["compared_dump_id"] or row["previous_dump_id"]
+        for row in programs
+    }
+    gone = store.rows(statement("check_gone"), [run, last])["dump_id"].to_pylist()
+    return Against(held, tuple(gone), gone_fails=True)
+
+
+def _named(baseline: str, run: str, newest: dict[str, str | None]) -> str:
+    """The run that a user's baseline means."""
+    if not baseline.startswith(_BRANCH):
+        if baseline == run:
+            raise UsageError(f"{run} is the run to judge: name another run", "baseline")
+        return baseline
+    branch = baseline.removeprefix(_BRANCH)
+    found = newest.get(branch)
+    if found is None:
+        raise UsageError(f"there is no run of {_branch(branch)} before {run}", "baseline")
+    return found
+
+
+def _against_run(
+    store: Store, run: str, base: str, *, falls_back: bool = False, has_creep: bool = True
+) -> Against:
+    pairs = store.pairs(base, run).to_pylist()
+    return Against(
+        held={pair["b_dump_id"]: pair["a_dump_id"] for pair in pairs if pair["b_dump_id"]},
+        gone=tuple(pair["a_dump_id"] for pair in pairs if pair["b_dump_id"] is None),
+        run_id=base,
+        falls_back=falls_back,
+        has_creep=has_creep,
+    )
+
+
+def _asleep(
+    store: Store, base: str, programs: Sequence[_Row], held: dict[int, int | None]
+) -> dict[int, int]:
+    """What programs follow that the base lacks, but its lineage has in an earlier run.
+
+    A program is paired only if it is the only new one of its group, and one series of the group
+    is left.
+    """
+    new = _by_group(row for row in programs if held.get(row["dump_id"]) is None)
+    if not new:
+        return {}
+    paired = set(held.values())
+    last = store.rows(statement("check_asleep"), [base]).to_pylist()
+    left = _by_group(row for row in last if row["dump_id"] not in paired)
+    return {
+        dumps[0]: left[group][0]
+        for group, dumps in new.items()
+        if len(dumps) == 1 and len(left.get(group, [])) == 1
+    }
+
+
+def _by_group(rows: Iterable[_Row]) -> dict[tuple[str, str, str | None], list[int]]:
+    found = defaultdict(list)
+    for row in rows:
+        found[row["workload"], row["module_name"], row["platform"]].append(row["dump_id"])
+    return found
+
+
+def _require_branch(store: Store, branch: str) -> None:
+    """Raises UsageError if the branch that limits.toml names has no run."""
+    there = store.rows(statement("branches"))["branch"].to_pylist()
+    if branch not in there:
+        named = ", ".join(name for name in there if name) or "no run has the label branch"
+        raise UsageError(f"baseline: there is no branch {branch!r}: {named}", "limits")
+
+
+def _nothing(programs: Sequence[_Row], why: str, *hints: str) -> Against:
+    said = f"{why}: nothing to hold it against; --baseline RUN names a run"
+    held = dict.fromkeys(row["dump_id"] for row in programs)
+    return Against(held, is_first=True, notes=(said, *hints))
+
+
+def _joining(run: str, branch: str, before: str) -> str:
+    """How a branch's first run gets the history of another branch."""
+    if not branch:
+        joining = command("label", run, f"{_BRANCH}{before}")
+        return f"runs of {before}: {joining} joins them"
+    rename = command("label", "--rename", f"{_BRANCH}{before}:{branch}")
+    if not before:
+        return f"runs without a branch are a history of their own: {rename} joins them"
+    return f"if branch {branch} was called {before} before: {rename} carries its history over"
+
+
+def _branch(name: str) -> str:
+    return f"branch {name}" if name else "the runs without a branch"
+
+
+# The rules of `check`: which of them a program breaks.
+
+ALIAS, PEAK = "alias_bytes", "peak_bytes"
+
+
+def is_better_higher(metric: str) -> bool:
+    """Whether more of a metric is better: then a fall breaks the rules."""
+    return metric in BETTER_HIGHER
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A program to judge. now: its row of `check_now`; held: what it is held against, a row of
+    `check_held`; creep_is_on: a creep is judged even if the limits do not ask for it;
+    base_branch: the default lineage's branch, if the program is held against its base."""
+
+    now: _Row
+    held: _Row | None
+    metric: str
+    limits: Limits
+    accepted: Accepted
+    creep_is_on: bool
+    base_branch: str | None = None
+
+    @property
+    def has_baseline(self) -> bool:
+        """Whether there are figures to hold the program against."""
+        return self.held is not None and self.held["value_bytes"] is not None
+
+    def floor(self, metric: str) -> Value | None:
+        """The value accepted since the run that the program is held against."""
+        if self.held is None:
+            return None
+        held_series, place = self.held["series_id"], self.held["place"]
+        return self.accepted.since(metric, self.now["series_id"], held_series, place)
+
+    def most_accepted(self, metric: str) -> Value | None:
+        """The largest value that was ever accepted: it is within all limits."""
+        held_series = None if self.held is None else self.held["series_id"]
+        found = self.accepted.among(metric, self.now["series_id"], held_series)
+        return max(found, key=lambda value: value.accepted_bytes, default=None)
+
+
+def find_breaches(judged: Judged) -> tuple[list[Breach], bool]:
+    """The rules that a program breaks, and whether only its creep breaks one."""
+    now, limits = judged.now, judged.limits
+    found = [Breach("XLA ran out of memory")] if now["oom"] else []
+    if now["value_bytes"] is None and now["status"] != "ok":
+        return [*found, Breach(f"the dump is {now['status']}")], False
+    if (
+        limits.new != "pass"
+        and not judged.has_baseline
+        and judged.most_accepted(judged.metric) is None
+    ):
+        found.append(Breach("new", judged.metric, now["value_bytes"], limits.new))
+    if now["value_bytes"] is None:
+        # HLO text alone is a whole dump without figures: nothing to judge.
+        return found, False
+    growth = _growth(judged)
+    creep = [] if growth else _creep(judged)
+    found += growth + creep
+    absolute = _absolute(judged)
+    if judged.metric != ALIAS:
+        absolute += _lost_donation(judged)
+    return found + absolute, bool(creep)
+
+
+def find_waiver(judged: Judged, breaches: Sequence[Breach]) -> str | None:
+    """Why the program passes though it breaks a rule: the reasons that were accepted."""
+    if breaches or not judged.accepted.values:
+        return None
+    waived, _ = find_breaches(replace(judged, accepted=Accepted(())))
+    reasons = [
+        value.reason
+        for metric in dict.fromkeys(breach.metric for breach in waived if breach.metric)
+        if (value := judged.floor(metric) or judged.most_accepted(metric))
+    ]
+    return "; ".join(dict.fromkeys(reasons)) or None
+
+
+def _growth(judged: Judged) -> list[Breach]:
+    """Over the run that it is held against, or what was accepted since."""
+    now, held, metric = judged.now["value_bytes"], judged.held, judged.metric
+    if held is None or held["value_bytes"] is None:
+        return []
+    before = held["value_bytes"]
+    if floor := judged.floor(metric):
+        before = _worse(metric, before, floor.accepted_bytes)
+    if is_better_higher(metric):
+        peak = judged.now["peak_bytes"] or 0
+        return [
+            Breach(f"fell by more than {_of(limit, 'the peak')}", metric, now)
+            for limit in judged.limits.lost_donation
+            if before - now > limit.of(peak)
+        ]
+    return [
+        Breach(f"grew by more than {limit.text}", metric, now)
+        for limit in judged.limits.max_growth
+        if now - before > limit.of(before)
+    ]
+
+
+def _creep(judged: Judged) -> list[Breach]:
+    """Over the lowest since the last accepted growth."""
+    now, held, metric = judged.now["value_bytes"], judged.held, judged.metric
+    if held is None or None in (held["least_bytes"], held["value_bytes"]):
+        return []
+    before, lowest, run = held["value_bytes"], held["least_bytes"], held["least_run_id"]
+    if floor := judged.floor(metric):
+        lowest, run = floor.accepted_bytes, floor.run_id
+    verb = "fell" if is_better_higher(metric) else "grew"
+    sign = -1 if is_better_higher(metric) else 1
+    found = []
+    for limit in _creep_limits(judged, lowest):
+        text = f"{verb} by more than {limit.text} since {run}"
+        if sign * (now - lowest) <= limit.of(lowest):
+            continue
+        # A pull request does not answer for what its base has.
+        if judged.base_branch is not None and sign * (before - lowest) > limit.of(lowest):
+            base = judged.base_branch or "the base"
+            found.append(Breach(f"{base} already {text}", metric, now, "warn"))
+        else:
+            found.append(Breach(text, metric, now))
+    return found
+
+
+def _creep_limits(judged: Judged, lowest: int) -> Thresholds:
+    """What a creep is held to. The default is never stricter than the limits of growth."""
+    limits = judged.limits
+    if limits.max_creep is not None:
+        return limits.max_creep
+    if not judged.creep_is_on or not limits.max_growth:
+        return ()
+    growth = min(limits.max_growth, key=lambda limit: limit.of(lowest))
+    return (max(*DEFAULT_CREEP, growth, key=lambda limit: limit.of(lowest)),)
+
+
+def _lost_donation(judged: Judged) -> list[Breach]:
+    """Arguments that were donated and are still there, but are no longer donated.
+
+    Smaller arguments are donated less: that is not lost. So what counts is also how much more of
+    the arguments is not donated.
+    """
+    now, held = judged.now, judged.held
+    if held is None or None in (held[ALIAS], now[ALIAS], now["peak_bytes"]):
+        return []
+    donated, kept = held[ALIAS], held["argument_bytes"] - held[ALIAS]
+    if floor := judged.floor(ALIAS):
+        donated = min(donated, floor.accepted_bytes)
+    lost = min(donated - now[ALIAS], now["argument_bytes"] - now[ALIAS] - kept)
+    return [
+        Breach(f"lost the donation of {human_bytes(lost)}", ALIAS, now[ALIAS])
+        for limit in judged.limits.lost_donation
+        if lost > limit.of(now["peak_bytes"])
+    ]
+
+
+def _absolute(judged: Judged) -> list[Breach]:
+    """Rules that need nothing to hold the program against."""
+    now, limits, metric = judged.now, judged.limits, judged.metric
+    found = []
+    if not is_better_higher(metric):
+        device = now["device_memory_bytes"]
+        for limit in limits.max_bytes:
+            if limit.is_percent and device is None:
+                found.append(
+                    Breach("the device's memory is not known: see memhouse ingest --device-memory")
+                )
+            elif limit.is_percent and metric == PEAK and now["reserved_bytes"] is not None:
+                # A program has to fit with all its allocations, not only with its peak.
+                text = f"reserves more than {limit.text}"
+                most = limit.of(device or 0)
+                found += _over(judged, "total_bytes", now["reserved_bytes"], most, text)
+            else:
+                text = f"is over {limit.text}"
+                found += _over(judged, metric, now["value_bytes"], limit.of(device or 0), text)
+    for limit in limits.max_padding:
+        text = f"padding is over {_of(limit, 'the peak')}"
+        most = limit.of(now["peak_bytes"] or 0)
+        found += _over(judged, "padding_bytes", now["padding_bytes"], most, text)
+    for limit in limits.max_scoped_bytes:
+        text = f"a kernel reserves more than {limit.text}"
+        found += _over(judged, "scoped_bytes", now["scoped_bytes"], limit.amount, text)
+    return found
+
+
+def _over(judged: Judged, metric: str, value: int | None, most: float, text: str) -> list[Breach]:
+    """A breach if a value is over a limit, and over all that was accepted."""
+    accepted = judged.most_accepted(metric)
+    if (
+        value is None
+        or value <= most
+        or (accepted is not None and value <= accepted.accepted_bytes)
+    ):
+        return []
+    return [Breach(text, metric, value)]
+
+
+def _worse(metric: str, a: int, b: int) -> int:
+    return min(a, b) if is_better_higher(metric) else max(a, b)
+
+
+def _of(limit: Threshold, whole: str) -> str:
+    return f"{limit.text} of {whole}" if limit.is_percent else limit.text
+
+
+# Why the programs of a run differ from those that they are held against.
+
+
+def with_causes(
+    store: Store, verdicts: Sequence[Verdict], programs: Sequence[dict[str, Any]]
+) -> list[Verdict]:
+    """The verdicts with their causes, each for the dump that it is held against.
+
+    programs: the rows of `check_now`, which have the cause against the dump before.
+    """
+    told: dict[tuple[int, int], str | None] = {
+        (row["compared_dump_id"], row["dump_id"]): row["cause"]
+        for row in programs
+        if row["compared_dump_id"] is not None
+    }
+    pairs = list(map(_pair, verdicts))
+    asked = [pair for pair in pairs if pair is not None and pair not in told]
+    if asked:
+        rows = store.causes(asked).to_pylist()
+        told |= {(row["a_dump_id"], row["b_dump_id"]): row["cause"] for row in rows}
+    return [
+        verdict if pair is None else replace(verdict, cause=told[pair])
+        for verdict, pair in zip(verdicts, pairs, strict=True)
+    ]
+
+
+def _pair(verdict: Verdict) -> tuple[int, int] | None:
+    """What a program is held against, and its dump; None if the two do not differ."""
+    if verdict.status not in ("grown", "shrunk", "changed", "renamed"):
+        return None
+    if verdict.held_dump_id is None or verdict.dump_id is None:
+        return None
+    return verdict.held_dump_id, verdict.dump_id
+
+
+# Judges the programs of a run: what each is held against, and which rules it breaks.
 
 
 def judge(

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from ...schema.errors import UsageError
-from .thresholds import (
+from .policy import (
     Limits,
     Outcome,
     Policy,

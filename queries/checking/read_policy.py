@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...schema.errors import UsageError
-from .thresholds import DEFAULT_GROWTH, DEFAULT_LOST_DONATION, Limits, Policy, parse_growth
+from .policy import DEFAULT_GROWTH, DEFAULT_LOST_DONATION, Limits, Policy, parse_growth
 
 
 def read_policy(

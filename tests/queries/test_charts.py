@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.queries.lanes import lanes_of, most_at_once
+from memhouse.queries.export_trace import lanes_of, most_at_once
 from memhouse.queries.reporting.address_map import colourings, merged, rectangles
 from memhouse.queries.reporting.module_spaces import module_buffers
 from memhouse.queries.reporting.page import unbroken

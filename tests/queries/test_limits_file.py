@@ -3,7 +3,7 @@
 import pytest
 
 from memhouse.queries.checking.limits_file import parse_limits
-from memhouse.queries.checking.thresholds import Limits, Threshold, parse_growth
+from memhouse.queries.checking.policy import Limits, Threshold, parse_growth
 
 ONE_PERCENT = Limits((parse_growth("1%"),))
 GIB = 2**30

@@ -7,8 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from memhouse.queries.catalogue import checks, statement
-from memhouse.queries.history_breaches import HISTORY_IS_CURRENT, history_breaches
-from memhouse.queries.verify import checks_list, verify
+from memhouse.queries.verify import HISTORY_IS_CURRENT, checks_list, history_breaches, verify
 from memhouse.schema.tables import KEYS
 
 from ..support.command import run_memhouse

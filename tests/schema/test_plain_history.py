@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memhouse.queries.history_breaches import history_breaches
+from memhouse.queries.verify import history_breaches
 
 from ..support.plain_rows import (
     change_dump,
