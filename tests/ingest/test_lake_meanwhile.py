@@ -211,7 +211,7 @@ def test_a_file_that_two_import_at_once_is_imported_once(
 def join(store, folder):
     """Add a folder's programs to the run `r`."""
     with Workers(1) as workers, ExitStack() as cleanup:
-        programs = GivenPaths([folder]).programs(store, cleanup, pytest.fail, None)
+        programs = GivenPaths([folder]).programs(store, cleanup, pytest.fail)
         run = Run("r", "test", "test", is_named=True, adds=True)
         return ingest_programs(store, programs, run, workers)
 
