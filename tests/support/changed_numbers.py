@@ -181,10 +181,11 @@ KINDS = (
         *ATTRIBUTION,
     ),
     _kind("instruction's dimension", HLO, r"^  .*? = \w+\[(\d+)", "instructions.shape", *TRAITS),
-    _unread(
+    _kind(
         "parameter instruction's number",
         HLO,
         r" parameter\((\d+)\)",
+        "instructions.parameter_number",
         "entry_shapes.argument_name",
         "entry_shapes.sharding",
         *ATTRIBUTION,
@@ -204,7 +205,13 @@ KINDS = (
         "instructions.source_line",
         "instructions.source_file",
     ),
-    _unread("tuple's index", HLO, r" get-tuple-element\(.*\), index=(\d+)", *ATTRIBUTION),
+    _kind(
+        "tuple's index",
+        HLO,
+        r" get-tuple-element\(.*\), index=(\d+)",
+        "instructions.tuple_index",
+        *ATTRIBUTION,
+    ),
     _kind(
         "called computation",
         HLO,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import memhouse.lake
-from memhouse.queries.catalogue import use_views, views
+from memhouse.queries.catalogue import public_views, use_views
 from memhouse.schema import arrow
 from memhouse.schema.lake.data_files import HISTORY, relations
 from memhouse.schema.stores import delta
@@ -52,7 +52,7 @@ def view_rows(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every view, as `table_rows` tells it; doubles without their last digits."""
     return {
         name: [tuple(map(_shortened, row)) for row in _rows(store, name, view.columns)]
-        for name, view in views().items()
+        for name, view in public_views().items()
     }
 
 
