@@ -172,11 +172,17 @@ JOINED = program(
     f"%small = f32[2]{{0}} parameter(1){named('small')}",
     "ROOT %y = f32[10]{0} concatenate(%small, %x), dimensions={0}" + named("jit(f)/while"),
 )
+# Nothing names what is copied, so that the name of the copy's reader is the last resort.
+UNKNOWN = program(
+    f'%made = {A} custom-call(), custom_call_target="f"',
+    f"ROOT %y = {A} copy(%made)" + named("jit(f)/its_reader"),
+)
 # Text, value, index; its origin and the rule that finds it.
 CASES = [
     *((text, name, (0,) if name == "loop" else (), (owner, rule))
       for rule, (text, name, owner) in EXAMPLES.items()),
     (update(f"%start = {A} copy(%x)"), "loop", (0,), ("x", "loop")),
+    (UNKNOWN, "y", (), ("y", "own")),
     (STACK, "loop", (0,), ("new", "loop")),
     (STACK, "start", (), ("new", "becomes")),
     (SWAPPING, "b", (0,), ("start", "loop")),
