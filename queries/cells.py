@@ -147,7 +147,8 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     """The columns to show with their cells' texts.
 
     The sizes of estimated rows and columns have the mark ≈, and a guessed owner has the mark ?.
-    The columns `origin` and `is_guess` are not shown: the marks say the same in less room.
+    The columns `origin` and `is_guess` are not shown beside columns that have the marks, which say
+    the same in less room.
     """
     import pyarrow as pa
 
@@ -157,9 +158,14 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
         estimated = [origin == "estimated" for origin in rows["origin"].to_pylist()]
     if has_guesses(rows):
         guessed = rows["is_guess"].to_pylist()
+    told_by_marks = set()
+    if any(_SIZE.search(name) for name in rows.column_names):
+        told_by_marks.add("origin")
+    if any(name in _MAY_BE_GUESSED for name in rows.column_names):
+        told_by_marks.add("is_guess")
     columns = []
     for field, column in zip(rows.schema, rows.columns, strict=True):
-        if field.name in ("origin", "is_guess"):
+        if field.name in told_by_marks:
             continue
         if has_nanoseconds(field.type):
             to = pa.time64("us") if pa.types.is_time(field.type) else pa.timestamp("us")

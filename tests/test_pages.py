@@ -49,7 +49,7 @@ def test_the_code_that_a_page_names_exists():
     }
     packages = [file.parent for file in ROOT.glob("*/__init__.py")]
     code = "\n".join(file.read_text() for folder in packages for file in folder.rglob("*.py"))
-    defined = set(re.findall(r"^(?:def|class) (\w+)", code, re.MULTILINE))
+    defined = set(re.findall(r"^ *(?:def|class) (\w+)", code, re.MULTILINE))
     assert len(named) > 25
     assert named - defined == set()
 

@@ -1,8 +1,9 @@
 """Sparklines and units: what notebooks and commands share."""
 
+import pyarrow as pa
 import pytest
 
-from memhouse.queries.cells import human, sparkline, without_layout
+from memhouse.queries.cells import human, sparkline, text_columns, without_layout
 from memhouse.schema.readable import UNITS, unit_for
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -66,3 +67,13 @@ def test_a_change_of_over_a_thousand_percent_is_a_multiple(change, shown):
 )
 def test_a_shape_without_layout(shape, shown):
     assert without_layout(shape) == shown
+
+
+def test_a_column_that_no_mark_stands_for_is_shown():
+    """The origin of a row without sizes, and whether an owner is a guess that is not shown."""
+    rows = pa.table({"origin": ["estimated"], "is_guess": [True]})
+    assert [cells for _, cells in text_columns(rows)] == [["estimated"], ["yes"]]
+    beside = pa.table(
+        {"origin": ["estimated"], "size_bytes": [8], "is_guess": [True], "role": ["a"]}
+    )
+    assert [field.name for field, _ in text_columns(beside)] == ["size_bytes", "role"]
