@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .ingest.doctor import Examination
     from .ingest.pipeline import Summary
     from .ingest.sources.program import Program
-    from .queries.advise import Advice
+    from .queries.advise import advise as _advise
     from .queries.buffers import buffers as _buffers
     from .queries.check import Check
     from .queries.check import check as _check
@@ -95,7 +95,7 @@ def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = Fa
     it can be read by several at once, but must be there. Raises WarehouseError.
     """
     from .queries.catalogue import use_views
-    from .schema.stores.by_name import open_store
+    from .schema.stores import open_store
 
     store = open_store(os.fspath(db), create=not read_only, read_only=read_only)
     try:
@@ -155,9 +155,9 @@ def _held(program: Program, source: str, argument: str) -> ReadModule:
     from .ingest.workers import Workers
     from .queries.catalogue import use_views
     from .queries.read_module import ReadModule
-    from .schema.stores.duckdb import open_store
+    from .schema.stores.duckdb import open_file
 
-    store = open_store("duckdb:///:memory:", create=True)
+    store = open_file("duckdb:///:memory:", create=True)
     try:
         use_views(store, read_only=False)
         with Workers(1) as workers:
@@ -197,6 +197,7 @@ class Warehouse:
     if TYPE_CHECKING:
         # As type checkers and editors see the questions; at run time they are imported when they
         # are first asked.
+        advise = asked(_advise)
         buffers = asked(_buffers)
         check = asked(_check)
         diff = asked(_diff)
@@ -315,23 +316,6 @@ class Warehouse:
         from .queries.sql import sql
 
         return sql(self._store, query, parameters, write=write, files=files)
-
-    def advise(
-        self,
-        module: str | int,
-        *,
-        run: str | None = None,
-        memory_space: int = 0,
-        save: str | int | None = None,
-    ) -> Advice:
-        """What to change first in a module, and by how much its peak would fall.
-
-        With `save`, bytes or a text such as `2GiB`, what to compute again is chosen for this
-        saving. Raises UsageError, also if no replay is possible: the dump has no live ranges.
-        """
-        from .queries.advise import advise
-
-        return advise(self._store, module, run, memory_space, save)
 
     def oom(
         self, run: str | None = None, *, log: str | os.PathLike[str] | BinaryIO | None = None

@@ -88,10 +88,10 @@ def repair(url: str | os.PathLike[str], checked: Checked | None = None) -> Repai
 def export_file(url: str | os.PathLike[str], file: str | os.PathLike[str]) -> int:
     """Write every row of the lake to a new DuckDB warehouse; how many rows."""
     from .queries.catalogue import use_views
-    from .schema.stores.duckdb import open_store
+    from .schema.stores.duckdb import open_file
 
     def finish(fresh: Path) -> None:
-        written = open_store(str(fresh))
+        written = open_file(str(fresh))
         try:
             use_views(written, read_only=False)
         finally:

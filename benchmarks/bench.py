@@ -17,8 +17,7 @@ from figures import Figure
 from process import Finished, ProcessError
 
 from memhouse.cli.options import Format
-from memhouse.cli.render.rows import print_rows
-from memhouse.cli.render.text import print_note
+from memhouse.cli.render.text import print_note, print_rows
 from memhouse.queries.result import Rows
 
 _SAMPLES = Path(__file__).parent.parent / "tests" / "data" / "dumps"

@@ -17,7 +17,7 @@ import pyarrow as pa
 from figures import Figure, quantity, spread
 
 from memhouse.cli.options import Format
-from memhouse.cli.render.rows import print_rows
+from memhouse.cli.render.text import print_rows
 from memhouse.queries.result import Rows
 
 

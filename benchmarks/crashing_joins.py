@@ -3,7 +3,7 @@
 DuckDB 2.0.0 fails on the second of these joins: `dict-surviving cache: global dictionary column 0
 changed identity`. It passes without the optimizer `build_side_probe_side`, which a store switches
 off after such an error; once a newer DuckDB passes as it is, CAUTIOUS in
-`schema/stores/reading.py` can go. Needs a checkout: the warehouse is made of its samples.
+`schema/stores/duckdb.py` can go. Needs a checkout: the warehouse is made of its samples.
 """
 
 import tarfile

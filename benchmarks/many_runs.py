@@ -6,7 +6,7 @@ from pathlib import Path
 from bench import Bench
 
 import memhouse as library
-from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.stores.duckdb import open_file
 
 # The number of real programs to use, the largest first; most other programs are tiny.
 _FAMILIES = 25
@@ -24,7 +24,7 @@ def warehouse_of_runs(bench: Bench, runs: int) -> Path:
 
 def _make(bench: Bench, runs: int, path: Path) -> None:
     library.open(path).close()
-    with closing(open_store(str(path))) as store:
+    with closing(open_file(str(path))) as store:
         connection = store.connection
         variables = {"nights": runs, "series": bench.options.series, "families": _FAMILIES}
         for name, value in variables.items():

@@ -11,7 +11,7 @@ from many_runs import warehouse_of_runs
 from process import in_turn, memhouse
 
 from memhouse.queries.catalogue import public_views
-from memhouse.schema.stores.duckdb import DuckDBStore, open_store
+from memhouse.schema.stores.duckdb import DuckDBStore, open_file
 
 # What is measured of the year: its name, view, condition and limit in milliseconds.
 _HISTORY = (
@@ -47,7 +47,7 @@ def views(bench: Bench) -> list[Figure]:
     """Check the year with `memhouse verify`, and time its views."""
     path = warehouse_of_runs(bench, bench.options.nights)
     verified = memhouse("verify", "--db", path)
-    with closing(open_store(str(path), read_only=True)) as store:
+    with closing(open_file(str(path), read_only=True)) as store:
         described = store.rows(_DESCRIBED).to_pylist()[0]
         asked = _asked(store)
         answers = in_turn(bench.rounds, *(partial(_ask, store, query.query) for query in asked))

@@ -1,14 +1,18 @@
 """The commands, registered: those of questions, and those of the files in `commands/`."""
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+import inspect
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Annotated, Any, Literal
 
 import typer
 
 from .. import __version__
-from ..queries.names import GROUPS
+from ..queries.names import BY_HAND, GROUPS
+from ..queries.questions import Question, Taken, declared, taken_by
+from . import screens
 from .errors import usage_errors
-from .questions import command_named
+from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
 
 _PANEL_OF = {name: panel for panel, names in GROUPS.items() for name in names}
 COMMANDS = tuple(_PANEL_OF)
@@ -74,3 +78,91 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+# The commands that are made from questions, and Typer's words for kinds of parameters.
+
+_Command = Callable[..., None]
+
+
+def command_named(name: str) -> tuple[_Command | typer.Typer, dict[str, Any]]:
+    """The command of a name, or an app of several, and its settings for Typer."""
+    if name not in BY_HAND:
+        question = declared(name)
+        return _command_of(question), {"epilog": f"Example: {question.example}"}
+    file = import_module(f".commands.{name}", __package__)
+    command = getattr(file, name)
+    if isinstance(command, typer.Typer):
+        return command, {}
+    settings = {"epilog": f"Example: {file.EXAMPLE}"}
+    if hasattr(file, "PARSED_BY"):
+        settings["cls"] = file.PARSED_BY
+    return _in_typer(command), settings
+
+
+def _command_of(question: Question) -> _Command:
+    """The command of a question: its options are the question's, then those of its screen."""
+    show = getattr(screens, question.screen)
+    taken = question.taken()
+    given = [taken.name for taken in taken]
+
+    def command(db: str, wait: float, **options: Any) -> None:
+        # What is not given is for the question to say.
+        arguments = {each: options.pop(each) for each in given}
+        arguments = {each: value for each, value in arguments.items() if value is not None}
+        show(screens.Asked(question, arguments, db, wait), **options)
+
+    places = [_as_typed(each) for each in taken if each.kind.is_argument]
+    options = [_as_typed(each) for each in taken if not each.kind.is_argument]
+    _, *shown = _typed_parameters(show)
+    in_order = [*places, _DB, *options, *shown, _WAIT]
+    command.__name__ = question.ask.__name__
+    command.__doc__ = question.help
+    return _with_parameters(command, in_order)
+
+
+def _in_typer(command: _Command) -> _Command:
+    """A command by hand, whose parameters of a kind are told in Typer's words."""
+    return _with_parameters(command, _typed_parameters(command))
+
+
+def _typed_parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    typed = {taken.name: _as_typed(taken) for taken in taken_by(function)}
+    parameters = inspect.signature(function).parameters
+    return [typed.get(name, parameters[name]) for name in parameters]
+
+
+def _with_parameters(command: _Command, parameters: list[inspect.Parameter]) -> _Command:
+    by_name = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    command.__signature__ = inspect.Signature(by_name)  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in by_name}
+    return command
+
+
+def _as_typed(taken: Taken) -> inspect.Parameter:
+    """A parameter as Typer reads it."""
+    kind = taken.kind
+    type_ = Literal[kind.choices] if kind.choices and kind.listed else taken.type
+    told: dict[str, Any] = {"help": kind.meaning, "metavar": kind.metavar, "min": kind.least}
+    if kind.completes is not None:
+        told["autocompletion"] = completer(kind.completes)
+    if kind.is_argument:
+        info = typer.Argument(show_default=False, **told)
+    else:
+        flag = (f"--{taken.name.replace('_', '-')}",) if taken.type is bool else ()
+        info = typer.Option(*(kind.spelled or flag), **told)
+    default = kind.default if taken.default is None else taken.default
+    if default in (None, ()):
+        type_, default = type_ | None, None
+    return inspect.Parameter(
+        taken.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[type_, info],
+    )
+
+
+_DB = inspect.Parameter("db", inspect.Parameter.KEYWORD_ONLY, default=DEFAULT_DB, annotation=Db)
+_WAIT = inspect.Parameter(
+    "wait", inspect.Parameter.KEYWORD_ONLY, default=DEFAULT_WAIT, annotation=Wait
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..schema.errors import WarehouseBusyError, WarehouseError
 from ..schema.lake.storage import is_lake
-from ..schema.quoting import command
+from ..schema.readable import command
 from .options import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -61,9 +61,10 @@ def show_first_steps() -> None:
 
 def _held(store: "Store") -> tuple[list[str], str | None]:
     """What a warehouse holds, in lines, and the module of the largest peak, as it is typed."""
-    from ..queries.cells import counted, human_bytes, one_line
+    from ..queries.cells import counted
     from ..queries.peaks import peaks as all_peaks
     from ..queries.runs import runs as all_runs
+    from ..schema.readable import human_bytes, one_line
 
     runs = all_runs(store).table.to_pylist()
     if not runs:

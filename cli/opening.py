@@ -10,8 +10,8 @@ from ..queries.catalogue import use_views
 from ..schema.errors import WarehouseBusyError
 from ..schema.lake.snapshot import is_made
 from ..schema.lake.storage import is_lake, location
+from ..schema.stores import open_store
 from ..schema.stores.base import QUICK_BYTES, Store
-from ..schema.stores.by_name import open_store
 from ..schema.stores.duckdb import DuckDBStore
 from .render.text import print_note
 

@@ -1,5 +1,6 @@
-"""Options that several commands take."""
+"""Options that several commands take, and the names that a shell completes for them."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
@@ -75,3 +76,22 @@ def parse_labels(labels: list[str]) -> dict[str, str]:
         if not key or not equals:
             raise typer.BadParameter("a label is KEY=VALUE", param_hint="--label")
     return {key: value for key, _, value in pairs}
+
+
+# What a shell completes of a warehouse: the names behind options and arguments.
+
+Completer = Callable[[typer.Context, str], list[str]]
+
+
+def completer(kind: str) -> Completer:
+    """Completes names of a kind, as `known_names` has them; `exported` are views and tables."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        from ..queries.known_names import known_names, view_names
+
+        names = view_names() if kind in ("views", "exported") else []
+        if kind != "views":
+            names += known_names(str(ctx.params["db"]), "tables" if kind == "exported" else kind)
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..queries.parameters import Space
-from ..queries.questions import Question
+from ..queries.questions import Question, Space
 from .options import FOR_SCRIPTS, All, AsFormat, Format, Wide
 
 if TYPE_CHECKING:
@@ -57,22 +56,22 @@ class Asked:
 
 def table(asked: Asked, output: AsFormat = Format.table) -> None:
     """The rows, under their caption."""
-    from .render.rows import print_captioned
+    from .render.text import print_captioned
 
     print_captioned(asked(), output)
 
 
 def wide_table(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The rows, under their caption; as wide as they are if asked for."""
-    from .render.rows import print_captioned
+    from .render.text import print_captioned
 
     print_captioned(asked(), output, wide=wide)
 
 
 def runs(asked: Asked, output: AsFormat = Format.table) -> None:
     """The runs, for a person without columns that are empty, and a few hosts for all."""
-    from ..queries.folding import listed
-    from .render.rows import print_rows
+    from ..queries.cells import listed
+    from .render.text import print_rows
 
     found = asked()
     if output not in FOR_SCRIPTS:
@@ -90,14 +89,14 @@ def runs(asked: Asked, output: AsFormat = Format.table) -> None:
 
 def peaks(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
     """The peaks, for a person one of equal programs."""
-    from .render.rows import print_rows
+    from .render.text import print_rows
 
     print_rows(asked(fold=not unfold and output not in FOR_SCRIPTS), output)
 
 
 def owners(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The owners; a stack of callers takes the room of the categories."""
-    from .render.rows import print_captioned
+    from .render.text import print_captioned
 
     found = asked()
     if asked.arguments["callers"] and output is Format.table and not wide:
@@ -107,7 +106,7 @@ def owners(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) ->
 
 def buffers(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The buffers, for a person without details."""
-    from .render.rows import print_captioned
+    from .render.text import print_captioned
 
     found = asked()
     if output not in FOR_SCRIPTS and not wide:
@@ -118,8 +117,7 @@ def buffers(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -
 def kernels(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
     """The kernels, and how many of them have no size."""
     from ..queries.cells import counted
-    from .render.rows import print_captioned
-    from .render.text import print_note
+    from .render.text import print_captioned, print_note
 
     found = asked()
     print_captioned(found, output, wide=wide)
@@ -132,8 +130,7 @@ def kernels(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -
 
 def timeline(asked: Asked, output: AsFormat = Format.table) -> None:
     """The timeline, on a terminal as a chart."""
-    from .render.rows import print_captioned
-    from .render.text import is_terminal, print_note
+    from .render.text import is_terminal, print_captioned, print_note
 
     found = asked()
     if output is not Format.table or not is_terminal() or not len(found):
@@ -148,8 +145,7 @@ def timeline(asked: Asked, output: AsFormat = Format.table) -> None:
 def trends(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
     """The series, the steps, and what was left out; for scripts a row a run and series."""
     from ..queries.cells import counted
-    from .render.rows import print_rows
-    from .render.text import print_note, print_text
+    from .render.text import print_note, print_rows, print_text
 
     found = asked(fold=not unfold)
     if output is not Format.table:
@@ -167,8 +163,7 @@ def trends(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -
 
 def since(asked: Asked, output: AsFormat = Format.table) -> None:
     """The answer in sentences; for scripts a row a level."""
-    from .render.rows import print_rows
-    from .render.text import print_prose
+    from .render.text import print_prose, print_rows
 
     found = asked()
     if output is not Format.table or not found.answer:
@@ -205,8 +200,7 @@ def verify(
 ) -> None:
     """The breaches, of many the first; the status says whether there are any."""
     from ..queries.verify import checks_list
-    from .render.rows import print_rows
-    from .render.text import print_note
+    from .render.text import print_note, print_rows
 
     if list_checks:
         print_rows(checks_list(), output)
@@ -249,6 +243,20 @@ def prune(asked: Asked) -> None:
             print_note(what_was_gained(store.name, compacted))
 
 
+def advise(asked: Asked, output: AsFormat = Format.table) -> None:
+    """What to change, for a person a paragraph a finding."""
+    from .render.text import print_note, print_rows
+
+    found = asked()
+    print_note(found.rows.caption)
+    if output is not Format.table:
+        print_rows(found.rows, output)
+        return
+    from .render.advice import print_advice
+
+    print_advice(found)
+
+
 class CheckFormat(StrEnum):
     """How the verdicts are printed."""
 
@@ -288,7 +296,7 @@ def check(
     from ..queries.arguments import metric_column
     from ..queries.checking.owning_lines import owning_lines
     from ..queries.checking.read_policy import read_policy
-    from .bisecting import CANNOT_BE_JUDGED, bisecting
+    from .errors import CANNOT_BE_JUDGED, bisecting
     from .render.github import print_annotations
     from .render.text import print_note
     from .render.verdicts import print_check

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
+from .app import command_named
 from .options import spellings
-from .questions import command_named
 
 # Which parameter of a command the last word of a line belongs to.
 #

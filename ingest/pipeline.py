@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ..schema import arrow, clock, ids
-from ..schema.again import until_unchanged
-from ..schema.errors import UsageError
+from ..schema.errors import UsageError, until_unchanged
 from ..schema.journal import entries, entry
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Batch, Deleted, Store

@@ -29,9 +29,9 @@ from ..schema.errors import (
 )
 from ..schema.lake.snapshot import is_made
 from ..schema.lake.storage import is_lake, location
+from ..schema.stores import open_store
 from ..schema.stores.base import Store
-from ..schema.stores.by_name import open_store
-from ..schema.stores.duckdb_file import database_path
+from ..schema.stores.duckdb import database_path
 from .pipeline import Run, ingest_programs, write_empty
 from .sources.dump_folder import DumpedProgram, find_dumps, is_wanted
 from .sources.files import open_source

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import Warehouse
-from ..queries.cells import counted, human_bytes
+from ..queries.cells import counted
 from ..queries.diff import BUFFER, Diff, ModuleDiff
-from ..queries.parameters import Module, Run, RunOfModule, Saving, Space
+from ..queries.questions import Run, Space
 from ..queries.result import Rows
+from ..schema.readable import human_bytes
 from .bounded import Answer, Part, size_text
 from .shown_rows import newest_first, pick, plain_shapes, with_program
 from .tool import Asked
@@ -104,13 +105,7 @@ def buffers(asked: Asked) -> Answer:
     return Answer(_said(found), {"buffers": part}, "lower limit")
 
 
-def advise(
-    warehouse: Warehouse,
-    module: Module,
-    run: RunOfModule = None,
-    memory_space: Space = 0,
-    save: Saving = None,
-) -> Answer:
+def advise(asked: Asked) -> Answer:
     """What to change first in a module, by how many bytes its peak would fall, and what to write.
 
     Each saving is the program replayed with the change made, not a buffer's size. grade says how
@@ -118,7 +113,7 @@ def advise(
     fact promises nothing. Savings of several findings do not add up: `said` has those together.
     Takes seconds for large modules.
     """
-    found = warehouse.advise(module, run=run, memory_space=memory_space, save=save)
+    found = asked()
     said = [found.rows.caption, found.heading]
     if len(found.followed) > 1:
         now = found.together.peak_bytes

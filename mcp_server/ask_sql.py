@@ -6,7 +6,7 @@ import subprocess
 import sys
 from typing import Annotated
 
-from ..queries.parameters import Kind
+from ..queries.questions import Kind
 from ..schema.errors import QueryError
 
 _MOST_ROWS = 200

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from .. import Warehouse
 from ..queries.catalogue import public_views, view_columns
-from ..queries.parameters import Kind
+from ..queries.questions import Kind
 from ..schema.errors import UsageError
 from .bounded import Answer, Part
 

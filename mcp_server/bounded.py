@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..queries.cells import has_estimates, has_guesses, heading, one_line, text_columns
+from ..queries.cells import has_estimates, has_guesses, heading, text_columns
 from ..queries.encoders import plain
-from ..schema.readable import UNITS
+from ..schema.readable import UNITS, one_line
 
 MOST_BYTES = 4000
 # A name in a dump may say anything: that it is a name is said in every answer.

@@ -49,7 +49,7 @@ def _answer(asked: dict[str, Any]) -> str:
 
     from ..queries.catalogue import use_views
     from ..queries.sql import require_harmless
-    from ..schema.stores.by_name import open_store
+    from ..schema.stores import open_store
     from .bounded import Answer, Part, bounded
 
     store = when_free(lambda: open_store(asked["db"], read_only=True))

@@ -9,7 +9,6 @@ from .tool import Tool, opening, tool_of, tool_of_question
 
 _BY_HAND = {
     "oom": tool_of(opening(answers.oom), "Why memory ran out"),
-    "advise": tool_of(opening(answers.advise), "What to change first"),
     "sql": tool_of(sql, "SQL"),
     "views": tool_of(opening(views), "Views, tables and columns"),
 }

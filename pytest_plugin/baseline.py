@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..queries.cells import counted, human_bytes
+from ..queries.cells import counted
 from ..schema.errors import UsageError
+from ..schema.readable import human_bytes
 from .measured import Measured, platform_in
 
 if TYPE_CHECKING:
@@ -290,7 +291,7 @@ _PEAK = """SELECT peak_bytes, origin FROM module_memory INNER JOIN modules USING
 def open_warehouse(db: str) -> Store:
     """The warehouse, for reading alone. Raises WarehouseError."""
     from ..queries.catalogue import use_views
-    from ..schema.stores.by_name import open_store
+    from ..schema.stores import open_store
 
     store = open_store(db, read_only=True)
     try:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..queries.cells import human_bytes
 from ..queries.checking.policy import Threshold, parse_growth, parse_size
 from ..queries.read_module import ReadModule
+from ..schema.readable import human_bytes
 
 if TYPE_CHECKING:
     import pytest

@@ -1,8 +1,9 @@
 """Arguments as users give them: times, durations, sizes, metrics, labels."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 
 from ..schema import clock
 from ..schema.errors import UsageError
@@ -102,3 +103,12 @@ def size_bytes(text: str) -> float | None:
     """
     match = _SIZE.fullmatch(text)
     return float(match[1]) * UNITS[f"{match[2]}iB" if match[2] else "B"] if match else None
+
+
+# Which name a user meant who misspelt it.
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The question whether the known name most like it was meant; None if none is like it."""
+    found = get_close_matches(name, sorted(known), 1)
+    return f"did you mean {found[0]!r}?" if found else None

@@ -2,11 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from .callers import callers_of
 from .catalogue import statement
 from .find_module import find_module
-from .parameters import At, Callers, Limit, Module, RunOfModule, Space
-from .questions import question
+from .owners import callers_of
+from .questions import At, Callers, Limit, Module, RunOfModule, Space, question
 from .result import Rows
 
 if TYPE_CHECKING:

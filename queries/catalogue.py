@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
-from ..schema.quoting import quoted
+from ..schema.readable import quoted
 from .result import Rows
 
 if TYPE_CHECKING:

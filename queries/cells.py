@@ -1,15 +1,13 @@
-"""Values as a person reads them: sizes with units, shares as percentages, no seconds."""
+"""Values as a person reads them: sizes with units, shares as percentages, equal rows as one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-# Whoever shows values takes these two from here.
-from ..schema.readable import human_bytes as human_bytes
-from ..schema.readable import one_line as one_line
+from ..schema.readable import human_bytes, one_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -164,19 +162,122 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     if any(name in _MAY_BE_GUESSED for name in rows.column_names):
         told_by_marks.add("is_guess")
     columns = []
-    for field, column in zip(rows.schema, rows.columns, strict=True):
-        if field.name in told_by_marks:
+    for shown, column in zip(rows.schema, rows.columns, strict=True):
+        if shown.name in told_by_marks:
             continue
-        if has_nanoseconds(field.type):
-            to = pa.time64("us") if pa.types.is_time(field.type) else pa.timestamp("us")
+        if has_nanoseconds(shown.type):
+            to = pa.time64("us") if pa.types.is_time(shown.type) else pa.timestamp("us")
             column = column.cast(to, safe=False)
-        cells = [human(field.name, value) for value in column.to_pylist()]
-        if _SIZE.search(field.name):
+        cells = [human(shown.name, value) for value in column.to_pylist()]
+        if _SIZE.search(shown.name):
             marked = zip(cells, estimated, strict=True)
-            is_marked = _is_marked(field)
+            is_marked = _is_marked(shown)
             cells = [f"≈{cell}" if (mark or is_marked) and cell else cell for cell, mark in marked]
-        elif field.name in _MAY_BE_GUESSED:
+        elif shown.name in _MAY_BE_GUESSED:
             marked = zip(cells, guessed, strict=True)
             cells = [f"{cell}?" if mark and cell else cell for cell, mark in marked]
-        columns.append((field, cells))
+        columns.append((shown, cells))
     return columns
+
+
+# Columns of text as the lines of a table: without rich, which takes long to import.
+
+_GAP = "  "
+
+
+def plain_lines(columns: Iterable[tuple[Sequence[str], bool]]) -> Iterator[str]:
+    """The lines of a table; a column is its texts and whether it holds numbers."""
+    padded = [_padded(texts, at_end=is_number) for texts, is_number in columns]
+    return map(_GAP.join, zip(*padded, strict=True))
+
+
+def _padded(texts: Sequence[str], *, at_end: bool) -> Iterable[str]:
+    """The texts of a column, as wide as the widest; numbers stand at the end."""
+    widths = [_cells(text) for text in texts]
+    most = max(widths)
+    blanks = (" " * (most - width) for width in widths)
+    pairs = zip(blanks, texts, strict=True)
+    return [blank + text if at_end else text + blank for blank, text in pairs]
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal a text takes: 名 takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+# Folds rows of equal programs on many hosts to one row: `host0 … host7 (8 the same)`.
+
+_Row = TypeVar("_Row")
+
+# A name's only number, or that of the host `host7/decode-v5e`: it tells one host from another.
+_NUMBERED = re.compile(r"(\D*)(\d+)(\D*|[^/\d]*/.*)")
+# More names, or ranges of names, than these are counted.
+_MOST_NAMES = 3
+
+
+def folded(
+    rows: Iterable[_Row], key: Callable[[_Row], Hashable], name: Callable[[_Row], str]
+) -> list[tuple[_Row, str]]:
+    """The first row of each key in the rows' order, with the names of all rows of this key.
+
+    A key of None is equal to no other.
+    """
+    groups: dict[Hashable, list[_Row]] = {}
+    for row in rows:
+        found = key(row)
+        groups.setdefault(object() if found is None else found, []).append(row)
+    return [(group[0], folded_name([name(row) for row in group])) for group in groups.values()]
+
+
+def folded_name(names: Sequence[str]) -> str:
+    """One name for many: `host0 … host7 (8 the same)`, or `a, b and 6 more (8 the same)`."""
+    if len(names) == 1:
+        return names[0]
+    return f"{listed(names)} ({len(names)} the same)"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Many names in a few words: `host0 … host7`, or `a, b and 6 more`."""
+    names = set(names)
+    shown = _ranges(sorted(names, key=_by_number))
+    if len(shown) > _MOST_NAMES:
+        most = _MOST_NAMES - 1
+        left = len(names) - sum(count for _, count in shown[:most])
+        shown = [*shown[:most], (f"{left} more", left)]
+    texts = [text for text, _ in shown]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _ranges(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Names and ranges of names that differ in consecutive numbers, with their counts."""
+    ranges: list[list[str]] = []
+    for name in names:
+        if ranges and _follows(ranges[-1][-1], name):
+            ranges[-1].append(name)
+        else:
+            ranges.append([name])
+    found: list[tuple[str, int]] = []
+    for group in ranges:
+        # A range of two is no shorter than its names.
+        found += (
+            [(f"{group[0]} … {group[-1]}", len(group))]
+            if len(group) > 2
+            else [(name, 1) for name in group]
+        )
+    return found
+
+
+def _follows(name: str, next_name: str) -> bool:
+    here, there = _NUMBERED.fullmatch(name), _NUMBERED.fullmatch(next_name)
+    if here is None or there is None:
+        return False
+    return (here[1], here[3]) == (there[1], there[3]) and int(there[2]) == int(here[2]) + 1
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    match = _NUMBERED.fullmatch(name)
+    return (match[1], int(match[2]), match[3]) if match else (name, -1, "")

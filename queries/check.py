@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..schema.errors import UsageError
 from .catalogue import statement
-from .cells import counted
-from .folding import listed
-from .parameters import Kind, Metric, Space
-from .questions import question
+from .cells import counted, listed
+from .questions import Kind, Metric, Space, question
 from .result import Result, Rows
 from .runs import require_runs
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
-    from .checking.verdict import Verdict
+    from .checking.judge import Verdict
 
 # The columns of the rows and their types.
 _ROWS = {
@@ -101,7 +99,7 @@ class Check(Result):
     @property
     def result(self) -> str:
         """The result in a few words."""
-        from .checking.verdict import NO_FIGURES
+        from .checking.judge import NO_FIGURES
 
         lost = [verdict for verdict in self.verdicts if verdict.is_lost]
         hosts = {verdict.host for verdict in lost if verdict.host}
@@ -235,7 +233,7 @@ def accept(store: Store, result: Check, reason: str) -> Check:
     UsageError without a reason.
     """
     require_reason(reason)
-    from .checking.verdict import record_accepted
+    from .checking.judge import record_accepted
 
     accepted = [verdict for verdict in result.breaches if verdict.acceptable()]
     record_accepted(store, result.run_id, accepted, reason)

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..schema.errors import UsageError
+from .arguments import nearest
 from .catalogue import statement
 from .cells import counted
 from .find_module import find_module
-from .nearest_name import nearest
-from .parameters import OWNERS, Kind, RunOrModule, Workload
-from .questions import question
+from .questions import OWNERS, Kind, RunOrModule, Workload, question
 from .result import Result, Rows
 from .runs import run_names
 

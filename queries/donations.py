@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from .catalogue import statement
 from .find_module import find_module
-from .parameters import Limit, Module, RunOfModule, Space
-from .questions import question
+from .questions import Limit, Module, RunOfModule, Space, question
 from .result import Rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..schema.errors import QueryError, UsageError
 from ..schema.metric_names import METRICS
-from ..schema.quoting import quoted
+from ..schema.readable import quoted
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Store
 from .arguments import parse_time

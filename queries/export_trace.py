@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..schema.errors import MissingPackageError, UsageError
+from ..schema.readable import human_bytes
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Store
 from .catalogue import statement
-from .cells import human_bytes, without_layout
+from .cells import without_layout
 from .find_module import FoundModule, find_module
 from .reporting.colours import PASSES
 from .reporting.module_spaces import (

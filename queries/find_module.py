@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..schema.errors import UsageError
+from ..schema.readable import human_bytes
+from .arguments import nearest
 from .catalogue import statement
-from .cells import human_bytes
-from .nearest_name import nearest
 from .runs import require_runs
 
 if TYPE_CHECKING:

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .modules import of_run_and_workload
-from .parameters import Run, Workload
-from .questions import question
+from .questions import Run, Workload, question
 from .result import Rows
 
 if TYPE_CHECKING:

@@ -4,14 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from json import dumps
 
-from ..schema.again import until_unchanged
-from ..schema.errors import UsageError
+from ..schema.errors import UsageError, until_unchanged
 from ..schema.stores.base import Store
-from .branches import default_branch
 from .catalogue import statement
 from .cells import counted
 from .result import Rows
-from .runs import require_runs
+from .runs import default_branch, require_runs
 
 # Runs of the same values of these are one history.
 _LINEAGE = ("branch", "suite")

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .catalogue import statement
-from .parameters import Newest
-from .questions import question
+from .questions import Newest, question
 from .result import Rows
 
 if TYPE_CHECKING:

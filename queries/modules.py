@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
 from .catalogue import statement
-from .parameters import Run, Workload
-from .questions import question
+from .questions import Run, Workload, question
 from .result import Rows
 from .runs import require_runs, run_names
 

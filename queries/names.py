@@ -27,8 +27,7 @@ GROUPS = {
 # They have a grammar of their own, ask something else than a warehouse, or do not ask.
 BY_HAND = {
     *("demo", "record", "ingest", "doctor"),
-    *("oom", "advise"),
-    *("label",),
+    *("oom", "label"),
     *("report", "sql", "shell", "mcp", "views", "export"),
     *("compact", "lake"),
 }

@@ -11,12 +11,12 @@ import pyarrow as pa
 from ..schema import arrow
 from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
-from ..schema.quoting import command
+from ..schema.readable import command, human_bytes
 from ..schema.stores.base import Store
 from .advice.finding import Finding, in_a_line
 from .advise import advise
 from .catalogue import statement
-from .cells import counted, human_bytes, without_layout
+from .cells import counted, without_layout
 from .owners import owners
 from .result import Result, Rows
 from .runs import require_runs

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .folding import folded
+from .cells import folded
 from .modules import of_run_and_workload, or_no_runs
-from .parameters import Run, Workload
-from .questions import question
+from .questions import Run, Workload, question
 from .result import Rows
 
 if TYPE_CHECKING:

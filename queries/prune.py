@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from ..schema.errors import UsageError
 from .catalogue import statement
-from .parameters import Kind, Runs
-from .questions import question
+from .questions import Kind, Runs, question
 from .runs import require_runs
 
 if TYPE_CHECKING:

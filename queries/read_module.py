@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..schema.readable import human_bytes
 from ..schema.stores.base import Store
 from .buffers import buffers
-from .cells import human_bytes
 from .donations import donations
 from .kernels import kernels
-from .own_roles import RolesGiven
-from .owners import owners
+from .owners import RolesGiven, owners
 from .peaks import peaks
 from .reporting.cell_charts import with_timeline, with_treemap
 from .result import Rows
 from .timeline import timeline
 
 if TYPE_CHECKING:
-    from .advise import Advice
+    from .advice.advice import Advice
     from .diff import ModuleDiff
     from .reporting.page import Report
 
@@ -103,7 +102,7 @@ class ReadModule:
         """What to change first, and by how much the peak would fall; see `Warehouse.advise`."""
         from .advise import advise
 
-        return advise(self._store, self._module, None, memory_space, save)
+        return advise(self._store, self._module, memory_space=memory_space, save=save)
 
     def donations(self, memory_space: int = 0, limit: int | None = None) -> Rows:
         """Which arguments could be donated, or are donated for nothing."""

@@ -1,12 +1,17 @@
-"""What an analysis returns: Arrow tables with captions, which convert to data frames."""
+"""What a question returns: Arrow tables with captions, which convert to data frames."""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..schema.errors import MissingPackageError
+from ..schema.readable import one_line
+from ..schema.small_table import paragraph, small_table
+from .cells import heading, is_number, notes, plain_lines, text_columns
 
 if TYPE_CHECKING:
     import pandas
@@ -53,12 +58,10 @@ class Rows:
         return int(self.table.num_rows)
 
     def __repr__(self) -> str:
-        return _plain(self)
+        return _table_text(self)
 
     def _repr_html_(self) -> str:
-        from .html import table_html
-
-        return "\n".join([*_drawn(self), table_html(self.table, self.caption, self.empty)])
+        return "\n".join([*_drawn(self), _table_html(self)])
 
 
 class Result:
@@ -90,17 +93,14 @@ class Result:
         return len(self.rows)
 
     def __str__(self) -> str:
-        tables = [_plain(table) for table in self.tables()]
+        tables = map(_table_text, self.tables())
         return "\n\n".join(["\n".join(self.sentences()), *tables]).strip()
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        from ..schema.small_table import paragraph
-        from .html import table_html
-
-        shown = [table_html(each.table, each.caption, each.empty) for each in self.tables()]
+        shown = map(_table_html, self.tables())
         return "\n".join([*map(paragraph, self.sentences()), *_drawn(self.rows), *shown])
 
 
@@ -109,11 +109,67 @@ def _drawn(rows: Rows) -> list[str]:
     return list(filter(None, [rows.chart()])) if rows.chart is not None else []
 
 
-def _plain(rows: Rows) -> str:
-    from .plain_text import table_text
-
-    return table_text(rows.table, rows.caption, rows.empty)
-
-
 def _missing(package: str) -> MissingPackageError:
     return MissingPackageError(f"install {package} to get a data frame: pip install {package}")
+
+
+# The first rows as plain text, for `print` and the prompt, and as a small table for a notebook.
+
+_MOST_ROWS = 20
+# A notebook's cell and a file have no width of their own.
+_WIDTH = 120
+_INDENT = "    "
+
+
+def _table_text(rows: Rows) -> str:
+    """The first rows under their caption; long texts are cut, and columns without room named."""
+    # It imports rich.
+    from .fitted_columns import Column, fit, taken_below
+
+    told = [one_line(rows.caption)] if rows.caption else []
+    if not len(rows):
+        return "\n".join(filter(None, [*told, one_line(rows.empty)]))
+    shown = text_columns(rows.table.slice(0, _MOST_ROWS))
+    columns = [Column(field, list(map(one_line, cells))) for field, cells in shown]
+    for column in columns:
+        # A row is a line here.
+        column.is_prose = False
+    width = _width()
+    below = taken_below(columns, width) or [""] * len(columns[0].cells)
+    left_out: list[str] = []
+    while not fit(columns, width) and len(columns) > 1:
+        left_out.insert(0, one_line(columns.pop().heading))
+    texts = [(list(map(c.cut, (c.heading, *c.cells))), c.is_number) for c in columns]
+    heading, *lines = plain_lines(texts)
+    told.append(heading.rstrip())
+    for line, text in zip(lines, below, strict=True):
+        told += [line.rstrip(), *([_INDENT + text] if text else [])]
+    if len(rows) > _MOST_ROWS:
+        told.append(f"… and {len(rows) - _MOST_ROWS:,} more rows")
+    if left_out:
+        told.append(f"no room for: {', '.join(left_out)}")
+    return "\n".join([*told, *notes(rows.table)])
+
+
+def _width() -> int:
+    is_terminal = sys.stdout is not None and sys.stdout.isatty()
+    return shutil.get_terminal_size((_WIDTH, 0)).columns if is_terminal else _WIDTH
+
+
+def _table_html(rows: Rows) -> str:
+    """The first rows with their heading and caption; every text is escaped."""
+    if not len(rows):
+        return "\n".join(map(paragraph, filter(None, [rows.caption, rows.empty])))
+    columns = text_columns(rows.table.slice(0, _MOST_ROWS))
+    parts = [
+        small_table(
+            [heading(field.name) for field, _ in columns],
+            zip(*(cells for _, cells in columns), strict=True),
+            [is_number(field.type) for field, _ in columns],
+            rows.caption,
+        )
+    ]
+    parts += map(paragraph, notes(rows.table))
+    if len(rows) > _MOST_ROWS:
+        parts.append(paragraph(f"… and {len(rows) - _MOST_ROWS:,} more rows"))
+    return "\n".join(parts)

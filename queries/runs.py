@@ -1,19 +1,25 @@
-"""The runs: nights, commits, hosts."""
+"""The runs: nights, commits, hosts. Each branch of runs has a history of its own."""
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
+from .arguments import nearest
 from .catalogue import statement
-from .nearest_name import nearest
 from .questions import question
 from .result import Rows
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
 
+# The runs: nights, commits, hosts.
+
 
 @question(example="memhouse runs", screen="runs", tool="Runs")
-def runs(store: "Store") -> Rows:
+def runs(store: Store) -> Rows:
     """List the runs: when, how many dumps and modules, the largest peak, branch, hosts.
 
     Columns: run, run_at (UTC), branch (the label), hosts (the names), dumps, new_modules,
@@ -23,12 +29,12 @@ def runs(store: "Store") -> Rows:
     return Rows(store.rows(statement("runs")), empty="there are no runs yet")
 
 
-def run_names(store: "Store") -> list[str]:
+def run_names(store: Store) -> list[str]:
     """The runs' names, the latest first."""
     return list(store.rows(statement("run_names"))["run_id"].to_pylist())
 
 
-def require_runs(store: "Store", *named: tuple[str | None, str | None]) -> list[str]:
+def require_runs(store: Store, *named: tuple[str | None, str | None]) -> list[str]:
     """The runs' names, the latest first; `named` are runs that must be among them.
 
     Each is a run, or None, with the argument that names it. Raises UsageError.
@@ -39,3 +45,32 @@ def require_runs(store: "Store", *named: tuple[str | None, str | None]) -> list[
             hint = nearest(run, known) or "see `memhouse runs`"
             raise UsageError(f"there is no run {run!r}: {hint}", argument)
     return known
+
+
+# Branches of runs: each has a history of its own, and one of them is the default.
+
+# The default branch is the first of these that there is; `` are the runs without a branch.
+_DEFAULTS = ("main", "master", "")
+
+
+@dataclass(frozen=True)
+class Branches:
+    """The branch that is asked for, and the others, the one with the newest run first."""
+
+    chosen: str
+    others: tuple[str, ...]
+
+
+def choose_branch(store: Store, branch: str | None = None) -> Branches:
+    """The branch of this name, else the default one. Raises UsageError if it has no run."""
+    there = store.rows(statement("branches"))["branch"].to_pylist()
+    if branch is not None and branch not in there:
+        named = ", ".join(name for name in there if name) or "no run has the label branch"
+        raise UsageError(f"there is no branch {branch!r}: {named}", "branch")
+    chosen = default_branch(there, next(iter(there), "")) if branch is None else branch
+    return Branches(chosen, tuple(name for name in there if name != chosen))
+
+
+def default_branch(branches: Collection[str], otherwise: str) -> str:
+    """main, else master, else the runs without a branch; if there is none of these, `otherwise`."""
+    return next((name for name in _DEFAULTS if name in branches), otherwise)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..schema.metric_names import BETTER_HIGHER
+from ..schema.readable import human_bytes
 from .catalogue import statement
-from .cells import counted, human_bytes, human_pct
+from .cells import counted, human_pct
 from .find_module import FoundModule, find_module
-from .parameters import Branch, Kind, Metric, Module, Space
-from .questions import question
+from .questions import Branch, Kind, Metric, Module, Space, question
 from .result import Result, Rows
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def since(
 
     Columns: those of `Since`. Raises UsageError.
     """
-    from .branches import choose_branch
+    from .runs import choose_branch
 
     if branch is not None:
         choose_branch(store, branch)

@@ -16,8 +16,8 @@ import duckdb
 
 from ..schema.errors import QueryError, RefusedError, duckdb_says
 from ..schema.stores.base import Store
+from .arguments import nearest
 from .catalogue import use_views
-from .nearest_name import nearest
 from .result import Rows
 
 _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
-from .parameters import Table
-from .questions import question
+from .questions import Table, question
 from .result import Rows
 
 if TYPE_CHECKING:

@@ -6,13 +6,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..schema.quoting import as_typed
+from ..schema.readable import as_typed
 from .catalogue import statement
-from .cells import counted
-from .folding import folded
+from .cells import counted, folded
 from .modules import require_workload
-from .parameters import Branch, Metric, Since, Space, Workload
-from .questions import question
+from .questions import Branch, Metric, Since, Space, Workload, question
 from .result import Result, Rows
 
 if TYPE_CHECKING:
@@ -118,7 +116,7 @@ def trends(
     import pyarrow as pa
 
     from .arguments import metric_column, parse_time
-    from .branches import choose_branch
+    from .runs import choose_branch
     from .series import take_apart
 
     start = parse_time(since, "since")

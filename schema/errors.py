@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     import duckdb
@@ -143,3 +144,17 @@ def _short(cmdline: str) -> str:
         command, *arguments = arguments
     typed = " ".join(" ".join([Path(command).name, *arguments]).split())
     return typed if len(typed) <= _LONGEST_COMMAND else typed[: _LONGEST_COMMAND - 1] + "…"
+
+
+# Begins again what another process came between.
+
+_ATTEMPTS = 5
+_T = TypeVar("_T")
+
+
+def until_unchanged(do: Callable[[], _T]) -> _T:
+    """What `do` returns when no other process changes the same; ChangedMeanwhileError at last."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(ChangedMeanwhileError):
+            return do()
+    return do()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from .quoting import quoted
+from .readable import quoted
 
 
 def memory_database() -> duckdb.DuckDBPyConnection:

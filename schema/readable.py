@@ -1,4 +1,9 @@
-"""Sizes and names as a person reads them: what every room shows alike."""
+"""Sizes and names as a person reads them, and names within SQL and commands."""
+
+import shlex
+from collections.abc import Sequence
+
+# Sizes and names as a person reads them: what every room shows alike.
 
 UNITS = {"B": 1} | {f"{prefix}iB": 1024**power for power, prefix in enumerate("KMGTP", 1)}
 
@@ -21,3 +26,26 @@ def human_bytes(size: int | float) -> str:
 def one_line(text: str) -> str:
     """A text, a name say, whose control characters do not reach the terminal."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+# Names within SQL and within a command that is shown: each stays one word of them.
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of DuckDB's SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def as_typed(*words: object) -> str:
+    """Words to paste into a shell: each is one word there, whatever it holds.
+
+    Control characters are replaced, so that the words are one line.
+    """
+    return one_line(shlex.join(map(str, words)))
+
+
+def command(*words: object, names: Sequence[object] = ()) -> str:
+    """A command of memhouse to paste into a shell; names: its last arguments."""
+    # Else a name that begins with a dash would be an option.
+    dashes = ["--"] if any(str(name).startswith("-") for name in names) else []
+    return as_typed("memhouse", *words, *dashes, *names)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from markdown_it import MarkdownIt
 
-from memhouse.queries.cells import one_line
+from memhouse.schema.readable import one_line
 
 from .support.action import ROOT, UPLOADED, Runner, action, with_memhouse
 from .support.dumps import copy_dump

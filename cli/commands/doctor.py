@@ -22,10 +22,9 @@ def doctor(
     from ...ingest.doctor import examine, nothing_found
     from ...ingest.sources.files import exists
     from ...queries.cells import counted
-    from ...schema.quoting import command
+    from ...schema.readable import command
     from ..errors import FAILED
-    from ..render.rows import print_rows
-    from ..render.text import print_error, print_note, print_text
+    from ..render.text import print_error, print_note, print_rows, print_text
 
     if not exists(path):
         print_error(f"{path}: there is no such file or folder")

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from ...queries.parameters import RunOfModule, Since, Workload
+from ...queries.questions import RunOfModule, Since, Workload
 from ...schema.errors import UsageError
-from ..known import completer
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
 
 EXAMPLE = "memhouse export trends trends.csv --wide"
 

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..known import completer
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait, completer
 
 EXAMPLE = "memhouse label 2026-10-08 branch=main"
 
@@ -39,8 +38,7 @@ def label(
     from ...queries.label import hint_at_branches, rename_label
     from ...queries.label import label as set_labels
     from ..opening import reading, writing
-    from ..render.rows import print_rows
-    from ..render.text import print_note
+    from ..render.text import print_note, print_rows
 
     if rename is not None:
         with writing(db, wait=wait) as store:

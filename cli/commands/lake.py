@@ -40,7 +40,7 @@ class Dialect(StrEnum):
 def init(place: Place) -> None:
     """Make an empty lake, to ingest into with --db LAKE."""
     from ...lake import init as make
-    from ...schema.quoting import command
+    from ...schema.readable import command
     from ..render.text import print_note
 
     make(place)
@@ -87,7 +87,8 @@ def vacuum(
 ) -> None:
     """Delete files that compaction or deletion left behind, and those of writers that died."""
     from ...lake import vacuum as clean
-    from ...queries.cells import counted, human_bytes
+    from ...queries.cells import counted
+    from ...schema.readable import human_bytes
     from ..render.text import print_note
 
     gone = clean(db, retention, dry_run=dry_run, force=force)
@@ -130,7 +131,7 @@ def check(
         + (f"; {unchecked}" if found.unchecked else "")
     )
     if found.damaged:
-        from ...schema.quoting import command
+        from ...schema.readable import command
 
         repair = command("lake", "repair", names=[place])
         print_note(f"What to do: restore them from a copy, or drop what they held:\n  {repair}")

@@ -99,8 +99,7 @@ def _of_run(target: str | None, db: str, wait: float | None) -> "Oom":
 
 def _print(found: "Oom", output: Format) -> None:
     from ..render.memory_answers import print_answer
-    from ..render.rows import print_rows
-    from ..render.text import print_text
+    from ..render.text import print_rows, print_text
 
     if output is not Format.table or not found.answers:
         print_rows(found.rows, output)

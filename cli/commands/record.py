@@ -13,7 +13,7 @@ import typer
 
 from ... import __version__
 from ...schema.errors import WarehouseError
-from ...schema.quoting import command as to_paste
+from ...schema.readable import command as to_paste
 from ..errors import FAILED, told
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
 from ..render.text import print_error, print_note

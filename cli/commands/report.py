@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...queries.parameters import Branch, RunOfModule, Since, Space, Workload
-from ..known import completer
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+from ...queries.questions import Branch, RunOfModule, Since, Space, Workload
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
 
 if TYPE_CHECKING:
     from ...queries.reporting.page import Report
@@ -146,8 +145,8 @@ def _require_one_report(
 
 def _write(made: "Report", file: Path) -> None:
     """Write the report, and tell of its file."""
-    from ...queries.cells import human_bytes
     from ...queries.reporting.site import is_report
+    from ...schema.readable import human_bytes
     from ..render.text import print_note, results
 
     if file == _STDOUT:
@@ -165,7 +164,8 @@ def _write(made: "Report", file: Path) -> None:
 
 
 def _tell_of_site(done: "Site") -> None:
-    from ...queries.cells import counted, human_bytes
+    from ...queries.cells import counted
+    from ...schema.readable import human_bytes
     from ..render.text import print_note
 
     print_note(

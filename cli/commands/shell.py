@@ -37,7 +37,7 @@ def shell(
         print_error("the shell needs harlequin: pip install 'memhouse[shell]'")
         raise typer.Exit(1)
     from ... import schema
-    from ...schema.stores.duckdb_file import database_path
+    from ...schema.stores.duckdb import database_path
     from ..opening import reading
 
     # Says what is wrong with the warehouse before harlequin opens it.

@@ -32,8 +32,7 @@ def sql(
     from ...queries.sql import sql as find
     from ...schema.errors import QueryError
     from ..opening import reading, writing
-    from ..render.rows import print_rows
-    from ..render.text import print_error
+    from ..render.text import print_error, print_rows
 
     text = sys.stdin.read() if query == "-" else query
     try:

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..known import completer
-from ..options import AsFormat, Format
+from ..options import AsFormat, Format, completer
 
 EXAMPLE = "memhouse views saved_for_backward"
 
@@ -19,8 +18,7 @@ def views(
 ) -> None:
     """List the canned views and what they answer, or one view's columns and SQL."""
     from ...queries.catalogue import listed_views, named_view, view_columns
-    from ..render.rows import print_rows
-    from ..render.text import print_prose, print_text
+    from ..render.text import print_prose, print_rows, print_text
 
     if name is None:
         print_rows(listed_views(), output)

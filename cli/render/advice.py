@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from ...queries.advice.advice import Advice
 from ...queries.advice.finding import in_full, together_words
-from ...queries.advise import Advice
 from .text import print_paragraph, print_text, results
 
 

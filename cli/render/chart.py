@@ -6,8 +6,7 @@ import numpy as np
 import plotext
 import pyarrow as pa
 
-from ...queries.cells import human_bytes
-from ...schema.readable import UNITS, unit_for
+from ...schema.readable import UNITS, human_bytes, unit_for
 
 _HEIGHT = 18
 

@@ -1,6 +1,6 @@
 """What compacting a warehouse gained, in a line."""
 
-from ...queries.cells import human_bytes
+from ...schema.readable import human_bytes
 from ...schema.stores.base import Compacted
 
 

@@ -8,12 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...queries.cells import counted, human_bytes, one_line
+from ...queries.cells import counted
 from ...queries.diff import BUFFER, Diff, Dump, ModuleDiff
+from ...schema.readable import human_bytes, one_line
 from ..options import Format
-from .json import print_json
-from .rows import print_rows
-from .text import print_text
+from .text import print_json, print_rows, print_text
 
 # What a person wants to see of a buffer, in order.
 _BUFFER_COLUMNS = (

@@ -6,10 +6,10 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from ...queries.cells import human_bytes, one_line
 from ...queries.check import Check
+from ...queries.checking.judge import Verdict
 from ...queries.checking.owning_lines import Line
-from ...queries.checking.verdict import Verdict
+from ...schema.readable import human_bytes, one_line
 from .text import print_text
 from .verdicts import markdown
 

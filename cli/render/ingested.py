@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ...schema.quoting import command
+from ...schema.readable import command
 from .text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ def oom_hints(summary: "Summary") -> list[str]:
 
 def summary_line(summary: "Summary", seconds: float) -> str:
     """What became of a path, in a line."""
-    from ...queries.cells import counted, human_bytes, one_line
+    from ...queries.cells import counted
+    from ...schema.readable import human_bytes, one_line
 
     parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]
     for number, what in (

@@ -1,7 +1,6 @@
 """Rows as a Markdown table."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -13,13 +12,8 @@ _ESCAPED = re.compile(r"[\\`*\[\]<|~]")
 _MENTION = re.compile(r"(?<!\w)@(?=\w)")
 
 
-def print_markdown(rows: pa.Table) -> None:
-    """Print rows with values as a person reads them."""
-    sys.stdout.writelines(markdown_lines(rows))
-
-
 def markdown_lines(rows: pa.Table) -> Iterator[str]:
-    """The lines of the table, and of the notes to it."""
+    """The lines of a table, with values as a person reads them, and of the notes to it."""
     columns = text_columns(rows)
     yield _line(heading(field.name) for field, _ in columns)
     yield _line("---:" if is_number(field.type) else "---" for field, _ in columns)

@@ -2,8 +2,9 @@
 
 import pyarrow as pa
 
-from ...queries.cells import human_bytes, without_layout
+from ...queries.cells import without_layout
 from ...queries.oom import OomAnswer
+from ...schema.readable import human_bytes
 from .table import print_table
 from .text import print_paragraph, print_text
 

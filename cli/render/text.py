@@ -1,4 +1,4 @@
-"""Messages on stderr and lines of a result on stdout, without control characters."""
+"""What is printed: messages on stderr, lines and rows of a result on stdout."""
 
 import re
 import shutil
@@ -6,14 +6,23 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from ...schema.readable import one_line
+from ..options import Format
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...queries.result import Rows
+
+# Messages on stderr and lines of a result on stdout, without control characters.
 
 
 def print_error(message: str) -> None:
     """An error, on one line of stderr."""
-    from ...queries.cells import one_line
-
     if sys.stderr is None or not sys.stderr.isatty():
         _print_on_stderr(f"error: {one_line(message)}")
         return
@@ -92,3 +101,72 @@ def print_paragraph(text: str, first: str = "", rest: str = "  ") -> None:
         break_on_hyphens=False,
     )
     print_text("\n".join(lines).replace("\N{NO-BREAK SPACE}", " "))
+
+
+# Rows in the format that the user asked for.
+
+
+def print_captioned(rows: "Rows", output: Format, *, wide: bool | None = None) -> None:
+    """Print rows after what they are rows of, which is a note."""
+    if rows.caption:
+        print_note(rows.caption)
+    print_rows(rows, output, wide=wide)
+
+
+def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = None) -> None:
+    """Print rows; where there are none, a table says so on stderr.
+
+    A `wide` table is not fitted to the terminal; None if the command has no such option.
+    """
+    from ...queries.cells import notes
+    from ...queries.result import Rows
+
+    found = rows if isinstance(rows, Rows) else Rows(rows)
+    with results():
+        match output:
+            # rich and the functions of pyarrow take long to import.
+            case Format.csv:
+                from ...queries.encoders import csv_parts
+
+                sys.stdout.writelines(csv_parts(found.table))
+            case Format.json:
+                from ...queries.encoders import json_parts
+
+                sys.stdout.writelines(json_parts(found.table))
+            case Format.markdown:
+                from .markdown import markdown_lines
+
+                sys.stdout.writelines(markdown_lines(found.table))
+            case Format.table if len(found):
+                if is_terminal():
+                    from .table import print_table
+
+                    print_table(found.table, wide=wide)
+                else:
+                    _print_plain_table(found.table)
+                for note in notes(found.table):
+                    print_note(note)
+            case _:
+                print_note(found.empty)
+
+
+def _print_plain_table(rows: "pa.Table") -> None:
+    """Print rows in a pipe as whole as in CSV: it has no width, so nothing is cut."""
+    from ...queries.cells import heading, is_number, plain_lines, text_columns
+
+    columns = [
+        ([one_line(heading(field.name)), *cells], is_number(field.type))
+        for field, cells in text_columns(rows)
+    ]
+    sys.stdout.writelines(f"{line}\n" for line in plain_lines(columns))
+
+
+def print_json(value: Any) -> None:
+    """Print a value of lists and objects."""
+    import json
+
+    from ...queries.encoders import plain
+
+    with results():
+        json.dump(plain(value), sys.stdout, indent=1, allow_nan=False)
+        sys.stdout.write("\n")

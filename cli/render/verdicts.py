@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...queries.advice.finding import Finding, headline, in_a_line
-from ...queries.cells import one_line
+from ...queries.cells import folded
 from ...queries.check import Check
-from ...queries.checking.verdict import Verdict
-from ...queries.folding import folded
-from ...schema.quoting import command
+from ...queries.checking.judge import Verdict
+from ...schema.readable import command, one_line
 from ..options import Format
 from .markdown import as_code, as_text, markdown_lines
-from .rows import print_rows
-from .text import print_paragraph, print_prose, print_text
+from .text import print_paragraph, print_prose, print_rows, print_text
 
 if TYPE_CHECKING:
     from ...queries.checking.what_to_change import Changes

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from ..cells import human_bytes
+from ...schema.readable import human_bytes
 
 if TYPE_CHECKING:
     from .replay import Change, Replayed

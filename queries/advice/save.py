@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..cells import human_bytes
+from ...schema.readable import human_bytes
 from .asked_program import Program, least_saving
 from .finding import Finding, Grade
 from .findings.rematerialise import worthwhile_scans

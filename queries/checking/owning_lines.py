@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from .verdict import Verdict
+from .judge import Verdict
 
 
 @dataclass(frozen=True)

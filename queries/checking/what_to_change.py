@@ -7,7 +7,7 @@ from ...schema.errors import UsageError
 from ...schema.stores.base import Store
 from ..advice.finding import Finding
 from ..advise import advise
-from .verdict import Verdict
+from .judge import Verdict
 
 # Working out the advice of a large program takes seconds.
 _PROGRAMS = 3

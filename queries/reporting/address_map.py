@@ -19,7 +19,7 @@ from bokeh.models import (
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
-from ..cells import one_line
+from ...schema.readable import one_line
 from ..result import Rows
 from .colours import CATEGORIES, PASSES, RANKED, REST
 from .figures import house_figure, in_bytes, in_positions

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import TypeVar
 
 from ...schema.errors import MemhouseError
+from ...schema.readable import human_bytes
 from ...schema.small_table import paragraph
 from ...schema.stores.base import Store
-from ..cells import human_bytes
 from ..diff import Diff
 from ..find_module import find_module
 from ..result import Rows

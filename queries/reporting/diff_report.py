@@ -8,11 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..cells import counted, human_bytes, human_pct, mark_estimated
+from ..cells import counted, human_pct, mark_estimated
 from ..diff import BUFFER, Diff, Dump, ModuleDiff, changed_buffers, changed_owners, diff
-from ..parameters import OWNERS
+from ..questions import OWNERS
 from ..result import Rows
 from ..timeline import timeline
 from .address_map import Colouring, address_map, colourings

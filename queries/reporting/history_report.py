@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.readable import human_bytes, one_line
 from ...schema.stores.base import Store
-from ..cells import counted, human_bytes, mark_estimated, one_line
+from ..cells import counted, mark_estimated
 from ..diff import BUFFER, changed_buffers, changed_owners
 from ..result import Rows
 from .page import Chart, Fact, Html, Report, Section, Table, Text, templates

@@ -9,7 +9,8 @@ import pyarrow.compute as pc
 from bokeh.models import ColumnDataSource, Label, Range1d, Span
 from bokeh.plotting import figure
 
-from ..cells import human_bytes, mark_estimated
+from ...schema.readable import human_bytes
+from ..cells import mark_estimated
 from ..result import Rows
 from .colours import CATEGORIES, PASSES, REST, TOTAL
 from .figures import house_figure, in_bytes, in_positions

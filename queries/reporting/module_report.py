@@ -9,11 +9,13 @@ import pyarrow.compute as pc
 from bokeh.models import Range1d
 
 from ...schema.errors import UsageError
+from ...schema.readable import human_bytes, one_line
 from ...schema.stores.base import Store
+from ..advice.advice import Advice
 from ..advice.finding import Finding, saved_words, together_words
-from ..advise import Advice, advise
+from ..advise import advise
 from ..catalogue import statement
-from ..cells import ESTIMATED, human_bytes, one_line, without_layout
+from ..cells import ESTIMATED, without_layout
 from ..find_module import FoundModule, find_module
 from ..label import label
 from ..oom import OomAnswer, oom
@@ -197,7 +199,7 @@ def what_to_change(
     if memory_space != 0:
         return
     try:
-        advice = advise(store, found.module_id, found.run_id)
+        advice = advise(store, found.module_id, run=found.run_id)
     except UsageError:
         # The dump has no live ranges, or shapes that nobody can read: nothing can be replayed.
         return

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...schema.errors import MissingPackageError
-from ..cells import heading, human_bytes, is_number, notes, one_line, text_columns
+from ...schema.readable import human_bytes, one_line
+from ..cells import heading, is_number, notes, text_columns
 from ..result import Rows
 from ..whole_file import whole_file
 

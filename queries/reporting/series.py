@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema.errors import UsageError
+from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ..arguments import parse_time
-from ..branches import choose_branch
 from ..catalogue import statement
-from ..cells import counted, human_bytes, human_pct
-from ..folding import folded
+from ..cells import counted, folded, human_pct
 from ..levels import alternating
 from ..modules import require_workload
+from ..runs import choose_branch
 from ..series import Series, take_apart
 
 # What happened to a series in a run: it grew, came, went, failed.

@@ -17,8 +17,7 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from ...schema.quoting import command
-from ..cells import human_bytes, one_line
+from ...schema.readable import command, human_bytes, one_line
 from ..result import Rows
 from .colours import GREW, REST, SHRANK, TOTAL
 from .figures import BYTES_JS, house_figure, in_bytes

@@ -10,9 +10,10 @@ import squarify
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, Range1d
 
+from ...schema.readable import one_line
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..cells import one_line, without_layout
+from ..cells import without_layout
 from ..find_module import FoundModule
 from ..owners import owners
 from ..result import Rows

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, Text
 
-from ..cells import counted, human_bytes, one_line
+from ...schema.readable import human_bytes, one_line
+from ..cells import counted
 from .colours import GREW, SHRANK, TOTAL
 from .figures import house_figure, in_bytes
 from .page import Chart, Html, Table, templates

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from .. import arrow
 from ..errors import ChangedMeanwhileError
 from ..journal import numbered
-from ..quoting import quoted
+from ..readable import quoted
 from ..stores.base import Batch, Known
 from .commits import Actions
 from .data_files import (

@@ -12,9 +12,8 @@ from .. import arrow
 from ..errors import WarehouseError, duckdb_says, with_remedy
 from ..journal import entries, entry
 from ..private_folder import private_folder, remove_leftovers
-from ..quoting import quoted
-from ..stores import duckdb_file
-from ..stores.duckdb_file import insertion
+from ..readable import quoted
+from ..stores.duckdb import connect, database_path, insertion
 from .changes import Begun, Change
 from .data_files import HISTORY, SMALL, Sized, portions, relations, write_file
 
@@ -49,11 +48,11 @@ def attached(connection: duckdb.DuckDBPyConnection, db: str) -> Iterator[None]:
 
     Raises WarehouseError, and WarehouseBusyError while another process writes to it.
     """
-    path = duckdb_file.database_path(db)
+    path = database_path(db)
     if path is None:
         raise WarehouseError(f"{db} is no file: name the file of a warehouse")
     # Raises an error that says what is wrong with the file.
-    duckdb_file.connect(db, read_only=True)[0].close()
+    connect(db, read_only=True)[0].close()
     connection.execute(f"ATTACH {quoted(str(path))} AS given (READ_ONLY)")
     try:
         yield
@@ -188,7 +187,7 @@ def write_duckdb(
     try:
         with private_folder(path) as folder:
             fresh = folder / "fresh"
-            duckdb_file.connect(str(fresh), create=True)[0].close()
+            connect(str(fresh), create=True)[0].close()
             rows = _copy(connection, fresh)
             finish(fresh)
             _give_name(fresh, path)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..errors import MemhouseError, QueryError, WarehouseError, with_remedy
-from ..quoting import command
+from ..readable import command
 
 # deltalake colours its messages, and draws a tree of their causes.
 _DRAWING = re.compile("\x1b\\[[0-9;]*m|[↳\n|]")

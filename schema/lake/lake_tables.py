@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from .. import arrow
 from ..memory_database import confine, memory_database, set_up
-from ..quoting import quoted
+from ..readable import quoted
 from .data_files import (
     HISTORY,
     SMALL,

@@ -33,7 +33,7 @@ from ..lake.lake_tables import Stored
 from ..lake.snapshot import Lake, Snapshot
 from ..lake.upkeep import Checked, Repaired, Vacuumed, check, compact, repair, upgrade, vacuum
 from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
-from .reading import CAUTIOUS, DuckDBReading, lake_columns, tables_of_lake
+from .duckdb import CAUTIOUS, DuckDBReading, lake_columns, tables_of_lake
 
 # Another process that stored dumps meanwhile makes the history anew as well.
 _HISTORY_ATTEMPTS = 5

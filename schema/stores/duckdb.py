@@ -1,39 +1,808 @@
-"""The tables in a DuckDB file: the default store."""
+"""The default store: the tables in a DuckDB file, and what any store reads by SQL."""
 
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 from .. import arrow
+from ..arrow import stored_columns
+from ..causes.find_causes import find_causes
 from ..causes.sides import VERSIONS
-from ..errors import QueryError, WarehouseError, duckdb_says, with_remedy
-from ..history import work_out
-from ..journal import dropped, entries, entry, label_entries
-from . import duckdb_file
-from .base import QUICK_BYTES, Batch, Compacted, Deleted
-from .duckdb_file import (
-    MERGE_ROW_GROUPS,
-    OOM_TABLES,
-    changed_runs,
-    compact,
-    delete,
-    delete_dumps,
-    delete_orphans,
-    delete_part,
-    has_much_free,
-    insert,
-    insert_all,
-    threads_for,
+from ..errors import (
+    QueryError,
+    UnpreparedError,
+    WarehouseBusyError,
+    WarehouseError,
+    duckdb_says,
+    opening_error,
+    with_remedy,
 )
-from .reading import CAUTIOUS, CRASHES, FILE_COLUMNS, FILE_TABLES, DuckDBReading
+from ..history import work_out
+from ..journal import dropped, entries, entry, label_entries, numbered
+from ..memory_database import confine, memory_database, set_up
+from ..private_folder import private_folder
+from ..readable import quoted
+from ..versions import LAYOUTS, READER_VERSION, SCHEMA_VERSION, layout, layout_digest
+from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
+
+# What a store reads through a DuckDB connection, wherever the rows are.
+
+# Which tables a store has, what their columns are, and what all this means.
+
+# A file holds its tables' meanings, also of tables that a user made.
+FILE_TABLES = """SELECT table_name AS "table", estimated_size AS "rows", comment AS "holds"
+    FROM duckdb_tables()
+    WHERE table_name NOT IN ('schema_version', 'view_set')
+    ORDER BY table_oid"""
+FILE_COLUMNS = """SELECT column_name AS "column", data_type AS "type", comment AS "meaning"
+    FROM duckdb_columns()
+    WHERE NOT internal AND table_name = $1
+        AND table_name IN (SELECT table_name FROM duckdb_tables())
+    ORDER BY column_index"""
+# As DuckDB names the types.
+_TYPES = {"TEXT": "VARCHAR", "DATETIME": "TIMESTAMP WITH TIME ZONE"}
 
 
-def open_store(
+def tables_of_lake(names: list[str], count: Callable[[str], int]) -> pa.Table:
+    """The tables of a lake: table, rows and holds."""
+    # SQLAlchemy is slow to import.
+    from ..tables import metadata
+
+    meanings = {table.name: table.comment for table in metadata.tables.values()}
+    rows = [{"table": name, "rows": count(name), "holds": meanings[name]} for name in names]
+    return pa.Table.from_pylist(rows, schema=_schema("table", "rows", "holds"))
+
+
+def lake_columns(names: list[str], table: str) -> pa.Table:
+    """The columns of a lake's table: column, type, meaning; no rows if there is no such table."""
+    from ..tables import metadata
+
+    rows: list[Mapping[str, str | None]] = []
+    if table in names:
+        meanings = {column.name: column.comment for column in metadata.tables[table].columns}
+        stored = arrow.stored_columns()[table]
+        rows = [
+            {
+                "column": name,
+                "type": _TYPES.get(stored[name], stored[name]),
+                "meaning": meanings[name],
+            }
+            for name in arrow.schema(table).names
+        ]
+    return pa.Table.from_pylist(rows, schema=_schema("column", "type", "meaning"))
+
+
+def _schema(*names: str) -> pa.Schema:
+    return pa.schema([(name, pa.int64() if name == "rows" else pa.string()) for name in names])
+
+
+# What a store reads through a DuckDB connection, wherever the rows are.
+
+CRASHES = (duckdb.InternalException, duckdb.FatalException)
+# DuckDB's newest joins pass dictionaries on, and mistake one for another where it has swapped the
+# sides of several joins. As written most queries take as long, some 1.4 times.
+CAUTIOUS = "SET disabled_optimizers = 'build_side_probe_side'"
+
+
+class DuckDBReading:
+    """The reading methods of a store; `base.Store` says what each promises."""
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The connection that shows tables, history and views."""
+        raise NotImplementedError
+
+    @property
+    def tables(self) -> duckdb.DuckDBPyConnection:
+        """The connection for what needs neither history nor views."""
+        return self.connection
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a query; `$1`, `$2` and so on stand for the parameters.
+
+        A statement without rows, such as SET, returns an empty table. Raises QueryError.
+        """
+        return self._tried(query, parameters, only_reads=False)
+
+    def ask(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a user's query, which changes nothing. Raises QueryError."""
+        return self._tried(query, parameters, only_reads=True)
+
+    def _tried(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
+        """The rows; on a query that DuckDB failed on by a mistake of its own, tried once more."""
+        try:
+            return self._rows(query, parameters, only_reads=only_reads)
+        except QueryError as error:
+            if not (isinstance(error.__cause__, CRASHES) and self._reopen()):
+                raise
+        return self._rows(query, parameters, only_reads=only_reads)
+
+    def _reopen(self) -> bool:
+        """Let the next query have a new connection, after a crash; whether a second try may help.
+
+        After a crash DuckDB refuses everything on the old connection.
+        """
+        raise NotImplementedError
+
+    def _rows(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
+        connection = self.connection
+        if only_reads:
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            found = self._fetched(query, parameters)
+            if only_reads:
+                connection.commit()
+        except BaseException:
+            if only_reads:
+                # After the user's own COMMIT there is nothing to end.
+                with suppress(duckdb.Error):
+                    connection.rollback()
+            raise
+        return found
+
+    def _fetched(self, query: str, parameters: Sequence[object]) -> pa.Table:
+        duck = self.connection
+
+        def run() -> pa.Table:
+            relation = duck.sql(query, params=list(parameters))
+            return pa.table({}) if relation is None else relation.to_arrow_table()
+
+        # DuckDB ignores Ctrl-C while it fetches, so another thread fetches and this one waits.
+        with ThreadPoolExecutor(1) as thread:
+            found = thread.submit(run)
+            try:
+                return found.result()
+            except KeyboardInterrupt:
+                duck.interrupt()
+                raise
+            except duckdb.Error as error:
+                raise QueryError(duckdb_says(error)) from error
+
+    def known(self, run_id: str) -> Known:
+        """What the store holds of this run, and the ids of all modules and flag sets."""
+        run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
+        labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
+        dumps = self._dicts("SELECT * FROM dumps WHERE run_id = $1", run_id)
+        files: dict[int, list[dict[str, Any]]] = {row["dump_id"]: [] for row in dumps}
+        for row in self._dicts(_FILES, run_id):
+            files[row["dump_id"]].append(row)
+        return Known(
+            run=run[0] if run else None,
+            hosts=frozenset(row["host"] for row in self._dicts(_HOSTS, run_id)),
+            labels={row["key"]: row["value"] for row in labels},
+            dumps={row["dump_id"]: row for row in dumps},
+            files=files,
+            modules=self._ids("SELECT module_id FROM modules"),
+            complete=self._ids(_COMPLETE),
+            outdated=self._ids(_OUTDATED),
+            flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
+            next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
+        )
+
+    def runs_before(self, time: datetime) -> list[str]:
+        """The runs that claim a time before this one, and of which all parts entered before it."""
+        return [row[0] for row in self.tables.sql(_RUNS_BEFORE, params=[time]).fetchall()]
+
+    def nights(self, name: str) -> list[Mapping[str, Any]]:
+        """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
+        return list(self._dicts(_NIGHTS, name))
+
+    def worked_out_history(self) -> dict[str, pa.Table]:
+        """What the rows of `lineages`, `history` and `gone` must be, by table."""
+        return work_out.worked_out(self.connection, self._causes)
+
+    def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
+        """Which dump of run B follows which of run A: a_dump_id, b_dump_id, matched_by."""
+        return work_out.paired(self.connection, a_run_id, b_run_id)
+
+    def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
+        """Why the second dump of each pair differs from the first, in the order of the pairs."""
+        return find_causes(self.rows, pairs)
+
+    def _causes(self, pairs: Sequence[tuple[int, int]]) -> Sequence[str | None]:
+        """The lines alone."""
+        found: list[str | None] = self.causes(pairs)["cause"].to_pylist()
+        return found
+
+    def _dicts(self, query: str, parameter: object) -> list[dict[str, Any]]:
+        found = self.tables.sql(query, params=[parameter]).to_arrow_table()
+        return list(found.to_pylist())
+
+    def _ids(self, query: str) -> frozenset[int]:
+        column = self.tables.sql(query).to_arrow_table().column(0)
+        return frozenset(column.drop_null().to_pylist())
+
+
+_HOSTS = "SELECT host FROM run_parts WHERE run_id = $1"
+_OUTDATED = f"SELECT module_id FROM modules WHERE reader_version < {READER_VERSION}"
+_COMPLETE = f"SELECT DISTINCT module_id FROM dumps WHERE status = 'ok' EXCEPT ({_OUTDATED})"
+# A run that entered lately stays, whatever time it claims.
+_RUNS_BEFORE = """SELECT run_id FROM runs
+    WHERE run_at < $1 AND ingested_at < $1
+        AND run_id NOT IN (SELECT run_id FROM run_parts WHERE entered_at >= $1)
+    ORDER BY run_at, run_seq"""
+_FILES = "SELECT dump_files.* FROM dump_files INNER JOIN dumps USING (dump_id) WHERE run_id = $1"
+_NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')
+    ORDER BY run_seq DESC"""
+
+
+# A DuckDB file that is a warehouse: its rows, opening and upgrading it, and making it small.
+
+# Adds rows to tables of DuckDB, and deletes rows by their ids.
+
+OOM_TABLES = ("oom_reports", "oom_buffers")
+# DuckDB packs BIGINT only in blocks larger than 32 KiB, but stores a run of equal numbers once.
+# These orders make such runs.
+_ORDERS = {
+    "values": ("module_id", "size_bytes", "logical_bytes", "offset_bytes", "value_id"),
+    "occupancy": ("module_id", "memory_space", "live_bytes", "occupied_bytes", "start_time"),
+}
+# A checkpoint merges row groups that are not full, and so compresses most rows of earlier modules
+# again and leaves their old blocks free. After small commits and deletions merging pays; beside a
+# large module it pays only when the small tables have many row groups, which slow reading.
+_KEEP_ROW_GROUPS = "SET max_vacuum_tasks = 0"
+MERGE_ROW_GROUPS = "RESET max_vacuum_tasks"
+_MANY_ROW_GROUPS = 30
+_ROW_GROUPS = "SELECT COUNT(DISTINCT row_group_id) FROM pragma_storage_info('runs')"
+_LARGE_BYTES = 16 << 20
+# More than one large module: less is written faster by one thread.
+_PARALLEL_BYTES = 64 << 20
+
+
+@contextmanager
+def threads_for(connection: duckdb.DuckDBPyConnection, nbytes: int) -> Iterator[None]:
+    """Let DuckDB insert so many bytes with as many threads as pay.
+
+    Several threads compress the rows that they insert, if the order of the rows is free. After
+    one thread the commit compresses the rows.
+    """
+    query = "SELECT current_setting('threads'), current_setting('preserve_insertion_order')"
+    ((threads, is_ordered),) = connection.sql(query).fetchall()
+    is_parallel = nbytes > _PARALLEL_BYTES and threads > 1
+    if nbytes > _LARGE_BYTES:
+        ((row_groups,),) = connection.sql(_ROW_GROUPS).fetchall()
+        merges = row_groups >= _MANY_ROW_GROUPS
+        connection.execute(MERGE_ROW_GROUPS if merges else _KEEP_ROW_GROUPS)
+    setting = _SETTINGS.format
+    connection.execute(setting(threads if is_parallel else 1, is_ordered and not is_parallel))
+    try:
+        yield
+    finally:
+        # After some errors DuckDB refuses everything.
+        with suppress(duckdb.Error):
+            connection.execute(setting(threads, is_ordered))
+
+
+_SETTINGS = "SET threads = {}; SET preserve_insertion_order = {}"
+
+
+def insert_all(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
+    """Add rows to tables; the journal numbers its entries."""
+    for name, rows in tables.items():
+        if name == "journal":
+            query = "SELECT COALESCE(MAX(entry), 0) FROM journal"
+            ((last,),) = connection.sql(query).fetchall()
+            rows = numbered(rows, last)
+        insert(connection, name, rows)
+
+
+def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    """Add the rows to a table; a shape goes to the column for its length."""
+    connection.register("incoming", rows)
+    try:
+        connection.execute(insertion(name, rows.column_names, f'"{name}"', "incoming"))
+    finally:
+        # After an error the transaction is aborted, and only its end unregisters.
+        with suppress(duckdb.Error):
+            connection.unregister("incoming")
+
+
+def insertion(name: str, columns: Sequence[str], target: str, source: str) -> str:
+    """The statement that adds a source's rows to a table; `columns` are the source's."""
+    chosen = "*"
+    if "shape" in columns and "_long_shape" in arrow.stored_columns()[name]:
+        is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
+        chosen = f"""* EXCLUDE shape,
+            CASE WHEN {is_short} THEN shape END AS _short_shape,
+            CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"""
+    # A damaged dump's rows lack columns.
+    sorted_by = ", ".join(key for key in _ORDERS.get(name, ()) if key in columns)
+    order = f" ORDER BY {sorted_by}" if sorted_by else ""
+    return f"INSERT INTO {target} BY NAME SELECT {chosen} FROM {source}{order}"
+
+
+def delete(
+    connection: duckdb.DuckDBPyConnection,
+    key: str,
+    ids: Sequence[int | str],
+    *,
+    only: Sequence[str] = (),
+    but: Sequence[str] = (),
+) -> None:
+    """Delete the rows with these ids from every table that has the key."""
+    if not ids:
+        return
+    for name in only or _tables_with(key):
+        if name not in but:
+            connection.execute(
+                f'DELETE FROM "{name}" WHERE {key} IN (SELECT UNNEST($1))', [list(ids)]
+            )
+
+
+def delete_dumps(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]) -> int:
+    """Delete the dumps of these runs with all that belongs to them; how many there were."""
+    query = "SELECT dump_id FROM dumps WHERE run_id IN (SELECT UNNEST($1))"
+    dumps = [row[0] for row in connection.sql(query, params=[list(run_ids)]).fetchall()]
+    delete(connection, "dump_id", dumps)
+    delete(connection, "run_id", run_ids, only=OOM_TABLES)
+    return len(dumps)
+
+
+def delete_part(connection: duckdb.DuckDBPyConnection, run_id: str, host: str | None) -> int:
+    """Delete a run's dumps, or those of one host's part; how many there were."""
+    if host is None:
+        delete(connection, "run_id", [run_id], only=("run_parts",))
+        return delete_dumps(connection, [run_id])
+    connection.execute("DELETE FROM run_parts WHERE run_id = $1 AND host = $2", [run_id, host])
+    query = "SELECT dump_id FROM dumps WHERE run_id = $1 AND host = $2"
+    dumps = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
+    delete(connection, "dump_id", dumps)
+    query = "SELECT oom_id FROM oom_reports WHERE run_id = $1 AND starts_with(path, $2 || '/')"
+    reports = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
+    delete(connection, "oom_id", reports)
+    return len(dumps)
+
+
+def delete_orphans(connection: duckdb.DuckDBPyConnection) -> int:
+    """Delete the modules and flag sets that no dump refers to; how many modules."""
+    query = """SELECT module_id FROM modules WHERE module_id NOT IN
+        (SELECT module_id FROM dumps WHERE module_id IS NOT NULL)"""
+    orphans = sorted(row[0] for row in connection.sql(query).fetchall())
+    delete(connection, "module_id", orphans, but=("dumps",))
+    connection.execute(
+        "DELETE FROM compiler_flags WHERE flags_id NOT IN "
+        "(SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL)"
+    )
+    return len(orphans)
+
+
+def changed_runs(connection: duckdb.DuckDBPyConnection, batch: Batch) -> list[str]:
+    """The runs whose dumps, modules or labels the batch changes."""
+    # Causes tell of a dump whether it ran out of memory.
+    changed = {*batch.runs, *batch.oom_runs}
+    for name in ("runs", "run_labels", "dumps"):
+        if name in batch.tables:
+            changed.update(batch.tables[name]["run_id"].unique().to_pylist())
+    if batch.modules:
+        query = "SELECT DISTINCT run_id FROM dumps WHERE module_id IN (SELECT UNNEST($1))"
+        found = connection.sql(query, params=[list(batch.modules)]).fetchall()
+        changed.update(run_id for (run_id,) in found)
+    return sorted(changed)
+
+
+def _tables_with(column: str) -> list[str]:
+    # DuckDB would bind all views to tell their columns.
+    return sorted(name for name, columns in arrow.stored_columns().items() if column in columns)
+
+
+# A DuckDB file that is a warehouse: opening, creating and upgrading it.
+
+# Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
+# modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
+BLOCK_BYTES = 32768
+_FEW_BLOCKS = "8MB"
+_ONE_DIGIT = re.compile(r"\.\d")
+_SCHEMA = Path(__file__).parents[1]
+
+
+def connect(
+    db: str, *, create: bool = False, read_only: bool = False, files: bool = False
+) -> tuple[duckdb.DuckDBPyConnection, str]:
+    """A connection to the warehouse at `db`, a file's path or a duckdb:/// URL, and its name.
+
+    With `create`, an absent or empty database becomes a new warehouse. A warehouse of an
+    older schema version is upgraded in one transaction, unless `read_only`. SQL opens no other
+    file, unless with `files`.
+    Raises WarehouseError, and WarehouseBusyError if another process has the warehouse open.
+    """
+    if not db:
+        raise WarehouseError("--db or MEMHOUSE_DB is empty: name the warehouse")
+    path = database_path(db)
+    if path is not None and not path.exists() and not create:
+        raise WarehouseError(
+            f"there is no warehouse at {path}: make one with `memhouse ingest PATH`, "
+            "or name another with --db or MEMHOUSE_DB"
+        )
+    if path is not None and not path.parent.is_dir():
+        raise WarehouseError(f"cannot make {path}: there is no folder {path.parent}")
+    name = str(path or db)
+    try:
+        if path is not None and not path.exists():
+            _create_file(path)
+        # A database in memory is empty, so it cannot be opened read-only.
+        connection = memory_database() if path is None else _open(path, read_only)
+        set_up(connection)
+    except duckdb.Error as error:
+        raise opening_error(error, name) from error
+    except OSError as error:
+        raise WarehouseError(
+            f"cannot make {path}: {with_remedy(error.strerror or str(error))}"
+        ) from error
+    try:
+        _prepare(connection, name=name, create=create, read_only=read_only)
+        if not files:
+            confine(connection)
+    except duckdb.Error as error:
+        connection.close()
+        raise opening_error(error, name) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection, name
+
+
+def database_path(db: str) -> Path | None:
+    """The file that `db` names, None for a database in memory. Raises WarehouseError."""
+    if "://" not in db:
+        return None if db == ":memory:" else Path(db)
+    # Imported here because SQLAlchemy is slow to import and few users give a URL.
+    import sqlalchemy as sa
+    from sqlalchemy.exc import ArgumentError
+
+    try:
+        url = sa.make_url(db)
+    except ArgumentError:
+        raise WarehouseError(
+            f"{db} is not a SQLAlchemy URL: give a file's path or a duckdb:///PATH URL"
+        ) from None
+    if url.get_backend_name() != "duckdb":
+        raise WarehouseError(
+            f"{url.get_backend_name()} is not a store of memhouse: give a file's path, "
+            "a duckdb:///PATH URL, or a lake's s3://, gs://, abfs:// or az:// URL"
+        )
+    return None if url.database in (None, "", ":memory:") else Path(str(url.database))
+
+
+@contextmanager
+def one_thread(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Run many short statements: with more threads DuckDB hands each statement to others."""
+    connection.execute("SET threads = 1")
+    try:
+        yield
+    finally:
+        connection.execute("RESET threads")
+
+
+def forget_blocks(connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    """Free the memory of the blocks that were read and written.
+
+    DuckDB keeps these blocks until they take most of the machine's memory. The readers
+    of dumps need this memory.
+    """
+    if database_path(name) is None:
+        return
+    ((limit,),) = connection.sql("SELECT current_setting('memory_limit')").fetchall()
+    try:
+        # A lower limit makes DuckDB free the blocks that are not in use.
+        with suppress(duckdb.Error):
+            connection.execute(f"SET memory_limit = '{_FEW_BLOCKS}'")
+    finally:
+        # DuckDB truncates the limit that it shows, so setting the shown limit would lower it.
+        exact = _ONE_DIGIT.sub(r"\g<0>5", limit)
+        connection.execute(f"SET memory_limit = '{exact}'")
+
+
+def _open(path: Path, read_only: bool) -> duckdb.DuckDBPyConnection:
+    """A connection to the file that has this name, also if `compact` has just replaced the file."""
+    while True:
+        before = path.stat()
+        connection = duckdb.connect(str(path), read_only=read_only)
+        # From now on our lock keeps `compact` away.
+        if os.path.samestat(before, path.stat()):
+            return connection
+        connection.close()
+
+
+def _create_file(path: Path) -> None:
+    """Create an empty database with small blocks, atomically.
+
+    The block size is not a setting of the connection, because DuckDB refuses a second
+    connection to a file, for example from a notebook, if the settings differ.
+    """
+    target = path.resolve()
+    with private_folder(target) as folder:
+        fresh = folder / "fresh"
+        # ATTACH takes no parameters.
+        with duckdb.connect() as connection:
+            connection.execute(f"ATTACH {quoted(str(fresh))} AS fresh (BLOCK_SIZE {BLOCK_BYTES})")
+        try:
+            # A rename would replace the file of another process that created the warehouse first.
+            os.link(fresh, target)
+        except FileExistsError:
+            return
+        except OSError:  # A file system without links.
+            fresh.rename(target)
+
+
+def _prepare(
+    connection: duckdb.DuckDBPyConnection, *, name: str, create: bool, read_only: bool
+) -> None:
+    """Create or upgrade the tables if needed, in one transaction."""
+    stored = _stored_version(connection)
+    if stored is None:
+        if connection.sql("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
+            raise WarehouseError(
+                f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
+            )
+        if not create or read_only:
+            raise UnpreparedError(
+                f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
+            )
+        _run(connection, [(_SCHEMA / "tables.sql").read_text(), *_set_version()])
+        return
+    version, digest = stored
+    if version > SCHEMA_VERSION:
+        raise WarehouseError(
+            f"{name} has schema version {version}, this memhouse knows up to {SCHEMA_VERSION}: "
+            "upgrade memhouse"
+        )
+    if digest != LAYOUTS.get(version):
+        raise WarehouseError(
+            f"{name} was written by a memhouse between two releases, whose tables this one does "
+            "not know: read it with that one, or ingest its dumps into a new warehouse"
+        )
+    if version == SCHEMA_VERSION:
+        return
+    if read_only:
+        raise UnpreparedError(
+            f"{name} has the older schema version {version}: "
+            "any `memhouse ingest` into it upgrades it"
+        )
+    steps = [
+        file.read_text()
+        for file in sorted((_SCHEMA / "upgrades").glob("[0-9]*.sql"))
+        if int(file.name[:4]) > version
+    ]
+    comments = [
+        line
+        for line in (_SCHEMA / "tables.sql").read_text().splitlines()
+        if line.startswith("COMMENT ON ")
+    ]
+    _run(connection, [*steps, "\n".join(comments), *_set_version()], _upgraded_from(version))
+
+
+def _upgraded_from(version: int) -> Mapping[str, pa.Table]:
+    return entries(entry("upgrade", f"schema version {version} to {SCHEMA_VERSION}"))
+
+
+def _set_version() -> list[str]:
+    return [
+        "DELETE FROM schema_version",
+        f"INSERT INTO schema_version (version, layout) VALUES ({SCHEMA_VERSION}, '{layout()}')",
+    ]
+
+
+def _run(
+    connection: duckdb.DuckDBPyConnection,
+    scripts: list[str],
+    rows: Mapping[str, pa.Table] | None = None,
+) -> None:
+    """Run scripts and then add rows, in one transaction."""
+    with one_thread(connection):
+        connection.begin()
+        try:
+            for script in scripts:
+                connection.execute(script)
+            insert_all(connection, rows or {})
+            connection.commit()
+        except BaseException:
+            # A failed commit has already ended the transaction.
+            with suppress(duckdb.Error):
+                connection.rollback()
+            raise
+
+
+def _stored_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | None:
+    """The schema version of an open database and its layout; None if it is not a warehouse."""
+    try:
+        found = connection.sql("SELECT version, layout FROM schema_version").fetchall()
+        if found:
+            version, digest = found[0]
+            return int(version), digest
+    except duckdb.CatalogException:  # There is no such table.
+        return None
+    except duckdb.BinderException:  # Before layouts were kept.
+        pass
+    try:
+        found = connection.sql("SELECT MAX(version) FROM schema_version").fetchall()
+    except duckdb.BinderException:  # Before versions were numbers.
+        return 0, ""
+    columns = connection.sql(
+        """SELECT table_name, column_name, data_type FROM duckdb_columns()
+        WHERE NOT internal AND database_name = current_database()
+            AND list_contains($1, table_name)""",
+        params=[list(stored_columns())],
+    ).fetchall()
+    return int(found[0][0] or 0), layout_digest(columns)
+
+
+# Makes a DuckDB file as small as it can be: a copy in a fresh file that takes its place.
+#
+# DuckDB reuses the room of deleted rows, but gives room back only at the end of the file.
+
+# Less is not worth a copy: the next ingest fills it.
+_FEW_BYTES = 1 << 20
+_MOSTLY_USED = 0.8
+_LONGEST_WAIT_SECONDS = 60
+_ASK_AGAIN_SECONDS = 0.05
+_EMPTY_LOG = "0 bytes"
+# Two copies differ a little, by which thread wrote what.
+_SAME = 0.99
+
+
+def compact(connection: duckdb.DuckDBPyConnection, name: str) -> Compacted:
+    """Replace the file of this connection by the smallest that holds the same, if that is smaller.
+
+    Closes the connection, which opens no other file. The copy is made by one that does, and that
+    keeps its lock until the fresh file has the name. At any moment the name is that of the old file
+    or of the new one, each whole. Raises WarehouseError; then nothing has changed.
+    """
+    path = database_path(name)
+    if path is None:
+        raise WarehouseError(f"{name} is in memory: only a file can be compacted")
+    try:
+        return _compact(connection, path)
+    except duckdb.Error as error:
+        said = duckdb_says(error).rpartition("Original error: ")[2]
+    except OSError as error:
+        said = error.strerror or str(error)
+    raise WarehouseError(f"cannot compact {name}: {with_remedy(said)}")
+
+
+def has_much_free(connection: duckdb.DuckDBPyConnection, name: str, most_bytes: int) -> bool:
+    """Whether much of the file is free, and what is used is at most so many bytes."""
+    if database_path(name) is None:
+        return False
+    query = """SELECT block_size * total_blocks, block_size * used_blocks, wal_size
+        FROM pragma_database_size() WHERE database_name = current_database()"""
+    ((total, used, log),) = connection.sql(query).fetchall()
+    if log != _EMPTY_LOG:
+        # What was deleted since the last checkpoint is not free yet. Without a change a checkpoint
+        # would still write row groups anew, to merge them.
+        connection.execute("CHECKPOINT")
+        ((total, used, _),) = connection.sql(query).fetchall()
+    return bool(total - used >= _FEW_BYTES and used <= _MOSTLY_USED * total and used <= most_bytes)
+
+
+def _compact(connection: duckdb.DuckDBPyConnection, path: Path) -> Compacted:
+    target = path.resolve()
+    connection.execute("CHECKPOINT")
+    _require_sole(connection, path, target)
+    connection.close()
+    # Only at the end does its lock go: whoever waited for it finds the new file under the name.
+    with closing(_opened_to_files(path)) as opened:
+        before = target.stat()
+        with private_folder(target) as folder:
+            fresh = folder / "fresh"
+            _copy(opened, fresh)
+            after_bytes = fresh.stat().st_size
+            if after_bytes > _SAME * before.st_size:
+                return Compacted(before.st_size, before.st_size)
+            os.chown(fresh, before.st_uid, before.st_gid)
+            shutil.copystat(target, fresh)
+            os.utime(fresh)
+            _sync(fresh)
+            fresh.replace(target)
+    # Without it a power failure may bring the old file back, which holds the same.
+    with suppress(OSError):
+        _sync(target.parent)
+    return Compacted(before.st_size, after_bytes)
+
+
+def _opened_to_files(path: Path) -> duckdb.DuckDBPyConnection:
+    """The warehouse on an instance that may write files; waits for a process that was faster."""
+    end = monotonic() + _LONGEST_WAIT_SECONDS
+    while True:
+        try:
+            return connect(str(path), files=True)[0]
+        except WarehouseBusyError:
+            if monotonic() >= end:
+                raise
+        sleep(_ASK_AGAIN_SECONDS)
+
+
+def _require_sole(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:
+    """Raise WarehouseError if the file was opened only to be read, or is not ours alone.
+
+    It is not if it has another user in this process, or another name.
+    """
+    query = "SELECT readonly FROM duckdb_databases() WHERE database_name = current_database()"
+    ((is_read_only,),) = connection.sql(query).fetchall()
+    if is_read_only:
+        raise WarehouseError(f"cannot compact {path}: it was opened read-only")
+    ((connections,),) = connection.sql("FROM duckdb_connection_count()").fetchall()
+    if connections > 1:
+        raise WarehouseError(
+            f"cannot compact {path}: this process has other connections to it: close them"
+        )
+    if target.stat().st_nlink > 1:
+        raise WarehouseError(
+            f"cannot compact {path}: it has other names (hard links), which would keep the old "
+            "content: remove them"
+        )
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> None:
+    """Copy the database, all that is in it, to a fresh file; count the rows of both."""
+    ((database,),) = connection.sql("SELECT current_database()").fetchall()
+    # ATTACH takes no parameters.
+    source = '"' + database.replace('"', '""') + '"'
+    # Without a journal, which would take room too.
+    connection.execute("SET checkpoint_threshold = '1KB'")
+    file = quoted(str(fresh))
+    connection.execute(f"ATTACH OR REPLACE {file} AS _fresh (BLOCK_SIZE {BLOCK_BYTES})")
+    try:
+        connection.execute(f"COPY FROM DATABASE {source} TO _fresh")
+        if _counts(connection, database) != _counts(connection, "_fresh"):
+            raise WarehouseError("the copy differs from the warehouse, which stays as it is")
+        connection.execute("USE _fresh")
+        insert_all(connection, entries(entry("compact", "copied to a smaller file")))
+    except BaseException:
+        with suppress(duckdb.Error):
+            connection.execute(f"USE {source}")
+            connection.execute("DETACH _fresh")
+        raise
+    finally:
+        connection.execute("RESET checkpoint_threshold")
+    connection.execute(f"USE {source}")
+    # Until it is detached, parts of the copy may be in memory.
+    connection.execute("DETACH _fresh")
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, database: str) -> list[tuple[object, ...]]:
+    """Each table with its number of rows, and each view."""
+    tables = connection.sql(
+        "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = $1 ORDER BY ALL",
+        params=[database],
+    ).fetchall()
+    views = connection.sql(
+        "SELECT schema_name, view_name FROM duckdb_views() "
+        "WHERE database_name = $1 AND NOT internal ORDER BY ALL",
+        params=[database],
+    ).fetchall()
+
+    def count(*names: str) -> int:
+        table = ".".join('"' + name.replace('"', '""') + '"' for name in (database, *names))
+        ((number,),) = connection.sql(f"SELECT COUNT(*) FROM {table}").fetchall()
+        return int(number)
+
+    return [*((*table, count(*table)) for table in tables), *views]
+
+
+def _sync(path: Path) -> None:
+    """Have the disk hold a file, or the names in a folder."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+# The tables in a DuckDB file: the default store.
+
+
+def open_file(
     db: str, *, create: bool = False, read_only: bool = False, files: bool = False
 ) -> "DuckDBStore":
     """Open the warehouse at `db`, a file's path or a duckdb:/// URL.
@@ -42,7 +811,7 @@ def open_store(
     open other files. Raises WarehouseError,
     and WarehouseBusyError if another process has the warehouse open.
     """
-    connection, name = duckdb_file.connect(db, create=create, read_only=read_only, files=files)
+    connection, name = connect(db, create=create, read_only=read_only, files=files)
     return DuckDBStore(name, lambda: connection, read_only=read_only)
 
 
@@ -101,7 +870,7 @@ class DuckDBStore(DuckDBReading):
 
     def holds(self, path: Path) -> bool:
         """Whether it is the database, by any name, or a file that DuckDB has beside it."""
-        database = duckdb_file.database_path(self.name)
+        database = database_path(self.name)
         if database is None:
             return False
         try:
@@ -128,7 +897,7 @@ class DuckDBStore(DuckDBReading):
             work_out.refresh(self.connection, changed, self._causes)
         # A limit that cannot be had would end the transaction.
         if not self._is_replacing:
-            duckdb_file.forget_blocks(self.connection, self.name)
+            forget_blocks(self.connection, self.name)
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
         """Delete these runs, and the modules and flag sets that no other run refers to."""
@@ -196,7 +965,7 @@ class DuckDBStore(DuckDBReading):
 
     def execute(self, script: str) -> None:
         """Run SQL statements that have no rows, all or nothing."""
-        with duckdb_file.one_thread(self.connection), self._transaction():
+        with one_thread(self.connection), self._transaction():
             self.connection.execute(script)
         if self.read_only:
             self._temporary_views = script
@@ -233,7 +1002,7 @@ class DuckDBStore(DuckDBReading):
         if writes:
             self._require_writable()
         self._let_go()
-        opened = open_store(self.name, read_only=not writes, files=True)
+        opened = open_file(self.name, read_only=not writes, files=True)
         try:
             ((has_files,),) = opened.connection.sql(_HAS_FILES).fetchall()
             if not has_files:
@@ -249,7 +1018,7 @@ class DuckDBStore(DuckDBReading):
 
     @property
     def _is_in_memory(self) -> bool:
-        return duckdb_file.database_path(self.name) is None
+        return database_path(self.name) is None
 
     def _require_writable(self) -> None:
         if self.read_only:
@@ -260,7 +1029,7 @@ class DuckDBStore(DuckDBReading):
         if not self._is_in_memory:
             self.close()
             vars(self).pop("connection", None)
-            self._connect = lambda: duckdb_file.connect(self.name, read_only=self.read_only)[0]
+            self._connect = lambda: connect(self.name, read_only=self.read_only)[0]
 
     def _reopen(self) -> bool:
         is_first, self._is_cautious = not self._is_cautious, True

@@ -49,7 +49,7 @@ def test_reading_imports_nothing_slow(filled):
 def test_check_imports_nothing_slow(history):
     """Its table has a renderer of its own, which needs rich."""
     found = imported("check", "--max-growth", "1000%", "--db", history)
-    assert not found & {"pandas.core", "sqlalchemy.sql", "memhouse.queries.advise"}
+    assert not found & {"pandas.core", "sqlalchemy.sql", "memhouse.queries.advice.advice"}
 
 
 @pytest.mark.slow

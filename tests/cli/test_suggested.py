@@ -8,7 +8,7 @@ from pathlib import Path
 
 import memhouse
 from memhouse.cli.app import COMMANDS
-from memhouse.schema.quoting import command
+from memhouse.schema.readable import command
 
 from ..support.command import run_memhouse
 from ..support.dumps import DATA, DUMPS

@@ -13,9 +13,10 @@ from rich.cells import cell_len
 
 import memhouse.cli
 from memhouse.cli.options import Format
-from memhouse.cli.render.rows import print_rows
 from memhouse.cli.render.table import Column
-from memhouse.queries.cells import heading, human, human_bytes, is_number
+from memhouse.cli.render.text import print_rows
+from memhouse.queries.cells import heading, human, is_number
+from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal as on_real_terminal

@@ -8,7 +8,7 @@ import pytest
 
 from memhouse.ingest import batches
 from memhouse.schema.errors import UsageError
-from memhouse.schema.stores import duckdb_file
+from memhouse.schema.stores import duckdb as duckdb_file
 from memhouse.schema.stores.duckdb import DuckDBStore
 
 from ..support.clock import at

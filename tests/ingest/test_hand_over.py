@@ -11,7 +11,7 @@ import pytest
 
 from memhouse.ingest import workers as hand_over
 from memhouse.schema.errors import WarehouseError
-from memhouse.schema.stores import duckdb_file as duckdb_rows
+from memhouse.schema.stores import duckdb as duckdb_rows
 
 from ..support import warehouse
 from ..support.dumps import RUNS

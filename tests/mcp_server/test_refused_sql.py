@@ -94,7 +94,7 @@ CONFINE = """
 import sys
 from memhouse.mcp_server.sql_process import confined
 from memhouse.queries.catalogue import use_views
-from memhouse.schema.stores.by_name import open_store
+from memhouse.schema.stores import open_store
 store = open_store(sys.argv[1], read_only=True)
 use_views(store, read_only=True)
 connection = confined(store)

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from memhouse.ingest import batches
-from memhouse.schema.stores import duckdb_file
+from memhouse.schema.stores import duckdb as duckdb_file
 
 from ..support.command import run_memhouse
 from ..support.dumps import DUMPS, content, copy_dump, one_file

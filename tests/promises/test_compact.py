@@ -13,7 +13,7 @@ import pytest
 
 import memhouse
 from memhouse.schema.errors import WarehouseError
-from memhouse.schema.stores import duckdb_file
+from memhouse.schema.stores import duckdb as duckdb_file
 
 from ..support.command import MEMHOUSE, run_memhouse
 from ..support.history import NIGHTS

@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from memhouse.queries.cells import one_line
+from memhouse.schema.readable import one_line
 
 from ..support.hostile_names import NAMES, poison
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report

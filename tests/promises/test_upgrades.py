@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.stores.duckdb import open_file
 from memhouse.schema.versions import LAYOUTS, SCHEMA_VERSION, layout_digest
 
 from ..support.command import run_memhouse
@@ -40,7 +40,7 @@ def fresh(tmp_path_factory):
 
 
 def upgrade(db):
-    open_store(str(db)).close()
+    open_file(str(db)).close()
 
 
 def layout(db):

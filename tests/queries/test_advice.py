@@ -6,8 +6,8 @@ import pytest
 import memhouse
 from memhouse.cli.render.markdown import as_code, as_text
 from memhouse.queries.advice.finding import Finding, Grade, in_full, ranked, saved_words, to_follow
-from memhouse.queries.cells import human_bytes
 from memhouse.queries.checking.what_to_change import what_to_change
+from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse
 from ..support.warehouse import reading, rows, writing

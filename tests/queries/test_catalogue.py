@@ -12,7 +12,7 @@ from sqlglot import exp
 from memhouse import queries
 from memhouse.queries.catalogue import checks, public_views, statement, use_views, views
 from memhouse.schema.errors import QueryError
-from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.stores.duckdb import open_file
 from memhouse.schema.tables import INTERNAL, KEYS, METRICS, metadata
 
 from ..support.warehouse import fill, reading
@@ -50,7 +50,7 @@ def test_views_are_made_once(db):
     fill(db)
     oids = "SELECT view_oid FROM duckdb_views() WHERE NOT internal"
     for read_only in (False, True):
-        with closing(open_store(str(db), read_only=read_only)) as store:
+        with closing(open_file(str(db), read_only=read_only)) as store:
             before = store.rows(oids)
             use_views(store, read_only=read_only)
             assert before == store.rows(oids)

@@ -3,10 +3,9 @@
 import pytest
 
 import memhouse
-from memhouse.queries.checking.judge import Judged, find_breaches, find_waiver
+from memhouse.queries.checking.judge import Accepted, Judged, Value, find_breaches, find_waiver
 from memhouse.queries.checking.limits_file import parse_limits
 from memhouse.queries.checking.policy import Limits, parse_growth
-from memhouse.queries.checking.verdict import Accepted, Value
 
 from ..support.command import run_memhouse
 from ..support.made_runs import MIB, check, make_nights, make_run

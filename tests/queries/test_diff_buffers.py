@@ -8,7 +8,7 @@ import pytest
 
 import memhouse
 from memhouse.queries.diff import changed_buffers, changed_owners
-from memhouse.queries.parameters import OWNERS
+from memhouse.queries.questions import OWNERS
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal

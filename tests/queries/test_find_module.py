@@ -3,8 +3,8 @@
 import pytest
 
 import memhouse
-from memhouse.queries.branches import default_branch
 from memhouse.queries.find_module import find_module
+from memhouse.queries.runs import default_branch
 from memhouse.schema.errors import UsageError
 
 from ..support.history import copy_night

@@ -6,7 +6,7 @@ import pytest
 
 import memhouse
 from memhouse import UsageError
-from memhouse.queries.parameters import OWNERS
+from memhouse.queries.questions import OWNERS
 
 from ..support.rounds import rounds
 from ..support.warehouse import reading, rows, writing

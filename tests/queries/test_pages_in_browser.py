@@ -13,11 +13,11 @@ import pytest
 
 import memhouse
 from memhouse.queries.advise import advise
-from memhouse.queries.cells import human_bytes
 from memhouse.queries.reporting import module_report as advice_cards
 from memhouse.queries.reporting.diff_report import diff_report
 from memhouse.queries.reporting.history_report import history_report
 from memhouse.queries.reporting.module_report import module_report
+from memhouse.schema.readable import human_bytes
 
 from ..support.hostile_names import NAMES
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report
@@ -638,8 +638,8 @@ def test_without_a_saving_or_a_map_advice_tells_the_peak(browser, llama_page, fi
 def test_names_in_advice_are_text(browser, history, tmp_path, monkeypatch):
     """Titles, lines and sentences hold names of arguments and instructions."""
 
-    def poisoned(*asked):
-        found = advise(*asked)
+    def poisoned(*asked, **options):
+        found = advise(*asked, **options)
         (finding, *_) = found.findings
         findings = (
             replace(finding, title=name, source=name, write=name, why=name) for name in NAMES

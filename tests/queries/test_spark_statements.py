@@ -12,7 +12,7 @@ import sqlglot
 from sqlglot import exp
 
 from memhouse.queries.catalogue import views
-from memhouse.queries.parameters import OWNERS
+from memhouse.queries.questions import OWNERS
 from memhouse.schema import arrow
 
 from ..support import all_asked, java

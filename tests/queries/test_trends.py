@@ -10,7 +10,7 @@ import pytest
 
 import memhouse
 from memhouse import UsageError
-from memhouse.queries.branches import choose_branch
+from memhouse.queries.runs import choose_branch
 from memhouse.schema.metric_names import METRICS
 
 from ..support.command import run_memhouse

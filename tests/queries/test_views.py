@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memhouse import queries
 from memhouse.queries.catalogue import public_views, use_views, views
-from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.stores.duckdb import open_file
 from memhouse.schema.tables import METRICS
 
 from ..support.command import run_memhouse
@@ -39,7 +39,7 @@ def test_a_note_that_views_share_stands_once():
 
 
 def test_views_of_another_version_are_replaced_but_only_stored_by_who_writes(copied):
-    with closing(open_store(str(copied))) as store:
+    with closing(open_file(str(copied))) as store:
         store.execute(
             "CREATE OR REPLACE VIEW peaks AS SELECT 1 AS other; "
             "UPDATE view_set SET digest = 'another'"
@@ -49,12 +49,12 @@ def test_views_of_another_version_are_replaced_but_only_stored_by_who_writes(cop
     assert (run.returncode, run.stderr) == (0, "")
     assert len(run.stdout.splitlines()) > 20
     # Two readers at once, too.
-    with reading(copied) as one, closing(open_store(str(copied), read_only=True)) as other:
+    with reading(copied) as one, closing(open_file(str(copied), read_only=True)) as other:
         use_views(other, read_only=True)
         for store in (one, other):
             assert store.rows("SELECT COUNT(*) AS n FROM peaks")["n"].to_pylist()[0] > 20
     assert everything(copied) == before
-    with closing(open_store(str(copied))) as store:
+    with closing(open_file(str(copied))) as store:
         use_views(store, read_only=False)
     assert rows(copied, "SELECT * FROM view_set") != [("another",)]
     assert rows(copied, "SELECT COUNT(*) FROM peaks")[0][0] > 20

@@ -9,7 +9,7 @@ import pytest
 import memhouse
 from memhouse.schema.journal import numbered
 from memhouse.schema.lake import changes as meanwhile
-from memhouse.schema.stores import duckdb_file as duckdb_rows
+from memhouse.schema.stores import duckdb as duckdb_rows
 from memhouse.schema.versions import READER_VERSION
 
 from ..support.clock import at

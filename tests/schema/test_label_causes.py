@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from memhouse.schema.causes.find_causes import find_causes
-from memhouse.schema.stores import reading as duckdb_reading
+from memhouse.schema.stores import duckdb as duckdb_reading
 
 from ..support.warehouse import rows, writing
 

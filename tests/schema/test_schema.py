@@ -13,10 +13,10 @@ import pytest
 
 from memhouse.schema import arrow, generate
 from memhouse.schema.errors import QueryError, WarehouseError
-from memhouse.schema.stores import duckdb_file
-from memhouse.schema.stores import duckdb_file as duckdb_rows
+from memhouse.schema.stores import duckdb as duckdb_file
+from memhouse.schema.stores import duckdb as duckdb_rows
 from memhouse.schema.stores.base import Batch
-from memhouse.schema.stores.duckdb import open_store
+from memhouse.schema.stores.duckdb import open_file
 from memhouse.schema.tables import INTERNAL, KEYS, metadata
 from memhouse.schema.versions import LAYOUTS, SCHEMA_VERSION, layout, layout_digest
 
@@ -58,7 +58,7 @@ def test_sizes_are_bigint_and_times_are_whole_numbers():
 
 
 def open_and_close(db, **options):
-    open_store(str(db), **options).close()
+    open_file(str(db), **options).close()
 
 
 def set_version(db, version):
@@ -168,7 +168,7 @@ def test_reading_needs_no_right_to_write(copied):
 
 
 def test_reading_cannot_write(copied):
-    store = open_store(str(copied), read_only=True)
+    store = open_file(str(copied), read_only=True)
     with pytest.raises(QueryError, match="read-only"):
         store.rows("DELETE FROM runs")
     store.close()
@@ -278,7 +278,7 @@ def test_reading_does_not_upgrade(older, tmp_path, monkeypatch):
 @pytest.mark.parametrize("limit", [None, "1GB"])
 def test_blocks_that_were_read_are_forgotten_and_the_users_limit_stays(copied, monkeypatch, limit):
     monkeypatch.setattr(duckdb_file, "_FEW_BLOCKS", "100KB")
-    store = open_store(str(copied))
+    store = open_file(str(copied))
 
     def ask(query):
         return store.connection.sql(query).fetchall()[0][0]
@@ -299,7 +299,7 @@ def test_blocks_that_were_read_are_forgotten_and_the_users_limit_stays(copied, m
 
 def test_a_warehouse_in_memory_leaves_no_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    store = open_store("duckdb:///:memory:", create=True)
+    store = open_file("duckdb:///:memory:", create=True)
     store.write(Batch({}))
     assert store.rows("SELECT COUNT(*) AS runs FROM runs").to_pylist() == [{"runs": 0}]
     assert list(tmp_path.iterdir()) == []
@@ -314,7 +314,7 @@ def test_batches_of_large_modules_leave_no_free_room(tmp_path, monkeypatch, limi
     db = tmp_path / "memhouse.duckdb"
     numbers = pa.array(np.random.default_rng(0).integers(0, 1 << 30, 170_000), pa.int32())
     columns = dict.fromkeys(["instruction_id", "operand_number", "operand_instruction_id"], numbers)
-    store = open_store(str(db), create=True)
+    store = open_file(str(db), create=True)
     for module_id in range(3):
         owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(numbers))
         store.write(Batch({"operands": pa.table({"module_id": owner, **columns})}))
@@ -332,7 +332,7 @@ def test_many_ingests_of_large_modules_do_not_slow_reading(tmp_path, monkeypatch
     for number in range(5):
         row = {"run_id": f"{number}", "run_seq": number, "source": "here", "tool_version": "1"}
         row |= dict.fromkeys(["run_at", "ingested_at"], datetime.now(UTC))
-        store = open_store(str(db), create=True)
+        store = open_file(str(db), create=True)
         store.write(Batch({"runs": arrow.rows("runs", [row])}))
         store.close()
         row_groups += rows(db, duckdb_rows._ROW_GROUPS)

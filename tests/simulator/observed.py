@@ -102,7 +102,7 @@ def old_model(rows: dict[str, list[_Row]]) -> Model:
 def observe(db: Path) -> Observed:
     """The rows of the warehouse, opened as readers open it."""
     from memhouse.schema.errors import WarehouseError
-    from memhouse.schema.stores.by_name import open_store
+    from memhouse.schema.stores import open_store
 
     from ..support.plain_rows import stored_histories
 

@@ -10,7 +10,7 @@ import zstandard
 from memhouse import UsageError, Warehouse
 from memhouse.queries.checking.owning_lines import owning_lines
 from memhouse.queries.label import hint_at_branches
-from memhouse.queries.parameters import OWNERS
+from memhouse.queries.questions import OWNERS
 
 from .asked import Asked, listening
 from .dumps import DATA, DUMPS, RUNS

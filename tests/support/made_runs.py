@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import memhouse
-from memhouse.queries.checking.verdict import Verdict
+from memhouse.queries.checking.judge import Verdict
 from memhouse.schema import arrow
 from memhouse.schema.journal import entries, entry
 from memhouse.schema.stores.base import Batch

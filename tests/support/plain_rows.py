@@ -12,7 +12,7 @@ import pyarrow as pa
 from memhouse.schema import arrow
 from memhouse.schema.journal import entries, entry
 from memhouse.schema.stores.base import Batch
-from memhouse.schema.stores.duckdb import DuckDBStore, open_store
+from memhouse.schema.stores.duckdb import DuckDBStore, open_file
 
 from ..schema.plain_history import Dump, Histories, Link, Run
 
@@ -23,7 +23,7 @@ _LARGE_SCHEDULE, _TINY_SCHEDULE = 50, 49
 @contextmanager
 def in_memory() -> Iterator[DuckDBStore]:
     """A warehouse in memory."""
-    store = open_store(":memory:", create=True)
+    store = open_file(":memory:", create=True)
     try:
         yield store
     finally:

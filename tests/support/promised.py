@@ -19,7 +19,7 @@ import typer.main
 import memhouse
 from memhouse.cli.app import app_for
 from memhouse.queries.catalogue import public_views
-from memhouse.queries.parameters import OWNERS
+from memhouse.queries.questions import OWNERS
 
 from .command import run_memhouse
 from .dumps import DATA, DUMPS

@@ -8,13 +8,13 @@ from typing import Any
 from memhouse.ingest.pipeline import Summary, ingest
 from memhouse.ingest.workers import Workers
 from memhouse.queries.catalogue import use_views
-from memhouse.schema.stores.duckdb import DuckDBStore, open_store
+from memhouse.schema.stores.duckdb import DuckDBStore, open_file
 
 
 @contextmanager
 def writing(db: Path) -> Iterator[DuckDBStore]:
     """A warehouse to write to, made if it is not there."""
-    store = open_store(str(db), create=True)
+    store = open_file(str(db), create=True)
     try:
         use_views(store, read_only=False)
         yield store
@@ -25,7 +25,7 @@ def writing(db: Path) -> Iterator[DuckDBStore]:
 @contextmanager
 def reading(db: Path, *, files: bool = False) -> Iterator[DuckDBStore]:
     """A warehouse to read; with `files`, beside other files."""
-    store = open_store(str(db), read_only=True, files=files)
+    store = open_file(str(db), read_only=True, files=files)
     try:
         use_views(store, read_only=True)
         yield store

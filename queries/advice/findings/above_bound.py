@@ -1,7 +1,7 @@
 """What XLA's packing of the temp takes beyond what must be live, and since when."""
 
+from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import human_bytes
 from ..asked_program import Program
 from ..finding import Finding, Grade
 

@@ -1,7 +1,8 @@
 """What a device needs for all programs of a run, one after the other."""
 
+from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import counted, human_bytes
+from ...cells import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade
 

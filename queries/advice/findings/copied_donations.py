@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import human_bytes
 from ..asked_program import Program
 from ..donation import CARRY, top_level
 from ..finding import Finding, Grade

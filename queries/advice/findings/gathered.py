@@ -2,8 +2,9 @@
 
 from itertools import pairwise
 
+from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import counted, human_bytes
+from ...cells import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade
 from ..replay import Change, Piece, saving

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import counted, human_bytes
+from ...cells import counted
 from ..asked_program import Program, least_saving
 from ..finding import Finding, Grade
 from ..replay import Change, Piece, saving

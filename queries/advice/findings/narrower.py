@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from ....schema.readable import human_bytes
 from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
-from ...cells import counted, human_bytes
+from ...cells import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade
 from ..replay import Change, Piece, saving, together

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Sequence
 
-from ...cells import counted, human_bytes
+from ....schema.readable import human_bytes
+from ...cells import counted
 from ..asked_program import Program, function_line, line_of
 from ..donation import CARRY, DonationGroup, carries_copies, donation_groups, grade_of
 from ..finding import Finding, Grade

@@ -1,7 +1,7 @@
 """Copies that XLA made itself, and that lie in the memory space at the peak."""
 
+from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import human_bytes
 from ..asked_program import Program
 from ..finding import Finding, Grade
 from . import OWNERS

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 
+from ....schema.readable import human_bytes
 from ....xla.shapes import COMBINE, logical_bytes
-from ...cells import human_bytes, without_layout
+from ...cells import without_layout
 from ..asked_program import Program, memory_on_chip
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade

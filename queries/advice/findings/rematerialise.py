@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from ...cells import human_bytes
+from ....schema.readable import human_bytes
 from ..asked_program import Program, least_saving
 from ..finding import Finding
 from ..replay import Change, saving

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ...cells import human_bytes
+from ....schema.readable import human_bytes
 from ..asked_program import Program, least_saving, memory_on_chip
 from ..finding import Finding, Grade
 from ..replay import Change, Piece, saving

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ...cells import human_bytes, without_layout
+from ....schema.readable import human_bytes
+from ...cells import without_layout
 from ..asked_program import Program, function_line
 from ..donation import EntryArray, entry_arrays, partitions
 from ..finding import Finding, Grade

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from ....schema.quoting import command
+from ....schema.readable import command, human_bytes
 from ....schema.stores.base import Store
 from ...catalogue import statement
-from ...cells import human_bytes
 from ...donations import donations
 from ...find_module import FoundModule
 from ...kernels import kernels

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from bokeh.models import ColumnDataSource, CustomJSHover, FactorRange, HoverTool
 
-from ....schema.quoting import command
+from ....schema.readable import command, human_bytes
 from ....schema.stores.base import Store
-from ...cells import human_bytes
 from ...find_module import FoundModule
 from ...result import Rows
 from ..colours import REST, TOTAL
