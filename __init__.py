@@ -228,6 +228,7 @@ class Warehouse:
         labels: Mapping[str, str] | None = None,
         device_memory: str | int | None = None,
         host: str | None = None,
+        mine: Sequence[str] = (),
         jobs: int = 1,
     ) -> Summary:
         """Ingest the dumps under a path, or with `run` under several, as one run.
@@ -237,8 +238,9 @@ class Warehouse:
         `replaced` is what was dropped. `at`, or else a date in the run's name, orders the run among
         others; without one it stands where it enters. `at` with no time zone is UTC. With a `host`
         the dumps are its part of the run, to which other hosts add theirs. `device_memory` is that
-        of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it. What is
-        wrong with single files is in the summary's problems, and in `dump_files`. `jobs` is how
+        of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it. `mine`
+        are patterns of files that are your code, and no library's, wherever they lie. What is wrong
+        with single files is in the summary's problems, and in `dump_files`. `jobs` is how
         many processes read: a script that asks for more than one does its work under `if __name__
         == "__main__":`, since each process may import the script again. Raises UsageError for a
         path that is empty or a URL: dumps are read from this machine.
@@ -249,7 +251,7 @@ class Warehouse:
         from .queries.arguments import check_labels, parse_device_memory
 
         given = [local_path(path) for path in paths]
-        with Workers(jobs) as workers:
+        with Workers(jobs, mine) as workers:
             return ingest(
                 self._store,
                 *given,

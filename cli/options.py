@@ -55,6 +55,15 @@ All = Annotated[
 Wide = Annotated[
     bool, typer.Option("--wide", "-v", help="Show all columns, and no text cut short.")
 ]
+Mine = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        envvar="MEMHOUSE_MINE",
+        help="Files that are your code wherever they lie, for example '*/my_package/*'.",
+        show_default=False,
+    ),
+]
 DEFAULT_DB = "memhouse.duckdb"
 # A night's ingest is over by then; a prompt that someone left open may not be.
 DEFAULT_WAIT = 600

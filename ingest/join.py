@@ -1,6 +1,6 @@
 """Joins the parts of a module into the rows of the warehouse's tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ from ..xla.attribution import Attribution, attribute
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
+from ..xla.frames import with_own_lines
 from ..xla.liveness import derive
 from ..xla.origins import RULES
 from ..xla.parts import (
@@ -498,18 +499,20 @@ def join_parts(
     attribution: Attribution | None = None,
     program: NumberedProgram | None = None,
     names: Names | None = None,
+    mine: Sequence[str] = (),
 ) -> Module:
     """Number the instructions, find each live range's value, and compute the figures.
 
     If a part is missing or contradicts another part, the figures that depend on it are null.
-    `names` are the numbers of the parts' names, if the caller has them. Without an
+    `names` are the numbers of the parts' names, if the caller has them. `mine` are patterns of
+    files that are the user's code, see `frames.are_library`. Without an
     `attribution` nothing says whose memory a value is, and without a `program` the module has
     no program_id.
     """
     names = names or Names(parts)
     values = _values(parts, names)
     ranges, lost = _live_ranges(parts.live_range, values, names)
-    tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names)}
+    tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names, mine)}
     number = None
     if attribution is not None and len(values):
         number = numbers_of(attribution, values)
@@ -685,7 +688,7 @@ def _live_ranges(
     return found.sort_by("value_id"), []
 
 
-def _instructions(parts: Parts, names: Names) -> pa.Table:
+def _instructions(parts: Parts, names: Names, mine: Sequence[str]) -> pa.Table:
     """A row per name, with the columns of its definition and its time in the schedule."""
     table = pa.table(
         {
@@ -713,7 +716,9 @@ def _instructions(parts: Parts, names: Names) -> pa.Table:
         if column != "instruction":
             values = defined[column] if is_whole else defined[column].take(at)
             table = table.append_column(column, values)
-    return table
+    if "source_file" not in table.column_names:
+        return table
+    return with_own_lines(table, parts.hlo.stack_frames if parts.hlo is not None else None, mine)
 
 
 def _first_rows(numbers: pa.Int32Array, count: int) -> pa.Int64Array:

@@ -2,7 +2,7 @@
 
 import ctypes
 import sys
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from ..xla.agreement import disagreements
@@ -37,12 +37,18 @@ class ProgramOutcome:
 
 
 def read_program(
-    program: Program, known: Set[int], identified: Identified | None = None, *, beside: bool = False
+    program: Program,
+    known: Set[int],
+    identified: Identified | None = None,
+    *,
+    beside: bool = False,
+    mine: Sequence[str] = (),
 ) -> ProgramOutcome:
     """Read a program; a program whose module is `known` is only identified.
 
     `identified` is the program's fingerprint if already taken. With `beside`, threads may
-    share the work. An error in a file is recorded in the file's outcome, never raised.
+    share the work. `mine` are patterns of files that are the user's code. An error in a file is
+    recorded in the file's outcome, never raised.
     """
     identified = identified or program.fingerprint()
     if identified.module_id in known or identified.left_out is not None:
@@ -52,14 +58,14 @@ def read_program(
     if parts is None:
         outcome.status, outcome.module_id = FAILED, None
         return outcome
-    _join(program, parts, outcome)
+    _join(program, parts, outcome, mine)
     del parts
     if program.size_bytes > _MUCH_BYTES:
         _give_back_memory()
     return _judged(outcome)
 
 
-def _join(program: Program, parts: Parts, outcome: ProgramOutcome) -> None:
+def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequence[str]) -> None:
     """Add the module to the outcome, and to its files what the parts lack or contradict."""
     compiler = program.key.compiler
     found = work_out(
@@ -69,7 +75,7 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome) -> None:
         completes=parts.is_binary
         or not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
     )
-    outcome.module = join_parts(found.parts, found.attribution, found.program, found.names)
+    outcome.module = join_parts(found.parts, found.attribution, found.program, found.names, mine)
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]

@@ -719,6 +719,7 @@ def record_command(
     only: str | None = None,
     text: bool = False,
     replaces: bool = False,
+    mine: Sequence[str] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Recorded:
     """Run the command with XLA's dump flags in its environment, and ingest what it compiled.
@@ -728,9 +729,9 @@ def record_command(
     replace those found out here: git's commit, branch and dirty, the versions of jax and so on,
     host, command and suite. keep: an empty folder for the dumps, which otherwise are removed; only:
     a regular expression of module names; text: dump texts too; replaces: a run `run_id` that holds
-    other dumps is replaced. Without a run_id the run is named after the command and the time.
-    Raises UsageError before the command runs, CommandError if it cannot be run, and
-    NotIngestedError.
+    other dumps is replaced; mine: see `Workers`. Without a run_id the run is named after the
+    command and the time. Raises UsageError before the command runs, CommandError if it cannot be
+    run, and NotIngestedError.
     """
     flags = own_flags(environment)
     own = own_folder(flags)
@@ -792,7 +793,7 @@ def record_command(
             replaces=replaces,
         )
         try:
-            with opening(recorded.labels) as store, Workers(jobs) as workers:
+            with opening(recorded.labels) as store, Workers(jobs, mine) as workers:
                 ingest_compiled(recorded, programs, run, store, workers, progress)
         except Exception as error:
             removal.pop_all()

@@ -134,11 +134,12 @@ class Workers:
     """A number of jobs for reading programs; a context manager.
 
     With one job this process reads. With several jobs as many processes read, which start with
-    the first run of several programs; this process reads a single program, in threads.
+    the first run of several programs; this process reads a single program, in threads. `mine` are
+    patterns of files that are the user's code, see `frames.are_library`.
     """
 
-    def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: int, mine: Sequence[str] = ()) -> None:
+        self._jobs, self._mine = jobs, mine
         self._numbers = count()
         self._handed: HandOver | None = None
         self._pool: ProcessPoolExecutor | None = None
@@ -171,9 +172,12 @@ class Workers:
         With several jobs reading begins at once, not with the first outcome requested.
         """
         if self._pool is None:
-            return (read_program(program, known) for program in programs)
+            return (read_program(program, known, mine=self._mine) for program in programs)
         if len(programs) == 1:
-            outcome = self._thread.submit(read_program, programs[0], known, beside=True)
+            (program,) = programs
+            outcome = self._thread.submit(
+                read_program, program, known, beside=True, mine=self._mine
+            )
             return (future.result() for future in [outcome])
         begun: _Begun = deque()
         rest = deque(programs)
@@ -209,7 +213,7 @@ class Workers:
             if identified.module_id in known:
                 outcome = recognised(program, identified)
                 return lambda: outcome
-        reading = self._pool.submit(_read_beside, program, identified, number)
+        reading = self._pool.submit(_read_beside, program, identified, number, self._mine)
         reading.add_done_callback(lambda _: handed.receive())
 
         def read() -> ProgramOutcome:
@@ -241,10 +245,10 @@ def _prepare(sending: socket.socket) -> None:
 
 
 def _read_beside(
-    program: Program, identified: Identified | None, number: int
+    program: Program, identified: Identified | None, number: int, mine: Sequence[str]
 ) -> tuple[ProgramOutcome, bool]:
     """Read a program in a process; whether its rows are handed over, not in the outcome."""
-    outcome = read_program(program, frozenset(), identified)
+    outcome = read_program(program, frozenset(), identified, mine=mine)
     module = outcome.module
     if module is None or module.nbytes < LARGE_BYTES:
         return outcome, False

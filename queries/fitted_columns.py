@@ -8,7 +8,7 @@ from rich.cells import cell_len, chop_cells
 from .cells import heading, is_number, without_layout
 
 # Truncate text at the end, but paths, sparklines and runs (whose names end in a time) at the start.
-_CUT_AT_START = {"op_name", "run", "run_id", "scope", "source", "source_file", "trend"}
+_CUT_AT_START = {"op_name", "run", "run_id", "scope", "source", "source_file", "trend", "via"}
 # Prose wraps instead of being cut.
 _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 # What a row is about is told in a few words.

@@ -56,10 +56,11 @@ def owners(
 
     Columns: counted_bytes (they add up to what is occupied), share (of that, from 0 to 1),
     buffers (a count), the owner (source, scope, operation, element_type, pass, category or
-    role), called_by (with `callers`, so many Python frames), categories, is_guess (its origin
-    is a guess). The largest is first; beyond `limit` the rest is one row. An owner has a row for
-    each stack of callers, and one more for what is a guess. `roles` are roles of your own: a
-    TOML file, or a mapping such as {"kv cache": "cache*"}. Raises UsageError.
+    role), via (the line of a library that most of it comes through), called_by (with `callers`,
+    so many Python frames), categories, is_guess (its origin is a guess). The largest is first;
+    beyond `limit` the rest is one row. An owner has a row for each stack of callers, and one more
+    for what is a guess. `roles` are roles of your own: a TOML file, or a mapping such as
+    {"kv cache": "cache*"}. Raises UsageError.
     """
     by = by or ("source" if roles is None else "role")
     own_roles = _checked(by, callers, roles)
@@ -98,6 +99,8 @@ def _named(rows: pa.Table, by: str, callers: int) -> pa.Table:
     """The rows without columns that say nothing, the owner's column named for what it is."""
     if not callers:
         rows = rows.drop_columns(["called_by"])
+    if rows["via"].null_count == len(rows):
+        rows = rows.drop_columns(["via"])
     if by == "category":
         rows = rows.drop_columns(["categories"])
     return rows.rename_columns([OWNERS[by] if n == "owner" else n for n in rows.column_names])

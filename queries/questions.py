@@ -69,6 +69,7 @@ class Kind:
 # What owns memory, and the name of its column.
 OWNERS = {
     "source": "source",
+    "innermost": "source",
     "scope": "scope",
     "op": "operation",
     "dtype": "element_type",
@@ -77,9 +78,9 @@ OWNERS = {
     "role": "role",
 }
 _OWNERS_MEAN = (
-    "source: line of Python; scope: layer or function; op: operation; pass: forward, backward, "
-    "optimizer; category: argument, output, temp, constant; role: weight, optimizer state, "
-    "activation, gradient"
+    "source: your line of Python; innermost: also lines of libraries; scope: layer or function; "
+    "op: operation; pass: forward, backward, optimizer; category: argument, output, temp, "
+    "constant; role: weight, optimizer state, activation, gradient"
 )
 _MODULE = "A workload, module name, WORKLOAD/NAME, unique part of one, or module id"
 

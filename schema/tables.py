@@ -458,7 +458,20 @@ instructions = Table(
     *_shape("the output's shape with layout"),
     _optional("op_name", Text, "the operation's name in the framework: a scope path"),
     _optional("source_file", Text, "the file of source_line"),
-    _optional("source_line", Integer, "the source line that created the instruction"),
+    _optional(
+        "source_line",
+        Integer,
+        "the line of the user's code that created the instruction: the innermost frame that is in"
+        " no library; null if all are, or if nothing tells",
+    ),
+    _optional("source_frame_id", Integer, "the Python frame of source_line, see `stack_frames`"),
+    _optional("library_file", Text, "the file of library_line"),
+    _optional(
+        "library_line",
+        Integer,
+        "the innermost line that created the instruction, if it is a library's; null if it is"
+        " source_line",
+    ),
     _optional("stack_frame_id", Integer, "the innermost Python frame, see `stack_frames`"),
     _optional("scope_id", Integer, "the scope and operation, see `scopes`; null if not named"),
     _optional(

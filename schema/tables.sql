@@ -366,6 +366,9 @@ CREATE TABLE instructions (
     op_name TEXT,
     source_file TEXT,
     source_line INTEGER,
+    source_frame_id INTEGER,
+    library_file TEXT,
+    library_line INTEGER,
     stack_frame_id INTEGER,
     scope_id INTEGER,
     pass TEXT,
@@ -389,7 +392,10 @@ COMMENT ON COLUMN instructions._short_shape IS '`shape` where it is up to 4096 b
 COMMENT ON COLUMN instructions._long_shape IS '`shape` where it is longer, as a list of one text';
 COMMENT ON COLUMN instructions.op_name IS 'the operation''s name in the framework: a scope path';
 COMMENT ON COLUMN instructions.source_file IS 'the file of source_line';
-COMMENT ON COLUMN instructions.source_line IS 'the source line that created the instruction';
+COMMENT ON COLUMN instructions.source_line IS 'the line of the user''s code that created the instruction: the innermost frame that is in no library; null if all are, or if nothing tells';
+COMMENT ON COLUMN instructions.source_frame_id IS 'the Python frame of source_line, see `stack_frames`';
+COMMENT ON COLUMN instructions.library_file IS 'the file of library_line';
+COMMENT ON COLUMN instructions.library_line IS 'the innermost line that created the instruction, if it is a library''s; null if it is source_line';
 COMMENT ON COLUMN instructions.stack_frame_id IS 'the innermost Python frame, see `stack_frames`';
 COMMENT ON COLUMN instructions.scope_id IS 'the scope and operation, see `scopes`; null if not named';
 COMMENT ON COLUMN instructions.pass IS 'the pass that the instruction belongs to: as in `values`';

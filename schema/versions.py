@@ -16,12 +16,13 @@ except ImportError:
 else:
     TOOL_VERSION = _version.__version__
 
-READER_VERSION = 2
+READER_VERSION = 3
 
 LAYOUTS = {
     1: "d0ad2771e52165e6",
     2: "3191c308cbd9f52e",
     3: "9d5c1679cc246295",
+    4: "abfb93e1fee73c3d",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from ... import __version__
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Mine, Wait, parse_labels
 
 if TYPE_CHECKING:
     from ...ingest.sources.files import Given
@@ -102,6 +102,7 @@ def ingest(
             show_default="the number of CPUs",
         ),
     ] = os.cpu_count() or 1,
+    mine: Mine = None,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Ingest XLA's memory dumps, each PATH as one run; with --run all are one.
@@ -140,7 +141,7 @@ def ingest(
     most_bytes = DELETED_BYTES if replace else QUICK_BYTES
     unreadable = False
     with (
-        Workers(jobs) as workers,
+        Workers(jobs, mine or ()) as workers,
         ingesting(db, wait=wait, most_bytes=most_bytes) as store,
         hint_at_branches(store, labels) as hints,
     ):

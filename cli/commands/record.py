@@ -15,7 +15,7 @@ from ... import __version__
 from ...schema.errors import WarehouseError
 from ...schema.readable import command as to_paste
 from ..errors import FAILED, told
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, parse_labels
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Mine, Wait, parse_labels
 from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def record(
         typer.Option(metavar="REGEX", help="Only the modules whose names match."),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Dump texts too, for --keep.")] = False,
+    mine: Mine = None,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Run a command and ingest what XLA compiles in it, as one run.
@@ -120,6 +121,7 @@ def record(
             only=only,
             text=text,
             replaces=replace,
+            mine=mine or (),
             progress=lambda done, total: progress(done, total),
         )
     except CommandError as error:

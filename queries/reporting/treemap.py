@@ -146,6 +146,12 @@ def _path_by_scope(buffer: _Buffer) -> Iterable[tuple[str, str]]:
 
 def _path_by_source(buffer: _Buffer) -> Iterable[tuple[str, str]]:
     file, line = buffer["source_file"], buffer["source_line"]
+    if not file and (library := buffer["library_file"]):
+        if buffer["scope"]:
+            yield from _scope(buffer)
+        else:
+            yield from _named(f"{library}:{buffer['library_line']}")
+        return
     if not file:
         yield from _named(f"({buffer['kind']})")
         yield from _argument(buffer)

@@ -7,7 +7,11 @@ WITH owned AS (
         memory_space,
         counted_at_peak_bytes AS counted_bytes,
         owned_by,
-        CASE WHEN owned_by = 'source' THEN REGEXP_EXTRACT(owner, '[^/]*$') ELSE owner END AS owner
+        CASE
+            WHEN owned_by IN ('source', 'innermost')
+                THEN REGEXP_REPLACE(owner, '^.*/([^/]*:\d+)$', '\1')
+            ELSE owner
+        END AS owner
     FROM _owners
     WHERE module_id IN ($1, $2)
         AND is_live_at_peak

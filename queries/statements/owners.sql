@@ -69,6 +69,11 @@ summed AS (
         is_guess,
         SUM(counted_bytes) AS counted_bytes,
         COUNT(*) AS buffers,
+        MAX_BY(
+            REGEXP_REPLACE(library_file, '^.*[/\\](site|dist)-packages[/\\]', '')
+            || ':' || library_line,
+            counted_bytes
+        ) FILTER (WHERE owned_by = 'source' AND source_file IS NOT NULL) AS via,
         LIST(DISTINCT category) AS categories,
         ROW_NUMBER() OVER (
             ORDER BY SUM(counted_bytes) DESC, owner, called_by, is_guess
@@ -82,6 +87,7 @@ shown AS (
         LEAST(place, $5 + 1) AS place,
         COUNT(*) AS owners,
         MIN(owner) AS owner,
+        MIN(via) AS via,
         MIN(called_by) AS called_by,
         BOOL_AND(is_guess) AS is_guess,
         SUM(counted_bytes) AS counted_bytes,
@@ -96,6 +102,7 @@ SELECT
     CAST(counted_bytes AS DOUBLE) / NULLIF(SUM(counted_bytes) OVER (), 0) AS share,
     CAST(buffers AS BIGINT) AS buffers,
     CASE WHEN owners = 1 THEN owner ELSE owners || ' more' END AS owner,
+    CASE WHEN owners = 1 THEN via END AS via,
     CASE WHEN owners = 1 THEN called_by END AS called_by,
     categories,
     owners = 1 AND is_guess AS is_guess,

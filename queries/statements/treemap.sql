@@ -9,6 +9,8 @@ SELECT
     buffers.op_name,
     buffers.source_file,
     buffers.source_line,
+    buffers.library_file,
+    buffers.library_line,
     stack_frames.function,
     buffers.shape,
     buffers.instruction

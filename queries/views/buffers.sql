@@ -10,7 +10,9 @@ SELECT
     instructions.op_name,
     instructions.source_file,
     instructions.source_line,
-    instructions.stack_frame_id,
+    instructions.library_file,
+    instructions.library_line,
+    COALESCE(instructions.source_frame_id, instructions.stack_frame_id) AS stack_frame_id,
     scopes.scope,
     scopes.operation
 FROM instructions
@@ -129,6 +131,8 @@ SELECT
     held.op_name,
     held.source_file,
     held.source_line,
+    held.library_file,
+    held.library_line,
     held.stack_frame_id,
     held.scope,
     held.operation,
@@ -234,6 +238,8 @@ SELECT
     op_name,
     source_file,
     source_line,
+    library_file,
+    library_line,
     stack_frame_id,
     scope,
     operation,

@@ -8,7 +8,17 @@ SELECT
     CASE kinds.owned_by
         WHEN 'source'
             THEN COALESCE(
-                    buffers.source_file || ':' || buffers.source_line, '(' || buffers.kind || ')'
+                    buffers.source_file || ':' || buffers.source_line,
+                    -- Lines of a library alone say what runs, and not what it runs for.
+                    CASE WHEN buffers.library_file IS NOT NULL THEN NULLIF(buffers.scope, '') END,
+                    buffers.library_file || ':' || buffers.library_line,
+                    '(' || buffers.kind || ')'
+                )
+        WHEN 'innermost'
+            THEN COALESCE(
+                    buffers.library_file || ':' || buffers.library_line,
+                    buffers.source_file || ':' || buffers.source_line,
+                    '(' || buffers.kind || ')'
                 )
         WHEN 'scope'
             THEN CASE
@@ -25,20 +35,26 @@ SELECT
         WHEN 'category' THEN buffers.category
         ELSE COALESCE(buffers.role, '(not known)')
     END AS owner,
-    kinds.owned_by IN ('source', 'scope', 'op', 'pass', 'role')
+    kinds.owned_by IN ('source', 'innermost', 'scope', 'op', 'pass', 'role')
     AND COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
 FROM buffers
 CROSS JOIN (
-    SELECT UNNEST(['source', 'scope', 'op', 'dtype', 'pass', 'category', 'role']) AS owned_by
+    SELECT
+        UNNEST(
+            ['source', 'innermost', 'scope', 'op', 'dtype', 'pass', 'category', 'role']
+        ) AS owned_by
 ) AS kinds;
 
 -- Which lines of Python own the peak.
 --
 -- A row per module, memory space, file and line; the rows add up to the peak. A line owns what
--- it computes, wherever XLA moves or stacks the result. Arguments have no line, and neither has
--- what XLA makes by itself: each kind of these has a row.
+-- it computes, wherever XLA moves or stacks the result. It is the innermost line of the user's
+-- code. Where a stack has only lines of libraries, the scope owns, a module's path for example, and
+-- the library's line where there is no scope. Arguments have no line, and neither has what XLA
+-- makes by itself: each kind of these has a row.
 --
--- without_line: arguments, copies of arguments, outputs, constants or temps; null with a line
+-- without_line: a scope or a library's line; or arguments, copies of arguments, outputs, constants
+--     or temps; null with a line
 -- guess_bytes: the part of counted_bytes whose line is a guess: the rules operand and weak
 -- passes: the passes that they belong to, see `values`
 CREATE VIEW memory_by_source AS
@@ -47,7 +63,14 @@ SELECT
     memory_space,
     source_file,
     source_line,
-    CASE WHEN source_file IS NULL THEN kind END AS without_line,
+    CASE
+        WHEN source_file IS NULL
+            THEN COALESCE(
+                    CASE WHEN library_file IS NOT NULL THEN NULLIF(scope, '') END,
+                    library_file || ':' || library_line,
+                    kind
+                )
+    END AS without_line,
     COUNT(*) AS buffers,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
