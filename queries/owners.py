@@ -22,6 +22,7 @@ from .questions import (
     Roles,
     RunOfModule,
     Space,
+    Unfold,
     question,
 )
 from .result import Rows
@@ -50,6 +51,7 @@ def owners(
     at: At = None,
     callers: Callers = 0,
     roles: Roles = None,
+    unfold: Unfold = False,
     limit: Limit = None,
 ) -> Rows:
     """Show who owns a module's memory at its peak, or at any time: lines, scopes, roles.
@@ -59,8 +61,8 @@ def owners(
     role), via (the line of a library that most of it comes through), called_by (with `callers`,
     so many Python frames), categories, is_guess (its origin is a guess). The largest is first;
     beyond `limit` the rest is one row. An owner has a row for each stack of callers, and one more
-    for what is a guess. `roles` are roles of your own: a TOML file, or a mapping such as
-    {"kv cache": "cache*"}. Raises UsageError.
+    for what is a guess. Scopes of repeated layers are one row, unless `unfold`. `roles` are roles
+    of your own: a TOML file, or a mapping such as {"kv cache": "cache*"}. Raises UsageError.
     """
     by = by or ("source" if roles is None else "role")
     own_roles = _checked(by, callers, roles)
@@ -74,6 +76,7 @@ def owners(
         *callers_of(store, found.module_id, callers),
         list(own_roles.patterns),
         list(own_roles.names),
+        unfold,
     ]
     rows = _named(store.rows(statement("owners"), parameters), by, callers)
     nothing = f"nothing is live in memory space {memory_space} then"

@@ -139,6 +139,7 @@ Callers = Annotated[
     int,
     Kind("Show N callers of each line, from the Python stack.", metavar="N", least=0, at_once=5),
 ]
+Unfold = Annotated[bool, Kind("Show each of repeated layers by itself.")]
 # Without a limit the library gives all rows.
 Limit = Annotated[
     int | None,

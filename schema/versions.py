@@ -22,7 +22,7 @@ LAYOUTS = {
     1: "d0ad2771e52165e6",
     2: "3191c308cbd9f52e",
     3: "9d5c1679cc246295",
-    4: "abfb93e1fee73c3d",
+    4: "829fe62e2910085a",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

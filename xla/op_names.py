@@ -1,7 +1,7 @@
 """A module's op_names: of what kind each is, and the scope and operation that it names."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
@@ -58,6 +58,10 @@ WRAPPERS = (
 # A program is `jit(train_step)`, `pmap(step)`, by early JAX `pjit(step)` or `xmap(step)`.
 _PROGRAM = re.compile(r"(?:jit|pmap|pjit|xmap)\(.*\)", re.DOTALL)
 _PMAP = re.compile(r"pmap\(.*\)", re.DOTALL)
+# Functions of jax.numpy and the like, `jit(silu)`, and einsums, `bqhe,bkhe->bhqk`, are operations.
+_OPERATION = re.compile(r"p?jit\(.*\)|.*->.*", re.DOTALL)
+# A step that is one of several alike: `encoder_3`, `layers[3]`.
+_NUMBERED_STEP = re.compile(r"(.*?\D)(\d+)(\D?)", re.DOTALL)
 
 _DROPPED = frozenset((*CONTROL_FLOW, *WRAPPERS, ""))
 _OPENING = {"(": ")", "[": "]", "{": "}"}
@@ -144,7 +148,7 @@ class Path:
     """An op_name's path.
 
     `components` lacks the program's; `scope` holds the names before the last component, by
-    `/`; `operation` is the last component's name, mostly the primitive. `has_program` says
+    `/`, but those of operations; `operation` is the last component's name, mostly the primitive. `has_program` says
     that the op_name starts with a program.
     """
 
@@ -154,8 +158,16 @@ class Path:
 
     @property
     def scope(self) -> str:
-        """The names before the last component, joined by `/`."""
-        return "/".join(part.name for part in self.components[:-1] if not part.is_dropped)
+        """The names before the last component, joined by `/`: a path of modules.
+
+        >>> read_path("jit(train)/jvp(Net)/block_3/jit(silu)/logistic").scope
+        'Net/block_3'
+        """
+        return "/".join(
+            part.name
+            for part in self.components[:-1]
+            if not (part.is_dropped or _OPERATION.fullmatch(part.name))
+        )
 
     @property
     def operation(self) -> str:
@@ -409,9 +421,43 @@ def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints
             "scope_id": pa.array(range(len(numbers)), pa.int32()),
             "scope": pa.array([scope for scope, _ in numbers], pa.large_string()),
             "operation": pa.array([operation for _, operation in numbers], pa.large_string()),
+            "fold": pa.array(folds([scope for scope, _ in numbers]), pa.large_string()),
         }
     )
     return found, table
+
+
+def folds(paths: Sequence[str]) -> list[str]:
+    """The path that each scope shares with those of repeated layers: `{}` stands for the number.
+
+    The outermost step that occurs with several numbers is the layer; what bears its number within
+    it does so for the same reason. Without a repeated layer the fold is the path itself.
+
+    >>> folds(["net/block_0/mlp", "net/block_1/mlp", "net/block_1/drop_1", "net/head_0"])
+    ['net/block_{}/mlp', 'net/block_{}/mlp', 'net/block_{}/drop_{}', 'net/head_0']
+    """
+    numbers: dict[tuple[str, str, str], set[str]] = {}
+    distinct = {path: path.split("/") for path in paths}
+    for steps in distinct.values():
+        for depth, step in enumerate(steps):
+            if match := _NUMBERED_STEP.fullmatch(step):
+                around = "/".join(steps[:depth])
+                numbers.setdefault((around, match[1], match[3]), set()).add(match[2])
+    return [_fold(distinct[path], numbers) for path in paths]
+
+
+def _fold(steps: Sequence[str], numbers: Mapping[tuple[str, str, str], set[str]]) -> str:
+    number = None
+    folded: list[str] = []
+    for depth, step in enumerate(steps):
+        match = _NUMBERED_STEP.fullmatch(step)
+        if match and number is None:
+            around = "/".join(steps[:depth])
+            if len(numbers[around, match[1], match[3]]) > 1:
+                number = match[2]
+        is_of_layer = match is not None and match[2] == number
+        folded.append(f"{match[1]}{{}}{match[3]}" if match and is_of_layer else step)
+    return "/".join(folded)
 
 
 def _scope_around(

@@ -1,7 +1,7 @@
 -- The rows of `memhouse owners MODULE --by`: module $1, memory space $2, at the time $3 or, if
 -- $3 is null, at the peak; by $4; the $5 largest owners, and the rest as one. $6 and $7 are
 -- Python frames and who calls each; $8 and $9 are the user's own roles: patterns of LIKE and the
--- role that each gives.
+-- role that each gives. Unless $10, the scopes of repeated layers are one: net/block_{0..11} ×12.
 WITH there AS (
     SELECT
         * EXCLUDE (counted_at_peak_bytes),
@@ -56,6 +56,10 @@ named AS (
                         ELSE there.scope
                     END LIKE user_roles.pattern ESCAPE '\'
             ),
+            CASE
+                WHEN there.owned_by = 'scope' AND there.owner = there.scope AND NOT $10
+                    THEN there.fold
+            END,
             there.owner
         ) AS owner
     FROM there
@@ -74,11 +78,22 @@ summed AS (
             || ':' || library_line,
             counted_bytes
         ) FILTER (WHERE owned_by = 'source' AND source_file IS NOT NULL) AS via,
+        MIN(scope) AS a_scope,
+        COUNT(DISTINCT scope) AS scopes,
+        MIN(layer) AS first_layer,
+        MAX(layer) AS last_layer,
         LIST(DISTINCT category) AS categories,
         ROW_NUMBER() OVER (
             ORDER BY SUM(counted_bytes) DESC, owner, called_by, is_guess
         ) AS place
-    FROM named
+    FROM (
+        SELECT
+            *,
+            TRY_CAST(
+                REGEXP_EXTRACT(SUBSTR(scope, STRPOS(owner, '{}')), '^\d+') AS INTEGER
+            ) AS layer
+        FROM named
+    )
     GROUP BY owner, called_by, is_guess
 ),
 
@@ -86,7 +101,15 @@ shown AS (
     SELECT
         LEAST(place, $5 + 1) AS place,
         COUNT(*) AS owners,
-        MIN(owner) AS owner,
+        MIN(
+            CASE
+                WHEN STRPOS(owner, '{}') = 0 OR first_layer IS NULL THEN owner
+                WHEN scopes = 1 THEN a_scope
+                ELSE
+                    REPLACE(owner, '{}', '{' || first_layer || '..' || last_layer || '}')
+                    || ' ×' || scopes
+            END
+        ) AS owner,
         MIN(via) AS via,
         MIN(called_by) AS called_by,
         BOOL_AND(is_guess) AS is_guess,

@@ -14,6 +14,7 @@ SELECT
     instructions.library_line,
     COALESCE(instructions.source_frame_id, instructions.stack_frame_id) AS stack_frame_id,
     scopes.scope,
+    scopes.fold,
     scopes.operation
 FROM instructions
 LEFT JOIN scopes
@@ -135,6 +136,7 @@ SELECT
     held.library_line,
     held.stack_frame_id,
     held.scope,
+    held.fold,
     held.operation,
     "values".pass,
     "values".role,
@@ -242,6 +244,7 @@ SELECT
     library_line,
     stack_frame_id,
     scope,
+    fold,
     operation,
     pass,
     role,

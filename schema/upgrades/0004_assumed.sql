@@ -2,3 +2,6 @@
 ALTER TABLE instructions ADD COLUMN source_frame_id INTEGER;
 ALTER TABLE instructions ADD COLUMN library_file TEXT;
 ALTER TABLE instructions ADD COLUMN library_line INTEGER;
+-- The path that repeated layers share: see fold in tables.py.
+ALTER TABLE scopes ADD COLUMN fold TEXT;
+UPDATE scopes SET fold = scope;
