@@ -504,19 +504,20 @@ scopes = Table(
     metadata,
     _module_id(),
     _required("scope_id", Integer, "from 0"),
-    _required(
-        "scope",
+    _required("scope", Text, "the op_name's path without transformations, wrappers and loops"),
+    _required("operation", Text, "the op_name's last component, for example dot_general"),
+    _optional(
+        "module_path",
         Text,
-        "the path of modules and named functions: the op_name's without transformations, wrappers,"
-        " loops and operations such as jit(silu)",
+        "the modules of scope, without operations such as jit(silu) and einsums; scope itself where"
+        " it has no modules",
     ),
     _optional(
         "fold",
         Text,
-        "scope with {} for the number of a repeated layer, for example net/block_{}/mlp: the same"
-        " for all of its repetitions; scope itself where nothing repeats",
+        "module_path with {} for the number of a repeated layer, for example net/block_{}/mlp: the"
+        " same for all of its repetitions",
     ),
-    _required("operation", Text, "the op_name's last component, for example dot_general"),
     comment="A scope of the program and an operation in it: what op_names say, stored once.",
 )
 

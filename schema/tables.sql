@@ -410,15 +410,17 @@ CREATE TABLE scopes (
     module_id BIGINT NOT NULL,
     scope_id INTEGER NOT NULL,
     scope TEXT NOT NULL,
-    fold TEXT,
-    operation TEXT NOT NULL
+    operation TEXT NOT NULL,
+    module_path TEXT,
+    fold TEXT
 );
 COMMENT ON TABLE scopes IS 'A scope of the program and an operation in it: what op_names say, stored once. Key: module_id, scope_id.';
 COMMENT ON COLUMN scopes.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN scopes.scope_id IS 'from 0';
-COMMENT ON COLUMN scopes.scope IS 'the path of modules and named functions: the op_name''s without transformations, wrappers, loops and operations such as jit(silu)';
-COMMENT ON COLUMN scopes.fold IS 'scope with {} for the number of a repeated layer, for example net/block_{}/mlp: the same for all of its repetitions; scope itself where nothing repeats';
+COMMENT ON COLUMN scopes.scope IS 'the op_name''s path without transformations, wrappers and loops';
 COMMENT ON COLUMN scopes.operation IS 'the op_name''s last component, for example dot_general';
+COMMENT ON COLUMN scopes.module_path IS 'the modules of scope, without operations such as jit(silu) and einsums; scope itself where it has no modules';
+COMMENT ON COLUMN scopes.fold IS 'module_path with {} for the number of a repeated layer, for example net/block_{}/mlp: the same for all of its repetitions';
 CREATE TABLE operands (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,

@@ -148,7 +148,7 @@ class Path:
     """An op_name's path.
 
     `components` lacks the program's; `scope` holds the names before the last component, by
-    `/`, but those of operations; `operation` is the last component's name, mostly the primitive. `has_program` says
+    `/`; `operation` is the last component's name, mostly the primitive. `has_program` says
     that the op_name starts with a program.
     """
 
@@ -158,16 +158,8 @@ class Path:
 
     @property
     def scope(self) -> str:
-        """The names before the last component, joined by `/`: a path of modules.
-
-        >>> read_path("jit(train)/jvp(Net)/block_3/jit(silu)/logistic").scope
-        'Net/block_3'
-        """
-        return "/".join(
-            part.name
-            for part in self.components[:-1]
-            if not (part.is_dropped or _OPERATION.fullmatch(part.name))
-        )
+        """The names before the last component, joined by `/`."""
+        return "/".join(part.name for part in self.components[:-1] if not part.is_dropped)
 
     @property
     def operation(self) -> str:
@@ -397,7 +389,7 @@ def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints
 
     The number is NONE for an instruction whose op_name names no path. A relative op_name lies
     in the scope of its caller, or of that one's caller if the caller has no path either. The
-    table has a row for each distinct pair: scope_id, scope, operation.
+    table has a row for each distinct pair: scope_id, scope, operation, module_path, fold.
     """
     numbers: dict[tuple[str, str], int] = {}
     of_text = np.full(len(names.texts) + 1, NONE)
@@ -416,19 +408,31 @@ def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints
         scope = _within(_scope_around(program, names, caller, within, around), names, text)
         chosen.append(numbers.setdefault((scope, names.operation[text]), len(numbers)))
     found[rows] = np.array(chosen, np.int64)[place]
+    modules = [module_path(scope) for scope, _ in numbers]
     table = pa.table(
         {
             "scope_id": pa.array(range(len(numbers)), pa.int32()),
             "scope": pa.array([scope for scope, _ in numbers], pa.large_string()),
             "operation": pa.array([operation for _, operation in numbers], pa.large_string()),
-            "fold": pa.array(folds([scope for scope, _ in numbers]), pa.large_string()),
+            "module_path": pa.array(modules, pa.large_string()),
+            "fold": pa.array(folds(modules), pa.large_string()),
         }
     )
     return found, table
 
 
+def module_path(scope: str) -> str:
+    """The modules of a scope, without operations; of operations alone the scope itself.
+
+    >>> module_path("Net/block_3/jit(silu)"), module_path("bqhe,bkhe->bhqk")
+    ('Net/block_3', 'bqhe,bkhe->bhqk')
+    """
+    modules = [step for step in scope.split("/") if not _OPERATION.fullmatch(step)]
+    return "/".join(modules) or scope
+
+
 def folds(paths: Sequence[str]) -> list[str]:
-    """The path that each scope shares with those of repeated layers: `{}` stands for the number.
+    """The path that each module path shares with those of repeated layers: `{}` stands for the number.
 
     The outermost step that occurs with several numbers is the layer; what bears its number within
     it does so for the same reason. Without a repeated layer the fold is the path itself.

@@ -57,7 +57,7 @@ named AS (
                     END LIKE user_roles.pattern ESCAPE '\'
             ),
             CASE
-                WHEN there.owned_by = 'scope' AND there.owner = there.scope AND NOT $10
+                WHEN there.owned_by = 'scope' AND there.owner = there.module_path AND NOT $10
                     THEN there.fold
             END,
             there.owner
@@ -78,8 +78,8 @@ summed AS (
             || ':' || library_line,
             counted_bytes
         ) FILTER (WHERE owned_by = 'source' AND source_file IS NOT NULL) AS via,
-        MIN(scope) AS a_scope,
-        COUNT(DISTINCT scope) AS scopes,
+        MIN(module_path) AS a_scope,
+        COUNT(DISTINCT module_path) AS scopes,
         MIN(layer) AS first_layer,
         MAX(layer) AS last_layer,
         LIST(DISTINCT category) AS categories,
@@ -90,7 +90,7 @@ summed AS (
         SELECT
             *,
             TRY_CAST(
-                REGEXP_EXTRACT(SUBSTR(scope, STRPOS(owner, '{}')), '^\d+') AS INTEGER
+                REGEXP_EXTRACT(SUBSTR(module_path, STRPOS(owner, '{}')), '^\d+') AS INTEGER
             ) AS layer
         FROM named
     )

@@ -14,6 +14,7 @@ SELECT
     instructions.library_line,
     COALESCE(instructions.source_frame_id, instructions.stack_frame_id) AS stack_frame_id,
     scopes.scope,
+    scopes.module_path,
     scopes.fold,
     scopes.operation
 FROM instructions
@@ -136,6 +137,7 @@ SELECT
     held.library_line,
     held.stack_frame_id,
     held.scope,
+    held.module_path,
     held.fold,
     held.operation,
     "values".pass,
@@ -244,6 +246,7 @@ SELECT
     library_line,
     stack_frame_id,
     scope,
+    module_path,
     fold,
     operation,
     pass,

@@ -10,7 +10,9 @@ SELECT
             THEN COALESCE(
                     buffers.source_file || ':' || buffers.source_line,
                     -- Lines of a library alone say what runs, and not what it runs for.
-                    CASE WHEN buffers.library_file IS NOT NULL THEN NULLIF(buffers.scope, '') END,
+                    CASE
+                        WHEN buffers.library_file IS NOT NULL THEN NULLIF(buffers.module_path, '')
+                    END,
                     buffers.library_file || ':' || buffers.library_line,
                     '(' || buffers.kind || ')'
                 )
@@ -23,7 +25,7 @@ SELECT
         WHEN 'scope'
             THEN CASE
                     WHEN buffers.kind LIKE '%arguments' THEN '(' || buffers.kind || ')'
-                    ELSE COALESCE(NULLIF(buffers.scope, ''), '(no scope)')
+                    ELSE COALESCE(NULLIF(buffers.module_path, ''), '(no scope)')
                 END
         WHEN 'op'
             THEN CASE
@@ -66,7 +68,7 @@ SELECT
     CASE
         WHEN source_file IS NULL
             THEN COALESCE(
-                    CASE WHEN library_file IS NOT NULL THEN NULLIF(scope, '') END,
+                    CASE WHEN library_file IS NOT NULL THEN NULLIF(module_path, '') END,
                     library_file || ':' || library_line,
                     kind
                 )

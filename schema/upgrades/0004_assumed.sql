@@ -2,6 +2,7 @@
 ALTER TABLE instructions ADD COLUMN source_frame_id INTEGER;
 ALTER TABLE instructions ADD COLUMN library_file TEXT;
 ALTER TABLE instructions ADD COLUMN library_line INTEGER;
--- The path that repeated layers share: see fold in tables.py.
+-- The modules of a scope, and the path that repeated layers share: see scopes in tables.py.
+ALTER TABLE scopes ADD COLUMN module_path TEXT;
 ALTER TABLE scopes ADD COLUMN fold TEXT;
-UPDATE scopes SET fold = scope;
+UPDATE scopes SET module_path = scope, fold = scope;
