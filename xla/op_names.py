@@ -432,7 +432,7 @@ def module_path(scope: str) -> str:
 
 
 def folds(paths: Sequence[str]) -> list[str]:
-    """The path that each module path shares with those of repeated layers: `{}` stands for the number.
+    """The path that each module path shares with repeated layers: `{}` stands for the number.
 
     The outermost step that occurs with several numbers is the layer; what bears its number within
     it does so for the same reason. Without a repeated layer the fold is the path itself.
