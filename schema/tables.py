@@ -510,7 +510,7 @@ scopes = Table(
         "module_path",
         Text,
         "the modules of scope, without operations such as jit(silu) and einsums; scope itself where"
-        " it has no modules",
+        " it has no modules; null if memhouse before schema version 4 stored the module",
     ),
     _optional(
         "fold",

@@ -419,7 +419,7 @@ COMMENT ON COLUMN scopes.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN scopes.scope_id IS 'from 0';
 COMMENT ON COLUMN scopes.scope IS 'the op_name''s path without transformations, wrappers and loops';
 COMMENT ON COLUMN scopes.operation IS 'the op_name''s last component, for example dot_general';
-COMMENT ON COLUMN scopes.module_path IS 'the modules of scope, without operations such as jit(silu) and einsums; scope itself where it has no modules';
+COMMENT ON COLUMN scopes.module_path IS 'the modules of scope, without operations such as jit(silu) and einsums; scope itself where it has no modules; null if memhouse before schema version 4 stored the module';
 COMMENT ON COLUMN scopes.fold IS 'module_path with {} for the number of a repeated layer, for example net/block_{}/mlp: the same for all of its repetitions';
 CREATE TABLE operands (
     module_id BIGINT NOT NULL,

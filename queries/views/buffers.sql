@@ -14,8 +14,9 @@ SELECT
     instructions.library_line,
     COALESCE(instructions.source_frame_id, instructions.stack_frame_id) AS stack_frame_id,
     scopes.scope,
-    scopes.module_path,
-    scopes.fold,
+    -- What an older memhouse stored has the scope alone.
+    COALESCE(scopes.module_path, scopes.scope) AS module_path,
+    COALESCE(scopes.fold, scopes.scope) AS fold,
     scopes.operation
 FROM instructions
 LEFT JOIN scopes

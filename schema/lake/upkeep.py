@@ -157,6 +157,7 @@ def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = Fals
 
 # The relations whose rows get columns; the files of others stay as they are.
 _CHANGED = ("runs", "dumps", "modules")
+_CHANGED_AND_LARGE = ("instructions", "scopes")
 
 
 def upgrade(lake: Lake) -> None:
@@ -220,9 +221,10 @@ def _rewritten(place: str, snapshot: Snapshot) -> Actions:
         write_file(place, name, rows) for name, rows in tables.items() if len(rows)
     ]
     # These are many, so one file is held at a time.
-    for file in snapshot.of("instructions"):
-        adds.append(write_file(place, "instructions", read_files(place, [file], "instructions")))
-        removes.append(file)
+    for name in _CHANGED_AND_LARGE:
+        for file in snapshot.of(name):
+            adds.append(write_file(place, name, read_files(place, [file], name)))
+            removes.append(file)
     return Actions(adds, removes, changed_runs=runs["run_id"].to_pylist())
 
 

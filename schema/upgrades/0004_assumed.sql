@@ -5,4 +5,3 @@ ALTER TABLE instructions ADD COLUMN library_line INTEGER;
 -- The modules of a scope, and the path that repeated layers share: see scopes in tables.py.
 ALTER TABLE scopes ADD COLUMN module_path TEXT;
 ALTER TABLE scopes ADD COLUMN fold TEXT;
-UPDATE scopes SET module_path = scope, fold = scope;
