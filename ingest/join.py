@@ -23,6 +23,7 @@ from ..xla.parts import (
     LiveRange,
     Origin,
     Parts,
+    Unread,
     UsedValues,
     memory_spaces,
 )
@@ -428,7 +429,8 @@ class WorkedOut:
 
     `names` are the numbers of all names of the parts. `why_not` says why what the parts lack
     could not be worked out, `no_owners` why there is no attribution. `program` is the text as
-    numbers, None if it says less than it should.
+    numbers, None if it says less than it should. `unread` says which instructions of a text that
+    was read whole are damaged.
     """
 
     parts: Parts
@@ -437,6 +439,7 @@ class WorkedOut:
     attribution: Attribution | None = None
     why_not: str | None = None
     no_owners: str | None = None
+    unread: Unread | None = None
 
 
 def work_out(
@@ -458,10 +461,15 @@ def work_out(
         return WorkedOut(
             parts, names, why_not=str(error) if completes else None, no_owners=str(error)
         )
+    unread = None if hlo.unread else program.unread
+    if unread is not None or hlo.unread:
+        completes = False
+        if parts.buffer_assignment is None:
+            why_not = "the text is damaged"
     try:
         derived = derive(hlo, program, changelist=changelist)
     except DumpError as error:
-        why_not = str(error) if completes else None
+        why_not = str(error) if completes else why_not
     try:
         # Whose memory values are does not depend on the schedule, only on what computes them.
         guessed = derived or derive(hlo, program, in_text_order=True, any_opcode=True)
@@ -471,7 +479,9 @@ def work_out(
     if completes and derived is not None:
         parts, why_not = completed(parts, derived, platform=platform)
         names.add(parts)
-    return WorkedOut(parts, names, program if completes else None, attribution, why_not, no_owners)
+    return WorkedOut(
+        parts, names, program if completes else None, attribution, why_not, no_owners, unread
+    )
 
 
 # Joins the parts of a module into the rows of the warehouse's tables.

@@ -1,12 +1,12 @@
 """The outcomes of reading a program's files, and what an ingest tells."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ..schema.stores.base import Deleted
 from ..xla.errors import DumpError
-from ..xla.parts import NotUnderstoods
+from ..xla.parts import NotUnderstoods, Unread
 
 # Lines that tell what an ingest did.
 
@@ -78,6 +78,12 @@ class FileOutcome:
         more = [f"{len(found) - _NAMED} more"] if len(found) > _NAMED else []
         names = ", ".join([*(thing.what for thing in first), *more])
         self.note(f"not understood and passed over: {names}", first[0].line)
+
+    def leave_out(self, unread: Sequence[Unread]) -> None:
+        """Record what a damaged file does not say, if there is anything."""
+        for left_out in unread:
+            self.status = PARTIAL
+            self.note(left_out.what, left_out.line)
 
     def contradict(self, message: str) -> None:
         """Record that the file contradicts another part."""

@@ -81,6 +81,8 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequenc
         outcome.files = [file for file in outcome.files if file.status != MISSING]
     elif found.why_not is not None and outcome.module.header["origin"] is None:
         _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
+    if found.unread is not None:
+        _programs(outcome)[0].leave_out([found.unread])
     if found.no_owners is not None:
         _note(outcome, f"the owners of values are not known: {found.no_owners}")
     for part, message in outcome.module.contradictions:
@@ -114,7 +116,7 @@ def _blamed(outcome: ProgramOutcome, part: str) -> FileOutcome:
 def _note(outcome: ProgramOutcome, message: str) -> None:
     """Note at the file with the program what it does not say; that is not a failure of it."""
     for file in _programs(outcome):
-        if file.status == OK:
+        if file.status in (OK, PARTIAL):
             file.note(message)
 
 

@@ -242,10 +242,11 @@ def derive(
     from all other compilers: a value of an async computation starts at the time of the
     async-start and not at its own time, and no value reuses the memory of an output. Without a
     changelist the text decides by a heuristic: only the newest libtpu prints `dma_priority`.
-    Raises DumpError if the text is not scheduled, or if no rule
-    covers an instruction.
+    Raises DumpError if the text is not scheduled, or if an instruction was not read or has no rule.
     """
     program = program or number_program(hlo)
+    if program.unread is not None and not any_opcode:
+        raise DumpError(program.unread.what, program.unread.line)
     newest = hlo.attributes().has_dma_priority
     if changelist is not None:
         newest = changelist > _BEFORE_NEWEST_LIBTPU

@@ -33,6 +33,13 @@ class NotUnderstood(NamedTuple):
 NotUnderstoods = tuple[NotUnderstood, ...]
 
 
+class Unread(NamedTuple):
+    """What a reader left out of a damaged text: the first line, from 1, and what and why."""
+
+    line: int
+    what: str
+
+
 @dataclass(frozen=True)
 class BufferAssignment:
     """The allocations and their values, in the dump's order.
@@ -117,6 +124,9 @@ class HloText:
     `attributes` reads the rest on demand, because ingest of a dump with live ranges does not
     need the rest. A reader of another format provides its own function. Therefore a HloText
     cannot be pickled; parts never leave the process that read them.
+
+    `unread` is what is left out of a damaged text. What uses an instruction that was left out has
+    an operand that is in no row of `instructions`.
     """
 
     header: dict[str, object]
@@ -128,6 +138,7 @@ class HloText:
     entry_shapes: pa.Table | None
     attributes: Callable[[], HloAttributes]
     not_understood: NotUnderstoods = ()
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass

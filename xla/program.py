@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .errors import DumpError
-from .parts import HloText, Parts
+from .parts import HloText, Parts, Unread
 from .runs import followed, joined, starts_of
 from .shapes import ShapeTrees, flatten_shapes
 
@@ -145,6 +145,8 @@ _VALUE = r"\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+"
 _ATTRIBUTE = re.compile(rf"(?:^|, )([a-z_]+)=({_VALUE})")
 _FIRST_START = re.compile(r"\{\[([0-9]{1,18}):")
 
+# No opcode of XLA, so that no rule of dataflow covers it.
+NOT_READ = "(not read)"
 NONE = -1  # stands for "no instruction", "no computation", "no number"
 
 
@@ -182,6 +184,9 @@ class Codes:
 class NumberedProgram:
     """A module's instructions, operands and calls, by row.
 
+    `unread` says what the text does not say: an instruction with an operand that is not defined
+    has the opcode NOT_READ and lacks that operand. It is None if the text says all.
+
     `computation` is each instruction's computation; `first` and `stop` bound a computation's
     rows, and `root` is the row of its root. The operands of row i are
     `operands[operand_start[i]:operand_start[i + 1]]`. A call is (call_row, call_attribute,
@@ -209,6 +214,7 @@ class NumberedProgram:
     attributes: Codes
     custom_call_target: Codes
     input_output_alias: list[Alias]
+    unread: Unread | None = None
 
     def __len__(self) -> int:
         return len(self.computation)
@@ -331,12 +337,14 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
     """A module's text as rows of numbers.
 
     `names` are the numbers of the module's names, if the caller has them. Raises DumpError if
-    a name is not unique, an operand is not defined before its use, or a computation has no root.
+    a name is not unique, a computation is empty, or its root was not read.
     """
     lines = hlo.attributes().lines.to_numpy()
     names = names or Names(Parts(hlo=hlo))
     owners = _owners(names, lines)
-    program = program_of(
+    if hlo.unread:
+        _check_roots(hlo)
+    return program_of(
         hlo.instructions,
         lines,
         hlo.computations,
@@ -346,8 +354,6 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
         names.numbers["calls"].to_numpy().astype(np.int64),
         hlo.header["input_output_alias"],
     )
-    _check_order(program)
-    return program
 
 
 def program_of(
@@ -363,9 +369,10 @@ def program_of(
     """A program from its tables, in the text's order, and the rows of what they name.
 
     instructions, computations, calls: as in HloText; lines: each instruction's line;
-    operand_owners, operands: the rows of instructions and of their operands, by instruction;
-    call_row: the row of each call's instruction; alias: `input_output_alias` of the header.
-    Raises DumpError if a computation is empty or not there.
+    operand_owners, operands: the rows of instructions and of their operands, by instruction, where
+    no instruction has the row of an operand that is not defined; call_row: the row of each call's
+    instruction; alias: `input_output_alias` of the header. Raises DumpError if a computation is
+    empty or not there.
     """
     computation_names = computations["computation"].to_pylist()
     value_set = pa.array(computation_names, pa.large_string())
@@ -381,10 +388,18 @@ def program_of(
         raise DumpError(f"computation {computation_names[np.argmax(first == stop)]} is empty")
     if (call_row >= len(lines)).any():
         raise DumpError("a caller is not in the text")
+    names, opcode = combined(instructions["instruction"]), _codes(instructions["opcode"])
+    # An operand stands before its instruction, in its computation.
+    is_defined = operands < operand_owners
+    is_defined &= computation[np.minimum(operands, operand_owners)] == computation[operand_owners]
+    unread = None
+    if not is_defined.all():
+        opcode, unread = _undefined(operand_owners, is_defined, opcode, names, lines)
+        operand_owners, operands = operand_owners[is_defined], operands[is_defined]
     return NumberedProgram(
-        names=combined(instructions["instruction"]),
+        names=names,
         lines=lines,
-        opcode=_codes(instructions["opcode"]),
+        opcode=opcode,
         shape=_codes(instructions["shape"]),
         computation=computation,
         computation_names=computation_names,
@@ -403,7 +418,24 @@ def program_of(
         attributes=_codes(instructions["attributes"]),
         custom_call_target=_codes(instructions["custom_call_target"]),
         input_output_alias=parse_aliases(str(alias)) if alias else [],
+        unread=unread,
     )
+
+
+def _undefined(
+    owners: Ints, is_defined: Mask, opcode: Codes, names: pa.LargeStringArray, lines: Ints
+) -> tuple[Codes, Unread]:
+    """The opcodes, where instructions with undefined operands have none that is known, and why."""
+    rows = np.unique(owners[~is_defined])
+    row = int(rows[0])
+    number = int(np.argmin(is_defined[owners == row]))
+    codes = opcode.codes.copy()
+    codes[rows] = len(opcode.texts)
+    what = (
+        f"{len(rows)} of {len(names)} instructions {'have' if len(rows) > 1 else 'has'} an operand "
+        f"that is not defined before: operand {number} of {opcode.at(row)} {names[row]}"
+    )
+    return Codes(codes, [*opcode.texts, NOT_READ]), Unread(int(lines[row]), what)
 
 
 def attribute_values(text: str) -> dict[str, str]:
@@ -422,10 +454,6 @@ def _owners(names: Names, lines: Ints) -> Ints:
         raise DumpError(
             f"two instructions are called {names.unique[definitions[row]]}", int(lines[row])
         )
-    operands = names.numbers["operand"].to_numpy()
-    if (operands >= count).any():
-        name = names.unique[int(operands.max())]
-        raise DumpError(f"operand {name} is not defined in the text")
     owners: Ints = names.numbers["operands"].to_numpy()
     return owners
 
@@ -438,12 +466,13 @@ def _roots(computation: Ints, is_root: Mask, last: Ints) -> Ints:
     return root
 
 
-def _check_order(program: NumberedProgram) -> None:
-    """Raise DumpError unless each operand stands before its instruction, in its computation."""
-    owner, operands = program.operand_row, program.operands
-    before = operands < owner
-    before &= program.computation[operands] == program.computation[owner]
-    program.require(owner, before, "has an operand that is not defined before it")
+def _check_roots(hlo: HloText) -> None:
+    """Raise DumpError if a computation has no root, because it was not read."""
+    marked = hlo.instructions["computation"].filter(hlo.instructions["is_root"])
+    names = hlo.computations["computation"]
+    lost = names.filter(pc.invert(pc.is_in(names, value_set=combined(marked))))
+    if len(lost):
+        raise DumpError(f"the root of computation {lost[0]} is not read", hlo.unread[0].line)
 
 
 def combined(column: pa.ChunkedArray) -> pa.Array:

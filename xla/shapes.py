@@ -157,6 +157,15 @@ def parse_shape(text: str) -> Shape:
     return shape
 
 
+def is_shape(text: str) -> bool:
+    """Whether `text` is one shape."""
+    try:
+        parse_shape(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _parse(text: str, start: int, depth: int) -> tuple[Shape, int]:
     """Parse the shape at `start`; returns the shape and its end."""
     if not text.startswith("(", start):

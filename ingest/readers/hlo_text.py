@@ -2,6 +2,8 @@
 
 import re
 import string
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +11,8 @@ import pyarrow.compute as pc
 
 from ...xla.dataflow import KNOWN_OPCODES
 from ...xla.errors import DumpError
-from ...xla.parts import HloText, NotUnderstoods
-from ...xla.shapes import Shape, TupleShape, parse_shape
+from ...xla.parts import HloText, NotUnderstoods, Unread
+from ...xla.shapes import Shape, TupleShape, is_shape, parse_shape
 from .attributes import program_columns, read_attributes, read_once
 from .entry_shapes import entry_shapes, read_entry_parameters
 from .instructions import (
@@ -19,12 +21,14 @@ from .instructions import (
     read_operands,
     split_instructions,
 )
+from .lexer import joined_lines
 from .lines import Lines, Mask, as_numpy, excerpt, slices, with_inserted
 from .newer_text import newer_words, without_newer_tables
 
 # To cut a name out of a whole long line takes five times as long as to check the line.
 _COMPUTATION_NAME = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ (][^ ]*) "
 _COMPUTATION = r"^(?:ENTRY )?%?[^ (][^ ]* (?:\(.*\) -> .* )?\{$"
+_INSTRUCTION = r"^  (?:ROOT )?%?[^ ]+ = "
 _HEADER_NAME = re.compile(r"^HloModule ([^ ,]+)")
 # Attributes that name one called computation; those of _CALL_LISTS name several.
 _CALLS = (
@@ -59,12 +63,57 @@ _FRAME = (
 
 
 def read_hlo_text(lines: Lines) -> HloText:
-    """Read a module's HLO text. Raises DumpError."""
-    header = _header(lines)
-    body, marks, newer = _marked(lines.between(1, len(lines)))
-    is_open, is_close, is_instruction, is_frame = marks
-    _check_braces(body, is_open, is_close, is_instruction)
+    """Read a module's HLO text, without the instructions that cannot be read.
 
+    Raises DumpError if the text has no header, no entry computation or no end.
+    """
+    header = _header(lines)
+    body = lines.between(1, len(lines))
+    first_error = None
+    is_joined = False
+    unread = 0
+    while True:
+        try:
+            text = _read_body(header, body)
+            break
+        except DumpError as error:
+            if not is_joined:
+                # Few texts have instructions of several lines, so that others pay nothing.
+                is_joined, joined = True, _joined_instructions(body)
+                if len(joined) < len(body):
+                    body = joined
+                    continue
+            if not error.lines:
+                raise first_error or error from None
+            first_error = first_error or error
+            whole = len(body)
+            body = body.without(error.lines)
+            unread += whole - len(body)
+    if first_error is None:
+        return text
+    if not len(text.instructions):
+        raise first_error
+    total = unread + len(text.instructions)
+    what = f"{unread} of {total} instructions {'are' if unread > 1 else 'is'} not read"
+    lost = Unread(int(first_error.line or 1), f"{what}: {first_error}")
+    return replace(text, unread=(lost, *text.unread))
+
+
+def _joined_instructions(body: Lines) -> Lines:
+    """The lines, with each instruction of several lines on one."""
+    is_instruction = body.starting("  ")
+    texts = body.where(is_instruction).text
+    is_instruction[is_instruction] = as_numpy(pc.match_substring_regex(texts, _INSTRUCTION))
+    return joined_lines(body, is_instruction, np.zeros(len(body), bool))
+
+
+def _read_body(header: dict[str, object], lines: Lines) -> HloText:
+    """Read what follows the header.
+
+    Raises DumpError; if its lines are wrong and no more, `lines` without them can be read.
+    """
+    body, marks, newer = _marked(lines)
+    is_open, is_instruction, is_frame, unclosed = marks
     opening = body.where(is_open)
     is_right = as_numpy(pc.match_substring_regex(opening.text, pattern=_COMPUTATION))
     if not is_right.all():
@@ -79,19 +128,20 @@ def read_hlo_text(lines: Lines) -> HloText:
     if pc.sum(computations["is_entry"]).as_py() != 1:
         raise DumpError(
             "the text has no entry computation: it is cut short, dump it again",
-            int(lines.numbers[-1]),
+            int(lines.numbers[-1]) if len(lines) else 1,
         )
     instructions = split_instructions(body.where(is_instruction))
+    _check_names(instructions)
     operands = read_operands(instructions)
     whole = _written_out(lines, instructions, operands)
     if whole is not lines:
-        return read_hlo_text(whole)
+        return _read_body(header, whole)
     owner = (np.cumsum(is_open) - 1)[is_instruction]
-    signature = header["entry_signature"]
-    frames, newer_frames = read_stack_frames(body.where(is_frame))
+    frames, newer_frames, unread = _read_frames(body.where(is_frame))
     table = with_sources(read_instructions(instructions), frames)
     in_entry = as_numpy(computations["is_entry"])[owner]
     parameters = read_entry_parameters(instructions, table["op_name"], in_entry)
+    signature = header["entry_signature"]
     return HloText(
         header=header,
         computations=computations,
@@ -106,30 +156,88 @@ def read_hlo_text(lines: Lines) -> HloText:
         entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
         attributes=read_once(read_attributes, instructions),
         not_understood=newer + newer_frames + _newer_opcodes(instructions),
+        unread=(*unclosed, *unread),
     )
 
 
-_Marks = tuple[Mask, Mask, Mask, Mask]
+class _Marks(NamedTuple):
+    """Which lines open a computation, are instructions or are of the stack frames.
+
+    `unclosed` is the first computation that does not end before the next one.
+    """
+
+    is_open: Mask
+    is_instruction: Mask
+    is_frame: Mask
+    unclosed: tuple[Unread, ...]
 
 
 def _marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
-    """The lines below the header, which of them open a computation, close one, are
-    instructions or are of the stack frames, and the tables that were passed over.
+    """The lines below the header, what they are, and the tables that were passed over.
+
+    Raises DumpError for a line that is none of these, and if the last computation does not end.
     """
     is_instruction = body.starting("  ")
     is_close = body.starting("}")
-    is_open = body.ending("{") & ~is_instruction
-    is_frame_row = np.logical_or.reduce([body.starting(digit) for digit in string.digits])
+    if is_close.any():
+        closing = body.where(is_close)
+        is_close[is_close] = closing.equal("}") | closing.starting("} // ")
+    is_open = body.ending("{") & ~is_instruction & ~body.starting("}")
+    is_edge = is_open | is_close
+    # Before each line, whether the last edge above it opens a computation.
+    at = np.maximum.accumulate(np.where(is_edge, np.arange(1, len(body) + 1), 0))
+    is_inside = np.append(False, is_open)[at]
+    was_inside = np.append(False, is_inside)[: len(body)]
+    is_outside = ~(is_inside | is_close)
+    is_frame_row = is_outside & np.logical_or.reduce(
+        [body.starting(digit) for digit in string.digits]
+    )
     is_frame_table = np.logical_or.reduce([body.equal(name) for name in FRAME_TABLES])
     is_frame = is_frame_row | is_frame_table
     other = ~(is_instruction | is_close | is_open | is_frame | body.equal(""))
-    if not other.any():
-        return body, (is_open, is_close, is_instruction, is_frame), ()
-    known, newer = without_newer_tables(body, is_open, is_close, is_frame_table, other)
-    if len(known) == len(body):
-        body.refuse(other, "expected a computation or an instruction")
-    found, marks, more = _marked(known)
-    return found, marks, newer + more
+    if other.any():
+        known, newer = without_newer_tables(
+            body, is_open, is_close, is_frame_table, other & is_outside
+        )
+        if len(known) == len(body):
+            body.refuse(other, "expected a computation or an instruction")
+        found, marks, more = _marked(known)
+        return found, marks, newer + more
+    wrong = (is_instruction & ~is_inside) | (is_close & ~was_inside)
+    if wrong.any():
+        body.refuse(wrong, "expected an instruction of an open computation")
+    if len(body) and is_inside[-1]:
+        raise DumpError(
+            "the text ends within a computation: it is cut short, dump it again",
+            int(body.numbers[-1]),
+        )
+    doubled = body.numbers[is_open & was_inside]
+    why = "a computation starts before the one above it ends"
+    unclosed = tuple(Unread(int(number), why) for number in doubled[:1])
+    return body, _Marks(is_open, is_instruction, is_frame, unclosed), ()
+
+
+def _check_names(instructions: InstructionLines) -> None:
+    """Raise DumpError at the first instruction whose name is taken or whose shape is none."""
+    lines, names = instructions.lines, instructions.names.dictionary_encode()
+    if len(names.dictionary) < len(lines):
+        taken = np.ones(len(lines), bool)
+        taken[np.unique(names.indices.to_numpy(), return_index=True)[1]] = False
+        lines.refuse(taken, "two instructions have one name")
+    shapes = instructions.shapes.dictionary_encode()
+    wrong = np.array([not is_shape(text) for text in shapes.dictionary.to_pylist()], bool)
+    if wrong.any():
+        lines.refuse(wrong[shapes.indices.to_numpy()], "an instruction has no shape of XLA")
+
+
+def _read_frames(lines: Lines) -> tuple[pa.Table, NotUnderstoods, tuple[Unread, ...]]:
+    """The stack frames, none of them if one cannot be read."""
+    try:
+        return *read_stack_frames(lines), ()
+    except DumpError as error:
+        frames, newer = read_stack_frames(lines.between(0, 0))
+        what = f"the stack frames are not read: {error}"
+        return frames, newer, (Unread(error.line or int(lines.numbers[0]), what),)
 
 
 def _newer_opcodes(instructions: InstructionLines) -> NotUnderstoods:
@@ -188,20 +296,6 @@ def _count(text: str, attribute: str) -> int:
     if len(found[1]) > 9:
         raise DumpError(f"{attribute} is over 32 bits: {excerpt(found[1])}", 1)
     return int(found[1])
-
-
-def _check_braces(body: Lines, *marks: Mask) -> None:
-    """Raise DumpError unless every computation closes and holds all instructions."""
-    is_open, is_close, is_instruction = marks
-    depth = np.cumsum(is_open.astype(np.int64) - is_close)
-    wrong = (depth < 0) | (depth > 1) | (is_instruction & (depth != 1))
-    if wrong.any():
-        body.refuse(wrong, "expected an instruction of an open computation")
-    if len(depth) and depth[-1]:
-        raise DumpError(
-            "the text ends within a computation: it is cut short, dump it again",
-            int(body.numbers[-1]),
-        )
 
 
 def _calls(instructions: InstructionLines, computations: pa.LargeStringArray) -> pa.Table:

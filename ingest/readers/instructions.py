@@ -194,13 +194,25 @@ def _commas(lines: Lines, operands: Positions, spaces: Positions) -> tuple[Posit
     found, rows = found[behind], rows[behind]
     # Text in quotes, for example in frontend_attributes, is not an attribute.
     quotes = positions_of('"', content)
-    quotes = quotes[content[quotes - 1] != ord("\\")]
+    quotes = quotes[~_is_escaped(content, quotes)]
     first = np.searchsorted(quotes, operands)
     outside = np.ones(len(found), bool)
     # Most commas precede the line's first quote.
     late = np.flatnonzero(found > np.append(quotes, len(content))[first][rows])
     outside[late] = (np.searchsorted(quotes, found[late]) - first[rows[late]]) % 2 == 0
     return found[outside], rows[outside]
+
+
+def _is_escaped(content: Bytes, at: Positions) -> Mask:
+    """Which positions stand after an odd number of backslashes."""
+    is_escaped: Mask = content[at - 1] == ord("\\")
+    several = np.flatnonzero(is_escaped & (content[at - 2] == ord("\\")))
+    if len(several):
+        backslashes = positions_of("\\", content)
+        runs = backslashes[np.append(True, np.diff(backslashes) > 1)]
+        first = runs[np.searchsorted(runs, at[several]) - 1]
+        is_escaped[several] = (at[several] - first) % 2 == 1
+    return is_escaped
 
 
 def _check(lines: Lines, right: Mask) -> None:

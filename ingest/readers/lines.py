@@ -4,7 +4,7 @@ All readers work on whole columns of lines, without a Python loop: numpy classif
 their first bytes, and one regular expression in Arrow's RE2 parses all lines of a kind.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn, TypeAlias, TypeVar
@@ -54,6 +54,10 @@ class Lines:
         if chosen.dtype == bool:
             chosen = np.flatnonzero(chosen)
         return Lines(self.content, self.starts[chosen], self.ends[chosen], self.numbers[chosen])
+
+    def without(self, numbers: Sequence[int]) -> "Lines":
+        """The lines that have none of these numbers."""
+        return self.where(~np.isin(self.numbers, numbers))
 
     def between(self, start: int, stop: int) -> "Lines":
         """The lines with indices from `start` to `stop`, without `stop`."""
@@ -130,7 +134,8 @@ class Lines:
         """Raise DumpError at the first line for which `mask` is true."""
         index = int(np.argmax(mask))
         found = excerpt(self.between(index, index + 1).first())
-        raise DumpError(f"{why}, found {found}", int(self.numbers[index]))
+        wrong = self.numbers[np.flatnonzero(mask)].tolist()
+        raise DumpError(f"{why}, found {found}", wrong[0], wrong)
 
 
 def use_quick_memory() -> None:

@@ -68,22 +68,23 @@ def without_newer_tables(
 
     Such a table, like those of the stack frames (`is_table`), is a heading and the lines below
     it, up to a blank line, a computation or a known table. Behind the last computation it
-    reaches to the end. `other` are the lines whose form is not known.
+    reaches to the end. `other` are the lines outside of computations whose form is not known.
     """
-    depth = np.cumsum(is_open.astype(np.int64) - is_close)
     closes = np.flatnonzero(is_close)
     last = closes[-1] if len(closes) else len(body)
     drop = np.zeros(len(body), bool)
     found = []
-    for at in np.flatnonzero(other & (depth == 0)):
-        text = body.between(int(at), int(at) + 1).first()
-        if drop[at] or not _TABLE.fullmatch(text):
+    stops = is_open | is_close | is_table
+    stops[:last] |= body.equal("")[:last]
+    ends = np.append(np.flatnonzero(stops), len(body))
+    first = body.content[body.starts]
+    for at in np.flatnonzero(other & (first >= ord("A")) & (first <= ord("Z"))):
+        if drop[at]:
             continue
-        stops = is_open | is_close | is_table
-        if at < last:
-            stops |= body.equal("")
-        ends = np.flatnonzero(stops[at:])
-        drop[at : at + ends[0] if len(ends) else len(body)] = True
+        text = body.between(int(at), int(at) + 1).first()
+        if not _TABLE.fullmatch(text):
+            continue
+        drop[at : ends[np.searchsorted(ends, at)]] = True
         found.append(NotUnderstood(int(body.numbers[at]), f"section {excerpt(text)}"))
     return body.where(~drop), tuple(found)
 

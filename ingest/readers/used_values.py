@@ -13,6 +13,7 @@ from ...xla.limits import LARGEST_SIZE
 from ...xla.parts import NotUnderstoods, UsedValues
 from .buffer_assignment import value_names
 from .instructions import read_instructions, split_instructions
+from .lexer import joined_lines
 from .lines import Lines, as_numpy, lines_of
 from .newer_text import before_newer_sections, newer_lines, newer_words
 
@@ -35,6 +36,21 @@ def read_used_values(section: Lines) -> UsedValues:
     The definitions are most of the text and repeat the HLO text. `read_definitions` reads them
     if the HLO text is missing. Raises DumpError.
     """
+    try:
+        return _read(section)
+    except DumpError:
+        joined = _joined_definitions(section)
+        if len(joined) == len(section):
+            raise
+        return _read(joined)
+
+
+def _joined_definitions(section: Lines) -> Lines:
+    """The lines, with each definition of several lines on one."""
+    return joined_lines(section, section.starting(_DEFINITION), section.starting("<"))
+
+
+def _read(section: Lines) -> UsedValues:
     total, body, newer = _heading(section)
     is_value = body.starting("<")
     is_positions = body.equal(" positions:")
@@ -53,12 +69,16 @@ def read_used_values(section: Lines) -> UsedValues:
     _check_order(body, is_value, is_positions, is_uses, is_definition)
 
     is_item = body.starting("  ") & ~body.equal("  (none)")
+    # An item's index counts from the ` positions:` or ` uses:` line above the item.
+    line = np.arange(len(body))
+    marks = is_value | is_positions | is_uses | is_definition | is_list
+    mark = np.maximum.accumulate(np.where(marks, line, 0))
     other = ~(
         is_value
         | is_positions
         | is_uses
         | is_definition
-        | is_item
+        | (is_item & ~is_definition[mark])
         | is_list
         | body.equal("")
         | body.equal("  (none)")
@@ -68,10 +88,6 @@ def read_used_values(section: Lines) -> UsedValues:
     values = body.where(is_value)
     value_columns = pa.table(value_names(values, values.text))
 
-    # An item's index counts from the ` positions:` or ` uses:` line above the item.
-    line = np.arange(len(body))
-    marks = is_value | is_positions | is_uses | is_definition | is_list
-    mark = np.maximum.accumulate(np.where(marks, line, 0))
     owner = np.cumsum(is_value) - 1
 
     def items(below: npt.NDArray[np.bool_]) -> _Items:
@@ -90,7 +106,7 @@ def read_used_values(section: Lines) -> UsedValues:
 
 def read_definitions(section: Lines, used: UsedValues) -> UsedValues:
     """`used` with the definitions of its instructions. Raises DumpError."""
-    _, body, _ = _heading(section)
+    _, body, _ = _heading(_joined_definitions(section))
     if np.count_nonzero(body.starting("<")) != len(used.values):
         body = _unglued(body)
     is_definition = body.starting(_DEFINITION)

@@ -122,6 +122,7 @@ def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts
     with outcome.recording():
         part = format_.read(whole_lines(text))
         formats.store_part(parts, format_, part)
+        outcome.leave_out(getattr(part, "unread", ()))
         outcome.pass_over(getattr(part, "not_understood", ()))
 
 

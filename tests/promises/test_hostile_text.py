@@ -3,6 +3,7 @@
 A seed in a message makes its dump again: `damaged_dump(seed, folder)`.
 """
 
+import re
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -169,6 +170,56 @@ def test_a_crash_that_was_found_is_an_outcome(tmp_path):
         for name, files in CRASHES.items()
     }
     assert statuses == dict.fromkeys(CRASHES, "partial")
+
+
+DAMAGES = {
+    "a shape": (rb" = (\w+)\[", rb" = \1(["),
+    "a name": (rb"^  %", b"  ? %"),
+    "an operand": (rb"\(%([\w.]+)", rb"(%\1.gone"),
+    "an operand that is left out": (rb"\(%([\w.]+)", rb"(%%\1"),
+    "an attribute": (rb"metadata=\{.*", b"metadata={"),
+    "the line": (rb"^  %.*", b"  "),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_instruction_costs_itself(tmp_path, damage):
+    """Whichever it is: figures of the dump stay, most owners too, and the loss is told."""
+    whole = read_program(dump_of(tmp_path, parts()), set()).module
+    lines = parts()[H].splitlines(keepends=True)
+    old, new = DAMAGES[damage]
+    rows = [
+        row for row, line in enumerate(lines) if line.startswith(b"  %") and re.search(old, line)
+    ]
+    kept = 0
+    for row in rows[:: len(rows) // 10]:
+        text = b"".join([*lines[:row], re.sub(old, new, lines[row]), *lines[row + 1 :]])
+        outcome = read_program(dump_of(tmp_path, parts() | {H: text}), set())
+        (file,) = (file for file in outcome.files if file.kind == H)
+        assert (outcome.status, file.status, file.line) == ("partial", "partial", row + 1)
+        assert re.match(r"1 of \d+ instructions ", file.message)
+        assert figures_of(outcome.module) == figures_of(whole)
+        kept += owners_of(outcome.module).items() & owners_of(whole).items() > set()
+        (alone,) = read_program(dump_of(tmp_path, {H: text}), set()).files
+        assert alone.status == "partial"
+        assert "figures" in alone.message
+    assert kept >= 9
+
+
+def figures_of(module):
+    """The figures of each memory space; instructions have other numbers where one is left out."""
+    return module.tables["module_memory"].drop_columns(["peak_instruction_id"]).to_pylist()
+
+
+def owners_of(module):
+    """The origin of each value by its name, as far as it is known."""
+    names = module.tables["instructions"]["instruction"]
+    values = module.tables["values"]
+    if "origin_instruction_id" not in values.column_names:
+        return {}
+    origins = values["origin_instruction_id"]
+    owners = zip(values["value_id"].to_pylist(), names.take(origins).to_pylist(), strict=True)
+    return {value: name for value, name in owners if name is not None}
 
 
 def test_a_device_of_any_memory_is_read(tmp_path, db):

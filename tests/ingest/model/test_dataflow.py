@@ -148,8 +148,8 @@ def test_a_reducer_has_values_and_no_time():
         ),
         (
             entry("ROOT %n = f32[8]{0} negate(%nowhere)"),
-            ["nowhere"],
-            None,
+            ["operand 0", " n"],
+            5,
         ),
     ],
 )
