@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import PurePosixPath
 
 import pyarrow.compute as pc
@@ -394,6 +394,8 @@ _XLA_MODULE = re.compile(
 _RENAMED_ENDINGS = (".gz", ".zst", ".txt", ".pb", ".hlo", ".log")
 
 _Files = dict[Format, SourceFile]
+# The files that describe the device, by platform.
+_DEVICES = {"tpu": BY_NAME["target-arguments"], "gpu": BY_NAME["gpu-target-config"]}
 
 
 def is_wanted(name: str) -> bool:
@@ -415,6 +417,7 @@ def find_dumps(
     """
     dumps: dict[tuple[str, str, str | None], _Files] = defaultdict(dict)
     settings: dict[tuple[str, str], _Files] = defaultdict(dict)
+    devices: dict[tuple[str, Format], list[SourceFile]] = defaultdict(list)
     for file in files:
         try:
             known = _format_of(file, named_file)
@@ -427,6 +430,8 @@ def find_dumps(
         if known.format.role in (Role.FLAGS, Role.DEVICE):
             # Their names have no target, so they belong to every dump of this stem.
             settings[workload, known.stem].setdefault(known.format, file)
+            if known.format.role is Role.DEVICE:
+                devices[workload, known.format].append(file)
             continue
         key = (workload, known.stem, known.target)
         there = dumps[key].get(known.format)
@@ -435,11 +440,17 @@ def find_dumps(
             key = (workload, _plain_name(file), known.target)
         # A plain file precedes its compressed copy and is used.
         dumps[key].setdefault(known.format, file)
-    found = [
-        DumpedProgram(parse_key(*key), held | settings[key[0], key[1]])
-        for key, held in dumps.items()
-        if not formats.MAKES_A_DUMP.isdisjoint(held)
-    ]
+    device_of = cache(lambda workload, format_: _only_one(devices[workload, format_]))
+    found = []
+    for key, held in dumps.items():
+        if formats.MAKES_A_DUMP.isdisjoint(held):
+            continue
+        parsed, beside = parse_key(*key), settings[key[0], key[1]]
+        device = _DEVICES.get(parsed.platform or "")
+        # XLA may describe the device beside the first module of the process alone.
+        if device is not None and device not in beside and (file := device_of(key[0], device)):
+            beside = beside | {device: file}
+        found.append(DumpedProgram(parsed, held | beside))
     found.sort(
         key=lambda program: (
             program.key.workload,
@@ -449,6 +460,14 @@ def find_dumps(
         )
     )
     return found
+
+
+def _only_one(files: list[SourceFile]) -> SourceFile | None:
+    """The first of some files, None if they differ or cannot be read."""
+    try:
+        return files[0] if len({file.read() for file in files}) == 1 else None
+    except DumpError:  # The program of the file says so.
+        return None
 
 
 def parse_key(workload: str, stem: str, target: str | None) -> Key:

@@ -133,3 +133,21 @@ def test_a_wrong_size_is_wrong_usage(tmp_path, db):
     done = run_memhouse("ingest", tmp_path, "--db", db, "--device-memory", "16GB")
     assert done.returncode == 2
     assert "'16GB'" in done.stderr
+
+
+def test_one_file_describes_the_device_of_a_whole_folder(tmp_path, db):
+    """XLA may number it as another module; two that differ say nothing of a third program."""
+    for night, devices in (("one", ["module_0000.f"]), ("two", ["module_0000.f", "module_0001.g"])):
+        folder = copy_dump("tpu/flash-v5e/*", tmp_path / night)
+        copy_dump("cpu/jax-0.10.2/module_0018*", folder)
+        (own,) = folder.glob("*.target_arguments.txt")
+        for number, device in enumerate(devices):
+            text = own.read_text() + "\n" * number
+            (folder / f"{device}.cl_933746096.target_arguments.txt").write_text(text)
+        own.unlink()
+        fill(db, folder)
+    query = "SELECT run_id, platform, device_kind FROM dumps ORDER BY ALL"
+    assert rows(db, query) == [
+        ("one", "cpu", None), ("one", "tpu", "TPU v5e"), ("two", "cpu", None), ("two", "tpu", None),
+    ]  # fmt: skip
+    assert rows(db, "SELECT COUNT(*) FROM peaks WHERE headroom_bytes > 0") == [(1,)]
