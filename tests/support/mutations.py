@@ -28,6 +28,8 @@ _TOKENS = (
     b"/*index=5*/", b"S(1)", b"T(8,128)", b"\xc3\xa4", b"\xe2\x80\xa8",
 )  # fmt: skip
 
+KERNEL_METADATA = b', frontend_attributes={kernel_metadata={\n"xprof_metadata":"{\\"a\\": 1}"\n}}'
+
 Mutation = Callable[[random.Random, bytes], bytes]
 
 
@@ -86,6 +88,26 @@ def change_byte(chance, text):
     return text[:at] + bytes([chance.randrange(256)]) + text[at + 1 :]
 
 
+def double_byte(chance, text):
+    at = chance.randrange(len(text) + 1)
+    return text[:at] + text[at : at + 1] + text[at:]
+
+
+def swap_bytes(chance, text):
+    at = chance.randrange(len(text) + 1)
+    return text[:at] + text[at + 1 : at + 2] + text[at : at + 1] + text[at + 2 :]
+
+
+def lose_brace(chance, text):
+    at = chance.choice([found.start() for found in re.finditer(rb"[][(){}\"]", text)] or [0])
+    return text[:at] + text[at + 1 :]
+
+
+def over_lines(chance, text):
+    """An instruction over several lines, as XLA prints the metadata of a kernel."""
+    return _widened(chance, text, rb"\)(?=, metadata=)", KERNEL_METADATA)
+
+
 def random_bytes(chance, text):
     at = chance.randrange(len(text) + 1)
     return text[:at] + chance.randbytes(chance.choice((1, 10, 3000))) + text[at:]
@@ -140,7 +162,8 @@ def _widened(chance, text, pattern, inserted):
 
 _CHEAP = (
     cut, drop_lines, double_line, swap_lines, change_number, change_number, change_number,
-    insert_token, insert_token, delete_some, change_byte, random_bytes, windows, byte_order_mark,
+    insert_token, insert_token, delete_some, change_byte, double_byte, swap_bytes, lose_brace,
+    over_lines, random_bytes, windows, byte_order_mark,
     zeros, empty, another, spliced,
 )  # fmt: skip
 _DEAR = (long_name, many_braces, long_line)
