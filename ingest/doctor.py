@@ -16,8 +16,8 @@ from ..xla.errors import DumpError
 from . import formats
 from .formats import Format, OtherFile, Role, other_by_name
 from .oom_logs import may_be_log
-from .outcomes import OK
-from .sources.dump_folder import DumpedProgram, find_dumps, is_wanted
+from .outcomes import MISSING, OK
+from .sources.dump_folder import DumpedProgram, find_dumps, format_of, is_wanted
 from .sources.files import Given, SourceFile, is_dump_file, open_source
 from .sources.hlo_protos import HloProtoProgram
 from .sources.program import Program
@@ -279,19 +279,13 @@ def examine(path: Path) -> Examination:
 
 
 def _kind(file: SourceFile, is_one: bool, problems: list[str]) -> Format | OtherFile | None:
-    """What a file holds, by its name or else by its first bytes."""
-    name = file.path.name
-    if (known := formats.by_name(name)) is not None:
-        return known.format
-    if is_one or formats.may_be_renamed(name):
-        try:
-            found = formats.by_content(file.read(formats.SNIFFED_BYTES))
-        except DumpError as error:
-            problems.append(f"{file.path}: {error}")
-            found = None
-        if found is not None:
-            return found
-    return other_by_name(name)
+    """What a file holds, as ingest sees it."""
+    try:
+        known = format_of(file, is_named=is_one)
+    except DumpError as error:
+        problems.append(f"{file.path}: {error}")
+        known = None
+    return known.format if known is not None else other_by_name(file.path.name)
 
 
 def _of_memory(programs: int) -> list[str]:
@@ -302,16 +296,20 @@ def _of_memory(programs: int) -> list[str]:
 def _compiled(dumps: list[DumpedProgram], problems: list[str]) -> tuple[list[DumpedProgram], int]:
     """The dumps that ingest stores, and how many others come from the compilation cache.
 
-    Of a binary without texts only its content tells.
+    Of a file that is alone only its content tells, so it is read as ingest reads it.
     """
     compiled, cached = [], 0
     for dump in dumps:
-        if formats.MAKES_A_DUMP.intersection(dump.files) == {formats.BINARY}:
+        if len(formats.MAKES_A_DUMP.intersection(dump.files)) == 1:
             found = dump.fingerprint()
             cached += found.left_out is not None
-            wrong = [f"{file.path}: {file.message}" for file in found.files if file.status != OK]
-            problems += wrong
-            if wrong or found.left_out is not None:
+            parts = dump.read(found) if found.left_out is None else None
+            problems += [
+                f"{file.path}: {file.message}"
+                for file in found.files
+                if file.status not in (OK, MISSING)
+            ]
+            if parts is None:
                 continue
         compiled.append(dump)
     return compiled, cached

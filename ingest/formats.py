@@ -20,6 +20,7 @@ from .readers.hlo_proto import read_hlo_proto
 from .readers.hlo_text import read_hlo_text
 from .readers.lines import Lines, split_sections
 from .readers.live_range import read_live_range
+from .readers.pasted import holds_assignment
 from .readers.usage_report import read_usage_report
 from .readers.used_values import read_used_values
 
@@ -140,7 +141,7 @@ def other_by_name(name: str) -> OtherFile | None:
 class Role(Enum):
     """The role of a file in its dump.
 
-    Any file of ASSIGNMENT, PROGRAM or BINARY makes a dump. A BINARY holds what the files of
+    Any file of ASSIGNMENT, PROGRAM, BINARY or REPORT makes a dump. A BINARY holds what the files of
     ASSIGNMENT and PROGRAM hold. A module's id is the hash of these files and of a REPORT. FLAGS,
     DEVICE and OOM belong to the dump, but not to the module. A file of OOM is there only if XLA
     ran out of memory.
@@ -317,14 +318,18 @@ def _named(name: str) -> Format:
 
 OOM_HLO = BY_NAME["oom-hlo"]
 BINARY = BY_NAME["hlo-proto"]
+ASSIGNMENT = BY_NAME["buffer-assignment"]
+REPORT = BY_NAME["memory-usage-report"]
 
 MAKES_A_DUMP = frozenset(
-    f for f in FORMATS if f.role in (Role.ASSIGNMENT, Role.PROGRAM, Role.BINARY)
+    f for f in FORMATS if f.role in (Role.ASSIGNMENT, Role.PROGRAM, Role.BINARY, Role.REPORT)
 )
 IS_CONTENT = tuple(f for f in FORMATS if f.role not in (Role.FLAGS, Role.DEVICE, Role.OOM))
 # The bytes of a file that identify its format.
-SNIFFED_BYTES = 64
+SNIFFED_BYTES = 96
 
+# Used values begin with the same total.
+_OLD_REPORT = re.compile(rb"Total bytes used: \d+ \([^()]*\)\s+Alloc")
 # A module's field, its length, then the module's name as the first field in it.
 _HLO_PROTO = re.compile(rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f]\x0a[\x01-\x7f][\w.<>\[\]-]+", re.ASCII)
 # A file that a user has renamed may have any format; its first bytes identify the format.
@@ -355,6 +360,10 @@ def by_content(beginning: bytes) -> Format | None:
     if _HLO_PROTO.match(beginning):
         return BINARY
     start = beginning.lstrip()
+    if _OLD_REPORT.match(start):
+        return REPORT
+    if holds_assignment(start.decode(errors="replace"), at_start=True):
+        return ASSIGNMENT
     for format_ in FORMATS:
         if format_.opening is not None and start.startswith(format_.opening.encode()):
             return format_

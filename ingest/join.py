@@ -543,8 +543,17 @@ def join_parts(
     if parts.hlo is not None:
         tables |= _hlo_tables(parts.hlo, names)
     contradicting = contradictions(parts, names, ranges, lost)
-    if parts.buffer_assignment is not None:
-        complete = not contradicting
+    if parts.totals is not None:
+        rows: list[dict[str, object]] = [
+            {"memory_space": space, "total_bytes": size} for space, size in parts.totals.items()
+        ]
+        tables["module_memory"] = module_rows("module_memory", rows)
+        if parts.buffer_assignment is not None:
+            allocations = parts.buffer_assignment.allocations
+            none = pa.nulls(len(allocations), pa.int32())
+            tables["allocations"] = allocations.append_column("value_id", none)
+    elif parts.buffer_assignment is not None:
+        complete = not contradicting and parts.buffer_assignment.is_whole
         ranges = ranges if complete else None
         allocations = parts.buffer_assignment.allocations
         if attribution is not None and number is not None:
@@ -621,6 +630,8 @@ def _with(table: pa.Table, columns: dict[str, pa.Array]) -> pa.Table:
 
 def _origin(parts: Parts) -> Origin | None:
     """Where the module's figures come from; None if it has none."""
+    if parts.totals is not None:
+        return "estimated"
     if parts.buffer_assignment is None or parts.live_range is None:
         return None
     if parts.buffer_assignment.origin == "estimated":
@@ -633,6 +644,8 @@ def _header(parts: Parts) -> dict[str, object]:
     if parts.hlo is not None:
         header |= parts.hlo.header
         header["skeleton_id"] = skeleton_id_of(parts.hlo.entry_shapes)
+    if parts.totals is not None:
+        header["reported_total_bytes"] = sum(parts.totals.values())
     if parts.used_values is not None:
         header["reported_total_bytes"] = parts.used_values.total_bytes
     if parts.live_range is not None:

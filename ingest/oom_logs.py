@@ -17,6 +17,7 @@ from ..schema.stores.base import Batch, Store
 from ..xla.errors import DumpError
 from . import formats
 from .oom_report import OomBuffer, OomReport, merge_reports
+from .sources.dump_folder import format_of
 from .sources.files import DAMAGED, PIECE, SourceFile, is_file, is_folder, pieces, readable
 
 # Writes a run's out-of-memory reports, joined to the dumps of the same modules.
@@ -238,4 +239,4 @@ def _is_log(file: SourceFile, is_named: bool) -> bool:
         return False
     if not is_named and not may_be_log(name):
         return False
-    return formats.by_content(file.read(formats.SNIFFED_BYTES)) is None
+    return format_of(file, is_named=is_named) is None

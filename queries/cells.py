@@ -24,7 +24,7 @@ _SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-ESTIMATED = "≈ is estimated from HLO text alone"
+ESTIMATED = "≈ is estimated without a buffer assignment"
 GUESSED = "? is a guess: what XLA made has no name, so its largest operand stands for it, or a loop"
 # What a guess can be wrong about.
 _MAY_BE_GUESSED = {"source", "scope", "operation", "pass", "role"}

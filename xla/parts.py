@@ -46,13 +46,16 @@ class BufferAssignment:
 
     allocations: as in the warehouse's table; values: value_id, instruction, shape_index,
     is_phi, memory_space, allocation_index, offset_bytes, size_bytes, logical_bytes, shape,
-    element_type.
+    element_type. `unread` is what is left out of a pasted text; `is_whole` says whether all
+    allocations are there, so that they add up.
     """
 
     allocations: pa.Table
     values: pa.Table
     origin: Origin = "dumped"
     not_understood: NotUnderstoods = ()
+    unread: tuple[Unread, ...] = ()
+    is_whole: bool = True
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,8 @@ class Parts:
     """The parts of one program; a missing or unreadable part is None.
 
     space_names: memory_space, space_name; doubled: the names of the parts that are in two
-    files; is_binary: the buffer assignment is a binary's, which is never half read.
+    files; is_binary: the buffer assignment is a binary's, which is never half read; totals: the
+    bytes of each memory space, where nothing but a usage report says them.
     """
 
     buffer_assignment: BufferAssignment | None = None
@@ -156,6 +160,7 @@ class Parts:
     hlo: HloText | None = None
     doubled: list[str] = field(default_factory=list)
     is_binary: bool = False
+    totals: dict[int, int] | None = None
 
 
 # The memory spaces of a module and their names, also for sources that do not name them.

@@ -14,6 +14,7 @@ from ...xla.shapes import ELEMENT_BYTES, shape_columns
 from .lines import Lines, as_numpy, lines_of, slices
 from .newer_text import before_newer_sections, newer_element_types, newer_words, resembles
 
+HEADING = "BufferAssignment:"
 # As BufferAllocation::ToShortString prints it, with an address only in 2020 (seed 004).
 _ALLOCATION = (
     r"^allocation (?P<allocation_index>\d+): (?:0x(?P<address>[0-9a-f]+), )?"
@@ -58,9 +59,9 @@ _REUSED = (" reused by buffers of a different color:", "  value: ")
 
 def read_buffer_assignment(section: Lines) -> BufferAssignment:
     """Read the part of a dump that starts with `BufferAssignment:`. Raises DumpError."""
-    if section.first() != "BufferAssignment:":
+    if section.first() != HEADING:
         raise DumpError(
-            "not a buffer assignment: expected 'BufferAssignment:' in the first line",
+            f"not a buffer assignment: expected '{HEADING}' in the first line",
             int(section.numbers[0]),
         )
     body = section.between(1, len(section))

@@ -20,7 +20,9 @@ from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
 from ..readers.hlo_text import FRAME_TABLES, header_name
 from ..readers.lines import Lines, check_end, excerpt, split_lines, whole_lines
+from ..readers.pasted import holds_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
+from ..readers.usage_report import read_rounded_allocations, read_totals
 from ..readers.used_values import read_definitions
 from .files import SourceFile
 from .program import Identified, Key
@@ -80,7 +82,7 @@ Texts = dict[Format, bytes]
 Outcomes = dict[Format, FileOutcome]
 
 # The first file of older dumps holds all parts.
-FIRST = BY_NAME["buffer-assignment"]
+FIRST = formats.ASSIGNMENT
 USED_VALUES = BY_NAME["buffer-assignment-values"]
 
 
@@ -165,6 +167,31 @@ def _read_document(
         outcome.line, outcome.message = errors[0].line, str(errors[0])
     else:
         outcome.pass_over(newer)
+
+
+def _read_alone(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
+    """Read what a file says that is all there is of a program: somebody may have pasted it."""
+    try:
+        if format_ is formats.REPORT:
+            lines = split_lines(text)
+            totals, allocations = read_totals(lines), read_rounded_allocations(lines)
+            if not totals:
+                return
+            parts.totals, parts.buffer_assignment = totals, allocations
+            if outcome.status == FAILED:
+                outcome.status = PARTIAL
+            outcome.note("of a usage report alone totals are exact, and other sizes are rounded")
+        elif outcome.status == FAILED and set(outcome.holds) <= {format_.title}:
+            pasted = read_pasted_assignment(split_lines(text))
+            if pasted is not None:
+                # The last line that is there may be cut.
+                is_whole = pasted.is_whole and (text.endswith(b"\n") or not pasted.unread)
+                parts.buffer_assignment = replace(pasted, is_whole=is_whole)
+                outcome.status, outcome.line, outcome.message = OK, None, None
+                outcome.holds = (format_.title,)
+                outcome.leave_out(pasted.unread)
+    except DumpError:
+        return  # The file's outcome says what is wrong.
 
 
 def add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: Outcomes) -> None:
@@ -277,6 +304,8 @@ class DumpedProgram:
         texts: Texts = identified.content
         outcomes = {BY_NAME[file.kind]: file for file in identified.files}
         documents: dict[Format, Lines] = {}
+        is_alone = len(formats.MAKES_A_DUMP & outcomes.keys()) == 1
+        alone = {f: texts[f] for f in (FIRST, formats.REPORT) if is_alone and f in texts}
         parts = read_texts(texts, outcomes, documents, beside=beside)
         is_damaged = any(
             file.status != OK and format_.role in (Role.ASSIGNMENT, Role.PROGRAM)
@@ -287,6 +316,8 @@ class DumpedProgram:
             if BINARY in texts:
                 outcomes[BINARY].sha256 = _sha256(texts[BINARY])
             identified.files.append(outcomes[BINARY])
+        for format_, text in alone.items():
+            _read_alone(format_, text, outcomes[format_], parts)
         if BINARY in texts:
             with outcomes[BINARY].recording():
                 parts = with_binary(parts, read_hlo_proto(texts.pop(BINARY)), is_damaged=is_damaged)
@@ -391,6 +422,8 @@ def _read_flags(format_: Format, text: bytes) -> dict[str, str]:
 _XLA_MODULE = re.compile(
     r"^(?:\d{10,20}\.)?module_(?P<number>[0-9]{1,9})\.(?P<name>.*?)(?:\.cl_(?P<compiler>\d+))?$"
 )
+# Files of people's own are shorter.
+_LARGEST_SOURCE = 4 << 20
 _RENAMED_ENDINGS = (".gz", ".zst", ".txt", ".pb", ".hlo", ".log")
 
 _Files = dict[Format, SourceFile]
@@ -420,7 +453,7 @@ def find_dumps(
     devices: dict[tuple[str, Format], list[SourceFile]] = defaultdict(list)
     for file in files:
         try:
-            known = _format_of(file, named_file)
+            known = format_of(file, is_named=named_file)
         except DumpError as error:
             refuse(file, error)
             continue
@@ -493,15 +526,21 @@ def _plain_name(file: SourceFile) -> str:
     return file.path.name.removesuffix(".gz").removesuffix(".zst")
 
 
-def _format_of(file: SourceFile, named_file: bool) -> NamedFile | None:
-    """A file's format, by its name or else by its first bytes. Raises DumpError."""
+def format_of(file: SourceFile, *, is_named: bool) -> NamedFile | None:
+    """What a file holds, by its name or else by its first bytes. Raises DumpError.
+
+    In a file that the user named, a buffer assignment may stand anywhere: in a source's comment.
+    """
     name = file.path.name
     known = formats.by_name(name)
-    if known is not None or not (named_file or formats.may_be_renamed(name)):
+    if known is not None or not (is_named or formats.may_be_renamed(name)):
         return known
     found = formats.by_content(file.read(formats.SNIFFED_BYTES))
     if found is None and formats.is_binary(name):
         found = formats.BINARY
+    may_be_pasted = found is None and is_named and file.size <= _LARGEST_SOURCE
+    if may_be_pasted and holds_assignment(file.read().decode(errors="replace")):
+        found = formats.ASSIGNMENT
     if found is None:
         return None
     for ending in _RENAMED_ENDINGS:

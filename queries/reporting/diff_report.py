@@ -599,8 +599,8 @@ def _buffer_names(changes: pa.Table) -> pa.Table:
 def _estimates(each: Compared) -> str:
     which = [name for name, side in (("A", each.a), ("B", each.b)) if side.is_estimated]
     if len(which) == 2:
-        return "A and B are estimated from HLO text alone: their figures carry the mark ≈."
+        return "A and B are estimated without a buffer assignment: their figures carry the mark ≈."
     return (
-        f"{which[0]} is estimated from HLO text alone, the other side is not: "
+        f"{which[0]} is estimated without a buffer assignment, the other side is not: "
         "a part of the change can be the estimate's error. Estimated figures carry the mark ≈."
     )

@@ -2,6 +2,8 @@
 
 import tarfile
 
+import pytest
+
 import memhouse
 from memhouse.ingest.doctor import examine, nothing_found
 from memhouse.ingest.formats import by_name, other_by_name
@@ -9,8 +11,8 @@ from memhouse.ingest.sources.files import SourceFile
 
 from ..support.binaries import MIXED, without_assignment
 from ..support.command import run_memhouse
-from ..support.dumps import DATA, copy_dump
-from ..support.warehouse import fill
+from ..support.dumps import DATA, content, copy_dump
+from ..support.warehouse import fill, rows
 
 CPU, TPU, GPU = "cpu/jax-0.10.2/*", "tpu/flash-v5e/*", "gpu/decode-h100/*"
 STEM = "module_0002.jit_f"
@@ -166,6 +168,58 @@ def test_a_renamed_file_is_told_by_its_content(tmp_path):
     assert files(found) == {"buffer-assignment": (1, "reads"), "other": (2, "-")}
     assert ["bad.txt.gz" in problem for problem in found.problems] == [True]
     assert examine(seed).programs == 1
+
+
+PASTED = """\
+/* What XLA said last night.
+ *   allocation 0: 0x7f001200, size 32768, parameter 0, shape f32[256,32] at ShapeIndex {}:
+ *    value: <3 parameter @0> (size=32768,offset=0): f32[256,32]{1,0}
+ *   allocation 1: size 128, output shape is |f32[32]|, maybe-live-out:
+ *   allocation 2: size 4, preallocated-temp
+ */
+int main() { return 0; }
+"""
+# name: the text; the total and how many allocations, None if nothing is read.
+ALONE = {
+    "main.cc": (PASTED, 32900, 3),
+    "x-buffer-assignment.txt": (PASTED, 32900, 3),
+    "no-heading.txt": (PASTED[PASTED.index("*  ") :], 32900, 3),
+    "gap.cc": (PASTED.replace("allocation 1", "allocation 7"), None, 3),
+    "odd.cc": (PASTED.replace("temp", "heap"), None, 2),
+    "cut.cc": (PASTED[: PASTED.index(", preallocated")], 32900, 3),
+    "cut-within.cc": (PASTED[: PASTED.index("ocation 2")], None, 2),
+    "cut-before.cc": (PASTED[: PASTED.index("size 4")], None, 2),
+    "y-buffer-assignment.txt": ("Buy milk.\n", None, None),
+    "notes.md": ("Buy milk.\n", None, None),
+    "z-memory-usage-report.txt": ("Buy milk.\n", None, None),
+    "old-report.txt": (
+        "Total bytes used: 3000 (2.9KiB)\nAllocations sorted by size:\n"
+        "   1.95KiB( 65%);   1000B; allocation 0: size 1.95KiB, preallocated-temp:\n"
+        "   2.85KiB( 97%);     80B; allocation 1: size 920B, parameter 0, shape |f32[230]|\n",
+        3000, 2,
+    ),
+    "report-memory-usage-report.txt": (
+        content("tpu/flash-v5e/*-memory-usage-report.txt").decode(), 100707328, 0,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_doctor_says_of_one_file_what_ingest_does(tmp_path, db, name):
+    """Whoever pasted it, into what: both read it, or neither does."""
+    text, total, allocations = ALONE[name]
+    path = tmp_path / name
+    path.write_text(text)
+    found = examine(path)
+    (summary,) = fill(db, path)
+    is_read = "SELECT COUNT(*) FROM dumps WHERE module_id IS NOT NULL"
+    assert rows(db, is_read) == [(found.programs,)]
+    assert found.programs == (allocations is not None)
+    assert (found.programs == 1) or found.problems or summary.problems
+    if found.programs:
+        query = "SELECT SUM(total_bytes) FILTER (memory_space = 0) FROM module_memory"
+        assert rows(db, query) == [(total,)]
+        assert rows(db, "SELECT COUNT(*) FROM allocations") == [(allocations,)]
 
 
 def test_ingest_says_what_a_folder_holds_instead(tmp_path):
