@@ -2,11 +2,14 @@
 
 import functools
 import random
+import re
+import time
 
 import pytest
 
 from memhouse.ingest.readers.oom_message import read_oom_messages
 
+from ...support.dumps import DATA
 from ...support.oom_messages import OWN, PUBLIC, WRAPS, contradictions, read, said
 from ...support.rounds import rounds
 
@@ -34,6 +37,8 @@ FIGURES = {
     "jax0.9.2-temps": {"used_bytes": 22 * GIB, "exceeded_bytes": int(6.25 * GIB)},
 }
 
+
+WIDTHS = (80, 120, 300)
 
 # Of each message of our own: its bytes, and what is read of them.
 MESSAGES = {path.stem: path.read_bytes() for path in OWN}
@@ -107,12 +112,22 @@ def test_whatever_a_log_puts_around_it():
     assert failures == []
 
 
-def test_without_line_breaks_a_message_is_cut():
-    for name in ("jax0.5.3-args", "jax0.9.2-temps"):
-        (report,) = read(b" ".join(MESSAGES[name].split(b"\n")))
-        assert contradictions(report, whole_of(name)) == []
-        assert report.used_bytes == whole_of(name).used_bytes
-        assert report.is_cut
+def test_it_does_not_matter_where_lines_end():
+    """Joined into one line, or wrapped at any width."""
+    for name, text in MESSAGES.items():
+        whole = whole_of(name)
+        lines = text.decode().rstrip("\n").split("\n")
+        for wrapped in (
+            " ".join(lines),
+            *(
+                "\n".join(re.sub(f"(.{{{width}}})", "\\1\n", line) for line in lines)
+                for width in WIDTHS
+            ),
+        ):
+            (report,) = read(f"step 1\n{wrapped}\nstep 2\n".encode())
+            assert contradictions(report, whole) == [], (name, wrapped)
+            assert said(report) == said(whole), (name, wrapped)
+            assert [b.size_bytes for b in report.buffers] == [b.size_bytes for b in whole.buffers]
 
 
 def test_twice_in_a_long_log_in_pieces_of_any_size_it_is_one_message():
@@ -169,11 +184,7 @@ PUBLISHED = {
     "easydel": ("program", 63.80, 30.75, 2),  # erfanzar/EasyDeL#166, cut there
     "enzyme": ("program", 215.17, 31.25, 0),  # EnzymeAD/Enzyme-JAX#2422
     "docs1000": ("program", 49.34, 32.00, 0),  # XLA's page of error 1000, on one line
-    "cores": ("program", 34.82 + 174.10, 95.74, 0),  # XLA's page of error 1000
     "wrapped": ("program", 36.99, 31.25, 0),  # Wrapped by hand.
-    "alpa": ("runtime", 4112523264 / GIB, None, 2),  # alpa-projects/alpa#759, by Ray
-    "gemma": ("runtime", 2110783616 / GIB, None, 1),  # A log of big_vision, 2024.
-    "rocm": ("runtime", 165425291480 / GIB, None, 1),  # AMD, with wrapped lines.
     "tpurt": ("runtime", 8.00 / 1024, 6.43 / 1024, 0),  # XLA's page of error 0100
     "tpuload": ("runtime", 29.49, 147.64 / 1024, 0),  # XLA's page of error 0101
     "tpuload2": ("runtime", 6.14, None, 0),  # AI-Hypercomputer/tpu-recipes#151
@@ -205,3 +216,354 @@ def test_old_lists_have_exact_sizes_and_padding():
     assert (first.size_bytes, first.padding_bytes) == (512 << 20, 494403584)
     assert (first.instruction, first.op_name, first.is_rounded) == ("fusion.1668", "one_hot", False)
     assert report.argument_bytes is None
+
+
+# --- messages as people paste them -----------------------------------------------------------
+
+
+def kib(number):
+    return round(number * 1024)
+
+
+def mib(number):
+    return round(number * (1 << 20))
+
+
+def gib(number):
+    return round(number * GIB)
+
+
+HBM, VMEM, GPU = {"space_name": "hbm"}, {"space_name": "vmem"}, {"space_name": "gpu"}
+# Read by eye. Of each: whether it is whole, all that it says of itself, and of each buffer the
+# rank, the size, and what makes it.
+PASTED = {
+    # Big Vision's Gemma under LSF, 2024
+    "gemma.log": (
+        True,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": 2110783616,
+            "used_bytes": gib(7.88),
+            "argument_bytes": gib(1.02),
+            "output_bytes": gib(4.89),
+            "temp_bytes": gib(1.97),
+            "fragmentation_bytes": 0,
+        },
+        [
+            (1, 5104 * 257152 * 4, "/train/big_vision/models/ppp/gemma.py:175"),
+            (2, 2048 * 257152 * 4, "/train/big_vision/models/ppp/gemma.py:175"),
+            (3, 2048 * 257152 * 2, "argument"),
+            (4, 16 * 319 * 2048 * 4, "argument"),
+        ],
+    ),
+    # ColabFold on an AMD GPU, 2024; a terminal of 300 columns
+    "colabfold.md": (
+        True,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": 165425291480,
+            "used_bytes": gib(192.84),
+            "argument_bytes": gib(10.04),
+            "output_bytes": gib(28.74),
+            "temp_bytes": gib(154.06),
+            "fragmentation_bytes": mib(24.75),
+        },
+        [
+            (
+                1,
+                39955041 * 256 * 4,
+                "jit(apply_fn)/jit(main)/alphafold/alphafold_iteration/while/body/evoformer"
+                "/__layer_stack_no_state/while/body/extra_msa_stack/triangle_multiplication_outgoing"
+                "/add;jit(apply_fn)/jit(main)/alphafold/alphafold_iteration/while/body/evoformer"
+                "/__layer_stack_no_state/while/body/extra_msa_stack/triangle_multiplication_outgoing"
+                "/div",
+            ),
+            (2, 256 * 6321 * 6321 * 4, "/opt/miniconda3/bin/colabfold_batch:8"),
+            (3, 39955048 * 256 * 2, "/opt/miniconda3/bin/colabfold_batch:8"),
+        ],
+    ),
+    "easydel.txt": (  # erfanzar/EasyDeL#78
+        True,
+        {
+            **HBM,
+            "kind": "program",
+            "used_bytes": gib(21.90),
+            "capacity_bytes": gib(7.48),
+            "exceeded_bytes": gib(14.42),
+        },
+        [],
+    ),
+    "torchxla1965.txt": (  # the middle of a list
+        False,
+        {"kind": "program"},
+        [(3, 6 * GIB, "fusion.44044.remat4")],
+    ),
+    "torchxla3041.txt": (
+        False,
+        {
+            **HBM,
+            "kind": "program",
+            "reserved_bytes": mib(18),
+            "program_bytes": gib(1.68),
+            "argument_bytes": gib(7.04),
+            "output_bytes": kib(6),
+            "alias_bytes": 0,
+            "temp_bytes": gib(1.68),
+            "fragmentation_bytes": mib(7.92),
+        },
+        [(1, mib(570), "fusion.11"), (2, mib(570), "fusion.10.remat3")],
+    ),
+    "pallas-tpu7x.txt": (  # jax-ml/jax#38988
+        True,
+        {
+            **VMEM,
+            "kind": "scoped",
+            "used_bytes": mib(65.05),
+            "capacity_bytes": mib(64),
+            "exceeded_bytes": mib(1.05),
+        },
+        [],
+    ),
+    "jax20008.txt": (
+        True,
+        {
+            "space_name": "shared",
+            "kind": "scoped",
+            "requested_bytes": 4194304,
+            "limit_bytes": 101376,
+            "exceeded_bytes": 4194304 - 101376,
+        },
+        [],
+    ),
+    "cores.txt": (  # XLA's page of error 1000
+        True,
+        {
+            **HBM,
+            "kind": "program",
+            "used_bytes": gib(34.82) + gib(174.10),
+            "capacity_bytes": gib(95.74),
+            "exceeded_bytes": gib(34.82) + gib(174.10) - gib(95.74),
+        },
+        [],
+    ),
+    "buffer.txt": (  # XLA's page of error 0100
+        True,
+        {
+            **HBM,
+            "kind": "runtime",
+            "requested_bytes": mib(8),
+            "free_bytes": mib(6.43),
+            "exceeded_bytes": mib(8) - mib(6.43),
+        },
+        [],
+    ),
+    "alpa759.txt": (
+        True,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": 4110417920,
+            "used_bytes": gib(11.90),
+            "argument_bytes": gib(7.78),
+            "output_bytes": mib(301.25),
+            "temp_bytes": gib(3.83),
+            "fragmentation_bytes": 0,
+        },
+        [(1, 250880 * 4096 * 4, "/usr/lib/python3.8/site-packages/flax/linen/dtypes.py:97")],
+    ),
+    "tf-blog.txt": (  # cut within the first buffer
+        False,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": 22271409880,
+            "used_bytes": gib(20.77),
+            "argument_bytes": mib(29.54),
+            "output_bytes": mib(27.74),
+            "temp_bytes": gib(20.74),
+        },
+        [
+            (
+                1,
+                gib(3.40),
+                "/venv/lib/python3.11/site-packages/tensorflow/python/framework/ops.py:1177",
+            )
+        ],
+    ),
+    "levanter.txt": (  # within JSON
+        True,
+        {
+            **VMEM,
+            "kind": "scoped",
+            "requested_bytes": mib(33.5),
+            "limit_bytes": mib(32),
+            "exceeded_bytes": mib(1.5),
+            "instruction": "ragged_paged_attention_kernel",
+            "shape": "bf16[4096,32,128]",
+        },
+        [],
+    ),
+    # NovaSky-AI/SkyRL#624, EnzymeAD/Reactant.jl#2632: the allocator says what there is.
+    "skyrl624.log": (
+        True,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": 1225195446464,
+            "capacity_bytes": 85095874560,
+            "free_bytes": 22635544576,
+        },
+        [],
+    ),
+    "reactant2632.log": (
+        True,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": 27 * GIB,
+            "capacity_bytes": gib(89.77),
+            "free_bytes": gib(89.77) - 81 * GIB,
+        },
+        [],
+    ),
+    "alphafold3-209.md": (
+        True,
+        {**GPU, "kind": "runtime", "requested_bytes": 50677266816},
+        [],
+    ),
+    "alphafold392.log": (
+        True,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": 24185291480,
+            "used_bytes": gib(23.11),
+            "argument_bytes": mib(372.76),
+        },
+        [
+            (1, 2350 * 2350 * 64 * 4, "/app/alphafold/alphafold/model/modules.py:1376"),
+            (2, 1152 * 2350 * 64 * 4, "parameter"),
+        ],
+    ),
+    "vllm8318.txt": (
+        True,
+        {
+            "space_name": "smem",
+            "kind": "scoped",
+            "used_bytes": mib(1),
+            "capacity_bytes": mib(1),
+            "exceeded_bytes": kib(1.7),
+        },
+        [],
+    ),
+    "torchxla9524.md": (
+        True,
+        {
+            **VMEM,
+            "kind": "scoped",
+            "used_bytes": mib(32.42),
+            "capacity_bytes": mib(16),
+            "exceeded_bytes": mib(16.42),
+        },
+        [],
+    ),
+    "tpu-inference2803.log": (
+        True,
+        {
+            **VMEM,
+            "kind": "scoped",
+            "used_bytes": mib(76.58),
+            "capacity_bytes": mib(64),
+            "exceeded_bytes": mib(12.58),
+            "program_bytes": mib(76.58),
+        },
+        [(1, mib(4), "RPAm-p_256-bq_512_256-bkv_2048_512.72")],
+    ),
+    "scoped-name.md": (
+        False,
+        {
+            **VMEM,
+            "kind": "scoped",
+            "requested_bytes": mib(37.54),
+            "limit_bytes": mib(16),
+            "instruction": "ragged_paged_attention",
+        },
+        [],
+    ),
+    "smem-context.txt": (
+        True,
+        {
+            "space_name": "shared",
+            "kind": "scoped",
+            "requested_bytes": 131072,
+            "limit_bytes": 101376,
+            "exceeded_bytes": 131072 - 101376,
+            "shape": "f32[32,128,32,128]",
+        },
+        [],
+    ),
+    "executable.txt": (
+        True,
+        {
+            **GPU,
+            "kind": "runtime",
+            "requested_bytes": gib(1.5),
+            "module_name": "jit_convert_element_type",
+        },
+        [],
+    ),
+    # jax-ml/jax#788: a terminal of 160 columns
+    "jax788.log": (True, {**GPU, "kind": "runtime", "requested_bytes": 3640655872}, []),
+}
+# Copied from a page: line numbers, escapes without their ESC; entities.
+PASTED["alpa759-page.txt"] = PASTED["alpa759.txt"]
+PASTED["torchxla3041.html"] = PASTED["torchxla3041.txt"]
+# Buffer assignments are no messages.
+NONE = {"no-torchxla.txt", "no-isdf.txt", "no-eigh.txt"}
+TEXTS = {path.name: path.read_bytes() for path in (DATA / "oom/pasted").iterdir()}
+
+
+def made_by(buffer):
+    """What a person would name a buffer by."""
+    line = buffer.source_file and f"{buffer.source_file}:{buffer.source_line}"
+    names = (line, buffer.instruction, buffer.op_name, buffer.allocation_type, buffer.opcode)
+    return next(name for name in names if name)
+
+
+def test_pasted_messages_say_all_that_they_hold():
+    assert TEXTS.keys() == PASTED.keys() | NONE
+    for name, (is_whole, figures, buffers) in PASTED.items():
+        (report,) = read(TEXTS[name])
+        assert (said(report), report.is_cut) == (figures, not is_whole), name
+        listed = [(buffer.rank, buffer.size_bytes, made_by(buffer)) for buffer in report.buffers]
+        assert listed == buffers, name
+    for name in NONE:
+        assert read(TEXTS[name]) == []
+
+
+def test_pasted_messages_cut_anywhere_say_nothing_else():
+    step = 50 // rounds(1) or 1
+    for name, text in TEXTS.items():
+        wholes = read(text)
+        for at in range(step, len(text), step):
+            for part in (text[:at], text[at:], text[:at] + b"\n... [cut]\n" + text[-at // 2 :]):
+                for report in read(part):
+                    assert contradictions(report, wholes[0]) == [], (name, at, part)
+
+
+def test_time_grows_with_the_log_not_with_its_square():
+    beginnings = (
+        b"(Worker pid=1) RESOURCE_EXHAUSTED\n[x] Shape: f\n",
+        b'  1. Size: 2.00G\n     Operator: op_name="a\n     XLA label: %x = (f32[1,2]{1,0}\n',
+        b"Ran out of memory in memory space vmem while allocating on stack for (",
+        MESSAGES["jax0.5.3-args"],
+    )
+    for text in beginnings:
+        taken = []
+        for size in (1 << 16, 1 << 19):
+            began = time.process_time()
+            read_oom_messages([text * (size // len(text))])
+            taken.append(time.process_time() - began)
+        assert taken[1] < 16 * taken[0] + 0.1, text
