@@ -23,7 +23,7 @@ from .runs import require_runs
 
 # The sentences that say by how much memory ran out, and of which memory.
 
-_NAMES = {"hbm": "HBM", "vmem": "VMEM", "smem": "SMEM", "gpu": "GPU memory", "host": "memory"}
+_NAMES = {"gpu": "GPU memory", "host": "memory", "shared": "a GPU's shared memory"}
 # Figures are rounded to two digits of their unit; more is another need.
 _SAME = 0.001
 # So many dumps that a message may be of are named.
@@ -53,16 +53,12 @@ def space_of(report: Mapping[str, Any]) -> str:
 def title_of(report: Mapping[str, Any]) -> str:
     """By how much of which memory."""
     space = space_of(report)
-    over = None if report["exceeded_bytes"] is None else size_of(report, "exceeded_bytes")
+    over = ""
+    if report["exceeded_bytes"] is not None:
+        over = f": {size_of(report, 'exceeded_bytes')} too much"
     match report["kind"]:
         case "scoped":
-            who = f"kernel {report['instruction'] or '(not named)'}"
-            if report["requested_bytes"] is None:
-                return f"out of scoped {space}: {who} is over its limit; the message is cut"
-            return (
-                f"out of scoped {space}: {who} asks for {size_of(report, 'requested_bytes')}, its "
-                f"limit is {size_of(report, 'limit_bytes')}: {over} too much"
-            )
+            return _title_of_kernel(report, over)
         case "allocation":
             who = report["instruction"]
             who = f"a block of kernel {who}" if who and space != "HBM" else "one array"
@@ -70,27 +66,55 @@ def title_of(report: Mapping[str, Any]) -> str:
                 return f"out of {space}: {who} is larger than the memory; the message is cut"
             return (
                 f"out of {space}: {who} takes {size_of(report, 'requested_bytes')}, the chip has "
-                f"{size_of(report, 'capacity_bytes')}: {over} too much"
+                f"{size_of(report, 'capacity_bytes')}{over}"
             )
         case "runtime":
-            wanted = "the allocation"
-            if report["requested_bytes"] is not None:
-                wanted = f"an allocation of {size_of(report, 'requested_bytes')}"
-            if report["free_bytes"] is None:
-                return f"out of {space} while running: {wanted} failed"
-            return (
-                f"out of {space} while running: {wanted} failed, "
-                f"{size_of(report, 'free_bytes')} were free"
-            )
-    if report["used_bytes"] is None:
+            return _title_at_run_time(report)
+    if report["used_bytes"] is None and report["program_bytes"] is None:
         cut = "; the message lacks its figures" if report["is_cut"] else ""
         return f"out of {space}: the program does not fit{cut}"
+    if report["used_bytes"] is None:
+        arguments = ""
+        if report["argument_bytes"]:
+            arguments = f", and its arguments {size_of(report, 'argument_bytes')}"
+        return f"out of {space}: the program needs {size_of(report, 'program_bytes')}{arguments}"
     if report["capacity_bytes"] is None:
         return f"out of {space}: the program needs {size_of(report, 'used_bytes')}"
     return (
         f"out of {space}: the program needs {size_of(report, 'used_bytes')}, the chip has "
-        f"{size_of(report, 'capacity_bytes')}: {over} too much"
+        f"{size_of(report, 'capacity_bytes')}{over}"
     )
+
+
+def _title_of_kernel(report: Mapping[str, Any], over: str) -> str:
+    """One kernel over its limit, or all kernels of a program together."""
+    scoped = "" if report["space_name"] == "shared" else "scoped "
+    space = f"{scoped}{space_of(report)}"
+    who = f"kernel {report['instruction']}" if report["instruction"] else "a kernel"
+    if report["requested_bytes"] is not None:
+        return (
+            f"out of {space}: {who} asks for {size_of(report, 'requested_bytes')}, its limit is "
+            f"{size_of(report, 'limit_bytes')}{over}"
+        )
+    if report["used_bytes"] is not None:
+        return (
+            f"out of {space}: {size_of(report, 'used_bytes')} are needed, the limit is "
+            f"{size_of(report, 'capacity_bytes')}{over}"
+        )
+    return f"out of {space}: {who} is over its limit; the message lacks its figures"
+
+
+def _title_at_run_time(report: Mapping[str, Any]) -> str:
+    wanted = "the allocation"
+    if report["requested_bytes"] is not None:
+        wanted = f"an allocation of {size_of(report, 'requested_bytes')}"
+    there = ""
+    if report["free_bytes"] is not None:
+        all_of = f" of {size_of(report, 'capacity_bytes')}" if report["capacity_bytes"] else ""
+        there = f", {size_of(report, 'free_bytes')}{all_of} were free"
+    if report["used_bytes"] is not None:
+        there += f"; the program needs {size_of(report, 'used_bytes')} in all"
+    return f"out of {space_of(report)} while running: {wanted} failed{there}"
 
 
 def parts_of(
@@ -252,6 +276,27 @@ def advice_of_message(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, .
     return tuple(told[:_MOST])
 
 
+# A line of a library, or of the script that starts a program, says less than the operation's name.
+_LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages/|bin/(?=[^/]*$))")
+_LONGEST_NAME = 40
+
+
+def owner_of(buffer: _Facts) -> str:
+    """The line, or else the operation, that makes a buffer, as short as it is told."""
+    file, op_name = buffer["source_file"], buffer["op_name"]
+    if file and not (op_name and _LIBRARY.match(file)):
+        return f"{_LIBRARY.sub('', file)}:{buffer['source_line'] or '?'}"
+    if buffer["allocation_type"] == "argument":
+        return "(arguments)"
+    if op_name is None:
+        return str(buffer["instruction"] or f"({buffer['opcode'] or 'not named'})")
+    # Of names that were joined the first; parameters of the operation say nothing of whose it is.
+    *scopes, name = re.sub(r"\[.*", "", op_name.partition(";")[0], flags=re.DOTALL).split("/")
+    while scopes and len(name) + len(scopes[-1]) < _LONGEST_NAME:
+        name = f"{scopes.pop()}/{name}"
+    return f"…/{name}" if scopes else name
+
+
 def _is_padded(buffer: _Facts) -> bool:
     padding, unpadded = buffer["padding_bytes"], buffer["unpadded_bytes"]
     if not padding or padding < 1 << 20:
@@ -279,23 +324,53 @@ def _repeated(buffers: Sequence[_Facts]) -> list[str]:
     ]
 
 
-def advice_of_kernel(report: _Facts) -> tuple[str, ...]:
-    """What to change in a kernel, or what holds the memory when the program runs."""
-    if report["kind"] == "runtime":
-        return _at_run_time(report)
+def advice_of_kernel(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, ...]:
+    """What to change in a kernel."""
     told = _of_tag(report)
     if report["kind"] == "allocation":
         return (*told, "the memory is the chip's own: no flag makes it larger")
+    if buffers:
+        largest = buffers[0]
+        told.append(
+            f"the largest block is {without_layout(largest['shape'] or '(not said)')}, "
+            f"{human_bytes(largest['size_bytes'])}, of {owner_of(largest)}"
+        )
+    if report["space_name"] == "shared":
+        return (*told, *_in_shared_memory(report))
+    if report["space_name"] == "smem":
+        told.append(
+            "SMEM holds scalars: prefetch fewer (PrefetchScalarGridSpec), for example page tables "
+            "of fewer sequences, or pass them as a block in VMEM"
+        )
+        return tuple(told)
     told.append("make the kernel's blocks smaller (pl.BlockSpec): each is held twice in a pipeline")
-    if report["space_name"] == "vmem" and report["requested_bytes"] is not None:
+    needed = report["requested_bytes"] or report["used_bytes"]
+    if report["space_name"] == "vmem" and needed is not None:
         # The printed size is rounded, so the next KiB may be short of it.
-        enough = -(-int(report["requested_bytes"] * 1.01) // (1 << 20)) << 20
+        enough = -(-int(needed * 1.01) // (1 << 20)) << 20
         told.append(
             f"or raise the limit: pltpu.CompilerParams(vmem_limit_bytes={enough}), for all kernels "
             f"LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={enough >> 10}, "
             "up to the chip's VMEM"
         )
     return tuple(told)
+
+
+def _in_shared_memory(report: _Facts) -> tuple[str, ...]:
+    """What a kernel on a GPU can do: its shared memory is the chip's, for each block of threads."""
+    limit = ""
+    if report["limit_bytes"] is not None:
+        limit = f" to at most {size_of(report, 'limit_bytes')}, which no flag raises"
+    told = (
+        f"make the kernel's tiles smaller{limit}: smaller blocks (pl.BlockSpec, BLOCK_M, BLOCK_N, "
+        "BLOCK_K), or fewer of them at a time (num_stages)",
+    )
+    if report["shape"]:
+        return (
+            *told,
+            "a fusion of XLA's own: XLA_FLAGS=--xla_gpu_enable_triton_gemm=false avoids it",
+        )
+    return told
 
 
 def _of_tag(report: _Facts) -> list[str]:
@@ -315,21 +390,159 @@ def _of_tag(report: _Facts) -> list[str]:
     return [f"it is: {tag}"] if tag else []
 
 
-def _at_run_time(report: _Facts) -> tuple[str, ...]:
-    requested, free = report["requested_bytes"], report["free_bytes"]
+_DROP_ARRAYS = (
+    "the chip also holds arrays that your program keeps: drop those it no longer needs (old "
+    "states, metrics), and donate what a step updates (donate_argnums)"
+)
+
+
+def advice_at_run_time(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, ...]:
+    """What asks for the memory, or what holds it, when the program runs."""
+    requested, free, capacity = (
+        report[name] for name in ("requested_bytes", "free_bytes", "capacity_bytes")
+    )
     told = []
     if None not in (requested, free) and free >= requested:
         told.append("enough is free in all, but not in one piece: memory is fragmented")
-    if report["space_name"] == "gpu":
-        told += [
-            "look for other processes on the GPU (nvidia-smi), and at "
-            "XLA_PYTHON_CLIENT_MEM_FRACTION, the share that JAX takes",
-        ]
-    told += [
-        "the chip also holds arrays that your program keeps: drop those it no longer needs "
-        "(old states, metrics), and donate what a step updates (donate_argnums)",
+    if report["space_name"] != "gpu":
+        return (*told, _DROP_ARRAYS)
+    too_large = _too_large_alone(report)
+    told += [too_large] if too_large else []
+    told += _widened(buffers)
+    told += _largest_maker(report, buffers)
+    told += _large_parts(report)
+    if too_large and len(told) == 1:
+        told.append(
+            "make the program smaller: a smaller batch or shorter sequences, jax.checkpoint, parts "
+            "one after the other (jax.lax.map), or more GPUs"
+        )
+    if not too_large:
+        told = told[: _MOST - 1]
+        if None not in (free, capacity):
+            rounded = "~" if report["is_rounded"] else ""
+            told.append(
+                f"{rounded}{human_bytes(capacity - free)} were in use when it failed: drop arrays "
+                "that your program no longer needs, and donate what a step updates (donate_argnums)"
+            )
+        else:
+            told.append(_held_already(report))
+    return tuple(told[:_MOST])
+
+
+def _needed(report: _Facts) -> tuple[str, int]:
+    """The column that says most of what the program needs, and its bytes."""
+    sizes = {name: report[name] or 0 for name in ("requested_bytes", "used_bytes")}
+    name = max(sizes, key=lambda column: sizes[column])
+    return name, sizes[name]
+
+
+def _too_large_alone(report: _Facts) -> str | None:
+    """That the program does not fit, whatever else the GPU holds."""
+    name, needed = _needed(report)
+    capacity = report["capacity_bytes"]
+    who = "this one allocation takes" if name == "requested_bytes" else "the program alone needs"
+    if needed > (capacity or _LARGE_GPU):
+        there = "an H100 has 80 GB, an H200 141 GB"
+        if capacity is not None:
+            there = f"the process may use {size_of(report, 'capacity_bytes')}"
+        return f"{who} {size_of(report, name)}, {there}: it does not fit, whatever else runs"
+    return None
+
+
+# Whoever needs more than most GPUs have does not suffer from other processes.
+_LARGE_GPU = 80 * 10**9
+# Every GPU has more than this.
+_LITTLE = 4 << 30
+# A buffer or part of less than this share of the need is not worth a line.
+_LARGE_SHARE = 0.25
+
+
+def _widened(buffers: Sequence[_Facts]) -> list[str]:
+    """The largest buffer that is another one's elements in a wider type."""
+    known = {_dimensions(buffer): buffer for buffer in buffers if buffer["shape"]}
+    for buffer in buffers:
+        if buffer["allocation_type"] == "argument" or not buffer["shape"]:
+            continue
+        narrow = known.get(_dimensions(buffer))
+        shape, size = without_layout(buffer["shape"]), human_bytes(buffer["size_bytes"])
+        if narrow is not None and 0 < narrow["size_bytes"] < buffer["size_bytes"]:
+            other = without_layout(narrow["shape"])
+            return [
+                f"{shape}, {size}, has the elements of {other} in a wider type, at "
+                f"{owner_of(buffer)}: compute in the narrow one, or widen the results only"
+            ]
+        if buffer["opcode"] == "convert":
+            return [
+                f"{shape}, {size}, is a copy in another type, at {owner_of(buffer)}: compute in "
+                "the type that it comes in"
+            ]
+    return []
+
+
+def _dimensions(buffer: _Facts) -> str:
+    return without_layout(buffer["shape"]).partition("[")[2]
+
+
+def _largest_maker(report: _Facts, buffers: Sequence[_Facts]) -> list[str]:
+    """Whose line or operation makes most of what is listed, and what makes that smaller."""
+    made: dict[str, list[_Facts]] = {}
+    for buffer in buffers:
+        if buffer["allocation_type"] != "argument":
+            owner = owner_of(buffer)
+            # Of an operation its scope: what it is part of.
+            scope = owner.rpartition("/")[0] if owner.startswith("…/") else ""
+            made.setdefault(scope if len(scope) > 1 else owner, []).append(buffer)
+    if not made:
+        return []
+    owner, largest = max(made.items(), key=lambda one: sum(b["size_bytes"] for b in one[1]))
+    owner = owner_of(largest[0]) if len(largest) == 1 else owner
+    size = sum(buffer["size_bytes"] for buffer in largest)
+    rounded = "~" if any(buffer["is_rounded"] for buffer in largest) else ""
+    name, needed = _needed(report)
+    of = f" of the {size_of(report, name)}" if size < needed else ""
+    shapes = [without_layout(buffer["shape"]) for buffer in largest if buffer["shape"]]
+    what = f" ({', '.join(dict.fromkeys(shapes[:2]))})" if shapes else ""
+    return [
+        f"{owner} makes {rounded}{human_bytes(size)}{of}{what}: a smaller batch, shorter "
+        "sequences, or parts one after the other (jax.lax.map) make it smaller"
     ]
-    return tuple(told)
+
+
+def _large_parts(report: _Facts) -> list[str]:
+    """The parts of a program that take much of its need, and what makes each smaller."""
+    total = report["used_bytes"]
+    if total is None:
+        return []
+    ways = {
+        "argument_bytes": "the arguments take {}: shard them, or keep them in a narrower type",
+        "output_bytes": "the results take {}: return less, or donate the arguments that they "
+        "replace (donate_argnums)",
+        "temp_bytes": "the temporaries are one allocation of {}: jax.checkpoint makes them smaller "
+        "if they are kept for a backward pass",
+    }
+    parts = sorted(ways, key=lambda name: -(report[name] or 0))
+    return [
+        ways[name].format(size_of(report, name))
+        for name in parts
+        if (report[name] or 0) > _LARGE_SHARE * total
+    ]
+
+
+def _held_already(report: _Facts) -> str:
+    """What may hold the memory, if the program alone would fit."""
+    name, needed = _needed(report)
+    if not needed:
+        return _DROP_ARRAYS
+    size = size_of(report, name)
+    when = (
+        f"if the GPU has more than {size}, the rest"
+        if needed > _LITTLE
+        else f"{size} is little, so memory"
+    )
+    return (
+        f"{when} is held already: by arrays that your program keeps, by other processes "
+        "(nvidia-smi), or outside of JAX's share (XLA_PYTHON_CLIENT_MEM_FRACTION, 0.75 by itself)"
+    )
 
 
 # Why memory ran out: by how much, what fills it, whose lines, and what to look at first.
@@ -534,8 +747,9 @@ def _answer(
         module = (dump["module_id"], "--run", dump["run_id"])
         more = (command("buffers", *module), command("owners", *module, "--by", "scope"))
     if not is_program:
-        first = advice_of_kernel(report)
-        more = () if report["kind"] != "runtime" else more
+        is_kernel = report["kind"] != "runtime"
+        first = (advice_of_kernel if is_kernel else advice_at_run_time)(report, buffers)
+        more = () if is_kernel else more
     elif store is not None and dump is not None and dump["peak_bytes"] is not None:
         found = owners(store, dump["module_id"], run=dump["run_id"], limit=_LINES).table
         filled, filled_from = _filled_by_dump(found), "at the peak, from the dump"
@@ -571,7 +785,7 @@ def _filled_by_message(report: _Row, buffers: Sequence[_Row]) -> tuple[pa.Table,
     """The buffers of the message by the line, or else the operation, that makes them."""
     owned: dict[tuple[str, str], list[_Row]] = {}
     for buffer in buffers:
-        owned.setdefault((_owner(buffer), buffer["shape"] or ""), []).append(buffer)
+        owned.setdefault((owner_of(buffer), buffer["shape"] or ""), []).append(buffer)
     rows = [
         {
             "size_bytes": sum(buffer["size_bytes"] for buffer in same),
@@ -593,11 +807,3 @@ def _filled_by_message(report: _Row, buffers: Sequence[_Row]) -> tuple[pa.Table,
         pa.Table.from_pylist(rows[:_LINES], schema=_FILLED),
         f"{what} in the message{cut}" if count else "",
     )
-
-
-def _owner(buffer: Mapping[str, Any]) -> str:
-    if buffer["source_file"]:
-        return f"{buffer['source_file']}:{buffer['source_line'] or '?'}"
-    if buffer["allocation_type"] == "argument":
-        return "(arguments)"
-    return str(buffer["op_name"] or buffer["instruction"] or f"({buffer['opcode'] or 'not named'})")

@@ -19,7 +19,8 @@ from ..support.dumps import DATA, DUMPS
 from ..support.oom_messages import OWN, PUBLIC
 from ..support.warehouse import fill, writing
 
-MESSAGES = [*OWN, *sorted(PUBLIC.glob("*.txt"))]
+PASTED = [path for path in (DATA / "oom/pasted").iterdir() if not path.name.startswith("no-")]
+MESSAGES = [*OWN, *sorted(PUBLIC.glob("*.txt")), *sorted(PASTED)]
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,50 @@ def test_a_kernel_is_told_what_to_change(tmp_path):
     for name, facts in told.items():
         said = " ".join(oom(DATA / f"oom/{name}.txt", cwd=tmp_path).stdout.split())
         assert [fact for fact in facts if fact not in said] == []
+
+
+# Of messages as people paste them: what a person would say of each, and what not.
+DIAGNOSES = {
+    "alpa759.txt": (["lm_head", "copy in another type", "arguments take ~7.78 GiB"], []),
+    "gemma.log": (
+        [
+            "f32[2048,257152], 1.96 GiB",
+            "f16[2048,257152]",
+            "gemma.py:175 makes 6.85 GiB of the ~7.88",
+        ],
+        [],
+    ),
+    "colabfold.md": (
+        [
+            "alone needs ~192.84 GiB",
+            "triangle_multiplication_outgoing makes 76.21 GiB",
+            "~154.06 GiB",
+        ],
+        ["nvidia-smi"],
+    ),
+    "skyrl624.log": (["1.11 TiB", "may use 79.25 GiB", "more GPUs"], ["nvidia-smi"]),
+    "reactant2632.log": (["~81.00 GiB were in use"], ["nvidia-smi"]),
+    "alphafold392.log": (["modules.py:1376 makes 1.32 GiB of the ~23.11 GiB"], []),
+    "tf-blog.txt": (["accumulator", "temporaries are one allocation of ~20.74 GiB"], []),
+    "executable.txt": (["~1.50 GiB is little", "nvidia-smi"], []),
+    "alphafold3-209.md": (["if the GPU has more than 47.20 GiB"], []),
+    "jax20008.txt": (["tiles smaller to at most 99.00 KiB"], ["vmem_limit", "nvidia-smi"]),
+    "smem-context.txt": (["xla_gpu_enable_triton_gemm=false"], []),
+    "pallas-tpu7x.txt": (["vmem_limit_bytes=69206016"], ["cut"]),
+    "tpu-inference2803.log": (["largest block is bf16[8,2048,128], 4.00 MiB"], ["cut"]),
+    "vllm8318.txt": (["prefetch fewer"], ["vmem"]),
+    "levanter.txt": (["kernel ragged_paged_attention_kernel", "vmem_limit_bytes=35651584"], []),
+    "torchxla1965.txt": (["128.0 times its elements"], []),
+    "torchxla3041.txt": (["arguments take ~7.04 GiB", "2.0 times its elements"], []),
+}
+
+
+def test_what_a_person_would_say_of_pasted_messages():
+    for name, (facts, others) in DIAGNOSES.items():
+        (answer,) = memhouse.read_oom(DATA / "oom/pasted" / name).answers
+        told = " ".join([answer.title, *answer.first])
+        assert [fact for fact in facts if fact not in told] == [], (name, told)
+        assert [fact for fact in others if fact in told] == [], (name, told)
 
 
 def test_with_a_warehouse_the_dump_answers(stored):
