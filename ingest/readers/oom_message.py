@@ -178,7 +178,7 @@ def _read(message: MessageText, *, is_list: bool) -> OomReport | None:
     parts = list(_PART.finditer(squeezed.text))
     head = _head(squeezed) if message.has_head else None
     if head is None:
-        report = _headless(parts, is_cut=not is_list)
+        report = _headless(squeezed, parts, is_cut=not is_list)
     else:
         report = _read_sentence(squeezed, head)
     if module := _MODULE.search(squeezed.text):
@@ -194,13 +194,12 @@ def _read(message: MessageText, *, is_list: bool) -> OomReport | None:
     return report if is_read or report.buffers else None
 
 
-def _headless(parts: list[re.Match[str]], *, is_cut: bool) -> OomReport:
+def _headless(squeezed: _Squeezed, parts: list[re.Match[str]], *, is_cut: bool) -> OomReport:
     """A report of a message without its first sentence."""
     if any(part["buffer"] or part["stats"] or part["peak"] for part in parts):
         return OomReport("runtime", "", 0, space_name="gpu", is_cut=is_cut)
-    spaces = {part[name] for part in parts for name in ("total", "program", "largest")}
-    kind = "scoped" if spaces & _KERNEL_MEMORIES else "program"
-    return OomReport(kind, "", 0, is_cut=is_cut)
+    is_kernel = "Allocationtype:scoped" in squeezed.text
+    return OomReport("scoped" if is_kernel else "program", "", 0, is_cut=is_cut)
 
 
 # -- The first sentence ---------------------------------------------------------------------
@@ -489,10 +488,11 @@ def _read_buffer(
     if unpadded is not None:
         padding = extra or PrintedSize(0)
         both = unpadded.size_bytes + padding.size_bytes
-        if extra is not None and not printed.agrees(both, unpadded.rounding + padding.rounding):
+        agrees = printed.agrees(both, unpadded.rounding + padding.rounding)
+        if extra is not None and not agrees:
             return None
         buffer.unpadded_bytes = unpadded.size_bytes
-        if extra is not None or fields.keys() & {"XLAlabel", "Allocationtype"}:
+        if agrees and (extra is not None or fields.keys() & {"XLAlabel", "Allocationtype"}):
             buffer.padding_bytes = padding.size_bytes
     if shape := fields.get("Shape") or fields.get("EntryParameterSubshape"):
         _add_shape(buffer, squeezed.text[slice(*shape)], printed)

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 # Stands where lines of a message are missing.
@@ -26,21 +26,42 @@ _BEFORE_HIT_BYTES = 1000
 _PATIENCE = 200
 _WRAPPED = 8
 # A line of a message that was wrapped may be of one of so many that were read last.
-_RECENT = 16
+_RECENT = 64
 
+# The beginnings of messages. A line may end within one, after so many characters.
+_BEGINNINGS = (
+    "RESOURCE_EXHAUSTED",
+    "Resource exhausted",
+    "Ran out of memory in",
+    "Ran out of memory on",
+    "Out of memory while trying",
+    "Out of memory allocating",
+    "Failed to allocate request",
+    "Shared memory size limit",
+    "TensorCore Hbm usage",
+    "TPU TensorCore Hbm",
+    "Allocation (size=",
+    "Attempting to allocate",
+    "Attempting to reserve",
+)
+_LEAST = 10
+
+
+def _or_cut(text: str) -> str:
+    """A pattern of a text that the line may end in."""
+    pattern = ""
+    for sign in reversed(text[_LEAST:]):
+        pattern = f"(?:$|{re.escape(sign)}{pattern})"
+    return re.escape(text[:_LEAST]) + pattern
+
+
+_HEAD = re.compile("|".join(map(_or_cut, _BEGINNINGS)))
 # Every message holds one of these. They are searched for as bytes, so a long log costs little.
 _HIT = re.compile(
-    rb"ut of memory|EXHAUSTED|xhausted|size limit exceeded|Hbm usage|Allocation \(size=|Attempting "
-    rb"|llocate request|llocations in |usage (?:>|&gt;)=|requirement \d|BufferAssignment "
-    rb"|Peak buffers|XLA [lL]abel:|Unpadded size:|llocation type:|Subshape:|temp allocation:"
+    "|".join(dict.fromkeys(re.escape(text[:_LEAST]) for text in _BEGINNINGS)).encode()
+    + rb"|llocations i|usage (?:>|&gt;|\\u003e)=|requirement \d|BufferAssignment |Peak buffers"
+    rb"|XLA [lL]abel:|Unpadded size:|llocation type:|Subshape:|temp allocation:|\. Size: \d"
     rb"|live_out allocation:|Limit: |InUse: |Free memory/Total"
-)
-# The beginning of a message.
-_HEAD = re.compile(
-    r"RESOURCE_EXHAUSTED|Resource exhausted|Ran out of memory (?:in|on)\b"
-    r"|Out of memory (?:while trying|allocating)|Failed to allocate request"
-    r"|Shared memory size limit exceeded|(?:TPU )?TensorCore Hbm usage|Allocation \(size="
-    r"|Attempting to (?:allocate|reserve)"
 )
 # What begins a message whose first line is missing.
 _LIST = (
@@ -70,21 +91,23 @@ _ALLOCATOR = re.compile(
     r"|Free memory/Total memory: (?P<free>\d+)/(?P<total>\d+))\s*$"
 )
 _ALLOCATOR_LINES = 300
+_ALLOCATOR_APART = 5
 _FIGURE = re.compile(r"(?<![\w.])\d[\d.]*\s?(?:[KMGTPE]i?B?|B|bytes)\b|(?:size=|requested )\d")
 # What log shippers write in place of what they left out.
 _LEFT_OUT = re.compile(r"\W*(?:\.{3}|…)|.{0,40}\btruncated\b", re.IGNORECASE)
 _ANSI = re.compile(
     r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9])"
-    r"|\[\d{1,3}(?:;\d{1,3})*m"
+    r"|(?:\\x1b|\\u001b|\\033)?\[\d{1,3}(?:;\d{1,3})*m"
 )
 _MARKDOWN = re.compile(r"\*\*|`|\\(?=[_*\[\]<>])")
-_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#\d{1,5});")
+_ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#x?[0-9a-fA-F]{1,5});")
 _ESCAPED_BREAK = re.compile(r"(?<!\\)\\n")
 # What differs between the prefixes of one writer's lines: times and counts.
 _CLOCK = re.compile(
     r"\d{4}[-/]\d\d[-/]\d\d|\b[IWEF]\d{4}(?= )|\d\d:\d\d:\d\d(?:[.,]\d+)?|[+-]\d\d:?\d\d\b"
     r"|(?<=T)\d\d:\d\d:\d\d(?:[.,]\d+)?Z?|\b\d{6,}(?:\.\d+)?\b|^\s*\d{1,6}(?=[(\[])"
 )
+_PREFIX_END = re.compile(r".*[\])>|:*-](?=\s|$)", re.DOTALL)
 _OWN_LINE = re.compile(
     r"\s*(?:[IWEFD]\d{4} |\[?\d{4}[-/]\d\d[-/]\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b)"
 )
@@ -127,17 +150,22 @@ class MessageText:
             self.characters += len(content)
             self.lines.append(f"{content}\n" if is_whole else content)
 
-    def content(self, text: str, label: re.Match[str] | None) -> str | None:
-        """The line without the log's own text; None if it is not of this message."""
+    def content(self, text: str, label: re.Match[str] | None, count: int) -> str | None:
+        """The line without the log's own text; None if it is not of this message.
+
+        `count` tells whether it is the next line: a terminal wraps a line without its prefix.
+        """
         if self.continued is None:
             self._continue(text, label)
-        if self.continued is None:
-            rest = None if _is_another_writers(text, self.prefix) else text
-        elif self.has_prefix:
+        rest = text
+        if self.continued is not None and self.has_prefix:
             rest = _without(self.continued, text)
-        else:
-            indented = label is None or not text[: label.start()].strip()
-            rest = text if indented and not _OWN_LINE.match(text) else None
+        elif self.continued is not None and label and text[: label.start()].strip():
+            return None
+        if rest is None and not label and count == self.last + 1:
+            rest = text
+        if rest == text and _is_another_writers(text, self.prefix):
+            return None
         if rest is None:
             return None
         self.wrapped = 0 if label else self.wrapped + bool(rest.strip())
@@ -145,13 +173,17 @@ class MessageText:
 
     def _continue(self, text: str, label: re.Match[str] | None) -> None:
         """Whether the lines after the first repeat its prefix: the first of them tells."""
-        before = text[: label.start()].rstrip() if label else None
-        if before is None and self.prefix.strip():
-            before = self.prefix.rstrip()
-            if _without(_pattern(before), text) is None:
-                before = None
-        if before is not None and _timeless(self.prefix).startswith(_timeless(before)):
-            self.continued, self.has_prefix = _pattern(before), bool(before)
+        wanted = _timeless(self.prefix).rstrip()
+        before = _timeless(text[: label.start()]).rstrip() if label else None
+        if before is None or not wanted.startswith(before):
+            # Of a sentence that goes on only what a log puts before each line is common.
+            pairs = zip(wanted, _timeless(text), strict=False)
+            before = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            end = _PREFIX_END.match(before)
+            before = before if before == wanted else end[0] if end else ""
+            if not before:
+                return
+        self.continued, self.has_prefix = _pattern(before), bool(before)
 
 
 @dataclass
@@ -178,9 +210,9 @@ class _Log:
             self._text(text, number, is_whole, "")
             return
         streams = {stream for stream, _ in self._open}
-        for stream, said in texts:
-            key = _timeless(stream)
-            if key in streams or _HEAD.search(said) or _HEADLESS.search(said):
+        for stream, printed in texts:
+            key, said = _timeless(stream), _clean(printed)
+            if key in streams or any(sign.search(said) for sign in (_HEAD, _HEADLESS, _ALLOCATOR)):
                 for line in said.removesuffix("\n").split("\n"):
                     self._text(line, number, True, key)
         self._count += 1
@@ -191,10 +223,7 @@ class _Log:
         self._open = {}
 
     def _text(self, text: str, number: int, is_whole: bool, stream: str) -> None:
-        text = _ANSI.sub("", _MARKDOWN.sub("", text))
-        if "&" in text:
-            text = _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
-        for part in text.replace("\r\n", "\n").rstrip("\n").split("\r"):
+        for part in _clean(text).replace("\r\n", "\n").rstrip("\n").split("\r"):
             lines = [part]
             if (r"\n" in part or r"=\"" in part) and _HEAD.search(part):
                 # A message within JSON, or in Python's repr.
@@ -235,7 +264,7 @@ class _Log:
         self._open[key] = message
 
     def _note_allocator(self, said: re.Match[str], number: int) -> None:
-        is_next = number - self._allocator_line <= 1
+        is_next = number - self._allocator_line <= _ALLOCATOR_APART
         of_line = {said["name"]: said["size"]} if said["name"] else said.groupdict()
         self._allocator = {**(self._allocator if is_next else {}), **of_line}
         self._allocator_line = number
@@ -249,7 +278,7 @@ class _Log:
             message = self._open[key]
             if stream != message.stream:
                 continue
-            content = message.content(text, label)
+            content = message.content(text, label, self._count)
             if content is None and not _LEFT_OUT.match(text):
                 continue
             if _LEFT_OUT.match(text if content is None else content):
@@ -277,6 +306,12 @@ def message_texts(pieces: Iterable[bytes]) -> Iterator[MessageText]:
         log.ended = []
     log.close()
     yield from log.ended
+
+
+def _clean(text: str) -> str:
+    """A text without escapes of terminals, Markdown and HTML."""
+    text = _ANSI.sub("", _MARKDOWN.sub("", text))
+    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), text) if "&" in text else text
 
 
 def _is_another_writers(text: str, prefix: str) -> bool:
