@@ -78,13 +78,11 @@ def _attributes(rows: ProtoInstructions) -> HloAttributes:
 
 
 def _devices(module: Any, field: str) -> int:
-    """The number of replicas or partitions; 1 if the module does not say."""
-    if not module.device_assignment.HasField(field):
-        return 1
+    """The number of replicas or partitions; 1 if the module does not say, or says 0."""
     found: int = getattr(module.device_assignment, field)
-    if not 0 < found <= LARGEST_ID:
+    if not 0 <= found <= LARGEST_ID:
         raise DumpError(f"the device assignment has a {field} of {found}: dump the program again")
-    return found
+    return found or 1
 
 
 def _signature(module: Any, file_bytes: int) -> str | None:

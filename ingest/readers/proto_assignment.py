@@ -11,7 +11,7 @@ from ...xla.errors import DumpError
 from ...xla.limits import LARGEST_ID, LARGEST_SIZE
 from ...xla.parts import BufferAssignment
 from ...xla.shapes import shape_columns
-from .lines import Mask, Positions
+from .lines import Mask, Positions, as_numpy
 from .proto_instructions import ProtoInstructions, found_in
 from .proto_schema import Columns, parse
 
@@ -71,12 +71,14 @@ def _buffers(messages: list[bytes], rows: ProtoInstructions) -> _Buffers:
         buffer = ids[np.argmin(found.has("defined_at"))]
         raise _wrong(f"logical buffer {buffer} does not say where it is defined")
     places = Columns("Location", defined_at.to_pylist())
-    row = rows.find(places.numbers("instruction_id"))
-    # Older versions name the instruction.
-    named = np.flatnonzero(~places.has("instruction_id"))
+    instruction_ids = places.numbers("instruction_id")
+    row = rows.find(instruction_ids)
+    # Older versions name the instruction. An id of 0 is not written: without a name it is the id.
+    names = places.texts("instruction_name", "an instruction's name")
+    has_name = as_numpy(pc.not_equal(names, ""))
+    named = np.flatnonzero((instruction_ids == 0) & has_name)
     if len(named):
-        names = places.texts("instruction_name", "an instruction's name").take(pa.array(named))
-        at_name = pc.index_in(names, value_set=rows.names)
+        at_name = pc.index_in(names.take(pa.array(named)), value_set=rows.names)
         row[named] = pc.fill_null(at_name, -1).to_numpy()
     for buffer in ids[row < 0][:1].tolist():
         raise _wrong(

@@ -72,4 +72,5 @@ def _fusion_kinds(rows: ProtoInstructions) -> pa.Array:
 
 def _has_scheduling_names(rows: ProtoInstructions) -> bool:
     _, each = distinct(rows.messages.contents("metadata")[1])
-    return len(Columns("OpMetadata", each).contents("scheduling_name")[0]) > 0
+    _, names = Columns("OpMetadata", each).contents("scheduling_name")
+    return any(names.to_pylist())

@@ -166,7 +166,7 @@ def sharding_text(data: bytes, *, depth: int = 0) -> str | None:
     if depth > 1:
         raise DumpError("a sharding's tuples are nested: the file is damaged")
     sharding = parse("OpSharding", data)
-    if sharding.HasField("named_sharding"):
+    if sharding.named_sharding:
         return None
     if sharding.type == _SHARDINGS:
         elements = [sharding_text(e, depth=depth + 1) for e in sharding.tuple_shardings]
