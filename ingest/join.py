@@ -198,16 +198,18 @@ def buffer_tables(
         pc.fill_null(values[name], NONE).to_numpy().astype(np.int64)
         for name in ("alias_set", "residual_id")
     )
+    found, owner = attribution.residuals, attribution.origins.instruction
     set_rows, _ = _stretches(attribution, values, number, lives, alias_set)
-    residual_rows, of = _stretches(attribution, values, number, lives, residual)
-    found = attribution.residuals
+    # A buffer may also hold what the backward pass makes: that is not the residual.
+    is_made = _taken(owner, number) == _taken(owner, _taken(found.value, residual))
+    residual_rows, of = _stretches(attribution, values, number, lives, residual, is_made)
     names = {"group": "alias_set"}
     alias_sets = pa.table({names.get(name, name): column for name, column in set_rows.items()})
     residuals = pa.table(
         {
             "residual_id": residual_rows.pop("group"),
             "layers": pa.array(found.layers[of], pa.int32()),
-            "made_instruction_id": _known(attribution.origins.instruction[found.value[of]]),
+            "made_instruction_id": _known(owner[found.value[of]]),
             "read_instruction_id": _known(found.reader[of]),
             **residual_rows,
         }
@@ -216,15 +218,24 @@ def buffer_tables(
 
 
 def _stretches(
-    attribution: Attribution, values: pa.Table, number: Ints, lives: Lives, group: Ints
+    attribution: Attribution,
+    values: pa.Table,
+    number: Ints,
+    lives: Lives,
+    group: Ints,
+    first: Mask | None = None,
 ) -> tuple[dict[str, pa.Array], Ints]:
-    """A row for each group of values: its largest value, its life, when it is idle."""
+    """A row for each group of values: its largest value, its life, when it is idle.
+
+    The value is one of those that are `first`, if the group has such.
+    """
     held = np.flatnonzero(lives.counts & (group != NONE) & (number != NONE))
     groups, place = np.unique(group[held], return_inverse=True)
     start, end = np.full(len(groups), np.iinfo(np.int32).max), np.zeros(len(groups), np.int64)
     np.minimum.at(start, place, lives.start[held])
     np.maximum.at(end, place, lives.end[held])
-    by_size = np.lexsort((held, -values["size_bytes"].to_numpy()[held], place))
+    is_later = np.zeros(len(held), bool) if first is None else ~first[held]
+    by_size = np.lexsort((held, -values["size_bytes"].to_numpy()[held], is_later, place))
     largest = held[by_size[np.searchsorted(place[by_size], np.arange(len(groups)))]]
     of = np.full(len(attribution.derived.dataflow), NONE)
     of[number[held]] = place

@@ -62,7 +62,7 @@ def attribute(hlo: HloText, derived: Derived, *, is_guess: bool = False) -> Attr
     roles = find_roles(
         values, origins, pass_of_value, reads, instruction_passes, alias_set, is_residual
     )
-    touches = find_touches(named, derived.schedule)
+    touches = find_touches(named, derived.schedule, derived.liveness.start)
     return Attribution(
         derived,
         bool(hlo.header["is_scheduled"]),

@@ -42,10 +42,12 @@ class Touches:
     is_read: Mask
 
 
-def find_touches(named: Named, schedule: Schedule) -> Touches:
+def find_touches(named: Named, schedule: Schedule, live_from: Ints) -> Touches:
     """The definitions and reads of all values that have a time.
 
-    A loop's body runs in every iteration. If a value comes from outside of the loop, or if the
+    `live_from` is the start of each value's live range, which may be later than the time of the
+    instruction: the newest libtpu writes the result of an async computation from the async-start
+    on. A loop's body runs in every iteration. If a value comes from outside of the loop, or if the
     loop carries it, a touch in the body counts for the whole time of the body.
     """
     program, flow = named.program, named.dataflow
@@ -55,7 +57,9 @@ def find_touches(named: Named, schedule: Schedule) -> Touches:
     is_timed = (schedule.time[rows] != NONE) & (schedule.time[flow.instruction[values]] != NONE)
     is_read = (np.arange(len(values)) >= len(flow))[is_timed]
     values, rows = values[is_timed], rows[is_timed]
-    start = schedule.time[rows].copy()
+    start = np.where(
+        is_read, schedule.time[rows], np.maximum(schedule.time[rows], live_from[values])
+    )
     end = start.copy()
     time_made = schedule.time[flow.instruction[values]]
     is_carried = (
