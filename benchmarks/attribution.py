@@ -91,7 +91,7 @@ def times(path: Path) -> None:
     for key, parts in find(path):
         assert parts.hlo is not None
         try:
-            derived = derive(parts.hlo, in_text_order=True)
+            derived = derive(parts.hlo)
         except DumpError:
             continue
         taken = []

@@ -155,7 +155,7 @@ class Report:
         try:
             derived = derive(parts.hlo, changelist=int(key.compiler) if key.compiler else None)
             between = time.perf_counter()
-            alone, _ = completed(Parts(hlo=parts.hlo), derived, platform=key.platform)
+            alone, *_ = completed(Parts(hlo=parts.hlo), derived, platform=key.platform)
         except DumpError as error:
             self.modules["refused"] += 1
             print(f"{name}: {error}")

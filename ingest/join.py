@@ -1,6 +1,6 @@
 """Joins the parts of a module into the rows of the warehouse's tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -465,7 +465,7 @@ def work_out(
     hlo, names = parts.hlo, Names(parts)
     if hlo is None:
         return WorkedOut(parts, names)
-    derived = attribution = why_not = no_owners = None
+    attribution = why_not = no_owners = None
     try:
         program = number_program(hlo, names)
     except DumpError as error:
@@ -481,15 +481,18 @@ def work_out(
         derived = derive(hlo, program, changelist=changelist)
     except DumpError as error:
         why_not = str(error) if completes else why_not
+        return WorkedOut(parts, names, why_not=why_not, no_owners=str(error), unread=unread)
+    is_scheduled = bool(hlo.header["is_scheduled"])
+    if completes:
+        parts, derived, why_not = completed(parts, derived, platform=platform)
+        names.add(parts)
+        is_estimate = parts.buffer_assignment is not None and parts.buffer_assignment.peak_high
+        is_scheduled = is_scheduled or bool(is_estimate)
     try:
         # Whose memory values are does not depend on the schedule, only on what computes them.
-        guessed = derived or derive(hlo, program, in_text_order=True, any_opcode=True)
-        attribution = attribute(hlo, guessed, is_guess=derived is None)
+        attribution = attribute(hlo, derived, is_scheduled=is_scheduled)
     except DumpError as error:
         no_owners = str(error)
-    if completes and derived is not None:
-        parts, why_not = completed(parts, derived, platform=platform)
-        names.add(parts)
     return WorkedOut(
         parts, names, program if completes else None, attribution, why_not, no_owners, unread
     )
@@ -580,6 +583,8 @@ def join_parts(
             complete=complete,
             estimated=parts.buffer_assignment.origin == "estimated",
         )
+        for row in memory:
+            row["peak_high_bytes"] = parts.buffer_assignment.peak_high.get(row["memory_space"])
         tables |= figures
         tables["module_memory"] = module_rows("module_memory", memory)
         if (
@@ -596,6 +601,13 @@ def join_parts(
     if attribution is not None:
         tables["traits"] = traits_of(attribution, tables)
     header = _header(parts)
+    if attribution is not None and attribution.derived.assumed:
+        header["assumed"] = opcode_counts(attribution.derived.assumed)
+        if header["origin"] == "derived":
+            header["origin"] = "estimated"
+    if header["origin"] is not None:
+        is_unscheduled = parts.buffer_assignment is not None and parts.buffer_assignment.peak_high
+        header["grade"] = 2 if is_unscheduled else int(header["origin"] == "estimated")
     if attribution is not None and number is not None:
         header["liveness_difference"] = _difference(parts, attribution, number, tables)
     if program is not None and not contradicting:
@@ -606,6 +618,11 @@ def join_parts(
     return Module(header, filled, contradicting)
 
 
+def opcode_counts(counts: Mapping[str, int]) -> str:
+    """Opcodes, each with its number of instructions: `all-to-all-start (12)`."""
+    return ", ".join(f"{opcode} ({count})" for opcode, count in counts.items())
+
+
 def _difference(
     parts: Parts, attribution: Attribution, number: Ints, tables: dict[str, pa.Table]
 ) -> str | None:
@@ -613,7 +630,7 @@ def _difference(
     dumped = (parts.buffer_assignment, parts.live_range, parts.used_values)
     if (
         not attribution.is_scheduled
-        or attribution.is_guess
+        or attribution.derived.assumed
         or any(p is None or p.origin != "dumped" for p in dumped)
     ):
         return None

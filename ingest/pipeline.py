@@ -1,5 +1,6 @@
 """Ingests the paths of one run: finds the programs, reads them and writes each batch."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,7 @@ from .choose_run import (
     refuse_mixed_parts,
 )
 from .given_paths import GivenPaths
+from .join import opcode_counts
 from .oom_logs import OomLogs, has_other_messages, write_reports
 from .outcomes import FAILED, OK, PARTIAL, some_of, what_was_replaced
 from .read_program import ProgramOutcome
@@ -48,6 +50,7 @@ class Summary:
     failed: int = 0
     partial: int = 0
     unchanged: int = 0
+    without_figures: int = 0
     read_bytes: int = 0
     oom_dumps: int = 0
     oom_reports: int = 0
@@ -213,12 +216,16 @@ def _ingest_programs(
             host=run.host,
             entry=_entry(run, chosen),
         )
+        assumed: Counter[str] = Counter()
+        with_assumed = 0
         done, total = 0, sum(program.size_bytes for program in programs)
         for outcome in outcomes:
             if outcome.left_out is not None:
                 summary.left_out.setdefault(outcome.left_out, []).append(outcome.module_name)
             else:
                 _count(summary, outcome, shown)
+                assumed.update(outcome.assumed)
+                with_assumed += bool(outcome.assumed)
                 summary.unchanged += not batches.add(outcome)
             done += outcome.size_bytes
             progress(done, total)
@@ -232,6 +239,11 @@ def _ingest_programs(
         summary.notes.append(
             f"{batches.read_again} module{'s' * (batches.read_again != 1)} read again: an older "
             "memhouse had read them, and figures may differ"
+        )
+    if with_assumed:
+        summary.notes.append(
+            f"{with_assumed} program{'s' * (with_assumed != 1)} with assumed rules, so that what is"
+            f" worked out is an estimate: {opcode_counts(assumed)}"
         )
     for why, names in summary.left_out.items():
         # Without any other program this is why the run is empty.
@@ -355,6 +367,9 @@ def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str
     summary.failed += outcome.status == FAILED
     summary.partial += outcome.status == PARTIAL
     summary.oom_dumps += outcome.oom
+    summary.without_figures += (
+        outcome.module is not None and outcome.module.header["origin"] is None
+    )
     for file in outcome.files:
         if file.message is not None:
             line = "" if file.line is None else f":{file.line}"

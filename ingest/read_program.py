@@ -3,7 +3,7 @@
 import ctypes
 import sys
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..xla.agreement import disagreements
 from ..xla.parts import Parts
@@ -21,6 +21,7 @@ _PROGRAMS = frozenset(f.name for f in FORMATS if f.role in (Role.PROGRAM, Role.B
 class ProgramOutcome:
     """The outcome of a program. `module` is None if it was unreadable or is already stored.
 
+    assumed: the opcodes for which a rule is assumed, with how many instructions have each;
     left_out: why the program is no dump of its run, although nothing is wrong with it.
     """
 
@@ -33,6 +34,7 @@ class ProgramOutcome:
     files: list[FileOutcome]
     settings: Settings
     module: Module | None = None
+    assumed: dict[str, int] = field(default_factory=dict)
     left_out: str | None = None
 
 
@@ -76,6 +78,8 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequenc
         or not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
     )
     outcome.module = join_parts(found.parts, found.attribution, found.program, found.names, mine)
+    if found.attribution is not None:
+        outcome.assumed = found.attribution.derived.assumed
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]

@@ -26,6 +26,10 @@ _BARS = "▁▂▃▄▅▆▇█"
 
 ESTIMATED = "≈ is estimated without a buffer assignment"
 GUESSED = "? is a guess: what XLA made has no name, so its largest operand stands for it, or a loop"
+UNSCHEDULED = (
+    "peak high is of text without a schedule: XLA may order it so that this much is needed"
+)
+_HIGH = "peak_high_bytes"
 # What a guess can be wrong about.
 _MAY_BE_GUESSED = {"source", "scope", "operation", "pass", "role"}
 
@@ -137,7 +141,12 @@ def has_guesses(rows: pa.Table) -> bool:
 
 def notes(rows: pa.Table) -> list[str]:
     """What the marks in the rows' cells mean, a line each."""
-    meanings = [(has_estimates(rows), ESTIMATED), (has_guesses(rows), GUESSED)]
+    is_unscheduled = _HIGH in rows.column_names and rows[_HIGH].null_count < len(rows)
+    meanings = [
+        (has_estimates(rows), ESTIMATED),
+        (has_guesses(rows), GUESSED),
+        (is_unscheduled, UNSCHEDULED),
+    ]
     return [meaning for is_there, meaning in meanings if is_there]
 
 

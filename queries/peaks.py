@@ -20,9 +20,11 @@ def peaks(
     Without --run, the latest of each series of runs. The same program of several workloads is
     one row; csv and json have them all.
 
-    Columns: workload, module, space (its name), peak_bytes, total_bytes, headroom_bytes (of the
-    device's memory, in memory space 0), run, padding_bytes, peak_instruction, memory_space (its
-    number). With `fold`, the workloads of equal programs are one row. Raises UsageError.
+    Columns: workload, module, space (its name), peak_bytes, peak_high_bytes (of HLO text without a
+    schedule: the peak in the worse of two orders, peak_bytes in the better one), total_bytes,
+    headroom_bytes (of the device's memory, in memory space 0), run, padding_bytes,
+    peak_instruction, memory_space (its number). With `fold`, the workloads of equal programs are
+    one row, and peak_high_bytes is left out where all programs are scheduled. Raises UsageError.
     """
     found = of_run_and_workload(store, "peaks", run, workload)
     if fold:
@@ -31,6 +33,8 @@ def peaks(
         named = folded(found.to_pylist(), _program, lambda row: str(row["workload"]))
         rows = [{**row, "workload": name} for row, name in named]
         found = pa.Table.from_pylist(rows, schema=found.schema)
+        if found["peak_high_bytes"].null_count == len(found):
+            found = found.drop_columns(["peak_high_bytes"])
     shown = found.drop_columns(["platform", "status", "program_id"])
     return Rows(shown, empty=or_no_runs(store, shown, "there are no such peaks"))
 

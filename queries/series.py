@@ -56,7 +56,7 @@ class _Columns:
         self.module = _numbered(rows["module_name"])
         self.platform = _numbered(rows["platform"])
         self.suite = _numbered(rows["suite"])
-        self.is_estimated = _bools(pc.equal(rows["origin"], "estimated"))
+        self.grade = _ints(rows["grade"])
         is_failed = _bools(pc.equal(rows["status"], "failed"))
         is_back = np.zeros(len(rows), bool)
         is_back[1:] = (np.diff(self.series) == 0) & (np.diff(self.run_number) > 1)
@@ -87,7 +87,7 @@ def take_apart(rows: pa.Table) -> list[Series]:
 def _one(columns: _Columns, start: int, stop: int) -> Series:
     known = start + np.flatnonzero(columns.has_value[start:stop])
     if len(known):
-        known = known[columns.is_estimated[known] == columns.is_estimated[known[-1]]]
+        known = known[columns.grade[known] == columns.grade[known[-1]]]
     programs = [program or None for program in columns.program[known].tolist()]
     found = levels(columns.value[known].tolist(), programs)
     stays = np.zeros(stop - start, bool)

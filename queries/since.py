@@ -123,13 +123,9 @@ def _levels_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
 
 
 def _of_newest_origin(every: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with figures; an estimate is compared with estimates only."""
+    """The rows with figures; those of one grade are compared with each other only."""
     known = [row for row in every if row["value_bytes"] is not None]
-    return [
-        row
-        for row in known
-        if (row["origin"] == "estimated") == (known[-1]["origin"] == "estimated")
-    ]
+    return [row for row in known if row["grade"] == known[-1]["grade"]]
 
 
 def _levels(

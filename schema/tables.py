@@ -236,7 +236,8 @@ modules = Table(
         "origin",
         Text,
         "dumped: XLA's own live ranges; derived: live ranges worked out from the schedule, exact; "
-        "estimated: without a buffer assignment; null without figures",
+        "estimated: without a buffer assignment, or by rules that are assumed; null without "
+        "figures",
     ),
     _optional(
         "liveness_difference",
@@ -248,6 +249,19 @@ modules = Table(
         "reader_version",
         Integer,
         "the version of the readers that worked out its rows; 0: before versions were kept",
+    ),
+    _optional(
+        "grade",
+        Integer,
+        "how good the figures are: 0 exact; 1 estimated; 2 estimated without a schedule; figures "
+        "of one grade are never compared with those of another; null without figures",
+    ),
+    _optional(
+        "assumed",
+        Text,
+        "the opcodes that no rule of dataflow covers, with how many instructions have each, for "
+        "example all-to-all-start (12): what they do with memory is assumed, so that origin is "
+        "estimated unless XLA's own live ranges were dumped; null if there are none",
     ),
     comment="A module's content, stored once even if many runs dumped it.",
 )
@@ -634,6 +648,12 @@ module_memory = Table(
         "padding_bytes",
         BigInteger,
         "size - logical size of the values live at the peak, an aliased extent counted once",
+    ),
+    _optional(
+        "peak_high_bytes",
+        BigInteger,
+        "of HLO text without a schedule: the peak in the worse of two orders, where peak_bytes is "
+        "that in the better one, which the rows of the module show; null of scheduled programs",
     ),
     comment="A module's memory in one space; `trends` reads this table.",
 )

@@ -136,6 +136,8 @@ CREATE TABLE modules (
     origin TEXT,
     liveness_difference TEXT,
     reader_version INTEGER,
+    grade INTEGER,
+    assumed TEXT,
     PRIMARY KEY (module_id)
 );
 COMMENT ON TABLE modules IS 'A module''s content, stored once even if many runs dumped it.';
@@ -153,9 +155,11 @@ COMMENT ON COLUMN modules.buffer_donor IS 'the arguments that are donated, altho
 COMMENT ON COLUMN modules.is_scheduled IS 'the HLO text''s order is XLA''s schedule';
 COMMENT ON COLUMN modules.num_partitions IS 'SPMD partitions the module was compiled for';
 COMMENT ON COLUMN modules.replica_count IS 'replicas the module was compiled for';
-COMMENT ON COLUMN modules.origin IS 'dumped: XLA''s own live ranges; derived: live ranges worked out from the schedule, exact; estimated: without a buffer assignment; null without figures';
+COMMENT ON COLUMN modules.origin IS 'dumped: XLA''s own live ranges; derived: live ranges worked out from the schedule, exact; estimated: without a buffer assignment, or by rules that are assumed; null without figures';
 COMMENT ON COLUMN modules.liveness_difference IS 'where the live ranges, positions or uses that follow from the HLO text differ from the dumped ones; null if they agree or nothing was compared';
 COMMENT ON COLUMN modules.reader_version IS 'the version of the readers that worked out its rows; 0: before versions were kept';
+COMMENT ON COLUMN modules.grade IS 'how good the figures are: 0 exact; 1 estimated; 2 estimated without a schedule; figures of one grade are never compared with those of another; null without figures';
+COMMENT ON COLUMN modules.assumed IS 'the opcodes that no rule of dataflow covers, with how many instructions have each, for example all-to-all-start (12): what they do with memory is assumed, so that origin is estimated unless XLA''s own live ranges were dumped; null if there are none';
 CREATE TABLE entry_shapes (
     module_id BIGINT NOT NULL,
     is_output BOOLEAN NOT NULL,
@@ -526,7 +530,8 @@ CREATE TABLE module_memory (
     fragmentation DOUBLE PRECISION,
     live_bound_bytes BIGINT,
     packing_bytes BIGINT,
-    padding_bytes BIGINT
+    padding_bytes BIGINT,
+    peak_high_bytes BIGINT
 );
 COMMENT ON TABLE module_memory IS 'A module''s memory in one space; `trends` reads this table. Key: module_id, memory_space.';
 COMMENT ON COLUMN module_memory.module_id IS 'the module, see `modules`';
@@ -547,6 +552,7 @@ COMMENT ON COLUMN module_memory.fragmentation IS 'fragmentation_bytes / temp_byt
 COMMENT ON COLUMN module_memory.live_bound_bytes IS 'of the preallocated temps: the most that is live at one time, a bound for any packing';
 COMMENT ON COLUMN module_memory.packing_bytes IS 'temp_bytes - live_bound_bytes: packing''s share';
 COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the values live at the peak, an aliased extent counted once';
+COMMENT ON COLUMN module_memory.peak_high_bytes IS 'of HLO text without a schedule: the peak in the worse of two orders, where peak_bytes is that in the better one, which the rows of the module show; null of scheduled programs';
 CREATE TABLE traits (
     module_id BIGINT NOT NULL,
     trait TEXT NOT NULL,

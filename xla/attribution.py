@@ -22,12 +22,10 @@ class Attribution:
     `scope` is each instruction's number in `scopes`; `value_pass` and `roles` are numbers of
     PASSES and ROLES by value. `is_argument` marks the values that are arguments, `lives_out`
     those that are part of the result. The times of `touches` are valid only if `is_scheduled`.
-    With `is_guess`, an opcode that no rule covers counts as one that defines its whole result.
     """
 
     derived: Derived
     is_scheduled: bool
-    is_guess: bool
     scope: Ints
     scopes: pa.Table
     passes: Passes
@@ -40,8 +38,11 @@ class Attribution:
     lives_out: Mask
 
 
-def attribute(hlo: HloText, derived: Derived, *, is_guess: bool = False) -> Attribution:
-    """Find each value's origin, pass and role, and each instruction's scope and pass."""
+def attribute(hlo: HloText, derived: Derived, *, is_scheduled: bool = True) -> Attribution:
+    """Find each value's origin, pass and role, and each instruction's scope and pass.
+
+    `is_scheduled` says whether the times of `derived` are those of the module's figures.
+    """
     program, dataflow = derived.program, derived.dataflow
     alias_set, time = derived.liveness.alias_set, derived.schedule.time
     names = name_rows(program, hlo.instructions["op_name"])
@@ -65,8 +66,7 @@ def attribute(hlo: HloText, derived: Derived, *, is_guess: bool = False) -> Attr
     touches = find_touches(named, derived.schedule, derived.liveness.start)
     return Attribution(
         derived,
-        bool(hlo.header["is_scheduled"]),
-        is_guess,
+        is_scheduled,
         scope,
         table,
         instruction_passes,

@@ -61,35 +61,38 @@ class Schedule:
         return reached
 
 
-def flatten(program: NumberedProgram, *, is_scheduled: bool) -> Schedule:
+def flatten(
+    program: NumberedProgram, *, order: Ints | None = None, is_shared: bool = False
+) -> Schedule:
     """Flatten the computations that the control flow reaches into one schedule.
+
+    `order` has the rows of the instructions in the order in which each computation runs them, if
+    that is not the text's.
 
     An instruction that calls computations comes after all of what it calls; a while calls
     its condition, then its body; a conditional its branches in their order. The computations of
     fusions, reducers and comparators are not part of the schedule, because they run within the
     time of one instruction.
 
-    Raises DumpError if the text is not scheduled, or if one computation is called twice:
-    XLA flattens the call graph before it schedules.
+    Raises DumpError if one computation is called twice: XLA flattens the call graph before it
+    schedules. With `is_shared`, of several calls only the first runs the computation.
     """
-    if not is_scheduled:
-        raise DumpError(
-            "the HLO text is not scheduled (no is_scheduled=true): "
-            "dump the text after optimizations, or use compiled.as_text()",
-            1,
-        )
     _check_async_starts(program)
-    callers, callees, start = _flow_calls(program)
+    rows = np.arange(len(program)) if order is None else order
+    place = np.empty(len(program), np.int64)
+    place[rows] = np.arange(len(program))
+    callers, callees, start = _flow_calls(program, place)
     computations = len(program.first)
     span_start, span_end = (np.full(computations, NONE) for _ in range(2))
     caller = np.full(computations, NONE)
     shift = np.zeros(computations, np.int64)
     async_start = np.full(computations, NONE)
-    runs: list[tuple[int, int]] = []  # rows that run one after the other
+    runs: list[tuple[int, int]] = []  # places of rows that run one after the other
     length = 0
-    waiting: list[tuple[int, int, int]] = []  # computation, its next row, its next call
+    waiting: list[tuple[int, int, int]] = []  # computation, its next place, its next call
     is_async = program.opcode.is_one_of("async-start")
     is_conditional = program.opcode.is_one_of("conditional")
+    is_call = program.opcode.is_one_of("call")
 
     def enter(computation: int) -> None:
         span_start[computation] = length
@@ -97,33 +100,37 @@ def flatten(program: NumberedProgram, *, is_scheduled: bool) -> Schedule:
 
     enter(program.entry)
     while waiting:
-        computation, row, call = waiting.pop()
+        computation, at, call = waiting.pop()
         if call == start[computation + 1]:
             stop = int(program.stop[computation])
-            runs.append((row, stop))
-            length += stop - row
+            runs.append((at, stop))
+            length += stop - at
             span_end[computation] = length
             continue
         calling, called = int(callers[call]), int(callees[call])
+        if span_start[called] != NONE and is_shared and is_call[calling]:
+            waiting.append((computation, at, call + 1))
+            continue
         if span_start[called] != NONE:
             raise DumpError(
                 f"computation {program.computation_names[called]} is called twice, "
                 f"the second time by {program.names[calling]}",
                 program.line(calling),
             )
-        if row < calling:
-            runs.append((row, calling))
-            length += calling - row
+        until = int(place[calling])
+        if at < until:
+            runs.append((at, until))
+            length += until - at
         caller[called] = calling
         if is_conditional[calling]:
             # Operand 0 is the condition; branch k takes operand k + 1.
-            first_call = int(np.searchsorted(callers, calling))
+            first_call = int(np.searchsorted(place[callers], until))
             shift[called] = 1 + call - first_call
         async_start[called] = calling if is_async[calling] else async_start[computation]
-        waiting.append((computation, max(row, calling), call + 1))
+        waiting.append((computation, max(at, until), call + 1))
         enter(called)
     starts, stops = np.array(runs, np.int64).reshape(-1, 2).T
-    order = joined(starts, stops - starts)
+    order = rows[joined(starts, stops - starts)]
     time = np.full(len(program), NONE)
     time[order] = np.arange(len(order))
     return Schedule(order, time, span_start, span_end, caller, shift, async_start)
@@ -141,8 +148,8 @@ def _check_async_starts(program: NumberedProgram) -> None:
     program.require(starts, binds_all, "binds operands later than at its start, which has no rule")
 
 
-def _flow_calls(program: NumberedProgram) -> tuple[Ints, Ints, Ints]:
-    """The calls of the control flow, by caller and order: callers, callees.
+def _flow_calls(program: NumberedProgram, place: Ints) -> tuple[Ints, Ints, Ints]:
+    """The calls of the control flow, by the caller's place and order: callers, callees.
 
     The third array has the place where the calls of each computation's instructions start.
     """
@@ -156,9 +163,9 @@ def _flow_calls(program: NumberedProgram) -> tuple[Ints, Ints, Ints]:
     )[program.call_attribute.codes]
     is_control_flow = program.opcode.is_one_of(*CONTROL_FLOW)[program.call_row] & (rank != NONE)
     calls = np.flatnonzero(is_control_flow)
-    calls = calls[np.lexsort((calls, rank[calls], program.call_row[calls]))]
+    calls = calls[np.lexsort((calls, rank[calls], place[program.call_row[calls]]))]
     callers = program.call_row[calls]
-    start = np.searchsorted(callers, np.append(program.first, len(program)))
+    start = np.searchsorted(place[callers], np.append(program.first, len(program)))
     # Computations are in the text's order, so that the calls of one end where those of the next
     # start.
     return callers, program.call_computation[calls], start
@@ -168,11 +175,12 @@ def find_regions(program: NumberedProgram, schedule: Schedule) -> Ints:
     """The regions: computations that run within one instruction's time and define values.
 
     These are reducers, comparators and the like, also if a fused computation calls them. A fused
-    computation is no region, because its instructions have no buffers. Raises DumpError for
+    computation is no region, because its instructions have no buffers, nor is that of a fusion
+    that XLA starts asynchronously. Raises DumpError for
     control flow in a region.
     """
     is_fused = np.zeros(len(program.first), bool)
-    by_fusion = program.opcode.is_one_of("fusion")[program.call_row]
+    by_fusion = program.opcode.is_one_of("fusion", "fusion-start")[program.call_row]
     is_fused[program.call_computation[by_fusion]] = True
     caller = program.computation[program.call_row]
     is_used = schedule.is_reached.copy()
@@ -256,22 +264,23 @@ def _reaching(merged: Ints, phi: Ints, heads: Ints, count: int) -> tuple[Ints, I
 
 # Forwarding: which values each opcode defines, and which it forwards.
 #
-# The rules are XLA's HloDataflowAnalysis. An opcode in none of the tables below is an error,
-# because a guess would silently give wrong live ranges.
+# The rules are XLA's HloDataflowAnalysis. For an opcode in none of the tables below a rule is
+# assumed (`is_assumed`): it defines a value at each of its sub-shapes, as most opcodes do, and an
+# asynchronous pair passes operands and results on, as XLA's other pairs do.
 
 # These define a value at each of their sub-shapes.
 _DEFAULT = """
 abs acos acosh add after-all all-gather all-reduce all-reduce-start all-to-all and asin asinh
 atan2 atanh batch-norm-grad batch-norm-inference batch-norm-training bitcast-convert broadcast
-cbrt ceil cholesky clamp collective-broadcast collective-permute compare complex concatenate
-constant convert convolution cosh cosine count-leading-zeros custom-call divide dot
+cbrt ceil cholesky clamp collective-broadcast collective-permute collective-reduce compare complex
+concatenate constant convert convolution cosh cosine count-leading-zeros custom-call divide dot
 dynamic-reshape dynamic-slice dynamic-update-slice erf exponential exponential-minus-one fft
 floor fusion gather get-dimension-size imag infeed iota is-finite log log-plus-one logistic
-map maximum minimum multiply negate not or outfeed pad partition-id popcnt power
+map maximum minimum mulhi multiply negate not or outfeed pad partition-id popcnt power
 ragged-all-to-all ragged-dot real recv reduce reduce-precision reduce-scatter reduce-window
 remainder replica-id reshape reverse rng rng-bit-generator rng-get-and-update-state
-round-nearest-afz round-nearest-even rsqrt scaled-dot scatter select select-and-scatter
-send-done set-dimension-size shift-left shift-right-arithmetic shift-right-logical sign sine
+round-nearest-afz round-nearest-even rsqrt scaled-dot scan scatter select select-and-scatter
+send-done set-dimension-size shift-left shift-right-arithmetic shift-right-logical shuffle sign sine
 sinh slice sort sqrt stochastic-convert subtract tan tanh topk transpose triangular-solve xor
 """
 # These define nothing: they are their operand under another name.
@@ -284,17 +293,10 @@ _OTHER = ("parameter", "get-tuple-element", "tuple", "copy", "while", "condition
 KNOWN_OPCODES = frozenset(_DEFAULT.split()).union(_IS_OPERAND, _DONE, _OTHER)
 
 
-def check_opcodes(program: NumberedProgram, rows: Ints) -> None:
-    """Raise DumpError if one of these instructions has an opcode that no rule covers."""
-    unknown = np.array([text not in KNOWN_OPCODES for text in program.opcode.texts], bool)
-    at = rows[unknown[program.opcode.codes[rows]]]
-    if len(at):
-        row = int(at[0])
-        raise DumpError(
-            f"there is no dataflow rule for opcode {program.opcode.at(row)} "
-            f"of instruction {program.names[row]}",
-            program.line(row),
-        )
+def is_assumed(program: NumberedProgram) -> Mask:
+    """Which instructions have an opcode without a rule of its own, so that one is assumed."""
+    unknown = [text for text in program.opcode.texts if text not in KNOWN_OPCODES]
+    return program.opcode.is_one_of(*unknown)
 
 
 class Forwarding:
@@ -347,6 +349,7 @@ def forward_within(program: NumberedProgram, slots: Slots, chosen: Mask) -> Forw
         rows = np.flatnonzero(program.opcode.is_one_of(*opcodes) & chosen)
         if len(rows):
             rule(flow, rows)
+    _assumed_pairs(flow, np.flatnonzero(is_assumed(program) & chosen))
     return flow
 
 
@@ -447,6 +450,47 @@ def _collective_permute_start(flow: Forwarding, rows: Ints) -> None:
     flow.has_no_value[inputs[~flow.slots.is_leaf[inputs]]] = True
 
 
+def _assumed_pairs(flow: Forwarding, rows: Ints) -> None:
+    """The asynchronous pairs without a rule, such as all-to-all-start and all-to-all-done.
+
+    XLA prints an async-start as the start of what its computation does, and has a few pairs that
+    are opcodes of their own. A start is `(operands, results, contexts…)`. An end forwards what
+    has its shape: the results of the start, or else the whole operand. What has another form
+    defines all of its values.
+    """
+    program, slots = flow.program, flow.slots
+    starts, updates, dones = (
+        rows[program.opcode.is_one_of(*(t for t in program.opcode.texts if t.endswith(end)))[rows]]
+        for end in ("-start", "-update", "-done")
+    )
+    starts = starts[slots.element_count(slots.whole(starts)) > 1]
+    inputs = slots.element(slots.whole(starts), 0)
+    is_one = slots.is_leaf[inputs]
+    counts = np.where(is_one, 1, slots.element_count(inputs))
+    fits = counts == program.operand_count[starts]
+    inputs, is_one, counts, starts = inputs[fits], is_one[fits], counts[fits], starts[fits]
+    number = joined(np.zeros(len(starts), np.int64), counts)
+    operand = slots.whole(
+        program.operands[np.repeat(program.operand_start[starts], counts) + number]
+    )
+    inputs, is_one = np.repeat(inputs, counts), np.repeat(is_one, counts)
+    inputs[~is_one] = slots.element(inputs[~is_one], number[~is_one])
+    _forward_equal(flow, inputs, operand)
+    ends = np.concatenate([updates, dones])
+    ends = ends[program.operand_count[ends] > 0]
+    operand = slots.whole(program.operand(ends, 0))
+    _forward_equal(flow, slots.whole(ends), operand, leaves=True)
+    is_done = np.isin(ends, dones) & (slots.element_count(operand) > 1)
+    results = slots.element(operand[is_done], 1)
+    _forward_equal(flow, slots.whole(ends[is_done]), results, leaves=True)
+
+
+def _forward_equal(flow: Forwarding, to: Ints, origin: Ints, *, leaves: bool = False) -> None:
+    """Forward where both shapes have equally many sub-shapes."""
+    fits = flow.slots.size[to] == flow.slots.size[origin]
+    flow.forward(to[fits], origin[fits], leaves=leaves)
+
+
 _RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] = (
     (_IS_OPERAND, _operand),
     (("get-tuple-element",), _get_tuple_element),
@@ -464,14 +508,19 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] =
 
 
 def forward_calls(
-    flow: Forwarding, schedule: Schedule, rows: Ints, in_place: tuple[Ints, Ints]
+    flow: Forwarding,
+    schedule: Schedule,
+    rows: Ints,
+    in_place: tuple[Ints, Ints],
+    *,
+    is_written_at_start: bool,
 ) -> None:
     """Forwarding between callers and the computations of calls, branches and async-starts.
 
     A parameter of a called computation is the caller's operand; a call is the root of its
     computation; the leaves of an async-done, and of `{1}` of its async-start, are the leaves of
     the computation's root. `rows` are the parameters of the computations that the control flow
-    reaches.
+    reaches. `is_written_at_start` is as of `trace_values`.
     """
     program, slots = flow.program, flow.slots
     caller = schedule.caller[program.computation[rows]]
@@ -484,26 +533,28 @@ def forward_calls(
     )
     calls = program.rows("call")
     calls = calls[schedule.time[calls] >= 0]
+    calls = calls[schedule.caller[program.callee(calls, "to_apply", "calls")] == calls]
     flow.forward(slots.whole(calls), slots.whole(program.called_root(calls)))
     starts = program.rows("async-start")
     starts = starts[schedule.time[starts] >= 0]
-    _forward_async(flow, starts, in_place)
+    root = slots.whole(program.called_root(starts))
+    flow.forward(flow.element(slots.whole(starts), 1), root, leaves=True)
+    if not is_written_at_start:
+        _forward_written(flow, starts, in_place)
     dones = program.rows("async-done")
     dones = dones[schedule.time[dones] >= 0]
     root = slots.whole(program.called_root(program.async_start[dones]))
     flow.forward(slots.whole(dones), root, leaves=True)
 
 
-def _forward_async(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]) -> None:
-    """The leaves of `{1}` of an async-start are its computation's root.
+def _forward_written(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]) -> None:
+    """An update in place is complete only at the async-done.
 
-    If the root updates a parameter in place, the update is complete only at the async-done. Until
-    then `{1}` has the value of the async-start's operand.
+    If the root of an async-start's computation updates a parameter in place, `{1}` has the value
+    of the async-start's operand until then.
     """
     program, slots = flow.program, flow.slots
     root = program.called_root(starts)
-    result = flow.element(slots.whole(starts), 1)
-    flow.forward(result, slots.whole(root), leaves=True)
     start_of = np.full(len(program), NONE)
     start_of[root] = starts
     operand, written = in_place
@@ -600,26 +651,24 @@ def trace_values(
     regions: Ints,
     rules: InPlaceRules,
     *,
-    any_opcode: bool = False,
+    is_written_at_start: bool = False,
 ) -> Dataflow:
     """Find the values of the scheduled computations, and of `regions`.
 
     A region, such as a reducer, is applied to elements, so that its parameters define values.
-    Raises DumpError for an opcode without a rule, and where an instruction does not fit its
-    operands. With `any_opcode`, an opcode without a rule defines a value at each of its
-    sub-shapes.
+    With `is_written_at_start`, what an async-start updates in place is the new value from there
+    on, otherwise from the async-done on. Raises DumpError where an instruction does not fit its
+    operands.
     """
     has_values = schedule.is_reached.copy()
     has_values[regions] = True
     chosen = has_values[program.computation]
-    if not any_opcode:
-        check_opcodes(program, np.flatnonzero(chosen))
     slots = lay_slots(program, chosen)
     flow = forward_within(program, slots, chosen)
     reached = schedule.is_reached[program.computation]
     in_place = in_place_slots(program, slots, rules)
     parameters = np.flatnonzero(reached & program.opcode.is_one_of("parameter"))
-    forward_calls(flow, schedule, parameters, in_place)
+    forward_calls(flow, schedule, parameters, in_place, is_written_at_start=is_written_at_start)
     phi, phi_input = _phis(flow, schedule)
     source = resolve_phis(followed(flow.source), phi, phi_input)
     is_value = (source == np.arange(len(source))) & ~flow.has_no_value

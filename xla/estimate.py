@@ -9,12 +9,14 @@ import pyarrow.compute as pc
 from .dataflow import TPU, Dataflow, Sizes, platform_of, value_sizes
 from .errors import DumpError
 from .liveness import Derived
+from .occupancy import Extents, occupied_changes
 from .parts import BufferAssignment, HloText, LiveRange, Parts, UsedValues
 from .placement import CONSTANT, OUTPUT, PARAMETER, TEMP, THREAD_LOCAL, Placement, place
 from .program import NONE, Ints, Mask
 from .runs import followed
 from .shapes import Shape, TupleShape, logical_bytes, shape_columns
 from .sharing import Sharing, recorded_sharing
+from .unscheduled import list_scheduled
 
 # XLA's own account of the peak, worked out where the source does not print it.
 #
@@ -206,6 +208,27 @@ def _heap_ends(derived: Derived, sharing: Sharing) -> Ints:
     return np.where(sharing.is_within_result, end - 1, end) if sharing.platform == TPU else end
 
 
+def peaks(derived: Derived, found: Estimate) -> dict[int, int]:
+    """The peak of each memory space, as `figures.memory_tables` finds it in the estimate's rows."""
+    kind, space = found.placement.kind, found.sizes.space
+    numbers = np.arange(len(derived.dataflow))
+    is_temp = kind == TEMP
+    own = (found.placement.allocation == numbers) & np.isin(kind, (CONSTANT, PARAMETER, OUTPUT))
+    low, _ = _places(found, is_temp, np.unique(space[is_temp]))
+    at_peak = {}
+    for number in np.unique(space[own | is_temp]).tolist():
+        here = is_temp & (space == number) & (derived.liveness.start != NONE)
+        extents = Extents(
+            low[here],
+            (low + found.sizes.size)[here],
+            derived.liveness.start[here],
+            found.ends[here],
+        )
+        fixed = int(found.placement.set_size[own & (space == number)].sum())
+        at_peak[number] = fixed + int(occupied_changes(extents)[1].max(initial=0))
+    return at_peak
+
+
 # The live ranges that the HLO text gives to the values of a dump.
 
 
@@ -311,26 +334,63 @@ def _numbered(table: pa.Table, column: str) -> pa.Table:
 
 def completed(
     parts: Parts, derived: Derived, *, platform: str | None = None
-) -> tuple[Parts, str | None]:
+) -> tuple[Parts, Derived, str | None]:
     """The parts with what the HLO text gives in addition, and why nothing could be added.
 
-    Parts that were dumped stay as they are. `platform` is what the file names say.
+    Parts that were dumped stay as they are. `platform` is what the file names say. A text that
+    is not scheduled alone gets a schedule, which the Derived beside the parts has.
     """
     if parts.hlo is None or _is_whole(parts):
-        return parts, None
+        return parts, derived, None
+    others = (parts.buffer_assignment, parts.used_values, parts.live_range)
+    is_alone = others == (None, None, None)
+    if not parts.hlo.header["is_scheduled"] and not is_alone:
+        return (
+            parts,
+            derived,
+            (
+                "the HLO text is not scheduled (no is_scheduled=true): "
+                "dump the text after optimizations, or use compiled.as_text()"
+            ),
+        )
     try:
         if parts.buffer_assignment is None:
-            if parts.used_values is not None or parts.live_range is not None:
-                return parts, None
+            if not is_alone:
+                return parts, derived, None
             found = estimate(parts.hlo, derived, platform=platform)
-            parts = replace(parts, buffer_assignment=_estimated(derived, found))
+            peak_high: dict[int, int] = {}
+            if not parts.hlo.header["is_scheduled"]:
+                derived, found, peak_high = _best_order(parts.hlo, derived, found)
+            assignment = _estimated(derived, found)
+            parts = replace(parts, buffer_assignment=replace(assignment, peak_high=peak_high))
             # The heap counts a value that lies within its user until just before the user.
-            derived = replace(derived, liveness=replace(derived.liveness, end=found.ends))
-        elif unassigned := _unassigned(parts.buffer_assignment, derived):
-            return parts, unassigned
-        return _derived(parts, derived), None
+            ends = replace(derived, liveness=replace(derived.liveness, end=found.ends))
+            return _derived(parts, ends), derived, None
+        if unassigned := _unassigned(parts.buffer_assignment, derived):
+            return parts, derived, unassigned
+        return _derived(parts, derived), derived, None
     except DumpError as error:
-        return parts, str(error)
+        return parts, derived, str(error)
+
+
+def _best_order(
+    hlo: HloText, in_text_order: Derived, found: Estimate
+) -> tuple[Derived, Estimate, dict[int, int]]:
+    """The better of two orders for a text without a schedule, and the peaks of the other one.
+
+    The better one has the lower peak in the main memory, the one of all spaces that XLA's
+    schedulers look at.
+    """
+    other = list_scheduled(in_text_order, found.sizes)
+    choices = [
+        (each, said, peaks(each, said))
+        for each, said in (
+            (in_text_order, found),
+            (other, estimate(hlo, other, platform=found.platform)),
+        )
+    ]
+    (best, of_best, low), (_, _, high) = sorted(choices, key=lambda choice: choice[2].get(0, 0))
+    return best, of_best, {space: max(low[space], high.get(space, 0)) for space in low}
 
 
 def _unassigned(assignment: BufferAssignment, derived: Derived) -> str | None:

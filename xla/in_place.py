@@ -27,6 +27,9 @@ _IN_PLACE = (
     "ragged-all-to-all",
 )
 
+# Of these XLA also prints the asynchronous start as an opcode, such as dynamic-update-slice-start.
+_STARTED = ("dynamic-update-slice", "scatter", "set-dimension-size", "ragged-all-to-all")
+
 # Fusions of real programs nest twice. The limit keeps a hostile text from exhausting the stack.
 _MAX_DEPTH = 100
 
@@ -57,6 +60,15 @@ class InPlaceRules:
         program = self.program
         opcode = program.opcode.at(row)
         count = int(program.operand_count[row])
+        started = opcode.removesuffix("-start")
+        if opcode not in _IN_PLACE and started in _STARTED:
+            # The start of what writes in place: its results are `{1}`.
+            pairs = self._of_opcode(row, started, count)
+            return [pair._replace(result_index=(1, *pair.result_index)) for pair in pairs]
+        return self._of_opcode(row, opcode, count)
+
+    def _of_opcode(self, row: int, opcode: str, count: int) -> list[InPlace]:
+        """The in-place pairs of an instruction, as those of this opcode have them."""
         if opcode in ("dynamic-update-slice", "set-dimension-size"):
             return [InPlace(0, (), ())]
         if opcode == "scatter":
@@ -97,7 +109,7 @@ class InPlaceRules:
     def _may_be_in_place(self) -> Mask:
         """Which instructions may have a pair: by opcode, attribute, or a fused instruction."""
         program = self.program
-        may = program.opcode.is_one_of(*_IN_PLACE)
+        may = program.opcode.is_one_of(*_IN_PLACE, *(f"{opcode}-start" for opcode in _STARTED))
         may |= program.operand_aliasing.codes != NONE
         fusions = np.array(list(self._fused_by), np.int64)
         computations = np.array(list(self._fused_by.values()), np.int64)

@@ -1,11 +1,12 @@
 """When each value is live, and which values must share memory."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from .dataflow import Dataflow, Schedule, find_regions, flatten, pairs, trace_values
+from .dataflow import Dataflow, Schedule, find_regions, flatten, is_assumed, pairs, trace_values
 from .errors import DumpError
 from .in_place import InPlaceRules
 from .parts import HloText
@@ -154,7 +155,9 @@ def _use_times(program: NumberedProgram, schedule: Schedule) -> tuple[Ints, Mask
     loops = program.rows("while")
     loops = loops[schedule.time[loops] != NONE]
     times[loops] = schedule.time[program.parameter_of(program.callee(loops, "body"), 0, loops)]
-    return times, ~program.opcode.is_one_of("call")
+    counts = np.ones(len(program), bool)
+    counts[schedule.caller[schedule.is_reached & (schedule.caller != NONE)]] = False
+    return times, counts | ~program.opcode.is_one_of("call")
 
 
 def _async_ends(program: NumberedProgram, schedule: Schedule) -> Ints:
@@ -207,11 +210,13 @@ def _without_overlap(start: Ints, end: Ints, alias_set: Ints) -> tuple[Ints, Int
 
 # The changes lie between the known changelists 933746096 and 1014260217.
 _BEFORE_NEWEST_LIBTPU = 10**9
+# The change lies between the known changelists 885286250 and 897798484.
+_WRITTEN_AT_DONE = 890_000_000
 
 
 @dataclass(frozen=True)
 class Derived:
-    """What the text of a scheduled module says exactly, as XLA's own analyses would.
+    """What the text of a scheduled module says, as XLA's own analyses would.
 
     `is_newest_libtpu` tells the compiler apart from all others: see `derive`.
     """
@@ -222,38 +227,50 @@ class Derived:
     liveness: Liveness
     is_newest_libtpu: bool
 
+    @cached_property
+    def assumed(self) -> dict[str, int]:
+        """The opcodes for which a rule is assumed: how many instructions with values have each.
+
+        The end of an asynchronous pair is not named beside its start.
+        """
+        rows = np.flatnonzero(is_assumed(self.program) & (self.dataflow.slots.count > 0))
+        codes, counts = np.unique(self.program.opcode.codes[rows], return_counts=True)
+        texts = [self.program.opcode.texts[code] for code in codes.tolist()]
+        ends = {text[: -len("start")] + end for text in texts for end in ("update", "done")
+                if text.endswith("-start")}  # fmt: skip
+        found = zip(texts, counts.tolist(), strict=True)
+        return {text: count for text, count in sorted(found) if text not in ends}
+
 
 def derive(
     hlo: HloText,
     program: NumberedProgram | None = None,
     *,
     changelist: int | None = None,
-    in_text_order: bool = False,
-    any_opcode: bool = False,
 ) -> Derived:
     """Compute a module's schedule, values, positions, uses and live ranges.
 
-    `program` is the numbered text, if the caller has it. With `in_text_order`, the order of a
-    text that is not scheduled is taken for a schedule: then the times mean nothing, and all else
-    holds. With `any_opcode`, the results of an opcode without a rule are taken for values of its
-    own: then values, positions, uses and live ranges are a guess.
+    `program` is the numbered text, if the caller has it. The text's order is taken for the
+    schedule. If the text is not scheduled, the times are an estimate, and all else but the live
+    ranges holds. For an opcode without a rule one is assumed (`Derived.assumed`): then values,
+    positions, uses and live ranges are an estimate.
 
     `changelist` is that of the TPU compiler, if the file names tell. The newest libtpu differs
     from all other compilers: a value of an async computation starts at the time of the
     async-start and not at its own time, and no value reuses the memory of an output. Without a
-    changelist the text decides by a heuristic: only the newest libtpu prints `dma_priority`.
-    Raises DumpError if the text is not scheduled, or if an instruction was not read or has no rule.
+    changelist the text decides by a heuristic: only the newest libtpu prints `dma_priority`. In an
+    older libtpu an array that an async-start updates in place is the new value from the start on.
+    Raises DumpError where an instruction does not fit its operands, or a computation its callers.
     """
     program = program or number_program(hlo)
-    if program.unread is not None and not any_opcode:
-        raise DumpError(program.unread.what, program.unread.line)
-    newest = hlo.attributes().has_dma_priority
+    newest, is_written_at_start = hlo.attributes().has_dma_priority, False
     if changelist is not None:
+        is_written_at_start = changelist < _WRITTEN_AT_DONE
         newest = changelist > _BEFORE_NEWEST_LIBTPU
-    schedule = flatten(program, is_scheduled=in_text_order or bool(hlo.header["is_scheduled"]))
+    schedule = flatten(program, is_shared=not hlo.header["is_scheduled"])
     regions = find_regions(program, schedule)
     dataflow = trace_values(
-        program, schedule, regions, InPlaceRules(program), any_opcode=any_opcode
+        program, schedule, regions, InPlaceRules(program), is_written_at_start=is_written_at_start
     )
     liveness = live_ranges(program, schedule, dataflow, async_starts_late=newest)
     return Derived(program, schedule, dataflow, liveness, newest)

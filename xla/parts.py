@@ -1,6 +1,6 @@
 """The parts of a program: the contract between `ingest/readers/` and XLA's rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -46,13 +46,15 @@ class BufferAssignment:
 
     allocations: as in the warehouse's table; values: value_id, instruction, shape_index,
     is_phi, memory_space, allocation_index, offset_bytes, size_bytes, logical_bytes, shape,
-    element_type. `unread` is what is left out of a pasted text; `is_whole` says whether all
-    allocations are there, so that they add up.
+    element_type; peak_high: of an estimate without a schedule, each memory space's peak_high_bytes.
+    `unread` is what is left out of a pasted text; `is_whole` says whether all allocations are
+    there, so that they add up.
     """
 
     allocations: pa.Table
     values: pa.Table
     origin: Origin = "dumped"
+    peak_high: Mapping[int, int] = field(default_factory=dict)
     not_understood: NotUnderstoods = ()
     unread: tuple[Unread, ...] = ()
     is_whole: bool = True

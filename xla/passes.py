@@ -23,6 +23,7 @@ _WITHOUT_WORK = (
     "copy",
     "copy-start",
     "copy-done",
+    "opt-barrier",
     "optimization-barrier",
     "domain",
     "add-dependency",

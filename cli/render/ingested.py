@@ -56,6 +56,7 @@ def summary_line(summary: "Summary", seconds: float) -> str:
         (summary.unchanged, "unchanged"),
         (summary.partial, "partial"),
         (summary.failed, "failed"),
+        (summary.without_figures, "without figures"),
     ):
         parts += [f"{number} {what}"] if number else []
     size = human_bytes(summary.read_bytes)

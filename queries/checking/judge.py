@@ -733,11 +733,11 @@ def _held(
     best: bool,
 ) -> dict[int, _Row]:
     """The rows of `check_held` by the dumps that are named."""
-    asked: dict[int, bool | None] = dict.fromkeys(against.gone)
+    asked: dict[int, int | None] = dict.fromkeys(against.gone)
     for row in programs:
         dump_id = against.held.get(row["dump_id"])
         if dump_id is not None:
-            asked[dump_id] = None if row["origin"] is None else row["origin"] == "estimated"
+            asked[dump_id] = row["grade"]
     parameters = [
         list(asked),
         memory_space,

@@ -1,6 +1,6 @@
 -- What the dumps $1 have in memory space $2, of metric $3: what a run is held against.
 --
--- $7 says of each dump whether it is held against estimates; null if that does not matter.
+-- $7 says of each dump which grade of figures it is held against; null if that does not matter.
 -- With $4, a dump without such figures is replaced by the last one of its chain before it that
 -- has them. place: of the run, in the order of all runs.
 -- least_*: the least value of the chain up to the dump since the last value that was accepted;
@@ -9,13 +9,13 @@
 WITH asked AS (
     SELECT
         UNNEST(CAST($1 AS BIGINT[])) AS dump_id,
-        UNNEST(CAST($7 AS BOOLEAN[])) AS is_estimated
+        UNNEST(CAST($7 AS INTEGER[])) AS grade
 ),
 
 named AS (
     SELECT
         asked.dump_id,
-        asked.is_estimated,
+        asked.grade,
         history.series_id,
         history.series_number,
         history.chain_index
@@ -49,7 +49,7 @@ chain AS (
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN modules
         ON modules.module_id = dumps.module_id
-            AND COALESCE(named.is_estimated = (modules.origin = 'estimated'), TRUE)
+            AND COALESCE(named.grade = modules.grade, TRUE)
     INNER JOIN metrics
         ON metrics.module_id = dumps.module_id
             AND metrics.memory_space = $2

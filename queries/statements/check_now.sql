@@ -18,6 +18,7 @@ SELECT
     dumps.module_id,
     modules.program_id,
     modules.origin,
+    modules.grade,
     dumps.device_memory_bytes,
     CASE
         WHEN $2 = 0

@@ -32,6 +32,7 @@ SELECT
         CASE WHEN found.memory_space = 0 THEN 'default' ELSE 'space ' || found.memory_space END
     ) AS space,
     found.peak_bytes,
+    found.peak_high_bytes,
     found.total_bytes,
     found.headroom_bytes,
     found.run_id AS run,

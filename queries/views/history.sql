@@ -33,6 +33,7 @@ programs AS (
         module_id,
         program_id,
         origin,
+        grade,
         CASE
             WHEN entry_signature IS NOT NULL
                 THEN MIN(module_id) OVER (PARTITION BY entry_signature)
@@ -74,6 +75,7 @@ compared AS (
         dumps.module_id,
         programs.program_id,
         programs.origin,
+        programs.grade,
         previous.module_id AS previous_module_id
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
@@ -104,7 +106,7 @@ levels AS (
         so_far AS (
             PARTITION BY
                 history.series_id,
-                modules.origin = 'estimated',
+                modules.grade,
                 metrics.memory_space,
                 metrics.metric
             ORDER BY history.level_index
@@ -147,7 +149,8 @@ SELECT
     compared.dump_id,
     compared.module_id,
     compared.program_id,
-    compared.origin
+    compared.origin,
+    compared.grade
 FROM compared
 CROSS JOIN _metric_names
 LEFT JOIN metrics

@@ -13,6 +13,7 @@ SELECT
     module_memory.memory_space,
     memory_spaces.space_name,
     module_memory.peak_bytes,
+    module_memory.peak_high_bytes,
     module_memory.total_bytes,
     CASE
         WHEN module_memory.memory_space = 0
@@ -54,6 +55,8 @@ LEFT JOIN memory_spaces
 -- fit into HBM.
 --
 -- space_name: the space's name, null if the dump names none
+-- peak_high_bytes: of HLO text without a schedule: the peak in the worse of two orders, peak_bytes
+--     in the better one; null of scheduled programs
 -- total_bytes: sum of the allocations
 -- headroom_bytes: the device's memory minus what is reserved for the program, total_bytes -
 --     thread_local_bytes; null for other memory spaces, and where the device is not known
@@ -79,6 +82,7 @@ SELECT
     _peaks.memory_space,
     _peaks.space_name,
     _peaks.peak_bytes,
+    _peaks.peak_high_bytes,
     _peaks.total_bytes,
     _peaks.headroom_bytes,
     _peaks.argument_bytes,

@@ -24,6 +24,7 @@ SELECT
     modules.reader_version,
     modules.num_partitions,
     modules.origin,
+    modules.grade,
     module_memory.total_bytes,
     module_memory.peak_bytes,
     module_memory.fragmentation_bytes,

@@ -602,6 +602,7 @@ _LISTED_FLAGS = 2
 # Some versions of libtpu print a number for the device's name: it names no other device.
 _SCRAMBLED = re.compile(r"[0-9a-f]{8,}\b")
 _STATUS = {"failed": "failed", "partial": "is partial"}
+_GRADES = {1: "figures are estimated", 2: "figures are estimated without a schedule"}
 
 
 def health(pair: Pair) -> list[Phrase]:
@@ -615,9 +616,8 @@ def health(pair: Pair) -> list[Phrase]:
     if a["status"] != b["status"]:
         told += [f"the dump before {_STATUS[a['status']]}"] if a["status"] in _STATUS else []
         told += [f"this dump {_STATUS[b['status']]}"] if b["status"] in _STATUS else []
-    estimated = [side["origin"] == "estimated" for side in (a, b)]
-    if pair.has_modules and estimated[0] != estimated[1]:
-        told.append("figures are estimated" if estimated[1] else "figures were estimated before")
+    if pair.has_modules and a["grade"] != b["grade"]:
+        told.append(_GRADES.get(b["grade"], "figures were estimated before"))
     return [Phrase("health", text) for text in told]
 
 

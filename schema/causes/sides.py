@@ -121,10 +121,10 @@ class Pair:
 
     @property
     def has_figures(self) -> bool:
-        """Whether both sides' figures are known, and from one origin."""
+        """Whether both sides' figures are known, and of one grade."""
         a, b = self.a.dump, self.b.dump
         is_known = None not in (a["peak_bytes"], b["peak_bytes"])
-        return is_known and (a["origin"] == "estimated") == (b["origin"] == "estimated")
+        return is_known and a["grade"] == b["grade"]
 
     @property
     def peak(self) -> int:

@@ -18,8 +18,8 @@ class Dump(NamedTuple):
 
     run_number: of its run in the lineage; occurrence: its place in its group; signature_id:
     equal for equal entry signatures; is_tiny: so small that programs are equal by chance;
-    is_estimated: of its figures, None without figures; health: status, and whether XLA ran out
-    of memory.
+    grade: of its figures, as in the table modules, None without figures; health: status, and
+    whether XLA ran out of memory.
     """
 
     run_number: int
@@ -35,7 +35,7 @@ class Dump(NamedTuple):
     skeleton_id: int | None
     total_bytes: int | None
     is_tiny: bool
-    is_estimated: bool | None
+    grade: int | None
     health: str
 
     @property
@@ -158,7 +158,7 @@ _STAGES = (
 
 @dataclass(slots=True)
 class Compared:
-    """The last dump of a chain with figures of one origin, and since when it is unchanged."""
+    """The last dump of a chain with figures of one grade, and since when it is unchanged."""
 
     dump: Dump
     level_index: int
@@ -168,14 +168,14 @@ class Compared:
 class Chain:
     """A chain so far. born, number: its series, the group of its first dump and its number there.
 
-    length: its dumps so far; compared: by whether the figures are estimates.
+    length: its dumps so far; compared: by the grade of the figures.
     """
 
     born: Group
     number: int
     last: Dump
     length: int = 1
-    compared: dict[bool, Compared] = field(default_factory=dict)
+    compared: dict[int, Compared] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,14 +359,14 @@ def _begun(chain: Chain, *, is_new: bool) -> Link:
 def _compare(chain: Chain, dump: Dump) -> tuple[Dump | None, int | None]:
     """What a dump is compared with, and since which place in the chain nothing has changed.
 
-    An estimate is compared with estimates only, and a dump without figures with nothing.
+    Figures of one grade are compared with each other only, and a dump without figures with nothing.
     """
-    if dump.is_estimated is None:
+    if dump.grade is None:
         return None, None
-    before = chain.compared.get(dump.is_estimated)
+    before = chain.compared.get(dump.grade)
     unchanged = before is not None and _is_same(before.dump, dump)
     level_index = before.level_index if before is not None and unchanged else chain.length
-    chain.compared[dump.is_estimated] = Compared(dump, level_index)
+    chain.compared[dump.grade] = Compared(dump, level_index)
     return (None if before is None else before.dump), level_index
 
 

@@ -27,7 +27,7 @@ SELECT
     memory.total_bytes,
     COALESCE(memory.total_bytes, 0) < 1048576 AND COALESCE(modules.schedule_length, 0) < 50
         AS is_tiny,
-    CASE WHEN memory.has_figures THEN modules.origin = 'estimated' END AS is_estimated,
+    CASE WHEN memory.has_figures THEN modules.grade END AS grade,
     dumps.status || CASE WHEN dumps.oom THEN ', oom' ELSE '' END AS health
 FROM followed_runs
 INNER JOIN dumps ON dumps.run_id = followed_runs.run_id

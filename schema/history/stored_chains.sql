@@ -1,10 +1,10 @@
 -- The chains as they stand in the runs of `followed_runs` before the first changed one of their
 -- lineage: a row per chain.
 --
--- last_dump_id: its last dump; born_dump_id: its first; dumped_id, estimated_id: its last dumps
--- with figures of either origin, null if there are none, with their level_index.
+-- last_dump_id: its last dump; born_dump_id: its first; grade0_id, grade1_id, grade2_id: its last
+-- dumps with figures of each grade, null if there are none, with their level_index.
 WITH with_figures AS (
-    SELECT DISTINCT module_memory.module_id, modules.origin = 'estimated' AS is_estimated
+    SELECT DISTINCT module_memory.module_id, modules.grade
     FROM module_memory
     INNER JOIN modules ON modules.module_id = module_memory.module_id
     WHERE module_memory.peak_bytes IS NOT NULL
@@ -18,7 +18,7 @@ links AS (
         history.dump_id,
         history.chain_index,
         history.level_index,
-        with_figures.is_estimated
+        with_figures.grade
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN followed_runs ON followed_runs.run_id = dumps.run_id
@@ -33,10 +33,12 @@ SELECT
     MAX(chain_index) AS length,
     MIN_BY(dump_id, chain_index) AS born_dump_id,
     MAX_BY(dump_id, chain_index) AS last_dump_id,
-    MAX_BY(dump_id, chain_index) FILTER (NOT is_estimated) AS dumped_id,
-    MAX_BY(level_index, chain_index) FILTER (NOT is_estimated) AS dumped_level_index,
-    MAX_BY(dump_id, chain_index) FILTER (is_estimated) AS estimated_id,
-    MAX_BY(level_index, chain_index) FILTER (is_estimated) AS estimated_level_index
+    MAX_BY(dump_id, chain_index) FILTER (grade = 0) AS grade0_id,
+    MAX_BY(level_index, chain_index) FILTER (grade = 0) AS grade0_level_index,
+    MAX_BY(dump_id, chain_index) FILTER (grade = 1) AS grade1_id,
+    MAX_BY(level_index, chain_index) FILTER (grade = 1) AS grade1_level_index,
+    MAX_BY(dump_id, chain_index) FILTER (grade = 2) AS grade2_id,
+    MAX_BY(level_index, chain_index) FILTER (grade = 2) AS grade2_level_index
 FROM links
 GROUP BY series_id
 ORDER BY born_dump_id

@@ -308,9 +308,9 @@ def _run_table(runs: Sequence[_Run]) -> pa.Table:
 
 def _chain(row: Mapping[str, int], dumps: Mapping[int, Dump]) -> Chain:
     compared = {
-        is_estimated: Compared(dumps[row[f"{origin}_id"]], row[f"{origin}_level_index"])
-        for is_estimated, origin in ((False, "dumped"), (True, "estimated"))
-        if row[f"{origin}_id"] is not None
+        grade: Compared(dumps[row[f"grade{grade}_id"]], row[f"grade{grade}_level_index"])
+        for grade in range(3)
+        if row[f"grade{grade}_id"] is not None
     }
     return Chain(
         born=dumps[row["born_dump_id"]].group,

@@ -157,7 +157,7 @@ def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = Fals
 
 # The relations whose rows get columns; the files of others stay as they are.
 _CHANGED = ("runs", "dumps", "modules")
-_CHANGED_AND_LARGE = ("instructions", "scopes")
+_CHANGED_AND_LARGE = ("instructions", "scopes", "module_memory")
 
 
 def upgrade(lake: Lake) -> None:
@@ -189,7 +189,9 @@ def _rewritten(place: str, snapshot: Snapshot) -> Actions:
     runs = tables["runs"]
     tables["runs"] = _filled(runs, "compiled_at", runs["run_at"])
     modules = tables["modules"]
-    tables["modules"] = _filled(modules, "reader_version", pa.scalar(0, pa.int32()))
+    modules = _filled(modules, "reader_version", pa.scalar(0, pa.int32()))
+    is_estimated = pc.equal(modules["origin"], "estimated")
+    tables["modules"] = _filled(modules, "grade", is_estimated.cast(pa.int32()))
     removes = [file for name in _CHANGED for file in snapshot.of(name)]
     if not snapshot.of("journal"):
         rows = runs.sort_by("run_seq").to_pylist()

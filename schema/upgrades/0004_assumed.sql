@@ -5,3 +5,9 @@ ALTER TABLE instructions ADD COLUMN library_line INTEGER;
 -- The modules of a scope, and the path that repeated layers share: see scopes in tables.py.
 ALTER TABLE scopes ADD COLUMN module_path TEXT;
 ALTER TABLE scopes ADD COLUMN fold TEXT;
+-- The opcodes whose rule is assumed, and estimates without a schedule, whose peak has another end
+-- and which are compared with each other only: see modules and module_memory in tables.py.
+ALTER TABLE modules ADD COLUMN grade INTEGER;
+ALTER TABLE modules ADD COLUMN assumed TEXT;
+ALTER TABLE module_memory ADD COLUMN peak_high_bytes BIGINT;
+UPDATE modules SET grade = CAST(origin = 'estimated' AS INTEGER) WHERE origin IS NOT NULL;

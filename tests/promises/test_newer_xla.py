@@ -246,9 +246,12 @@ def test_an_opcode_that_is_not_known_costs_no_figure_of_the_dump(night, figures)
     assert rows(night.db, query) == [(None,)]
 
 
-def test_text_alone_with_an_opcode_that_is_not_known_has_no_figures(night, figures):
+def test_text_alone_with_an_opcode_that_is_not_known_has_estimates(night, figures):
     assert "'fft-quantum'" in notes(night.db)["text alone"][-1]
-    assert "module_memory" not in figures["text alone"]
+    query = """SELECT assumed, origin, peak_bytes > 0 FROM modules
+        INNER JOIN dumps USING (module_id) INNER JOIN module_memory USING (module_id)
+        WHERE workload = 'text alone' AND memory_space = 0"""
+    assert rows(night.db, query) == [("fft-quantum (1)", "estimated", True)]
 
 
 def test_what_makes_figures_doubtful_is_refused(night):

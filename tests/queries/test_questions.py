@@ -69,8 +69,9 @@ COLUMNS = {
         run workload module status peak_bytes:long origin total_bytes:long module_id:long
         instructions:int platform device compiler occurrence:int headroom_bytes:long""",
     "peaks": """
-        workload module space peak_bytes:long total_bytes:long headroom_bytes:long run
-        padding_bytes:long peak_instruction memory_space:int packing_bytes:long origin""",
+        workload module space peak_bytes:long peak_high_bytes:long total_bytes:long
+        headroom_bytes:long run padding_bytes:long peak_instruction memory_space:int
+        packing_bytes:long origin""",
     "fragmentation": """
         workload module space:int packing_bytes:long share:double size_bytes:long run fullest_at
         live_bound_bytes:long""",
@@ -103,7 +104,7 @@ COLUMNS = {
         value_bytes:long previous_bytes:long change_bytes:long change_pct:double best_bytes:long
         previous_run_id missed_runs:int is_last:bool runs_since:int cause status oom:bool
         content_changed:bool signature_changed:bool compiler_changed:bool flags_changed:bool
-        dump_id:long module_id:long program_id:long origin""",
+        dump_id:long module_id:long program_id:long origin grade:int""",
     "trends, steps": """
         run workload change_bytes:long change_pct:double now_bytes:long cause module
         previous_run origin""",

@@ -16,6 +16,9 @@ Lineage = tuple[str, str]
 Group = tuple[str, str, str | None]
 
 
+GRADES = {"dumped": 0, "derived": 0, "estimated": 1, "unscheduled": 2}
+
+
 @dataclass(frozen=True)
 class Run:
     """A run; run_seq is the order in which runs first entered."""
@@ -35,7 +38,8 @@ class Run:
 class Dump:
     """A dump; place is its order among the dumps of its name in the run.
 
-    The ids are None where nothing was readable, and so are total_bytes and origin.
+    The ids are None where nothing was readable, and so are total_bytes and origin, which is one
+    of GRADES: unscheduled ones are estimated as well.
     """
 
     dump_id: int
@@ -163,11 +167,10 @@ def _one_lineage(
 
 
 def _compared(dump: Dump, earlier: Sequence[Dump]) -> int | None:
-    """The last earlier dump with figures that are as exact: derived ones are, estimates are not."""
+    """The last earlier dump with figures of the same grade."""
     if dump.origin is None:
         return None
-    is_estimate = dump.origin == "estimated"
-    alike = [e for e in earlier if e.origin and (e.origin == "estimated") == is_estimate]
+    alike = [e for e in earlier if e.origin and GRADES[e.origin] == GRADES[dump.origin]]
     return alike[-1].dump_id if alike else None
 
 

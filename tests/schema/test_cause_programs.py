@@ -184,7 +184,7 @@ def test_a_renamed_module_is_told_where_it_is_known_to_be_the_same():
 
 
 def test_estimates_are_not_held_against_figures():
-    estimated = side(traits=SAVED, origin="estimated")
+    estimated = side(traits=SAVED, origin="estimated", grade=1)
     assert told(side(traits=LESS_SAVED), estimated) == ["figures are estimated"]
 
 

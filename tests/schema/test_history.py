@@ -51,7 +51,7 @@ def dump(dump_id, run_number, program_id, signature_id=None, **columns):
         "reader_version": 1,
         "total_bytes": 1 << 20,
         "is_tiny": False,
-        "is_estimated": False,
+        "grade": 0,
         "health": "ok",
     }
     return Dump(
@@ -98,8 +98,8 @@ def test_trivial_programs_are_never_matched_across_both_names():
 def test_a_failed_or_estimated_dump_is_kept_and_not_compared():
     dumps = [
         dump(11, 1, 100),
-        dump(21, 2, None, is_estimated=None, health="failed"),
-        dump(31, 3, 300, is_estimated=True),
+        dump(21, 2, None, grade=None, health="failed"),
+        dump(31, 3, 300, grade=1),
         dump(41, 4, 100),
     ]
     links = follow(dumps, [1, 2, 3, 4]).links

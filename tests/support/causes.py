@@ -29,6 +29,7 @@ _DUMP = {
     "reader_version": 1,
     "num_partitions": 4,
     "origin": "dumped",
+    "grade": 0,
     "total_bytes": 1000 * MIB,
     "peak_bytes": 900 * MIB,
     "fragmentation_bytes": 100 * MIB,

@@ -76,6 +76,7 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
             "skeleton_id": made.get("skeleton", 1),
             "entry_signature": made.get("signature", "one"),
             "origin": made.get("origin", "dumped") if figures else None,
+            "grade": int(made.get("origin") == "estimated") if figures else None,
         }
         if figures:
             whole = {

@@ -14,7 +14,7 @@ from memhouse.schema.journal import entries, entry
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import DuckDBStore, open_file
 
-from ..schema.plain_history import Dump, Histories, Link, Run
+from ..schema.plain_history import GRADES, Dump, Histories, Link, Run
 
 _INGESTED = datetime(2027, 1, 1, tzinfo=UTC)
 _LARGE_SCHEDULE, _TINY_SCHEDULE = 50, 49
@@ -124,7 +124,8 @@ def _dump_tables(dumps: Sequence[Dump], known: frozenset[int]) -> dict[str, Any]
                     "skeleton_id": _number(dump.skeleton),
                     "entry_signature": dump.signature,
                     "schedule_length": _TINY_SCHEDULE if dump.is_tiny else _LARGE_SCHEDULE,
-                    "origin": dump.origin,
+                    "origin": "estimated" if GRADES.get(dump.origin) else dump.origin,
+                    "grade": GRADES.get(dump.origin),
                 }
                 for module_id, dump in modules.items()
             ],

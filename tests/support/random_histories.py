@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ..schema.plain_history import Dump, Group, Run
+from ..schema.plain_history import GRADES, Dump, Group, Run
 
 _DAY = datetime(2026, 1, 1, tzinfo=UTC)
 _GROUPS = [
@@ -35,7 +35,7 @@ def _contents(draw):
         "signature": draw(st.none() | st.sampled_from(["s1", "s2"])),
         "skeleton": draw(st.none() | st.integers(1, 2)),
         "total_bytes": size,
-        "origin": draw(st.sampled_from(["dumped", "derived", "estimated"] if size else _UNSIZED)),
+        "origin": draw(st.sampled_from([*GRADES] if size else _UNSIZED)),
         "is_tiny": size != _MIB and draw(st.booleans()),
     }
 

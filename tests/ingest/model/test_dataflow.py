@@ -110,12 +110,6 @@ def test_a_reducer_has_values_and_no_time():
 @pytest.mark.parametrize(
     ("text", "said", "line"),
     [
-        (entry(header=""), [], 1),
-        (
-            entry("ROOT %odd = f32[8]{0} frobnicate(%p)"),
-            ["frobnicate", "odd"],
-            5,
-        ),
         (
             entry("%u = f32[8]{0} async-update(%p)", "ROOT %n = f32[8]{0} negate(%u)"),
             ["async-update u"],

@@ -157,6 +157,6 @@ def alias_sets(found: Derived) -> set[frozenset[str]]:
 def figures(text: str, platform: str | None = None) -> list[dict[str, Any]]:
     """The rows of `module_memory` that a text alone gives; none if it gives no figures."""
     hlo = read_hlo_text(split_lines(text.encode()))
-    parts, _ = completed(Parts(hlo=hlo), derive(hlo), platform=platform)
+    parts, *_ = completed(Parts(hlo=hlo), derive(hlo), platform=platform)
     tables = join_parts(parts).tables
     return list(tables["module_memory"].to_pylist()) if "module_memory" in tables else []

@@ -24,7 +24,7 @@ Answer = tuple[str, str, str] | None
 def attribution_of(text: str) -> Attribution:
     """What the engine says of a program."""
     hlo = read_hlo_text(split_lines(text.encode()))
-    return attribute(hlo, derive(hlo, in_text_order=True))
+    return attribute(hlo, derive(hlo))
 
 
 def plain_rules(text: str) -> tuple[Rules, Passes]:

@@ -51,7 +51,7 @@ def attributed(text):
     """Whether a text could be read at all."""
     try:
         hlo = read_hlo_text(split_lines(text))
-        attribute(hlo, derive(hlo, in_text_order=True))
+        attribute(hlo, derive(hlo))
     except DumpError:
         return False
     return True
