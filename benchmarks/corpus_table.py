@@ -42,6 +42,8 @@ ENVIRONMENTS = {
         "numpyro", "jax_md", "mjx", "brax", "pallas",
     ),
     "old": ("plain", "linen", "haiku", "equinox"),
+    "tensorflow": ("tensorflow_keras",),
+    "torch": ("torch_programs",),
 }  # fmt: skip
 DEVICES = ("cpu", "v5e", "v6e", "7x", "h100")
 KEPT = re.compile(
@@ -49,8 +51,18 @@ KEPT = re.compile(
     r"|\.(debug_options|flagfile|target_arguments\.txt|gpu_target_config\.pbtxt)$"
 )
 GIB = 1 << 30
-# A TPU is asked for by its topology, and no process waits for another one's TPU.
-VARIABLES = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+VARIABLES = {
+    # A TPU is asked for by its topology, and no process waits for another one's TPU.
+    "JAX_PLATFORMS": "cpu",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    # So that the last line of an error says what it is.
+    "JAX_TRACEBACK_FILTERING": "off",
+    # PyTorch/XLA names lines of Python where it is asked to.
+    "PJRT_DEVICE": "CPU",
+    "XLA_HLO_DEBUG": "1",
+    "XLA_IR_DEBUG": "1",
+}
 
 
 # Compiles the programs, each in a process of its own.
@@ -124,12 +136,14 @@ def compile_apart(
     except subprocess.TimeoutExpired:
         error = f"took more than {4 * limits['seconds']} s"
     facts = json.loads(told.read_text()) if told.exists() else {"error": error[:500]}
-    told.unlink(missing_ok=True)
-    own = re.compile(rf"module_\d+\.{facts.get('module', '')}\.")
+    own = re.compile(rf"module_(\d+)\.{facts.get('module', '')}\.")
+    numbers = {path: int(match[1]) for path in folder.iterdir() if (match := own.match(path.name))}
+    # A framework that compiles as it runs compiles its first steps otherwise.
+    last = max(numbers.values(), default=0)
     for path in list(folder.iterdir()):
         if path.is_dir():
             shutil.rmtree(path)
-        elif not KEPT.search(path.name) or not own.match(path.name):
+        elif not KEPT.search(path.name) or numbers.get(path) != last:
             path.unlink()
     return facts
 
@@ -198,7 +212,8 @@ _OWNERS = """
 """
 _ROLES = """
     SELECT DISTINCT
-        entry_shapes.argument_name AS name,
+        entry_shapes.argument_name,
+        entry_shapes.parameter_number,
         "values".role
     FROM entry_shapes
     INNER JOIN allocations
@@ -207,7 +222,7 @@ _ROLES = """
     INNER JOIN "values"
         ON "values".module_id = allocations.module_id
             AND "values".value_id = allocations.value_id
-    WHERE NOT entry_shapes.is_output AND entry_shapes.argument_name IS NOT NULL
+    WHERE NOT entry_shapes.is_output
 """
 OWNERLESS, LIBRARY, ROLES = 0.001, 0.001, 0.001
 # Lines on what is wrong with one program.
@@ -230,11 +245,16 @@ def differences(wanted: Wanted, facts: dict[str, Any], figures: dict[str, Any]) 
     return ", ".join(f"{k} {figures[k]} not {said[k]}" for k in kinds if figures[k] != said[k])
 
 
-def other_roles(facts: dict[str, Any], found: dict[str, str]) -> dict[str, int]:
-    """The bytes of arguments by `the role they have: the role that memhouse gives`."""
+def other_roles(facts: dict[str, Any], arguments: list[dict[str, Any]]) -> dict[str, int]:
+    """The bytes of arguments by `the role they have: the role that memhouse gives`.
+
+    JAX leaves out the arguments that nothing reads, so that its arguments go by name.
+    """
+    role_of = {row["argument_name"]: row["role"] for row in arguments}
+    role_of |= {row["parameter_number"]: row["role"] for row in arguments}
     wrong: dict[str, int] = {}
     for argument in facts["arguments"]:
-        role = found.get(argument["name"])
+        role = role_of.get(argument["argument"])
         if argument["role"] and role and role != argument["role"]:
             which = f"{argument['role']}: {role}"
             wrong[which] = wrong.get(which, 0) + argument["bytes"]
@@ -264,7 +284,7 @@ def held(wanted: Wanted, facts: dict[str, Any], folder: Path, details: list[str]
         if totals:
             details.append(f"totals: {totals}")
         (owners,) = rows(warehouse, _OWNERS)
-        wrong = other_roles(facts, {row["name"]: row["role"] for row in rows(warehouse, _ROLES)})
+        wrong = other_roles(facts, rows(warehouse, _ROLES))
     details += [f"role of {size} bytes is {which}" for which, size in sorted(wrong.items())]
     arguments = sum(a["bytes"] for a in facts["arguments"] if a["role"]) or 1
     bad = len(unread) + len(summary.problems) + (counts["modules"] != 1)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .registry import Case, Place, program
+from .registry import BOTH, Case, Place, program
 
 
 class Vision(eqx.Module):
@@ -65,7 +65,7 @@ def step(model: Any, loss: Any, *batch: Any, names: tuple[str, ...]) -> Case:
     )
 
 
-@program(old=True)
+@program(environments=BOTH)
 def equinox_vision(place: Place) -> Case:
     """A training step over a batch of images, by `vmap`."""
     model = eqx.filter_eval_shape(Vision, 3, 128, jax.random.key(0))

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .registry import Case, Place, program
+from .registry import BOTH, Case, Place, program
 
 
-@program(old=True)
+@program(environments=BOTH)
 def haiku_lstm(place: Place) -> Case:
     """A training step of two LSTMs over a sequence, with RMSProp."""
 
@@ -40,7 +40,7 @@ def haiku_lstm(place: Place) -> Case:
     )
 
 
-@program(old=True)
+@program(environments=BOTH)
 def haiku_resnet(place: Place) -> Case:
     """A training step of haiku's own ResNet of 50 layers."""
 

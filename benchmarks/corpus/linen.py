@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import optax
 from flax.training.train_state import TrainState
 
-from .registry import Case, Place, program
+from .registry import BOTH, Case, Place, program
 
 
 class Block(nn.Module):
@@ -72,7 +72,7 @@ def train(layers: int, width: int, batch: int, length: int) -> Case:
     )
 
 
-@program(old=True)
+@program(environments=BOTH)
 def linen_transformer(place: Place) -> Case:
     """Four layers."""
     return train(layers=4, width=256, batch=8, length=128)
@@ -112,7 +112,7 @@ class Images(nn.Module):
         return nn.Dense(10)(x.mean((1, 2)))
 
 
-@program(old=True)
+@program(environments=BOTH)
 def linen_batch_norm(place: Place) -> Case:
     """A training step of a residual network, with batch statistics and momentum."""
     model, optimizer = Images(), optax.sgd(0.1, momentum=0.9)

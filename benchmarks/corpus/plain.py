@@ -9,7 +9,7 @@ from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from .registry import TOPOLOGIES, Case, Place, program
+from .registry import BOTH, TOPOLOGIES, Case, Place, program
 
 LAYERS, WIDTH, HEADS, WORDS = 6, 256, 4, 4096
 
@@ -78,7 +78,7 @@ def train(
 TOKENS = jax.ShapeDtypeStruct((8, 256), jnp.int32)
 
 
-@program(old=True)
+@program(environments=BOTH)
 def optax_adafactor(place: Place) -> Case:
     """Adafactor, whose state is factored."""
     return train(optax.adafactor(1e-3), weights(), TOKENS)
@@ -90,7 +90,7 @@ def optax_muon(place: Place) -> Case:
     return train(optax.contrib.muon(1e-3), weights(), TOKENS)
 
 
-@program(old=True)
+@program(environments=BOTH)
 def optax_multi_steps(place: Place) -> Case:
     """Gradients are summed over four calls, and then Adam takes them."""
     return train(optax.MultiSteps(optax.adam(1e-3), 4), weights(), TOKENS)
@@ -127,7 +127,7 @@ def jax_offload(place: Place) -> Case:
     return train(optax.adam(1e-3), weights(), TOKENS, policy)
 
 
-@program(old=True)
+@program(environments=BOTH)
 def jax_decode(place: Place) -> Case:
     """A token is generated with a cache that is donated."""
     params = weights()

@@ -1,8 +1,9 @@
 """What a program of the corpus is, and the devices that it is compiled for."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,19 @@ class Case:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Ran:
+    """A program of a framework that compiles as it runs.
+
+    module: a regular expression of the compiled module's name; the last one is kept. arguments: of
+    each the `argument`, which is its number, its `role`, which may be None, and its `bytes`.
+    """
+
+    run: Callable[[], Any]
+    module: str
+    arguments: Sequence[Mapping[str, Any]]
+
+
 def role_of(name: str, roles: Mapping[str, str]) -> str | None:
     """The role of an argument by its path; the longest start that fits counts."""
     starts = [path for path in roles if re.match(re.escape(path) + r"(?!\w)", name)]
@@ -38,21 +52,25 @@ class Place:
     """The devices that programs are compiled for; none of them need be there."""
 
     def __init__(self, device: str) -> None:
+        self.device = device
+
+    @cached_property
+    def devices(self) -> list[Any]:
+        """The devices, for JAX."""
         import jax
 
-        if device == "cpu":
-            self.devices = jax.devices("cpu")
-            return
+        if self.device == "cpu":
+            return list(jax.devices("cpu"))
         from jax.experimental import topologies
 
-        if device in TOPOLOGIES:
-            found = topologies.get_topology_desc(TOPOLOGIES[device], platform="tpu")
+        if self.device in TOPOLOGIES:
+            found = topologies.get_topology_desc(TOPOLOGIES[self.device], platform="tpu")
         else:
-            target = (Path(__file__).parent / TARGETS[device]).read_text()
+            target = (Path(__file__).parent / TARGETS[self.device]).read_text()
             found = topologies.get_topology_desc(
-                device, platform="cuda", target_config=target, topology="1x1x1"
+                self.device, platform="cuda", target_config=target, topology="1x1x1"
             )
-        self.devices = list(found.devices)
+        return list(found.devices)
 
     def mesh(self, **axes: int) -> Any:
         """All devices as a mesh with these axes."""
@@ -75,11 +93,15 @@ class Place:
         return jax.tree.map(shape, tree)
 
 
+# Makes a program on the devices that it is for.
+Make = Callable[[Place], Case | Ran]
+
+
 @dataclass(frozen=True)
 class Program:
-    """A program: `make` gives its case on the devices that it is for."""
+    """A program, and the devices and environments that it is for."""
 
-    make: Callable[[Place], Case]
+    make: Make
     devices: tuple[str, ...]
     environments: tuple[str, ...]
 
@@ -88,17 +110,15 @@ PROGRAMS: dict[str, Program] = {}
 DEVICES = ("cpu", *TARGETS, *TOPOLOGIES)
 
 
-def program(
-    *devices: str, old: bool = False
-) -> Callable[[Callable[[Place], Case]], Callable[[Place], Case]]:
-    """Add a program, named after the function that makes it, for all devices unless some are named.
+def program(*devices: str, environments: tuple[str, ...] = ("new",)) -> Callable[[Make], Make]:
+    """Add a program, named after the function that makes it; without devices it is for all."""
 
-    old: it is compiled with an old JAX too.
-    """
-
-    def add(make: Callable[[Place], Case]) -> Callable[[Place], Case]:
-        environments = ("new", "old") if old else ("new",)
+    def add(make: Make) -> Make:
         PROGRAMS[make.__name__] = Program(make, devices or DEVICES, environments)
         return make
 
     return add
+
+
+# With the newest JAX, and with one that many still have.
+BOTH = ("new", "old")
