@@ -10,10 +10,11 @@ not compiled again, so that a command that was stopped goes on; `--again` compil
 takes the newest packages in place of the pinned ones.
 
 Then a line a program, as memhouse reads it: instructions; what was not read; breaches of `verify`;
-which totals differ from JAX's `memory_analysis()`; of the peak in the device's memory: the share
-without owner, and of what is no argument, the share whose owner is a line of a library; the share
-of the arguments' bytes whose role is not that of the pytree that was passed in; and the seconds to
-compile and to ingest. `!` marks what is beyond its limit. The exit status is 1 if anything is.
+which totals differ from JAX's `memory_analysis()`; of the peak in the device's memory: the share of
+arrays without owner, and of what is no argument, the share whose owner is a line of a library; the
+share of the arguments' bytes whose role is not that of the pytree that was passed in; and the
+seconds to compile and to ingest. `!` marks what is beyond its limit. The exit status is 1 if
+anything is.
 """
 
 import argparse
@@ -199,7 +200,7 @@ _FIGURES = """
 _OWNERS = """
     SELECT
         COALESCE(SUM(counted_bytes) FILTER (
-            WHERE origin_rule IS NULL AND category <> 'constant'
+            WHERE origin_rule IS NULL AND category <> 'constant' AND element_type IS NOT NULL
         ) / SUM(counted_bytes), 0) AS nobody,
         COALESCE(SUM(counted_bytes) FILTER (
             WHERE category NOT IN ('argument', 'constant')
@@ -285,8 +286,10 @@ def held(wanted: Wanted, facts: dict[str, Any], folder: Path, details: list[str]
             details.append(f"totals: {totals}")
         (owners,) = rows(warehouse, _OWNERS)
         wrong = other_roles(facts, rows(warehouse, _ROLES))
-    details += [f"role of {size} bytes is {which}" for which, size in sorted(wrong.items())]
     arguments = sum(a["bytes"] for a in facts["arguments"] if a["role"]) or 1
+    other = sum(wrong.values()) / arguments
+    if other > ROLES:
+        details += [f"role of {size} bytes is {which}" for which, size in sorted(wrong.items())]
     bad = len(unread) + len(summary.problems) + (counts["modules"] != 1)
     return [
         f"{counts['instructions']:,}",
@@ -295,7 +298,7 @@ def held(wanted: Wanted, facts: dict[str, Any], folder: Path, details: list[str]
         "differ !" if totals else "-",
         share(owners["nobody"], OWNERLESS),
         share(owners["library"], LIBRARY),
-        share(sum(wrong.values()) / arguments, ROLES),
+        share(other, ROLES),
         f"{facts['seconds']:.1f}",
         f"{seconds:.1f}",
     ]

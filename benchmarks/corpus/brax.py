@@ -74,7 +74,11 @@ def brax_ppo(place: Place) -> Case:
         discount=shape(),
         next_observation=shape(64),
         extras={
-            "policy_extras": {"log_prob": shape(), "raw_action": shape(8)},
+            "policy_extras": {
+                "log_prob": shape(),
+                "raw_action": shape(8),
+                "distribution_params": shape(16),
+            },
             "state_extras": {"truncation": shape()},
         },
     )

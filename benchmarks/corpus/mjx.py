@@ -11,7 +11,7 @@ from .registry import Case, Place, program
 
 WALKER = """
 <mujoco>
-  <option timestep="0.005" iterations="2" ls_iterations="4"/>
+  <option timestep="0.005" iterations="1" ls_iterations="4"/>
   <worldbody>
     <geom type="plane" size="5 5 0.1"/>
     <body pos="0 0 1">
