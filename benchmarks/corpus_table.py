@@ -6,8 +6,9 @@ The programs are in `corpus/`, a file a family. OUT/venvs gets an environment fo
 `corpus/requirements`, OUT/dumps what XLA dumps of each program: a run for each environment and
 device, in which a program is a workload. Each program is compiled in a process of its own, with
 limits of time and memory, ahead of time: no TPU and no GPU is needed. What is compiled already is
-not compiled again, so that a command that was stopped goes on; `--again` compiles it. `--newest`
-takes the newest packages in place of the pinned ones.
+not compiled again, so that a command that was stopped goes on; `--again` compiles it. `--compiled`
+looks at nothing else and needs no environment. `--newest` takes the newest packages in place of the
+pinned ones.
 
 Then a line a program, as memhouse reads it: instructions; what was not read; breaches of `verify`;
 which totals differ from JAX's `memory_analysis()`; of the peak in the device's memory: the share of
@@ -75,7 +76,6 @@ class Wanted:
 
     environment: str
     device: str
-    family: str
     name: str
 
     @property
@@ -123,13 +123,13 @@ def in_environment(
 
 
 def compile_apart(
-    wanted: Wanted, python: Path, folder: Path, limits: dict[str, int]
+    wanted: Wanted, family: str, python: Path, folder: Path, limits: dict[str, int]
 ) -> dict[str, Any]:
     """Compile a program in a process of its own, and keep what memhouse reads of its dump."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     told = folder / "facts.json"
-    asked = (wanted.family, wanted.name, wanted.device, told)
+    asked = (family, wanted.name, wanted.device, told)
     flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
     try:
         done = in_environment(python, *asked, flags=flags, **limits)
@@ -151,8 +151,8 @@ def compile_apart(
 
 def list_programs(
     environment: str, python: Path, families: Sequence[str], limits: dict[str, int]
-) -> Iterator[Wanted]:
-    """The programs of an environment, once for each device that they are for."""
+) -> Iterator[tuple[str, Wanted]]:
+    """The programs of an environment and their families, once for each device."""
     # Packages print what they miss while they are imported.
     said = in_environment(python, "--list", *families, **limits).stdout
     for family, programs in json.loads(said.splitlines()[-1]).items():
@@ -162,24 +162,43 @@ def list_programs(
         for name, about in programs.items():
             if environment in about["environments"]:
                 for device in about["devices"]:
-                    yield Wanted(environment, device, family, name)
+                    yield family, Wanted(environment, device, name)
 
 
-def compile_all(given: argparse.Namespace) -> Iterator[tuple[Wanted, dict[str, Any]]]:
-    """All programs that were asked for, with their facts, compiled now or before."""
+def compile_all(given: argparse.Namespace) -> Iterator[Wanted]:
+    """Compile all programs that were asked for and are not compiled yet, and give each."""
     limits = {"seconds": given.seconds, "memory": int(given.memory * GIB)}
     for environment in given.venv:
         python = python_of(given.out, environment, given.newest)
-        for wanted in list_programs(environment, python, ENVIRONMENTS[environment], limits):
+        for family, wanted in list_programs(environment, python, ENVIRONMENTS[environment], limits):
             if wanted.device not in given.device or (given.only and wanted.name not in given.only):
                 continue
-            kept = given.out / "facts" / wanted.run / f"{wanted.name}.json"
+            kept = facts_of(given.out, wanted)
             if given.again or not kept.exists():
-                folder = given.out.resolve() / "dumps" / wanted.run / wanted.name
-                facts = compile_apart(wanted, python, folder, limits)
+                folder = dump_of(given.out, wanted).resolve()
+                facts = compile_apart(wanted, family, python, folder, limits)
                 kept.parent.mkdir(parents=True, exist_ok=True)
                 kept.write_text(json.dumps(facts, indent=1) + "\n")
-            yield wanted, json.loads(kept.read_text())
+            yield wanted
+
+
+def compiled(given: argparse.Namespace) -> Iterator[Wanted]:
+    """All programs that were asked for and are compiled."""
+    for path in sorted((given.out / "facts").glob("*/*.json")):
+        environment, _, device = path.parent.name.partition("-")
+        is_asked = not given.only or path.stem in given.only
+        if environment in given.venv and device in given.device and is_asked:
+            yield Wanted(environment, device, path.stem)
+
+
+def dump_of(out: Path, wanted: Wanted) -> Path:
+    """The folder of a program's dump."""
+    return out / "dumps" / wanted.run / wanted.name
+
+
+def facts_of(out: Path, wanted: Wanted) -> Path:
+    """The file of what is known of a program: its arguments, and JAX's totals."""
+    return out / "facts" / wanted.run / f"{wanted.name}.json"
 
 
 # What memhouse says of a program, beside what is known of it.
@@ -327,6 +346,7 @@ def main() -> None:
     parser.add_argument("--device", nargs="+", choices=DEVICES, default=DEVICES)
     parser.add_argument("--only", nargs="+", metavar="NAME")
     parser.add_argument("--newest", action="store_true", help="not the pinned packages")
+    parser.add_argument("--compiled", action="store_true", help="only what is compiled already")
     parser.add_argument("--again", action="store_true", help="compile also what is compiled")
     parser.add_argument("--seconds", type=int, default=900, help="of the processor, for a program")
     parser.add_argument("--memory", type=float, default=16, help="for a program, in GiB")
@@ -334,9 +354,10 @@ def main() -> None:
     print("| " + " | ".join(HEAD) + " |")
     print("| --- | --- |" + " ---: |" * (len(HEAD) - 2), flush=True)
     is_beyond = False
-    for wanted, facts in compile_all(given):
+    for wanted in compiled(given) if given.compiled else compile_all(given):
         details: list[str] = []
-        cells = line(wanted, facts, given.out / "dumps" / wanted.run / wanted.name, details)
+        facts = json.loads(facts_of(given.out, wanted).read_text())
+        cells = line(wanted, facts, dump_of(given.out, wanted), details)
         is_beyond |= any(cell.endswith("!") for cell in cells)
         print("| " + " | ".join(cells) + " |", flush=True)
         for detail in details[:SHOWN]:
