@@ -131,19 +131,9 @@ def test_a_reducer_has_values_and_no_time():
             6,
         ),
         (
-            entry("ROOT %n = f32[8]{0} negate(%m)", "%m = f32[8]{0} negate(%p)"),
-            ["negate n"],
-            5,
-        ),
-        (
             entry("%n = f32[8]{0} negate(%p)", "ROOT %n = f32[8]{0} negate(%p)"),
             [" n"],
             6,
-        ),
-        (
-            entry("ROOT %n = f32[8]{0} negate(%nowhere)"),
-            ["operand 0", " n"],
-            5,
         ),
     ],
 )

@@ -17,7 +17,8 @@ from tests.support.joined import joined
 # A training step dumped by JAX 0.12.0, as text and as a binary.
 COMPACT = DATA / "compact"
 # Of the instructions left out the text has no metadata.
-METADATA = {"op_name", "scope_id", "source_file", "source_line", "stack_frame_id", "pass"}
+METADATA = {"op_name", "scope_id", "pass", "stack_frame_id", "source_frame_id"}
+METADATA |= {"source_file", "source_line", "library_file", "library_line"}
 NOT_SAID = {"scopes", "stack_frames"}
 # The dumps of JAX 0.4 have no elements.
 OLDER = sorted(

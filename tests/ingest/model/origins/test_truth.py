@@ -22,7 +22,8 @@ ELSEWHERE = {
 OWNERS = """
     SELECT made.instruction, shape_index,
         CASE WHEN owner.opcode = 'parameter' THEN owner.op_name
-            ELSE split(owner.source_file, '/')[-1] || ':' || owner.source_line END,
+            ELSE split(coalesce(owner.library_file, owner.source_file), '/')[-1]
+                || ':' || coalesce(owner.library_line, owner.source_line) END,
         "values".pass
     FROM dumps
     INNER JOIN "values" USING (module_id)
