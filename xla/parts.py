@@ -68,7 +68,8 @@ class UsedValues:
     positions: value_id, position_index, instruction, shape_index;
     uses: value_id, use_index, instruction, operand_number, operand_shape_index;
     definitions: the columns of `HloText.instructions`, a row for each defining instruction.
-    The definitions repeat the HLO text, so they are None if the dump has HLO text.
+    The definitions repeat the HLO text, so they are None if the dump has HLO text; `unread` says
+    which are damaged.
     """
 
     total_bytes: int | None
@@ -78,6 +79,7 @@ class UsedValues:
     definitions: pa.Table | None = None
     origin: Origin = "dumped"
     not_understood: NotUnderstoods = ()
+    unread: tuple[Unread, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import re
 import string
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from .instructions import (
     read_operands,
     split_instructions,
 )
-from .lexer import joined_lines
+from .lexer import joined_lines, read_the_rest, unread_lines
 from .lines import Lines, Mask, as_numpy, excerpt, slices, with_inserted
 from .newer_text import newer_words, without_newer_tables
 
@@ -69,34 +70,16 @@ def read_hlo_text(lines: Lines) -> HloText:
     """
     header = _header(lines)
     body = lines.between(1, len(lines))
-    first_error = None
-    is_joined = False
-    unread = 0
-    while True:
-        try:
-            text = _read_body(header, body)
-            break
-        except DumpError as error:
-            if not is_joined:
-                # Few texts have instructions of several lines, so that others pay nothing.
-                is_joined, joined = True, _joined_instructions(body)
-                if len(joined) < len(body):
-                    body = joined
-                    continue
-            if not error.lines:
-                raise first_error or error from None
-            first_error = first_error or error
-            whole = len(body)
-            body = body.without(error.lines)
-            unread += whole - len(body)
-    if first_error is None:
-        return text
+    try:
+        return _read_body(header, body)
+    except DumpError:
+        # Few texts have instructions of several lines, so that others pay nothing.
+        joined = _joined_instructions(body)
+    text, errors = read_the_rest(joined, partial(_read_body, header))
     if not len(text.instructions):
-        raise first_error
-    total = unread + len(text.instructions)
-    what = f"{unread} of {total} instructions {'are' if unread > 1 else 'is'} not read"
-    lost = Unread(int(first_error.line or 1), f"{what}: {first_error}")
-    return replace(text, unread=(lost, *text.unread))
+        raise errors[0]
+    unread = unread_lines(errors, len(text.instructions), "instructions")
+    return replace(text, unread=(*unread, *text.unread))
 
 
 def _joined_instructions(body: Lines) -> Lines:
@@ -365,12 +348,12 @@ def _element_instructions(name: str, shape_text: str, line: int) -> list[tuple[s
     try:
         shape: Shape = parse_shape(shape_text)
     except ValueError as error:
-        raise DumpError(f"operand {name}: {error}", line) from None
+        raise DumpError(f"operand {name}: {error}", line, [line]) from None
     for number in numbers:
         elements = shape.elements if isinstance(shape, TupleShape) else ()
         is_number = number.isdecimal() and len(number) <= _MOST_DIGITS
         if not is_number or int(number) >= len(elements):
-            raise DumpError(f"operand {name}: {of} has {len(elements)} elements", line)
+            raise DumpError(f"operand {name}: {of} has {len(elements)} elements", line, [line])
         shape = elements[int(number)]
         element = f"{of}#{number}"
         found.append((element, f"  %{element} = {shape} get-tuple-element(%{of}), index={number}"))

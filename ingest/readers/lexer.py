@@ -1,4 +1,4 @@
-"""Lexer of instructions that are printed over several lines.
+"""Lexer of instructions that are printed over several lines, or damaged.
 
 XLA prints the JSON in `frontend_attributes={kernel_metadata={…}}` of a Pallas kernel with its line
 ends (splash attention, JAX 0.10). Such an instruction ends with the line at whose end all braces,
@@ -6,10 +6,19 @@ brackets, parentheses, quotes and comments are closed.
 """
 
 import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 
+from ...xla.errors import DumpError
+from ...xla.parts import Unread
 from .lines import Lines, Mask
+
+_Read = TypeVar("_Read")
+
+# Readers check fewer things of a line, and each refuses all lines that are wrong.
+_MOST_ROUNDS = 30
 
 # A quote or a comment that does not close reaches to the end of the text, so that a hostile text
 # takes no more than linear time.
@@ -66,3 +75,28 @@ def _end(content: memoryview, start: int, stop: int) -> int | None:
         elif not token[kind or 0]:
             return None
     return None if closing else stop
+
+
+def read_the_rest(lines: Lines, read: Callable[[Lines], _Read]) -> tuple[_Read, list[DumpError]]:
+    """What `read` makes of the lines without those that it refuses, and why it refuses them.
+
+    Raises DumpError if it refuses the whole.
+    """
+    errors: list[DumpError] = []
+    while True:
+        try:
+            return read(lines), errors
+        except DumpError as error:
+            errors.append(error)
+            if not error.lines or len(errors) > _MOST_ROUNDS:
+                raise errors[0] from None
+            lines = lines.without(error.lines)
+
+
+def unread_lines(errors: Sequence[DumpError], read: int, what: str) -> tuple[Unread, ...]:
+    """What `read_the_rest` left out, beside `read` instructions that were read."""
+    if not errors:
+        return ()
+    unread = sum(len(set(error.lines)) for error in errors)
+    count = f"{unread} of {unread + read} {what} {'are' if unread > 1 else 'is'} not read"
+    return (Unread(errors[0].line or 1, f"{count}: {errors[0]}"),)

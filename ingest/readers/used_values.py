@@ -13,7 +13,7 @@ from ...xla.limits import LARGEST_SIZE
 from ...xla.parts import NotUnderstoods, UsedValues
 from .buffer_assignment import value_names
 from .instructions import read_instructions, split_instructions
-from .lexer import joined_lines
+from .lexer import joined_lines, read_the_rest, unread_lines
 from .lines import Lines, as_numpy, lines_of
 from .newer_text import before_newer_sections, newer_lines, newer_words
 
@@ -105,13 +105,17 @@ def _read(section: Lines) -> UsedValues:
 
 
 def read_definitions(section: Lines, used: UsedValues) -> UsedValues:
-    """`used` with the definitions of its instructions. Raises DumpError."""
+    """`used` with the definitions of its instructions that can be read. Raises DumpError."""
     _, body, _ = _heading(_joined_definitions(section))
     if np.count_nonzero(body.starting("<")) != len(used.values):
         body = _unglued(body)
     is_definition = body.starting(_DEFINITION)
-    definitions = _definitions(body, is_definition, used.values["instruction"])
-    return replace(used, definitions=definitions)
+    lines = _definitions(body, is_definition, used.values["instruction"])
+    definitions, errors = read_the_rest(
+        lines, lambda lines: read_instructions(split_instructions(lines))
+    )
+    unread = unread_lines(errors, len(definitions), "instructions")
+    return replace(used, definitions=definitions, unread=unread)
 
 
 class _Items(NamedTuple):
@@ -198,9 +202,7 @@ def _index(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     return pc.if_else(pc.equal(texts, ""), pa.scalar("{}", texts.type), texts)
 
 
-def _definitions(
-    body: Lines, mask: npt.NDArray[np.bool_], instruction: pa.ChunkedArray
-) -> pa.Table:
+def _definitions(body: Lines, mask: npt.NDArray[np.bool_], instruction: pa.ChunkedArray) -> Lines:
     """Each defining instruction once, because each element of a tuple repeats its line."""
     codes = instruction.combine_chunks().dictionary_encode().indices.to_numpy()
     _, first = np.unique(codes, return_index=True)
@@ -210,4 +212,4 @@ def _definitions(
     kept[mask] = chosen
     lines = body.where(kept)
     text = pc.utf8_ltrim_whitespace(pc.utf8_slice_codeunits(lines.text, len(_DEFINITION)))
-    return read_instructions(split_instructions(lines_of(text, lines.numbers)))
+    return lines_of(text, lines.numbers)

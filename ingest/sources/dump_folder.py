@@ -199,6 +199,7 @@ def add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: Ou
     outcome = next(file for file in outcomes.values() if USED_VALUES.title in file.holds)
     try:
         parts.used_values = read_definitions(section, used)
+        outcome.leave_out(parts.used_values.unread)
     except DumpError as error:
         parts.used_values = None
         if outcome.status == OK:
