@@ -7,9 +7,8 @@ from ..xla.shapes import ArrayShape, logical_bytes, padded_bytes, parse_shape
 
 # Sizes as XLA prints them in messages: rounded, and exact where the whole shape is there.
 
-# `22.00G`, `16.0K`, `512B` and, of GPUs, `6.00MiB`.
-SIZE = r"(?:\d{1,9}(?:\.\d{1,3})?[KMGTPE](?![A-Za-z])|\d{1,18}B(?![A-Za-z]))"
-SIZE_GPU = r"(?:\d{1,9}(?:\.\d{1,3})?(?:[KMGTPE]iB|B))"
+# `22.00G`, `16.0K`, `512B` and, of GPUs, `6.00MiB`; no sum of these is over 64 bits.
+SIZE = r"(?:(?:\d{1,4}(?:\.\d{1,3})?[KMGT]|\d{1,2}(?:\.\d{1,3})?P)(?:iB)?|\d{1,15}B)"
 _SIZE = re.compile(r"(?P<number>\d+(?:\.(?P<digits>\d+))?)(?P<unit>[KMGTPE]?)(?:iB|B)?")
 _UNITS = {unit: 1024**power for power, unit in enumerate(("", "K", "M", "G", "T", "P", "E"))}
 
@@ -27,12 +26,12 @@ class PrintedSize:
 
 
 def parse_size(text: str) -> PrintedSize:
-    """Parse a text that matches SIZE or SIZE_GPU."""
+    """Parse a text that matches SIZE, or is a count of bytes."""
     match = _SIZE.fullmatch(text)
     assert match is not None, text
     unit = _UNITS[match["unit"]]
     if unit == 1:
-        return PrintedSize(int(float(match["number"])))
+        return PrintedSize(int(match["number"]))
     rounding = unit * 10.0 ** -len(match["digits"] or "") / 2
     return PrintedSize(round(float(match["number"]) * unit), rounding)
 
@@ -148,14 +147,27 @@ def merge_reports(reports: list[OomReport]) -> list[OomReport]:
     A log may hold a message twice, and a dump's folder may hold it in several files, of which
     one says more than the other. The first keeps its place.
     """
-    found: list[OomReport] = []
+    merged: list[OomReport] = []
+    # Only those that share a sign may say the same, so that many messages cost little.
+    places: dict[tuple[object, ...], dict[int, None]] = {}
     for report in reports:
-        same = next((other for other in found if _says_the_same(other, report)), None)
-        if same is None:
-            found.append(report)
+        signs = [*report.evidence, ("bare", report.message[:_TELLING])]
+        if _is_bare(report):
+            signs.append(("begins", report.message[:_TELLING]))
+        known = sorted({place for sign in signs for place in places.get(sign, ())})
+        place = next((place for place in known if _says_the_same(merged[place], report)), None)
+        if place is None:
+            place = len(merged)
+            merged.append(report)
         else:
-            _take_over(same, report)
-    return found
+            _take_over(merged[place], report)
+        kept = merged[place]
+        signs = [*kept.evidence, ("begins", kept.message[:_TELLING])]
+        if _is_bare(kept):
+            signs.append(("bare", kept.message[:_TELLING]))
+        for sign in signs:
+            places.setdefault(sign, {})[place] = None
+    return merged
 
 
 def _says_the_same(a: OomReport, b: OomReport) -> bool:
@@ -179,8 +191,11 @@ def _says_the_same(a: OomReport, b: OomReport) -> bool:
 
 def _begins(cut: OomReport, whole: OomReport) -> bool:
     """Whether a cut message without figures is the beginning of the other."""
-    is_bare = cut.is_cut and not cut.evidence and len(cut.message) >= _TELLING
-    return is_bare and whole.message.startswith(cut.message)
+    return _is_bare(cut) and whole.message.startswith(cut.message)
+
+
+def _is_bare(report: OomReport) -> bool:
+    return report.is_cut and not report.evidence and len(report.message) >= _TELLING
 
 
 def _agree(a: object, b: object) -> bool:

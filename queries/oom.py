@@ -91,12 +91,12 @@ def _title_of_kernel(report: Mapping[str, Any], over: str) -> str:
     scoped = "" if report["space_name"] == "shared" else "scoped "
     space = f"{scoped}{space_of(report)}"
     who = f"kernel {report['instruction']}" if report["instruction"] else "a kernel"
-    if report["requested_bytes"] is not None:
+    if None not in (report["requested_bytes"], report["limit_bytes"]):
         return (
             f"out of {space}: {who} asks for {size_of(report, 'requested_bytes')}, its limit is "
             f"{size_of(report, 'limit_bytes')}{over}"
         )
-    if report["used_bytes"] is not None:
+    if None not in (report["used_bytes"], report["capacity_bytes"]):
         return (
             f"out of {space}: {size_of(report, 'used_bytes')} are needed, the limit is "
             f"{size_of(report, 'capacity_bytes')}{over}"
@@ -141,7 +141,8 @@ def parts_of(
     if dump is None and len(fits) > 1:
         facts.append(f"dumps:   fits {_listed(fits)}: memhouse oom cannot tell which")
     if report["op_name"] or report["source_file"]:
-        where = f"{report['source_file']}:{report['source_line']}" if report["source_file"] else ""
+        file, line = report["source_file"], report["source_line"] or "?"
+        where = f"{file}:{line}" if file else ""
         facts.append("line:    " + " ".join(filter(None, (where, report["op_name"]))))
     parts = [
         f"{name} {size_of(report, column)}"
@@ -216,21 +217,21 @@ def advice_of_dump(
 ) -> tuple[str, ...]:
     """What to look at first, from the dump: what is known to lower the peak, then what is large."""
     peak = dump["peak_bytes"] or 1
-    told: list[tuple[int, str]] = []
+    advice: list[tuple[int, str]] = []
     capacity = report["capacity_bytes"]
     arguments = dump["argument_bytes"] or 0
     if capacity is not None and arguments > capacity:
-        told.append((peak + 1, _arguments_alone(human_bytes(arguments))))
+        advice.append((peak + 1, _arguments_alone(human_bytes(arguments))))
     lines = [row for row in owners if not row["source"].startswith("(") and ":" in row["source"]]
     if lines and lines[0]["counted_bytes"] > _WORTH_OF_PEAK * peak:
         size = lines[0]["counted_bytes"]
-        told.append((size, f"{lines[0]['source']} makes {human_bytes(size)} of the peak"))
+        advice.append((size, f"{lines[0]['source']} makes {human_bytes(size)} of the peak"))
     packing = dump["packing_bytes"] or 0
     if packing > _WORTH_OF_PEAK * peak:
-        told.append((packing, f"packing the temporaries wastes {human_bytes(packing)}"))
-    told.sort(key=lambda found: -found[0])
-    alone = [text for size, text in told if size > peak]
-    large = [text for size, text in told if size <= peak]
+        advice.append((packing, f"packing the temporaries wastes {human_bytes(packing)}"))
+    advice.sort(key=lambda line: -line[0])
+    alone = [text for size, text in advice if size > peak]
+    large = [text for size, text in advice if size <= peak]
     return (*alone, *map(in_a_line, changes), *large)[:_MOST]
 
 
@@ -243,16 +244,16 @@ def _arguments_alone(size: str) -> str:
 
 def advice_of_message(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, ...]:
     """What to look at first, from the message alone."""
-    told = []
+    advice = []
     capacity, arguments = report["capacity_bytes"], report["argument_bytes"]
     if report["kind"] == "allocation":
         what = f" ({report['tag']})" if report["tag"] else ""
         shape = f" {without_layout(report['shape'])}" if report["shape"] else ""
-        told.append(f"no chip can hold the array{shape}{what}: shard it, or compute it in parts")
+        advice.append(f"no chip can hold the array{shape}{what}: shard it, or compute it in parts")
     if None not in (capacity, arguments) and arguments > capacity:
-        told.append(_arguments_alone(size_of(report, "argument_bytes")))
+        advice.append(_arguments_alone(size_of(report, "argument_bytes")))
     elif arguments and report["program_bytes"] and arguments > report["program_bytes"]:
-        told.append(
+        advice.append(
             f"the arguments take {size_of(report, 'argument_bytes')}, more than the program: "
             "shard them, and donate those that are updated (donate_argnums)"
         )
@@ -260,20 +261,20 @@ def advice_of_message(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, .
     if padded is not None and _is_padded(padded):
         times = padded["size_bytes"] / max(padded["unpadded_bytes"] or 1, 1)
         shape = without_layout(padded["shape"] or "")
-        told.append(
+        advice.append(
             f"padding: buffer {padded['rank']} {shape} takes {times:.1f} times its elements, "
             f"{human_bytes(padded['padding_bytes'])} more: reorder or merge its dimensions"
         )
-    told += _repeated(buffers)
+    advice += _repeated(buffers)
     wasted, temporaries = report["fragmentation_bytes"], report["temp_bytes"]
     if wasted and temporaries and wasted > 0.1 * temporaries and wasted >= 1 << 20:
-        told.append(f"packing the temporaries wastes {size_of(report, 'fragmentation_bytes')}")
-    if not told:
-        told.append(
+        advice.append(f"packing the temporaries wastes {size_of(report, 'fragmentation_bytes')}")
+    if not advice:
+        advice.append(
             "the message has only the total, which counts arguments and outputs too: dump the "
             "module to see what fills it"
         )
-    return tuple(told[:_MOST])
+    return tuple(advice[:_MOST])
 
 
 # A line of a library, or of the script that starts a program, says less than the operation's name.
@@ -282,7 +283,7 @@ _LONGEST_NAME = 40
 
 
 def owner_of(buffer: _Facts) -> str:
-    """The line, or else the operation, that makes a buffer, as short as it is told."""
+    """The line, or else the operation, that makes a buffer, as short as it is advice."""
     file, op_name = buffer["source_file"], buffer["op_name"]
     if file and not (op_name and _LIBRARY.match(file)):
         return f"{_LIBRARY.sub('', file)}:{buffer['source_line'] or '?'}"
@@ -326,34 +327,36 @@ def _repeated(buffers: Sequence[_Facts]) -> list[str]:
 
 def advice_of_kernel(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, ...]:
     """What to change in a kernel."""
-    told = _of_tag(report)
+    advice = _of_tag(report)
     if report["kind"] == "allocation":
-        return (*told, "the memory is the chip's own: no flag makes it larger")
+        return (*advice, "the memory is the chip's own: no flag makes it larger")
     if buffers:
         largest = buffers[0]
-        told.append(
+        advice.append(
             f"the largest block is {without_layout(largest['shape'] or '(not said)')}, "
             f"{human_bytes(largest['size_bytes'])}, of {owner_of(largest)}"
         )
     if report["space_name"] == "shared":
-        return (*told, *_in_shared_memory(report))
+        return (*advice, *_in_shared_memory(report))
     if report["space_name"] == "smem":
-        told.append(
+        advice.append(
             "SMEM holds scalars: prefetch fewer (PrefetchScalarGridSpec), for example page tables "
             "of fewer sequences, or pass them as a block in VMEM"
         )
-        return tuple(told)
-    told.append("make the kernel's blocks smaller (pl.BlockSpec): each is held twice in a pipeline")
+        return tuple(advice)
+    advice.append(
+        "make the kernel's blocks smaller (pl.BlockSpec): each is held twice in a pipeline"
+    )
     needed = report["requested_bytes"] or report["used_bytes"]
     if report["space_name"] == "vmem" and needed is not None:
         # The printed size is rounded, so the next KiB may be short of it.
         enough = -(-int(needed * 1.01) // (1 << 20)) << 20
-        told.append(
+        advice.append(
             f"or raise the limit: pltpu.CompilerParams(vmem_limit_bytes={enough}), for all kernels "
             f"LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={enough >> 10}, "
             "up to the chip's VMEM"
         )
-    return tuple(told)
+    return tuple(advice)
 
 
 def _in_shared_memory(report: _Facts) -> tuple[str, ...]:
@@ -361,16 +364,16 @@ def _in_shared_memory(report: _Facts) -> tuple[str, ...]:
     limit = ""
     if report["limit_bytes"] is not None:
         limit = f" to at most {size_of(report, 'limit_bytes')}, which no flag raises"
-    told = (
+    advice = (
         f"make the kernel's tiles smaller{limit}: smaller blocks (pl.BlockSpec, BLOCK_M, BLOCK_N, "
         "BLOCK_K), or fewer of them at a time (num_stages)",
     )
     if report["shape"]:
         return (
-            *told,
+            *advice,
             "a fusion of XLA's own: XLA_FLAGS=--xla_gpu_enable_triton_gemm=false avoids it",
         )
-    return told
+    return advice
 
 
 def _of_tag(report: _Facts) -> list[str]:
@@ -401,32 +404,32 @@ def advice_at_run_time(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, 
     requested, free, capacity = (
         report[name] for name in ("requested_bytes", "free_bytes", "capacity_bytes")
     )
-    told = []
+    advice = []
     if None not in (requested, free) and free >= requested:
-        told.append("enough is free in all, but not in one piece: memory is fragmented")
+        advice.append("enough is free in all, but not in one piece: memory is fragmented")
     if report["space_name"] != "gpu":
-        return (*told, _DROP_ARRAYS)
+        return (*advice, _DROP_ARRAYS)
     too_large = _too_large_alone(report)
-    told += [too_large] if too_large else []
-    told += _widened(buffers)
-    told += _largest_maker(report, buffers)
-    told += _large_parts(report)
-    if too_large and len(told) == 1:
-        told.append(
+    advice += [too_large] if too_large else []
+    advice += _widened(buffers)
+    advice += _largest_maker(report, buffers)
+    advice += _large_parts(report)
+    if too_large and len(advice) == 1:
+        advice.append(
             "make the program smaller: a smaller batch or shorter sequences, jax.checkpoint, parts "
             "one after the other (jax.lax.map), or more GPUs"
         )
     if not too_large:
-        told = told[: _MOST - 1]
+        advice = advice[: _MOST - 1]
         if None not in (free, capacity):
             rounded = "~" if report["is_rounded"] else ""
-            told.append(
+            advice.append(
                 f"{rounded}{human_bytes(capacity - free)} were in use when it failed: drop arrays "
                 "that your program no longer needs, and donate what a step updates (donate_argnums)"
             )
         else:
-            told.append(_held_already(report))
-    return tuple(told[:_MOST])
+            advice.append(_held_already(report))
+    return tuple(advice[:_MOST])
 
 
 def _needed(report: _Facts) -> tuple[str, int]:
@@ -621,13 +624,12 @@ class Oom(Result):
     def told(self) -> tuple[OomAnswer, ...]:
         """The answers to read one after the other: the same advice is given once."""
         told: list[OomAnswer] = []
+        given: set[tuple[str, ...]] = set()
         for answer in self.answers:
-            first, more = answer.first, answer.more
-            if first and any(first == before.first for before in self.answers[: len(told)]):
-                first = ("the same as above",)
-            if any(more == before.more for before in self.answers[: len(told)]):
-                more = ()
+            first = ("the same as above",) if answer.first in given else answer.first
+            more = () if answer.more in given else answer.more
             told.append(replace(answer, first=first, more=more))
+            given |= {answer.first, answer.more} - {()}
         return tuple(told)
 
     def __str__(self) -> str:
@@ -669,9 +671,9 @@ def explain(store: Store | None, reports: pa.Table, buffers: pa.Table, source: s
         return _nothing(f"{source}: no out-of-memory message of XLA")
     listed = buffers.to_pylist()
     if store is not None:
+        own = _by_message(listed)
         for row in rows:
-            own = [buffer for buffer in listed if buffer["oom_id"] == row["oom_id"]]
-            row["dump_id"] = dump_of(store.rows, row, own)
+            row["dump_id"] = dump_of(store.rows, row, own.get(row["oom_id"], ()))
     return _explained(store, rows, listed)
 
 
@@ -686,10 +688,19 @@ def _filled_line(row: _Row) -> str:
     return f"  {size:>11}  {row['buffers']:>3}  {row['source']}  {what}".rstrip()
 
 
+def _by_message(buffers: Sequence[_Row]) -> dict[int, list[_Row]]:
+    """The buffers of each message."""
+    listed: dict[int, list[_Row]] = {}
+    for buffer in buffers:
+        listed.setdefault(buffer["oom_id"], []).append(buffer)
+    return listed
+
+
 def _explained(store: Store | None, reports: Sequence[_Row], buffers: Sequence[_Row]) -> Oom:
     answers = []
+    by_message = _by_message(buffers)
     for report in reports:
-        own = [buffer for buffer in buffers if buffer["oom_id"] == report["oom_id"]]
+        own = by_message.get(report["oom_id"], ())
         dump = None
         fits: Sequence[Mapping[str, Any]] = ()
         if store is not None and report["dump_id"] is None:

@@ -10,16 +10,16 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
-from ..oom_report import OomBuffer, OomReport, PrintedSize, parse_size, shape_sizes
+from ..oom_report import SIZE, OomBuffer, OomReport, PrintedSize, parse_size, shape_sizes
 from .oom_text import LEFT_OUT, MessageText, message_texts
 
 _LONGEST = 500
 _ALIGNMENT = 4096
 _KERNEL_MEMORIES = frozenset(("vmem", "smem", "sflag", "cmem", "shared"))
 
-_SIZE = r"(?:\d{1,9}(?:\.\d{1,3})?[KMGTPE](?:iB)?|\d{1,18}B)"
 # A number that another may go on, or that ends the text, may be cut.
-_NUMBER = r"\d{1,18}(?=[^\d.\x20\0]|\.[^\d\0])"
+_NUMBER_ENDS = r"(?=[^\d.\x20\0]|\.[^\d\0])"
+_NUMBER = rf"\d{{1,18}}{_NUMBER_ENDS}"
 _ARRAY = r"[a-z][a-z0-9]*\[[^\]\0]*\](?:\{[^}\0]*\})?"
 
 
@@ -33,27 +33,27 @@ _HEADS = tuple(
     _pattern(text)
     for text in (
         r"Ran out of memory on (?P<space>[A-Z]+?), the total memory required for HLO temporaries"
-        rf" \((?P<used>{_SIZE})\) exceeds available [A-Z]+ \((?P<capacity>{_SIZE})\)",
+        rf" \((?P<used>{SIZE})\) exceeds available [A-Z]+ \((?P<capacity>{SIZE})\)",
         r"Ran out of memory in memory space (?P<space>[a-z_]+?)\."
-        rf" Used (?P<used>{_SIZE}) of (?P<capacity>{_SIZE})"
-        rf" (?:[a-z_]+\. Exceeded [a-z_]+ capacity by (?P<over>{_SIZE}))?",
+        rf" Used (?P<used>{SIZE}) of (?P<capacity>{SIZE})"
+        rf" (?:[a-z_]+\. Exceeded [a-z_]+ capacity by (?P<over>{SIZE}))?",
         r"Ran out of memory in memory space (?P<space>[a-z_]+?) while allocating on stack for"
-        rf" (?P<what>.*?) (?:(?<!\.\.)\.)? (?:Scoped allocation with size (?P<requested>{_SIZE})"
-        rf" and limit (?P<limit>{_SIZE}) exceeded scoped [a-z_]+ limit"
-        rf" (?:by (?P<over>{_SIZE}))?|$)",
+        rf" (?P<what>.*?) (?:(?<!\.\.)\.)? (?:Scoped allocation with size (?P<requested>{SIZE})"
+        rf" and limit (?P<limit>{SIZE}) exceeded scoped [a-z_]+ limit"
+        rf" (?:by (?P<over>{SIZE}))?|$)",
         r"(?P<space>Shared) memory size limit exceeded"
         rf" (?:: requested (?P<requested>{_NUMBER}),? available:? (?P<limit>{_NUMBER}))?"
         rf" (?:, context: \[Fusion: (?P<shape>{_ARRAY}))?",
-        rf"TensorCore Hbm usage: (?P<used>{_SIZE}), SparseCore Hbm usage:? (?P<more>{_SIZE}),"
-        rf" exceeding available bytes: (?P<capacity>{_SIZE})",
+        rf"TensorCore Hbm usage: (?P<used>{SIZE}), SparseCore Hbm usage:? (?P<more>{SIZE}),"
+        rf" exceeding available bytes: (?P<capacity>{SIZE})",
         r"Allocation \(size=(?P<requested>\d{1,18})\) would exceed memory"
         r" \(size=(?P<capacity>\d{1,18})\)"
         r" (?::: \#allocation\d+ \[(?P<block>(?:'[^'\0]*'|[^\]'\0])*)\]"
         r" (?::: (?P<by><?[\w.-]+>?))?)?",
-        rf"Attempting to (?:allocate|reserve) (?P<requested>{_SIZE}) [a-z]*\."
-        rf" That was not possible (?P<end>\.)? (?:There are (?P<free>{_SIZE}) free)?",
-        rf"Out of memory while trying to allocate (?P<requested>\d{{1,18}}(?=bytes)|{_SIZE})",
-        rf"Failed to allocate request for {_SIZE} \((?P<requested>\d{{1,18}}B)\)",
+        rf"Attempting to (?:allocate|reserve) (?P<requested>{SIZE}) [a-z]*\."
+        rf" That was not possible (?P<end>\.)? (?:There are (?P<free>{SIZE}) free)?",
+        rf"Out of memory while trying to allocate (?P<requested>\d{{1,18}}(?=bytes)|{SIZE})",
+        rf"Failed to allocate request for {SIZE} \((?P<requested>\d{{1,18}}B)\)",
         r"(?P<host>Out of memory allocating) (?P<requested>\d{1,18})(?=bytes)",
         # Nothing but which memory it is.
         r"Ran out of memory (?:in memory space|on(?=HBM|VMEM|SMEM))"
@@ -73,45 +73,45 @@ _BLOCK_FIELDS = {
 _METADATA = {
     "op_name": re.compile(r'\bop_name="((?:[^"\\\0]|\\.){0,20000})"'),
     "source_file": re.compile(r'source_file="((?:[^"\\\0]|\\.){0,20000})"'),
-    "source_line": re.compile(rf"source_line=({_NUMBER})"),
-    "stack_frame_id": re.compile(rf"stack_frame_id=({_NUMBER})"),
+    "source_line": re.compile(rf"source_line=(\d{{1,9}}){_NUMBER_ENDS}"),
+    "stack_frame_id": re.compile(rf"stack_frame_id=(\d{{1,9}}){_NUMBER_ENDS}"),
 }
 
 # Totals and lists: what begins each part, and what stands in it.
 _PART = _pattern(
     rf"Total (?P<total>[a-z]+) usage >=|(?P<output>Output size)|Program (?P<program>[a-z]+)"
-    rf" requirement (?P<size>{_SIZE})|Largest program allocations in (?P<largest>[a-z]+):"
+    rf" requirement (?P<size>{SIZE})|Largest program allocations in (?P<largest>[a-z]+):"
     r"|BufferAssignment (?P<stats>stats|OOM)|(?P<peak>Peak buffers:)"
-    rf"|(?<![\d.]) (?P<rank>\d{{1,4}})\. (?=Size: {_SIZE})|(?<!\w) Buffer (?P<buffer>\d{{1,4}}):"
+    rf"|(?<![\d.]) (?P<rank>\d{{1,4}})\. (?=Size: {SIZE})|(?<!\w) Buffer (?P<buffer>\d{{1,4}}):"
 )
 _OF_TOTAL = {
-    "reserved_bytes": _pattern(rf"reserved ({_SIZE})"),
-    "program_bytes": _pattern(rf"program ({_SIZE})"),
-    "argument_bytes": _pattern(rf"arguments ({_SIZE})"),
+    "reserved_bytes": _pattern(rf"reserved ({SIZE})"),
+    "program_bytes": _pattern(rf"program ({SIZE})"),
+    "argument_bytes": _pattern(rf"arguments ({SIZE})"),
 }
 _OF_OUTPUT = {
-    "output_bytes": _pattern(rf"({_SIZE})"),
-    "alias_bytes": _pattern(rf"{_SIZE}; shares ({_SIZE}) with arguments"),
+    "output_bytes": _pattern(rf"({SIZE})"),
+    "alias_bytes": _pattern(rf"{SIZE}; shares ({SIZE}) with arguments"),
 }
 _OF_PROGRAM = {
-    "temp_bytes": _pattern(rf"HLO temp ({_SIZE})"),
+    "temp_bytes": _pattern(rf"HLO temp ({SIZE})"),
     "fragmentation_bytes": _pattern(
-        rf"HLO temp {_SIZE} \([^\0]{{0,300}}? fragmentation \(({_SIZE})\)"
+        rf"HLO temp {SIZE} \([^\0]{{0,300}}? fragmentation \(({SIZE})\)"
     ),
 }
 _OF_STATS = {
-    "argument_bytes": _pattern(rf"parameter allocation: ({_SIZE})"),
-    "output_bytes": _pattern(rf"maybe_live_out allocation: ({_SIZE})"),
-    "temp_bytes": _pattern(rf"preallocated temp allocation: ({_SIZE})"),
-    "fragmentation_bytes": _pattern(rf"preallocated temp fragmentation: ({_SIZE})"),
-    "used_bytes": _pattern(rf"total allocation: ({_SIZE})"),
+    "argument_bytes": _pattern(rf"parameter allocation: ({SIZE})"),
+    "output_bytes": _pattern(rf"maybe_live_out allocation: ({SIZE})"),
+    "temp_bytes": _pattern(rf"preallocated temp allocation: ({SIZE})"),
+    "fragmentation_bytes": _pattern(rf"preallocated temp fragmentation: ({SIZE})"),
+    "used_bytes": _pattern(rf"total allocation: ({SIZE})"),
 }
 _TOTALS = ("program_bytes", *_OF_TOTAL, *_OF_OUTPUT, *_OF_PROGRAM, *_OF_STATS)
 _FIELD = _pattern(
     r"(Operator|Shape|Unpadded size|Extra memory due to padding|XLA label|XLA Label"
     r"|Allocation type|Size|Entry Parameter Subshape):"
 )
-_PRINTED = re.compile(_SIZE)
+_PRINTED = re.compile(SIZE)
 _RULE = re.compile(r"={10,}")
 _WORDS = re.compile(r"[A-Za-z][A-Za-z ]*")
 _SAYS_END = "See https://openxla.org/xla/errors/"
@@ -211,46 +211,42 @@ def _head(squeezed: _Squeezed) -> re.Match[str] | None:
 
 
 def _read_sentence(squeezed: _Squeezed, match: re.Match[str]) -> OomReport:
-    said = match.groupdict()
-    space = said.get("space")
+    groups = match.groupdict()
+    space = groups.get("space")
     report = OomReport("program", "", 0, space_name=space.lower() if space else None)
     if report.space_name in _KERNEL_MEMORIES:
         report.kind = "scoped"
-    if "more" in said:
+    if "more" in groups:
         report.space_name = "hbm"
-        _set_over(report, said, "used", "capacity")
-    elif "block" in said:
+        _set_over(report, groups, "used", "capacity")
+    elif "block" in groups:
         _read_block(report, squeezed, match)
-    elif "limit" in said:
-        if said.get("what"):
-            _read_instruction(report, squeezed, match.span("what"), is_whole=bool(said["limit"]))
-        report.shape = said.get("shape") or report.shape
-        _set_over(report, said, "requested", "limit")
-    elif "requested" in said:
-        _read_runtime(report, said)
-    elif "used" in said:
-        _set_over(report, said, "used", "capacity")
+    elif "limit" in groups:
+        if groups.get("what"):
+            _read_instruction(report, squeezed, match.span("what"), is_whole=bool(groups["limit"]))
+        report.shape = groups.get("shape") or report.shape
+        _set_over(report, groups, "requested", "limit")
+    elif "requested" in groups:
+        _read_runtime(report, groups)
+    elif "used" in groups:
+        _set_over(report, groups, "used", "capacity")
     else:
         report.is_cut = True
     return report
 
 
-def _size(text: str) -> PrintedSize:
-    return PrintedSize(int(text)) if text.isdigit() else parse_size(text)
-
-
-def _set_over(report: OomReport, said: dict[str, str | None], need: str, limit: str) -> None:
+def _set_over(report: OomReport, groups: dict[str, str | None], need: str, limit: str) -> None:
     """Set need, limit and difference, unless they contradict each other: a damaged text."""
-    wanted, there = said[need], said[limit]
+    wanted, there = groups[need], groups[limit]
     if wanted is None or there is None:
         report.is_cut = True
         return
-    used, capacity = _size(wanted), _size(there)
-    if more := said.get("more"):
-        added = _size(more)
+    used, capacity = parse_size(wanted), parse_size(there)
+    if more := groups.get("more"):
+        added = parse_size(more)
         used = PrintedSize(used.size_bytes + added.size_bytes, used.rounding + added.rounding)
     difference = PrintedSize(used.size_bytes - capacity.size_bytes, used.rounding)
-    over = _size(by) if (by := said.get("over")) else difference
+    over = parse_size(by) if (by := groups.get("over")) else difference
     if difference.size_bytes <= -used.rounding or not difference.agrees(
         over.size_bytes, over.rounding + capacity.rounding
     ):
@@ -258,8 +254,8 @@ def _set_over(report: OomReport, said: dict[str, str | None], need: str, limit: 
         return
     setattr(report, f"{need}_bytes", used.size_bytes)
     setattr(report, f"{limit}_bytes", capacity.size_bytes)
-    # Where the text is cut, the difference of two rounded sizes is not what it said.
-    if "over" in said and said["over"] is None:
+    # Where the text is cut, the difference of two rounded sizes is not what it groups.
+    if "over" in groups and groups["over"] is None:
         report.is_cut = True
     else:
         report.exceeded_bytes = over.size_bytes
@@ -296,15 +292,15 @@ def _set(report: OomReport | OomBuffer, values: dict[str, str | int]) -> None:
 
 def _metadata(squeezed: _Squeezed, span: tuple[int, int]) -> dict[str, str | int]:
     """op_name, source_file, source_line, stack_frame_id, as far as the text has them whole."""
-    found: dict[str, str | int] = {}
+    metadata: dict[str, str | int] = {}
     # One sign more tells whether a number ends with the part.
     text = squeezed.text[: min(span[1] + 1, squeezed.end)]
     for name, pattern in _METADATA.items():
         match = pattern.search(text, span[0])
         if match and match.end() <= span[1]:
             is_text = name in ("op_name", "source_file")
-            found[name] = _plain(squeezed.printed(match.span(1))) if is_text else int(match[1])
-    return found
+            metadata[name] = _plain(squeezed.printed(match.span(1))) if is_text else int(match[1])
+    return metadata
 
 
 def _plain(text: str) -> str:
@@ -335,23 +331,23 @@ def _read_block(report: OomReport, squeezed: _Squeezed, match: re.Match[str]) ->
     if match["block"] is None:
         return
     for name_of, pattern in _BLOCK_FIELDS.items():
-        if said := pattern.search(squeezed.text, *match.span("block")):
-            text = squeezed.printed(said.span(1))
+        if field := pattern.search(squeezed.text, *match.span("block")):
+            text = squeezed.printed(field.span(1))
             sizes = shape_sizes(text) if name_of == "shape" else None
             # A shape of another size is damaged.
             if name_of != "shape" or (sizes and 0 <= requested - sizes[2] <= _ALIGNMENT):
                 setattr(report, name_of, text)
 
 
-def _read_runtime(report: OomReport, said: dict[str, Any]) -> None:
-    requested = _size(said["requested"])
-    report.kind, report.space_name = "runtime", "host" if said.get("host") else "gpu"
+def _read_runtime(report: OomReport, groups: dict[str, Any]) -> None:
+    requested = parse_size(groups["requested"])
+    report.kind, report.space_name = "runtime", "host" if groups.get("host") else "gpu"
     report.requested_bytes, report.is_rounded = requested.size_bytes, requested.rounding > 0
-    if "free" not in said:
+    if "free" not in groups:
         return
-    report.space_name, report.is_cut = "hbm", said["end"] is None
-    if said["free"] is not None:
-        free = _size(said["free"])
+    report.space_name, report.is_cut = "hbm", groups["end"] is None
+    if groups["free"] is not None:
+        free = parse_size(groups["free"])
         report.free_bytes = free.size_bytes
         report.is_rounded |= free.rounding > 0
         # With enough in all, no free block alone is large enough.
@@ -359,17 +355,17 @@ def _read_runtime(report: OomReport, said: dict[str, Any]) -> None:
             report.exceeded_bytes = requested.size_bytes - free.size_bytes
 
 
-def _read_allocator(report: OomReport, said: dict[str, str]) -> None:
+def _read_allocator(report: OomReport, memory: dict[str, str]) -> None:
     """What the GPU's allocator may use, and what of it was free."""
-    limit = _size(said.get("total") or said.get("Limit") or "0")
+    limit = parse_size(memory.get("total") or memory.get("Limit") or "0")
     if not limit.size_bytes:
         return
     report.capacity_bytes = limit.size_bytes
     report.is_rounded |= limit.rounding > 0
-    if free := said.get("free"):
-        report.free_bytes = _size(free).size_bytes
-    elif in_use := said.get("InUse"):
-        report.free_bytes = max(limit.size_bytes - _size(in_use).size_bytes, 0)
+    if free := memory.get("free"):
+        report.free_bytes = parse_size(free).size_bytes
+    elif in_use := memory.get("InUse"):
+        report.free_bytes = max(limit.size_bytes - parse_size(in_use).size_bytes, 0)
 
 
 # -- Totals and buffers ---------------------------------------------------------------------
@@ -387,7 +383,7 @@ def _read_parts(report: OomReport, squeezed: _Squeezed, parts: list[re.Match[str
             _read_sizes(report, _OF_OUTPUT, squeezed, part.end(), end)
         elif part["program"]:
             if report.program_bytes is None:
-                report.program_bytes = _size(part["size"]).size_bytes
+                report.program_bytes = parse_size(part["size"]).size_bytes
                 report.is_rounded = True
             _read_sizes(report, _OF_PROGRAM, squeezed, part.end(), end)
         elif part["rank"] or part["buffer"]:
@@ -462,15 +458,15 @@ def _fields(
     """Where the values of a block's fields stand; the last is left out if it may be cut."""
     labels = list(_FIELD.finditer(squeezed.text, start, end))
     ends = [*(label.start() for label in labels), end][1:]
-    found: dict[str, tuple[int, int]] = {}
+    spans: dict[str, tuple[int, int]] = {}
     for label, until in zip(labels, ends, strict=True):
         # Of these what is whole is read; a field that comes again is another block's.
         may_be_cut = until == end and not is_whole
-        if label[1] in found:
+        if label[1] in spans:
             break
         if not may_be_cut or label[1] in ("Size", "Operator", "XLAlabel"):
-            found[label[1]] = (label.end(), until)
-    return found
+            spans[label[1]] = (label.end(), until)
+    return spans
 
 
 def _read_buffer(

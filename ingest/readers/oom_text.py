@@ -87,8 +87,8 @@ _BEFORE = re.compile(
 _LONGEST_BEFORE = 500
 # What an allocator of a GPU says of its memory before the message.
 _ALLOCATOR = re.compile(
-    r"(?<![A-Za-z])(?:(?P<name>Limit|InUse): +(?P<size>[\d.]+(?:[KMGT]iB|B)?)"
-    r"|Free memory/Total memory: (?P<free>\d+)/(?P<total>\d+))\s*$"
+    r"(?<![A-Za-z])(?:(?P<name>Limit|InUse): +(?P<size>\d{1,4}(?:\.\d{1,3})?[KMGT]iB|\d{1,18}B?)"
+    r"|Free memory/Total memory: (?P<free>\d{1,18})/(?P<total>\d{1,18}))\s*$"
 )
 _ALLOCATOR_LINES = 300
 _ALLOCATOR_APART = 5

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 import re
 import shutil
 import tarfile
@@ -17,6 +18,7 @@ from ..promises.test_busy import held
 from ..support.command import run_memhouse
 from ..support.dumps import DATA, DUMPS
 from ..support.oom_messages import OWN, PUBLIC
+from ..support.rounds import rounds
 from ..support.warehouse import fill, writing
 
 PASTED = [path for path in (DATA / "oom/pasted").iterdir() if not path.name.startswith("no-")]
@@ -47,6 +49,35 @@ def test_every_message_has_a_short_answer():
         assert answer.title.startswith("out of "), path
         assert "None" not in " ".join([answer.title, *answer.facts, *answer.first]), path
         assert answer.first, path
+
+
+def test_damaged_messages_have_an_answer_or_none():
+    """Parts of one message in another, numbers of any size, signs of every kind."""
+    chance = random.Random(1)
+    texts = [path.read_bytes() for path in MESSAGES]
+    odd = (
+        b"9" * 12,
+        b"999E",
+        b"\0",
+        b"\n",
+        b'"',
+        b"[",
+        b"(",
+        b"1. Size: 3G",
+        b"Limit: 1.2\n",
+        b"\xff",
+    )
+    for _ in range(rounds(300)):
+        text = chance.choice(texts)
+        for _ in range(4):
+            at = chance.randrange(len(text) + 1)
+            other = chance.choice(texts)[chance.randrange(200) :][: chance.choice((20, 300))]
+            text = (
+                text[:at]
+                + chance.choice((b"", other, *odd))
+                + text[at + chance.choice((0, 3, 40)) :]
+            )
+        assert "None" not in str(memhouse.read_oom(io.BytesIO(text))), text
 
 
 def test_a_log_needs_no_warehouse(tmp_path):
