@@ -254,7 +254,7 @@ def _set_over(report: OomReport, groups: dict[str, str | None], need: str, limit
         return
     setattr(report, f"{need}_bytes", used.size_bytes)
     setattr(report, f"{limit}_bytes", capacity.size_bytes)
-    # Where the text is cut, the difference of two rounded sizes is not what it groups.
+    # Where the text is cut, the difference of two rounded sizes is not what it said.
     if "over" in groups and groups["over"] is None:
         report.is_cut = True
     else:
@@ -267,7 +267,7 @@ def _read_instruction(
 ) -> None:
     """Name, shape and metadata of `NAME = [SHAPE] OPCODE(…)`, as far as they are there.
 
-    Of a buffer the opcode is told too, and its shape by a field of its own.
+    A buffer has its opcode too; its shape stands in a field of its own.
     """
     text = squeezed.text[span[0] : span[1]]
     if named := _INSTRUCTION.match(text):
@@ -294,9 +294,9 @@ def _metadata(squeezed: _Squeezed, span: tuple[int, int]) -> dict[str, str | int
     """op_name, source_file, source_line, stack_frame_id, as far as the text has them whole."""
     metadata: dict[str, str | int] = {}
     # One sign more tells whether a number ends with the part.
-    text = squeezed.text[: min(span[1] + 1, squeezed.end)]
+    end = min(span[1] + 1, squeezed.end)
     for name, pattern in _METADATA.items():
-        match = pattern.search(text, span[0])
+        match = pattern.search(squeezed.text, span[0], end)
         if match and match.end() <= span[1]:
             is_text = name in ("op_name", "source_file")
             metadata[name] = _plain(squeezed.printed(match.span(1))) if is_text else int(match[1])

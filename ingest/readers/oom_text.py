@@ -157,16 +157,14 @@ class MessageText:
         """
         if self.continued is None:
             self._continue(text, label)
-        rest = text
+        rest: str | None = text
         if self.continued is not None and self.has_prefix:
             rest = _without(self.continued, text)
         elif self.continued is not None and label and text[: label.start()].strip():
             return None
         if rest is None and not label and count == self.last + 1:
             rest = text
-        if rest == text and _is_another_writers(text, self.prefix):
-            return None
-        if rest is None:
+        if rest is None or (rest == text and _is_another_writers(text, self.prefix)):
             return None
         self.wrapped = 0 if label else self.wrapped + bool(rest.strip())
         return None if self.wrapped > _WRAPPED else rest
@@ -205,7 +203,7 @@ class _Log:
     def line(self, raw: bytes, number: int, *, is_whole: bool) -> None:
         """Read a line, which may be a JSON object with texts in it."""
         text = raw.decode(errors="replace")
-        texts = texts_of_record(text)
+        texts = _texts_of_record(text)
         if texts is None:
             self._text(text, number, is_whole, "")
             return
@@ -317,9 +315,8 @@ def _clean(text: str) -> str:
 def _is_another_writers(text: str, prefix: str) -> bool:
     """Whether a line begins as a log's own, or much as the first line does."""
     beginning = text[:4]
-    return bool(_OWN_LINE.match(text)) or bool(
-        prefix.strip() and beginning.strip() and prefix.startswith(beginning)
-    )
+    is_alike = beginning.strip() and prefix.startswith(beginning)
+    return bool(is_alike or _OWN_LINE.match(text))
 
 
 def _pattern(prefix: str) -> re.Pattern[str]:
@@ -353,7 +350,7 @@ _WRITER = re.compile(r"pod|container|host|node|worker|rank|process|instance|stre
 _DEEPEST = 8
 
 
-def texts_of_record(line: str) -> list[tuple[str, str]] | None:
+def _texts_of_record(line: str) -> list[tuple[str, str]] | None:
     """The texts in a line that is a JSON object, each with its stream; None if it is none.
 
     A stream is the field, with what stands before the object and what tells who wrote it: the
