@@ -292,9 +292,9 @@ def held(wanted: Wanted, facts: dict[str, Any], folder: Path, details: list[str]
     with memhouse.open(":memory:") as warehouse:
         summary = warehouse.ingest(folder)
         seconds = time.perf_counter() - start
-        unread = rows(warehouse, "SELECT * FROM dump_files WHERE status <> 'ok'")
-        details += [f"not read: {row['path']}:{row['line']}: {row['message']}" for row in unread]
-        details += [f"problem: {problem}" for problem in summary.problems]
+        # A note says what is not known although the file was read, such as whose the values are.
+        unread = summary.problems + summary.notes
+        details += [f"not read: {problem}" for problem in unread]
         breaches = warehouse.verify().rows.table.to_pylist()
         details += [f"breach: {row['check']}: {row['breach']}" for row in breaches]
         (counts,) = rows(warehouse, _COUNTS)
@@ -309,7 +309,7 @@ def held(wanted: Wanted, facts: dict[str, Any], folder: Path, details: list[str]
     other = sum(wrong.values()) / arguments
     if other > ROLES:
         details += [f"role of {size} bytes is {which}" for which, size in sorted(wrong.items())]
-    bad = len(unread) + len(summary.problems) + (counts["modules"] != 1)
+    bad = len(unread) + (counts["modules"] != 1)
     return [
         f"{counts['instructions']:,}",
         f"{bad} !" if bad else "-",
