@@ -482,8 +482,8 @@ def find_dumps(
         parsed, beside = parse_key(*key), settings[key[0], key[1]]
         device = _DEVICES.get(parsed.platform or "")
         # XLA may describe the device beside the first module of the process alone.
-        if device is not None and device not in beside and (file := device_of(key[0], device)):
-            beside = beside | {device: file}
+        if device is not None and device not in beside and (only := device_of(key[0], device)):
+            beside = beside | {device: only}
         found.append(DumpedProgram(parsed, held | beside))
     found.sort(
         key=lambda program: (
