@@ -293,14 +293,18 @@ def with_dumped_elements(parts: Parts) -> Parts:
     if hlo is None or not pc.any(pc.match_substring(hlo.instructions["instruction"], "#")).as_py():
         return parts
     if parts.used_values is not None:
-        hlo = _renamed(hlo, parts.used_values)
+        hlo = _renamed(hlo, parts.used_values, parts.live_range)
     if parts.live_range is not None:
         hlo = _scheduled(hlo, parts.live_range)
     return replace(parts, hlo=hlo)
 
 
-def _renamed(hlo: HloText, used: UsedValues) -> HloText:
-    """The text with the dump's names of its elements."""
+def _renamed(hlo: HloText, used: UsedValues, live_range: LiveRange | None) -> HloText:
+    """The text with the dump's names of its elements.
+
+    Of several names of one element it has the one that is scheduled first: the text does not tell
+    which of them an instruction uses.
+    """
     instructions = combined(hlo.instructions["instruction"])
     elements = instructions.filter(pc.match_substring(instructions, "#"))
     of = pc.extract_regex(elements, pattern=_ELEMENT)
@@ -310,6 +314,11 @@ def _renamed(hlo: HloText, used: UsedValues) -> HloText:
             pc.invert(pc.is_in(used.positions["instruction"], value_set=instructions)),
         )
     )
+    if live_range is not None:
+        scheduled = combined(live_range.schedule["instruction"])
+        names = names.take(
+            pc.array_sort_indices(pc.index_in(combined(names["instruction"]), value_set=scheduled))
+        )
     ours, theirs = _paired(_values_of_elements(of, used), _values_of_names(names, used))
     old, new = elements.take(ours), combined(names["instruction"]).take(theirs)
 

@@ -7,9 +7,16 @@ from contextlib import ExitStack
 import pyarrow.compute as pc
 import pytest
 
+from memhouse.ingest.join import with_dumped_elements
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import split_lines
+from memhouse.ingest.readers.live_range import read_live_range
+from memhouse.ingest.readers.used_values import read_used_values
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
+from memhouse.xla.parts import Parts
+from memhouse.xla.program import number_program
 from tests.support.compact_text import compacted
 from tests.support.dumps import DATA, DUMPS
 from tests.support.joined import joined
@@ -126,3 +133,54 @@ def test_a_dump_of_new_jax_is_as_its_binary():
         ours, theirs = (module.tables["instructions"][name] for module in (text, binary))
         assert sorted(ours.to_pylist()) == sorted(theirs.to_pylist())
     assert owners(text) == owners(binary)
+
+
+def test_of_two_names_of_one_element_the_first_in_the_schedule_is_meant():
+    """As dumped by JAX 0.12 for mjx: so each instruction that uses the element comes after it."""
+    hlo = """HloModule f, is_scheduled=true
+
+ENTRY %main (p: (f32[], f32[])) -> f32[] {
+  %p = (f32[], f32[]) parameter(0)
+  %a = f32[] negate(%p#1)
+  ROOT %b = f32[] add(%a, %p#1)
+}
+"""
+    used = """Total bytes used: 4 (4B)
+
+Used values:
+<0 p{} @0>
+ positions:
+  p
+ uses:
+  late, operand 0
+  early, operand 0
+ from instruction: %p = (f32[], f32[]) parameter(0)
+<1 p{1} @0>
+ positions:
+  p {1}
+  late
+  early
+ uses:
+  a, operand 0
+ from instruction: %p = (f32[], f32[]) parameter(0)
+"""
+    lives = """HloLiveRange (max 5):
+  InstructionSequence:
+    0:p
+    1:early
+    2:a
+    3:late
+    4:b
+  BufferLiveRange:
+    p{}:0-5
+  Live ranges at 0 (peak):
+    p: 4 bytes
+"""
+    parts = Parts(
+        used_values=read_used_values(split_lines(used.encode())),
+        live_range=read_live_range(split_lines(lives.encode())),
+        hlo=read_hlo_text(split_lines(hlo.encode())),
+    )
+    found = with_dumped_elements(parts).hlo
+    assert found.instructions["instruction"].to_pylist() == ["p", "early", "a", "b"]
+    assert number_program(found).unread is None
