@@ -122,7 +122,7 @@ def doctor(path: str | os.PathLike[str]) -> Examination:
 def read(program: object) -> ReadModule:
     """A module as it was compiled: a value with its figures; nothing is stored.
 
-    `program` is what `jax.jit(f).lower(…).compile()` gives, scheduled HLO text, for example
+    `program` is what `jax.jit(f).lower(…).compile()` gives, HLO text, for example
     `compiled.as_text()`, the bytes of an HloProto, or the path of a file that holds either.
     The module's `source` says where the figures come from; without a buffer assignment its
     `origin` is `estimated`. Raises UsageError for anything else, and for a program that cannot

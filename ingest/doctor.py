@@ -101,7 +101,10 @@ _QUESTIONS = (
     ),
     _Question(
         "the peak: as an estimate at least",
-        lambda held: bool(held & {"live ranges", "schedule"}),
+        lambda held: (
+            bool(held & {"live ranges", "schedule"})
+            or ("program" in held and "assignment" not in held)
+        ),
         f"no scheduled HLO text (*after_optimizations.txt): compile with {TEXT}",
     ),
     _Question(

@@ -593,7 +593,9 @@ def join_parts(
             estimated=parts.buffer_assignment.origin == "estimated",
         )
         for row in memory:
-            row["peak_high_bytes"] = parts.buffer_assignment.peak_high.get(row["memory_space"])
+            space = row["memory_space"]
+            assert isinstance(space, int)
+            row["peak_high_bytes"] = parts.buffer_assignment.peak_high.get(space)
         tables |= figures
         tables["module_memory"] = module_rows("module_memory", memory)
         if (

@@ -166,6 +166,11 @@ def _measure(module: ReadModule, name: str, space: str, root: Path) -> Measured:
         raise ValueError(
             f"{module.name} has no peak in memory space {space!r}, only in: {known or 'none'}"
         )
+    if row["peak_high_bytes"] is not None:
+        raise ValueError(
+            f"{module.name} has no schedule, so its peak is only known to lie between two "
+            "estimates: give the compiled program"
+        )
     number = row["memory_space"]
     return Measured(
         name,

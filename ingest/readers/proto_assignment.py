@@ -16,8 +16,10 @@ from .proto_instructions import ProtoInstructions, found_in
 from .proto_schema import Columns, parse
 
 _Place = tuple[int, tuple[int, ...]]
-_SAME = ("bitcast", "copy", "while", "domain", "opt-barrier", "optimization-barrier")
-_SAME += ("add-dependency", "all-reduce-done", "async-update")
+_SAME = (
+    *("bitcast", "copy", "while", "domain", "opt-barrier", "optimization-barrier"),
+    *("add-dependency", "all-reduce-done", "async-update"),
+)
 _CALLING = ("call", "conditional")
 _STARTS = ("all-gather-start", "collective-permute-start")
 _DONES = ("all-gather-done", "collective-permute-done", "async-done")
