@@ -186,13 +186,14 @@ def elements_of(array: ArrayShape) -> int:
 
 COPIES = ("copy", "copy-start")
 # The collectives that compute nothing: they give arrays of other devices, alone or joined.
-GATHERS = ("all-gather", "all-gather-start", "all-to-all", "collective-permute",
-           "collective-permute-start", "collective-broadcast", "ragged-all-to-all")  # fmt: skip
+_GATHERS = ("all-gather", "all-to-all", "collective-permute", "collective-broadcast",
+            "ragged-all-to-all")  # fmt: skip
+# The shape of these is `(operands, results, contexts…)`, that of all-reduce-start the results.
+_GATHER_STARTS = tuple(f"{opcode}-start" for opcode in _GATHERS)
+GATHERS = (*_GATHERS, *_GATHER_STARTS)
 # The result is the first operand, an element of it, or a copy of it.
 _FORWARDS_OR_COPIES = (*COPIES, "copy-done", "get-tuple-element", "bitcast", "opt-barrier",
                        "optimization-barrier", "domain", "add-dependency")  # fmt: skip
-# The shape of these is `(operands, results, contexts…)`, that of all-reduce-start the results.
-_GATHER_STARTS = ("all-gather-start", "collective-permute-start")
 _REDUCE_STARTS = ("all-reduce-start",)
 
 
