@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -13,6 +14,7 @@ from ..schema.errors import UsageError
 from ..schema.oom_dumps import dump_of, dumps_that_fit
 from ..schema.readable import command, human_bytes
 from ..schema.stores.base import Store
+from ..xla.frames import are_library
 from .advice.finding import Finding, in_a_line
 from .advise import advise
 from .catalogue import statement
@@ -277,16 +279,22 @@ def advice_of_message(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, .
     return tuple(advice[:_MOST])
 
 
-# A line of a library, or of the script that starts a program, says less than the operation's name.
-_LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages/|bin/(?=[^/]*$))")
+# Before a library's own folders, and the scripts that start programs.
+_INSTALLED = re.compile(r".*/(?:(?:site|dist)-packages/|bin/(?=[^/]*$))")
 _LONGEST_NAME = 40
 
 
+@lru_cache
+def _is_library(file: str) -> bool:
+    return bool(_INSTALLED.match(file)) or bool(are_library(pa.array([file]))[0])
+
+
 def owner_of(buffer: _Facts) -> str:
-    """The line, or else the operation, that makes a buffer, as short as it is advice."""
+    """The user's line, or else the operation, that makes a buffer, as short as it is told."""
     file, op_name = buffer["source_file"], buffer["op_name"]
-    if file and not (op_name and _LIBRARY.match(file)):
-        return f"{_LIBRARY.sub('', file)}:{buffer['source_line'] or '?'}"
+    # A line of a library says less than the operation's name.
+    if file and not (op_name and _is_library(file)):
+        return f"{_INSTALLED.sub('', file)}:{buffer['source_line'] or '?'}"
     if buffer["allocation_type"] == "argument":
         return "(arguments)"
     if op_name is None:
