@@ -642,6 +642,7 @@ def _difference(
     if (
         not attribution.is_scheduled
         or attribution.derived.assumed
+        or attribution.derived.program.unread is not None
         or any(p is None or p.origin != "dumped" for p in dumped)
     ):
         return None

@@ -10,7 +10,7 @@ from .dataflow import Dataflow, Schedule, find_regions, flatten, is_assumed, pai
 from .errors import DumpError
 from .in_place import InPlaceRules
 from .parts import HloText
-from .program import NONE, Ints, Mask, NumberedProgram, number_program
+from .program import NONE, NOT_READ, Ints, Mask, NumberedProgram, number_program
 from .runs import components
 
 # When each value is live, and which values must share memory.
@@ -231,7 +231,8 @@ class Derived:
     def assumed(self) -> dict[str, int]:
         """The opcodes for which a rule is assumed: how many instructions with values have each.
 
-        The end of an asynchronous pair is not named beside its start.
+        The end of an asynchronous pair is not named beside its start, and what was not read is
+        told as such.
         """
         rows = np.flatnonzero(is_assumed(self.program) & (self.dataflow.slots.count > 0))
         codes, counts = np.unique(self.program.opcode.codes[rows], return_counts=True)
@@ -239,7 +240,8 @@ class Derived:
         ends = {text[: -len("start")] + end for text in texts for end in ("update", "done")
                 if text.endswith("-start")}  # fmt: skip
         found = zip(texts, counts.tolist(), strict=True)
-        return {text: count for text, count in sorted(found) if text not in ends}
+        left_out = {*ends, NOT_READ}
+        return {text: count for text, count in sorted(found) if text not in left_out}
 
 
 def derive(

@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-import re
 
 import pytest
 
@@ -143,15 +142,11 @@ def test_of_text_alone_advice_is_estimated(nights):
 
 
 def test_without_owners_little_is_advised(tmp_path, db):
-    """An operand of the program's result is not defined: values cannot be followed."""
+    """The program itself is not there: values cannot be followed."""
     folder = copy_dump("cpu/jax-0.10.2/*jit_mixed*", tmp_path / "night")
-    (text,) = folder.glob("*after_optimizations.txt")
-    before, entry, program = text.read_text().partition("ENTRY")
-    damaged = re.sub(r"(ROOT .*?\()%[\w.\-]+", r"\1%gone.1", program, count=1)
-    text.write_text(before + entry + damaged)
-    ingested = run_memhouse("ingest", folder, "--db", db)
-    assert "1 partial" in ingested.stderr
-    assert "gone.1" in ingested.stderr
+    for program in [*folder.glob("*after_optimizations.txt"), *folder.glob("*.hlo.pb")]:
+        program.unlink()
+    assert run_memhouse("ingest", folder, "--db", db).returncode == 0
     done = run_memhouse("advise", "jit_mixed", "--db", db)
     assert done.returncode == 0
     assert "owners of its values" in " ".join(done.stdout.split())
