@@ -154,7 +154,7 @@ def parts_of(
     if parts:
         facts.append(f"parts:   {', '.join(parts)}")
     if report["is_cut"] and report["kind"] == "program" and report["used_bytes"] is not None:
-        facts.append("cut:     the message is not whole, or its lines were joined into one")
+        facts.append("cut:     the message is not whole")
     if dump is not None and dump["total_bytes"] is not None and report["kind"] == "program":
         facts += _words_of_dump(report, dump)
     return tuple(facts)
