@@ -58,6 +58,10 @@ _HEADS = tuple(
         # Nothing but which memory it is.
         r"Ran out of memory (?:in memory space|on(?=HBM|VMEM|SMEM))"
         r" (?P<space>[A-Za-z_]+?)(?=[.,]|while)",
+        # Nothing but that it is one: its figure is cut, or a line ends within it.
+        r"(?:RESOURCE_EXHAUSTED|Resource exhausted): [^\0]*?"
+        r" (?:(?P<gpu>Out of memory while trying to allocate|Failed to allocate request for)"
+        r"|TensorCore Hbm usage)",
     )
 )
 _MODULE = _pattern(r"(?:Error loading program|executable_name=) '([\w.<>-]+)'")
@@ -232,6 +236,9 @@ def _read_sentence(squeezed: _Squeezed, match: re.Match[str]) -> OomReport:
         _set_over(report, groups, "used", "capacity")
     else:
         report.is_cut = True
+        if "gpu" in groups:
+            kind, space = ("runtime", "gpu") if groups["gpu"] else ("program", "hbm")
+            report.kind, report.space_name = kind, space
     return report
 
 

@@ -165,6 +165,13 @@ def test_what_is_no_message_is_none():
         assert read_oom_messages([text]) == []
 
 
+def test_a_figure_that_a_line_ends_in_is_missing_and_the_message_is_not():
+    (report,) = read(
+        b"RESOURCE_EXHAUSTED: Out of memory while trying to allocate 21\n10783616 bytes.\n"
+    )
+    assert (said(report), report.is_cut) == ({"kind": "runtime", "space_name": "gpu"}, True)
+
+
 def test_figures_that_contradict_each_other_are_dropped():
     (report,) = read(
         b"Ran out of memory in memory space hbm. Used 22.00G of 15.75G hbm. Exceeded hbm "
