@@ -202,10 +202,11 @@ def _marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
 
 def _check_names(instructions: InstructionLines) -> None:
     """Raise DumpError at the first instruction whose name is taken or whose shape is none."""
-    lines, names = instructions.lines, instructions.names.dictionary_encode()
-    if len(names.dictionary) < len(lines):
+    lines = instructions.lines
+    if len(pc.unique(instructions.names)) < len(lines):
+        codes = instructions.names.dictionary_encode().indices.to_numpy()
         taken = np.ones(len(lines), bool)
-        taken[np.unique(names.indices.to_numpy(), return_index=True)[1]] = False
+        taken[np.unique(codes, return_index=True)[1]] = False
         lines.refuse(taken, "two instructions have one name")
     shapes = instructions.shapes.dictionary_encode()
     wrong = np.array([not is_shape(text) for text in shapes.dictionary.to_pylist()], bool)

@@ -206,7 +206,8 @@ def _commas(lines: Lines, operands: Positions, spaces: Positions) -> tuple[Posit
 def _is_escaped(content: Bytes, at: Positions) -> Mask:
     """Which positions stand after an odd number of backslashes."""
     is_escaped: Mask = content[at - 1] == ord("\\")
-    several = np.flatnonzero(is_escaped & (content[at - 2] == ord("\\")))
+    several = np.flatnonzero(is_escaped)
+    several = several[content[at[several] - 2] == ord("\\")]
     if len(several):
         backslashes = positions_of("\\", content)
         runs = backslashes[np.append(True, np.diff(backslashes) > 1)]
