@@ -46,7 +46,13 @@ def read_hlo_proto(data: bytes | memoryview) -> Parts:
 
 def _hlo(module: Any, rows: ProtoInstructions) -> HloText:
     frames = _frames(module.stack_frame_index)
-    instructions = with_sources(instruction_table(rows), frames)
+    instructions = instruction_table(rows)
+    if not len(frames):
+        # Some versions of libtpu drop the frames and keep their numbers, which then mean nothing.
+        at = instructions.schema.get_field_index("stack_frame_id")
+        numbers = pa.nulls(len(rows), pa.int32())
+        instructions = instructions.set_column(at, "stack_frame_id", numbers)
+    instructions = with_sources(instructions, frames)
     signature = _signature(module, len(rows.data))
     is_entry = np.zeros(len(rows.computations), bool)
     is_entry[rows.entry] = True

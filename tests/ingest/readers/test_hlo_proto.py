@@ -96,6 +96,16 @@ def test_a_binary_of_old_jax_has_the_frames_that_its_text_lacks(tmp_path):
     )
 
 
+def test_numbers_of_frames_that_the_binary_lacks_mean_nothing():
+    """As libtpu of changelist 804429027 writes a training step of Haiku."""
+    data = (BINARIES / OLD).read_bytes()
+    assert read_hlo_proto(data).hlo.instructions["stack_frame_id"].null_count < 4
+    without = changed(data, [(1, 0), (17, 0)], lambda _: None)
+    found = read_hlo_proto(without).hlo
+    assert len(found.stack_frames) == 0
+    assert found.instructions["stack_frame_id"].null_count == len(found.instructions)
+
+
 # The module, the schedule and its entries; the module's number.
 MODULE, SCHEDULE, ENTRY, NUMBER = (1, 0), (7, 0), (1, 0), (5, 0)
 
