@@ -84,6 +84,14 @@ class Wanted:
         return f"{self.environment}-{self.device}"
 
 
+@dataclass(frozen=True)
+class Limits:
+    """Of a process: seconds of the processor, and bytes of memory."""
+
+    seconds: int
+    memory: int
+
+
 def python_of(out: Path, name: str, newest: bool) -> Path:
     """The Python of an environment, which is made if its requirements are not those asked for."""
     folder = out / "venvs" / name
@@ -101,14 +109,14 @@ def python_of(out: Path, name: str, newest: bool) -> Path:
 
 
 def in_environment(
-    python: Path, *arguments: str | Path, seconds: int, memory: int, flags: str = ""
+    python: Path, *arguments: str | Path, limits: Limits, flags: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run `corpus.compile` within limits of time and memory."""
 
     def limit() -> None:
         # Of the processor, as others may use the machine beside.
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        resource.setrlimit(resource.RLIMIT_DATA, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds))
+        resource.setrlimit(resource.RLIMIT_DATA, (limits.memory, limits.memory))
 
     return subprocess.run(
         [python, "-m", "corpus.compile", *arguments],
@@ -117,13 +125,13 @@ def in_environment(
         capture_output=True,
         text=True,
         check=False,
-        timeout=4 * seconds,
+        timeout=4 * limits.seconds,
         preexec_fn=limit,
     )
 
 
 def compile_apart(
-    wanted: Wanted, family: str, python: Path, folder: Path, limits: dict[str, int]
+    wanted: Wanted, family: str, python: Path, folder: Path, limits: Limits
 ) -> dict[str, Any]:
     """Compile a program in a process of its own, and keep what memhouse reads of its dump."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -132,10 +140,10 @@ def compile_apart(
     asked = (family, wanted.name, wanted.device, told)
     flags = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
     try:
-        done = in_environment(python, *asked, flags=flags, **limits)
+        done = in_environment(python, *asked, limits=limits, flags=flags)
         error = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
     except subprocess.TimeoutExpired:
-        error = f"took more than {4 * limits['seconds']} s"
+        error = f"took more than {4 * limits.seconds} s"
     facts = json.loads(told.read_text()) if told.exists() else {"error": error[:500]}
     own = re.compile(rf"module_(\d+)\.{facts.get('module', '')}\.")
     numbers = {path: int(match[1]) for path in folder.iterdir() if (match := own.match(path.name))}
@@ -150,11 +158,11 @@ def compile_apart(
 
 
 def list_programs(
-    environment: str, python: Path, families: Sequence[str], limits: dict[str, int]
+    environment: str, python: Path, families: Sequence[str], limits: Limits
 ) -> Iterator[tuple[str, Wanted]]:
     """The programs of an environment and their families, once for each device."""
     # Packages print what they miss while they are imported.
-    said = in_environment(python, "--list", *families, **limits).stdout
+    said = in_environment(python, "--list", *families, limits=limits).stdout
     for family, programs in json.loads(said.splitlines()[-1]).items():
         if isinstance(programs, str):
             print(f"{environment} {family}: {programs}", flush=True)
@@ -167,7 +175,7 @@ def list_programs(
 
 def compile_all(given: argparse.Namespace) -> Iterator[Wanted]:
     """Compile all programs that were asked for and are not compiled yet, and give each."""
-    limits = {"seconds": given.seconds, "memory": int(given.memory * GIB)}
+    limits = Limits(given.seconds, int(given.memory * GIB))
     for environment in given.venv:
         python = python_of(given.out, environment, given.newest)
         for family, wanted in list_programs(environment, python, ENVIRONMENTS[environment], limits):
@@ -255,7 +263,8 @@ HEAD = (
 
 def rows(warehouse: memhouse.Warehouse, query: str) -> list[dict[str, Any]]:
     """The rows of a query."""
-    return warehouse.sql(query).arrow().to_pylist()
+    found: list[dict[str, Any]] = warehouse.sql(query).arrow().to_pylist()
+    return found
 
 
 def differences(wanted: Wanted, facts: dict[str, Any], figures: dict[str, Any]) -> str:

@@ -24,7 +24,6 @@ KNOWN = {
     ("new-cpu/jax_md_nve", "other role"),
     ("new-cpu/keras_images", "other role"),
     ("new-cpu/nnx_lora", "other role"),
-    ("tensorflow-cpu/tensorflow_lstm", "other role"),
     # Nameless iotas of the gradient of max pooling.
     ("new-cpu/keras_images", "no owner"),
     ("torch-cpu/torch_images", "no owner"),

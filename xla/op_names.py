@@ -31,6 +31,10 @@ TRANSFORMATIONS = (
     "checkpoint",
 )
 DIFFERENTIATING = ("transpose", "jvp")
+# What other frameworks write for it: TensorFlow puts the gradient of `dense/MatMul` at
+# `gradient_tape/dense/MatMul`, PyTorch/XLA calls that of `aten__relu` `aten__threshold_backward`.
+_GRADIENT_TAPE = "gradient_tape"
+_TORCH_BACKWARD = re.compile(r"aten__\w+_backward(?:_data)?(?:\.\d+)?")
 # Components of loops and conditionals; a branch is `branch_0_fun`.
 LOOPS = ("while", "scan")
 CONTROL_FLOW = (*LOOPS, "body", "cond")
@@ -63,7 +67,7 @@ _OPERATION = re.compile(r"p?jit\(.*\)|.*->.*", re.DOTALL)
 # A step that is one of several alike: `encoder_3`, `layers[3]`.
 _NUMBERED_STEP = re.compile(r"(.*?\D)(\d+)(\D?)", re.DOTALL)
 
-_DROPPED = frozenset((*CONTROL_FLOW, *WRAPPERS, ""))
+_DROPPED = frozenset((*CONTROL_FLOW, *WRAPPERS, _GRADIENT_TAPE, ""))
 _OPENING = {"(": ")", "[": "]", "{": "}"}
 _CLOSING = {closing: opening for opening, closing in _OPENING.items()}
 _SPECIAL = re.compile(r"[()\[\]{}'\"/;:]")
@@ -113,7 +117,9 @@ def split(text: str) -> tuple[list[str], bool]:
 def read_component(text: str) -> Component:
     """Take the transformations off a component, and the `[…]` that JAX 0.4 puts at its end."""
     if not _SPECIAL.search(text):
-        return Component(text, frozenset(), _is_dropped(text), False, True)
+        is_backward = text == _GRADIENT_TAPE or _TORCH_BACKWARD.fullmatch(text)
+        backward = frozenset(["transpose"] if is_backward else [])
+        return Component(text, backward, _is_dropped(text), False, True)
     closing = _closing(text)
     opening = {close: start for start, close in closing.items()}
     low, high = 0, len(text)
@@ -346,6 +352,10 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
         path if kind >= Kind.JOINED else NO_PATH for path, kind in zip(paths, kinds, strict=True)
     ]
 
+    # TensorFlow names forward work alone by its layer, whose gradient is under `gradient_tape`.
+    taped = [path.components[:2] for path in paths if path.has_component(_GRADIENT_TAPE)]
+    layers = {layer.name for tape, *rest in taped if tape.name == _GRADIENT_TAPE for layer in rest}
+
     def mask(values: Iterable[bool]) -> Mask:
         return np.fromiter(values, bool, len(texts))
 
@@ -356,7 +366,10 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
         text_kind=text_kind,
         has_rematted=mask(path.has_component("rematted_computation") for path in paths),
         has_transpose=mask(path.has("transpose") for path in paths),
-        has_jvp=mask(path.has("jvp") for path in paths),
+        has_jvp=mask(
+            path.has("jvp") or any(part.name in layers for part in path.components[:1])
+            for path in paths
+        ),
         is_relative=mask(is_jax and not path.has_program and path is not NO_PATH for path in paths),
         loops=np.fromiter((path.loops for path in paths), np.int64, len(paths)),
         scope=[path.scope for path in paths],

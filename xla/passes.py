@@ -233,6 +233,7 @@ ARGUMENT, FORWARD, BACKWARD, REMATERIALISED, OPTIMIZER, OTHER = map(np.int8, ran
 _CLONE = r"\.remat\d*(\.|$)"
 # JAX 0.4 to 0.6 has this component in its op_names, and drops a `jvp()` without a name.
 _OLD = "/jit(main)/"
+_TORCH_OPTIMIZERS = "/torch/optim/"
 
 
 @dataclass(frozen=True)
@@ -331,13 +332,19 @@ def _by_place(
 ) -> PassCodes:
     """The pass of each instruction by rule 8, as if no earlier rule applied to it.
 
-    In the optimizer's reach it is optimizer, with two exceptions. A loop with backward
-    instructions is backward. Old JAX names part of the backward pass without `transpose`: there
+    In the optimizer's reach it is optimizer, with three exceptions. A loop with backward
+    instructions is backward. PyTorch/XLA names part of the backward pass as it does the forward
+    pass: if lines of its optimizers are known, what has another line or none is backward. Old JAX
+    names part of the backward pass without `transpose`: there
     an instruction that shares its source line with one out of reach is backward. Out of reach it
     is optimizer if only the optimizer reads the result, such as a learning rate, else forward.
     """
     by_place = np.where(reach.is_in_reach, OPTIMIZER, FORWARD)
     by_place[reach.is_backward_loop] = BACKWARD
+    of_torch = pc.match_substring(source_file, _TORCH_OPTIMIZERS)
+    is_torch = pc.fill_null(of_torch, False).to_numpy(zero_copy_only=False).astype(bool)
+    if is_torch.any():
+        by_place[reach.is_in_reach & ~is_torch] = BACKWARD
     if any(_OLD in text for text in names.texts):
         line = _source_lines(source_file, source_line)
         outside = reach.depends & ~reach.is_in_reach & (codes != ARGUMENT) & (line != NONE)

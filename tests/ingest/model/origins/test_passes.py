@@ -49,6 +49,38 @@ def test_the_pass_by_name_else_by_place(instruction, name, expected):
     assert (found["p"], found["forward"], found["backward"]) == PASSES[:3]
 
 
+def test_tensorflow_names_the_gradient_of_a_layer_after_it():
+    entry = [
+        line("p = parameter(0)", "XLA_Args"),
+        line("up = negate(p)", "model/dense/MatMul"),
+        line("grad = negate(up)", "gradient_tape/model/dense/MatMul"),
+        # XLA shares it with the backward pass.
+        line("shared = negate(grad)", "model/norm/Rsqrt"),
+        line("moment = negate(grad)", "adam/Mul"),
+        line("rate = negate(p)", "adam/Cast"),
+        line("ROOT new = add(moment, rate)", "adam/AssignSubVariableOp"),
+    ]
+    found = pass_by_name(module(entry=entry))
+    assert (found["up"], found["grad"], found["shared"]) == ("forward", "backward", "forward")
+    assert {found[name] for name in ("moment", "rate", "new")} == {"optimizer"}
+
+
+def test_the_lines_of_pytorchs_optimizers_tell_them_from_its_backward_pass():
+    adam = "/lib/site-packages/torch/optim/adam.py"
+    entry = [
+        line("p = parameter(0)", "xla__device_data"),
+        line("up = negate(p)", "aten__mm", 7),
+        line("relu = negate(up)", "aten__threshold_backward"),
+        line("grad = negate(relu)", "aten__mm"),
+        line("moment = negate(grad)", "aten__lerp.2/aten__lerp", 447, adam),
+        line("ROOT new = negate(moment)", "aten__addcdiv", 537, adam),
+    ]
+    found = pass_by_name(module(entry=entry))
+    assert [found[name] for name in ("up", "relu", "grad", "moment", "new")] == [
+        *("forward", "backward", "backward", "optimizer", "optimizer")
+    ]
+
+
 def test_without_a_backward_pass_all_else_is_other():
     entry = [*PARAMETERS, line("a = negate(p)", "jit(f)/mul"), line("ROOT b.remat = negate(a)")]
     assert pass_by_name(module(entry=entry)) == {

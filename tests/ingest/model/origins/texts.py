@@ -13,7 +13,9 @@ from memhouse.xla.program import NumberedProgram, number_program
 INSTRUCTION = re.compile(r"(ROOT )?(\S+) = ([a-z-]+)\((.*?)\)(.*)")
 
 
-def line(text: str, op_name: str | None = None, source: int | None = None) -> str:
+def line(
+    text: str, op_name: str | None = None, source: int | None = None, file: str = "train.py"
+) -> str:
     """An instruction of f32[8]: `line("ROOT b = call(a), to_apply=%f", "jit(f)/add", 12)`."""
     root, name, opcode, operands, rest = INSTRUCTION.fullmatch(text).groups("")
     if opcode not in ("parameter", "constant"):
@@ -23,7 +25,7 @@ def line(text: str, op_name: str | None = None, source: int | None = None) -> st
     if op_name is not None:
         metadata.append(f'op_name="{op_name}"')
     if source is not None:
-        metadata.append(f'source_file="train.py" source_line={source}')
+        metadata.append(f'source_file="{file}" source_line={source}')
     tail = f", metadata={{{' '.join(metadata)}}}" if metadata else ""
     return f"  {root}%{name} = {shape} {opcode}({operands}){rest}{tail}\n"
 
