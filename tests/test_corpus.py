@@ -13,13 +13,6 @@ from .support.corpus import ARCHIVE
 TABLE = Path(__file__).parent.parent / "benchmarks" / "corpus_table.py"
 # What is not yet as it should be: a repair takes its cell away.
 KNOWN = {
-    # Lines of libraries own what the user's lines should.
-    ("new-cpu/jax_md_nve", "library"),
-    ("new-cpu/keras_images", "library"),
-    ("new-cpu/nnx_lora", "library"),
-    ("old-cpu/haiku_lstm", "library"),
-    ("tensorflow-cpu/tensorflow_lstm", "library"),
-    ("torch-cpu/torch_images", "library"),
     # A gradient is a force; images that a nameless gradient reads; weights under LoRA.
     ("new-cpu/jax_md_nve", "other role"),
     ("new-cpu/keras_images", "other role"),
@@ -27,15 +20,9 @@ KNOWN = {
     # Nameless iotas of the gradient of max pooling.
     ("new-cpu/keras_images", "no owner"),
     ("torch-cpu/torch_images", "no owner"),
-    # An attribute over several lines.
-    ("new-v5e/pallas_splash", "not read"),
-    ("new-v5e/pallas_splash", "breaches"),
-    ("new-v5e/pallas_splash", "no owner"),
     # Live ranges in a loop on a GPU, with JAX 0.12.
     ("new-h100/jax_decode", "not read"),
     ("new-h100/jax_decode", "breaches"),
-    # A residual that is made in no pass.
-    ("old-cpu/haiku_lstm", "breaches"),
 }
 
 
