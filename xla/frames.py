@@ -58,7 +58,7 @@ def are_library(files: pa.Array, mine: Sequence[str] = ()) -> np.ndarray:
     """
     paths = pc.replace_substring(files.cast(pa.large_string()), "\\", "/")
     library = pc.fill_null(pc.match_substring_regex(paths, _LIBRARY), True)
-    found = library.to_numpy(zero_copy_only=False)
+    found: np.ndarray = library.to_numpy(zero_copy_only=False)
     if mine:
         own = [path is not None and _is_any(path, mine) for path in paths.to_pylist()]
         found = found & ~np.array(own, dtype=bool)
