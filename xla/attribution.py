@@ -9,7 +9,7 @@ from .liveness import Derived
 from .op_names import Kind, callers, name_rows, scopes
 from .origins import OPERAND, Named, Origins, Values, find_origins
 from .parts import HloText
-from .passes import Passes, passes, value_pass
+from .passes import Passes, passes, value_pass, without_optimizer
 from .program import NONE, Ints, Mask
 from .residuals import Residuals, find_residuals
 from .roles import Touches, find_reads, find_roles, find_touches, lives_out
@@ -60,9 +60,11 @@ def attribute(hlo: HloText, derived: Derived, *, is_scheduled: bool = True) -> A
     reads = find_reads(named, instruction_passes)
     residuals = find_residuals(values, origins, pass_of_value, reads, alias_set, time)
     is_residual = residuals.of != NONE
-    roles = find_roles(
+    roles, trains = find_roles(
         values, origins, pass_of_value, reads, instruction_passes, alias_set, is_residual
     )
+    if not trains:
+        instruction_passes, pass_of_value = without_optimizer(instruction_passes, pass_of_value)
     touches = find_touches(named, derived.schedule, derived.liveness.start)
     return Attribution(
         derived,

@@ -1348,11 +1348,13 @@ def _rules(owners: CandidateOwners, follows: Ints, end: Ints, is_end: Mask) -> I
 class Origins:
     """Of each value: `instruction`, its origin, and `rule`, the place in RULES that says why.
 
-    Both are NONE where no rule gives an owner.
+    Both are NONE where no rule gives an owner. `moved_from` is the value that each value is a
+    copy, a part or another type of, or of which a loop's first turn starts; itself if none.
     """
 
     instruction: Ints
     rule: Ints
+    moved_from: Ints
 
 
 def find_origins(named: Named, alias_set: Ints) -> Origins:
@@ -1373,7 +1375,8 @@ def find_origins(named: Named, alias_set: Ints) -> Origins:
     inherited_rule = np.where(later_owner != NONE, BECOMES, rule[fill])
     is_inherited = (rule[fill_chains] == OWN) | ((later_owner == NONE) & (rule[fill] == WEAK))
     rule[fill_chains] = np.where(is_inherited, inherited_rule, rule[fill_chains])
-    return Origins(owner, np.where(owner == NONE, NONE, rule))
+    rule = np.where(owner == NONE, NONE, rule)
+    return Origins(owner, rule, rules.writes.relayout_of)
 
 
 def _own_fills(rules: OwnerRules, owner: Ints, rule: Ints, in_alias_set: Ints) -> None:

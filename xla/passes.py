@@ -1,7 +1,7 @@
 """The pass that each instruction's work belongs to: forward, backward, optimizer and others."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -240,11 +240,14 @@ _TORCH_OPTIMIZERS = "/torch/optim/"
 class Passes:
     """Of each instruction: the pass of its own work, as a place in PASSES.
 
-    `is_clone` marks the instructions that XLA made to rematerialise a value.
+    `is_clone` marks the instructions that XLA made to rematerialise a value, `follows_gradient`
+    those that depend on a gradient, `is_differentiated` those of differentiated code.
     """
 
     codes: PassCodes
     is_clone: Mask
+    follows_gradient: Mask
+    is_differentiated: Mask
     texts: tuple[str, ...] = PASSES
 
 
@@ -268,14 +271,22 @@ def passes(
     codes = _by_name(program, names, is_clone)
     if not names.has_transpose.any():
         codes[codes == NONE] = OTHER
-        return Passes(codes, is_clone)
+        return Passes(codes, is_clone, *np.zeros((2, len(program)), bool))
     reach = _reach(program, names, caller, codes)
     has_pass = (codes != NONE) | reach.is_main
     has_pass |= (names.kind >= Kind.JOINED) & ~names.by_row(names.is_relative)
     by_place = _by_place(program, names, source_file, source_line, codes, reach)
     codes = np.where(codes == NONE, by_place, codes)
+    # The gradient of looked up rows is one of their table.
+    is_lookup = np.array([operation == "gather" for operation in names.operation], bool)
+    is_differentiated = names.by_row(
+        names.has_jvp | names.has_transpose | names.has_rematted | is_lookup
+    )
     codes = codes[climb(program, caller, has_pass)]
-    return Passes(codes, is_clone)
+    if _is_old(names) or not names.has_jvp.any():
+        # Names do not tell the forward pass from code around it.
+        is_differentiated |= (codes == FORWARD) | (codes == BACKWARD)
+    return Passes(codes, is_clone, reach.is_in_reach, is_differentiated)
 
 
 def value_pass(by_instruction: Passes, made_by: Ints, origin: Ints, uses_maker: Mask) -> PassCodes:
@@ -292,6 +303,15 @@ def value_pass(by_instruction: Passes, made_by: Ints, origin: Ints, uses_maker: 
     ]
     codes = np.where(is_cloned & (codes != ARGUMENT), REMATERIALISED, codes)
     return np.where(origin == NONE, np.int8(NONE), codes)
+
+
+def without_optimizer(by_instruction: Passes, by_value: Ints) -> tuple[Passes, Ints]:
+    """The passes of instructions and values in a program that does not train.
+
+    What depends on its gradients, such as a particle's next velocity, is in no pass of its own.
+    """
+    codes = np.where(by_instruction.codes == OPTIMIZER, OTHER, by_instruction.codes)
+    return replace(by_instruction, codes=codes), np.where(by_value == OPTIMIZER, OTHER, by_value)
 
 
 def _clones(program: NumberedProgram) -> Mask:
@@ -345,7 +365,7 @@ def _by_place(
     is_torch = pc.fill_null(of_torch, False).to_numpy(zero_copy_only=False).astype(bool)
     if is_torch.any():
         by_place[reach.is_in_reach & ~is_torch] = BACKWARD
-    if any(_OLD in text for text in names.texts):
+    if _is_old(names):
         line = _source_lines(source_file, source_line)
         outside = reach.depends & ~reach.is_in_reach & (codes != ARGUMENT) & (line != NONE)
         by_place[reach.is_in_reach & np.isin(line, line[outside])] = BACKWARD
@@ -355,6 +375,10 @@ def _by_place(
     )
     by_place[~reach.is_in_reach & optimizer_alone[reach.place]] = OPTIMIZER
     return by_place
+
+
+def _is_old(names: OpNames) -> bool:
+    return any(_OLD in text for text in names.texts)
 
 
 def _source_lines(

@@ -1,7 +1,9 @@
 """The role of each value in a training step or an inference: weight, activation, gradient, …"""
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -15,11 +17,13 @@ from .origins import (
     WEAK,
     Named,
     Origins,
+    Phis,
     Values,
     inner_readers,
 )
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
 from .program import NONE, Ints, Mask
+from .runs import followed
 
 # Touches: the times at which values are defined and read.
 
@@ -183,10 +187,19 @@ def find_reads(named: Named, passes: Passes) -> Reads:
 
 
 # Roles: they follow from structure, that is from the passes that read a value, and from outputs in
-# place of arguments.
+# place of arguments. Names and types decide where the structure leaves it open.
 
 # JAX's name for an array argument of a function with `*args`.
 _STARRED = re.compile(r"args\[\d+\]")
+# The argument of the user's function that a leaf belongs to: `params` of `params['emb']`.
+_CONTAINER = re.compile(r"(?:args|kwargs)\[[^]]*\]|\w+")
+_NAMED_WEIGHTS = re.compile(
+    r"^weights?\b|\b(?:\w+_)?(?:params?|parameters?)\b"
+    r"|\b(?:frozen|teacher|model|kernel|bias|embedding)\b"
+)
+_NAMED_OPTIMIZER = re.compile(r"\b(?:opt|optim|optimizer)(?:_\w+)?\b|\b(?:mu|nu|moments?)\b")
+_NAMED_CACHE = re.compile(r"\b(?:\w+_)?caches?\b")
+_SHAPE = re.compile(r"(\w+)\[(\d*)")
 ROLES = (
     "weight",
     "optimizer state",
@@ -221,10 +234,13 @@ def find_roles(
     passes: Passes,
     alias_set: Ints,
     is_residual: Mask,
-) -> Ints:
-    """The role of each array, as a place in ROLES; NONE for a tuple's table."""
+) -> tuple[Ints, bool]:
+    """The role of each array, as a place in ROLES, and whether the program trains.
+
+    The role is NONE for a tuple's table. Only a program that trains has gradients and activations.
+    """
     named = values.named
-    of_argument = argument_roles(values, origins, reads, passes, alias_set)
+    of_argument, trains = argument_roles(values, origins, reads, passes, alias_set)
     row = values.row
     is_argument = named.is_entry_parameter[row]
     origin_role = np.where(origins.instruction != NONE, of_argument[origins.instruction], NONE)
@@ -238,73 +254,248 @@ def find_roles(
     read_by_optimizer[alias_set[reads.value[backward_reads]]] = True
     role = np.full(len(row), WORKSPACE)
     for has_role, name in (
-        ((value_pass == BACKWARD) & read_by_optimizer[alias_set], GRADIENT),
-        (is_residual, ACTIVATION),
+        (trains & (value_pass == BACKWARD) & read_by_optimizer[alias_set], GRADIENT),
+        (trains & is_residual, ACTIVATION),
         ((origin_role == WEIGHT) & is_gathered, GATHERED),
         (named.program.opcode.is_one_of("constant")[row], CONSTANT),
         (lives_out(values), OUTPUT),
     ):
         role[has_role] = name
     role = np.where(is_argument, of_argument[row], role)
-    return np.where(values.is_array, role, NONE)
+    return np.where(values.is_array, role, NONE), trains
 
 
 def argument_roles(
     values: Values, origins: Origins, reads: Reads, passes: Passes, alias_set: Ints
-) -> Ints:
-    """The role of each argument, by instruction; NONE for other instructions.
+) -> tuple[Ints, bool]:
+    """The role of each argument, by instruction, NONE for others; and whether the program trains.
 
-    With a backward pass: an argument that is not updated is an input. An updated one is a weight
-    if the forward or backward pass reads it, optimizer state if only the optimizer does, else an
-    input. It is updated if an output takes its place or has its type and dimensions, or if the
-    optimizer reads it and it is an array of floating-point numbers.
-
-    Without a backward pass: an argument is state if an output takes its place. Otherwise the
-    leaves of a container are weights, and arguments that are arrays themselves are inputs.
+    A program trains if an output that depends on a gradient replaces an argument that the
+    differentiated code reads, and if the names of such arguments say so or the model also reads
+    data: an input array. Forces and scores replace the state of a simulation, and there are no
+    data. A program that returns gradients and replaces nothing counts as a part of training.
     """
-    named = values.named
-    program = named.program
-    count = len(program)
-    rows = np.flatnonzero(named.is_entry_parameter)
-    results = np.flatnonzero(lives_out(values))
-    arguments = np.flatnonzero(named.is_entry_parameter[values.row])
-    in_place = np.zeros(count, bool)
-    in_place[values.row[arguments[np.isin(alias_set[arguments], alias_set[results])]]] = True
-    result_owner = origins.instruction[results]
-    is_sure = (result_owner != NONE) & ~np.isin(origins.rule[results], (OPERAND, WEAK))
-    in_place[result_owner[is_sure]] = True
-    by_instruction = np.full(count, NONE)
-    if (reads.pass_ == BACKWARD).any():
+    arguments = Arguments(values, origins, reads, passes, alias_set)
+    if not arguments.has_backward:
+        return arguments.roles_without_training(), False
+    role = arguments.roles_in_training()
+    is_weight = (role == WEIGHT) & arguments.is_trained & arguments.is_differentiated
+    is_told = arguments.says(_NAMED_WEIGHTS) | arguments.says(_NAMED_OPTIMIZER)
+    is_data = (role == INPUT) & arguments.is_read_by_model & arguments.holds_data
+    if is_weight.any() and ((is_told & arguments.is_trained).any() or is_data.any()):
+        return role, True
+    return arguments.roles_without_training(), arguments.gives_gradients
+
+
+class Arguments:
+    """What the structure, the names and the types of a program say of its arguments.
+
+    All columns are by instruction, and only valid for arguments. `is_replaced`: an output takes
+    the place of the argument, or is the argument. `has_own_result`: there are as many outputs of
+    its type and dimensions as arguments. `is_trained`: the output that replaces it, or one that
+    may be its next value, depends on a gradient. `is_read_by_model` and `is_read_by_optimizer`:
+    passes that read it. `is_differentiated`: differentiated code reads the argument itself.
+
+    `has_backward` says whether there is a backward pass, `gives_gradients` whether the program
+    returns gradients, has no optimizer and replaces nothing.
+    """
+
+    def __init__(
+        self, values: Values, origins: Origins, reads: Reads, passes: Passes, alias_set: Ints
+    ) -> None:
+        self._named = values.named
+        self.has_backward = bool(passes.follows_gradient.any())
+        is_updated = self._find_readers(values, origins, reads, passes)
+        results, slots = _results(values)
+        is_computed = ~self._named.is_entry_parameter[values.row[results]]
+        follows_gradient = passes.follows_gradient[values.row[_made_by(values)[results]]]
+        self.is_replaced = _replaced(values, origins, alias_set, results)
         # The result's layout may differ from the value's, so that its slot gives the shape.
-        result_values, result_slots = _results(values)
-        computed_slots = result_slots[~named.is_entry_parameter[values.row[result_values]]]
-        argument_shape = values.plain_shape(named.dataflow.defined_at[arguments])
-        is_same_shape = np.isin(argument_shape, values.plain_shape(computed_slots))
-        has_result_shape = np.zeros(count, bool)
-        has_result_shape[values.row[arguments[is_same_shape]]] = True
-        owner = origins.instruction[reads.value]
-        argument_reads = np.flatnonzero((owner != NONE) & named.is_entry_parameter[owner])
-        # XLA fuses the optimizer's work with backward work, so that the reader inside decides.
-        reader = inner_readers(named, reads.user[argument_reads], reads.operand[argument_reads])
-        read_by = np.zeros((count, len(PASSES)), bool)
-        read_by[owner[argument_reads], passes.codes[reader]] = True
-        # A partitioned program may return another part of an array than it takes.
-        large_arguments = arguments[values.is_float[arguments] & (values.elements[arguments] > 1)]
-        is_large = np.zeros(count, bool)
-        is_large[values.row[large_arguments]] = True
-        is_updated = in_place | has_result_shape | (read_by[:, OPTIMIZER] & is_large)
-        if not read_by[:, OPTIMIZER].any():
+        self.has_own_result = _has_own_result(values, slots[is_computed])
+        has_own_update = _has_own_result(values, slots[is_computed & follows_gradient])
+        has_optimizer = bool(self.is_read_by_optimizer.any())
+        replaces = has_optimizer or bool(self.is_replaced.any())
+        self.gives_gradients = bool(has_own_update.any()) and not replaces
+        if not has_optimizer:
             # The program computes gradients alone, possibly also of inputs.
-            is_updated &= _in_container(named) | (named.names.code == NONE)
-        read_by_model = read_by[:, [FORWARD, BACKWARD, REMATERIALISED]].any(axis=1)
-        role = np.where(
-            read_by_model, WEIGHT, np.where(read_by[:, OPTIMIZER], OPTIMIZER_STATE, INPUT)
+            has_own_update &= self.is_in_container | (self._named.names.code == NONE)
+        self.is_trained = _replaced(values, origins, alias_set, results[follows_gradient])
+        self.is_trained |= ~self.is_replaced & (has_own_update | is_updated)
+
+    def _find_readers(self, values: Values, origins: Origins, reads: Reads, passes: Passes) -> Mask:
+        """Set what reads each argument, and return which arguments the optimizer updates.
+
+        What a loop carries, and copies, slices and conversions of an argument count as it. A
+        partitioned program may return another part of an array than it takes, so that a read by
+        the optimizer shows an update, but for a scalar, or if the reader has no name: it may be a
+        gradient, such as that of the first convolution.
+        """
+        named = self._named
+        argument = origins.instruction[reads.value]
+        is_argument = (argument != NONE) & named.is_entry_parameter[argument]
+        moved_from = origins.instruction[origins.moved_from[reads.value]]
+        argument = np.where(is_argument, argument, moved_from)
+        of_argument = np.flatnonzero((argument != NONE) & named.is_entry_parameter[argument])
+        argument, value = argument[of_argument], reads.value[of_argument]
+        user = reads.user[of_argument]
+        # XLA fuses the optimizer's work with backward work, so that the reader inside decides.
+        reader = inner_readers(named, user, reads.operand[of_argument])
+        read_by = np.zeros((len(named.program), len(PASSES)), bool)
+        read_by[argument, passes.codes[reader]] = True
+        self.is_read_by_optimizer = read_by[:, OPTIMIZER]
+        self.is_read_by_model = read_by[:, [FORWARD, BACKWARD, REMATERIALISED]].any(axis=1)
+        is_convert = named.program.opcode.is_one_of("convert")[reader]
+        is_differentiated = passes.is_differentiated[np.where(is_convert, user, reader)]
+        self.is_differentiated = _marked(named, argument[is_differentiated])
+        is_update = (passes.codes[reader] == OPTIMIZER) & named.owns[reader]
+        is_update &= values.is_float[value] & (values.elements[value] > 1)
+        return _marked(named, argument[is_update])
+
+    def says(self, pattern: re.Pattern[str]) -> Mask:
+        """Whether the argument's name has a part that the pattern describes."""
+        return self._by_name(pattern.search(text) is not None for text in self._texts)
+
+    def roles_in_training(self) -> Ints:
+        """The roles if the program trains.
+
+        What is updated by a gradient is a weight if the forward or backward pass reads it, and
+        optimizer state if only the optimizer does. What is replaced otherwise is state, but for
+        a count of steps, which is the optimizer's. Of the rest, the leaves of a container are
+        frozen weights, unless they look like a batch, and all else is input.
+        """
+        is_optimizers = self.says(_NAMED_OPTIMIZER) | (self.is_replaced & self._is_count)
+        is_weight = self.is_trained & self.is_read_by_model
+        is_optimizers |= self.is_trained & ~is_weight & self.is_read_by_optimizer
+        # A weight of which there is no gradient, such as that of a router that only chooses.
+        is_weight |= self.is_replaced & self.is_read_by_model & self.says(_NAMED_WEIGHTS)
+        is_state = self.is_replaced | (self.is_in_container & self.has_own_result)
+        is_frozen = self.is_in_container & ~self._is_batch(~is_weight & ~is_state, by_size=True)
+        role = np.select(
+            [is_optimizers, is_weight, is_state, is_frozen],
+            [OPTIMIZER_STATE, WEIGHT, STATE, WEIGHT],
+            INPUT,
         )
-        role[~is_updated] = INPUT
-    else:
-        role = np.where(in_place, STATE, np.where(_in_container(named), WEIGHT, INPUT))
-    by_instruction[rows] = role[rows]
-    return by_instruction
+        return np.where(self._named.is_entry_parameter, role, NONE)
+
+    def roles_without_training(self) -> Ints:
+        """The roles if the program does not train.
+
+        What an output replaces is state, as is a leaf of a container of whose type and dimensions
+        there are as many outputs as arguments: a cache that is not donated. Other leaves are
+        weights, but for those of a batch, and arrays are inputs.
+        """
+        is_state = self.is_replaced | (self.is_in_container & self.has_own_result)
+        is_state |= self.says(_NAMED_CACHE) & ~self._is_index
+        is_weight = self.is_in_container & ~self._is_batch(~is_state, by_size=False)
+        role = np.select([is_state, is_weight], [STATE, WEIGHT], INPUT)
+        return np.where(self._named.is_entry_parameter, role, NONE)
+
+    @cached_property
+    def is_in_container(self) -> Mask:
+        """Which arguments have the name of a leaf of a container: `p['emb']`, `cache[0]`."""
+        return self._by_name(
+            ("[" in text or "." in text) and "/" not in text and not _STARRED.fullmatch(text)
+            for text in self._texts
+        )
+
+    @cached_property
+    def holds_data(self) -> Mask:
+        """Which arguments are arrays of one dimension or more, and no random keys."""
+        return ~self._has_type("u32") & (self._first_dimension != NONE)
+
+    @cached_property
+    def _is_count(self) -> Mask:
+        return self._has_type("s32", "s64") & (self._first_dimension == NONE)
+
+    @cached_property
+    def _is_index(self) -> Mask:
+        return self._has_type("s32", "s64") & (self._first_dimension != NONE)
+
+    def _is_batch(self, chosen: Mask, *, by_size: bool) -> Mask:
+        """Which of the chosen arguments are leaves of a container of data.
+
+        A batch has indices, or with `by_size` one first dimension, and is not named after weights.
+        """
+        number: dict[str, int] = {}
+        containers = [match[0] if (match := _CONTAINER.match(text)) else "" for text in self._texts]
+        codes = [number.setdefault(name, len(number)) for name in containers]
+        container = np.array([*codes, len(number)])[self._named.names.code]
+        chosen = chosen & self._named.is_entry_parameter & ~self.says(_NAMED_WEIGHTS)
+        size = self._first_dimension
+        rows = np.flatnonzero(chosen & (size != NONE))
+        is_of_data = np.zeros(len(number) + 1, bool)
+        if by_size:
+            smallest, largest = np.full(len(is_of_data), 1 << 62), np.zeros(len(is_of_data), int)
+            np.minimum.at(smallest, container[rows], size[rows])
+            np.maximum.at(largest, container[rows], size[rows])
+            is_of_data = smallest >= largest
+        is_of_data[container[rows[self._is_index[rows]]]] = True
+        return chosen & is_of_data[container]
+
+    @property
+    def _texts(self) -> Sequence[str]:
+        return self._named.names.texts
+
+    def _by_name(self, by_text: Iterable[bool]) -> Mask:
+        by_instruction: Mask = np.array([*by_text, False], bool)[self._named.names.code]
+        return by_instruction
+
+    @cached_property
+    def _shapes(self) -> list[tuple[str, int]]:
+        """The element type and first dimension of each shape of the program's instructions."""
+        shapes = [_SHAPE.match(text) for text in self._named.program.shape.texts]
+        return [(m[1], int(m[2]) if m[2] else NONE) if m else ("", NONE) for m in shapes]
+
+    @cached_property
+    def _first_dimension(self) -> Ints:
+        sizes = [size for _, size in self._shapes]
+        by_instruction: Ints = np.array(sizes, np.int64)[self._named.program.shape.codes]
+        return by_instruction
+
+    def _has_type(self, *types: str) -> Mask:
+        has_type = [element_type in types for element_type, _ in self._shapes]
+        by_instruction: Mask = np.array(has_type, bool)[self._named.program.shape.codes]
+        return by_instruction
+
+
+def _made_by(values: Values) -> Ints:
+    """Which value each value is without copies and loops: the one that the last turn computes."""
+    phis = Phis(values)
+    source = np.arange(len(values.row))
+    copies = values.of(*COPIES)
+    operand = values.operand(copies, 0)
+    source[copies] = np.where(operand != NONE, operand, copies)
+    is_loop = values.named.program.opcode.is_one_of("while")[values.row[phis.loop_phis]]
+    source[phis.loop_phis[is_loop]] = phis.computed[is_loop]
+    return followed(source)
+
+
+def _has_own_result(values: Values, slots: Ints) -> Mask:
+    """The arguments, by instruction, whose shape at least as many of these slots have."""
+    arguments = np.flatnonzero(values.named.is_entry_parameter[values.row] & values.is_array)
+    shape = values.plain_shape(values.named.dataflow.defined_at[arguments])
+    of_results = values.plain_shape(slots)
+    size = int(max(shape.max(initial=0), of_results.max(initial=0))) + 1
+    suffices = np.bincount(of_results, minlength=size) >= np.bincount(shape, minlength=size)
+    return _marked(values.named, values.row[arguments[suffices[shape]]])
+
+
+def _replaced(values: Values, origins: Origins, alias_set: Ints, results: Ints) -> Mask:
+    """The arguments, by instruction, whose place one of these results takes, or that it is."""
+    named = values.named
+    arguments = np.flatnonzero(named.is_entry_parameter[values.row])
+    takes_place = np.isin(alias_set[arguments], alias_set[results])
+    owner = origins.instruction[results]
+    is_sure = (owner != NONE) & ~np.isin(origins.rule[results], (OPERAND, WEAK))
+    rows = np.concatenate([values.row[arguments[takes_place]], owner[is_sure]])
+    return _marked(named, rows) & named.is_entry_parameter
+
+
+def _marked(named: Named, rows: Ints) -> Mask:
+    """A mask by instruction that marks these."""
+    marked = np.zeros(len(named.program), bool)
+    marked[rows] = True
+    return marked
 
 
 def lives_out(values: Values) -> Mask:
@@ -321,13 +512,3 @@ def _results(values: Values) -> tuple[Ints, Ints]:
     result_slots = np.arange(slots.start[root], slots.start[root] + slots.count[root])
     result_values = named.dataflow.value[result_slots]
     return result_values[result_values != NONE], result_slots[result_values != NONE]
-
-
-def _in_container(named: Named) -> Mask:
-    """Which instructions have the name of a leaf of a container: `p['emb']`, `cache[0]`."""
-    is_leaf = [
-        ("[" in text or "." in text) and "/" not in text and not _STARRED.fullmatch(text)
-        for text in named.names.texts
-    ]
-    by_instruction: Mask = np.array([*is_leaf, False], bool)[named.names.code]
-    return by_instruction
