@@ -362,8 +362,8 @@ values = Table(
     _optional(
         "pass",
         Text,
-        "argument, forward, backward, rematerialised, optimizer; other in a program without a "
-        "backward pass",
+        "argument, forward, backward, rematerialised, optimizer; other without a backward pass, "
+        "and for what depends on gradients in a program that does not train",
     ),
     _optional(
         "role",

@@ -269,7 +269,7 @@ COMMENT ON COLUMN values._long_shape IS '`shape` where it is longer, as a list o
 COMMENT ON COLUMN values.element_type IS 'for example bf16; null for a tuple';
 COMMENT ON COLUMN values.origin_instruction_id IS 'the instruction whose result the value holds; instruction_id only made it. Null without HLO text, and where nothing says what it holds';
 COMMENT ON COLUMN values.origin_rule IS 'how the origin was found: argument, own, moved, loop, fused, becomes, read; operand (a guess: the largest operand) or weak (only a wrapper''s name)';
-COMMENT ON COLUMN values.pass IS 'argument, forward, backward, rematerialised, optimizer; other in a program without a backward pass';
+COMMENT ON COLUMN values.pass IS 'argument, forward, backward, rematerialised, optimizer; other without a backward pass, and for what depends on gradients in a program that does not train';
 COMMENT ON COLUMN values.role IS 'weight, optimizer state, state, input, gathered weight, activation, gradient, output, constant or workspace';
 COMMENT ON COLUMN values.alias_set IS 'the smallest value_id of those that must share a buffer; `alias_sets` has those in temps';
 COMMENT ON COLUMN values.residual_id IS 'the residual that the value holds, see `residuals`';

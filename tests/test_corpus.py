@@ -13,10 +13,6 @@ from .support.corpus import ARCHIVE
 TABLE = Path(__file__).parent.parent / "benchmarks" / "corpus_table.py"
 # What is not yet as it should be: a repair takes its cell away.
 KNOWN = {
-    # A gradient is a force; images that a nameless gradient reads; weights under LoRA.
-    ("new-cpu/jax_md_nve", "other role"),
-    ("new-cpu/keras_images", "other role"),
-    ("new-cpu/nnx_lora", "other role"),
     # Nameless iotas of the gradient of max pooling.
     ("new-cpu/keras_images", "no owner"),
     ("torch-cpu/torch_images", "no owner"),

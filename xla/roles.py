@@ -197,7 +197,7 @@ _NAMED_WEIGHTS = re.compile(
     r"^weights?\b|\b(?:\w+_)?(?:params?|parameters?)\b"
     r"|\b(?:frozen|teacher|model|kernel|bias|embedding)\b"
 )
-_NAMED_OPTIMIZER = re.compile(r"\b(?:opt|optim|optimizer)(?:_\w+)?\b|\b(?:mu|nu|moments?)\b")
+_NAMED_OPTIMIZER = re.compile(r"\b(?:opt|optim|optimizer)(?:_\w+)?\b")
 _NAMED_CACHE = re.compile(r"\b(?:\w+_)?caches?\b")
 _SHAPE = re.compile(r"(\w+)\[(\d*)")
 ROLES = (

@@ -192,8 +192,8 @@ GROUP BY 1, 2, 3;
 
 -- What the peak is for: weights, optimizer state, activations, gradients and so on.
 --
--- A row per module, memory space and role; the rows add up to the peak. A buffer's role
--- follows from the program's structure, not from names.
+-- A row per module, memory space and role; the rows add up to the peak. A role follows from the
+-- program's structure; names and types decide where that is open.
 CREATE VIEW memory_by_role AS
 SELECT
     module_id,

@@ -292,3 +292,65 @@ def test_roles_of_a_decoder():
     found = roles(text)
     names = ("x", "w", "cache", "i")
     assert [found[name] for name in names] == ["input", "weight", "state", "input"]
+
+
+# Weights and moments that outputs replace, data, and lines of differentiated code that reads them.
+STEP = (
+    f"%w = {A} parameter(1)" + named("w"),
+    f"%m = {A} parameter(2)" + named("m"),
+    f"%hidden = {A} multiply(%x, %w)" + named("jit(f)/jvp()/mul"),
+    f"%slope = {A} multiply(%hidden, %x)" + named("jit(f)/transpose(jvp())/mul"),
+)
+UPDATE = (
+    f"%moment = {A} add(%m, %slope)" + named("jit(f)/add"),
+    f"%new = {A} subtract(%w, %moment)" + named("jit(f)/sub"),
+)
+DONATED = ", input_output_alias={ {0}: (1, {}), {1}: (2, {}) }"
+
+
+def test_what_a_nameless_gradient_reads_is_input():
+    text = program(
+        *STEP,
+        *UPDATE,
+        f"%turned = {A} transpose(%x), dimensions={{0}}",
+        "%nameless = f32[]{} dot(%turned, %slope)",
+        "%size = f32[]{} sqrt(%nameless)" + named("jit(f)/sqrt"),
+        f"ROOT %out = ({A}, {A}, f32[]) tuple(%new, %moment, %size)",
+        header=DONATED,
+    )
+    assert roles(text)["x"] == "input"
+
+
+def test_what_is_replaced_without_a_gradient_is_state():
+    """A running mean; and an integer, which is the optimizer's count of steps."""
+    text = program(
+        *STEP,
+        *UPDATE,
+        f"%mean = {A} parameter(3)" + named("mean"),
+        "%count = s32[] parameter(4)" + named("count"),
+        f"%next = {A} add(%mean, %x)" + named("jit(f)/add"),
+        "%more = s32[] negate(%count)" + named("jit(f)/add"),
+        f"ROOT %out = ({A}, {A}, {A}, s32[]) tuple(%new, %moment, %next, %more)",
+        header=DONATED.replace(" }", ", {2}: (3, {}), {3}: (4, {}) }"),
+    )
+    found = roles(text)
+    assert [found[name] for name in ("w", "m", "mean", "count")] == [
+        "weight",
+        "optimizer state",
+        "state",
+        "optimizer state",
+    ]
+
+
+@pytest.mark.parametrize(("name", "role"), [("w", "state"), ("params", "weight")])
+def test_without_data_names_tell_training_from_a_score(name, role):
+    """All arguments are replaced, by a step along a gradient."""
+    text = program(
+        f"%slope = {A} sine(%x)" + named("jit(f)/jvp()/sin"),
+        f"%score = {A} negate(%slope)" + named("jit(f)/transpose(jvp())/neg"),
+        f"ROOT %new = {A} add(%x, %score)" + named("jit(f)/add"),
+        header=", input_output_alias={ {}: (0, {}) }",
+    ).replace('op_name="x"', f'op_name="{name}"')
+    assert roles(text)["x"] == role
+    passes = {pass_ for _, _, pass_ in filter(None, engine_answers(attribution_of(text)).values())}
+    assert ("optimizer" in passes) == (role == "weight")
