@@ -1,7 +1,7 @@
 """The role of each value in a training step or an inference: weight, activation, gradient, …"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -280,7 +280,7 @@ def argument_roles(
         return arguments.roles_without_training(), False
     role = arguments.roles_in_training()
     is_weight = (role == WEIGHT) & arguments.is_trained & arguments.is_differentiated
-    is_told = arguments.says(_NAMED_WEIGHTS) | arguments.says(_NAMED_OPTIMIZER)
+    is_told = arguments.is_named_weight | arguments.is_named_optimizers
     is_data = (role == INPUT) & arguments.is_read_by_model & arguments.holds_data
     if is_weight.any() and ((is_told & arguments.is_trained).any() or is_data.any()):
         return role, True
@@ -351,9 +351,15 @@ class Arguments:
         is_update &= values.is_float[value] & (values.elements[value] > 1)
         return _marked(named, argument[is_update])
 
-    def says(self, pattern: re.Pattern[str]) -> Mask:
-        """Whether the argument's name has a part that the pattern describes."""
-        return self._by_name(pattern.search(text) is not None for text in self._texts)
+    @cached_property
+    def is_named_weight(self) -> Mask:
+        """Which arguments have a name that says `params` or the like."""
+        return self._by_name(lambda name: _NAMED_WEIGHTS.search(name) is not None)
+
+    @cached_property
+    def is_named_optimizers(self) -> Mask:
+        """Which arguments have a name that says `opt_state` or the like."""
+        return self._by_name(lambda name: _NAMED_OPTIMIZER.search(name) is not None)
 
     def roles_in_training(self) -> Ints:
         """The roles if the program trains.
@@ -363,11 +369,11 @@ class Arguments:
         a count of steps, which is the optimizer's. Of the rest, the leaves of a container are
         frozen weights, unless they look like a batch, and all else is input.
         """
-        is_optimizers = self.says(_NAMED_OPTIMIZER) | (self.is_replaced & self._is_count)
+        is_optimizers = self.is_named_optimizers | (self.is_replaced & self._is_count)
         is_weight = self.is_trained & self.is_read_by_model
         is_optimizers |= self.is_trained & ~is_weight & self.is_read_by_optimizer
         # A weight of which there is no gradient, such as that of a router that only chooses.
-        is_weight |= self.is_replaced & self.is_read_by_model & self.says(_NAMED_WEIGHTS)
+        is_weight |= self.is_replaced & self.is_read_by_model & self.is_named_weight
         is_state = self.is_replaced | (self.is_in_container & self.has_own_result)
         is_frozen = self.is_in_container & ~self._is_batch(~is_weight & ~is_state, by_size=True)
         role = np.select(
@@ -385,7 +391,8 @@ class Arguments:
         weights, but for those of a batch, and arrays are inputs.
         """
         is_state = self.is_replaced | (self.is_in_container & self.has_own_result)
-        is_state |= self.says(_NAMED_CACHE) & ~self._is_index
+        is_cache = self._by_name(lambda name: _NAMED_CACHE.search(name) is not None)
+        is_state |= is_cache & ~self._is_index
         is_weight = self.is_in_container & ~self._is_batch(~is_state, by_size=False)
         role = np.select([is_state, is_weight], [STATE, WEIGHT], INPUT)
         return np.where(self._named.is_entry_parameter, role, NONE)
@@ -394,8 +401,9 @@ class Arguments:
     def is_in_container(self) -> Mask:
         """Which arguments have the name of a leaf of a container: `p['emb']`, `cache[0]`."""
         return self._by_name(
-            ("[" in text or "." in text) and "/" not in text and not _STARRED.fullmatch(text)
-            for text in self._texts
+            lambda name: (
+                ("[" in name or "." in name) and "/" not in name and not _STARRED.fullmatch(name)
+            )
         )
 
     @cached_property
@@ -417,13 +425,15 @@ class Arguments:
         A batch has indices, or with `by_size` one first dimension, and is not named after weights.
         """
         number: dict[str, int] = {}
-        containers = [match[0] if (match := _CONTAINER.match(text)) else "" for text in self._texts]
-        codes = [number.setdefault(name, len(number)) for name in containers]
-        container = np.array([*codes, len(number)])[self._named.names.code]
-        chosen = chosen & self._named.is_entry_parameter & ~self.says(_NAMED_WEIGHTS)
+        container = np.zeros(len(self._named.names.texts) + 1, np.int64)
+        for code, name in self._names:
+            match = _CONTAINER.match(name)
+            container[code] = number.setdefault(match[0] if match else "", len(number))
+        container = container[self._named.names.code]
+        chosen = chosen & self._named.is_entry_parameter & ~self.is_named_weight
         size = self._first_dimension
         rows = np.flatnonzero(chosen & (size != NONE))
-        is_of_data = np.zeros(len(number) + 1, bool)
+        is_of_data = np.zeros(max(len(number), 1), bool)
         if by_size:
             smallest, largest = np.full(len(is_of_data), 1 << 62), np.zeros(len(is_of_data), int)
             np.minimum.at(smallest, container[rows], size[rows])
@@ -432,12 +442,17 @@ class Arguments:
         is_of_data[container[rows[self._is_index[rows]]]] = True
         return chosen & is_of_data[container]
 
-    @property
-    def _texts(self) -> Sequence[str]:
-        return self._named.names.texts
+    @cached_property
+    def _names(self) -> list[tuple[int, str]]:
+        """The distinct names of arguments, with their numbers among the op_names."""
+        names = self._named.names
+        codes = np.unique(names.code[self._named.is_entry_parameter])
+        return [(code, names.texts[code]) for code in codes.tolist() if code != NONE]
 
-    def _by_name(self, by_text: Iterable[bool]) -> Mask:
-        by_instruction: Mask = np.array([*by_text, False], bool)[self._named.names.code]
+    def _by_name(self, holds: Callable[[str], bool]) -> Mask:
+        by_code = np.zeros(len(self._named.names.texts) + 1, bool)
+        by_code[[code for code, name in self._names if holds(name)]] = True
+        by_instruction: Mask = by_code[self._named.names.code]
         return by_instruction
 
     @cached_property
