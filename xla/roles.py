@@ -409,15 +409,18 @@ class Arguments:
     @cached_property
     def holds_data(self) -> Mask:
         """Which arguments are arrays of one dimension or more, and no random keys."""
-        return ~self._has_type("u32") & (self._first_dimension != NONE)
+        is_array: Mask = ~self._has_type("u32") & (self._first_dimension != NONE)
+        return is_array
 
     @cached_property
     def _is_count(self) -> Mask:
-        return self._has_type("s32", "s64") & (self._first_dimension == NONE)
+        is_count: Mask = self._has_type("s32", "s64") & (self._first_dimension == NONE)
+        return is_count
 
     @cached_property
     def _is_index(self) -> Mask:
-        return self._has_type("s32", "s64") & (self._first_dimension != NONE)
+        is_index: Mask = self._has_type("s32", "s64") & (self._first_dimension != NONE)
+        return is_index
 
     def _is_batch(self, chosen: Mask, *, by_size: bool) -> Mask:
         """Which of the chosen arguments are leaves of a container of data.
