@@ -347,7 +347,9 @@ class Arguments:
         is_convert = named.program.opcode.is_one_of("convert")[reader]
         is_differentiated = passes.is_differentiated[np.where(is_convert, user, reader)]
         self.is_differentiated = _marked(named, argument[is_differentiated])
-        is_update = (passes.codes[reader] == OPTIMIZER) & named.owns[reader]
+        # A scan takes a slice of its inputs beside the body's work, so that this says nothing.
+        computes = named.owns[reader] & ~named.takes_a_slice[reader]
+        is_update = (passes.codes[reader] == OPTIMIZER) & computes
         is_update &= values.is_float[value] & (values.elements[value] > 1)
         return _marked(named, argument[is_update])
 
