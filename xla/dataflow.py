@@ -205,61 +205,95 @@ def find_regions(program: NumberedProgram, schedule: Schedule) -> Ints:
 
 
 def resolve_phis(source: Ints, phi: Ints, phi_input: Ints) -> Ints:
-    """Replace each phi that merges only one value by that value, until there is none.
+    """Replace phis that merge only one value by that value.
 
-    `source` is the slot whose value is at each slot; (phi, phi_input) are pairs of slots, sorted
-    by phi. The result is the new `source`. A phi is another value in two cases:
+    `source` is the slot whose value is at each slot; (phi, phi_input) are pairs of slots, with the
+    phis in the order in which XLA makes them. The result is the new `source`.
+    """
+    graph = _PhiGraph(phi.tolist(), source[phi_input].tolist())
+    graph.resolve()
+    value = np.arange(len(source))
+    phis = list(graph.inputs)
+    value[phis] = [graph.value_of(node) for node in phis]
+    resolved: Ints = value[source]
+    return resolved
 
-    - its inputs, resolved and without the phi itself, are one value;
+
+class _PhiGraph:
+    """The phis and the values that they merge, by slot: what XLA's PhiGraph::Optimize does to them.
+
+    A phi is replaced in two cases:
+
+    - its inputs, without the phi itself, are one value;
     - only one value that is not a phi reaches the phi, through any number of phis.
 
-    A resolved phi can leave another phi with one input: each nested loop takes a round.
+    What replaces a phi does not take over its users, so that a later replacement does not reach
+    them. So XLA keeps several phis where a loop hands on what an outer loop changes, if two loops
+    more are nested in it.
     """
-    for _ in range(len(phi) + 1):
-        is_open = source[phi] == phi  # a resolved phi is no longer a value
-        phi, phi_input = phi[is_open], phi_input[is_open]
-        if not len(phi):
-            return source
-        merged = source[phi_input]
-        heads = np.flatnonzero(np.concatenate([[True], phi[1:] != phi[:-1]]))
-        least = np.minimum.reduceat(np.where(merged == phi, len(source), merged), heads)
-        most = np.maximum.reduceat(np.where(merged == phi, NONE, merged), heads)
-        is_single = least == most
-        if not is_single.any():
-            least, most = _reaching(merged, phi, heads, len(source))
-            is_single = least == most
-        if not is_single.any():
-            return source
-        source[phi[heads[is_single]]] = least[is_single]
-        source = followed(source)
-    raise DumpError("the loops of the text feed each other in circles")
 
+    def __init__(self, phis: list[int], merged: list[int]) -> None:
+        self.inputs: dict[int, list[int]] = {}
+        self.users: dict[int, list[int]] = {}
+        self.replaced_by: dict[int, int] = {}
+        for phi, value in zip(phis, merged, strict=True):
+            self.inputs.setdefault(phi, []).append(value)
+            self.users.setdefault(value, []).append(phi)
 
-def _reaching(merged: Ints, phi: Ints, heads: Ints, count: int) -> tuple[Ints, Ints]:
-    """The first and the last of the values that reach each phi and are not phis themselves.
+    def value_of(self, node: int) -> int:
+        """The phi or value that stands for a node."""
+        while node in self.replaced_by:
+            node = self.replaced_by[node]
+        return node
 
-    Values also reach a phi through other phis. Rounds go over the phis in the text's order and
-    in reverse by turns, so that few suffice for loops that follow each other or nest.
-    """
-    phis = phi[heads].tolist()
-    stops = np.append(heads[1:], len(phi)).tolist()
-    inputs = merged.tolist()
-    bounds = dict.fromkeys(phis, (count, NONE))
-    order = list(zip(phis, heads.tolist(), stops, strict=True))
-    changed = True
-    while changed:
-        changed = False
-        for number, start, stop in order:
-            least, most = bounds[number]
-            for value in inputs[start:stop]:
-                low, high = bounds.get(value, (value, value))
-                least, most = min(least, low), max(most, high)
-            if (least, most) != bounds[number]:
-                bounds[number] = least, most
-                changed = True
-        order.reverse()
-    bounds_of_phi = np.array([bounds[number] for number in phis], np.int64).reshape(-1, 2)
-    return bounds_of_phi[:, 0], bounds_of_phi[:, 1]
+    def resolve(self) -> None:
+        """Replace phis until none is left to replace."""
+        is_changed = True
+        while is_changed:
+            count, checked = len(self.replaced_by), set[int]()
+            for phi in self.inputs:
+                if phi not in self.replaced_by:
+                    self._resolve_one(phi, checked)
+            is_changed = len(self.replaced_by) > count
+
+    def _resolve_one(self, phi: int, checked: set[int]) -> None:
+        """Replace one phi, or all that reach it. `checked` are those of earlier searches."""
+        self.inputs[phi] = inputs = [value for value in self.inputs[phi] if value != phi]
+        self.users[phi] = [user for user in self.users.get(phi, ()) if user != phi]
+        if len(set(inputs)) == 1:
+            self._replace(phi, inputs[0])
+        elif phi not in checked:
+            reaching, values = self._reaching(phi)
+            checked.update(reaching)
+            if len(values) == 1:
+                for node in reaching:
+                    if node in self.inputs:
+                        self._replace(node, values[0])
+
+    def _reaching(self, phi: int) -> tuple[list[int], list[int]]:
+        """The nodes that reach a phi, breadth first up to the second that is no phi; the latter."""
+        nodes, seen, values = [phi], {phi}, []
+        for at, node in enumerate(nodes):
+            if node not in self.inputs:
+                values.append(node)
+                if len(values) > 1:
+                    # Those that wait behind it are not visited.
+                    return nodes[: at + 1], values
+            for value in self.inputs.get(node, ()):
+                if value not in seen:
+                    seen.add(value)
+                    nodes.append(value)
+        return nodes, values
+
+    def _replace(self, phi: int, value: int) -> None:
+        value = self.value_of(value)
+        if phi in self.replaced_by or phi == value:
+            return
+        for user in self.inputs.keys() & self.users.get(phi, ()):
+            self.inputs[user] = [value if node == phi else node for node in self.inputs[user]]
+        for node in self.inputs[phi]:
+            self.users[node] = [value if user == phi else user for user in self.users[node]]
+        self.replaced_by[phi] = value
 
 
 # Forwarding: which values each opcode defines, and which it forwards.
@@ -688,41 +722,43 @@ def trace_values(
 
 
 def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
-    """Pairs (slot, input) of all slots that merge values, sorted by slot.
+    """Pairs (slot, input) of all slots that merge values, by slot in the order XLA makes them.
 
-    A while merges its operand and the root of its body at each index; the parameters of its body
+    A while merges the root of its body and its operand at each index; the parameters of its body
     and its condition merge the same two. A conditional merges the roots of its branches.
+
+    XLA finds that values meet once a body's root has them: inner loops come before outer ones,
+    and of a loop its condition, its body, then itself.
     """
     program, slots = flow.program, flow.slots
     loops = program.rows("while")
     loops = loops[schedule.time[loops] != NONE]
     body, condition = program.callee(loops, "body"), program.callee(loops, "condition")
-    merging = [
-        loops,
-        program.parameter_of(body, 0, loops),
-        program.parameter_of(condition, 0, loops),
-    ]
-    inputs = (program.operand(loops, 0), program.root[body])
-    slot_pairs = [
-        pairs(program, slots, slots.whole(merged), slots.whole(entering))
-        for merged in merging
-        for entering in inputs
-    ]
+    first, last = program.operand(loops, 0), program.root[body]
     branches = np.flatnonzero(
         program.opcode.is_one_of("conditional")[schedule.caller] & (schedule.caller != NONE)
     )
-    slot_pairs.append(
-        pairs(
-            program,
-            slots,
-            slots.whole(schedule.caller[branches]),
-            slots.whole(program.root[branches]),
-        )
+    branching = schedule.caller[branches]
+    condition, body = (program.parameter_of(of, 0, loops) for of in (condition, body))
+    # What merges, what it merges, the instruction whose time it has, its place at that time.
+    merging = (
+        (condition, first, loops, 0),
+        (condition, last, loops, 0),
+        (body, first, loops, 1),
+        (body, last, loops, 1),
+        (loops, last, loops, 2),
+        (loops, first, loops, 2),
+        (branching, program.root[branches], branching, 2),
     )
-    phi = np.concatenate([to for to, _ in slot_pairs])
-    phi_input = np.concatenate([origin for _, origin in slot_pairs])
-    order = np.argsort(phi, kind="stable")
-    return phi[order], phi_input[order]
+    to, origin, order = [], [], []
+    for rows, entering, at, place in merging:
+        phi, phi_input = pairs(program, slots, slots.whole(rows), slots.whole(entering))
+        to.append(phi)
+        origin.append(phi_input)
+        order.append(np.repeat(schedule.time[at] * 3 + place, slots.count[rows]))
+    phi, phi_input, place = (np.concatenate(columns) for columns in (to, origin, order))
+    by_place = np.lexsort((phi, place))
+    return phi[by_place], phi_input[by_place]
 
 
 def _uses(

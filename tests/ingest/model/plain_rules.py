@@ -235,37 +235,75 @@ def find_values(module: Module) -> Values:
             position = source[position]
         return position
 
-    changed = True
-    while changed:
-        changed = False
-        for phi in list(inputs):
-            only = one_input(phi, inputs, resolve) or one_source(phi, inputs, resolve)
-            if only is not None:
-                source[phi] = only
-                del inputs[phi]
-                changed = True
-    return Values({position: resolve(position) for position in every}, set(inputs))
+    # An inner loop stands before an outer one; of a loop XLA makes the body's phis last but one.
+    place = {name: number for number, name in enumerate(module.instructions)}
+
+    def made(phi: Position) -> tuple[int, int]:
+        x = module.instructions[phi[0]]
+        if x.opcode != "parameter":
+            return place[x.name], 2
+        loop = next(caller for caller in module.callers[x.computation] if caller.opcode == "while")
+        return place[loop.name], int(x.computation == attribute_names(loop, "body")[0])
+
+    merged = {phi: [resolve(position) for position in meeting] for phi, meeting in inputs.items()}
+    replaced = replace_phis({phi: merged[phi] for phi in sorted(merged, key=made)})
+    source |= replaced
+    held = {position: resolve(position) for position in every}
+    return Values(held, set(inputs) - set(replaced))
 
 
-def one_input(phi, inputs, resolve):
-    """The one value that meets in a phi besides itself, if there is but one."""
-    meeting = {resolve(position) for position in inputs[phi]} - {phi}
-    return meeting.pop() if len(meeting) == 1 else None
+def replace_phis(inputs: dict[Position, list[Position]]) -> dict[Position, Position]:
+    """What each phi that merges one value is replaced by.
+
+    As XLA does it: whoever used the replaced phi is not known as a user of what replaces it.
+    """
+    users: dict[Position, list[Position]] = defaultdict(list)
+    for phi, merged in inputs.items():
+        for value in merged:
+            users[value].append(phi)
+    replaced: dict[Position, Position] = {}
+
+    def replace(phi: Position, value: Position) -> None:
+        while value in replaced:
+            value = replaced[value]
+        if phi not in replaced and phi != value:
+            for user in set(users[phi]) & set(inputs):
+                inputs[user] = [value if other == phi else other for other in inputs[user]]
+            for other in inputs[phi]:
+                users[other] = [value if user == phi else user for user in users[other]]
+            replaced[phi] = value
+
+    before = -1
+    while before < len(replaced):
+        before, checked = len(replaced), set()
+        for phi in inputs:
+            if phi in replaced:
+                continue
+            inputs[phi] = [value for value in inputs[phi] if value != phi]
+            users[phi] = [user for user in users[phi] if user != phi]
+            if len(set(inputs[phi])) == 1:
+                replace(phi, inputs[phi][0])
+            elif phi not in checked:
+                visited, values = sources(phi, inputs)
+                checked |= set(visited)
+                if len(values) == 1:
+                    for node in visited & inputs.keys():
+                        replace(node, *values)
+    return replaced
 
 
-def one_source(phi, inputs, resolve):
-    """The one value, no phi, that reaches a phi through other phis, if there is but one."""
-    seen, found, todo = set(), set(), [phi]
-    while todo:
-        value = todo.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        if value in inputs:
-            todo += [resolve(position) for position in inputs[value]]
-        else:
-            found.add(value)
-    return found.pop() if len(found) == 1 else None
+def sources(phi, inputs):
+    """The nodes that reach a phi, breadth first, up to the second that is no phi; these values."""
+    visited, values, waiting = set(), set(), [phi]
+    while waiting and len(values) < 2:
+        node = waiting.pop(0)
+        if node not in visited:
+            visited.add(node)
+            if node in inputs:
+                waiting += inputs[node]
+            else:
+                values.add(node)
+    return visited, values
 
 
 def find_uses(module: Module, values: Values) -> dict[Position, set[tuple[str, int, Index]]]:

@@ -49,6 +49,50 @@ def test_a_loop_element_that_changes_is_a_phi_and_one_that_does_not_is_its_first
     }
 
 
+def test_what_three_loops_hand_on_and_the_outermost_changes_is_phis_between_them():
+    """As XLA 0.12 answered to this program, and to others with up to five loops."""
+    pair = "(s32[], f32[8]{0})"
+    text = "HloModule nested, is_scheduled=true\n\n"
+    for level, (inner, changed) in enumerate((("b0", "x0"), ("loop0", "x1"), ("loop1", "next"))):
+        called = f"condition=%c_{level - 1}, body=%b_{level - 1}"
+        loop = f"  %{inner} = {pair} while(%b{level}), {called}" if level else ""
+        text += f"""\
+%c_{level} (c{level}: (s32[], f32[8])) -> pred[] {{
+  %c{level} = {pair} parameter(0)
+  ROOT %true{level} = pred[] constant(true)
+}}
+
+%b_{level} (b{level}: (s32[], f32[8])) -> (s32[], f32[8]) {{
+  %b{level} = {pair} parameter(0)
+{loop}
+  %x{level} = s32[] get-tuple-element(%{inner}), index=0
+  %y{level} = f32[8]{{0}} get-tuple-element(%{inner}), index=1
+{"  %next = s32[] negate(%x2)" if level == 2 else ""}
+  ROOT %root{level} = {pair} tuple(%{changed}, %y{level})
+}}
+
+"""
+    text += f"""\
+ENTRY %main (p: f32[8]) -> f32[8] {{
+  %p = f32[8]{{0}} parameter(0)
+  %zero = s32[] constant(0)
+  %first = {pair} tuple(%zero, %p)
+  %loop2 = {pair} while(%first), condition=%c_2, body=%b_2
+  ROOT %result = f32[8]{{0}} get-tuple-element(%loop2), index=1
+}}
+"""
+    found = derived(text)
+    phis = {
+        name for name, phi in zip(names(found), found.dataflow.is_phi.tolist(), strict=True) if phi
+    }
+    assert {name for name in phis if "{0}" in name} == {
+        *("c1{0}", "loop1{0}"),
+        *("c2{0}", "b2{0}", "loop2{0}"),
+    }
+    # What no loop changes is one value all the same.
+    assert {"b0{1}", "loop1{1}", "result{}"} < positions(found, "p{}")
+
+
 def test_a_conditional_merges_the_roots_of_its_branches():
     found = derived(BRANCHES)
     assert names(found) == ["minus{}", "which{}", "p{}", "q{}", "chosen{}"]
