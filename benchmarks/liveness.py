@@ -153,7 +153,8 @@ class Report:
             return
         begin = time.perf_counter()
         try:
-            derived = derive(parts.hlo, changelist=int(key.compiler) if key.compiler else None)
+            changelist = int(key.compiler) if key.compiler else None
+            derived = derive(parts.hlo, changelist=changelist, live_range=parts.live_range)
             between = time.perf_counter()
             alone, *_ = completed(Parts(hlo=parts.hlo), derived, platform=key.platform)
         except DumpError as error:

@@ -487,7 +487,7 @@ def work_out(
         if parts.buffer_assignment is None:
             why_not = "the text is damaged"
     try:
-        derived = derive(hlo, program, changelist=changelist)
+        derived = derive(hlo, program, changelist=changelist, live_range=parts.live_range)
     except DumpError as error:
         why_not = str(error) if completes else why_not
         return WorkedOut(parts, names, why_not=why_not, no_owners=str(error), unread=unread)

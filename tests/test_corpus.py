@@ -16,9 +16,6 @@ KNOWN = {
     # Nameless iotas of the gradient of max pooling.
     ("new-cpu/keras_images", "no owner"),
     ("torch-cpu/torch_images", "no owner"),
-    # Live ranges in a loop on a GPU, with JAX 0.12.
-    ("new-h100/jax_decode", "not read"),
-    ("new-h100/jax_decode", "breaches"),
 }
 
 

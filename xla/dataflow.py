@@ -585,9 +585,10 @@ def _forward_written(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]
     """An update in place is complete only at the async-done.
 
     If the root of an async-start's computation updates a parameter in place, `{1}` has the value
-    of the async-start's operand until then.
+    of the async-start's operand until then. What a fusion updates is new from the start on.
     """
     program, slots = flow.program, flow.slots
+    starts = starts[~program.opcode.is_one_of("fusion")[program.called_root(starts)]]
     root = program.called_root(starts)
     start_of = np.full(len(program), NONE)
     start_of[root] = starts

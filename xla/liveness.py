@@ -5,11 +5,12 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .dataflow import Dataflow, Schedule, find_regions, flatten, is_assumed, pairs, trace_values
 from .errors import DumpError
 from .in_place import InPlaceRules
-from .parts import HloText
+from .parts import HloText, LiveRange
 from .program import NONE, NOT_READ, Ints, Mask, NumberedProgram, number_program
 from .runs import components
 
@@ -218,7 +219,7 @@ _WRITTEN_AT_DONE = 890_000_000
 class Derived:
     """What the text of a scheduled module says, as XLA's own analyses would.
 
-    `is_newest_libtpu` tells the compiler apart from all others: see `derive`.
+    `is_newest_libtpu` and `async_starts_late` tell compilers apart: see `derive`.
     """
 
     program: NumberedProgram
@@ -226,6 +227,7 @@ class Derived:
     dataflow: Dataflow
     liveness: Liveness
     is_newest_libtpu: bool
+    async_starts_late: bool
 
     @cached_property
     def assumed(self) -> dict[str, int]:
@@ -249,6 +251,7 @@ def derive(
     program: NumberedProgram | None = None,
     *,
     changelist: int | None = None,
+    live_range: LiveRange | None = None,
 ) -> Derived:
     """Compute a module's schedule, values, positions, uses and live ranges.
 
@@ -257,22 +260,56 @@ def derive(
     ranges holds. For an opcode without a rule one is assumed (`Derived.assumed`): then values,
     positions, uses and live ranges are an estimate.
 
-    `changelist` is that of the TPU compiler, if the file names tell. The newest libtpu differs
-    from all other compilers: a value of an async computation starts at the time of the
-    async-start and not at its own time, and no value reuses the memory of an output. Without a
-    changelist the text decides by a heuristic: only the newest libtpu prints `dma_priority`. In an
-    older libtpu an array that an async-start updates in place is the new value from the start on.
-    Raises DumpError where an instruction does not fit its operands, or a computation its callers.
+    Compilers differ in two rules. In the newest libtpu no value reuses the memory of an output.
+    `changelist` is that of the TPU compiler, if the file names tell; without it the text decides
+    by a heuristic: only the newest libtpu prints `dma_priority`. In an older libtpu an array that
+    an async-start updates in place is the new value from the start on.
+
+    In XLA since JAX 0.12, and in the newest libtpu, a value of an async computation starts at the
+    time of the async-start and not at its own time. The `live_range` of the dump tells, because
+    the texts of JAX 0.11 and 0.12 do not differ. Without it, text that leaves out the elements
+    of tuples is taken to be new. Raises DumpError where an instruction does not fit its operands,
+    or a computation its callers.
     """
     program = program or number_program(hlo)
     newest, is_written_at_start = hlo.attributes().has_dma_priority, False
+    late = newest or bool(pc.any(pc.match_substring(program.names, "#")).as_py())
     if changelist is not None:
         is_written_at_start = changelist < _WRITTEN_AT_DONE
-        newest = changelist > _BEFORE_NEWEST_LIBTPU
+        late = newest = changelist > _BEFORE_NEWEST_LIBTPU
     schedule = flatten(program, is_shared=not hlo.header["is_scheduled"])
     regions = find_regions(program, schedule)
     dataflow = trace_values(
         program, schedule, regions, InPlaceRules(program), is_written_at_start=is_written_at_start
     )
-    liveness = live_ranges(program, schedule, dataflow, async_starts_late=newest)
-    return Derived(program, schedule, dataflow, liveness, newest)
+    if live_range is not None:
+        late = _starts_late(program, schedule, dataflow, live_range, late)
+    liveness = live_ranges(program, schedule, dataflow, async_starts_late=late)
+    return Derived(program, schedule, dataflow, liveness, newest, late)
+
+
+def _starts_late(
+    program: NumberedProgram,
+    schedule: Schedule,
+    dataflow: Dataflow,
+    live_range: LiveRange,
+    otherwise: bool,
+) -> bool:
+    """Whether the dump's values of async computations start at the async-start.
+
+    `otherwise` is the answer if the dump has no such value.
+    """
+    row = np.unique(dataflow.instruction)
+    start = schedule.async_start[program.computation[row]]
+    row, start = row[start != NONE], start[start != NONE]
+    if not len(row):
+        return otherwise
+    whole = live_range.ranges.filter(pc.equal(live_range.ranges["shape_index"], "{}"))
+    at = pc.index_in(
+        program.names.take(pa.array(row)), value_set=whole["instruction"].combine_chunks()
+    )
+    if at.null_count == len(at):
+        return otherwise
+    dumped = whole["start_time"].take(at.drop_null()).to_numpy()
+    start = start[pc.is_valid(at).to_numpy(zero_copy_only=False)]
+    return bool((dumped == schedule.time[start]).all())

@@ -40,7 +40,7 @@ def list_scheduled(derived: Derived, sizes: Sizes) -> Derived:
             derived, first, stop, defined, sizes.size, user[chosen], value[chosen]
         )
     schedule = flatten(program, order=order, is_shared=True)
-    liveness = live_ranges(program, schedule, dataflow, async_starts_late=derived.is_newest_libtpu)
+    liveness = live_ranges(program, schedule, dataflow, async_starts_late=derived.async_starts_late)
     return replace(derived, schedule=schedule, liveness=liveness)
 
 

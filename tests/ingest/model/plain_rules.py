@@ -162,9 +162,10 @@ def async_start(module: Module, x: Instruction) -> Instruction:
 def async_result(module: Module, start: Instruction, index: Index, before_done: bool) -> Position:
     """The root of the async computation; until it is done, what the root writes into."""
     root = module.computations[entered(start)[0]].root
+    is_open = before_done and root.opcode != "fusion"
     for number, into, out in in_place_pairs(module, root):
         written = module.instructions[root.operands[number]]
-        if before_done and out == index and written.opcode == "parameter":
+        if is_open and out == index and written.opcode == "parameter":
             return start.operands[int(written.inside)], into
     return root.name, index
 

@@ -9,10 +9,11 @@ import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.ingest.readers.live_range import read_live_range
 from memhouse.xla.errors import DumpError
 from memhouse.xla.liveness import derive
 
-from .texts import alias_sets, derived, figures, names, positions, ranges, schedule, uses
+from .texts import ASYNC, alias_sets, derived, figures, names, positions, ranges, schedule, uses
 
 PAIR = "(f32[], f32[])"
 
@@ -480,7 +481,7 @@ def test_an_update_behind_bitcasts_works_in_place():
 
 
 def test_an_async_update_in_place_holds_the_operand_until_it_is_done():
-    """As XLA answered to a program made for this rule."""
+    """As XLA answered to a program made for this rule, and to one with the update in a fusion."""
     text = program(
         "%a = f32[8]{0} parameter(0)",
         "%b = f32[4]{0} parameter(1)",
@@ -503,6 +504,16 @@ def test_an_async_update_in_place_holds_the_operand_until_it_is_done():
     assert positions(found, "written{}") == {"written{}", "done{}"}
     assert {"update{}", "update{0}"} < set(names(found))
     assert "update{2}" not in names(found)
+    update = "%written = f32[8]{0} dynamic-update-slice(%p, %u, %i)"
+    fused = computation(
+        "fused",
+        *("%p0 = f32[8]{0} parameter(0)", "%u0 = f32[4]{0} parameter(1)"),
+        "%i0 = s32[] parameter(2)",
+        "ROOT %inner = f32[8]{0} dynamic-update-slice(%p0, %u0, %i0)",
+    )
+    fusion = "%written = f32[8]{0} fusion(%p, %u, %i), kind=kLoop, calls=%fused"
+    text = text.replace(update, fusion).replace("%write (", f"{fused}\n%write (")
+    assert positions(derived(text), "written{}") == {"written{}", "start{1}", "update{1}", "done{}"}
 
 
 def test_the_newest_libtpu_starts_async_values_with_the_async_start():
@@ -523,6 +534,31 @@ def test_the_newest_libtpu_starts_async_values_with_the_async_start():
     assert ranges(derived(text.replace("dma_priority", "priority")))["slice{}"] == (2, 5)
     hlo = read_hlo_text(split_lines(text.encode()))
     assert ranges(derive(hlo, changelist=933746096))["slice{}"] == (2, 5)
+
+
+@pytest.mark.parametrize("start", [3, 4], ids=["jax 0.11", "jax 0.12"])
+def test_a_dump_tells_when_async_values_start(start):
+    """As XLA answered to this program, of which the texts do not differ."""
+    hlo = read_hlo_text(split_lines(ASYNC.encode()))
+    lives = f"""\
+HloLiveRange (max 8):
+  InstructionSequence:
+    0:p
+    1:double
+    2:q
+    3:slice
+    4:start
+    5:other
+    6:done
+    7:both
+  BufferLiveRange:
+    slice{{}}:{start}-8
+  Live ranges at 7 (peak):
+    slice{{}}: 16 bytes (cumulative: 16 bytes)
+"""
+    dumped = read_live_range(split_lines(lives.encode()))
+    assert ranges(derive(hlo, live_range=dumped))["slice{}"] == (start, 8)
+    assert ranges(derive(hlo))["slice{}"] == (3, 8)
 
 
 VECTOR = "f32[100]{0}"
