@@ -12,11 +12,7 @@ from .support.corpus import ARCHIVE
 
 TABLE = Path(__file__).parent.parent / "benchmarks" / "corpus_table.py"
 # What is not yet as it should be: a repair takes its cell away.
-KNOWN = {
-    # Nameless iotas of the gradient of max pooling.
-    ("new-cpu/keras_images", "no owner"),
-    ("torch-cpu/torch_images", "no owner"),
-}
+KNOWN: set[tuple[str, str]] = set()
 
 
 @pytest.fixture(scope="module")

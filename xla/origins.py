@@ -1367,6 +1367,7 @@ def find_origins(named: Named, alias_set: Ints) -> Origins:
     owner, rule = search_result.origin.copy(), search_result.rule.astype(np.int64)
     in_alias_set = _owner_in_alias_set(alias_set, owner)
     _own_fills(rules, owner, rule, in_alias_set)
+    _own_iotas(rules, owner, rule)
     # A chain that ends in a fill is owned by the value later written into its buffer, or else by
     # the fill's owner.
     fill_chains = np.flatnonzero((search_result.fill != NONE) & ~rules.is_fill)
@@ -1396,6 +1397,42 @@ def _own_fills(rules: OwnerRules, owner: Ints, rule: Ints, in_alias_set: Ints) -
     if (owner[fills] == NONE).any():
         _set_where_unknown(owner, rule, fills, first_readers(values, fills), READ)
     _set_where_unknown(owner, rule, fills, np.where(named.has_weak_name[maker], maker, NONE), WEAK)
+
+
+def _own_iotas(rules: OwnerRules, owner: Ints, rule: Ints) -> None:
+    """Set the owners of nameless iotas: as they compute from nothing, the first reader owns.
+
+    Where the readers are nameless too, the readers of what these compute are searched, and so on.
+    """
+    named, values = rules.named, rules.values
+    flow, inner = named.dataflow, values.row.copy()
+    made = values.of("fusion")
+    inner[made] = rules.fusions.root_of(values, made)
+    is_iota = named.program.opcode.is_one_of("iota")[inner]
+    iotas = np.flatnonzero(is_iota & values.is_array & (owner == NONE))
+    query, reached = np.arange(len(iotas)), iotas
+    seen = query * len(owner) + reached
+    while len(reached):
+        reader = first_readers(values, reached)
+        is_known = np.flatnonzero(reader != NONE)
+        order = is_known[np.lexsort((reader[is_known], query[is_known]))]
+        first, at = np.unique(query[order], return_index=True)
+        _set_where_unknown(owner, rule, iotas[first], reader[order[at]], READ)
+        is_open = owner[iotas[query]] == NONE
+        query, user = _joined_with(
+            query[is_open], reached[is_open], flow.use_value, flow.use_instruction
+        )
+        query, reached = _joined_with(query, user, values.row, np.arange(len(owner)))
+        key = np.setdiff1d(query * len(owner) + reached, seen)
+        seen = np.concatenate([seen, key])
+        query, reached = np.divmod(key, len(owner))
+
+
+def _joined_with(query: Ints, keys: Ints, of: Ints, to: Ints) -> tuple[Ints, Ints]:
+    """For each key all of `to` whose `of` is the key, with the query beside the key."""
+    order = np.argsort(of, kind="stable")
+    first, stop = (np.searchsorted(of[order], keys, side) for side in ("left", "right"))
+    return np.repeat(query, stop - first), to[order[joined(first, stop - first)]]
 
 
 def _fill_names(rules: OwnerRules, fills: Ints) -> tuple[Ints, Ints]:

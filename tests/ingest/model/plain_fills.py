@@ -86,6 +86,22 @@ class Fills:
             seen |= set(following)
         return None
 
+    def read_on(self, value: Position) -> Origin | None:
+        """Who reads an iota, or what its nameless readers make of it, and so on; else none."""
+        x = self.ways.at(value)
+        made = self.ways.at(self.ways.inner(x, value[1])) if x.opcode == "fusion" else x
+        if made.opcode != "iota":
+            return None
+        level, seen = {value}, {value}
+        while level:
+            readers = [found for found in map(self.read, level) if found is not None]
+            if readers:
+                return min(readers, key=lambda found: self.rules.order[found.instruction])
+            users = {user for node in level for user, *_ in self.rules.uses.get(node, ())}
+            level = {node for node in self.rules.uses if node[0] in users} - seen
+            seen |= level
+        return None
+
     def reader(self, x: Instruction, number: int) -> Instruction | None:
         """The strong name of a reader; in a fusion first of what reads the parameter."""
         if x.opcode == "fusion":

@@ -62,7 +62,7 @@ class Rules:
         """The origin of a value, fills settled."""
         answer = self.answer(value)
         if not isinstance(answer, Fill):
-            return answer if isinstance(answer, Origin) else None
+            return answer if isinstance(answer, Origin) else self.fills.read_on(value)
         if self.ways.is_fill(value):
             return self.fills.settle(value)
         # What leads to a fill is what its own buffer becomes, else what the fill is.

@@ -177,6 +177,16 @@ UNKNOWN = program(
     f'%made = {A} custom-call(), custom_call_target="f"',
     f"ROOT %y = {A} copy(%made)" + named("jit(f)/its_reader"),
 )
+# XLA expands the gradient of a maximum over windows with iotas that only its own instructions read.
+PLACES = program(
+    f"%places = {A} iota(), iota_dimension=0",
+    f"%wrapped = {A} fusion(), kind=kLoop, calls=%fused",
+    f"%some = {A} add(%places, %wrapped)",
+    f"%more = {A} negate(%some)",
+    f"ROOT %y = {A} multiply(%x, %more)" + named("jit(f)/select_and_scatter"),
+    before=f"%fused () -> f32[8] {{\n  ROOT %inner = {A} iota(), iota_dimension=0\n}}\n",
+)
+
 # Text, value, index; its origin and the rule that finds it.
 CASES = [
     *((text, name, (0,) if name == "loop" else (), (owner, rule))
@@ -193,6 +203,8 @@ CASES = [
     (GATHERED, "y", (), ("x", "argument")),
     (GATHERED, "z", (), ("z", "own")),
     (COPIED, "start", (0,), ("done", "read")),
+    (PLACES, "places", (), ("y", "read")),
+    (PLACES, "wrapped", (), ("y", "read")),
     (COPIED, "start", (2,), None),
     (RESULTS, "f", (0,), ("mul", "fused")),
     (RESULTS, "f", (1,), ("x", "fused")),
