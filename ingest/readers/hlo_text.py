@@ -44,6 +44,8 @@ _CALLS = (
 )
 _CALL_LISTS = ("branch_computations", "called_computations")
 
+# How a computation ends that other cores run, such as a TPU's sparse cores.
+_ON_A_THREAD = '}, execution_thread="'
 # A number of more digits is none of XLA's, and slow to read.
 _MOST_DIGITS = 9
 
@@ -164,7 +166,9 @@ def _marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
     is_close = body.starting("}")
     if is_close.any():
         closing = body.where(is_close)
-        is_close[is_close] = closing.equal("}") | closing.starting("} // ")
+        is_close[is_close] = np.logical_or.reduce(
+            [closing.equal("}"), closing.starting("} // "), closing.starting(_ON_A_THREAD)]
+        )
     is_open = body.ending("{") & ~is_instruction & ~body.starting("}")
     is_edge = is_open | is_close
     # Before each line, whether the last edge above it opens a computation.

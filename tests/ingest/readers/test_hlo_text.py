@@ -124,6 +124,27 @@ def test_a_closing_brace_may_name_its_computation():
     assert instruction(hlo(MIXED_0_4_23), "copy.13")["computation"] == "region_5.57"
 
 
+def test_a_computation_may_run_on_another_thread():
+    text = """\
+HloModule offloaded, is_scheduled=true
+
+%sparse (p: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  ROOT %minus = f32[8]{0} negate(%p)
+}, execution_thread="sparsecore"
+
+ENTRY %main (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  %start = ((f32[8]{0}), f32[8]{0}, u32[]{:S(8)}) async-start(%a), async_execution_thread="sparsecore", calls=%sparse
+  ROOT %done = f32[8]{0} async-done(%start)
+}
+"""  # noqa: E501
+    found = read_hlo_text(split_lines(text.encode()))
+    assert not found.unread
+    assert found.computations["computation"].to_pylist() == ["sparse", "main"]
+    assert instruction(found, "minus")["computation"] == "sparse"
+
+
 def test_no_line_of_an_instruction_is_lost_and_every_computation_is_called():
     for pattern in ALL:
         said = [text for text in content(pattern).decode().splitlines() if text.startswith("  ")]
