@@ -28,6 +28,7 @@ from ..xla.parts import (
     memory_spaces,
 )
 from ..xla.passes import PASSES
+from ..xla.peak_parts import peak_parts
 from ..xla.program import NONE, Ints, Mask, Names, NumberedProgram, combined, number_program
 from ..xla.program_id import program_id_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
@@ -611,6 +612,8 @@ def join_parts(
     tables["memory_spaces"] = memory_spaces(parts)
     if attribution is not None:
         tables["traits"] = traits_of(attribution, tables)
+    if ranges is not None and "module_memory" in tables:
+        tables["peak_parts"] = peak_parts(tables)
     header = _header(parts)
     if attribution is not None and attribution.derived.assumed:
         header["assumed"] = opcode_counts(attribution.derived.assumed)

@@ -273,20 +273,22 @@ def _one_module(module: ModuleDiff, found: Diff, said: Sequence[str], space: int
     peak = (
         [] if change is None else [f"the peak changes by {size_text(human_bytes(change), change)}"]
     )
-    causes = list(module.causes[:_MOST_CAUSES])
     changes = _largest(_in_space(module.rows, space))
     if found.by == BUFFER:
         changes = plain_shapes(changes)
         names = ["change_bytes", "what", "shape", "source", "operation", "pass", "role", "category"]
     else:
         names = [name for name in changes.table.column_names if name != "memory_space"]
-    parts = {"changes": pick(changes, names)}
+    parts = {"causes": Part(module.causes.table.slice(0, _MOST_CAUSES))} if module.causes else {}
+    parts["changes"] = pick(changes, names)
     if len(module.metrics):
         figures = ["metric", "a_bytes", "b_bytes", "change_bytes"]
         parts["figures"] = pick(_in_space(module.metrics, space), figures)
     if len(module.flags):
         parts["flags"] = Part(module.flags.table)
-    return Answer([module.name, *causes, *peak, *said], parts, "sum them with by=source or by=pass")
+    return Answer(
+        [module.name, module.cause, *peak, *said], parts, "sum them with by=source or by=pass"
+    )
 
 
 def _largest(changes: Rows) -> Rows:

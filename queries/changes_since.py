@@ -12,7 +12,7 @@ from .diff import ModuleDiff, diff
 _RUN = "before"
 # A diff does not ask for these, or the store works them out anew.
 _LEFT_OUT = {
-    *("accepted_changes", "dump_files", "gone", "history", "lineages"),
+    *("accepted_changes", "causes", "dump_files", "gone", "history", "lineages"),
     *("oom_buffers", "oom_reports", "run_labels"),
 }
 

@@ -62,7 +62,8 @@ class ModuleDiff(Result):
     opcode, the times of both lives, is_guess. By anything else: the owner, a_bytes, b_bytes,
     a_buffers, b_buffers (counts).
     metrics: memory_space, metric, a_bytes, b_bytes, change_bytes; flags: flag, a_value, b_value;
-    cause: why it changed in one line, as `trends` and `check` say it; causes: all of it.
+    cause: why it changed in one line, as `trends` and `check` say it; causes: its ledger, the rows
+    of the table `causes`: change_bytes, term, source, role, kind.
     """
 
     name: str
@@ -72,7 +73,7 @@ class ModuleDiff(Result):
     metrics: Rows
     flags: Rows
     cause: str
-    causes: tuple[str, ...]
+    causes: Rows
 
     @property
     def is_same(self) -> bool:
@@ -98,11 +99,12 @@ class ModuleDiff(Result):
         return "the same" if self.is_same else self.cause
 
     def tables(self) -> tuple[Rows, ...]:
-        """What differs: flags, metrics, buffers."""
+        """What differs: causes, flags, metrics, buffers."""
         import pyarrow as pa
 
         title = Rows(pa.table({}), f"{self.name}: {self.said}", "")
-        return (title, *(part for part in (self.flags, self.metrics, self.rows) if len(part)))
+        parts = (self.causes, self.flags, self.metrics, self.rows)
+        return (title, *(part for part in parts if len(part)))
 
 
 # More modules that are unchanged are a count: a script compiles dozens beside its own program.
@@ -263,8 +265,16 @@ def _diff_dumps(
         Rows(pa.table({}) if metrics is None else metrics),
         Rows(pa.table({}) if flags is None else flags),
         cause,
-        tuple(told["phrases"] if told is not None and told["phrases"] else [cause]),
+        Rows(_ledger(told["terms"] if told is not None else None)),
     )
+
+
+def _ledger(terms: Sequence[dict[str, Any]] | None) -> pa.Table:
+    """The rows of `causes`, the columns in the order in which they are shown."""
+    import pyarrow as pa
+
+    texts = [(name, pa.string()) for name in ("term", "source", "role", "kind")]
+    return pa.Table.from_pylist(terms or [], pa.schema([("change_bytes", pa.int64()), *texts]))
 
 
 def _lacks_figures(metrics: pa.Table, side: str) -> bool:

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 HISTORY_IS_CURRENT = "history_is_current"
 HISTORY_HOLDS = "The stored history is what the dumps give when it is worked out again."
 # The tables that are worked out from the dumps, with their keys.
-_KEYS = {"lineages": ("run_id",), "gone": ("run_id", "series_id"), "history": ("dump_id",)}
+_KEYS = {
+    "lineages": ("run_id",),
+    "gone": ("run_id", "series_id"),
+    "history": ("dump_id",),
+    "causes": ("dump_id", "rank"),
+}
 
 
 def history_breaches(store: Store) -> pa.Table:

@@ -668,6 +668,27 @@ traits = Table(
     comment="What the cause of a change is told from: facts of a module, worked out at ingest.",
 )
 
+peak_parts = Table(
+    "peak_parts",
+    metadata,
+    _module_id(),
+    _required("part", Integer, "from 0, the largest first"),
+    _required("category", Text, "argument, output, constant, other or temp, as in `buffers`"),
+    _optional("role", Text, "as in `values`; null, as all below, where small parts are summed"),
+    _optional("pass", Text, "as in `values`"),
+    _optional(
+        "owner",
+        Text,
+        "the argument's name, else the scope, with # for numbers: layer_# for layer_0 and layer_1",
+    ),
+    _optional("operation", Text, "the framework's operation, else the opcode"),
+    _optional("shape", Text, "the shape without layout; null of a tuple's index table"),
+    _optional("source", Text, "the file and line of the user's code, such as zoo.py:40"),
+    _required("buffers", Integer, "how many buffers these are"),
+    _required("counted_bytes", BigInteger, "what they count for; all parts add up to the peak"),
+    comment="What the main memory holds at its peak, in groups that another program has as well.",
+)
+
 lineages = Table(
     "lineages",
     metadata,
@@ -710,6 +731,25 @@ history = Table(
     _required("is_last", Boolean, "the dump is the last of its chain"),
     _optional("cause", Text, "why the dump differs from compared_dump_id; null if it does not"),
     comment="Which dump follows which from run to run. Recomputed after every change of runs.",
+)
+
+causes = Table(
+    "causes",
+    metadata,
+    _required("dump_id", BigInteger, "the dump, see `dumps`"),
+    _required("rank", Integer, "from 1, in the order in which they are told"),
+    _required("kind", Text, "for example compiler, argument, donation, layers, line or remainder"),
+    _required("term", Text, "what differs from compared_dump_id, in words"),
+    _optional(
+        "change_bytes",
+        BigInteger,
+        "how the peak of the main memory changes with it; null of what has no bytes of its own, "
+        "such as a flag, and where a side has no figures",
+    ),
+    _optional("source", Text, "the line of most of these bytes, such as zoo.py:40"),
+    _optional("role", Text, "the role of most of these bytes, as in `values`"),
+    comment="The ledger of a dump's cause: the change_bytes of a dump add up to the change of its "
+    "peak against `history`.compared_dump_id. Recomputed with `history`.",
 )
 
 gone = Table(
@@ -847,8 +887,10 @@ KEYS = {
     "occupancy": ("module_id", "memory_space", "start_time"),
     "module_memory": ("module_id", "memory_space"),
     "traits": ("module_id", "trait", "name"),
+    "peak_parts": ("module_id", "part"),
     "lineages": ("run_id",),
     "history": ("dump_id",),
+    "causes": ("dump_id", "rank"),
     "gone": ("run_id", "series_id"),
     "oom_reports": ("oom_id",),
     "oom_buffers": ("oom_id", "rank"),

@@ -564,6 +564,31 @@ COMMENT ON COLUMN traits.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN traits.trait IS 'what is described, for example saved or collective';
 COMMENT ON COLUMN traits.name IS 'of which: a source line, an opcode; empty if there is one only';
 COMMENT ON COLUMN traits.amount IS 'bytes or a count, as the trait says';
+CREATE TABLE peak_parts (
+    module_id BIGINT NOT NULL,
+    part INTEGER NOT NULL,
+    category TEXT NOT NULL,
+    role TEXT,
+    pass TEXT,
+    owner TEXT,
+    operation TEXT,
+    shape TEXT,
+    source TEXT,
+    buffers INTEGER NOT NULL,
+    counted_bytes BIGINT NOT NULL
+);
+COMMENT ON TABLE peak_parts IS 'What the main memory holds at its peak, in groups that another program has as well. Key: module_id, part.';
+COMMENT ON COLUMN peak_parts.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN peak_parts.part IS 'from 0, the largest first';
+COMMENT ON COLUMN peak_parts.category IS 'argument, output, constant, other or temp, as in `buffers`';
+COMMENT ON COLUMN peak_parts.role IS 'as in `values`; null, as all below, where small parts are summed';
+COMMENT ON COLUMN peak_parts.pass IS 'as in `values`';
+COMMENT ON COLUMN peak_parts.owner IS 'the argument''s name, else the scope, with # for numbers: layer_# for layer_0 and layer_1';
+COMMENT ON COLUMN peak_parts.operation IS 'the framework''s operation, else the opcode';
+COMMENT ON COLUMN peak_parts.shape IS 'the shape without layout; null of a tuple''s index table';
+COMMENT ON COLUMN peak_parts.source IS 'the file and line of the user''s code, such as zoo.py:40';
+COMMENT ON COLUMN peak_parts.buffers IS 'how many buffers these are';
+COMMENT ON COLUMN peak_parts.counted_bytes IS 'what they count for; all parts add up to the peak';
 CREATE TABLE lineages (
     run_id TEXT NOT NULL,
     branch TEXT NOT NULL,
@@ -604,6 +629,23 @@ COMMENT ON COLUMN history.missed_runs IS 'the number of runs between this dump a
 COMMENT ON COLUMN history.is_new IS 'a chain''s first dump, but not of the first run of its lineage';
 COMMENT ON COLUMN history.is_last IS 'the dump is the last of its chain';
 COMMENT ON COLUMN history.cause IS 'why the dump differs from compared_dump_id; null if it does not';
+CREATE TABLE causes (
+    dump_id BIGINT NOT NULL,
+    rank INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    term TEXT NOT NULL,
+    change_bytes BIGINT,
+    source TEXT,
+    role TEXT
+);
+COMMENT ON TABLE causes IS 'The ledger of a dump''s cause: the change_bytes of a dump add up to the change of its peak against `history`.compared_dump_id. Recomputed with `history`. Key: dump_id, rank.';
+COMMENT ON COLUMN causes.dump_id IS 'the dump, see `dumps`';
+COMMENT ON COLUMN causes.rank IS 'from 1, in the order in which they are told';
+COMMENT ON COLUMN causes.kind IS 'for example compiler, argument, donation, layers, line or remainder';
+COMMENT ON COLUMN causes.term IS 'what differs from compared_dump_id, in words';
+COMMENT ON COLUMN causes.change_bytes IS 'how the peak of the main memory changes with it; null of what has no bytes of its own, such as a flag, and where a side has no figures';
+COMMENT ON COLUMN causes.source IS 'the line of most of these bytes, such as zoo.py:40';
+COMMENT ON COLUMN causes.role IS 'the role of most of these bytes, as in `values`';
 CREATE TABLE gone (
     run_id TEXT NOT NULL,
     series_id BIGINT NOT NULL,

@@ -22,7 +22,7 @@ LAYOUTS = {
     1: "d0ad2771e52165e6",
     2: "3191c308cbd9f52e",
     3: "9d5c1679cc246295",
-    4: "f4505213a761b06a",
+    4: "4e889fd03b0ed714",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

@@ -8,116 +8,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .attribution import Attribution
-from .passes import ARGUMENT, FORWARD, PASSES, REMATERIALISED
-from .program import NONE, Ints, NumberedProgram
+from .passes import FORWARD, REMATERIALISED
+from .peak_parts import COLLECTIVES, lines_of
+from .program import NONE, Ints, Mask, NumberedProgram
 
-# The traits of a module's memory: whose lines fill it. `traits.py` says what each one means.
+# By source line.
 
 Rows = list[tuple[str, str, int]]
 
 # The largest lines have a row each, if they have at least this share of the bytes of all.
 _MOST_LINES = 48
 _LEAST_SHARE = 0.002
-_COLLECTIVE = (
-    *("all-gather", "all-reduce", "all-to-all", "ragged-all-to-all", "reduce-scatter"),
-    *("collective-permute", "collective-broadcast"),
-)
-COLLECTIVES = tuple(f"{name}{part}" for name in _COLLECTIVE for part in ("", "-start"))
-
-
-def saved_traits(tables: Mapping[str, pa.Table]) -> Rows:
-    """The bytes of residuals by the line that computes them, wherever they are kept.
-
-    A residual may have a copy or a slice in each memory space, and XLA moves it between them
-    as there is room: it counts once, where most of it is.
-    """
-    if "residuals" not in tables:
-        return []
-    residuals, values = tables["residuals"], tables["values"]
-    at = pc.index_in(residuals["value_id"], value_set=values["value_id"].combine_chunks())
-    made = _ints(residuals["made_instruction_id"])
-    space, size = (_ints(values[name].take(at)) for name in ("memory_space", "size_bytes"))
-    # One number for each instruction and space; without a space it is -1.
-    spaces = int(space.max(initial=0)) + 2
-    place, size = summed(made * spaces + space + 1, size)
-    # The places of an instruction follow each other.
-    made, first = np.unique(place // spaces, return_index=True)
-    size = np.maximum.reduceat(size, first)
-    return [("saved", "", int(size.sum())), *_by_line("saved", tables, made, size)]
-
-
-def peak_traits(tables: Mapping[str, pa.Table]) -> Rows:
-    """The bytes at the main memory's peak by line, and those that collectives made."""
-    values, instructions = tables["values"], tables["instructions"]
-    figures = tables["module_memory"]
-    peaks = figures.filter(pc.equal(figures["memory_space"], 0))["peak_time"].to_pylist()
-    if not peaks or peaks[0] is None:
-        return []
-    temps, extent = _temps_at(tables, peaks[0])
-    outputs, size = _outputs(tables)
-    at, extent = np.append(temps, outputs), np.append(extent, size)
-    held = _ints(values["origin_instruction_id"])[at]
-    held = np.where(held == NONE, _ints(values["instruction_id"])[at], held)
-    is_argument = pc.fill_null(pc.equal(values["pass"], PASSES[ARGUMENT]), False).to_numpy()[at]
-    rows = _by_line("peak", tables, held[~is_argument], extent[~is_argument])
-    opcode = instructions["opcode"].take(pa.array(held))
-    for name in _COLLECTIVE:
-        kinds = pa.array([name, f"{name}-start", f"{name}-done"], pa.large_string())
-        is_made = pc.is_in(opcode, value_set=kinds).to_numpy()
-        rows.append(("peak_collective", name, int(extent[is_made].sum())))
-    return rows
-
-
-def _temps_at(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints]:
-    """The values in the main memory's temps at a time, and the bytes that each counts for.
-
-    As in the view `_counted_buffers`: of aliased values the first in address order counts.
-    """
-    values, allocations, ranges = (
-        tables[name] for name in ("values", "allocations", "live_ranges")
-    )
-    is_temp = pc.and_(pc.equal(allocations["memory_space"], 0), allocations["is_temp"])
-    temps = allocations["allocation_index"].filter(is_temp).combine_chunks()
-    place = pc.index_in(values["value_id"], value_set=ranges["value_id"].combine_chunks())
-    start, end = (_ints(ranges[name].take(place)) for name in ("start_time", "end_time"))
-    held = pc.is_in(values["allocation_index"], value_set=temps).to_numpy()
-    at = np.flatnonzero(held & (start != NONE) & (start <= time) & (time <= end))
-    allocation, low, size = (
-        _ints(values[name])[at] for name in ("allocation_index", "offset_bytes", "size_bytes")
-    )
-    order = np.lexsort((-size, low, allocation))
-    at, allocation, low, size = (column[order] for column in (at, allocation, low, size))
-    # Allocations laid end to end, so that one running maximum serves them all.
-    length = int((low + size).max(initial=0))
-    low = low + np.unique(allocation, return_inverse=True)[1] * length
-    high = low + size
-    covered = np.maximum.accumulate(np.append(0, high))[:-1]
-    return at, np.maximum(high - np.maximum(low, covered), 0)
-
-
-def _outputs(tables: Mapping[str, pa.Table]) -> tuple[Ints, Ints]:
-    """The values that allocations of results in the main memory are for, and their sizes."""
-    allocations, values = tables["allocations"], tables["values"]
-    is_output = pc.and_(allocations["maybe_live_out"], pc.invert(allocations["is_parameter"]))
-    is_output = pc.and_(is_output, pc.equal(allocations["memory_space"], 0))
-    chosen = allocations.filter(pc.and_(is_output, pc.is_valid(allocations["value_id"])))
-    at = pc.index_in(chosen["value_id"], value_set=values["value_id"].combine_chunks())
-    return _ints(at), _ints(chosen["size_bytes"])
 
 
 def _by_line(trait: str, tables: Mapping[str, pa.Table], instruction: Ints, size: Ints) -> Rows:
     """The bytes of each line's instructions; of the largest lines alone."""
     rows = tables["instructions"].take(pa.array(instruction))
     scopes = tables["scopes"]
-    file = pc.replace_substring_regex(rows["source_file"], r"^.*[/\\]", "")
     place = pc.index_in(rows["scope_id"], value_set=scopes["scope_id"].combine_chunks())
-    line = rows["source_line"].cast(pa.large_string())
-    colon, unknown = (pa.scalar(text, pa.large_string()) for text in (":", "(not known)"))
     name = pc.coalesce(
-        pc.binary_join_element_wise(file, line, colon),
-        scopes["operation"].take(place),
-        rows["opcode"],
-        unknown,
+        lines_of(rows),
+        scopes["operation"].take(place).cast(pa.string()),
+        rows["opcode"].cast(pa.string()),
+        "(not known)",
     )
     encoded = name.combine_chunks().dictionary_encode()
     of_line, total = summed(encoded.indices.to_numpy(), size)
@@ -155,13 +68,11 @@ def _ints(column: pa.ChunkedArray) -> Ints:
 #   `jax.checkpoint` computes again in the backward pass; only of costly operations, without
 #   get-tuple-elements. Under the empty name: of all operations
 # - clones: the instructions that XLA made to compute something again
-# - loops: the loops that the framework wrote
+# - loops: the loops that the framework wrote, but for those that make random bits
 # - computed: by element type, the bytes of what is computed; product: by element type, the
 #   matrix products and convolutions of the forward pass
-# - saved: by source line, the bytes that the forward pass keeps for the backward pass, in all
-#   memory spaces; under the empty name: of all lines
-# - peak: by source line, the bytes at the main memory's peak, without arguments
-# - peak_collective: by opcode, the bytes at this peak that collectives made
+# - random: by source line, the instructions that make random bits, such as dropout's
+# - peak_at: the source line or operation that runs at the main memory's peak, with the amount 1
 #
 # An amount of 0 has no row.
 
@@ -176,8 +87,20 @@ _MOVES = (
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional"),
     *("call", "copy", "copy-start", "copy-done", "slice-start", "slice-done"),
 )
+# What makes random bits.
+_RANDOM = "random_bits|threefry|rng_bit_generator|random_gamma|_bernoulli"
 # A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
 _LAYOUT = r"\{[^{}]*\}|/\*index=\d+\*/"
+
+
+def _peak_at(tables: Mapping[str, pa.Table]) -> Rows:
+    """What runs at the main memory's peak."""
+    figures = tables["module_memory"]
+    of_main = figures.filter(pc.equal(figures["memory_space"], 0)).to_pylist()
+    at = of_main[0].get("peak_instruction_id") if of_main else None
+    if at is None:
+        return []
+    return _by_line("peak_at", tables, np.array([at]), np.ones(1, np.int64))
 
 
 def traits_of(attribution: Attribution, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -185,10 +108,12 @@ def traits_of(attribution: Attribution, tables: Mapping[str, pa.Table]) -> pa.Ta
     program = attribution.derived.program
     rows = _program(program, tables["instructions"])
     rows += _rematerialisation(attribution) + _loops_and_products(attribution)
+    random = np.flatnonzero(_is_random(attribution))
+    rows += _by_line("random", tables, random, np.ones(len(random), np.int64))
     if "element_type" in tables.get("values", pa.table({})).column_names:
         rows += _computed(program, tables["values"])
     if "live_ranges" in tables and "module_memory" in tables:
-        rows += saved_traits(tables) + peak_traits(tables)
+        rows += _peak_at(tables)
     trait, name, amount = zip(*(row for row in rows if row[2]), strict=True)
     return pa.table(
         {
@@ -267,6 +192,7 @@ def _loops_and_products(attribution: Attribution) -> Rows:
         for names in ("while", ("dot_general", "conv_general"))
     )
     loops = program.opcode.is_one_of("while") & is_loop[attribution.scope]
+    loops &= ~_is_random(attribution)
     products = program.opcode.is_one_of("dot", "convolution", "custom-call")
     products &= is_product[attribution.scope] & (attribution.passes.codes == FORWARD)
     types: dict[str, int] = {}
@@ -276,7 +202,22 @@ def _loops_and_products(attribution: Attribution) -> Rows:
         # Of a tuple with the kernel's workspace, the first element is the product.
         type_ = program.shape.texts[code].lstrip("(").split("[")[0]
         types[type_] = types.get(type_, 0) + int(count)
-    return [("loops", "", int(loops.sum())), *(("product", *row) for row in types.items())]
+    return [
+        ("loops", "", int(loops.sum())),
+        *(("product", *row) for row in types.items()),
+    ]
+
+
+def _is_random(attribution: Attribution) -> Mask:
+    """The instructions that make random bits: their operation or a scope around it says so."""
+    scopes = attribution.scopes
+    names = pc.binary_join_element_wise(
+        scopes["scope"].cast(pa.string()), scopes["operation"].cast(pa.string()), "/"
+    )
+    is_named = pc.fill_null(pc.match_substring_regex(names, _RANDOM), False).to_numpy()
+    is_bits = attribution.derived.program.opcode.is_one_of("rng", "rng-bit-generator")
+    is_random: Mask = np.append(is_named, False)[attribution.scope] | is_bits
+    return is_random
 
 
 def _operations(trait: str, scope: Ints, operations: list[str]) -> Rows:

@@ -1,7 +1,6 @@
 """What `memhouse diff` shows: modules with their causes, metrics and buffers or groups."""
 
 import re
-import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,8 +18,6 @@ _BUFFER_COLUMNS = (
     *("change_bytes", "what", "shape", "source", "operation", "pass", "category", "value"),
     "is_guess",
 )
-# Where the lines of a cause end.
-_WIDTH = 80
 # Smaller changes than this share of all are summed.
 _LEAST_SHARE = 0.001
 _SHAPE = re.compile(r"(\w+)\[([^]]*)\]")
@@ -76,20 +73,11 @@ def _print_module(
 
 
 def _print_causes(module: ModuleDiff, output: Format) -> None:
-    """The cause; in Markdown as a heading, and below it what the line had no room for."""
-    whole = "; ".join(module.causes)
-    if output is not Format.markdown:
-        text = one_line(f"{module.name}: {whole}")
-        lines = textwrap.wrap(
-            text, _WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-        )
-        print_text("\n".join(lines))
-        return
+    """The cause in a line, in Markdown as a heading; below it the ledger, if it has more rows."""
     _print_heading(f"{module.name}: {module.cause}", output)
-    if module.cause != whole:
+    if len(module.causes) > 1:
         print_text("")
-        for cause in module.causes:
-            print_text(one_line(f"- {cause}"))
+        print_rows(module.causes.arrow().select(["change_bytes", "term", "source"]), output)
 
 
 def _buffers(changes: pa.Table, limit: int | None) -> pa.Table:
@@ -194,7 +182,7 @@ def _as_object(module: ModuleDiff, by: str) -> dict[str, Any]:
         "b_run": run(module.b),
         "same": module.is_same,
         "cause": None if module.is_same else module.cause,
-        "causes": () if module.is_same else module.causes,
+        "causes": () if module.is_same else module.causes.arrow().to_pylist(),
         "flags": module.flags.arrow().to_pylist(),
         "figures": [_figure(row) for row in module.metrics.arrow().to_pylist()],
         "buffers" if by == BUFFER else "groups": module.rows.arrow().to_pylist(),

@@ -697,7 +697,7 @@ def _moved_by_reader(
     return {
         (row["a_dump_id"], row["b_dump_id"])
         for row in causes
-        if row["cause"] == READER_CHANGED.text
+        if any(term["kind"] == READER_CHANGED.kind for term in row["terms"])
     }
 
 

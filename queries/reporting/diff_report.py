@@ -542,12 +542,13 @@ def _parts(store: Store, each: Compared, suffix: str) -> list[Part]:
     parts: list[Part] = []
     if each.is_estimated:
         parts.append(Text(_estimates(each), "warning"))
-    if len(each.diff.causes) > 1 and each.diff.cause != "; ".join(each.diff.causes):
-        parts.append(Text(f"All causes: {'; '.join(each.diff.causes)}."))
     if not each.has_peaks:
         parts.append(Text("A side without a known peak has nothing to compare.", "warning"))
     flags = flags_table(each)
     tables = [*figures_tables(each), *([] if flags is None else [flags])]
+    if len(each.diff.causes) > 1:
+        ledger = each.diff.causes.arrow().select(["change_bytes", "term", "source"])
+        tables.insert(0, Table(Rows(ledger), "Causes"))
     if not each.has_peaks or not len(each.diff.metrics):
         return [*parts, *tables]
     a, b = each.a.dump.module_id, each.b.dump.module_id

@@ -1,33 +1,63 @@
 """What differs between two dumps, phrase by phrase, and the one line that the phrases make."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from itertools import takewhile
+from itertools import accumulate, takewhile
 
+from ...xla.peak_parts import COLLECTIVES, unnumbered
+from .ledger import (
+    Difference,
+    Explains,
+    any_of,
+    of_category,
+    of_lines,
+    of_owners,
+    of_residuals,
+    of_step,
+    of_temps,
+    of_type,
+    resized,
+    scaled,
+)
 from .sides import VERSIONS, Leaf, Pair, Side
 
 # Phrases of a cause, and the one line that they make.
 
-# The order in which a cause is told: first what a user sets, then what follows from it.
+# The order in which facts are told that have no bytes of the peak: first what a user sets.
 KINDS = (
-    *("health", "reader", "device", "compiler", "argument", "donation", "flag"),
-    *("remat", "loop", "saved", "clones", "type", "collective", "result", "renamed"),
-    *("layout", "packing", "schedule", "program"),
+    *("health", "reader", "device", "compiler", "flag", "layers", "argument", "donation"),
+    *("remat", "random", "loop", "clones", "type", "collective", "result", "renamed"),
+    *("layout", "packing", "schedule", "line", "moved", "program", "remainder"),
 )
+# These stand before all bytes: they may be the reason of any.
+_SET = KINDS[:5]
 # The line is shorter than this.
 _LINE = 100
+# What has a smaller share of the change, or of the largest term, is only counted in the line.
+_LEAST_OF_LINE = 0.05
+_LEAST_LEFT_OUT = 0.02
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """What differs, in words: in full, and `short` for a line that lacks room."""
+    """What differs, in words: in full, and `short` for a line that lacks room.
+
+    explains: which differences of the peaks follow from it; ratios: how many times larger others
+    are that follow too, if nothing else explains them; change: the bytes of both, None if there
+    are none; source and role: the line and role of most of them.
+    """
 
     kind: str
     text: str
     short: str = ""
+    explains: Explains | None = field(default=None, compare=False)
+    ratios: frozenset[float] = frozenset()
+    change: int | None = None
+    source: str | None = None
+    role: str | None = None
 
 
 # The figures moved, and the program did not.
@@ -35,42 +65,83 @@ READER_CHANGED = Phrase("reader", "reader changed: another memhouse read the sam
 
 
 def in_order(phrases: Sequence[Phrase]) -> list[Phrase]:
-    """The first phrase of each kind, then the second ones and so on."""
-    nth: dict[str, int] = {}
-    placed = []
-    for phrase in phrases:
-        nth[phrase.kind] = nth.get(phrase.kind, -1) + 1
-        placed.append((nth[phrase.kind], KINDS.index(phrase.kind), phrase))
-    return [phrase for _, _, phrase in sorted(placed, key=lambda place: place[:2])]
+    """What is set first, then what has bytes, the most first, and then the rest by kind."""
+
+    def place(phrase: Phrase) -> tuple[int, int, int]:
+        kind = KINDS.index(phrase.kind)
+        if phrase.kind in _SET:
+            return 0, kind, 0
+        if phrase.kind == "remainder":
+            return 3, 0, 0
+        return (1, -abs(phrase.change), kind) if phrase.change else (2, kind, 0)
+
+    return sorted(phrases, key=place)
 
 
 def one_line(phrases: Sequence[Phrase]) -> str | None:
     """The phrases in one line; None if there are none.
 
-    Where the line is too long, the longest phrases are shortened, and then the last ones are
-    counted only.
+    Small terms are counted only. Where the line is too long, the longest phrases are shortened,
+    and then the last ones are counted too.
     """
     if not phrases:
         return None
-    for count in range(len(phrases), 0, -1):
-        more = [f"{len(phrases) - count} more"] if count < len(phrases) else []
-        for texts in _shortened(phrases[:count]):
-            line = "; ".join([*texts, *more])
-            if len(line) < _LINE:
-                return line
-    rest = "".join(f"; {text}" for text in more)
-    return f"{texts[0][: _LINE - len(rest) - 2]}…{rest}"
+    changes = [abs(phrase.change or 0) for phrase in phrases]
+    whole = abs(sum(phrase.change or 0 for phrase in phrases))
+    least = _LEAST_OF_LINE * min(max(whole, 1), max(changes)) if max(changes) else 0
+    told = [
+        phrase
+        for phrase, change in zip(phrases, changes, strict=True)
+        if phrase.kind != "remainder" and (change >= least or phrase.change is None)
+    ] or list(phrases)
+    # Terms that explain less than half of the change, or twice as much, do not stand alone.
+    change = sum(phrase.change or 0 for phrase in phrases)
+    sums = accumulate(phrase.change or 0 for phrase in told)
+    enough = (n for n, total in enumerate(sums, 1) if 2 * abs(change - total) <= abs(change))
+    fewest = next(enough, len(told))
+    lines = [
+        (count, texts, f"; {more}" if more else "")
+        for with_sources in (True, False)
+        for count in range(len(told), 0, -1)
+        for more in [_left_out(phrases, told[:count])]
+        for texts in _shortened(told[:count], with_sources=with_sources)
+    ]
+    fitting = [
+        (count, line)
+        for count, texts, more in lines
+        if len(line := "; ".join(texts) + more) < _LINE
+    ]
+    if fitting:
+        most = max(count for count, _ in fitting)
+        return next(line for count, line in fitting if count >= min(fewest, most))
+    _, texts, more = lines[-1]
+    return f"{texts[0][: _LINE - len(more) - 2]}…{more}"
 
 
-def _shortened(phrases: Sequence[Phrase]) -> Iterator[list[str]]:
+def _left_out(phrases: Sequence[Phrase], told: Sequence[Phrase]) -> str:
+    """How many phrases are not told, and their bytes; empty if none is worth a word."""
+    left = [phrase for phrase in phrases if phrase not in told]
+    rest = sum(phrase.change or 0 for phrase in left)
+    least = _LEAST_LEFT_OUT * max(abs(phrase.change or 0) for phrase in phrases)
+    if not any(phrase.change is None or abs(phrase.change) > least for phrase in left):
+        return ""
+    return f"{len(left)} more{f' {signed_size(rest)}' if rest else ''}"
+
+
+def _shortened(phrases: Sequence[Phrase], *, with_sources: bool) -> Iterator[list[str]]:
     """The phrases in full, and again with the longest one shortened, until all are."""
     texts = [phrase.text for phrase in phrases]
-    yield texts
+    ends = [
+        (f" {signed_size(phrase.change)}" if phrase.change else "")
+        + (f" ({phrase.source})" if with_sources and phrase.change and phrase.source else "")
+        for phrase in phrases
+    ]
+    yield [text + end for text, end in zip(texts, ends, strict=True)]
     for number in sorted(range(len(phrases)), key=lambda number: -len(texts[number])):
         short = phrases[number].short
         if short and len(short) < len(texts[number]):
             texts[number] = short
-            yield texts
+            yield [text + end for text, end in zip(texts, ends, strict=True)]
 
 
 def size(amount: int) -> str:
@@ -161,7 +232,10 @@ def roots(leaves: Iterable[Leaf]) -> str:
     if len(sizes) == 1:
         shared = takewhile(lambda steps: len(set(steps)) == 1, zip(*paths, strict=False))
         return "".join(steps[0] for steps in shared)
-    names = sorted(sizes, key=lambda name: -sizes[name])
+    return _listed(sorted(sizes, key=lambda name: -sizes[name]))
+
+
+def _listed(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMES
     listed = ", ".join(names[:_MOST_NAMES])
     return listed if more <= 0 else f"{listed} and {more} more"
@@ -180,10 +254,10 @@ _LEAST_DONATED = 0.001
 
 
 def arguments(pair: Pair) -> list[Phrase]:
-    """New, gone and changed arguments, the change of most bytes first."""
-    found = match(pair.a.arguments, pair.b.arguments)
+    """Layers that came or went; new, gone and changed arguments, the change of most bytes first."""
+    matched = match(pair.a.arguments, pair.b.arguments)
     groups: dict[object, _Change] = {}
-    for a, b in found.both:
+    for a, b in matched.both:
         if a.shape != b.shape or _is_resharded(pair, a, b):
             groups.setdefault(_change(a, b), []).append((a, b))
     resharded = [
@@ -192,7 +266,7 @@ def arguments(pair: Pair) -> list[Phrase]:
         if all(_is_resharded(pair, *leaves) for leaves in group)
     ]
     told = [
-        (_bytes(groups[what]), _changed(groups[what], is_resharded=what in resharded))
+        (_bytes(groups[what]), _changed(pair, groups[what], is_resharded=what in resharded))
         for what in groups
         if what not in resharded or len(resharded) == 1
     ]
@@ -200,8 +274,82 @@ def arguments(pair: Pair) -> list[Phrase]:
     if len(resharded) > 1:
         whole = [leaves for what in resharded for leaves in groups[what]]
         told.append((_bytes(whole), _resharded(whole)))
-    told += _new_and_gone(pair, found)
-    return [phrase for _, phrase in sorted(told, key=lambda row: -row[0])]
+    told = _of_one_ratio(groups, resharded) or told
+    layers, matched = _layers(pair, matched)
+    told += _new_and_gone(pair, matched)
+    return [*layers, *(phrase for _, phrase in sorted(told, key=lambda row: -row[0]))]
+
+
+def _layers(pair: Pair, matched: Matched) -> tuple[list[Phrase], Matched]:
+    """More or fewer of what both sides have, such as layer_4 beside layer_0 to layer_3.
+
+    Also gives the arguments that are new or gone without them.
+    """
+    sides = [pair.a.arguments, pair.b.arguments]
+    if not all(leaf.name for side in sides for leaf in side):
+        return [], matched
+    shapes = [{(unnumbered(called(leaf)), leaf.shape) for leaf in side} for side in sides]
+    more, fewer = (
+        [leaf for leaf in leaves if (unnumbered(called(leaf)), leaf.shape) in others]
+        for leaves, others in ((matched.new, shapes[0]), (matched.gone, shapes[1]))
+    )
+    # Of renamed arguments, as many are gone as are new.
+    one, sign = (more, 1) if len(more) > len(fewer) else (fewer, -1)
+    step = _counted_step(pair, one)
+    if len(more) == len(fewer) or step is None:
+        return [], matched
+    name, before, after = step
+    owners = {unnumbered(called(leaf)) for leaf in one}
+    phrase = Phrase(
+        "layers",
+        f"{before} → {after} layers ({name})",
+        explains=any_of(
+            of_owners(owners), of_step(unnumbered(name), sign), _counted(before, after)
+        ),
+    )
+    new, gone = (
+        [leaf for leaf in leaves if unnumbered(called(leaf)) not in owners]
+        for leaves in (matched.new, matched.gone)
+    )
+    return [phrase], Matched(matched.both, gone, new)
+
+
+def _counted_step(pair: Pair, leaves: Sequence[Leaf]) -> tuple[str, int, int] | None:
+    """The step in these arguments' names of which a side has more: its last name, both counts."""
+    owners = {unnumbered(called(leaf)) for leaf in leaves}
+    if not owners:
+        return None
+    # What the most arguments share is the layer.
+    counts: dict[tuple[str, ...], list[set[tuple[str, ...]]]] = {}
+    for side, place in ((pair.a, 0), (pair.b, 1)):
+        for leaf in side.arguments:
+            if unnumbered(called(leaf)) in owners:
+                steps = tuple(re.split(r"[/\[\].']+", called(leaf)))
+                for end in range(1, len(steps) + 1):
+                    if unnumbered(steps[end - 1]) != steps[end - 1]:
+                        root = tuple(map(unnumbered, steps[:end]))
+                        counts.setdefault(root, [set(), set()])[place].add(steps[:end])
+    other = {root: sides for root, sides in counts.items() if len(sides[0]) != len(sides[1])}
+    if not other:
+        return None
+    # Each layer is there in parameters and in every part of the optimizer's state.
+    root = min(other, key=lambda root: (len(root), root))
+    before, after = other[root]
+    extra = after - before if len(after) > len(before) else before - after
+    *_, outer, name = ("", *max(extra))
+    return f"{outer}[{name}]" if name.isdigit() else name, len(before), len(after)
+
+
+def _counted(before: int, after: int) -> Explains:
+    """What there are so many times more of, in one shape."""
+
+    def explains(difference: Difference) -> bool:
+        a, b = difference.a, difference.b
+        if a is None or b is None or a.shape != b.shape:
+            return False
+        return a.buffers * after == b.buffers * before
+
+    return explains
 
 
 def _change(a: Leaf, b: Leaf) -> object:
@@ -226,8 +374,70 @@ def _is_resharded(pair: Pair, a: Leaf, b: Leaf) -> bool:
     return is_known and a.sharding != b.sharding
 
 
-def _changed(change: _Change, *, is_resharded: bool) -> Phrase:
-    """One change of one or more arguments."""
+def _changed(pair: Pair, change: _Change, *, is_resharded: bool) -> Phrase:
+    """One change of one or more arguments, and of all that scales with them."""
+    words = _change_words(change, is_resharded=is_resharded)
+    layers = _stacked(pair, change)
+    if layers is not None:
+        text = f"{layers[0]} → {layers[1]} layers in {len(change)} arguments"
+        words = Phrase("layers", text)
+    return _with_all_that_scales(words, change)
+
+
+def _with_all_that_scales(phrase: Phrase, change: _Change) -> Phrase:
+    """The phrase, which explains the arguments, and what has their sizes or grew as they did."""
+    sizes = _sizes(change)
+    owners = of_owners(called(leaf) for leaves in change for leaf in leaves)
+    # Layers are a dimension of their own.
+    is_scale = phrase.kind != "layers"
+    ratios = frozenset(other / one for one, other in sizes if is_scale)
+    return replace(phrase, explains=any_of(owners, resized(sizes)), ratios=ratios)
+
+
+def _of_one_ratio(
+    groups: Mapping[object, _Change], resharded: Sequence[object]
+) -> list[tuple[int, Phrase]]:
+    """The one phrase of arguments that all grew or shrank alike: others have no bytes here."""
+    whole = [leaves for group in groups.values() for leaves in group]
+    ratios = {other / one for one, other in _sizes(whole)}
+    if len(groups) < _MOST_NAMED or len(ratios) != 1 or resharded:
+        return []
+    ratio = ratios.pop()
+    times = f"{ratio:.3g} times larger" if ratio > 1 else f"{1 / ratio:.3g} times smaller"
+    text = f"{roots(a for a, _ in whole)}: {times} in {len(whole)} arguments"
+    a, b = max(whole, key=lambda pair: max(leaf.size for leaf in pair))
+    words = f"{text}, {called(a)} {a.shape} → {b.shape}"
+    return [(_bytes(whole), _with_all_that_scales(Phrase("argument", words, text), whole))]
+
+
+def _sizes(change: _Change) -> set[tuple[int, int]]:
+    """The sizes of dimensions that changed."""
+    return {
+        (int(one), int(other))
+        for a, b in change
+        if a.type == b.type and len(a.dimensions) == len(b.dimensions)
+        for one, other in zip(a.dimensions, b.dimensions, strict=True)
+        if one != other and one.isdigit() and other.isdigit() and int(one)
+    }
+
+
+def _stacked(pair: Pair, change: _Change) -> tuple[str, str] | None:
+    """The numbers of layers, if all that changed is the first dimension of stacked weights."""
+    roles = {part.owner: part.role for part in pair.b.parts if part.category == "argument"}
+    sizes = {
+        (a.dimensions[:1], b.dimensions[:1], a.dimensions[1:] == b.dimensions[1:])
+        for a, b in change
+    }
+    weights = {roles.get(unnumbered(called(leaf))) for _, leaf in change} - {None}
+    if len(sizes) != 1 or len(change) < _MOST_NAMED or not weights:
+        return None
+    ((one,), (other,), is_rest_same), *_ = sizes
+    is_stack = is_rest_same and weights <= {"weight", "optimizer state"}
+    return (one, other) if is_stack else None
+
+
+def _change_words(change: _Change, *, is_resharded: bool) -> Phrase:
+    """One change of one or more arguments, in words."""
     change = sorted(change, key=lambda leaves: -max(leaf.size for leaf in leaves))
     (a, b), count = change[0], len(change)
     if a.shape == b.shape:
@@ -267,53 +477,100 @@ def _resharded(change: _Change) -> Phrase:
         text = f"{roots(leaves)}: sharded otherwise in {len(leaves)} arguments"
     a, b = max(change, key=lambda pair: max(leaf.size for leaf in pair))
     shapes = "" if a.shape == b.shape else f", {called(a)} {a.shape} → {b.shape}"
-    return Phrase("argument", f"{text}{shapes}", text)
+    return _with_all_that_scales(Phrase("argument", f"{text}{shapes}", text), change)
 
 
-def _new_and_gone(pair: Pair, found: Matched) -> list[tuple[int, Phrase]]:
-    gone, new = found.gone, found.new
+def _new_and_gone(pair: Pair, matched: Matched) -> list[tuple[int, Phrase]]:
+    gone, new = matched.gone, matched.new
     gone_bytes, new_bytes = (sum(leaf.size for leaf in side) for side in (gone, new))
     most = max(gone_bytes, new_bytes)
     if gone and [leaf.shape for leaf in gone] == [leaf.shape for leaf in new]:
         more = f" and {len(new) - 1} more" if len(new) > 1 else ""
         text = f"renamed arguments: {called(gone[0])} → {called(new[0])}{more}"
-        return [(most, Phrase("renamed", text))]
+        return [(most, Phrase("renamed", text, explains=_of_leaves((*gone, *new))))]
     if gone and new and abs(new_bytes - gone_bytes) <= _SAME_BYTES * most:
         counts = f"{len(pair.a.arguments)} → {len(pair.b.arguments)}"
-        return [(most, Phrase("argument", f"arguments regrouped: {counts}, same bytes"))]
+        text = f"arguments regrouped: {counts}, same bytes"
+        return [(most, Phrase("argument", text, explains=_of_leaves((*gone, *new))))]
     told = []
-    for leaves, total, one, many in (
-        (new, new_bytes, "new argument {}", "{} new arguments"),
-        (gone, gone_bytes, "argument {} gone", "{} arguments gone"),
+    sides = (pair.b.arguments, pair.a.arguments)
+    states = [_of_optimizer(side, leaves) for side, leaves in ((pair.a, gone), (pair.b, new))]
+    if all(states):
+        # Arrays of the optimizer's state that came and that went are another optimizer.
+        before, after = map(_own_names, states, sides)
+        text = f"other optimizer: {before} → {after}"
+        phrase = Phrase("argument", text, "other optimizer", _of_leaves((*states[0], *states[1])))
+        told.append((sum(leaf.size for leaf in (*states[0], *states[1])), phrase))
+        gone, new = (
+            [leaf for leaf in leaves if leaf not in state]
+            for leaves, state in ((gone, {*states[0]}), (new, {*states[1]}))
+        )
+    for leaves, side, one, many in (
+        (new, sides[1], "new argument {}", "{} new arguments"),
+        (gone, sides[0], "argument {} gone", "{} arguments gone"),
     ):
+        total = sum(leaf.size for leaf in leaves)
+        explains = _of_leaves(leaves)
         if len(leaves) == 1:
             text = f"{one.format(called(leaves[0]))}: {leaves[0].shape}"
-            told.append((total, Phrase("argument", text)))
+            told.append((total, Phrase("argument", text, explains=explains)))
         elif leaves:
             text = many.format(len(leaves))
-            names = roots(leaves)
-            told.append((total, Phrase("argument", f"{text}: {names}, {size(total)}", text)))
+            names = _own_names(leaves, side)
+            told.append((total, Phrase("argument", f"{text}: {names}", text, explains=explains)))
     return told
+
+
+def _own_names(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> str:
+    """The arguments by the first step in their names that no other argument has: value_head."""
+    known = {step for leaf in others for step in _STEP.findall(called(leaf))}
+    sizes: dict[str, int] = {}
+    for leaf in leaves:
+        own = next((step for step in _STEP.findall(called(leaf)) if step not in known), None)
+        if own is None:
+            return roots(leaves)
+        sizes[own] = sizes.get(own, 0) + leaf.size
+    return _listed([name.strip("[]'.") for name in sorted(sizes, key=lambda name: -sizes[name])])
+
+
+def _of_leaves(leaves: Iterable[Leaf]) -> Explains:
+    return of_owners([called(leaf) for leaf in leaves])
+
+
+def _of_optimizer(side: Side, leaves: Sequence[Leaf]) -> list[Leaf]:
+    """Those that are the optimizer's state, and small ones beside them."""
+    roles = {part.owner: part.role for part in side.parts if part.category == "argument"}
+    known = [(leaf, roles.get(unnumbered(called(leaf)))) for leaf in leaves]
+    state = [leaf for leaf, role in known if role == "optimizer state"]
+    return [leaf for leaf, role in known if role in ("optimizer state", None)] if state else []
 
 
 def donation(pair: Pair) -> list[Phrase]:
     """The bytes of arguments that results may no longer take, or may now.
 
     XLA exchanges arguments of one shape from one compilation to the next, so only the sums of
-    both tell.
+    both tell. Of arguments that are grouped otherwise, all together tell.
     """
-    lost, gained = [], []
-    for a, b in match(pair.a.arguments, pair.b.arguments).both:
-        if a.donated and not b.donated:
-            lost.append((a, a.donated))
-        elif b.donated and not a.donated:
-            gained.append((b, b.donated))
+    matched = match(pair.a.arguments, pair.b.arguments)
+    both = matched.both
+    lost = [(a, a.donated) for a, b in both if a.donated and not b.donated]
+    gained = [(b, b.donated) for a, b in both if b.donated and not a.donated]
     net = sum(amount for _, amount in gained) - sum(amount for _, amount in lost)
+    if not net and matched.gone and matched.new:
+        # What is not donated any more, or now, although there are as many bytes of arguments.
+        lost = [(leaf, leaf.donated) for leaf in pair.a.arguments if leaf.donated]
+        gained = [(leaf, leaf.donated) for leaf in pair.b.arguments if leaf.donated]
+        lost_bytes, gained_bytes = (sum(n for _, n in side) for side in (lost, gained))
+        if bool(lost_bytes) != bool(gained_bytes):
+            net = gained_bytes - lost_bytes
     if not net or abs(net) < _LEAST_DONATED * pair.peak:
         return []
     text = f"{'donated now' if net > 0 else 'donation lost'}: {size(net)}"
     changed = gained if net > 0 else lost
-    return [Phrase("donation", f"{text} of {roots(leaf for leaf, _ in changed)}", text)]
+    short = text.partition(":")[0]
+    words = f"{text} of {roots(leaf for leaf, _ in changed)}"
+    explains = of_category("output", -1 if net > 0 else 1)
+    return [Phrase("donation", words, short, explains)]
 
 
 def results(pair: Pair) -> list[Phrase]:
@@ -325,12 +582,18 @@ def results(pair: Pair) -> list[Phrase]:
         # Another order of the same results.
         return []
     if len(before) != len(after):
-        return [Phrase("result", f"results: {len(before)} → {len(after)} arrays")]
+        text = f"results: {len(before)} → {len(after)} arrays"
+        return [Phrase("result", text, explains=_of_outputs)]
     found = match(pair.a.results, pair.b.results)
     changed = [(a, b) for a, b in found.both if a.shape != b.shape]
     a, b = max(changed, key=lambda leaves: max(leaf.size for leaf in leaves))
     more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-    return [Phrase("result", f"result{a.index}: {a.shape} → {b.shape}{more}")]
+    text = f"result{a.index}: {a.shape} → {b.shape}{more}"
+    return [Phrase("result", text, explains=_of_outputs)]
+
+
+def _of_outputs(difference: Difference) -> bool:
+    return difference.category == "output"
 
 
 def layouts(pair: Pair) -> list[Phrase]:
@@ -351,10 +614,6 @@ def _layout(leaf: Leaf) -> str:
 
 # What the program does otherwise: what it computes again, keeps, computes in, packs.
 
-# A change of what is saved for the backward pass is told from this share of the peak on.
-_LEAST_SAVED = 0.02
-# A line is named if it has this share of the change.
-_LEAST_OF_CHANGE = 0.2
 # XLA's own rematerialisation is told if the instructions change by so many, and by this share.
 _LEAST_CLONES, _LEAST_CLONES_SHARE = 3, 0.2
 # A type is told if it comes to this share of the bytes, or goes, and is as good as absent else;
@@ -362,14 +621,8 @@ _LEAST_CLONES, _LEAST_CLONES_SHARE = 3, 0.2
 _PRESENT, _ABSENT = 0.05, 0.01
 _MOST_PRODUCTS = 0.5
 _COUNTING_TYPES = frozenset({"pred", "s32", "s64", "u32", "u64"})
-# Collectives are told from this share of the peak on.
-_LEAST_COLLECTIVE = 0.03
 # Fragmentation is told from this share of the total on.
 _LEAST_PACKING = 0.005
-_COLLECTIVE = re.compile(
-    r"(all-gather|all-reduce|(ragged-)?all-to-all|reduce-scatter|collective-(permute|broadcast))"
-    r"(-start)?$"
-)
 
 
 def rematerialised(pair: Pair) -> list[Phrase]:
@@ -379,7 +632,7 @@ def rematerialised(pair: Pair) -> list[Phrase]:
         return []
     if not a or not b:
         text = "rematerialised now" if b else "no longer rematerialised"
-        return [Phrase("remat", f"{text} (jax.checkpoint)", text)]
+        return [Phrase("remat", f"{text} (jax.checkpoint)", text, of_residuals)]
     return _policy(pair)
 
 
@@ -404,55 +657,20 @@ def _policy(pair: Pair) -> list[Phrase]:
     if not told:
         return []
     change = ", ".join(f"{', '.join(operations)} {how}" for how, operations in told.items())
-    return [Phrase("remat", f"checkpoint policy: {change}", change)]
+    return [Phrase("remat", f"checkpoint policy: {change}", change, of_residuals)]
 
 
 def _recomputed_share(side: Side, name: str) -> float:
     return side.amount("recomputed", name) / max(side.amount("forward", name), 1)
 
 
-def saved(pair: Pair) -> list[Phrase]:
-    """What the forward pass keeps for the backward pass, with the line of most of the change."""
-    change = pair.b.amount("saved") - pair.a.amount("saved")
-    if not change or abs(change) < _LEAST_SAVED * pair.peak:
+def random_bits(pair: Pair) -> list[Phrase]:
+    """Whether the program makes random bits, such as those of dropout, on one side alone."""
+    a, b = (side.traits.get("random", {}) for side in (pair.a, pair.b))
+    if bool(a) == bool(b):
         return []
-    text = f"{size(change)} {'more' if change > 0 else 'less'} saved for backward"
-    line, amount = _largest_line(pair, "saved", 1 if change > 0 else -1)
-    named = f" ({line})" if abs(amount) >= _LEAST_OF_CHANGE * abs(change) else ""
-    return [Phrase("saved", f"{text}{named}", text)]
-
-
-def _largest_line(pair: Pair, trait: str, sign: int = 0) -> tuple[str, int]:
-    """The line whose bytes change most, in the direction of `sign` if that is not 0.
-
-    Lines above which a comment was added have another number on each side. Where lines of a
-    file are only on one side, equally many on both, they are taken for the same in order.
-    """
-    a, b = (dict(side.traits.get(trait, {})) for side in (pair.a, pair.b))
-    for before, after in _moved(a.keys() - b.keys(), b.keys() - a.keys()):
-        a[after] = a.pop(before)
-    changes = {line: b.get(line, 0) - a.get(line, 0) for line in {*a, *b} - {""}}
-    chosen = {line: change for line, change in changes.items() if change * sign >= 0}
-    if not chosen:
-        return "", 0
-    line = max(sorted(chosen), key=lambda line: abs(chosen[line]))
-    return line, chosen[line]
-
-
-def _moved(a: set[str], b: set[str]) -> list[tuple[str, str]]:
-    """Lines of one file that are on one side only, in order, if there are equally many."""
-    pairs: list[tuple[str, str]] = []
-    for file in sorted({line.rpartition(":")[0] for line in a}):
-        before, after = (
-            sorted(
-                (line for line in side if line.rpartition(":")[0] == file and file),
-                key=lambda line: int(line.rpartition(":")[2]),
-            )
-            for side in (a, b)
-        )
-        if len(before) == len(after):
-            pairs += zip(before, after, strict=True)
-    return pairs
+    text = f"random bits {'now' if b else 'gone'} (dropout)"
+    return [Phrase("random", text, explains=of_lines({*a, *b}))]
 
 
 def clones(pair: Pair) -> list[Phrase]:
@@ -471,7 +689,12 @@ def loops(pair: Pair) -> list[Phrase]:
     a, b = pair.a.amount("loops"), pair.b.amount("loops")
     if bool(a) == bool(b):
         return []
-    return [Phrase("loop", f"{b} loops now (while)" if b else f"{a} loops unrolled (while)")]
+    count = max(a, b)
+    loops = "1 loop" if count == 1 else f"{count} loops"
+    text = f"{loops} now (while)" if b else f"{loops} unrolled (while)"
+    # Layers that are scanned now, or no longer, are other arguments too.
+    is_scan = len(pair.a.arguments) != len(pair.b.arguments)
+    return [Phrase("loop", text, explains=of_temps if is_scan else None)]
 
 
 def types(pair: Pair) -> list[Phrase]:
@@ -481,10 +704,16 @@ def types(pair: Pair) -> list[Phrase]:
         # A compiler keeps copies in other types, so the bytes may not tell; products do.
         gone, new = _other_types(pair, "product", _MOST_PRODUCTS, 0)
     if gone and new:
-        return [Phrase("type", f"computes in {new}, no longer in {gone}")]
+        return [
+            Phrase("type", f"computes in {new}, no longer in {gone}", explains=of_type(new, gone))
+        ]
     if new:
-        return [Phrase("type", f"computes in {new} now")]
-    return [Phrase("type", f"no longer computes in {gone}")] if gone else []
+        return [Phrase("type", f"computes in {new} now", explains=of_type(new, gone))]
+    return (
+        [Phrase("type", f"no longer computes in {gone}", explains=of_type(new, gone))]
+        if gone
+        else []
+    )
 
 
 def _other_types(
@@ -516,19 +745,13 @@ def _shares(side: Side, trait: str) -> dict[str, float]:
 
 def collectives(pair: Pair) -> list[Phrase]:
     """What collectives hold at the peak, if other collectives are there."""
-    a, b = (side.traits.get("peak_collective", {}) for side in (pair.a, pair.b))
-    changes = {name: b.get(name, 0) - a.get(name, 0) for name in {*a, *b}}
-    change = sum(changes.values())
-    if (
-        not change
-        or abs(change) < _LEAST_COLLECTIVE * pair.peak
-        or change * pair.change("peak_bytes") <= 0
-        or pair.a.amount("collectives") == pair.b.amount("collectives")
-    ):
+    if pair.a.amount("collectives") == pair.b.amount("collectives"):
         return []
-    name = max(sorted(changes), key=lambda name: abs(changes[name]))
-    text = f"{size(change)} {'more' if change > 0 else 'less'} in collectives at the peak"
-    return [Phrase("collective", f"{text} ({name})", text)]
+    return [Phrase("collective", "collectives at the peak", explains=_of_collectives)]
+
+
+def _of_collectives(difference: Difference) -> bool:
+    return any(part.operation in COLLECTIVES for part in difference.parts)
 
 
 def packing(pair: Pair) -> list[Phrase]:
@@ -569,15 +792,10 @@ def _has_other(pair: Pair, trait: str) -> bool:
 
 def program(pair: Pair) -> list[Phrase]:
     """Where the programs differ, for want of anything better to say."""
-    line, change = _largest_line(pair, "peak")
-    at_peak = pair.change("peak_bytes")
-    # A line that changed otherwise than the peak only changed places with others.
-    if change * at_peak > 0 and _explains(change, at_peak) and pair.has_figures:
-        return [Phrase("program", f"{line}: {signed_size(change)} at the peak")]
     a, b = (side.traits.get("operation", {}) for side in (pair.a, pair.b))
     changes = {name: b.get(name, 0) - a.get(name, 0) for name in {*a, *b}}
     if pair.a.amount("collectives") != pair.b.amount("collectives"):
-        among = [name for name in sorted(changes) if _COLLECTIVE.match(name) and changes[name]]
+        among = [name for name in sorted(changes) if name in COLLECTIVES and changes[name]]
         if among:
             name = max(among, key=lambda name: abs(changes[name]))
             counts = f"{a.get(name, 0)} → {b.get(name, 0)}"
@@ -592,8 +810,12 @@ def program(pair: Pair) -> list[Phrase]:
     return []
 
 
-def _explains(change: int, whole: int) -> bool:
-    return _LEAST_OF_CHANGE * abs(whole) <= abs(change) <= 2 * abs(whole)
+def moved(pair: Pair) -> list[Phrase]:
+    """What ran at the peak before, and what runs there now."""
+    a, b = (next(iter(side.traits.get("peak_at", {})), None) for side in (pair.a, pair.b))
+    if a is None or b is None or a == b:
+        return []
+    return [Phrase("moved", f"the peak is at {b}, was at {a}")]
 
 
 # What a user sets besides the program: its health, the device, the compiler, flags, names.
@@ -630,7 +852,9 @@ def device(pair: Pair) -> list[Phrase]:
     if is_other and not any(map(_SCRAMBLED.match, names)):
         return [Phrase("device", f"device {a['device_kind']} → {b['device_kind']}")]
     if pair.differs("num_partitions"):
-        return [Phrase("device", f"{a['num_partitions']} → {b['num_partitions']} partitions")]
+        counts = (a["num_partitions"], b["num_partitions"])
+        text = f"{counts[0]} → {counts[1]} partitions"
+        return [Phrase("device", text, explains=scaled(counts[0] / counts[1]))]
     return []
 
 

@@ -50,6 +50,21 @@ class Leaf:
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part of the peak: a row of `peak_parts`, `pass_` is its column pass."""
+
+    category: str
+    role: str | None
+    pass_: str | None
+    owner: str | None
+    operation: str | None
+    shape: str | None
+    source: str | None
+    buffers: int
+    counted_bytes: int
+
+
+@dataclass(frozen=True)
 class Side:
     """A dump: its row of `cause_dumps.sql`, its run's versions, its module's facts."""
 
@@ -58,6 +73,7 @@ class Side:
     traits: Traits
     arguments: Sequence[Leaf]
     results: Sequence[Leaf]
+    parts: Sequence[Part] = ()
 
     def amount(self, trait: str, name: str = "") -> int:
         """One trait's amount; 0 if the module lacks it."""
@@ -127,6 +143,11 @@ class Pair:
         return is_known and a["grade"] == b["grade"]
 
     @property
+    def has_ledger(self) -> bool:
+        """Whether both sides' figures and what they consist of are known."""
+        return self.has_figures and bool(self.a.parts and self.b.parts)
+
+    @property
     def peak(self) -> int:
         """The larger of both peaks."""
         return max(self.a.dump["peak_bytes"] or 0, self.b.dump["peak_bytes"] or 0)
@@ -151,6 +172,7 @@ def fetch(rows: Rows, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int],
         }
     )
     traits, shapes = _traits(rows, modules), _shapes(rows, modules)
+    parts = _parts(rows, modules)
     versions = _versions(rows, sorted({dump["run_id"] for dump in dumps.values()}))
     flags = _flags(rows, bare.values())
 
@@ -162,6 +184,7 @@ def fetch(rows: Rows, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int],
             traits.get(dump["module_id"], {}),
             of_entry.get(False, ()),
             of_entry.get(True, ()),
+            parts.get(dump["module_id"], ()),
         )
 
     return {
@@ -200,6 +223,18 @@ def _traits(rows: Rows, modules: Sequence[int]) -> dict[int, dict[str, dict[str,
             of_module = found.setdefault(row["module_id"], {})
             of_module.setdefault(row["trait"], {})[row["name"]] = row["amount"]
     return found
+
+
+def _parts(rows: Rows, modules: Sequence[int]) -> dict[int, list[Part]]:
+    parts: dict[int, list[Part]] = {}
+    if modules:
+        query = """SELECT module_id, category, role, pass, owner, operation, shape, source, buffers,
+            counted_bytes FROM peak_parts WHERE module_id IN (SELECT UNNEST($1))
+            ORDER BY module_id, part"""
+        columns = rows(query, [list(modules)]).to_pydict().values()
+        for module_id, *values in zip(*columns, strict=True):
+            parts.setdefault(module_id, []).append(Part(*values))
+    return parts
 
 
 def _shapes(rows: Rows, modules: Sequence[int]) -> dict[int, dict[bool, list[Leaf]]]:

@@ -1,10 +1,11 @@
-"""The tables `lineages`, `history` and `gone`, worked out from the stored dumps."""
+"""The tables `lineages`, `history`, `causes` and `gone`, worked out from the stored dumps."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -13,10 +14,10 @@ from .. import arrow
 from ..ids import series_id
 from .chains import Chain, Compared, Dump, Followed, Group, Link, follow
 
-# The rows of `history` and `gone` for lineages that were followed.
+# The rows of `history`, `causes` and `gone` for lineages that were followed.
 
-# Tells why the second dump of each pair differs from the first: a line, or null.
-Causes = Callable[[Sequence[tuple[int, int]]], Sequence[str | None]]
+# Tells why the second dump of each pair differs from the first: the rows of `find_causes`.
+Causes = Callable[[Sequence[tuple[int, int]]], pa.Table]
 Pair = tuple[int, int]
 
 
@@ -37,13 +38,16 @@ class Lineage:
 
 
 def history_rows(
-    lineages: Sequence[Lineage], causes: Causes, told: Mapping[Pair, str | None]
-) -> pa.Table:
-    """The rows of `history`; `told` are causes that need not be worked out again."""
+    lineages: Sequence[Lineage], causes: Causes, told: Mapping[Pair, Mapping[str, Any]]
+) -> dict[str, pa.Table]:
+    """The rows of `history` and `causes`, by table.
+
+    told: rows of `find_causes` that need not be worked out again.
+    """
     links = [(lineage, link) for lineage in lineages for link in lineage.followed.links]
     pairs = [_pair(link) for _, link in links]
     untold = [pair for pair in pairs if pair is not None and pair not in told]
-    all_told = {**told, **dict(zip(untold, causes(untold), strict=True))}
+    all_told = {**told, **dict(zip(untold, causes(untold).to_pylist(), strict=True))}
     ids = _series_ids(lineages)
     last = _lasts(lineages)
     rows = [
@@ -59,11 +63,22 @@ def history_rows(
             "missed_runs": link.missed_runs,
             "is_new": link.is_new,
             "is_last": link.dump.dump_id in last,
-            "cause": all_told.get(pair) if pair is not None else None,
+            "cause": all_told[pair]["cause"] if pair is not None else None,
         }
         for (lineage, link), pair in zip(links, pairs, strict=True)
     ]
-    return arrow.rows("history", rows)
+    ledgers = [all_told[pair] for pair in pairs if pair is not None]
+    return {"history": arrow.rows("history", rows), "causes": _ledger_rows(ledgers)}
+
+
+def _ledger_rows(told: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The rows of `causes`, from rows of `find_causes`."""
+    rows = [
+        {"dump_id": pair["b_dump_id"], "rank": rank, **term}
+        for pair in told
+        for rank, term in enumerate(pair["terms"] or (), 1)
+    ]
+    return arrow.rows("causes", rows)
 
 
 def gone_rows(lineages: Sequence[Lineage]) -> pa.Table:
@@ -116,7 +131,7 @@ def whether_last(lineages: Sequence[Lineage]) -> dict[bool, list[int]]:
     return {True: ended, False: continued}
 
 
-# The tables `lineages`, `history` and `gone`, worked out from the stored dumps.
+# The tables `lineages`, `history`, `causes` and `gone`, worked out from the stored dumps.
 #
 # After a change only the runs from the first changed one on are followed anew: nothing before it
 # can follow another dump than it did.
@@ -130,13 +145,13 @@ _SQL = resources.files(__package__)
 
 
 def worked_out(connection: duckdb.DuckDBPyConnection, causes: Causes) -> dict[str, pa.Table]:
-    """The rows of `lineages`, `history` and `gone` from scratch, by table."""
+    """The rows of `lineages`, `history`, `causes` and `gone` from scratch, by table."""
     runs = _rows(connection, "lineages")
     everything = dict.fromkeys(_by_lineage(runs), 1)
     lineages = _follow_lineages(connection, runs, everything)
     return {
         "lineages": runs,
-        "history": history_rows(lineages, causes, {}),
+        **history_rows(lineages, causes, {}),
         "gone": gone_rows(lineages),
     }
 
@@ -161,15 +176,23 @@ def refresh(
     lineages = _follow_lineages(connection, runs, starts)
     followed_runs = [run_id for lineage in lineages for run_id in lineage.changed_runs]
     told = _told_causes(connection, followed_runs, changed_runs)
-    history, gone = history_rows(lineages, causes, told), gone_rows(lineages)
+    rows = {**history_rows(lineages, causes, told), "gone": gone_rows(lineages)}
     if len(stored):
-        connection.execute(_sql("forget"), [followed_runs])
-        connection.execute(_sql("forget_gone"), [followed_runs])
+        for forget in ("forget", "forget_causes", "forget_gone"):
+            connection.execute(_sql(forget), [followed_runs])
     for last, dumps in whether_last(lineages).items():
         if dumps:
             connection.execute(_sql("set_whether_last"), [last, dumps])
-    _insert(connection, "history", history)
-    _insert(connection, "gone", gone)
+    for name, table in rows.items():
+        _insert(connection, name, table)
+
+
+def tell_anew(connection: duckdb.DuckDBPyConnection, causes: Causes) -> None:
+    """Make the stored causes what `causes` tells, within the transaction of an upgrade."""
+    told = causes(connection.sql(_sql("compared_pairs")).fetchall())
+    with _registered(connection, told=told):
+        connection.execute(_sql("set_causes"))
+    _insert(connection, "causes", _ledger_rows(told.to_pylist()))
 
 
 def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) -> pa.Table:
@@ -323,12 +346,13 @@ def _chain(row: Mapping[str, int], dumps: Mapping[int, Dump]) -> Chain:
 
 def _told_causes(
     connection: duckdb.DuckDBPyConnection, runs: Sequence[str], changed_runs: Sequence[str]
-) -> dict[Pair, str | None]:
+) -> dict[Pair, Mapping[str, Any]]:
     """The stored causes of these runs; not of pairs with a dump of a changed run."""
     if set(runs) <= set(changed_runs):
         return {}
     found = connection.sql(_sql("told_causes"), params=[list(runs), list(changed_runs)])
-    return {(before, dump): cause for before, dump, cause in found.fetchall()}
+    rows = found.to_arrow_table().to_pylist()
+    return {(row["a_dump_id"], row["b_dump_id"]): row for row in rows}
 
 
 # -- SQL ---------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ VERSION_PROPERTY = "memhouse.lakeVersion"
 LAYOUT_PROPERTY = "memhouse.layout"
 # The ids by which files are chosen. Delta stores their least and greatest value of each file.
 ID_COLUMNS = ("module_id", "dump_id", "flags_id", "run_id")
-# The relations that `schema/history` works out. They are always stored anew as a whole.
-HISTORY = ("lineages", "history", "gone")
+# The relations that `schema/history` works out.
+HISTORY = ("lineages", "history", "causes", "gone")
 # Relations with few rows for a run or a dump: they are small, and written at each attempt.
 SMALL = (
     "runs",

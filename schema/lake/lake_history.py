@@ -4,8 +4,8 @@ Writers that add dumps do not wait for each other, so that a stored history may 
 version. The file names of `lineages` and `gone` have that version. Every commit names the runs
 that it changed; from these runs on the history is worked out anew, in memory.
 
-The rows of `history` are in one file for every 32 runs, so that a further run rewrites the last
-file only. The name of each file has the hash of its rows.
+The rows of `history` and of `causes` are in one file for every 32 runs, so that a further run
+rewrites the last file only. The name of each file has the hash of its rows.
 """
 
 import re
@@ -30,7 +30,7 @@ def stored_version(snapshot: Snapshot) -> int | None:
     """The version whose history is stored, or None."""
     matches = [_VERSIONED.match(_name(file)) for key in _WHOLE for file in snapshot.of(key)]
     # The name of a file that another program rewrote has no hash.
-    if not all(_HASHED.match(_name(file)) for file in snapshot.of("history")):
+    if not all(_HASHED.match(_name(file)) for name in _PARTED for file in snapshot.of(name)):
         return None
     versions = {int(match[1]) if match else None for match in matches}
     return versions.pop() if len(versions) == 1 else None
@@ -86,16 +86,17 @@ def history_actions(connection: duckdb.DuckDBPyConnection, lake: Lake) -> Action
         # An empty table also has a file, because its name has the version.
         adds.append(write_file(lake.place, name, rows, version))
     removes = [file for name in _WHOLE for file in snapshot.of(name)]
-    stored = {match[0]: f for f in snapshot.of("history") if (match := _HASHED.match(_name(f)))}
-    kept = set()
-    for part, hashed, count in connection.sql(_PARTS).fetchall():
-        mark = f"s{part}-{count}-{hashed}-"
-        if mark in stored:
-            kept.add(stored[mark].path)
-            continue
-        rows = connection.sql(_ROWS, params=[part]).to_arrow_table()
-        adds.append(write_file(lake.place, "history", rows, mark))
-    removes += [file for file in snapshot.of("history") if file.path not in kept]
+    for name in _PARTED:
+        stored = {match[0]: f for f in snapshot.of(name) if (match := _HASHED.match(_name(f)))}
+        kept = set()
+        for part, hashed, count in connection.sql(_PARTS.format(name)).fetchall():
+            mark = f"s{part}-{count}-{hashed}-"
+            if mark in stored:
+                kept.add(stored[mark].path)
+                continue
+            rows = connection.sql(_ROWS.format(name), params=[part]).to_arrow_table()
+            adds.append(write_file(lake.place, name, rows, mark))
+        removes += [file for file in snapshot.of(name) if file.path not in kept]
     return Actions(adds, removes)
 
 
@@ -103,21 +104,22 @@ def _name(file: DataFile) -> str:
     return file.path.rsplit("/", 1)[1]
 
 
-# The tables that are stored anew as a whole.
-_WHOLE = tuple(name for name in HISTORY if name != "history")
+# The tables that have a file for every few runs, and those that are stored anew as a whole.
+_PARTED = ("history", "causes")
+_WHOLE = tuple(name for name in HISTORY if name not in _PARTED)
 _PARTS = f"""
-SELECT run_seq // {_RUNS_IN_FILE} AS part, BIT_XOR(HASH(history)) AS hashed, COUNT(*) AS n
-FROM history
-INNER JOIN dumps ON dumps.dump_id = history.dump_id
+SELECT run_seq // {_RUNS_IN_FILE} AS part, BIT_XOR(HASH({{0}})) AS hashed, COUNT(*) AS n
+FROM {{0}}
+INNER JOIN dumps ON dumps.dump_id = {{0}}.dump_id
 INNER JOIN runs ON runs.run_id = dumps.run_id
 GROUP BY part
 ORDER BY part
 """
 _ROWS = f"""
-SELECT history.*
-FROM history
-INNER JOIN dumps ON dumps.dump_id = history.dump_id
+SELECT {{0}}.*
+FROM {{0}}
+INNER JOIN dumps ON dumps.dump_id = {{0}}.dump_id
 INNER JOIN runs ON runs.run_id = dumps.run_id
 WHERE run_seq // {_RUNS_IN_FILE} = $1
-ORDER BY run_seq, history.rowid
+ORDER BY run_seq, {{0}}.rowid
 """

@@ -250,6 +250,7 @@ _HAVE_ROWS = {
     "computations": ("instructions", "computation IS NOT NULL"),
     "entry_shapes": ("modules", "entry_signature IS NOT NULL"),
     "operands": ("instructions", "computation IS NOT NULL"),
+    "peak_parts": ("module_memory", "memory_space = 0 AND peak_bytes > 0"),
     "reported_peak": ("modules", "reported_peak_bytes IS NOT NULL"),
     "residuals": ("values", "residual_id IS NOT NULL"),
     "scopes": ("instructions", "scope_id IS NOT NULL"),

@@ -176,7 +176,7 @@ class Store(Protocol):
         """
 
     def worked_out_history(self) -> Mapping[str, pa.Table]:
-        """What the rows of `lineages`, `history` and `gone` must be, by table."""
+        """What the rows of `lineages`, `history`, `causes` and `gone` must be, by table."""
 
     def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
         """Which dump of run B follows which of run A, by the rule of the chains.
@@ -188,7 +188,8 @@ class Store(Protocol):
         """Why the second dump of each pair differs from the first, in the order of the pairs.
 
         Columns: a_dump_id, b_dump_id; cause, one line of fewer than 100 characters, null if
-        only names, lines and constants differ; phrases, all that is to be said.
+        only names, lines and constants differ; terms, the rows of `causes`: kind, term,
+        change_bytes, source and role. The change_bytes add up to the change of the peak.
         """
 
     def compact(self) -> Compacted:

@@ -383,8 +383,8 @@ class DeltaStore(DuckDBReading):
             stores = self._history_is_old and self._knows_causes
             return history_actions(connection, self.lake) if stores else Actions()
 
-    def _causes(self, pairs: Sequence[tuple[int, int]]) -> Sequence[str | None]:
-        """Why dumps differ, in a line each, before the history is there."""
+    def _causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
+        """Why dumps differ, before the history is there."""
 
         def rows(query: str, parameters: Sequence[object] = ()) -> pa.Table:
             self._look_at_files(query)
@@ -392,12 +392,12 @@ class DeltaStore(DuckDBReading):
 
         try:
             with lake_errors(self.name):
-                found: list[str | None] = find_causes(rows, pairs)["cause"].to_pylist()
+                return find_causes(rows, pairs)
         except DamagedFileError:
             # The figures are there. What was found without all rows is not stored.
             self._knows_causes = False
-            return [_UNKNOWN_CAUSE] * len(pairs)
-        return found
+            unknown = {"cause": [_UNKNOWN_CAUSE] * len(pairs), "terms": [[]] * len(pairs)}
+            return pa.table(unknown)
 
     def _look_at_files(self, query: str) -> None:
         """Before a query's views are read: a file may be gone, or claim too many rows."""

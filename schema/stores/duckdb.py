@@ -199,8 +199,8 @@ class DuckDBReading:
         return list(self._dicts(_NIGHTS, name))
 
     def worked_out_history(self) -> dict[str, pa.Table]:
-        """What the rows of `lineages`, `history` and `gone` must be, by table."""
-        return work_out.worked_out(self.connection, self._causes)
+        """What the rows of `lineages`, `history`, `causes` and `gone` must be, by table."""
+        return work_out.worked_out(self.connection, self.causes)
 
     def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
         """Which dump of run B follows which of run A: a_dump_id, b_dump_id, matched_by."""
@@ -209,11 +209,6 @@ class DuckDBReading:
     def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
         """Why the second dump of each pair differs from the first, in the order of the pairs."""
         return find_causes(self.rows, pairs)
-
-    def _causes(self, pairs: Sequence[tuple[int, int]]) -> Sequence[str | None]:
-        """The lines alone."""
-        found: list[str | None] = self.causes(pairs)["cause"].to_pylist()
-        return found
 
     def _dicts(self, query: str, parameter: object) -> list[dict[str, Any]]:
         found = self.tables.sql(query, params=[parameter]).to_arrow_table()
@@ -579,7 +574,21 @@ def _prepare(
         for line in (_SCHEMA / "tables.sql").read_text().splitlines()
         if line.startswith("COMMENT ON ")
     ]
-    _run(connection, [*steps, "\n".join(comments), *_set_version()], _upgraded_from(version))
+    _run(
+        connection,
+        [*steps, "\n".join(comments), *_set_version()],
+        _upgraded_from(version),
+        _tell_causes,
+    )
+
+
+def _tell_causes(connection: duckdb.DuckDBPyConnection) -> None:
+    """Tell the stored causes as this memhouse does."""
+
+    def rows(query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        return connection.execute(query, list(parameters)).to_arrow_table()
+
+    work_out.tell_anew(connection, lambda pairs: find_causes(rows, pairs))
 
 
 def _upgraded_from(version: int) -> Mapping[str, pa.Table]:
@@ -597,14 +606,17 @@ def _run(
     connection: duckdb.DuckDBPyConnection,
     scripts: list[str],
     rows: Mapping[str, pa.Table] | None = None,
+    then: Callable[[duckdb.DuckDBPyConnection], None] | None = None,
 ) -> None:
-    """Run scripts and then add rows, in one transaction."""
+    """Run scripts, then add rows, and do what is to be done then, in one transaction."""
     with one_thread(connection):
         connection.begin()
         try:
             for script in scripts:
                 connection.execute(script)
             insert_all(connection, rows or {})
+            if then is not None:
+                then(connection)
             connection.commit()
         except BaseException:
             # A failed commit has already ended the transaction.
@@ -894,7 +906,7 @@ class DuckDBStore(DuckDBReading):
             insert_all(self.connection, batch.tables)
             if batch.oom_runs or batch.dumps:
                 self.connection.execute(_SET_OOM, [list(batch.oom_runs), list(batch.dumps)])
-            work_out.refresh(self.connection, changed, self._causes)
+            work_out.refresh(self.connection, changed, self.causes)
         # A limit that cannot be had would end the transaction.
         if not self._is_replacing:
             forget_blocks(self.connection, self.name)
@@ -911,7 +923,7 @@ class DuckDBStore(DuckDBReading):
             orphans = delete_orphans(self.connection)
             tombstones = [entry("prune", dropped(counts.get(run, 0)), run) for run in there]
             insert_all(self.connection, entries(*tombstones))
-            work_out.refresh(self.connection, [], self._causes)
+            work_out.refresh(self.connection, [], self.causes)
         self.connection.execute(f"{MERGE_ROW_GROUPS}; CHECKPOINT")
         return Deleted(len(there), dumps, orphans, there)
 
@@ -926,7 +938,7 @@ class DuckDBStore(DuckDBReading):
                 yield deleted
                 # Only now: modules of the deleted dumps may be modules of the new ones.
                 deleted.modules = delete_orphans(self.connection)
-                work_out.refresh(self.connection, [run_id], self._causes)
+                work_out.refresh(self.connection, [run_id], self.causes)
                 self.connection.execute(MERGE_ROW_GROUPS)
             finally:
                 self._is_replacing = False
@@ -949,7 +961,7 @@ class DuckDBStore(DuckDBReading):
             insert_all(self.connection, label_entries(run_ids, labels))
             # A run that changes its lineage is found out; only these labels change causes.
             changed = [] if labels.keys().isdisjoint(VERSIONS) else run_ids
-            work_out.refresh(self.connection, changed, self._causes)
+            work_out.refresh(self.connection, changed, self.causes)
 
     def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """Run a user's statements, all or nothing; the rows of the last one.
@@ -1065,7 +1077,7 @@ class DuckDBStore(DuckDBReading):
 
 
 # What stays of a dump that is written anew.
-_KEPT_OF_DUMPS = ("history", "accepted_changes", "oom_reports")
+_KEPT_OF_DUMPS = ("history", "causes", "accepted_changes", "oom_reports")
 _SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN
     (SELECT dump_id FROM oom_reports WHERE list_contains($1, run_id) OR list_contains($2, dump_id))
 """

@@ -87,7 +87,8 @@ def differs(asked, known):
     assert changes[0] == next(row["change_bytes"] for row in rows if row["memory_space"] == 0)
     # Those that are left out are summed.
     assert sum(changes) == exact_bytes(peak["change"]) == 2021955072
-    assert reply.said["said"][1] == module.causes[0]
+    assert reply.said["said"][1] == module.cause
+    assert reply.rows("causes")[0]["term"] == module.causes.table["term"][0].as_py()
 
 
 def within(asked, known):

@@ -18,6 +18,8 @@ OWN_COLUMNS = (
     *("is_root", "parameter_number", "tuple_index", "fusion_kind", "attributes"),
 )
 OWN_TABLES = dict.fromkeys(("view_set", "schema_version"), ())
+# What older readers told otherwise of the same dumps, or not at all.
+READ_TABLES = dict.fromkeys(("peak_parts", "traits"), ())
 
 
 def version(path):
@@ -145,4 +147,5 @@ def test_it_has_what_this_version_makes_of_the_same_dumps(released, fresh):
     db, _ = released
     upgrade(db)
     found, expected = content(db, *OWN_COLUMNS), content(fresh, *OWN_COLUMNS)
-    assert found | OWN_TABLES == expected | OWN_TABLES, MAKE
+    left_out = OWN_TABLES | READ_TABLES
+    assert found | left_out == expected | left_out, MAKE

@@ -55,6 +55,9 @@ DAMAGES = {
         f"UPDATE allocations SET size_bytes = size_bytes + 1 "
         f"{OF} AND allocation_index = 0": "148384 148383",
     },
+    "peak_parts_add_up": {
+        f"UPDATE peak_parts SET counted_bytes = counted_bytes + 1 {OF} AND part = 0": "add up",
+    },
     "dumps_are_complete": {
         "UPDATE dump_files SET status = 'failed', line = 3, message = 'cut short' "
         "WHERE path = '000_e0d5fae9bf2de249.txt'": "000_e0d5fae9bf2de249.txt:3",
@@ -209,6 +212,8 @@ def test_a_row_that_occurs_twice_is_found(copied):
         # No sample's message lists buffers.
         row = "INSERT INTO oom_buffers (oom_id, run_id, rank, size_bytes, is_rounded)"
         store.execute(f"{row} VALUES (1, 'cpu', 1, 8, FALSE)")
+        # Every sample is the first dump of its chain.
+        store.execute("INSERT INTO causes (dump_id, rank, kind, term) VALUES (1, 1, 'line', 'x')")
         for table in KEYS:
             # Their shape is worked out when it is read.
             stored = "* EXCLUDE shape" if table in ("values", "instructions") else "*"

@@ -1,47 +1,71 @@
 """How phrases become one line: what is shortened, and what is only counted."""
 
+import re
+
 from memhouse.schema.causes.changes import Phrase, in_order, one_line, signed_size, size
 
+from ..support.causes import MIB
+
 REMAT = Phrase(
-    "remat", "checkpoint policy: dot_general recomputed now", "dot_general recomputed now"
+    "remat",
+    "checkpoint policy: dot_general recomputed now",
+    "dot_general recomputed now",
+    change=-152 * MIB,
+    source="zoo.py:38",
 )
-SAVED = Phrase(
-    "saved", "152 MiB less saved for backward (zoo.py:38)", "152 MiB less saved for backward"
+SHAPE = Phrase(
+    "argument",
+    "x, y: s32[4,1024] → s32[6,1024]",
+    "x, y: 4 → 6 in 2 arguments",
+    change=48 * MIB,
 )
-SHAPE = Phrase("argument", "x, y: s32[4,1024] → s32[6,1024]", "x, y: 4 → 6 in 2 arguments")
+FLAG = Phrase("flag", "flag xla_tpu_enable_latency_hiding_scheduler true → false")
+LINE = Phrase("line", "workspace: exp f32[8,512]", "exp", change=9 * MIB, source="zoo.py:40")
+REST = Phrase("remainder", "smaller changes", change=1 << 18)
 
 
-def test_phrases_that_fit_are_joined():
-    assert one_line([REMAT, SAVED]) == f"{REMAT.text}; {SAVED.text}"
+def test_terms_that_fit_are_joined_with_their_bytes_and_lines():
+    assert one_line([REMAT]) == f"{REMAT.text} -152 MiB (zoo.py:38)"
+    assert one_line([SHAPE, LINE]) == (
+        f"{SHAPE.text} +48 MiB; workspace: exp f32[8,512] +9 MiB (zoo.py:40)"
+    )
     assert one_line([]) is None
 
 
-def test_the_longest_phrase_is_shortened_first():
-    line = one_line([SHAPE, REMAT, SAVED])
-    assert line == f"{SHAPE.text}; {REMAT.short}; {SAVED.short}"
+def test_the_longest_term_is_shortened_first():
+    line = one_line([REMAT, SHAPE, REST])
+    assert line == f"{REMAT.short} -152 MiB (zoo.py:38); {SHAPE.text} +48 MiB"
 
 
-def test_what_still_does_not_fit_is_counted():
-    flag = Phrase("flag", "flag xla_tpu_enable_latency_hiding_scheduler true → false")
-    line = one_line([SHAPE, flag, REMAT, SAVED])
-    assert line == f"{SHAPE.text}; {flag.text}; 2 more"
+def test_what_does_not_fit_is_counted_and_summed():
+    line = one_line([FLAG, REMAT, SHAPE, LINE, REST])
+    assert line.startswith(f"{FLAG.text}; ")
+    assert re.search(r"; \d more [+-][\d.]+ MiB$", line)
     assert len(line) < 100
 
 
-def test_one_phrase_that_is_too_long_is_cut():
+def test_a_small_remainder_takes_no_room():
+    assert one_line([SHAPE, REST]) == f"{SHAPE.text} +48 MiB"
+
+
+def test_a_term_that_explains_less_than_half_does_not_stand_alone():
+    """Even where its line has no room: 30 of 70 MiB."""
+    few = Phrase("line", "x" * 55, change=30 * MIB, source="zoo.py:1")
+    more = [Phrase("line", "y" * 60, "exp", change=20 * MIB, source=f"zoo.py:{n}") for n in (2, 3)]
+    assert one_line([few, *more]) == f"{'x' * 55} +30 MiB; exp +20 MiB; exp +20 MiB"
+
+
+def test_one_term_that_is_too_long_is_cut():
     line = one_line([Phrase("argument", "x" * 200), REMAT])
-    assert line == f"{'x' * 90}…; 1 more"
+    assert line.startswith("xxx")
+    assert line.endswith("…; 1 more -152 MiB")
     assert len(line) == 99
 
 
-def test_the_first_phrase_of_each_kind_goes_before_the_second_ones():
-    phrases = [SAVED, Phrase("argument", "first"), Phrase("argument", "second"), REMAT]
-    assert [phrase.text for phrase in in_order(phrases)] == [
-        "first",
-        REMAT.text,
-        SAVED.text,
-        "second",
-    ]
+def test_what_is_set_stands_first_and_then_the_most_bytes():
+    plain = Phrase("schedule", "another schedule")
+    phrases = [REST, plain, LINE, SHAPE, REMAT, FLAG]
+    assert in_order(phrases) == [FLAG, REMAT, SHAPE, LINE, plain, REST]
 
 
 def test_a_size_has_three_digits():

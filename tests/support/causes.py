@@ -1,11 +1,11 @@
 """Pairs of dumps made up, to say which facts are told as a cause."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from memhouse.schema.causes.changes import in_order
-from memhouse.schema.causes.find_causes import phrases_of
-from memhouse.schema.causes.sides import Flag, Leaf, Pair, Side
+from memhouse.schema.causes.find_causes import terms_of
+from memhouse.schema.causes.sides import Flag, Leaf, Pair, Part, Side
 
 MIB = 1 << 20
 _DUMP = {
@@ -54,29 +54,61 @@ def leaf(name: str | None, shape: str, number: int = 0, **known: Any) -> Leaf:
     return Leaf(**{**columns, **known})
 
 
+def part(size: int, source: str | None = "zoo.py:1", **known: Any) -> Part:
+    """Workspace of so many MiB at the peak, in one buffer."""
+    columns: dict[str, Any] = {
+        "category": "temp",
+        "role": "workspace",
+        "pass_": "forward",
+        "owner": "",
+        "operation": "dot_general",
+        "shape": f"f32[{size},512,512]",
+        "source": source,
+        "buffers": 1,
+        "counted_bytes": size * MIB,
+    }
+    return Part(**{**columns, **known})
+
+
 def side(
     arguments: Sequence[Leaf] = (),
     results: Sequence[Leaf] = (),
     traits: dict[str, dict[str, int]] | None = None,
     labels: dict[str, str] | None = None,
+    parts: Sequence[Part] = (),
     **dump: Any,
 ) -> Side:
     """A dump like all others but for what is given."""
     kept = leaf("kept", "f32[4]", 99)
+    if parts:
+        dump = {"peak_bytes": sum(part.counted_bytes for part in parts), **dump}
     return Side(
         {**_DUMP, **dump},
         labels or {},
         {**_TRAITS, **(traits or {})},
         [*arguments, kept],
         results,
+        parts,
     )
 
 
-def told(a: Side, b: Side, *flags: Flag) -> list[str]:
-    """What is said of two dumps of other programs, in order."""
+def pair(a: Side, b: Side, *flags: Flag) -> Pair:
+    """The second side as a dump of another program, one night later."""
     after = {**b.dump, "run_id": "2026-10-02", "dump_id": 2}
     after |= {"module_id": 2, "program_id": None} if b.dump["program_id"] == 1 else {}
     if flags:
         after["flags_id"] = 2
-    changed = Side(after, b.versions, b.traits, b.arguments, b.results)
-    return [phrase.text for phrase in in_order(phrases_of(Pair(a, changed, flags)))]
+    return Pair(a, replace(b, dump=after), flags)
+
+
+def ledger(a: Side, b: Side) -> dict[str, int | None]:
+    """The terms of the ledger with their MiB; they add up to the change of the peak."""
+    terms = terms_of(pair(a, b))
+    change = b.dump["peak_bytes"] - a.dump["peak_bytes"]
+    assert sum(term.change or 0 for term in terms) == change
+    return {term.text: None if term.change is None else term.change // MIB for term in terms}
+
+
+def told(a: Side, b: Side, *flags: Flag) -> list[str]:
+    """What is said of two dumps of other programs, in order."""
+    return [phrase.text for phrase in terms_of(pair(a, b, *flags))]

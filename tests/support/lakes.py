@@ -72,7 +72,8 @@ def history_rows(store: Store) -> dict[str, list[tuple[Any, ...]]]:
     worked_out = store.worked_out_history()
     found = {}
     for name in HISTORY:
-        rows = worked_out[name].select(arrow.schema(name).names).to_pylist()
+        columns = [c for c in arrow.schema(name).names if c not in _OF_THE_INGEST]
+        rows = worked_out[name].select(columns).to_pylist()
         found[name] = sorted((tuple(row.values()) for row in rows), key=_nulls_last)
     return found
 

@@ -11,50 +11,32 @@ def amounts(db, trait: str, workload: str, run: str) -> dict[str, int]:
     return dict(rows(db, f"SELECT name, amount {TRAITS} {where}"))
 
 
-def test_what_is_saved_is_the_sum_of_the_residuals(history):
-    """By line, and in total. A residual with a copy in another memory space counts once."""
+def test_the_parts_of_the_peak_are_those_of_the_view(history):
+    """By category, role, pass, shape and line; numbers in owners are folded, small parts summed."""
     query = """
-        SELECT workload, run_id, made.line, SUM(made.size) FROM (
-            SELECT module_id, line, made_instruction_id, MAX(size) AS size FROM (
-                SELECT
-                    residuals.module_id, made_instruction_id, memory_space,
-                    split(source_file, '/')[-1] || ':' || source_line AS line,
-                    SUM(size_bytes) AS size
-                FROM residuals
-                INNER JOIN "values" USING (module_id, value_id)
-                INNER JOIN instructions AS made
-                    ON made.module_id = residuals.module_id
-                        AND made.instruction_id = made_instruction_id
-                GROUP BY ALL
-            ) GROUP BY ALL
-        ) AS made INNER JOIN dumps USING (module_id) GROUP BY ALL
-    """
-    expected = {tuple(key): amount for *key, amount in rows(history, query)}
-    found = rows(history, f"SELECT workload, run_id, name, amount {TRAITS} WHERE trait = 'saved'")
-    assert len(found) > 100
-    totals = {(workload, run): amount for workload, run, line, amount in found if not line}
-    for *module, line, amount in found:
-        of_module = [size for key, size in expected.items() if list(key[:2]) == module]
-        assert amount == (expected[*module, line] if line else sum(of_module))
-    # Lines of less than 0.2 % are left out.
-    kept = {tuple(key) for *key, _ in found}
-    for key, amount in expected.items():
-        assert (key in kept) == (amount >= 0.002 * totals[key[:2]])
-
-
-def test_lines_at_the_peak_are_those_of_the_view(history):
-    query = (
-        "SELECT dumps.workload, dumps.run_id, split(source_file, '/')[-1] || ':' || source_line, "
-        "SUM(counted_bytes) FROM peak_buffers INNER JOIN dumps USING (module_id) "
-        "WHERE memory_space = 0 AND COALESCE(pass, '') <> 'argument' AND source_line IS NOT NULL "
-        "AND category IN ('temp', 'output') GROUP BY ALL"
+        SELECT module_id, category, COALESCE(role, ''), COALESCE(pass, ''), split(shape, '{')[1],
+            split(source_file, '/')[-1] || ':' || source_line, COUNT(*), SUM(counted_bytes)
+        FROM peak_buffers WHERE memory_space = 0 AND shape NOT LIKE '(%' GROUP BY ALL"""
+    expected = {tuple(key): amounts for *key, _, amounts in rows(history, query)}
+    found = rows(
+        history,
+        """SELECT module_id, category, COALESCE(role, ''), COALESCE(pass, ''), shape, source,
+            SUM(counted_bytes) FROM peak_parts WHERE shape IS NOT NULL GROUP BY ALL""",
     )
-    expected = {tuple(key): amount for *key, amount in rows(history, query)}
-    found = rows(history, f"SELECT workload, run_id, name, amount {TRAITS} WHERE trait = 'peak'")
-    named = [row for row in found if ":" in row[2]]
-    assert len(named) > 100
-    for *key, amount in named:
-        assert expected[tuple(key)] == amount
+    assert len(found) > 300
+    assert {key: amount for *parts, amount in found if (key := tuple(parts))} == {
+        key: expected[key] for *parts, _ in found if (key := tuple(parts))
+    }
+
+
+def test_the_parts_add_up_to_the_peak(history, filled):
+    query = """SELECT module_id, peak_bytes, SUM(counted_bytes) FROM module_memory
+        LEFT JOIN peak_parts USING (module_id)
+        WHERE memory_space = 0 AND peak_bytes > 0 GROUP BY ALL"""
+    for db in (history, filled):
+        found = rows(db, query)
+        assert len(found) > 10
+        assert [row for row in found if row[1] != row[2]] == []
 
 
 def test_what_is_recomputed_follows_the_policy(history):
