@@ -50,6 +50,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="DB",
         help="hold growth against the newest run in this warehouse, instead of a file",
     )
+    group.addoption(
+        "--memory-strict",
+        action="store_true",
+        help="fail a program that has no figures before, instead of a warning: for CI",
+    )
     parser.addini("memory_baseline", "the file that growth is held against", default=_BASELINE)
 
 
@@ -191,9 +196,7 @@ def _before(
         if _warehouse not in config.stash:
             config.stash[_warehouse] = open_warehouse(db)
         before = before_in_warehouse(config.stash[_warehouse], module, measured, limit.workload)
-        if before is None:
-            item.warn(pytest.PytestWarning(f"{db} has no {measured.key}: its growth is not judged"))
-        return before
+        return before or _without_figures(item, measured, db, "ingest a run that has it")
     from .baseline import before_in, read_baseline
 
     file = _baseline_file(config)
@@ -201,13 +204,18 @@ def _before(
         config.stash[_read_baseline] = read_baseline(file)
     shown = file.relative_to(config.rootpath) if file.is_relative_to(config.rootpath) else file
     before = before_in(config.stash[_read_baseline], str(shown), _test(item), measured)
-    if before is None:
-        raise ValueError(
-            f"{measured.program} is new: {shown} has no peak of it\n"
-            f"  now: {measured.peak}\n"
-            "  to accept it: pytest --memory-update, and commit the file"
-        )
-    return before
+    to_record = "pytest --memory-update, and commit the file"
+    return before or _without_figures(item, measured, str(shown), to_record)
+
+
+def _without_figures(item: pytest.Item, measured: Measured, holder: str, to_record: str) -> None:
+    """Warn of a first measurement, with how to record it; `--memory-strict` makes it ValueError."""
+    new = f"{measured.key} is new: {holder} has no peak of it"
+    if item.config.getoption("memory_strict"):
+        raise ValueError(f"{new}\n  now: {measured.peak}\n  to accept it: {to_record}")
+    item.warn(
+        pytest.PytestWarning(f"{new}, so its growth is not judged; to record it: {to_record}")
+    )
 
 
 def _test(item: pytest.Item) -> str:
