@@ -50,7 +50,10 @@ Wait = Annotated[
     ),
 ]
 All = Annotated[
-    bool, typer.Option("--all", help="Show the same program of several workloads one by one.")
+    bool,
+    typer.Option(
+        "--all", help="Show helpers too, and the same program of several workloads one by one."
+    ),
 ]
 Wide = Annotated[
     bool, typer.Option("--wide", "-v", help="Show all columns, and no text cut short.")

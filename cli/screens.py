@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _DETAILS = ["start_time", "end_time", "last_use_time", "layout"]
 # A damaged dump can break a check a thousand times over.
 _BREACHES_SHOWN = 20
+# The newest steps of a history; more do not fit a screen.
+_STEPS_SHOWN = 20
 # The exit status if a run neither passes nor fails.
 _NOT_JUDGED = 3
 
@@ -88,7 +90,7 @@ def runs(asked: Asked, output: AsFormat = Format.table) -> None:
 
 
 def peaks(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
-    """The peaks, for a person one of equal programs."""
+    """The peaks, for a person one of equal programs, without helpers."""
     from .render.text import print_rows
 
     print_rows(asked(fold=not unfold and output not in FOR_SCRIPTS), output)
@@ -143,18 +145,25 @@ def timeline(asked: Asked, output: AsFormat = Format.table) -> None:
 
 
 def trends(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
-    """The series, the steps, and what was left out; for scripts a row a run and series."""
+    """The series, the steps in words, and what was left out; for scripts a row a run and series."""
     from ..queries.cells import counted
-    from .render.text import print_note, print_rows, print_text
+    from .render.text import print_note, print_prose, print_rows, print_text
 
     found = asked(fold=not unfold)
     if output is not Format.table:
         print_rows(found.rows, output)
         return
     print_rows(found.series, output)
-    if len(found.steps):
+    sentences = found.steps_in_words()
+    shown = sentences if unfold else sentences[:_STEPS_SHOWN]
+    if shown:
         print_text("")
-        print_rows(found.steps, output)
+    for sentence in shown:
+        print_prose(sentence)
+    if left := len(sentences) - len(shown):
+        print_note(f"… and {counted(left, 'earlier step')} (--all)")
+    if found.helpers:
+        print_note(f"{found.helpers} (--all)")
     if found.jitter:
         print_note(f"{counted(found.jitter, 'change')} within a level left out (--format csv)")
     if found.other_branches:
@@ -182,13 +191,16 @@ def diff(
     wide: Annotated[
         bool, typer.Option("--wide", "-v", help="Show all changes with all columns, none cut.")
     ] = False,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Show helpers too, and each unchanged module.")
+    ] = False,
     output: AsFormat = Format.table,
 ) -> None:
     """The modules that differ, one after the other."""
     found = asked()
     from .render.differences import print_diff
 
-    print_diff(found, memory_space, limit, output, wide=wide)
+    print_diff(found, memory_space, limit, output, wide=wide, is_whole=all_)
 
 
 def verify(
@@ -285,7 +297,8 @@ def check(
         ),
     ] = None,
     all_: Annotated[
-        bool, typer.Option("--all", help="Show unchanged programs too, and fold no hosts.")
+        bool,
+        typer.Option("--all", help="Show unchanged programs and helpers too, and fold no hosts."),
     ] = False,
     output: Annotated[
         CheckFormat, typer.Option("--format", "-f", help="How to print the verdicts.")

@@ -53,12 +53,13 @@ def modules(asked: Asked) -> Answer:
 
 
 def peaks(asked: Asked) -> Answer:
-    """How much memory each module needs at its peak, per memory space, and the headroom.
+    """How much memory each entry program needs at its peak, per memory space, and the headroom.
 
+    Helpers, programs below 5 % of their workload's largest peak, are a line: `modules` has them.
     headroom is what is left of the device's memory (HBM), empty where the device is not known.
     Without `run` the latest of each module. Then `owners` for whose memory it is.
     """
-    found = with_program(asked())
+    found = with_program(asked(fold=True))
     columns = [
         "module",
         "space",
@@ -68,7 +69,8 @@ def peaks(asked: Asked) -> Answer:
         "run",
         "peak_instruction",
     ]
-    return Answer(parts={"peaks": pick(found, columns)}, narrow="give run or workload")
+    said = [found.left_out] if found.left_out else []
+    return Answer(said, {"peaks": pick(found, columns)}, "give run or workload")
 
 
 def owners(asked: Asked) -> Answer:
@@ -169,16 +171,14 @@ def trends(asked: Asked) -> Answer:
     """
     found = asked()
     said = [found.branches_note.replace("--branch ", "")] if found.other_branches else []
-    steps = replace(
-        found.steps, table=_newest_and_largest_first(asked.warehouse, found.steps.table)
-    )
+    said += [found.helpers] if found.helpers else []
     names = ["run", "previous_run", "module", "change_bytes", "change_pct", "now_bytes", "cause"]
     series = ["module", "now_bytes", "best_bytes", "since", "last_run", "gone_for"]
     return Answer(
         said,
         {
-            "steps": pick(with_program(steps), names),
-            "series": pick(with_program(_largest_first(found.series)), series),
+            "steps": pick(with_program(found.steps), names),
+            "series": pick(with_program(found.series), series),
         },
         "give workload or since",
     )
@@ -205,9 +205,10 @@ def diff(asked: Asked, memory_space: Space = 0) -> Answer:
     flags of the compiler that differ are in `flags`.
     """
     found = asked()
-    differ = [module for module in found.modules if not module.is_unchanged]
-    same = len(found.modules) - len(differ)
+    differ = [module for module in found.entries if not module.is_unchanged]
+    same = len(found.entries) - len(differ)
     said = [f"{counted(same, 'module')} unchanged"] if same else []
+    said += filter(None, [found.helpers])
     if len(differ) == 1:
         return _one_module(differ[0], found, said, memory_space)
     differ.sort(key=lambda module: -abs(_peak_change(module, memory_space) or 0))
@@ -229,7 +230,8 @@ def check(asked: Asked) -> Answer:
     rows = replace(found.rows, table=found.rows.table.filter(matters), empty="nothing changed")
     columns = ["module", "verdict", "status", "before_bytes", "now_bytes", "change_bytes"]
     columns += ["held_against", "cause", "why", "accepted"]
-    return Answer([found.rows.caption, *found.notes], {"verdicts": pick(rows, columns)}, "give run")
+    said = [found.rows.caption, *found.notes, *filter(None, [found.helpers])]
+    return Answer(said, {"verdicts": pick(rows, columns)}, "give run")
 
 
 def _said(rows: Rows) -> list[str]:
@@ -316,17 +318,3 @@ def _in_space(rows: Rows, memory_space: int) -> Rows:
     return replace(
         rows, table=rows.table.filter(pc.equal(rows.table["memory_space"], memory_space))
     )
-
-
-def _largest_first(series: Rows) -> Rows:
-    """The series that take most first: scripts compile dozens of small programs."""
-    return replace(series, table=series.table.sort_by([("now_bytes", "descending")]))
-
-
-def _newest_and_largest_first(warehouse: Warehouse, steps: pa.Table) -> pa.Table:
-    """The steps of the newest run first, in each the largest change."""
-    runs = warehouse.runs().table["run"].to_pylist()
-    place = {run: number for number, run in enumerate(runs)}
-    rows = steps.to_pylist()
-    rows.sort(key=lambda row: (-place[row["run"]], -abs(row["change_bytes"] or 0)))
-    return pa.Table.from_pylist(rows, schema=steps.schema)

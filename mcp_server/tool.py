@@ -60,15 +60,18 @@ class Tool:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with the arguments of an agent; calling it gives the answer."""
+    """A question with the arguments of an agent; calling it gives the answer.
+
+    What it is called with are arguments that agents do not give.
+    """
 
     name: str
     warehouse: Warehouse
     arguments: Mapping[str, Any]
 
-    def __call__(self) -> Any:
+    def __call__(self, **more: Any) -> Any:
         """The answer of the warehouse's method."""
-        return getattr(self.warehouse, self.name)(**self.arguments)
+        return getattr(self.warehouse, self.name)(**self.arguments, **more)
 
 
 def tool_of_question(question: Question, tell: Callable[..., Answer] | None, title: str) -> Tool:

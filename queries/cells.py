@@ -84,6 +84,21 @@ def human_pct(change: float) -> str:
     return f"{times}{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
 
 
+def change_in_words(change: int, pct: float | None, now: int, mark: str = "") -> str:
+    """What a figure did: `grew by 64.00 MiB (+5.2 %) to 1.27 GiB`; `mark` is ≈ for estimates."""
+    if not change:
+        return f"changed at the same {mark}{human_bytes(now)}"
+    verb = "grew" if change > 0 else "shrank"
+    relative = "" if pct is None else f" ({percent(pct)})"
+    return f"{verb} by {mark}{human_bytes(abs(change))}{relative} to {mark}{human_bytes(now)}"
+
+
+def percent(change: float) -> str:
+    """A change in percent with its unit, or a multiple where that is easier to read."""
+    text = human_pct(change)
+    return f"{text} %" if text[0] in "+-" else text
+
+
 def without_layout(shape: str) -> str:
     """A shape without its layout: `bf16[8,128]` of `bf16[8,128]{1,0:T(8,128)}`."""
     return _LAYOUT.sub("", shape)

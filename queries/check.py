@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from ..schema.errors import UsageError
 from .catalogue import statement
 from .cells import counted, listed
+from .entry_programs import helpers_line
 from .questions import Kind, Metric, Space, question
 from .result import Result, Rows
 from .runs import require_runs
@@ -34,6 +35,7 @@ _ROWS = {
     "why": "string",
     "accepted": "string",
     "dump_id": "int64",
+    "is_entry": "bool",
     "origin": "string",
 }
 # What a notebook shows of a program; the other columns are for programs.
@@ -49,7 +51,8 @@ class Check(Result):
     rows: a row for each program, those that fail first, with module, status, verdict (pass, warn,
     fail or not judged), before_bytes, now_bytes, change_bytes, change_pct, held_against,
     lowest_bytes, lowest_run, cause, why (the rules that it breaks, or why it is not judged),
-    accepted (the reason), dump_id, origin; for status and the like see Verdict. verdicts: one a
+    accepted (the reason), dump_id, is_entry (else a helper, which is not judged), origin; for
+    status and the like see Verdict. verdicts: one a
     program, in the order of the rows; notes: what else a user should know, for example that there
     is nothing to hold the run against; unused: workloads that have limits, but that the run lacks.
     """
@@ -63,7 +66,8 @@ class Check(Result):
 
     def tables(self) -> Sequence[Rows]:
         """The programs, with what a person asks of each."""
-        return (replace(self.rows, table=self.rows.table.select(_TOLD)),)
+        rows = self.rows.table.filter(self.rows.table["is_entry"]).select(_TOLD)
+        return (replace(self.rows, table=rows, left_out=self.helpers),)
 
     def sentences(self) -> Sequence[str]:
         """What else to know."""
@@ -73,6 +77,12 @@ class Check(Result):
     def breaches(self) -> tuple[Verdict, ...]:
         """The verdicts of the programs that fail."""
         return tuple(verdict for verdict in self.verdicts if verdict.outcome == "fail")
+
+    @property
+    def helpers(self) -> str:
+        """What the helpers are, in a line; empty if there are none."""
+        there = [verdict for verdict in self.verdicts if verdict.dump_id is not None]
+        return helpers_line([verdict.now_bytes for verdict in there if verdict.is_helper])
 
     @property
     def outcome(self) -> Literal["pass", "fail", "not judged"]:
@@ -107,8 +117,11 @@ class Check(Result):
         unjudged = [
             verdict
             for verdict in self.verdicts
-            if verdict.not_judged and verdict.outcome != "fail" and not verdict.is_lost
+            if verdict.not_judged
+            and verdict.outcome != "fail"
+            and not (verdict.is_lost or verdict.is_helper)
         ]
+        entries = sum(1 for verdict in self.verdicts if not verdict.is_helper)
         new = sum(1 for verdict in unjudged if verdict.not_judged != NO_FIGURES)
         warned = sum(1 for verdict in self.verdicts if verdict.outcome == "warn")
         passing = sum(1 for v in self.verdicts if v.is_judged and v.outcome != "fail")
@@ -118,7 +131,7 @@ class Check(Result):
         if without:
             told.append(f"{without} lost their figures" if without > 1 else "1 lost its figures")
         if self.outcome == "fail":
-            first = f"{len(self.breaches)} of {len(self.verdicts)} fail"
+            first = f"{len(self.breaches)} of {entries} fail"
         elif self.outcome == "not judged":
             if all(verdict.dump_id is None for verdict in self.verdicts):
                 told = ["no programs"]
@@ -180,11 +193,12 @@ def check(
     """Judge whether a run's memory is within its limits; exit status 1 if not, 3 if not judged.
 
     A program is held against its last figures before and against the lowest since the last
-    accepted growth; on a branch against the newest run of main. Prints a summary in
-    Markdown, fit for a comment on a pull request.
+    accepted growth; on a branch against the newest run of main. Helpers, programs below 5 % of
+    their workload's largest peak, are not judged. Prints a summary in Markdown, fit for a comment
+    on a pull request.
 
-    Columns: those of `Check`. With `module` only this one is judged. The result's `outcome` is
-    pass, fail or not judged. Raises UsageError.
+    Columns: those of `Check`. With `module` only this one is judged, a helper too. The result's
+    `outcome` is pass, fail or not judged. Raises UsageError.
     """
     from .arguments import metric_column
     from .checking.judge import find_against, judge
@@ -204,7 +218,17 @@ def check(
         raise UsageError(f"run {judged!r} has no dumps to judge, only a log", "run")
     programs = store.rows(statement("check_now"), [judged, memory_space, column]).to_pylist()
     against = find_against(store, judged, programs, baseline, policy.baseline)
-    found = judge(store, judged, programs, against, policy, column, memory_space, best=best)
+    found = judge(
+        store,
+        judged,
+        programs,
+        against,
+        policy,
+        column,
+        memory_space,
+        best=best,
+        judges_helpers=module is not None,
+    )
     if module is not None:
         found = _only(module, found)
     # The largest growth first, of those that fail, then of the others.
@@ -298,5 +322,6 @@ def _row(verdict: Verdict) -> _Row:
         "why": "; ".join(breach.text for breach in verdict.breaches) or verdict.not_judged,
         "accepted": verdict.accepted_reason,
         "dump_id": verdict.dump_id,
+        "is_entry": not verdict.is_helper,
         "origin": verdict.origin,
     }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ..schema.errors import UsageError
 from .arguments import nearest
 from .catalogue import statement
 from .cells import counted
+from .entry_programs import helpers_line
 from .find_module import find_module
 from .questions import OWNERS, Kind, RunOrModule, Workload, question
 from .result import Result, Rows
@@ -27,13 +28,17 @@ KINDS = (BUFFER, *OWNERS)
 # Columns of changed_buffers that are not shown.
 _MEMBERS = ("a_members", "b_members")
 
-_DUMPS = """SELECT dump_id, run_id, workload, module_name, module_number, occurrence, module_id,
-    flags_id FROM dumps WHERE dump_id IN (SELECT UNNEST($1))"""
+_DUMPS = """SELECT dump_id, run_id, workload, module_name, module_number, occurrence,
+        dumps.module_id, flags_id, is_entry, peak_bytes
+    FROM dumps INNER JOIN _entry_programs USING (dump_id)
+    LEFT JOIN module_memory
+        ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
+    WHERE dump_id IN (SELECT UNNEST($1))"""
 
 
 @dataclass(frozen=True)
 class Dump:
-    """A dump as `diff` compares it; the columns are those of `dumps`."""
+    """A dump as `diff` compares it; the columns are those of `dumps`, and of `peaks` for HBM."""
 
     dump_id: int
     run_id: str
@@ -43,6 +48,8 @@ class Dump:
     occurrence: int
     module_id: int | None
     flags_id: int | None
+    is_entry: bool
+    peak_bytes: int | None
 
     @property
     def name(self) -> str:
@@ -74,6 +81,16 @@ class ModuleDiff(Result):
     flags: Rows
     cause: str
     causes: Rows
+
+    @property
+    def is_helper(self) -> bool:
+        """No entry program of its workload, neither in A nor in B."""
+        return not any(dump.is_entry for dump in (self.a, self.b) if dump is not None)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The larger peak of the two in main memory; 0 if neither is known."""
+        return max((dump.peak_bytes or 0 for dump in (self.a, self.b) if dump), default=0)
 
     @property
     def is_same(self) -> bool:
@@ -115,32 +132,43 @@ _Pair = tuple[Dump | None, Dump | None]
 
 @dataclass(frozen=True, repr=False)
 class Diff(Result):
-    """What differs from A to B: `modules`, and what changes in all of them as `rows`.
+    """What differs from A to B: `modules`, the largest first, and what changes in them as `rows`.
 
-    rows has the columns of ModuleDiff.rows, and before them the module's name; by: see `diff`.
+    rows has the columns of ModuleDiff.rows, and before them the module's name, and last whether it
+    is_entry; by: see `diff`.
     """
 
     modules: tuple[ModuleDiff, ...]
     rows: Rows
     by: str
 
+    @property
+    def entries(self) -> tuple[ModuleDiff, ...]:
+        """The modules that are an entry program in A or in B, or that were named."""
+        return tuple(module for module in self.modules if not module.is_helper)
+
+    @property
+    def helpers(self) -> str:
+        """What the other modules are, in a line; empty if there are none."""
+        return helpers_line([each.peak_bytes for each in self.modules if each.is_helper])
+
     def sentences(self) -> tuple[str, ...]:
-        """How many modules are unchanged, where they are too many to be listed."""
-        return tuple(
-            f"{counted(count, 'module')}: {said}" for said, count in sorted(self._many().items())
-        )
+        """How many modules are unchanged, where they are too many to be listed, and the helpers."""
+        unchanged = sorted(self._many().items())
+        counts = [f"{counted(count, 'module')}: {said}" for said, count in unchanged]
+        return (*counts, *filter(None, [self.helpers]))
 
     def listed(self) -> tuple[ModuleDiff, ...]:
         """The modules that `sentences` does not count."""
         many = self._many()
-        return tuple(each for each in self.modules if not (each.is_unchanged and each.said in many))
+        return tuple(each for each in self.entries if not (each.is_unchanged and each.said in many))
 
     def tables(self) -> tuple[Rows, ...]:
         """What differs, module by module."""
         return tuple(table for module in self.listed() for table in module.tables())
 
     def _many(self) -> dict[str, int]:
-        unchanged = Counter(module.said for module in self.modules if module.is_unchanged)
+        unchanged = Counter(module.said for module in self.entries if module.is_unchanged)
         return {said: count for said, count in unchanged.items() if count > _MOST_UNCHANGED}
 
 
@@ -160,8 +188,8 @@ def diff(
 ) -> Diff:
     """Show what grew or shrank from A to B, buffer by buffer, and what else changed.
 
-    The changes add up to the change of the peak; those below 0.1 % of all are one row. csv and
-    json have all of them, of all memory spaces.
+    The changes add up to the change of the peak; those below 0.1 % of all are one row. Of two
+    runs, helpers are a line. csv and json have all of them, of all memory spaces.
 
     Columns: those of `Diff`. Raises UsageError.
     """
@@ -179,17 +207,19 @@ def diff(
         for a, b in pairs
     ]
     tables = [
-        table.add_column(0, "module", pa.array([name] * len(table), pa.string()))
-        for name, table in [
-            ("", empty),
-            *((module.name, module.rows.arrow()) for module in found),
+        table.add_column(0, "module", pa.array([name] * len(table), pa.string())).append_column(
+            "is_entry", pa.array([is_entry] * len(table), pa.bool_())
+        )
+        for name, is_entry, table in [
+            ("", True, empty),
+            *((module.name, not module.is_helper, module.rows.arrow()) for module in found),
         ]
     ]
     return Diff(tuple(found), Rows(pa.concat_tables(tables)), by)
 
 
 def _pairs(store: Store, a: str, b: str, workload: str | None) -> list[_Pair]:
-    """The dumps of A beside those of B, in order of workload and place in the run."""
+    """The dumps of A beside those of B, the largest first."""
     runs = set(run_names(store))
     if {a, b} <= runs:
         pairs = store.pairs(a, b).select(["a_dump_id", "b_dump_id"]).to_pylist()
@@ -203,14 +233,16 @@ def _pairs(store: Store, a: str, b: str, workload: str | None) -> list[_Pair]:
             named = sorted({dump.workload for pair in found for dump in pair if dump})
             known = ", ".join(named)
             raise UsageError(f"these runs have no workload {workload!r}: {known}", "workload")
-        return sorted(chosen, key=_place)
+        return sorted(chosen, key=_size_and_place)
     if workload is not None:
         raise UsageError("--workload needs two runs")
     for name, other in ((a, b), (b, a)):
         if name in runs:
             hint = nearest(other, runs) or "give two runs or two modules"
             raise UsageError(f"{name} is a run and {other} is not: {hint}")
-    return _dumps(store, [(find_module(store, a).dump_id, find_module(store, b).dump_id)])
+    named = _dumps(store, [(find_module(store, a).dump_id, find_module(store, b).dump_id)])
+    # What a user names is no helper.
+    return [(replace(a, is_entry=True), replace(b, is_entry=True)) for a, b in named if a and b]
 
 
 def _dumps(store: Store, pairs: Sequence[tuple[int | None, int | None]]) -> list[_Pair]:
@@ -220,11 +252,12 @@ def _dumps(store: Store, pairs: Sequence[tuple[int | None, int | None]]) -> list
     return [(found[a], found[b]) for a, b in pairs]
 
 
-def _place(pair: _Pair) -> tuple[str, int, int]:
+def _size_and_place(pair: _Pair) -> tuple[int, str, int, int]:
     a, b = pair
     dump = b or a
     assert dump is not None
-    return dump.workload, dump.module_number or 0, dump.dump_id
+    peak = max(each.peak_bytes or 0 for each in pair if each is not None)
+    return -peak, dump.workload, dump.module_number or 0, dump.dump_id
 
 
 def _diff_dumps(

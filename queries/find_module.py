@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from ..schema.stores.base import Store
 
 _LISTED = 20
+# The exactness of a workload's name.
+_WORKLOAD = 2
+_Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -28,12 +32,14 @@ class FoundModule:
     workload: str
     module_name: str
     origin: str | None
+    why: str = ""
 
     @property
     def caption(self) -> str:
-        """Which module it is, in a line."""
+        """Which module it is, in a line, and why it is this one of those that fit."""
         estimated = ", estimated from HLO text" if self.origin == "estimated" else ""
-        return f"{self.workload}/{self.module_name} of run {self.run_id}{estimated}"
+        why = f", {self.why}" if self.why else ""
+        return f"{self.workload}/{self.module_name} of run {self.run_id}{estimated}{why}"
 
 
 def find_module(
@@ -41,9 +47,9 @@ def find_module(
 ) -> FoundModule:
     """The one module that the user means by an id, a name, or a part of one.
 
-    Several fit that are one program, on several hosts for example, are no doubt: the newest is
-    taken. Only runs of `branch` count, if it is given. Raises UsageError if no module fits, or
-    several programs do.
+    If several that fit are one program, on several hosts for example, the newest is taken. A
+    workload means the largest program of its newest run. Only runs of `branch` count, if it is
+    given. Raises UsageError if no module fits, or several programs do.
     """
     name = str(module)
     found = store.rows(statement("find_module"), [name, run, branch]).to_pylist()
@@ -52,7 +58,13 @@ def find_module(
     if not fitting:
         require_runs(store, (run, "run"))
         raise UsageError(f"no module fits {name!r}: {_hint(store, name)}", "module")
-    if len({row["program_id"] or row["module_id"] for row in fitting}) > 1:
+    why = ""
+    if _are_several(fitting):
+        # A workload may have the name that modules of several workloads have.
+        of_workload = [row for row in found if row["exactness"] == _WORKLOAD]
+        if of_workload:
+            fitting, why = _largest(of_workload)
+    if _are_several(fitting):
         # A script's own program is larger than the small ones that JAX compiles beside it.
         fitting.sort(key=lambda row: -(row["peak_bytes"] or 0))
         lines = [
@@ -72,10 +84,28 @@ def find_module(
         row["workload"],
         row["module_name"],
         row["origin"],
+        why,
     )
 
 
-def _peak(row: dict[str, Any]) -> str:
+def _are_several(fitting: Sequence[_Row]) -> bool:
+    """Whether the rows are of several programs."""
+    return len({row["program_id"] or row["module_id"] for row in fitting}) > 1
+
+
+def _largest(of_workload: Sequence[_Row]) -> tuple[list[_Row], str]:
+    """The program with the largest peak among those of the newest run, and why it is taken."""
+    newest = [row for row in of_workload if row["is_in_newest_run"]]
+    largest = max(newest, key=lambda row: row["peak_bytes"] or 0)
+    if len(newest) == 1:
+        return [largest], ""
+    why = f"the largest of {len(newest)} programs"
+    if unknown := sum(row["peak_bytes"] is None for row in newest):
+        why += f", {unknown} without figures"
+    return [largest], why
+
+
+def _peak(row: _Row) -> str:
     """The peak in memory space 0; nothing if it is not known."""
     if row["peak_bytes"] is None:
         return ""

@@ -19,8 +19,8 @@ def modules(store: "Store", *, run: Run = None, workload: Workload = None) -> Ro
     """List the modules of each run.
 
     Columns: run, workload, module, status, peak_bytes, total_bytes (of memory space 0),
-    module_id, instructions (a count), platform, device, compiler, occurrence, headroom_bytes.
-    Raises UsageError.
+    module_id, instructions (a count), platform, device, compiler, occurrence, is_entry (the
+    workload is run for it, else it is a helper), headroom_bytes. Raises UsageError.
     """
     found = of_run_and_workload(store, "modules", run, workload)
     return Rows(found, empty=or_no_runs(store, found, "there are no such modules"))

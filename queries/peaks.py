@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .cells import folded
+from .entry_programs import without_helpers
 from .modules import of_run_and_workload, or_no_runs
 from .questions import Run, Workload, question
 from .result import Rows
@@ -15,28 +16,35 @@ if TYPE_CHECKING:
 def peaks(
     store: "Store", *, run: Run = None, workload: Workload = None, fold: bool = False
 ) -> Rows:
-    """Show each module's peak in each memory space, the largest first.
+    """Show each entry program's peak in each memory space, the largest first.
 
     Without --run, the latest of each series of runs. The same program of several workloads is
-    one row; csv and json have them all.
+    one row, and helpers are a line: programs below 5 % of their workload's largest peak, such as
+    eager operations and initialisers. csv and json have them all.
 
     Columns: workload, module, space (its name), peak_bytes, peak_high_bytes (of HLO text without a
     schedule: the peak in the worse of two orders, peak_bytes in the better one), total_bytes,
     headroom_bytes (of the device's memory, in memory space 0), run, padding_bytes,
-    peak_instruction, memory_space (its number). With `fold`, the workloads of equal programs are
-    one row, and peak_high_bytes is left out where all programs are scheduled. Raises UsageError.
+    peak_instruction, memory_space (its number), is_entry (else it is a helper). With `fold`, the
+    workloads of equal programs are one row, peak_high_bytes is left out where all programs are
+    scheduled, and the helpers are `left_out`. Raises UsageError.
     """
     found = of_run_and_workload(store, "peaks", run, workload)
+    helpers = ""
     if fold:
         import pyarrow as pa
 
+        found, helpers = without_helpers(found)
         named = folded(found.to_pylist(), _program, lambda row: str(row["workload"]))
         rows = [{**row, "workload": name} for row, name in named]
         found = pa.Table.from_pylist(rows, schema=found.schema)
         if found["peak_high_bytes"].null_count == len(found):
             found = found.drop_columns(["peak_high_bytes"])
     shown = found.drop_columns(["platform", "status", "program_id"])
-    return Rows(shown, empty=or_no_runs(store, shown, "there are no such peaks"))
+    if fold:
+        shown = shown.drop_columns(["is_entry"])
+    empty = or_no_runs(store, shown, "there are no such peaks")
+    return Rows(shown, empty=empty, left_out=helpers)
 
 
 def _program(row: dict[str, Any]) -> tuple[object, ...] | None:

@@ -24,12 +24,14 @@ class Rows:
     """Rows, which a notebook and `print` show as a small table.
 
     table: the rows; caption: what they are rows of; empty: what to say if there are none;
+    left_out: what is not among the rows, in a line;
     chart: draws the same for a notebook as HTML, or as nothing where that is not possible.
     """
 
     table: pa.Table
     caption: str = ""
     empty: str = "no rows"
+    left_out: str = ""
     chart: Callable[[], str] | None = field(default=None, compare=False)
 
     def arrow(self) -> pa.Table:
@@ -148,7 +150,7 @@ def _table_text(rows: Rows) -> str:
         told.append(f"… and {len(rows) - _MOST_ROWS:,} more rows")
     if left_out:
         told.append(f"no room for: {', '.join(left_out)}")
-    return "\n".join([*told, *notes(rows.table)])
+    return "\n".join([*told, *filter(None, [rows.left_out]), *notes(rows.table)])
 
 
 def _width() -> int:
@@ -169,7 +171,7 @@ def _table_html(rows: Rows) -> str:
             rows.caption,
         )
     ]
-    parts += map(paragraph, notes(rows.table))
+    parts += map(paragraph, [*filter(None, [rows.left_out]), *notes(rows.table)])
     if len(rows) > _MOST_ROWS:
         parts.append(paragraph(f"… and {len(rows) - _MOST_ROWS:,} more rows"))
     return "\n".join(parts)

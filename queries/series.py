@@ -1,6 +1,6 @@
 """Series of a metric, taken apart: the levels and the steps of each."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .entry_programs import helpers_line
 from .levels import Level, levels
 
 _Ints = npt.NDArray[np.int64]
@@ -112,6 +113,27 @@ def _one(columns: _Columns, start: int, stop: int) -> Series:
         (start + np.flatnonzero(is_step & stays)).tolist(),
         programs_by_run if len(known) else None,
     )
+
+
+def entry_series(
+    rows: pa.Table, shown: Sequence[Series], is_shown: _Bools
+) -> tuple[list[Series], str]:
+    """The series with an entry program in one of the runs shown, the largest first.
+
+    rows: those of the view `trends`, and which of them are shown. A series that became a helper is
+    among them, and so is a helper that became large. One that vanished before the runs shown is
+    there if it was an entry program at last. The text says in a line what the other series are.
+    """
+    is_entry = _bools(rows["is_entry"])
+    values = _ints(rows["value_bytes"])
+    entries: list[Series] = []
+    helpers: list[Series] = []
+    for series in shown:
+        of_series = slice(series.start, series.stop)
+        was_entry = (is_entry[of_series] & is_shown[of_series]).any() or is_entry[series.stop - 1]
+        (entries if was_entry else helpers).append(series)
+    entries.sort(key=lambda series: -values[series.last])
+    return entries, helpers_line([int(values[series.last]) for series in helpers])
 
 
 def _ints(column: pa.ChunkedArray) -> _Ints:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..schema.metric_names import BETTER_HIGHER
 from ..schema.readable import human_bytes
 from .catalogue import statement
-from .cells import counted, human_pct
+from .cells import change_in_words, counted, percent
 from .find_module import FoundModule, find_module
 from .questions import Branch, Kind, Metric, Module, Space, question
 from .result import Result, Rows
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # So many growths that were taken back are told, the latest ones.
 _TOLD = 3
+# So many steps before the last one are told, the latest ones.
+_STEPS_TOLD = 5
 
 
 @dataclass(frozen=True, repr=False)
@@ -197,17 +199,23 @@ def _before(rows: Sequence[dict[str, Any]]) -> list[str]:
     if len(rows) == 1:
         return [f"it has not changed since the first run, {rows[0]['since_run']}"]
     last = rows[-1]
-    change = "" if last["change_pct"] is None else f", {_percent(last['change_pct'])}"
+    change = "" if last["change_pct"] is None else f", {percent(last['change_pct'])}"
     grown = f"{'+' if last['change_bytes'] > 0 else ''}{human_bytes(last['change_bytes'])}"
     value = last["value_bytes"] - last["change_bytes"]
     said = [f"before: {human_bytes(value)} in {last['before_run']} ({grown}{change})"]
     return [*said, f"cause: {last['cause']}"] if last["cause"] else said
 
 
-def _percent(change: float) -> str:
-    """A change in percent, or a multiple where that is easier to read."""
-    text = human_pct(change)
-    return f"{text} %" if text[0] in "+-" else text
+def _steps_before(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The steps before the last one, the newest first; of many the newest."""
+    steps = rows[1:-1][::-1]
+    told = []
+    for row in steps[:_STEPS_TOLD]:
+        mark = "≈" if row["origin"] == "estimated" else ""
+        step = change_in_words(row["change_bytes"], row["change_pct"], row["value_bytes"], mark)
+        told.append(f"{row['since_run']}: {step}{': ' if row['cause'] else ''}{row['cause'] or ''}")
+    left = len(steps) - len(told)
+    return [*told, f"… and {counted(left, 'earlier step')} (--format csv)"] if left else told
 
 
 def _course(
@@ -221,7 +229,7 @@ def _course(
     found = [row["level"] for row in rows]
     if between := alternating(found, within):
         return [f"alternates between {human_bytes(between[0])} and {human_bytes(between[1])}"]
-    said = []
+    said = _steps_before(rows)
     accepted = max((n for n, row in enumerate(figures) if row["is_accepted"]), default=0)
     if crept := creep(found, accepted):
         grown = "" if crept.growth_pct == float("inf") else f" {crept.growth_pct:.1f} %"

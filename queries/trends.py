@@ -6,9 +6,9 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..schema.readable import as_typed
+from ..schema.readable import as_typed, human_bytes
 from .catalogue import statement
-from .cells import counted, folded
+from .cells import change_in_words, counted, folded
 from .modules import require_workload
 from .questions import Branch, Metric, Since, Space, Workload, question
 from .result import Result, Rows
@@ -57,15 +57,18 @@ _Row = dict[str, Any]
 class Trends(Result):
     """The history of one metric in one memory space, of one branch.
 
-    rows: the rows of the view `trends`, one a run and series; series: a row a series with
-    workload, module, trend (the metric in each of the latest runs, null where the series is
-    missing), now_bytes, best_bytes (the best so far), since (the first run of today's level),
-    and, if some are gone, last_run and gone_for; steps: a row for each run in which a program
-    changed, came or went, with run, workload, change_bytes, change_pct, now_bytes, cause,
+    rows: the rows of the view `trends`, one a run and series; series: a row a series, the largest
+    first, with workload, module, trend (the metric in each of the latest runs, null where the
+    series is missing), now_bytes, best_bytes (the best so far), since (the first run of today's
+    level), and, if some are gone, last_run and gone_for; steps: a row for each run in which a program
+    changed, came or went, the newest first and in each the largest change, with run, workload,
+    change_bytes, change_pct, now_bytes, cause,
     module, previous_run.
 
     branch: the branch, empty for the runs without one; other_branches: the others, the newest
-    first; jitter: the number of changes that are no steps, because the figure stays at its level.
+    first; jitter: the number of changes that are no steps, because the figure stays at its level;
+    helpers: what is left out of series and steps with `fold`: series that are no entry program in
+    any of the runs, in a line.
     """
 
     rows: Rows
@@ -74,10 +77,15 @@ class Trends(Result):
     branch: str
     other_branches: tuple[str, ...]
     jitter: int
+    helpers: str
 
     def tables(self) -> tuple[Rows, ...]:
         """The series and their steps."""
         return (self.series, self.steps) if len(self.steps) else (self.series,)
+
+    def steps_in_words(self) -> list[str]:
+        """A sentence a step: what the program's figure did in which run, and why."""
+        return [_in_words(step) for step in self.steps.table.to_pylist()]
 
     @property
     def branches_note(self) -> str:
@@ -110,14 +118,14 @@ def trends(
     `since` is the first run of today's level. csv, json and markdown have a row per run and
     series.
 
-    Columns: those of `Trends`. With `fold`, the series of equal programs are one row. Raises
-    UsageError.
+    Columns: those of `Trends`. With `fold`, the series of equal programs are one row, and helpers
+    are a line. Raises UsageError.
     """
     import pyarrow as pa
 
     from .arguments import metric_column, parse_time
     from .runs import choose_branch
-    from .series import take_apart
+    from .series import entry_series, take_apart
 
     start = parse_time(since, "since")
     column = metric_column(metric)
@@ -137,12 +145,18 @@ def trends(
         for series in take_apart(found)
         if is_shown[series.start : series.stop].any() or ids[series.start] in vanished
     ]
+    helpers = ""
+    if fold:
+        shown, helpers = entry_series(found, shown, is_shown)
+        kept = {ids[series.start] for series in shown}
+        gone = [step for step in gone if step["series_id"] in kept]
     rows = _rows(found, shown)
+    shown = sorted(shown, key=lambda series: -(rows[series.last]["value_bytes"] or 0))
     steps = gone + [
         _step(rows[place]) for series in shown for place in series.steps if is_shown[place]
     ]
-    order = {rows[series.last]["series_id"]: place for place, series in enumerate(shown)}
-    steps.sort(key=lambda step: (order[step["series_id"]], step["run_number"]))
+    steps.sort(key=lambda step: -abs(step.get("change_bytes") or 0))
+    steps.sort(key=lambda step: (step["run_at"], step["run_number"]), reverse=True)
 
     def name(series: Series) -> str:
         return str(rows[series.stop - 1]["workload"])
@@ -167,6 +181,7 @@ def trends(
         branches.chosen,
         branches.others,
         sum(bool(is_shown[place]) for series in shown for place in series.jitter),
+        helpers,
     )
 
 
@@ -273,6 +288,18 @@ def _step(row: _Row) -> _Row:
         "module": row["module_name"],
         "previous_run": row["previous_run_id"],
     }
+
+
+def _in_words(step: _Row) -> str:
+    """`2026-10-08: llama/jit_step grew by 64.00 MiB (+5.2 %) to 1.27 GiB: flags changed`."""
+    subject = f"{step['run']}: {step['workload']}/{step['module']}"
+    change, now, cause = step["change_bytes"], step["now_bytes"], step["cause"]
+    mark = "≈" if step["origin"] == "estimated" else ""
+    if change is None:
+        # It came, went or failed: that is the cause.
+        return f"{subject}: {cause}" + (f", {mark}{human_bytes(now)}" if now is not None else "")
+    said = f"{subject} {change_in_words(change, step['change_pct'], now, mark)}"
+    return f"{said}: {cause}" if cause else said
 
 
 def _gone(store: Store, found: pa.Table, start: datetime | None) -> list[_Row]:

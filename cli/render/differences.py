@@ -26,17 +26,22 @@ _SHAPE = re.compile(r"(\w+)\[([^]]*)\]")
 _UNSET = "unset"
 
 
-def print_diff(diff: Diff, space: int, limit: int, output: Format, *, wide: bool) -> None:
-    """Print a diff. csv and json have all changes, of all memory spaces."""
+def print_diff(
+    diff: Diff, space: int, limit: int, output: Format, *, wide: bool, is_whole: bool
+) -> None:
+    """Print a diff; without `is_whole` helpers and many unchanged modules are a line each.
+
+    csv and json have all changes, of all memory spaces.
+    """
     match output:
         case Format.json:
             print_json([_as_object(module, diff.by) for module in diff.modules])
         case Format.csv:
             print_rows(diff.rows, output)
         case _:
-            for said in () if wide else diff.sentences():
+            for said in () if is_whole else diff.sentences():
                 _print_heading(said, output)
-            for module in diff.modules if wide else diff.listed():
+            for module in diff.modules if is_whole else diff.listed():
                 if module.is_same:
                     _print_heading(f"{module.name}: {module.said}", output)
                 else:
@@ -180,6 +185,7 @@ def _as_object(module: ModuleDiff, by: str) -> dict[str, Any]:
         "module": module.name,
         "a_run": run(module.a),
         "b_run": run(module.b),
+        "is_entry": not module.is_helper,
         "same": module.is_same,
         "cause": None if module.is_same else module.cause,
         "causes": () if module.is_same else module.causes.arrow().to_pylist(),

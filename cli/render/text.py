@@ -60,7 +60,7 @@ def print_text(text: str) -> None:
 def print_prose(text: str) -> None:
     """A paragraph of a result, on stdout; a terminal's lines break between words."""
     width = shutil.get_terminal_size().columns
-    print_text(textwrap.fill(text, width) if is_terminal() else text)
+    print_text(textwrap.fill(text, width, subsequent_indent="  ") if is_terminal() else text)
 
 
 def is_terminal() -> bool:
@@ -122,6 +122,8 @@ def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = N
     from ...queries.result import Rows
 
     found = rows if isinstance(rows, Rows) else Rows(rows)
+    # It stands on stderr: rows in a pipe are rows alone.
+    left_out = f"{found.left_out} (--all)" if found.left_out else ""
     with results():
         match output:
             # rich and the functions of pyarrow take long to import.
@@ -148,6 +150,8 @@ def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = N
                     print_note(note)
             case _:
                 print_note(found.empty)
+        if left_out:
+            print_note(left_out)
 
 
 def _print_plain_table(rows: "pa.Table") -> None:

@@ -101,10 +101,12 @@ def _heading(check: Check, run: str) -> str:
 
 def _after(check: Check, *, is_whole: bool) -> Iterator[str]:
     """What follows the rows, a line each."""
-    hidden = [] if is_whole else [verdict for verdict in check.verdicts if not verdict.matters]
-    unchanged = sum(1 for verdict in hidden if verdict.is_judged)
-    if unchanged and unchanged < len(check.verdicts):
-        yield f"{unchanged} unchanged"
+    if not is_whole:
+        unchanged = [v for v in check.verdicts if v.is_judged and not v.matters]
+        if unchanged and any(verdict.matters for verdict in check.verdicts):
+            yield f"{len(unchanged)} unchanged"
+        if check.helpers:
+            yield check.helpers
     changed = [verdict.held_against for verdict in check.breaches if verdict.change_bytes]
     diffs = [
         as_code(command("diff", names=[before, check.run_id]))

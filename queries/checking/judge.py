@@ -21,6 +21,8 @@ from .policy import Outcome as Failing
 
 # Why a program without figures is not judged.
 NO_FIGURES = "no figures"
+# Why a program is not judged for which the workload is not run.
+HELPER = "helper"
 Outcome = Literal["pass", "warn", "fail", "not judged"]
 Status = Literal[
     "grown",
@@ -118,6 +120,11 @@ class Verdict:
         return "pass" if self.not_judged is None else "not judged"
 
     @property
+    def is_helper(self) -> bool:
+        """Whether neither it nor what it is held against is an entry program of its workload."""
+        return self.not_judged == HELPER
+
+    @property
     def is_judged(self) -> bool:
         """Whether a rule could judge the program's figures."""
         return self.not_judged is None and self.status != "gone"
@@ -125,11 +132,15 @@ class Verdict:
     @property
     def is_lost(self) -> bool:
         """Whether the program had figures in what it is held against, but cannot be judged now."""
-        return self.outcome == "not judged" and (
-            self.before_bytes is not None
-            or self.status == "missing"
-            # What XLA dumped before is only estimated now: its figures are not compared.
-            or (self.status == "unmeasured" and self.origin == "estimated")
+        return (
+            self.outcome == "not judged"
+            and not self.is_helper
+            and (
+                self.before_bytes is not None
+                or self.status == "missing"
+                # What XLA dumped before is only estimated now: its figures are not compared.
+                or (self.status == "unmeasured" and self.origin == "estimated")
+            )
         )
 
     @property
@@ -142,7 +153,7 @@ class Verdict:
     @property
     def matters(self) -> bool:
         """Whether there is something to say of the program."""
-        return bool(
+        return not self.is_helper and bool(
             self.breaches
             or self.accepted_reason
             or self.cause
@@ -651,8 +662,12 @@ def judge(
     memory_space: int,
     *,
     best: bool,
+    judges_helpers: bool,
 ) -> list[Verdict]:
-    """What is said of the programs of a run, and of those that are gone."""
+    """What is said of the programs of a run, and of those that are gone.
+
+    No rule holds for a helper that stays one, comes or goes, unless `judges_helpers`.
+    """
     held = _held(store, programs, against, column, memory_space, best=best)
     moved_by_reader = _moved_by_reader(store, programs, against, held)
     accepted = read_accepted(store, run, memory_space)
@@ -666,7 +681,11 @@ def judge(
         if against_row is not None:
             against_row = _as_read_now(now, against_row, moved_by_reader)
         judged = Judged(now, against_row, column, limits, accepted, has_creep, against.base_branch)
-        found.append(_verdict(judged, memory_space, is_first=against.is_first))
+        verdict = _verdict(judged, memory_space, is_first=against.is_first)
+        if judges_helpers or now["is_entry"] or (against_row and against_row["is_entry"]):
+            found.append(verdict)
+        else:
+            found.append(replace(verdict, breaches=(), accepted_reason=None, not_judged=HELPER))
     found = with_causes(store, found, programs)
     hosts = set(store.rows(statement("hosts_of_run"), [run])["host"].to_pylist())
     for dump_id in against.gone:
@@ -676,7 +695,10 @@ def judge(
             missing = None if programs else "no programs"
             if gone["host"] is not None and gone["host"] not in hosts:
                 missing = "its host is missing"
-            found.append(_gone(gone, limits, memory_space, missing, fails=against.gone_fails))
+            verdict = _gone(gone, limits, memory_space, missing, fails=against.gone_fails)
+            if not (judges_helpers or gone["is_entry"]):
+                verdict = replace(verdict, breaches=(), not_judged=HELPER)
+            found.append(verdict)
     return _with_platforms(found)
 
 

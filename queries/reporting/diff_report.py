@@ -421,13 +421,13 @@ def diff_report(store: Store, a: str, b: str, workload: str | None = None) -> Re
     largest change of the peak first.
     """
     found = diff(store, a, b, workload=workload, by=_KINDS[0])
-    both = compared_sides(store, found.modules)
+    both = compared_sides(store, found.entries)
     changed = _changed(both)
     same = [each for each in both if not each.has_changed]
     others = _others(found, same)
-    if len(changed) == 1 or len(found.modules) == len(both) == 1:
+    if len(changed) == 1 or len(found.entries) == len(both) == 1:
         (only,) = changed or both
-        parts = [*_parts(store, only, ""), *(others if len(found.modules) > 1 else ())]
+        parts = [*_parts(store, only, ""), *(others if len(found.entries) > 1 else ())]
         return Report(
             only.diff.name,
             _runs(only),
@@ -451,7 +451,7 @@ def diff_report(store: Store, a: str, b: str, workload: str | None = None) -> Re
         )
         for place, each in enumerate(changed[:_CHARTED], 1)
     ]
-    alone = len(found.modules) - len(both)
+    alone = len(found.entries) - len(both)
     facts = [
         Fact("changed", "modules that changed", f"{len(changed)} of {len(both)}"),
         *([Fact("alone", "only in A or only in B", str(alone))] if alone else ()),
@@ -464,7 +464,7 @@ def diff_report(store: Store, a: str, b: str, workload: str | None = None) -> Re
 def waterfalls(store: Store, found: Diff, most: int) -> list[Chart]:
     """From peak A to peak B, of the modules whose peaks change most."""
     charts = []
-    for place, each in enumerate(_changed(compared_sides(store, found.modules))[:most], 1):
+    for place, each in enumerate(_changed(compared_sides(store, found.entries))[:most], 1):
         a, b = each.a.dump.module_id, each.b.dump.module_id
         if not each.change_bytes or a is None or b is None:
             continue
@@ -521,13 +521,12 @@ def _others(found: Diff, same: Sequence[Compared]) -> list[Text]:
     for each in same:
         what = "the same in both" if each.diff.is_same else each.diff.cause
         said.setdefault(what, []).append(each.diff.name)
-    for module in found.modules:
+    for module in found.entries:
         if module.a is None or module.b is None:
             said.setdefault(module.cause, []).append(module.name)
     # Only the first letter changes: a cause names runs and arguments.
-    return [
-        Text(f"{what[:1].upper()}{what[1:]}: {_listed(names)}.") for what, names in said.items()
-    ]
+    texts = [f"{what[:1].upper()}{what[1:]}: {_listed(names)}." for what, names in said.items()]
+    return list(map(Text, [*texts, *filter(None, [found.helpers])]))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -280,6 +280,8 @@ def _sections(
         if regressions
         else (Text("no peak grew by more than one percent"),),
     )
+    if found.helpers:
+        yield Section("Helpers", (Text(f"{found.helpers}: memhouse trends --all shows them."),))
     if others:
         title = "Other series" if charted else "Series"
         yield Section(

@@ -16,11 +16,11 @@ from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ..arguments import parse_time
 from ..catalogue import statement
-from ..cells import counted, folded, human_pct
+from ..cells import counted, folded, percent
 from ..levels import alternating
 from ..modules import require_workload
 from ..runs import choose_branch
-from ..series import Series, take_apart
+from ..series import Series, entry_series, take_apart
 
 # What happened to a series in a run: it grew, came, went, failed.
 
@@ -66,8 +66,7 @@ class Event:
         text += human_bytes(change)
         if self.change_pct is None:
             return text
-        pct = human_pct(self.change_pct)
-        return f"{text} ({pct}{' %' if pct[0] in '+-' else ''})"
+        return f"{text} ({percent(self.change_pct)})"
 
 
 def event_of(
@@ -164,12 +163,17 @@ class SeriesHistory:
 
 @dataclass(frozen=True)
 class Histories:
-    """The series of a branch, and the names and times of the runs on the axis."""
+    """The series of a branch, and the names and times of the runs on the axis.
+
+    series: those with an entry program in one of the runs, the largest first; helpers: what the
+    others are, in a line.
+    """
 
     branch: str
     runs: Sequence[str]
     times: Sequence[datetime]
     series: Sequence[SeriesHistory]
+    helpers: str
 
 
 def histories(
@@ -205,6 +209,7 @@ def histories(
         for series in take_apart(found)
         if places[series.stop - 1] >= 0 or axis.ids[series.start] in gone
     ]
+    shown, helpers = entry_series(found, shown, places >= 0)
     rows = axis.rows(shown)
     names = _names([rows[series.stop - 1] for series in shown])
     together = folded(
@@ -217,6 +222,7 @@ def histories(
         axis.names,
         runs["run_at"].to_pylist(),
         [_history(axis, rows, series, one, many, gone) for (series, one), many in together],
+        helpers,
     )
 
 

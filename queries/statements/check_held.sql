@@ -97,6 +97,7 @@ SELECT
     named_dumps.module_name,
     named_dumps.platform,
     named_dumps.host,
+    named_entries.is_entry OR COALESCE(held_entries.is_entry, FALSE) AS is_entry,
     held.series_id,
     held.series_number,
     held.held_dump_id AS dump_id,
@@ -115,6 +116,8 @@ SELECT
     held.least_bytes
 FROM held
 INNER JOIN dumps AS named_dumps ON named_dumps.dump_id = held.dump_id
+INNER JOIN _entry_programs AS named_entries ON named_entries.dump_id = held.dump_id
+LEFT JOIN _entry_programs AS held_entries ON held_entries.dump_id = held.held_dump_id
 LEFT JOIN dumps ON dumps.dump_id = held.held_dump_id
 LEFT JOIN _ordered_runs ON _ordered_runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id

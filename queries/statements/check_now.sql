@@ -15,6 +15,7 @@ SELECT
     history.cause,
     dumps.status,
     dumps.oom,
+    _entry_programs.is_entry,
     dumps.module_id,
     modules.program_id,
     modules.origin,
@@ -31,6 +32,7 @@ SELECT
     module_memory.padding_bytes
 FROM dumps
 INNER JOIN history ON history.dump_id = dumps.dump_id
+INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = $2

@@ -1,6 +1,8 @@
 -- Modules that a user may mean by $1: an id, a name, or part of one; of run $2 if it is not
 -- null, and of branch $3 if it is not null. A row per series, with its latest dump. exactness is
--- 3 for an id, 2 for a whole name.
+-- 4 for an id, 3 for a module's whole name, 2 for a workload, 1 for a part of a name. A series is in
+-- the newest run of its workload, on the branch that comes first, also if its dump there is
+-- unreadable.
 --
 -- A name that the default branch has is meant of this branch: main, else master, else the runs
 -- without a branch, else the branch that had the name last. A series that is gone is meant only
@@ -41,14 +43,13 @@ fitting AS (
     SELECT
         *,
         CASE
-            WHEN CAST(module_id AS VARCHAR) = $1 THEN 3
-            WHEN $1 IN (
-                    name, workload, module_name, run_id || '/' || name, run_id || '/' || workload
-                )
-                THEN 2
+            WHEN CAST(module_id AS VARCHAR) = $1 THEN 4
+            WHEN $1 IN (name, module_name, run_id || '/' || name) THEN 3
+            WHEN $1 IN (workload, run_id || '/' || workload) THEN 2
             ELSE 1
         END AS exactness,
         MAX(run_number) OVER (PARTITION BY series_id) AS last_number,
+        MAX(run_at) OVER (PARTITION BY series_id) AS last_run_at,
         MAX(run_number) OVER (PARTITION BY branch, suite, name, platform) AS told_number,
         FIRST_VALUE(branch) OVER (
             PARTITION BY name, platform
@@ -63,7 +64,7 @@ ranked AS (
         ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY run_number DESC) AS age
     FROM fitting
     WHERE module_id IS NOT NULL
-        AND (exactness = 3 OR (branch = told_branch AND last_number = told_number))
+        AND (exactness = 4 OR (branch = told_branch AND last_number = told_number))
 )
 
 SELECT
@@ -75,6 +76,10 @@ SELECT
     ranked.module_name,
     ranked.occurrence,
     ranked.exactness,
+    ranked.branch_rank = MIN(ranked.branch_rank) OVER (PARTITION BY ranked.workload)
+    AND ranked.last_run_at
+    = MAX(ranked.last_run_at) OVER (PARTITION BY ranked.workload, ranked.branch_rank)
+        AS is_in_newest_run,
     modules.program_id,
     modules.origin,
     memory.peak_bytes

@@ -39,6 +39,7 @@ SELECT
     found.padding_bytes,
     named.instruction AS peak_instruction,
     found.memory_space,
+    found.is_entry,
     found.packing_bytes,
     found.origin,
     found.platform,
@@ -52,6 +53,6 @@ LEFT JOIN named
 ORDER BY
     found.memory_space,
     found.peak_bytes DESC NULLS LAST,
-    found.run_at,
+    found.run_at DESC,
     found.workload,
     found.module_name

@@ -1,6 +1,6 @@
--- The pages of a site: a row per series, as `memhouse peaks` chooses them. A page is of the first
--- dump of the series' newest module, so that nights that do not change the module do not change
--- the page. `made_of` has all else that the page depends on, as JSON.
+-- The pages of a site: a row per series of an entry program, as `memhouse peaks` chooses them. A
+-- page is of the first dump of the series' newest module, so that nights that do not change the
+-- module do not change the page. `made_of` has all else that the page depends on, as JSON.
 WITH chain AS (
     SELECT
         history.series_id,
@@ -17,6 +17,7 @@ WITH chain AS (
 newest AS (
     SELECT
         _newest.series_id,
+        _newest.dump_id,
         _newest.branch,
         _newest.suite,
         _newest.branch_rank,
@@ -107,6 +108,7 @@ INNER JOIN chain AS shown
 INNER JOIN trails ON trails.series_id = newest.series_id
 INNER JOIN modules ON modules.module_id = shown.module_id
 INNER JOIN runs ON runs.run_id = shown.run_id
+INNER JOIN _entry_programs ON _entry_programs.dump_id = newest.dump_id AND _entry_programs.is_entry
 LEFT JOIN messages ON messages.dump_id = shown.dump_id
 LEFT JOIN labels ON labels.run_id = shown.run_id
 LEFT JOIN module_memory

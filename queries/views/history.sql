@@ -52,6 +52,7 @@ compared AS (
         dumps.module_name,
         dumps.platform,
         dumps.occurrence,
+        _entry_programs.is_entry,
         history.series_id,
         history.series_number,
         history.is_new,
@@ -80,6 +81,7 @@ compared AS (
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN placed ON placed.run_id = dumps.run_id
+    INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
     LEFT JOIN programs ON programs.module_id = dumps.module_id
     LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
     LEFT JOIN placed AS previously_placed ON previously_placed.run_id = previous.run_id
@@ -123,6 +125,7 @@ SELECT
     compared.module_name,
     compared.platform,
     compared.occurrence,
+    compared.is_entry,
     compared.series_id,
     compared.series_number,
     compared.is_new,

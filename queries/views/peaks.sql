@@ -1,3 +1,31 @@
+-- Which dumps are of entry programs: those that a workload is run for. The others are helpers,
+-- such as eager operations and initialisers.
+--
+-- A row per dump. An entry program's peak in memory space 0 is at least 5 % of the largest peak of
+-- its workload in the run, or the run's label `entry` has its name; several names have commas
+-- between them. A program that ran out of memory, or whose peak is not known, is no helper.
+CREATE VIEW _entry_programs AS
+WITH largest AS (
+    SELECT dumps.run_id, dumps.workload, MAX(module_memory.peak_bytes) AS peak_bytes
+    FROM dumps
+    INNER JOIN module_memory
+        ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
+    GROUP BY dumps.run_id, dumps.workload
+)
+
+SELECT
+    dumps.dump_id,
+    dumps.oom
+    OR COALESCE(module_memory.peak_bytes >= 0.05 * largest.peak_bytes, TRUE)
+    OR COALESCE(
+        CONTAINS(',' || run_labels.value || ',', ',' || dumps.module_name || ','), FALSE
+    ) AS is_entry
+FROM dumps
+LEFT JOIN module_memory
+    ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
+LEFT JOIN largest ON largest.run_id = dumps.run_id AND largest.workload = dumps.workload
+LEFT JOIN run_labels ON run_labels.run_id = dumps.run_id AND run_labels.key = 'entry';
+
 -- What each dumped module needs in each memory space: `peaks` without names of instructions, which
 -- are quick to look up only for a few rows.
 --
@@ -10,6 +38,7 @@ SELECT
     dumps.module_name,
     dumps.occurrence,
     dumps.platform,
+    _entry_programs.is_entry,
     module_memory.memory_space,
     memory_spaces.space_name,
     module_memory.peak_bytes,
@@ -45,6 +74,7 @@ FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN modules ON modules.module_id = dumps.module_id
 INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
+INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
 LEFT JOIN memory_spaces
     ON memory_spaces.module_id = module_memory.module_id
         AND memory_spaces.memory_space = module_memory.memory_space;
@@ -79,6 +109,7 @@ SELECT
     _peaks.module_name,
     _peaks.occurrence,
     _peaks.platform,
+    _peaks.is_entry,
     _peaks.memory_space,
     _peaks.space_name,
     _peaks.peak_bytes,

@@ -69,7 +69,7 @@ def test_a_group_has_its_owners_name_and_the_bytes_of_the_owners(nightly):
         found = nightly.diff(*LLAMA[:2], workload="llama-v5e", by=by).rows.table
         assert found.column_names == [
             *("module", "memory_space", "change_bytes", OWNERS[by]),
-            *("a_bytes", "b_bytes", "a_buffers", "b_buffers"),
+            *("a_bytes", "b_bytes", "a_buffers", "b_buffers", "is_entry"),
         ]
         assert found[OWNERS[by]][0].as_py() == largest
         if by == "pass":

@@ -67,10 +67,11 @@ COLUMNS = {
         entry:int entered_at:time action run host detail by_whom tool_version reader_version:int""",
     "modules": """
         run workload module status peak_bytes:long origin total_bytes:long module_id:long
-        instructions:int platform device compiler occurrence:int headroom_bytes:long""",
+        instructions:int platform device compiler occurrence:int is_entry:bool
+        headroom_bytes:long""",
     "peaks": """
         workload module space peak_bytes:long peak_high_bytes:long total_bytes:long
-        headroom_bytes:long run padding_bytes:long peak_instruction memory_space:int
+        headroom_bytes:long run padding_bytes:long peak_instruction memory_space:int is_entry:bool
         packing_bytes:long origin""",
     "fragmentation": """
         workload module space:int packing_bytes:long share:double size_bytes:long run fullest_at
@@ -100,9 +101,9 @@ COLUMNS = {
         source write why value_ids:longs""",
     "trends": """
         run_id run_at:time run_number:int branch suite workload module_name platform
-        occurrence:int series_id:long series_number:int is_new:bool memory_space:int metric
-        value_bytes:long previous_bytes:long change_bytes:long change_pct:double best_bytes:long
-        previous_run_id missed_runs:int is_last:bool runs_since:int cause status oom:bool
+        occurrence:int is_entry:bool series_id:long series_number:int is_new:bool memory_space:int
+        metric value_bytes:long previous_bytes:long change_bytes:long change_pct:double
+        best_bytes:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status oom:bool
         content_changed:bool signature_changed:bool compiler_changed:bool flags_changed:bool
         dump_id:long module_id:long program_id:long origin grade:int""",
     "trends, steps": """
@@ -114,15 +115,16 @@ COLUMNS = {
     "diff": """
         module memory_space:int change_bytes:long what a_bytes:long b_bytes:long shape source
         op_name scope operation pass role category residuals:long layers:int value a_value
-        opcode a_start_time:int a_end_time:int b_start_time:int b_end_time:int is_guess:bool""",
+        opcode a_start_time:int a_end_time:int b_start_time:int b_end_time:int is_guess:bool
+        is_entry:bool""",
     "diff by scope": """
         module memory_space:int change_bytes:long scope a_bytes:long b_bytes:long a_buffers:long
-        b_buffers:long""",
+        b_buffers:long is_entry:bool""",
     "diff, metrics": "memory_space:int metric a_bytes:long b_bytes:long change_bytes:long",
     "check": """
         module status verdict before_bytes:long now_bytes:long change_bytes:long
         change_pct:double held_against lowest_bytes:long lowest_run cause why accepted
-        dump_id:long origin""",
+        dump_id:long is_entry:bool origin""",
     "oom": """
         oom_id:long run_id dump_id:long path line:int times:int kind space_name module_name
         capacity_bytes:long used_bytes:long exceeded_bytes:long reserved_bytes:long

@@ -405,7 +405,7 @@ def test_a_diff_with_an_estimate_says_so_wherever_it_is_shown(samples, filled):
 
 def test_names_of_runs_keep_their_capitals(db):
     make_run(db, "Night-A", {"w/jit_stays": 100}, day=0)
-    make_run(db, "Night-B", {"w/jit_stays": 100, "w/jit_new": 1}, day=1)
+    make_run(db, "Night-B", {"w/jit_stays": 100, "w/jit_new": 10}, day=1)
     with reading(db) as store:
         told = texts(diff_report(store, "Night-A", "Night-B"))
     assert any("Night-B" in each and "w/jit_new" in each for each in told)
