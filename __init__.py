@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .queries.reporting.site import Site
     from .queries.result import Rows
     from .queries.runs import runs as _runs
+    from .queries.saved import saved as _saved
     from .queries.since import since as _since
     from .queries.tables import tables as _tables
     from .queries.timeline import timeline as _timeline
@@ -210,6 +211,7 @@ class Warehouse:
         peaks = asked(_peaks)
         prune = asked(_prune)
         runs = asked(_runs)
+        saved = asked(_saved)
         since = asked(_since)
         tables = asked(_tables)
         timeline = asked(_timeline)

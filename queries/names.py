@@ -14,6 +14,7 @@ GROUPS = {
         "owners",
         "buffers",
         "timeline",
+        "saved",
         "donations",
         "kernels",
         "fragmentation",

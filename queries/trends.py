@@ -60,9 +60,9 @@ class Trends(Result):
     rows: the rows of the view `trends`, one a run and series; series: a row a series, the largest
     first, with workload, module, trend (the metric in each of the latest runs, null where the
     series is missing), now_bytes, best_bytes (the best so far), since (the first run of today's
-    level), and, if some are gone, last_run and gone_for; steps: a row for each run in which a program
-    changed, came or went, the newest first and in each the largest change, with run, workload,
-    change_bytes, change_pct, now_bytes, cause,
+    level), and, if some are gone, last_run and gone_for; steps: a row for each run in which a
+    program changed, came or went, the newest first and in each the largest change, with run,
+    workload, change_bytes, change_pct, now_bytes, cause,
     module, previous_run.
 
     branch: the branch, empty for the runs without one; other_branches: the others, the newest

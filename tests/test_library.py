@@ -224,6 +224,7 @@ ANALYSES = {
     "fragmentation": lambda w: w.fragmentation(),
     "owners": lambda w: w.owners("llama-v5e"),
     "buffers": lambda w: w.buffers("llama-v5e", at=10),
+    "saved": lambda w: w.saved("llama-v5e", limit=3),
     "donations": lambda w: w.donations("llama-v5e", run="2026-10-08"),
     "timeline": lambda w: w.timeline("llama-v5e", run="2026-10-01"),
     "trends": lambda w: w.trends(metric="temp"),

@@ -27,6 +27,7 @@ READING = {
     "peaks --all": 0,
     "owners resnet-h100 --callers 2 --format markdown": 0,
     "buffers decode-v5e --run 2026-10-02 --callers 1": 0,
+    "saved llama-v5e": 0,
     "donations llama-v5e": 0,
     "advise llama-v5e --run 2026-10-08": 0,
     "kernels": 0,

@@ -30,6 +30,7 @@ QUESTIONS = [
     ("owners", {"module": "resnet-h100", "callers": 2}),
     ("owners", {**LLAMA, "by": "scope"}),
     ("buffers", {"module": "decode-v5e", "at": 10}),
+    ("saved", {**LLAMA, "run": B, "limit": 3}),
     ("advise", {**LLAMA, "run": B}),
     ("oom", {}),
     ("views", {}),

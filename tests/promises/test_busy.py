@@ -150,6 +150,7 @@ READERS = {
     "since": ["002_79ae6c566c7e6550"],
     "sql": ["SELECT 1"],
     "tables": [],
+    "saved": ["002_79ae6c566c7e6550"],
     "timeline": ["002_79ae6c566c7e6550"],
     "trends": [],
     "verify": [],

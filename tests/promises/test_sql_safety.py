@@ -86,6 +86,7 @@ COMMANDS = {
     "diff": ["diff", EVIL[1], EVIL[2]],
     "owners": ["owners", "=1+1"],
     "buffers": ["buffers", "=1+1"],
+    "saved": ["saved", "=1+1"],
     "donations": ["donations", "=1+1"],
     "timeline": ["timeline", "=1+1"],
     "verify": ["verify"],

@@ -33,6 +33,7 @@ QUESTIONS = {
     "owners by role": lambda w: w.owners(LLAMA, by="role"),
     "owners, callers": lambda w: w.owners(LLAMA, callers=1),
     "buffers": lambda w: w.buffers(LLAMA),
+    "saved": lambda w: w.saved(LLAMA),
     "donations": lambda w: w.donations(LLAMA),
     "timeline": lambda w: w.timeline(LLAMA),
     "advise": lambda w: w.advise(LLAMA).rows,
@@ -90,6 +91,9 @@ COLUMNS = {
         counted_bytes:long share:double shape source op_name category role pass value
         padding_bytes:long start_time:int end_time:int last_use_time:int layout is_guess:bool
         origin""",
+    "saved": """
+        size_bytes:long tensors:long layers:int shape source operation read_by at_peak_bytes:long
+        origin""",
     "donations": """
         saving_bound_bytes:long finding argument shape instruction output paired_by
         parameter_number:int origin""",
@@ -103,7 +107,8 @@ COLUMNS = {
         run_id run_at:time run_number:int branch suite workload module_name platform
         occurrence:int is_entry:bool series_id:long series_number:int is_new:bool memory_space:int
         metric value_bytes:long previous_bytes:long change_bytes:long change_pct:double
-        best_bytes:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status oom:bool
+        best_bytes:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status
+        oom:bool
         content_changed:bool signature_changed:bool compiler_changed:bool flags_changed:bool
         dump_id:long module_id:long program_id:long origin grade:int""",
     "trends, steps": """
