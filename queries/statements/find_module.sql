@@ -1,7 +1,7 @@
 -- Modules that a user may mean by $1: an id, a name, or part of one; of run $2 if it is not
 -- null, and of branch $3 if it is not null. A row per series, with its latest dump. exactness is
--- 4 for an id, 3 for a module's whole name, 2 for a workload, 1 for a part of a name. A series is in
--- the newest run of its workload, on the branch that comes first, also if its dump there is
+-- 4 for an id, 3 for a module's whole name, 2 for a workload, 1 for a part of a name. A series is
+-- in the newest run of its workload, on the branch that comes first, also if its dump there is
 -- unreadable.
 --
 -- A name that the default branch has is meant of this branch: main, else master, else the runs
