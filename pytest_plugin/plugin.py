@@ -196,7 +196,9 @@ def _before(
         if _warehouse not in config.stash:
             config.stash[_warehouse] = open_warehouse(db)
         before = before_in_warehouse(config.stash[_warehouse], module, measured, limit.workload)
-        return before or _without_figures(item, measured, db, "ingest a run that has it")
+        if before is None:
+            _tell_of_new(item, measured, db, "ingest a run that has it")
+        return before
     from .baseline import before_in, read_baseline
 
     file = _baseline_file(config)
@@ -204,11 +206,12 @@ def _before(
         config.stash[_read_baseline] = read_baseline(file)
     shown = file.relative_to(config.rootpath) if file.is_relative_to(config.rootpath) else file
     before = before_in(config.stash[_read_baseline], str(shown), _test(item), measured)
-    to_record = "pytest --memory-update, and commit the file"
-    return before or _without_figures(item, measured, str(shown), to_record)
+    if before is None:
+        _tell_of_new(item, measured, str(shown), "pytest --memory-update, and commit the file")
+    return before
 
 
-def _without_figures(item: pytest.Item, measured: Measured, holder: str, to_record: str) -> None:
+def _tell_of_new(item: pytest.Item, measured: Measured, holder: str, to_record: str) -> None:
     """Warn of a first measurement, with how to record it; `--memory-strict` makes it ValueError."""
     new = f"{measured.key} is new: {holder} has no peak of it"
     if item.config.getoption("memory_strict"):

@@ -240,9 +240,9 @@ def _pairs(store: Store, a: str, b: str, workload: str | None) -> list[_Pair]:
         if name in runs:
             hint = nearest(other, runs) or "give two runs or two modules"
             raise UsageError(f"{name} is a run and {other} is not: {hint}")
-    named = _dumps(store, [(find_module(store, a).dump_id, find_module(store, b).dump_id)])
+    pairs = _dumps(store, [(find_module(store, a).dump_id, find_module(store, b).dump_id)])
     # What a user names is no helper.
-    return [(replace(a, is_entry=True), replace(b, is_entry=True)) for a, b in named if a and b]
+    return [(replace(a, is_entry=True), replace(b, is_entry=True)) for a, b in pairs if a and b]
 
 
 def _dumps(store: Store, pairs: Sequence[tuple[int | None, int | None]]) -> list[_Pair]:
