@@ -752,11 +752,11 @@ def _phis(flow: Forwarding, schedule: Schedule) -> tuple[Ints, Ints]:
         (branching, program.root[branches], branching, 2),
     )
     to, origin, order = [], [], []
-    for rows, entering, at, place in merging:
+    for rows, entering, at, rank in merging:
         phi, phi_input = pairs(program, slots, slots.whole(rows), slots.whole(entering))
         to.append(phi)
         origin.append(phi_input)
-        order.append(np.repeat(schedule.time[at] * 3 + place, slots.count[rows]))
+        order.append(np.repeat(schedule.time[at] * 3 + rank, slots.count[rows]))
     phi, phi_input, place = (np.concatenate(columns) for columns in (to, origin, order))
     by_place = np.lexsort((phi, place))
     return phi[by_place], phi_input[by_place]
