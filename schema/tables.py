@@ -478,14 +478,6 @@ instructions = Table(
         "the line of the user's code that created the instruction: the innermost frame that is in"
         " no library; null if all are, or if nothing tells",
     ),
-    _optional("source_frame_id", Integer, "the Python frame of source_line, see `stack_frames`"),
-    _optional("library_file", Text, "the file of library_line"),
-    _optional(
-        "library_line",
-        Integer,
-        "the innermost line that created the instruction, if it is a library's; null if it is"
-        " source_line",
-    ),
     _optional("stack_frame_id", Integer, "the innermost Python frame, see `stack_frames`"),
     _optional("scope_id", Integer, "the scope and operation, see `scopes`; null if not named"),
     _optional(
@@ -509,6 +501,14 @@ instructions = Table(
         Text,
         "what it does to dimensions, as XLA prints it: lhs_contracting_dims={1},"
         " rhs_contracting_dims={0}; null if nothing",
+    ),
+    _optional("source_frame_id", Integer, "the Python frame of source_line, see `stack_frames`"),
+    _optional("library_file", Text, "the file of library_line"),
+    _optional(
+        "library_line",
+        Integer,
+        "the innermost line that created the instruction, if it is a library's; null if it is"
+        " source_line",
     ),
     comment="An instruction named anywhere in the module.",
 )

@@ -370,9 +370,6 @@ CREATE TABLE instructions (
     op_name TEXT,
     source_file TEXT,
     source_line INTEGER,
-    source_frame_id INTEGER,
-    library_file TEXT,
-    library_line INTEGER,
     stack_frame_id INTEGER,
     scope_id INTEGER,
     pass TEXT,
@@ -382,7 +379,10 @@ CREATE TABLE instructions (
     parameter_number INTEGER,
     tuple_index INTEGER,
     fusion_kind TEXT,
-    attributes TEXT
+    attributes TEXT,
+    source_frame_id INTEGER,
+    library_file TEXT,
+    library_line INTEGER
 );
 COMMENT ON TABLE instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
 COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
@@ -397,9 +397,6 @@ COMMENT ON COLUMN instructions._long_shape IS '`shape` where it is longer, as a 
 COMMENT ON COLUMN instructions.op_name IS 'the operation''s name in the framework: a scope path';
 COMMENT ON COLUMN instructions.source_file IS 'the file of source_line';
 COMMENT ON COLUMN instructions.source_line IS 'the line of the user''s code that created the instruction: the innermost frame that is in no library; null if all are, or if nothing tells';
-COMMENT ON COLUMN instructions.source_frame_id IS 'the Python frame of source_line, see `stack_frames`';
-COMMENT ON COLUMN instructions.library_file IS 'the file of library_line';
-COMMENT ON COLUMN instructions.library_line IS 'the innermost line that created the instruction, if it is a library''s; null if it is source_line';
 COMMENT ON COLUMN instructions.stack_frame_id IS 'the innermost Python frame, see `stack_frames`';
 COMMENT ON COLUMN instructions.scope_id IS 'the scope and operation, see `scopes`; null if not named';
 COMMENT ON COLUMN instructions.pass IS 'the pass that the instruction belongs to: as in `values`';
@@ -410,6 +407,9 @@ COMMENT ON COLUMN instructions.parameter_number IS 'which operand of the caller 
 COMMENT ON COLUMN instructions.tuple_index IS 'which element a get-tuple-element takes, from 0';
 COMMENT ON COLUMN instructions.fusion_kind IS 'for example kLoop';
 COMMENT ON COLUMN instructions.attributes IS 'what it does to dimensions, as XLA prints it: lhs_contracting_dims={1}, rhs_contracting_dims={0}; null if nothing';
+COMMENT ON COLUMN instructions.source_frame_id IS 'the Python frame of source_line, see `stack_frames`';
+COMMENT ON COLUMN instructions.library_file IS 'the file of library_line';
+COMMENT ON COLUMN instructions.library_line IS 'the innermost line that created the instruction, if it is a library''s; null if it is source_line';
 CREATE TABLE scopes (
     module_id BIGINT NOT NULL,
     scope_id INTEGER NOT NULL,

@@ -16,6 +16,8 @@ MAKE = "`make warehouse-sample` writes that of this version"
 OWN_COLUMNS = (
     *("claimed_at", "source", "reader_version"),
     *("is_root", "parameter_number", "tuple_index", "fusion_kind", "attributes"),
+    *("source_file", "source_line", "source_frame_id", "library_file", "library_line"),
+    *("module_path", "fold"),
 )
 OWN_TABLES = dict.fromkeys(("view_set", "schema_version"), ())
 # What older readers told otherwise of the same dumps, or not at all.

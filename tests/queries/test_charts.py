@@ -220,9 +220,9 @@ BUFFERS = st.lists(
             "counted_bytes": st.integers(1, 2**50),
             "kind": st.sampled_from(["arguments", "copies of arguments", "temps", "constants"]),
             "category": st.just("temp"),
-            **dict.fromkeys(("scope", "op_name", "source_file", "function"), TEXTS),
+            **dict.fromkeys(("scope", "op_name", "source_file", "library_file", "function"), TEXTS),
             **dict.fromkeys(("role", "operation", "shape", "value"), st.sampled_from([None, "a"])),
-            "source_line": st.integers(1, 3),
+            **dict.fromkeys(("source_line", "library_line"), st.integers(1, 3)),
             "is_guess": st.booleans(),
         }
     ),
@@ -232,6 +232,7 @@ BUFFERS = st.lists(
 
 def buffer(size, **told):
     empty = dict.fromkeys(("role", "scope", "operation", "op_name", "source_file", "source_line"))
+    empty |= {"library_file": None, "library_line": None}
     named = {"function": None, "shape": "f32[8]{0}", "value": "add.1", "is_guess": False}
     return {**empty, **named, "kind": "temps", "counted_bytes": size, **told}
 
