@@ -1,30 +1,18 @@
 """What the main memory holds at its peak, in groups that two programs can be compared by."""
 
-import re
 from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .part_names import COLLECTIVE_ENDS, COLLECTIVES, NUMBER
 from .program import NONE, Ints
 
 # The largest groups have a row each, if they have at least this share of the peak.
 _MOST_PARTS = 400
 _LEAST_SHARE = 1e-4
-# `layer_0`, `layers[1]` and `h2` are one owner; `conv2d` is a name.
-_NUMBER = r"\d+(_|\b)"
-_COLLECTIVE = (
-    *("all-gather", "all-reduce", "all-to-all", "ragged-all-to-all", "reduce-scatter"),
-    *("collective-permute", "collective-broadcast"),
-)
-COLLECTIVES = tuple(f"{name}{part}" for name in _COLLECTIVE for part in ("", "-start"))
 _TEXTS = ("category", "role", "pass", "owner", "operation", "shape", "source")
-
-
-def unnumbered(name: str) -> str:
-    """An owner's name without its numbers: `layer_#` for `layer_0`, as in the column owner."""
-    return re.sub(_NUMBER, r"#\1", name)
 
 
 def peak_parts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
@@ -141,7 +129,7 @@ def _columns(tables: Mapping[str, pa.Table], value: Ints) -> dict[str, pa.Array]
         scope = scopes.take(place)
         owner, operation = (texts(scope, name) for name in ("scope", "operation"))
     opcode, op_name = (texts(instructions, name) for name in ("opcode", "op_name"))
-    is_collective = pc.is_in(opcode, value_set=pa.array([*COLLECTIVES, *_DONE]))
+    is_collective = pc.is_in(opcode, value_set=pa.array([*COLLECTIVES, *COLLECTIVE_ENDS]))
     operation = pc.if_else(is_collective, pc.replace_substring_regex(opcode, _ENDS, ""), operation)
     is_argument = pc.fill_null(pc.equal(texts(values, "pass"), "argument"), False)
     owner = pc.if_else(is_argument, op_name, owner)
@@ -149,7 +137,7 @@ def _columns(tables: Mapping[str, pa.Table], value: Ints) -> dict[str, pa.Array]
     return {
         "role": texts(values, "role"),
         "pass": texts(values, "pass"),
-        "owner": pc.replace_substring_regex(owner, _NUMBER, r"#\1"),
+        "owner": pc.replace_substring_regex(owner, NUMBER, r"#\1"),
         "operation": pc.coalesce(operation, opcode),
         # A tuple's index table has no shape to compare.
         "shape": pc.if_else(pc.starts_with(shape, "("), pa.scalar(None, pa.string()), shape),
@@ -157,7 +145,6 @@ def _columns(tables: Mapping[str, pa.Table], value: Ints) -> dict[str, pa.Array]
     }
 
 
-_DONE = tuple(f"{name}-done" for name in _COLLECTIVE)
 _ENDS = r"-(start|done)$"
 
 

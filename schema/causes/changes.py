@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import accumulate, takewhile
 
-from ...xla.peak_parts import COLLECTIVES, unnumbered
+from ...xla.part_names import COLLECTIVES, unnumbered
 from .ledger import (
     Difference,
     Explains,
