@@ -285,8 +285,8 @@ def test_what_a_notebook_shows_is_escaped(nightly):
 def test_a_notebook_shows_all_tables_of_a_result_and_at_most_twenty_rows(nightly):
     found = nightly.diff("2026-10-07", "2026-10-08", workload="llama-v5e")
     shown = found._repr_html_()
-    assert shown.count("<table ") == 2
-    assert html.escape(found.modules[0].causes[0]) in shown
+    assert shown.count("<table ") == 3
+    assert html.escape(found.modules[0].causes.table["term"][0].as_py()) in shown
     shown = nightly.sql("SELECT range AS n FROM range(50)")._repr_html_()
     assert shown.count("<tr>") == 21
     assert "30" in shown[-200:]

@@ -112,12 +112,12 @@ def test_trends_tells_each_change_once_and_the_two_equal_hosts_in_one_line(db):
     assert "--branch pr-1" in done.stderr
     found = lines(done.stdout)
     for change in [
-        "m2 gen 0 B +0.0 99.04 MiB",
-        "m3 gen -32.00 MiB -32.3 67.04 MiB cache: bf16 → s8",
-        "m3 host0 and host2 (2 the same) +195.19 MiB +63.6 502.17 MiB checkpoint",
-        "m3 host1 +212.36 MiB +69.2 519.35 MiB x, y: s32[4,1024] → s32[6,1024]",
-        "m2 vision gone jit_train m1",
-        "m3 vision +100.74 MiB +44.8 325.50 MiB x: bf16[16,224,224,3] → bf16[24,224,224,3]",
+        "m2: gen/jit_decode changed at the same 99.04 MiB: renamed from jit_generate",
+        "m3: gen/jit_decode shrank by 32.00 MiB (-32.3 %) to 67.04 MiB: cache: bf16 → s8",
+        "m3: host0 and host2 (2 the same)/jit_train_step grew by 195.19 MiB (+63.6 %) to 502.17",
+        "m3: host1/jit_train_step grew by 212.36 MiB (+69.2 %) to 519.35 MiB: x, y: 4 → 6",
+        "m2: vision/jit_train: gone",
+        "m3: vision/jit_train grew by 100.74 MiB (+44.8 %) to 325.50 MiB: x: bf16[16,224,224,3]",
     ]:
         assert sum(line.startswith(change) for line in found) == 1, change
     # Those of the pull request hold it against no night of main.

@@ -80,7 +80,9 @@ def test_peaks_as_json(filled):
 
 
 def test_peaks_as_markdown(filled):
-    heading, ruler, *found = ask(filled, "peaks", "--format", "markdown").splitlines()
+    done = run_memhouse("peaks", "--format", "markdown", "--db", filled)
+    assert (done.returncode, done.stderr) == (0, "7 helpers, at most 40.00 MiB (--all)\n")
+    heading, ruler, *found = done.stdout.splitlines()
     assert found[-2] == ""
     assert found[-1].startswith("≈ ")
     del found[-2:]

@@ -57,12 +57,12 @@ def test_five_commands_run_and_say_what_the_text_beside_them_says(demo):
     assert "headroom" in peaks
     assert "(arguments)" in owners
     assert "cache[0][0]: s8[8,2048,4,128] → s8[8,4096,4,128]" in trends
-    assert "s32[4,1024] → s32[6,1024]" in trends
-    assert "f32[2,1408,512] → f32[3,1408,512]" in trends
+    assert "x, y: 4 → 6 in 2 arguments" in trends
+    assert "2 → 3 layers" in trends
     assert "donation lost" in trends
     assert "alias          131.90 MiB         0 B" in diff
     assert "1. -105.31 MiB" in advice
-    assert "+105.31 MiB" in trends
+    assert "grew by 105.31 MiB" in trends
 
 
 def test_each_command_prints_what_it_prints_when_typed(demo):

@@ -203,7 +203,8 @@ def test_a_damaged_instruction_costs_itself(tmp_path, damage):
         (alone,) = read_program(dump_of(tmp_path, {H: text}), set()).files
         assert alone.status == "partial"
         assert "figures" in alone.message
-    assert kept >= 9
+    # A parameter of a fused computation costs all owners.
+    assert kept >= 8
 
 
 def figures_of(module):

@@ -39,7 +39,10 @@ PRINTING_ROWS = (
     *("runs", "modules", "peaks", "fragmentation", "kernels", "trends", "verify", "log"),
     "tables",
     "tables runs",
-    *(f"{name} {_MODULE}" for name in ("buffers", "advise", "donations", "timeline", "since")),
+    *(
+        f"{name} {_MODULE}"
+        for name in ("buffers", "advise", "donations", "timeline", "saved", "since")
+    ),
     *(f"owners {_MODULE} --by {by}" for by in OWNERS),
     *(f"diff one two --by {by}" for by in ("buffer", *OWNERS)),
     "check --run two",
