@@ -11,7 +11,7 @@ from ...queries.cells import counted
 from ...queries.diff import BUFFER, Diff, Dump, ModuleDiff
 from ...schema.readable import human_bytes, one_line
 from ..options import Format
-from .text import print_json, print_rows, print_text
+from .text import print_json, print_prose, print_rows, print_text
 
 # What a person wants to see of a buffer, in order.
 _BUFFER_COLUMNS = (
@@ -49,7 +49,10 @@ def print_diff(
 
 
 def _print_heading(text: str, output: Format) -> None:
-    print_text(one_line(f"## {text}" if output is Format.markdown else text))
+    if output is Format.markdown:
+        print_text(one_line(f"## {text}"))
+    else:
+        print_prose(one_line(text))
 
 
 def _print_module(
