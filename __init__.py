@@ -380,8 +380,7 @@ class Warehouse:
     def report(self, module: str | int, *, run: str | None = None, memory_space: int = 0) -> Report:
         """A module as charts and tables: `.save(path)` writes a page, a notebook shows it.
 
-        `.charts()` are the charts one by one; `chart.model` is bokeh's. Raises
-        MissingPackageError without the packages of `memhouse[report]`.
+        `.charts()` are the charts one by one; `chart.model` is bokeh's.
         """
         from .queries.reporting.page import require_packages
 

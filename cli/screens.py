@@ -96,14 +96,50 @@ def peaks(asked: Asked, unfold: All = False, output: AsFormat = Format.table) ->
     print_rows(asked(fold=not unfold and output not in FOR_SCRIPTS), output)
 
 
-def owners(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
-    """The owners; a stack of callers takes the room of the categories."""
-    from .render.text import print_captioned
+class OwnersFormat(StrEnum):
+    """How the owners are printed; collapsed: Python stacks, for speedscope and flame graphs."""
 
+    table = "table"
+    csv = "csv"
+    json = "json"
+    markdown = "markdown"
+    collapsed = "collapsed"
+
+
+def owners(
+    asked: Asked,
+    wide: Wide = False,
+    output: Annotated[
+        OwnersFormat,
+        typer.Option(
+            "--format",
+            "-f",
+            help="How to print the rows; collapsed: the peak by Python stack, for flame graphs.",
+        ),
+    ] = OwnersFormat.table,
+) -> None:
+    """The owners; a stack of callers takes the room of the categories."""
+    from .render.text import print_captioned, print_text
+
+    given = asked.arguments
+    if output is OwnersFormat.collapsed:
+        from ..queries.owners import collapsed_stacks
+
+        if given.get("by") or given.get("at") is not None or given["callers"]:
+            raise typer.BadParameter(
+                "stacks are those of the peak: leave out --by, --at and --callers",
+                param_hint="--format collapsed",
+            )
+        with asked.reading() as store:
+            stacks = collapsed_stacks(
+                store, given["module"], given.get("run"), given["memory_space"]
+            )
+        print_text("\n".join(stacks))
+        return
     found = asked()
-    if asked.arguments["callers"] and output is Format.table and not wide:
+    if given["callers"] and output is OwnersFormat.table and not wide:
         found = replace(found, table=found.table.drop_columns(["categories"]))
-    print_captioned(found, output, wide=wide)
+    print_captioned(found, Format(output.value), wide=wide)
 
 
 def buffers(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:

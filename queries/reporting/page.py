@@ -176,7 +176,7 @@ def chart_document(models: Sequence[UIElement]) -> dict[str, Any] | None:
 # other file: it contains bokeh's script and the charts' data, compressed. Jinja2 escapes names
 # from dumps, or the page's scripts show these as text.
 
-_INSTALL = "install what reports need: pip install 'memhouse[report]'"
+_INSTALL = "install what reports need: pip install bokeh jinja2 squarify"
 
 
 @dataclass(frozen=True)

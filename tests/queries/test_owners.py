@@ -1,13 +1,16 @@
 """`owners` and `buffers`: sums that hold, at any time and in any grouping."""
 
 import random
+import re
 
 import pytest
 
 import memhouse
 from memhouse import UsageError
+from memhouse.queries.owners import collapsed_stacks
 from memhouse.queries.questions import OWNERS
 
+from ..support.command import run_memhouse
 from ..support.rounds import rounds
 from ..support.warehouse import reading, rows, writing
 
@@ -257,3 +260,29 @@ def test_without_hlo_text_a_buffer_is_its_own_instructions(copied):
     assert rows(copied, "SELECT COUNT(*) FROM peak_buffers WHERE counted_bytes > 0")[0][0] > 500
     assert rows(copied, "SELECT COUNT(*) FROM memory_by_scope WHERE scope = ''")[0][0] > 10
     assert rows(copied, "SELECT COUNT(*), COUNT(idle_time) FROM long_lived")[0][1] == 0
+
+
+def test_the_stacks_of_a_flame_graph_add_up_to_the_peak(filled):
+    """Each line is what speedscope reads: frames apart by `;`, a blank, and bytes."""
+    with memhouse.open(filled, read_only=True) as warehouse:
+        found = warehouse.sql(
+            "SELECT module_id, ANY_VALUE(peak_bytes) AS peak_bytes,"
+            " CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes"
+            " FROM peak_buffers INNER JOIN modules USING (module_id)"
+            " INNER JOIN module_memory USING (module_id, memory_space)"
+            " WHERE memory_space = 0 GROUP BY module_id"
+        )
+        assert len(found) > 20
+        with_stacks = 0
+        for row in listed(found):
+            lines = collapsed_stacks(warehouse._store, row["module_id"])
+            parsed = [re.fullmatch(r"(.+) (\d+)", line) for line in lines]
+            assert sum(int(match[2]) for match in parsed) == row["counted_bytes"]
+            with_stacks += any(":" in match[1] and ".py" in match[1] for match in parsed)
+        assert with_stacks > 10
+
+
+def test_a_flame_graph_is_of_the_peak(filled):
+    done = run_memhouse("owners", LLAMA, "-f", "collapsed", "--at", "3", "--db", filled)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "stacks are those of the peak" in done.stderr
