@@ -1,5 +1,7 @@
-"""`memhouse doctor`: what in a folder is what, and what it lacks."""
+"""`memhouse doctor`: what in a folder is what, and what it lacks; or how things stand here."""
 
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +14,22 @@ EXAMPLE = "memhouse doctor dumps/2026-10-08"
 
 def doctor(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A dump folder, an archive or a file.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="PATH",
+            help="A dump folder, an archive or a file; else the environment and the warehouse.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Say what in PATH is what, which questions it answers, and what would answer the others.
 
-    Nothing is stored. The exit status is 1 if there is no program and no log.
+    Nothing is stored. The exit status is 1 if there is no program and no log. Without PATH it says
+    what would be recorded here, and what the warehouse of this folder or of MEMHOUSE_DB holds.
     """
+    if path is None:
+        _look_around()
+        return
     from ...ingest.doctor import examine, nothing_found
     from ...ingest.sources.files import exists
     from ...queries.cells import counted
@@ -51,3 +62,40 @@ def doctor(
         if not found.problems:
             print_error(nothing_found(path))
         raise typer.Exit(FAILED)
+
+
+def _look_around() -> None:
+    """Print how things stand: this machine's packages and flags, and the warehouse."""
+    from ..first_steps import show_first_steps
+    from ..render.text import print_prose, print_text
+
+    for line in _environment(os.environ):
+        print_prose(line)
+    print_text("")
+    show_first_steps()
+
+
+def _environment(environment: Mapping[str, str]) -> Iterator[str]:
+    """What the environment says of recording: a sentence a line."""
+    from ... import __version__
+    from ...ingest.record import ask_versions, find_interpreter, own_flags, version_labels
+
+    yield f"memhouse {__version__}"
+    python = find_interpreter(["python"], environment)
+    with ask_versions(python, environment) as asked:
+        packages = version_labels(asked.lines())
+    if packages:
+        yield f"`python` has {', '.join(f'{name} {v}' for name, v in packages.items())}."
+    elif python is None:
+        yield "There is no `python` in PATH: `memhouse record` needs the command that it runs."
+    else:
+        yield "`python` has none of jax, torch_xla and tensorflow: nothing would be compiled."
+    if flags := own_flags(environment):
+        yield f"XLA_FLAGS is {flags}"
+    else:
+        yield "XLA_FLAGS is not set: `memhouse record` adds what dumps need by itself."
+    if cache := environment.get("JAX_COMPILATION_CACHE_DIR"):
+        yield (
+            f"JAX_COMPILATION_CACHE_DIR is {cache}: a program that JAX takes from there is not"
+            " compiled, and leaves no dump."
+        )

@@ -66,3 +66,17 @@ def test_an_unknown_workload_or_run_is_told(history, db):
     fill(db)
     for command in ("modules", "peaks", "trends"):
         assert run_memhouse(command, "--workload", "any", "--db", db).returncode == 0
+
+
+def test_doctor_without_a_path_looks_at_the_environment_and_the_warehouse(filled, tmp_path):
+    nothing = {"XLA_FLAGS": "--xla_dump_to=d", "JAX_COMPILATION_CACHE_DIR": "c", "PATH": ""}
+    done = run_memhouse("doctor", cwd=tmp_path, env=nothing)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = " ".join(done.stdout.split())
+    assert "XLA_FLAGS is --xla_dump_to=d" in said
+    assert "no `python` in PATH" in said
+    assert "JAX_COMPILATION_CACHE_DIR is c" in said
+    assert "There is no warehouse at memhouse.duckdb yet." in said
+    done = run_memhouse("doctor", cwd=tmp_path, env={"MEMHOUSE_DB": str(filled)})
+    assert "XLA_FLAGS is not set" in done.stdout
+    assert "The largest peak now" in done.stdout

@@ -279,7 +279,7 @@ def test_the_stacks_of_a_flame_graph_add_up_to_the_peak(filled):
             parsed = [re.fullmatch(r"(.+) (\d+)", line) for line in lines]
             assert sum(int(match[2]) for match in parsed) == row["counted_bytes"]
             with_stacks += any(":" in match[1] and ".py" in match[1] for match in parsed)
-        assert with_stacks > 10
+        assert with_stacks > 5
 
 
 def test_a_flame_graph_is_of_the_peak(filled):
