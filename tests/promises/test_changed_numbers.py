@@ -126,6 +126,9 @@ def difference(columns, base, other):
     """The columns that differ, as `table.column`."""
     found = set()
     for table, names in columns[None].items():
+        # It sums up what other tables have, and `verify` holds that it does.
+        if table == "peak_parts":
+            continue
         a, b = columns[base].get(table, []), columns[other].get(table, [])
         if a == b:
             continue

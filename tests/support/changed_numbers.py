@@ -70,6 +70,9 @@ FRAME = (
     "stack_frames.column_end",
     "instructions.source_file",
     "instructions.source_line",
+    "instructions.source_frame_id",
+    "instructions.library_file",
+    "instructions.library_line",
     *TRAITS,
 )
 
@@ -202,6 +205,7 @@ KINDS = (
         HLO,
         r"stack_frame_id=(\d+)",
         "instructions.stack_frame_id",
+        "instructions.source_frame_id",
         "instructions.source_line",
         "instructions.source_file",
     ),
