@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from ..schema.stores.base import Store
 
-# Who owns a module's memory: Python lines, scopes, operations, roles and so on.
-
 
 @question(
     example="memhouse owners llama-v5e --by scope -n 5",

@@ -185,14 +185,6 @@ Saving = Annotated[
 ]
 
 
-# The questions: what can be asked of a warehouse, each a function in the file of its name.
-#
-# The function's signature is the declaration: its parameters are of the kinds of
-# `parameters.py`. The command, the method of `Warehouse`, the tool of the MCP server, the
-# reference and the completion are made from it. A parameter of no kind is for Python alone. What
-# a question needs and others do not, such as pyarrow, is imported in the function: `memhouse
-# --help` reads all declarations.
-
 # What follows in a docstring is for Python: the columns of the rows, and what is raised.
 _FOR_PYTHON = "\n\nColumns: "
 _P = ParamSpec("_P")

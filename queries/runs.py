@@ -15,8 +15,6 @@ from .result import Rows
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
 
-# The runs: nights, commits, hosts.
-
 
 @question(example="memhouse runs", screen="runs", tool="Runs")
 def runs(store: Store) -> Rows:

@@ -51,7 +51,7 @@ def are_library(files: pa.Array, mine: Sequence[str] = ()) -> np.ndarray:
 
     >>> are_library(pa.array(["/home/me/train.py", "/venv/lib/python3.12/site-packages/flax/nn.py",
     ...     "/build/third_party/py/flax/linen/linear.py", "<ipython-input-3-0fa1>",
-    ...     "/tmp/ipykernel_7/12.py", "<frozen runpy>"])).tolist()
+    ...     "ipykernel_7/12.py", "<frozen runpy>"])).tolist()
     [False, True, True, False, False, True]
     >>> are_library(pa.array(["/venv/site-packages/ours/model.py"]), ["*/ours/*"]).tolist()
     [False]
@@ -81,9 +81,7 @@ def with_own_lines(
     """
     names = ("source_file", "source_line", "stack_frame_id")
     file, line, frame = (instructions[name].combine_chunks() for name in names)
-    codes = file.dictionary_encode()
-    by_file = np.append(are_library(codes.dictionary, mine), False)
-    is_library = by_file[pc.fill_null(codes.indices, len(codes.dictionary)).to_numpy()]
+    is_library = _by_row(file, mine, without_file=False)
     library_file = pc.if_else(is_library, file, pa.scalar(None, file.type))
     library_line = pc.if_else(is_library, line, pa.scalar(None, line.type))
     own_file = pc.if_else(is_library, pa.scalar(None, file.type), file)
@@ -114,14 +112,20 @@ def with_own_lines(
     return instructions
 
 
+def _by_row(files: pa.Array, mine: Sequence[str], *, without_file: bool) -> np.ndarray:
+    """Whether each row's file is a library's; each distinct file is looked at once."""
+    codes = files.dictionary_encode()
+    by_file = np.append(are_library(codes.dictionary, mine), without_file)
+    found: np.ndarray = by_file[pc.fill_null(codes.indices, len(codes.dictionary)).to_numpy()]
+    return found
+
+
 def _own_frames(frames: pa.Table, mine: Sequence[str]) -> np.ndarray:
     """The row of the nearest frame outwards, itself included, that is the user's; else -1."""
     ids = frames["stack_frame_id"].combine_chunks()
     callers = frames["parent_frame_id"].combine_chunks()
     parent = np.append(pc.fill_null(pc.index_in(callers, value_set=ids), len(ids)), len(ids))
-    codes = frames["file"].combine_chunks().dictionary_encode()
-    by_file = np.append(are_library(codes.dictionary, mine), True)
-    is_library = by_file[pc.fill_null(codes.indices, len(codes.dictionary)).to_numpy()]
+    is_library = _by_row(frames["file"].combine_chunks(), mine, without_file=True)
     # The last row is the end of a stack.
     is_library = np.append(is_library, False)
     # Each step goes twice as far, so a stack that a damaged file ties to itself ends as well.

@@ -15,8 +15,6 @@ from ..runs import default_branch
 from .policy import DEFAULT_CREEP, Limits, Policy, Threshold, Thresholds
 from .policy import Outcome as Failing
 
-# What `check` says of a program, and what users accepted.
-
 # What `check` says of a program.
 
 # Why a program without figures is not judged.
@@ -244,8 +242,6 @@ def record_accepted(store: Store, run_id: str, verdicts: Sequence[Verdict], reas
         told = entries(*(entry("accept", f"{v.name}: {reason}", run_id) for v in verdicts))
         store.write(Batch({"accepted_changes": arrow.rows("accepted_changes", rows), **told}))
 
-
-# Judges the programs of a run: what each is held against, and which rules it breaks.
 
 # What a run is held against: its programs before, a run, another lineage, or the lowest.
 

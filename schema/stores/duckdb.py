@@ -36,8 +36,6 @@ from ..readable import quoted
 from ..versions import LAYOUTS, READER_VERSION, SCHEMA_VERSION, layout, layout_digest
 from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
 
-# What a store reads through a DuckDB connection, wherever the rows are.
-
 # Which tables a store has, what their columns are, and what all this means.
 
 # A file holds its tables' meanings, also of tables that a user made.
