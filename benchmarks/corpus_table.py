@@ -227,7 +227,8 @@ _FIGURES = """
 _OWNERS = """
     SELECT
         COALESCE(SUM(counted_bytes) FILTER (
-            WHERE origin_rule IS NULL AND category <> 'constant' AND element_type IS NOT NULL
+            WHERE origin_rule IS NULL AND op_name IS NULL AND category <> 'constant'
+                AND element_type IS NOT NULL
         ) / SUM(counted_bytes), 0) AS nobody,
         COALESCE(SUM(counted_bytes) FILTER (
             WHERE category NOT IN ('argument', 'constant')

@@ -1,4 +1,4 @@
-"""Ten programs of `benchmarks/corpus`: read whole, as XLA and JAX say, and whose memory it is."""
+"""Programs of `benchmarks/corpus`: read whole, as XLA and JAX say, and whose memory it is."""
 
 import subprocess
 import sys

@@ -70,14 +70,14 @@ def flatten(
     that is not the text's.
 
     An instruction that calls computations comes after all of what it calls; a while calls
-    its condition, then its body; a conditional its branches in their order. The computations of
-    fusions, reducers and comparators are not part of the schedule, because they run within the
-    time of one instruction.
+    its condition, then its body; a conditional its branches in their order. What an async-start
+    runs comes before the instruction that binds the operands, which can be an async-update. The
+    computations of fusions, reducers and comparators are not part of the schedule, because they
+    run within the time of one instruction.
 
     Raises DumpError if one computation is called twice: XLA flattens the call graph before it
     schedules. With `is_shared`, of several calls only the first runs the computation.
     """
-    _check_async_starts(program)
     rows = np.arange(len(program)) if order is None else order
     place = np.empty(len(program), np.int64)
     place[rows] = np.arange(len(program))
@@ -90,7 +90,9 @@ def flatten(
     runs: list[tuple[int, int]] = []  # places of rows that run one after the other
     length = 0
     waiting: list[tuple[int, int, int]] = []  # computation, its next place, its next call
-    is_async = program.opcode.is_one_of("async-start")
+    start_of = np.full(len(program), NONE)
+    async_starts = program.rows("async-start")
+    start_of[program.async_binder[async_starts]] = async_starts
     is_conditional = program.opcode.is_one_of("conditional")
     is_call = program.opcode.is_one_of("call")
 
@@ -126,7 +128,12 @@ def flatten(
             # Operand 0 is the condition; branch k takes operand k + 1.
             first_call = int(np.searchsorted(place[callers], until))
             shift[called] = 1 + call - first_call
-        async_start[called] = calling if is_async[calling] else async_start[computation]
+        if start_of[calling] != NONE:
+            async_start[called] = start_of[calling]
+            # An async-update binds its operands after the async-start, which is operand 0.
+            shift[called] = int(start_of[calling] != calling)
+        else:
+            async_start[called] = async_start[computation]
         waiting.append((computation, max(at, until), call + 1))
         enter(called)
     starts, stops = np.array(runs, np.int64).reshape(-1, 2).T
@@ -134,18 +141,6 @@ def flatten(
     time = np.full(len(program), NONE)
     time[order] = np.arange(len(order))
     return Schedule(order, time, span_start, span_end, caller, shift, async_start)
-
-
-def _check_async_starts(program: NumberedProgram) -> None:
-    """Raise DumpError if an async-start does not bind all operands of its computation.
-
-    XLA allows a later async-update to bind operands. No known compiler prints such a text, so
-    that no dump shows which values are live in it.
-    """
-    starts = program.rows("async-start")
-    parameters = np.diff(program.parameter_start)[program.callee(starts, "calls", "to_apply")]
-    binds_all = program.operand_count[starts] == parameters
-    program.require(starts, binds_all, "binds operands later than at its start, which has no rule")
 
 
 def _flow_calls(program: NumberedProgram, place: Ints) -> tuple[Ints, Ints, Ints]:
@@ -163,8 +158,9 @@ def _flow_calls(program: NumberedProgram, place: Ints) -> tuple[Ints, Ints, Ints
     )[program.call_attribute.codes]
     is_control_flow = program.opcode.is_one_of(*CONTROL_FLOW)[program.call_row] & (rank != NONE)
     calls = np.flatnonzero(is_control_flow)
-    calls = calls[np.lexsort((calls, rank[calls], place[program.call_row[calls]]))]
-    callers = program.call_row[calls]
+    callers = program.async_binder[program.call_row[calls]]
+    in_order = np.lexsort((calls, rank[calls], place[callers]))
+    calls, callers = calls[in_order], callers[in_order]
     start = np.searchsorted(place[callers], np.append(program.first, len(program)))
     # Computations are in the text's order, so that the calls of one end where those of the next
     # start.
@@ -176,8 +172,8 @@ def find_regions(program: NumberedProgram, schedule: Schedule) -> Ints:
 
     These are reducers, comparators and the like, also if a fused computation calls them. A fused
     computation is no region, because its instructions have no buffers, nor is that of a fusion
-    that XLA starts asynchronously. Raises DumpError for
-    control flow in a region.
+    that XLA starts asynchronously. What a custom call offloads to a sparse core is a region with
+    calls and asynchronous pairs. Raises DumpError for a loop or a conditional in a region.
     """
     is_fused = np.zeros(len(program.first), bool)
     by_fusion = program.opcode.is_one_of("fusion", "fusion-start")[program.call_row]
@@ -192,11 +188,9 @@ def find_regions(program: NumberedProgram, schedule: Schedule) -> Ints:
             break
         is_used = with_callees
     is_region = is_used & ~is_fused & ~schedule.is_reached
-    control_flow = program.rows(*CONTROL_FLOW)
+    branching = program.rows("while", "conditional")
     program.require(
-        control_flow,
-        ~is_region[program.computation[control_flow]],
-        "is control flow within a region",
+        branching, ~is_region[program.computation[branching]], "is control flow within a region"
     )
     return np.flatnonzero(is_region)
 
@@ -453,18 +447,25 @@ def _done(flow: Forwarding, rows: Ints) -> None:
 
 
 def _async_update(flow: Forwarding, rows: Ints) -> None:
-    """An async-update defines the tables of its tuples; the leaves are its operand's."""
+    """An async-update defines the tables of its tuples; the leaves are its operand's.
+
+    One that binds operands changes the shape: it defines its contexts, and `{0,i}` is the operand
+    after the async-start and i more.
+    """
+    binds = flow.program.operand_count[rows] > 1
+    _inputs_of_start(flow, rows[binds], first_operand=1)
+    rows = rows[~binds]
     operand = flow.slots.whole(flow.program.operand(rows, 0))
     flow.forward(flow.slots.whole(rows), operand, leaves=True)
 
 
-def _inputs_of_start(flow: Forwarding, rows: Ints) -> None:
-    """An async-start defines `{}`, `{0}` and its contexts; `{0,i}` is operand i."""
+def _inputs_of_start(flow: Forwarding, rows: Ints, first_operand: int = 0) -> None:
+    """An async-start defines `{}`, `{0}` and its contexts; `{0,i}` is its operand i."""
     inputs = flow.element(flow.slots.whole(rows), 0)
     counts = flow.slots.element_count(inputs)
     owner = np.repeat(rows, counts)
     number = joined(np.zeros(len(rows), np.int64), counts)
-    operand = flow.slots.whole(flow.program.operand(owner, number))
+    operand = flow.slots.whole(flow.program.operand(owner, number + first_operand))
     flow.forward(flow.slots.element(np.repeat(inputs, counts), number), operand)
 
 
@@ -544,19 +545,21 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[Forwarding, Ints], None]], ...] =
 def forward_calls(
     flow: Forwarding,
     schedule: Schedule,
-    rows: Ints,
+    chosen: Mask,
     in_place: tuple[Ints, Ints],
     *,
     is_written_at_start: bool,
 ) -> None:
     """Forwarding between callers and the computations of calls, branches and async-starts.
 
-    A parameter of a called computation is the caller's operand; a call is the root of its
-    computation; the leaves of an async-done, and of `{1}` of its async-start, are the leaves of
-    the computation's root. `rows` are the parameters of the computations that the control flow
-    reaches. `is_written_at_start` is as of `trace_values`.
+    A parameter of a called computation is the caller's operand, but in a region it is a value of
+    its own; a call is the root of its computation; the leaves of an async-done, and of `{1}` of
+    what binds its operands, are the leaves of the computation's root. `chosen` are the
+    instructions that have slots. `is_written_at_start` is as of `trace_values`.
     """
     program, slots = flow.program, flow.slots
+    reached = schedule.is_reached[program.computation]
+    rows = np.flatnonzero(reached & program.opcode.is_one_of("parameter"))
     caller = schedule.caller[program.computation[rows]]
     is_called = (caller >= 0) & ~program.opcode.is_one_of("while")[caller]
     rows, caller = rows[is_called], caller[is_called]
@@ -566,17 +569,18 @@ def forward_calls(
         slots.whole(rows), slots.whole(program.operands[program.operand_start[caller] + number])
     )
     calls = program.rows("call")
-    calls = calls[schedule.time[calls] >= 0]
-    calls = calls[schedule.caller[program.callee(calls, "to_apply", "calls")] == calls]
+    calls = calls[chosen[calls]]
+    is_first = schedule.caller[program.callee(calls, "to_apply", "calls")] == calls
+    calls = calls[is_first | (schedule.time[calls] == NONE)]
     flow.forward(slots.whole(calls), slots.whole(program.called_root(calls)))
     starts = program.rows("async-start")
-    starts = starts[schedule.time[starts] >= 0]
+    starts = starts[chosen[starts]]
     root = slots.whole(program.called_root(starts))
-    flow.forward(flow.element(slots.whole(starts), 1), root, leaves=True)
+    flow.forward(flow.element(slots.whole(program.async_binder[starts]), 1), root, leaves=True)
     if not is_written_at_start:
         _forward_written(flow, starts, in_place)
     dones = program.rows("async-done")
-    dones = dones[schedule.time[dones] >= 0]
+    dones = dones[chosen[dones]]
     root = slots.whole(program.called_root(program.async_start[dones]))
     flow.forward(slots.whole(dones), root, leaves=True)
 
@@ -585,9 +589,11 @@ def _forward_written(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]
     """An update in place is complete only at the async-done.
 
     If the root of an async-start's computation updates a parameter in place, `{1}` has the value
-    of the async-start's operand until then. What a fusion updates is new from the start on.
+    of the async-start's operand until then. What a fusion updates is new from the start on, and
+    so is what a computation updates whose operands an async-update binds.
     """
     program, slots = flow.program, flow.slots
+    starts = starts[program.async_binder[starts] == starts]
     starts = starts[~program.opcode.is_one_of("fusion")[program.called_root(starts)]]
     root = program.called_root(starts)
     start_of = np.full(len(program), NONE)
@@ -700,10 +706,8 @@ def trace_values(
     chosen = has_values[program.computation]
     slots = lay_slots(program, chosen)
     flow = forward_within(program, slots, chosen)
-    reached = schedule.is_reached[program.computation]
     in_place = in_place_slots(program, slots, rules)
-    parameters = np.flatnonzero(reached & program.opcode.is_one_of("parameter"))
-    forward_calls(flow, schedule, parameters, in_place, is_written_at_start=is_written_at_start)
+    forward_calls(flow, schedule, chosen, in_place, is_written_at_start=is_written_at_start)
     phi, phi_input = _phis(flow, schedule)
     source = resolve_phis(followed(flow.source), phi, phi_input)
     is_value = (source == np.arange(len(source))) & ~flow.has_no_value

@@ -133,7 +133,7 @@ def _raw_ranges(
     )
     if async_starts_late:
         context = schedule.async_start[computation[row]]
-        start = np.where(context != NONE, time[context], start)
+        start = np.where(context != NONE, np.maximum(time[context], start), start)
     end = np.maximum(until[row], _async_ends(program, schedule)[computation[row]])
     uses_at, counts = _use_times(program, schedule)
     use = np.flatnonzero(counts[dataflow.use_instruction])
@@ -266,10 +266,10 @@ def derive(
     an async-start updates in place is the new value from the start on.
 
     In XLA since JAX 0.12, and in the newest libtpu, a value of an async computation starts at the
-    time of the async-start and not at its own time. The `live_range` of the dump tells, because
-    the texts of JAX 0.11 and 0.12 do not differ. Without it, text that leaves out the elements
-    of tuples is taken to be new. Raises DumpError where an instruction does not fit its operands,
-    or a computation its callers.
+    time of the async-start and not at its own earlier time. The `live_range` of the dump tells,
+    because the texts of JAX 0.11 and 0.12 do not differ. Without it, text that leaves out the
+    elements of tuples is taken to be new. Raises DumpError where an instruction does not fit its
+    operands, or a computation its callers.
     """
     program = program or number_program(hlo)
     newest, is_written_at_start = hlo.attributes().has_dma_priority, False
@@ -311,5 +311,6 @@ def _starts_late(
     if at.null_count == len(at):
         return otherwise
     dumped = whole["start_time"].take(at.drop_null()).to_numpy()
-    start = start[pc.is_valid(at).to_numpy(zero_copy_only=False)]
-    return bool((dumped == schedule.time[start]).all())
+    known = pc.is_valid(at).to_numpy(zero_copy_only=False)
+    late = np.maximum(schedule.time[start[known]], schedule.time[row[known]])
+    return bool((dumped == late).all())

@@ -294,6 +294,29 @@ class NumberedProgram:
         return found
 
     @cached_property
+    def async_binder(self) -> Ints:
+        """By row: of an async-start, the instruction that binds its operands; else the row itself.
+
+        That is the async-start, or of one without operands a later async-update:
+
+            start = ((), (), …) async-start(), calls=%gather
+            update = ((…), …) async-update(start, table, indices)
+
+        Raises DumpError if neither binds all operands of the computation.
+        """
+        binder = np.arange(len(self))
+        updates = self.rows("async-update")
+        updates = updates[self.operand_count[updates] > 1]
+        binder[self.async_start[updates]] = updates
+        starts = self.rows("async-start")
+        bound = binder[starts]
+        parameters = np.diff(self.parameter_start)[self.callee(starts, "calls", "to_apply")]
+        binds_all = self.operand_count[bound] - (bound != starts) == parameters
+        binds_all &= (bound == starts) | (self.operand_count[starts] == 0)
+        self.require(starts, binds_all, "binds its operands in several steps, which has no rule")
+        return binder
+
+    @cached_property
     def parameter_start(self) -> Ints:
         """Where each computation's parameters start in `parameters`."""
         rows = np.flatnonzero(self.parameter_number != NONE)
