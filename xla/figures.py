@@ -1,5 +1,9 @@
 """A module's figures: `occupancy` and `module_memory`, as the tables' comments define them."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,6 +15,163 @@ from .runs import rows_of
 _UNKNOWN = -1
 
 Columns = dict[str, npt.NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """A memory space of a module, of which its figures are worked out.
+
+    allocations: those of the space; with the peaks of temps if the `bounds` are known
+    steps: the space's rows of `occupancy`, if the `peak` is known
+    """
+
+    memory_space: int
+    allocations: pa.Table
+    lives: Columns
+    schedule: pa.Table
+    steps: pa.Table
+
+    @cached_property
+    def peak(self) -> dict[str, int]:
+        """The row of `steps` with the most occupied bytes, the first of several."""
+        at = int(np.argmax(self.steps["occupied_bytes"].to_numpy()))
+        return {name: self.steps[name][at].as_py() for name in self.steps.column_names}
+
+    def sum(self, *masks: str, of: str = "size_bytes") -> int:
+        """The sum of a column over the allocations for which all the masks are true."""
+        column = self.allocations[of]
+        if masks:
+            column = column.filter(reduce(pc.and_, (self.allocations[mask] for mask in masks)))
+        return pc.sum(column).as_py() or 0
+
+
+_Figure = Callable[[Space], float | None]
+# Each figure, with what has to be known for it, and whether XLA's packing decides it.
+_FIGURES: list[tuple[_Figure, str, bool]] = []
+
+
+def _figure(needs: str, *, packed: bool = False) -> Callable[[_Figure], _Figure]:
+    """Make a function the figure in the column of its name.
+
+    needs: without it the figure is null: the `sizes` of the allocations, the `peak`, or the
+        `bounds`, which are the peaks of the temps
+    packed: XLA's packing decides the figure, so that an estimate leaves it null.
+    """
+
+    def register(figure: _Figure) -> _Figure:
+        _FIGURES.append((figure, needs, packed))
+        return figure
+
+    return register
+
+
+@_figure("sizes", packed=True)
+def total_bytes(space: Space) -> int:
+    """All allocations."""
+    return space.sum()
+
+
+@_figure("sizes")
+def argument_bytes(space: Space) -> int:
+    """Parameters."""
+    return space.sum("is_parameter")
+
+
+@_figure("sizes")
+def output_bytes(space: Space) -> int:
+    """What may live out."""
+    return space.sum("maybe_live_out")
+
+
+@_figure("sizes")
+def alias_bytes(space: Space) -> int:
+    """Parameters that may live out."""
+    return space.sum("is_parameter", "maybe_live_out")
+
+
+@_figure("sizes")
+def constant_bytes(space: Space) -> int:
+    """Constants."""
+    return space.sum("is_constant")
+
+
+@_figure("sizes", packed=True)
+def thread_local_bytes(space: Space) -> int:
+    """Thread-local allocations."""
+    return space.sum("is_thread_local")
+
+
+@_figure("sizes", packed=True)
+def temp_bytes(space: Space) -> int:
+    """Preallocated temps."""
+    return space.sum("is_temp")
+
+
+@_figure("peak")
+def peak_bytes(space: Space) -> int:
+    """The most that is occupied at one time."""
+    return space.peak["occupied_bytes"]
+
+
+@_figure("peak")
+def peak_time(space: Space) -> int:
+    """The first time of the peak."""
+    return space.peak["start_time"]
+
+
+@_figure("peak")
+def peak_live_bytes(space: Space) -> int:
+    """What is live at the peak."""
+    return space.peak["live_bytes"]
+
+
+@_figure("peak")
+def peak_instruction_id(space: Space) -> int | None:
+    """The instruction at the peak."""
+    return space.schedule["instruction_id"][peak_time(space)].as_py()
+
+
+@_figure("peak", packed=True)
+def fragmentation_bytes(space: Space) -> int:
+    """What is allocated above the peak."""
+    return total_bytes(space) - thread_local_bytes(space) - peak_bytes(space)
+
+
+@_figure("peak", packed=True)
+def fragmentation(space: Space) -> float | None:
+    """The share of that in the temps."""
+    temp = temp_bytes(space)
+    return fragmentation_bytes(space) / temp if temp else None
+
+
+@_figure("bounds")
+def live_bound_bytes(space: Space) -> int:
+    """What the temps hold at their fullest."""
+    return space.sum("is_temp", of="peak_bytes")
+
+
+@_figure("bounds", packed=True)
+def packing_bytes(space: Space) -> int:
+    """What packing adds to that."""
+    return temp_bytes(space) - live_bound_bytes(space)
+
+
+@_figure("peak")
+def padding_bytes(space: Space) -> int | None:
+    """size - logical size of what is live at the peak, an aliased extent counted once.
+
+    An allocation that is occupied throughout counts for the value that it is for. None if the
+    logical size of one of them is not known.
+    """
+    lives, time = space.lives, peak_time(space)
+    here = lives["space"] == space.memory_space
+    temp = lives["is_temp"].astype(bool)
+    live = here & temp & (lives["start"] <= time) & (lives["end"] >= time)
+    shown = here & lives["is_shown"].astype(bool)
+    if (lives["logical"][live | shown] == _UNKNOWN).any():
+        return None
+    of_shown = lives["high"][shown] - lives["low"][shown] - lives["logical"][shown]
+    return _counted_padding(lives, live) + int(of_shown.sum())
 
 
 def memory_tables(
@@ -28,49 +189,34 @@ def memory_tables(
     has no rows. If the parts are not `complete`, all figures are null. If they are `estimated`,
     the figures that XLA's packing decides are null, and a temp has its live bound as its size.
     """
-    spaces = np.unique(allocations["memory_space"].to_numpy())
+    lives: Columns = {}
+    unions: dict[int, tuple[Ints, Ints]] = {}
+    known = {"sizes"} if complete else set()
+    if live_ranges is not None and schedule is not None:
+        lives = _lives(allocations, values, live_ranges)
+        unions = _temp_unions(allocations, lives)
+        allocations = _temp_peaks(allocations, unions, len(schedule))
+        known |= {"bounds", "peak"} if len(schedule) else {"bounds"}
     rows: list[dict[str, object]] = []
     steps = []
-    lives = _lives(allocations, values, live_ranges) if live_ranges is not None else None
-    unions = _temp_unions(allocations, lives) if lives is not None else {}
-    for space in spaces.tolist():
-        within = allocations.filter(pc.equal(allocations["memory_space"], space))
-        row: dict[str, object] = {"memory_space": space}
-        if complete:
-            row |= _allocation_figures(within)
-        if lives is not None and schedule is not None and len(schedule):
-            step = _occupancy(space, within, lives, unions, len(schedule))
-            steps.append(step)
-            row |= _peak_figures(row, step, within, lives, schedule)
-        rows.append(row)
-    if lives is not None and schedule is not None:
-        allocations = _temp_peaks(allocations, unions, len(schedule))
-        _add_bounds(rows, allocations)
+    for memory_space in np.unique(allocations["memory_space"].to_numpy()).tolist():
+        within = allocations.filter(pc.equal(allocations["memory_space"], memory_space))
+        if "peak" in known:
+            steps.append(_occupancy(memory_space, within, lives, unions, len(schedule)))
+        here = steps[-1] if steps else None
+        space = Space(memory_space, within, lives, schedule, here)
+        figures = {
+            figure.__name__: figure(space)
+            for figure, needs, packed in _FIGURES
+            if needs in known and not (packed and estimated)
+        }
+        rows.append({"memory_space": memory_space, **figures})
     if estimated:
-        for row in rows:
-            row.update(dict.fromkeys(_DECIDED_BY_PACKING))
         allocations = _bounded(allocations)
     tables = {"allocations": allocations}
     if steps:
         tables["occupancy"] = pa.concat_tables(steps)
     return tables, rows
-
-
-def _allocation_figures(allocations: pa.Table) -> dict[str, object]:
-    is_parameter, live_out = allocations["is_parameter"], allocations["maybe_live_out"]
-    chosen = {
-        "argument": is_parameter,
-        "output": live_out,
-        "alias": pc.and_(is_parameter, live_out),
-        "constant": allocations["is_constant"],
-        "thread_local": allocations["is_thread_local"],
-        "temp": allocations["is_temp"],
-    }
-    size = allocations["size_bytes"]
-    figures: dict[str, object] = {
-        f"{figure}_bytes": pc.sum(size.filter(mask)).as_py() or 0 for figure, mask in chosen.items()
-    }
-    return {"total_bytes": pc.sum(size).as_py() or 0, **figures}
 
 
 def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Columns:
@@ -148,26 +294,6 @@ def _occupancy(
     )
 
 
-_DECIDED_BY_PACKING = (
-    "total_bytes",
-    "temp_bytes",
-    "thread_local_bytes",
-    "fragmentation_bytes",
-    "fragmentation",
-    "packing_bytes",
-)
-
-
-def _add_bounds(rows: list[dict[str, object]], allocations: pa.Table) -> None:
-    """Add to each space's row what its temps hold at their fullest, and what packing adds."""
-    temps = allocations.filter(allocations["is_temp"])
-    for row in rows:
-        here = temps.filter(pc.equal(temps["memory_space"], row["memory_space"]))
-        bound = pc.sum(here["peak_bytes"]).as_py() or 0
-        size = pc.sum(here["size_bytes"]).as_py() or 0
-        row |= {"live_bound_bytes": bound, "packing_bytes": size - bound}
-
-
 def _bounded(allocations: pa.Table) -> pa.Table:
     """The allocations with the live bound as the size of each temp."""
     sizes = pc.if_else(allocations["is_temp"], allocations["peak_bytes"], allocations["size_bytes"])
@@ -202,45 +328,6 @@ def _always_occupied(allocations: pa.Table) -> int:
     """Bytes of the allocations that are neither temp nor thread-local."""
     shared = pc.or_(allocations["is_temp"], allocations["is_thread_local"])
     return int(pc.sum(allocations["size_bytes"].filter(pc.invert(shared))).as_py() or 0)
-
-
-def _peak_figures(
-    row: dict[str, object],
-    step: pa.Table,
-    allocations: pa.Table,
-    lives: Columns,
-    schedule: pa.Table,
-) -> dict[str, object]:
-    occupied = step["occupied_bytes"].to_numpy()
-    peak = int(np.argmax(occupied))
-    time = step["start_time"][peak].as_py()
-    wasted = int(row["total_bytes"]) - int(row["thread_local_bytes"]) - int(occupied[peak])  # type: ignore[call-overload]
-    temp = int(row["temp_bytes"])  # type: ignore[call-overload]
-    return {
-        "peak_bytes": int(occupied[peak]),
-        "peak_time": time,
-        "peak_live_bytes": step["live_bytes"][peak].as_py(),
-        "peak_instruction_id": schedule["instruction_id"][time].as_py(),
-        "fragmentation_bytes": wasted,
-        "fragmentation": wasted / temp if temp else None,
-        "padding_bytes": _padding_at(time, step["memory_space"][0].as_py(), allocations, lives),
-    }
-
-
-def _padding_at(time: int, space: int, allocations: pa.Table, lives: Columns) -> int | None:
-    """size - logical size of what is live in the space, an aliased extent counted once.
-
-    An allocation that is occupied throughout counts for the value that it is for. None if the
-    logical size of one of them is not known.
-    """
-    here = lives["space"] == space
-    temp = lives["is_temp"].astype(bool)
-    live = here & temp & (lives["start"] <= time) & (lives["end"] >= time)
-    shown = here & lives["is_shown"].astype(bool)
-    if (lives["logical"][live | shown] == _UNKNOWN).any():
-        return None
-    of_shown = lives["high"][shown] - lives["low"][shown] - lives["logical"][shown]
-    return _counted_padding(lives, live) + int(of_shown.sum())
 
 
 def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
