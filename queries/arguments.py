@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from ..schema import clock
 from ..schema.errors import UsageError
-from ..schema.metric_names import METRICS
+from ..schema.metrics import METRICS
 from ..schema.readable import UNITS
 
 # XLA writes G for GiB.

@@ -3,8 +3,9 @@
 A statement and a check are a `.sql` file each; the views of a subject are one file. A view's
 header is the comment before its CREATE VIEW, in paragraphs: a line that says what the view
 answers; how to read it; and last a line `column: meaning` for columns of this view alone. What
-a column of any view means stands in `views/columns.txt`, by its name. A view whose name starts
-with an underscore is a helper of other views: it is not listed, and its columns have no notes.
+a column of any view means stands in `views/columns.txt`, by its name, or in METRICS; where a view
+says `__metric__`, it is meant once for each of these. A view whose name starts with an underscore
+is a helper of other views: it is not listed, and its columns have no notes.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
+from ..schema.metrics import METRICS
 from ..schema.readable import quoted
 from .result import Rows
 
@@ -113,7 +115,8 @@ def use_views(store: "Store", *, read_only: bool) -> None:
     and that is open for reading gets temporary views instead, which hide the stored ones.
     """
     files = sorted((_HERE / "views").iterdir())
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    written = b"".join(file.read_bytes() for file in files) + repr(METRICS).encode()
+    digest = hashlib.sha256(written).hexdigest()
     if digest in store.rows("SELECT digest FROM view_set")["digest"].to_pylist():
         return
     kind = "TEMPORARY VIEW" if read_only else "VIEW"
@@ -146,6 +149,7 @@ def _files(folder: str) -> dict[str, str]:
 def _view(header: str, name: str, sql: str) -> View:
     """A view of its parts in the file. Raises ValueError where a column has no note."""
     text = re.sub("^-- ?", "", header, flags=re.MULTILINE)
+    sql = _for_each_metric(sql)
     answers, *description = text.strip().split("\n\n")
     own = _notes(description.pop()) if description and _NOTE.match(description[-1]) else {}
     columns = [] if name.startswith("_") else _columns(sql)
@@ -158,7 +162,29 @@ def _view(header: str, name: str, sql: str) -> View:
 
 @cache
 def _shared_notes() -> dict[str, str]:
-    return _notes((_HERE / "views/columns.txt").read_text())
+    of_metrics = {metric.name: metric.meaning for metric in METRICS.values()}
+    return of_metrics | _notes((_HERE / "views/columns.txt").read_text())
+
+
+def _for_each_metric(sql: str) -> str:
+    """The SQL of a view, with the metrics instead of `__metric__`.
+
+    A SELECT of the text '__metric__' is repeated for each metric. Any other line that says
+    `__metric__` stands for the metrics that the view does not name.
+    """
+    if "'__metric__'" in sql:
+        return "\nUNION ALL\n".join(
+            sql.replace("__metric__", metric.name)
+            .replace("__better__", metric.better)
+            .replace("__regresses__", str(metric.regresses).upper())
+            for metric in METRICS.values()
+        )
+    unnamed = [name for name in METRICS if not re.search(rf"\b{name}\b", sql)]
+    return re.sub(
+        r".*\b__metric__\b.*\n",
+        lambda line: "".join(line[0].replace("__metric__", name) for name in unnamed),
+        sql,
+    )
 
 
 def _notes(text: str) -> dict[str, str]:

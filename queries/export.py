@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema.errors import QueryError, UsageError
-from ..schema.metric_names import METRICS
+from ..schema.metrics import METRICS
 from ..schema.readable import quoted
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Store

@@ -26,7 +26,7 @@ from typing import (
     get_origin,
 )
 
-from ..schema.metric_names import METRICS
+from ..schema.metrics import METRICS
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store

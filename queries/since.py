@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from ..schema.metric_names import BETTER_HIGHER
+from ..schema.metrics import METRICS
 from ..schema.readable import human_bytes
 from .catalogue import statement
 from .cells import change_in_words, counted, percent
@@ -102,7 +102,7 @@ def since_of(
         return Since(Rows(_levels_table([]), name, empty), ())
     rows = _levels(store, figures, within)
     answer = (_last(name, figure, every, rows), *_before(rows))
-    if column not in BETTER_HIGHER:
+    if METRICS[column].better == "lower":
         answer += (*_course(figures, rows, within),)
     return Since(Rows(_levels_table(rows), name), answer)
 

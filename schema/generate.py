@@ -1,8 +1,8 @@
 """Generates files from `tables.py`, so that commands need not import SQLAlchemy.
 
 `make schema` runs this module. It writes `tables.sql`, which creates the tables of a new
-warehouse, and `columns.json`, from which `arrow.py` takes its types. A test compares both files
-with `tables.py`.
+warehouse, `columns.json`, from which `arrow.py` takes its types, and `metrics.json`, which is
+`metrics.py`'s. A test compares the files with `tables.py`.
 """
 
 import json
@@ -48,6 +48,17 @@ def columns() -> str:
     return json.dumps(found, indent=1) + "\n"
 
 
+def metrics() -> str:
+    """The metrics in the order in which they are shown, as JSON: a row each."""
+    listed = [
+        {"name": column.name, "meaning": column.comment, **column.info}
+        for column in metadata.tables["module_memory"].c
+        if column.info
+    ]
+    return json.dumps(sorted(listed, key=lambda row: row.pop("place")), indent=1) + "\n"
+
+
 if __name__ == "__main__":
     (_HERE / "tables.sql").write_text(ddl())
     (_HERE / "columns.json").write_text(columns())
+    (_HERE / "metrics.json").write_text(metrics())

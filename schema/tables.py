@@ -29,7 +29,6 @@ from sqlalchemy import (
 from sqlalchemy.types import TypeEngine
 
 from .arrow import SHORT_TEXT_BYTES
-from .metric_names import METRICS as METRICS
 
 metadata = MetaData()
 
@@ -47,6 +46,19 @@ def _required(name: str, type_: _Type, comment: str) -> Column[Any]:
 
 def _optional(name: str, type_: _Type, comment: str) -> Column[Any]:
     return Column(name, type_, comment=comment)
+
+
+def _metric(
+    name: str, place: int, comment: str, better: str = "lower", *, regresses: bool = True
+) -> Column[Any]:
+    """A figure of `module_memory` that has a history; `xla/figures.py` has its function.
+
+    place: where it is shown among the metrics
+    better: lower or higher
+    regresses: whether the view `regressions` tells of its growth
+    """
+    info = {"place": place, "better": better, "regresses": regresses}
+    return Column(name, BigInteger, comment=comment, info=info)
 
 
 def _shape(comment: str) -> list[Column[Any]]:
@@ -621,32 +633,34 @@ module_memory = Table(
     metadata,
     _module_id(),
     _required("memory_space", Integer, "the memory space"),
-    _optional("total_bytes", BigInteger, "the sum of the space's allocations"),
-    _optional("argument_bytes", BigInteger, "the part of total_bytes in parameters"),
-    _optional("output_bytes", BigInteger, "the part of total_bytes that is maybe live out"),
-    _optional("alias_bytes", BigInteger, "the part of total_bytes in maybe live out parameters"),
-    _optional("constant_bytes", BigInteger, "the part of total_bytes in constants"),
-    _optional("thread_local_bytes", BigInteger, "the part of total_bytes that is thread-local"),
-    _optional("temp_bytes", BigInteger, "the part of total_bytes in preallocated temps"),
-    _optional("peak_bytes", BigInteger, "the largest occupied_bytes; null without live ranges"),
+    _metric("total_bytes", 2, "the sum of the space's allocations"),
+    _metric("argument_bytes", 3, "the part of total_bytes in parameters"),
+    _metric("output_bytes", 4, "the part of total_bytes that is maybe live out"),
+    _metric("alias_bytes", 5, "the part of total_bytes in maybe live out parameters", "higher"),
+    _metric("constant_bytes", 6, "the part of total_bytes in constants", regresses=False),
+    _metric(
+        "thread_local_bytes", 7, "the part of total_bytes that is thread-local", regresses=False
+    ),
+    _metric("temp_bytes", 8, "the part of total_bytes in preallocated temps"),
+    _metric("peak_bytes", 1, "the largest occupied_bytes; null without live ranges"),
     _optional("peak_time", Integer, "the first time of peak_bytes"),
     _optional("peak_live_bytes", BigInteger, "live_bytes at peak_time"),
     _optional("peak_instruction_id", Integer, "the instruction at peak_time"),
-    _optional(
+    _metric(
         "fragmentation_bytes",
-        BigInteger,
+        9,
         "bytes that packing wastes: total_bytes - thread_local_bytes - peak_bytes",
     ),
     _optional("fragmentation", Double, "fragmentation_bytes / temp_bytes"),
-    _optional(
+    _metric(
         "live_bound_bytes",
-        BigInteger,
+        11,
         "of the preallocated temps: the most that is live at one time, a bound for any packing",
     ),
-    _optional("packing_bytes", BigInteger, "temp_bytes - live_bound_bytes: packing's share"),
-    _optional(
+    _metric("packing_bytes", 12, "temp_bytes - live_bound_bytes: packing's share"),
+    _metric(
         "padding_bytes",
-        BigInteger,
+        10,
         "size - logical size of the values live at the peak, an aliased extent counted once",
     ),
     _optional(

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ...schema.causes.changes import READER_CHANGED
 from ...schema.errors import UsageError
-from ...schema.metric_names import BETTER_HIGHER
+from ...schema.metrics import METRICS
 from ...schema.readable import command, human_bytes
 from ...schema.stores.base import Batch, Store
 from ..catalogue import statement
@@ -411,7 +411,7 @@ ALIAS, PEAK = "alias_bytes", "peak_bytes"
 
 def is_better_higher(metric: str) -> bool:
     """Whether more of a metric is better: then a fall breaks the rules."""
-    return metric in BETTER_HIGHER
+    return METRICS[metric].better == "higher"
 
 
 @dataclass(frozen=True)

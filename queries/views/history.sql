@@ -96,13 +96,14 @@ levels AS (
         metrics.memory_space,
         metrics.metric,
         CASE
-            WHEN metrics.metric = 'alias_bytes' THEN MAX(metrics.value_bytes) OVER so_far
+            WHEN _metric_names.is_better_higher THEN MAX(metrics.value_bytes) OVER so_far
             ELSE MIN(metrics.value_bytes) OVER so_far
         END AS best_bytes
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN modules ON modules.module_id = dumps.module_id
     INNER JOIN metrics ON metrics.module_id = dumps.module_id
+    INNER JOIN _metric_names ON _metric_names.metric = metrics.metric
     WHERE history.chain_index = history.level_index
     WINDOW
         so_far AS (
@@ -205,7 +206,7 @@ FROM trends
 WHERE
     content_changed
     AND change_bytes > 0.01 * previous_bytes
-    AND metric NOT IN ('alias_bytes', 'constant_bytes', 'thread_local_bytes');
+    AND metric IN (SELECT metric FROM _metric_names WHERE regresses AND NOT is_better_higher);
 
 -- How each scope's share of the peak changed from run to run.
 --

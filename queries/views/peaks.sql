@@ -62,6 +62,7 @@ SELECT
     module_memory.padding_bytes,
     module_memory.live_bound_bytes,
     module_memory.packing_bytes,
+    module_memory.__metric__,
     modules.origin,
     module_memory.peak_time,
     modules.schedule_length,
@@ -127,6 +128,7 @@ SELECT
     _peaks.padding_bytes,
     _peaks.live_bound_bytes,
     _peaks.packing_bytes,
+    _peaks.__metric__,
     _peaks.origin,
     _peaks.peak_time,
     _peaks.schedule_length,
@@ -140,59 +142,22 @@ LEFT JOIN instructions
     ON instructions.module_id = _peaks.module_id
         AND instructions.instruction_id = _peaks.peak_instruction_id;
 
--- The names of the metrics, which also name columns of `module_memory`.
+-- The metrics, which are columns of `module_memory`: see METRICS in `schema/metrics.py`.
 --
--- A row per metric of METRICS in `schema/tables.py`.
+-- A row per metric.
 CREATE VIEW _metric_names AS
-SELECT 'peak_bytes' AS metric
-UNION ALL SELECT 'total_bytes'
-UNION ALL SELECT 'argument_bytes'
-UNION ALL SELECT 'output_bytes'
-UNION ALL SELECT 'alias_bytes'
-UNION ALL SELECT 'constant_bytes'
-UNION ALL SELECT 'thread_local_bytes'
-UNION ALL SELECT 'temp_bytes'
-UNION ALL SELECT 'fragmentation_bytes'
-UNION ALL SELECT 'padding_bytes'
-UNION ALL SELECT 'live_bound_bytes'
-UNION ALL SELECT 'packing_bytes';
+SELECT
+    '__metric__' AS metric,
+    '__better__' = 'higher' AS is_better_higher,
+    __regresses__ AS regresses;
 
 -- What each module needs in each memory space, metric by metric.
 --
 -- A row per module, memory space and metric. `peaks` has the same values, a column a metric.
 CREATE VIEW metrics AS
-SELECT module_id, memory_space, 'peak_bytes' AS metric, peak_bytes AS value_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'total_bytes', total_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'argument_bytes', argument_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'output_bytes', output_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'alias_bytes', alias_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'constant_bytes', constant_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'thread_local_bytes', thread_local_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'temp_bytes', temp_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'fragmentation_bytes', fragmentation_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'padding_bytes', padding_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'live_bound_bytes', live_bound_bytes
-FROM module_memory
-UNION ALL
-SELECT module_id, memory_space, 'packing_bytes', packing_bytes
+SELECT
+    module_id,
+    memory_space,
+    '__metric__' AS metric,
+    __metric__ AS value_bytes
 FROM module_memory;

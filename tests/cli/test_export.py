@@ -10,7 +10,7 @@ import pytest
 
 import memhouse
 from memhouse.queries.catalogue import public_views
-from memhouse.schema.metric_names import METRICS
+from memhouse.schema.metrics import METRICS
 
 from ..support.command import run_memhouse
 from ..support.history import copy_night

@@ -9,7 +9,7 @@ import pytest
 import memhouse
 from memhouse.mcp_server.bounded import MOST_BYTES, NOTE, Answer, Part, bounded
 from memhouse.mcp_server.tools import TOOLS
-from memhouse.schema.metric_names import METRICS
+from memhouse.schema.metrics import METRICS
 
 from ..support.agent import agent_here
 from ..support.hostile_names import NAMES, poison

@@ -12,8 +12,9 @@ from sqlglot import exp
 from memhouse import queries
 from memhouse.queries.catalogue import checks, public_views, statement, use_views, views
 from memhouse.schema.errors import QueryError
+from memhouse.schema.metrics import METRICS
 from memhouse.schema.stores.duckdb import open_file
-from memhouse.schema.tables import INTERNAL, KEYS, METRICS, metadata
+from memhouse.schema.tables import INTERNAL, KEYS, metadata
 
 from ..support.warehouse import fill, reading
 

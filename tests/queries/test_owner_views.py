@@ -3,7 +3,7 @@
 import pytest
 
 import memhouse
-from memhouse.schema.tables import METRICS
+from memhouse.schema.metrics import METRICS
 
 from ..support.warehouse import reading, rows
 

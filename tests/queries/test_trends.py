@@ -11,7 +11,7 @@ import pytest
 import memhouse
 from memhouse import UsageError
 from memhouse.queries.runs import choose_branch
-from memhouse.schema.metric_names import METRICS
+from memhouse.schema.metrics import METRICS
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal

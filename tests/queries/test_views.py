@@ -7,8 +7,8 @@ from pathlib import Path
 
 from memhouse import queries
 from memhouse.queries.catalogue import public_views, use_views, views
+from memhouse.schema.metrics import METRICS
 from memhouse.schema.stores.duckdb import open_file
-from memhouse.schema.tables import METRICS
 
 from ..support.command import run_memhouse
 from ..support.warehouse import everything, reading, rows, writing
