@@ -1,6 +1,6 @@
 """The SQL of memhouse: canned views, statements and checks.
 
-A statement and a check are a `.sql` file each; the views of a subject are one file. A view's
+A check is a `.sql` file; the statements of a subject are one file, and so are its views. A view's
 header is the comment before its CREATE VIEW, in paragraphs: a line that says what the view
 answers; how to read it; and last a line `column: meaning` for columns of this view alone. What
 a column of any view means stands in `views/columns.txt`, by its name, or in METRICS; where a view
@@ -30,6 +30,7 @@ _VIEW = re.compile(
     r"^(?P<header>(?:--[^\n]*\n)+)CREATE VIEW (?P<name>\w+) AS\n(?P<sql>.+?);\n(?=\n|\Z)",
     re.MULTILINE | re.DOTALL,
 )
+_NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 # A column's note; the lines after the first are indented.
 _NOTE = re.compile(r"^([a-z_0-9]+): (.+(?:\n +.+)*)$", re.MULTILINE)
 _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
@@ -97,8 +98,24 @@ def view_columns(view: View) -> Rows:
 
 
 def statement(name: str) -> str:
-    """The statement behind a command or an analysis, a file in `statements/`."""
-    return (_HERE / "statements" / f"{name}.sql").read_text()
+    """The statement behind a command or an analysis.
+
+    `peaks` is a file in `statements/`; `advise.memory` is the part of `advise.sql` that follows
+    the line `-- name: memory`.
+    """
+    subject, _, _ = name.partition(".")
+    return statements(subject)[name]
+
+
+@cache
+def statements(subject: str) -> dict[str, str]:
+    """The statements of a file in `statements/` by name."""
+    text = (_HERE / "statements" / f"{subject}.sql").read_text()
+    alone, *parts = _NAME.split(text)
+    if not parts:
+        return {subject: alone}
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return {f"{subject}.{name}": sql.rstrip(";\n") + "\n" for name, sql in pairs}
 
 
 @cache

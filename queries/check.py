@@ -213,7 +213,7 @@ def check(
     has_dumps = set(store.rows("SELECT run_id FROM lineages")["run_id"].to_pylist())
     if not has_dumps:
         raise UsageError("there are no runs to judge: see `memhouse ingest`", "run")
-    judged = run or store.rows(statement("run_entered_last"))["run_id"][0].as_py()
+    judged = run or store.rows(statement("runs.entered_last"))["run_id"][0].as_py()
     if judged not in has_dumps:
         raise UsageError(f"run {judged!r} has no dumps to judge, only a log", "run")
     programs = store.rows(statement("check_now"), [judged, memory_space, column]).to_pylist()

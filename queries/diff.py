@@ -280,10 +280,10 @@ def _diff_dumps(
     if a is not None and b is not None:
         if None not in (a.flags_id, b.flags_id):
             flags = store.rows(
-                statement("diff_flags"), [a.flags_id, b.flags_id, a.dump_id, b.dump_id]
+                statement("diff.flags"), [a.flags_id, b.flags_id, a.dump_id, b.dump_id]
             )
         if a.module_id is not None and b.module_id is not None and a.module_id != b.module_id:
-            metrics = store.rows(statement("diff_metrics"), [a.module_id, b.module_id])
+            metrics = store.rows(statement("diff.metrics"), [a.module_id, b.module_id])
             if _lacks_figures(metrics, "a_bytes") or _lacks_figures(metrics, "b_bytes"):
                 # What is not known is not 0: nothing grew or shrank to it.
                 metrics = None
@@ -335,7 +335,7 @@ def changed_buffers(store: Store, a_module_id: int, b_module_id: int) -> pa.Tabl
     a_members, b_members: the row's buffers of A and of B, each allocation_index and value_id
     (null if nothing says what an allocation is for); a list that is empty is null.
     """
-    return store.rows(statement("diff_buffers"), [a_module_id, b_module_id])
+    return store.rows(statement("diff.buffers"), [a_module_id, b_module_id])
 
 
 def changed_owners(
@@ -347,7 +347,7 @@ def changed_owners(
     """
     import pyarrow.compute as pc
 
-    rows = store.rows(statement("diff_groups"), [a_module_id, b_module_id, list(kinds)])
+    rows = store.rows(statement("diff.groups"), [a_module_id, b_module_id, list(kinds)])
     return {
         by: rows.filter(pc.equal(rows["owned_by"], by))
         .drop_columns(["owned_by"])

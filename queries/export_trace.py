@@ -264,12 +264,12 @@ def export_trace(
         raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
     trace = TraceFile()
     found = find_module(store, module, run)
-    buffers = store.rows(statement("trace_buffers"), [found.module_id]).to_pylist()
+    buffers = store.rows(statement("trace.buffers"), [found.module_id]).to_pylist()
     if not buffers:
         raise UsageError(
             f"{found.caption} has no live ranges: nothing is known over time", "module"
         )
-    steps = store.rows(statement("trace_steps"), [found.module_id]).to_pylist()
+    steps = store.rows(statement("trace.steps"), [found.module_id]).to_pylist()
     _draw_schedule(trace, steps)
     instructions = {row["start_time"]: row["instruction"] for row in steps}
     spaces = module_spaces(store, found.module_id, found.dump_id)

@@ -34,7 +34,7 @@ def label(
 
     # Another process may drop one of the runs, which is then unknown.
     until_unchanged(set_labels)
-    found = store.rows(statement("labels"), [list(runs)])
+    found = store.rows(statement("labels.of_runs"), [list(runs)])
     return Rows(found, empty="without labels" if len(runs) > 1 else f"{runs[0]} has no labels")
 
 
@@ -49,7 +49,7 @@ def rename_label(store: Store, rename: str) -> list[str]:
     old, colon, new = values.partition(":")
     if not (key and equals and colon) or old == new:
         raise UsageError(f"{rename!r} is not KEY=OLD:NEW, such as branch=master:main", "rename")
-    labels = store.rows(statement("labelled_in_order"), [key]).to_pylist()
+    labels = store.rows(statement("labels.of_key"), [key]).to_pylist()
     runs = [row["run_id"] for row in labels if row["label"] == old]
     if not runs:
         raise UsageError(f"no run has {key}={old}" if old else f"all runs have {key}", "rename")
@@ -93,5 +93,5 @@ def hint_at_branches(store: Store, labels: Mapping[str, str]) -> Iterator[list[s
 
 def _counted(store: Store) -> dict[str, int]:
     """How many runs have a branch, and how many do not."""
-    (counted,) = store.rows(statement("labelled_runs")).to_pylist()
+    (counted,) = store.rows(statement("labels.branches")).to_pylist()
     return dict(counted)

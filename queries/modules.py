@@ -41,7 +41,7 @@ def require_workload(store: "Store", workload: str | None) -> None:
     """Raise UsageError if a warehouse that has dumps has none of this workload."""
     if workload is None:
         return
-    (dumps,) = store.rows(statement("dumps_of_workload"), [workload]).to_pylist()
+    (dumps,) = store.rows(statement("dumps.counts"), [workload]).to_pylist()
     if dumps["all_dumps"] and not dumps["of_workload"]:
         raise UsageError(f"there is no workload {workload!r}: see `memhouse modules`", "workload")
 

@@ -652,16 +652,16 @@ def oom(store: Store, run: str | None = None) -> Oom:
     """
     require_runs(store, (run, "run"))
     if run is None:
-        names = store.rows(statement("oom_runs"))["run_id"].to_pylist()
+        names = store.rows(statement("oom.runs"))["run_id"].to_pylist()
         if not names:
             return _nothing(
                 f"no run holds a message or a dump that says that memory ran out{_LOG_ONLY}"
             )
         run = str(names[0])
-    reports = store.rows(statement("oom_reports"), [run]).to_pylist()
-    buffers = store.rows(statement("oom_buffers"), [run]).to_pylist()
+    reports = store.rows(statement("oom.reports"), [run]).to_pylist()
+    buffers = store.rows(statement("oom.buffers"), [run]).to_pylist()
     told = {report["dump_id"] for report in reports}
-    dumps = store.rows(statement("oom_dumps"), [run, None]).to_pylist()
+    dumps = store.rows(statement("oom.dumps"), [run, None]).to_pylist()
     silent = [_of_dump(dump) for dump in dumps if dump["dump_id"] not in told]
     if not reports and not silent:
         return _nothing(f"no message and no dump of run {run} says that memory ran out{_LOG_ONLY}")
@@ -716,7 +716,7 @@ def _explained(store: Store | None, reports: Sequence[_Row], buffers: Sequence[_
             folder = PurePosixPath(report["path"]).parent.as_posix() if run_id else None
             fits = dumps_that_fit(store.rows, report, own, run_id=run_id, workload=folder)
         elif store is not None:
-            (dump,) = store.rows(statement("oom_dumps"), [None, report["dump_id"]]).to_pylist()
+            (dump,) = store.rows(statement("oom.dumps"), [None, report["dump_id"]]).to_pylist()
         answers.append(_answer(store, report, own, dump, fits))
     return Oom(
         Rows(arrow.rows("oom_reports", reports)),

@@ -24,12 +24,12 @@ def runs(store: Store) -> Rows:
     incomplete, oom (counts), largest_peak_bytes, workloads, modules (counts), source,
     ingested_at (UTC). The oldest run is first.
     """
-    return Rows(store.rows(statement("runs")), empty="there are no runs yet")
+    return Rows(store.rows(statement("runs.listed")), empty="there are no runs yet")
 
 
 def run_names(store: Store) -> list[str]:
     """The runs' names, the latest first."""
-    return list(store.rows(statement("run_names"))["run_id"].to_pylist())
+    return list(store.rows(statement("runs.names"))["run_id"].to_pylist())
 
 
 def require_runs(store: Store, *named: tuple[str | None, str | None]) -> list[str]:
@@ -61,7 +61,7 @@ class Branches:
 
 def choose_branch(store: Store, branch: str | None = None) -> Branches:
     """The branch of this name, else the default one. Raises UsageError if it has no run."""
-    there = store.rows(statement("branches"))["branch"].to_pylist()
+    there = store.rows(statement("runs.branches"))["branch"].to_pylist()
     if branch is not None and branch not in there:
         named = ", ".join(name for name in there if name) or "no run has the label branch"
         raise UsageError(f"there is no branch {branch!r}: {named}", "branch")

@@ -30,6 +30,6 @@ def saved(
     at_peak_bytes (of size_bytes, what lives at the peak). Raises UsageError.
     """
     found = find_module(store, module, run)
-    rows = store.rows(statement("saved_by_line"), [found.module_id, memory_space, limit])
+    rows = store.rows(statement("saved.by_line"), [found.module_id, memory_space, limit])
     empty = "nothing is saved for a backward pass, or the dump has no HLO text, which says so"
     return Rows(rows, found.caption, empty)

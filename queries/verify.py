@@ -46,7 +46,7 @@ def history_breaches(store: Store) -> pa.Table:
             breaches = _differences(must.get(key), stored.get(key), name)
             wrong += [(dump_id, f"{shown} has {breach}") for breach in breaches]
     dumps = [dump_id for dump_id, _ in wrong if dump_id is not None]
-    names = store.rows(statement("dump_names"), [dumps]).to_pylist()
+    names = store.rows(statement("dumps.names"), [dumps]).to_pylist()
     named = {row["dump_id"]: row["name"] for row in names}
     return pa.table(
         {

@@ -159,7 +159,7 @@ def advice_of(
     followed = to_follow(findings)
     changes = [finding.change for finding in followed if finding.change is not None]
     unchanged = replay(layout, Change())
-    parts = store.rows(statement("advise_consists_of"), [found.module_id, memory_space])
+    parts = store.rows(statement("advise.consists_of"), [found.module_id, memory_space])
     return Advice(
         Rows(
             pa.Table.from_pylist(list(map(_row, findings)), _SCHEMA),

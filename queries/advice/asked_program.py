@@ -24,14 +24,14 @@ def stored_program(store: Store, module_id: int) -> NumberedProgram | None:
     None without HLO text, and of a module that a memhouse before schema version 3 stored: its dump
     must be ingested again. Raises DumpError if the rows make no program.
     """
-    instructions = store.rows(statement("program_instructions"), [module_id])
+    instructions = store.rows(statement("program.instructions"), [module_id])
     if not len(instructions) or instructions["is_root"].null_count:
         return None
     # Computations stand in the text's order, and so do the instructions.
     computations = pa.table({"computation": pc.unique(instructions["computation"])})
-    (header,) = store.rows(statement("program_header"), [module_id]).to_pylist()
+    (header,) = store.rows(statement("program.header"), [module_id]).to_pylist()
     is_entry = pc.equal(computations["computation"], header["entry"])
-    operands = store.rows(statement("program_operands"), [module_id])
+    operands = store.rows(statement("program.operands"), [module_id])
     calls = store.rows(
         "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1", [module_id]
     )
@@ -85,13 +85,13 @@ class Layout:
 
 def read_layout(store: Store, module_id: int, memory_space: int = 0) -> Layout | None:
     """The layout of a module's memory space; None without live ranges."""
-    (memory,) = store.rows(statement("advise_memory"), [module_id, memory_space]).to_pylist() or [
+    (memory,) = store.rows(statement("advise.memory"), [module_id, memory_space]).to_pylist() or [
         None
     ]
     if memory is None or None in (memory["peak_bytes"], memory["schedule_length"]):
         return None
-    allocations = store.rows(statement("advise_allocations"), [module_id, memory_space])
-    values = store.rows(statement("advise_values"), [module_id, memory_space])
+    allocations = store.rows(statement("advise.allocations"), [module_id, memory_space])
+    values = store.rows(statement("advise.values"), [module_id, memory_space])
     alone = pa.array(-1 - np.arange(len(values)))
     return Layout(
         memory_space,
@@ -233,7 +233,7 @@ class Program:
     @cached_property
     def instructions(self) -> pa.Table:
         """Every instruction, by instruction_id: the columns of `advise_instructions`."""
-        return self.rows(statement("advise_instructions"))
+        return self.rows(statement("advise.instructions"))
 
     @cached_property
     def uses(self) -> pa.Table:
@@ -273,7 +273,7 @@ class Program:
 
 def read_program(store: Store, module_id: int, dump_id: int, layout: Layout) -> Program:
     """The program of a module in a dump."""
-    (row,) = store.rows(statement("advise_program"), [dump_id]).to_pylist()
+    (row,) = store.rows(statement("advise.program"), [dump_id]).to_pylist()
     return Program(
         store,
         module_id,
@@ -320,5 +320,5 @@ def function_line(program: Program) -> str | None:
 
     The line with `jax.jit` is not recorded, but it is close.
     """
-    rows = program.rows(statement("advise_function_line")).to_pylist()
+    rows = program.rows(statement("advise.function_line")).to_pylist()
     return f"{rows[0]['file']}:{rows[0]['line']}" if rows else None

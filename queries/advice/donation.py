@@ -696,7 +696,7 @@ def state_of(
     can name are state if one is.
     """
     if program.trains:
-        rows = program.rows(statement("advise_roles")).to_pylist()
+        rows = program.rows(statement("advise.roles")).to_pylist()
         state = {row["value_id"] for row in rows if row["role"] in _STATE}
         gradients = {row["value_id"] for row in rows if row["pass"] == "backward"}
         renewed = {each.padded_bytes for each in outputs if each.value_id not in gradients}

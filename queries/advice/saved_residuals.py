@@ -112,7 +112,7 @@ class Scan:
 
 def read_residuals(program: Program) -> list[Residual]:
     """The residuals of a program's memory space, the largest first."""
-    rows = program.rows(statement("advise_residuals"), [program.layout.memory_space]).to_pylist()
+    rows = program.rows(statement("advise.residuals"), [program.layout.memory_space]).to_pylist()
     holders = _holders(program, rows)
     return [
         Residual(
@@ -136,7 +136,7 @@ def read_residuals(program: Program) -> list[Residual]:
 def read_scans(program: Program, residuals: Iterable[Residual]) -> list[Scan]:
     """The scans of the forward pass that stack some of these residuals."""
     loops: dict[int, list[dict[str, Any]]] = {}
-    for row in program.rows(statement("advise_loops")).to_pylist():
+    for row in program.rows(statement("advise.loops")).to_pylist():
         loops.setdefault(row["instruction_id"], []).append(row)
     by_value = {value: each for each in residuals for value in each.value_ids}
     scans = []
@@ -305,7 +305,7 @@ def _paired_bytes(program: Program, loop: dict[str, Any], parts: Iterable[int]) 
 
 def _made_again(program: Program, backward: dict[str, Any]) -> int:
     (row,) = program.rows(
-        statement("advise_made_again"),
+        statement("advise.made_again"),
         [program.layout.memory_space, backward["body_start_time"], backward["end_time"]],
     ).to_pylist()
     return int(row["size_bytes"])
@@ -337,11 +337,11 @@ def scan_products(program: Program, scan: Scan) -> list[Product]:
     Needed is what a stack is computed from, and what the backward pass computes again.
     """
     sources = read_body(program, scan)
-    results = program.rows(statement("advise_body_results"), [scan.body]).to_pylist()
+    results = program.rows(statement("advise.body_results"), [scan.body]).to_pylist()
     needed = reach(
         sources, [row["instruction_id"] for row in results if row["place"] in scan.stack_places]
     )
-    rows = program.rows(statement("advise_products")).to_pylist()
+    rows = program.rows(statement("advise.products")).to_pylist()
     again = {_key(row) for row in rows if row["pass"] == "rematerialised"}
     found: dict[int, list[dict[str, Any]]] = {}
     for row in rows:

@@ -377,7 +377,7 @@ def _by_group(rows: Iterable[_Row]) -> dict[tuple[str, str, str | None], list[in
 
 def _require_branch(store: Store, branch: str) -> None:
     """Raises UsageError if the branch that limits.toml names has no run."""
-    there = store.rows(statement("branches"))["branch"].to_pylist()
+    there = store.rows(statement("runs.branches"))["branch"].to_pylist()
     if branch not in there:
         named = ", ".join(name for name in there if name) or "no run has the label branch"
         raise UsageError(f"baseline: there is no branch {branch!r}: {named}", "limits")
@@ -683,7 +683,7 @@ def judge(
         else:
             found.append(replace(verdict, breaches=(), accepted_reason=None, not_judged=HELPER))
     found = with_causes(store, found, programs)
-    hosts = set(store.rows(statement("hosts_of_run"), [run])["host"].to_pylist())
+    hosts = set(store.rows(statement("runs.hosts"), [run])["host"].to_pylist())
     for dump_id in against.gone:
         gone = held[dump_id]
         if memory_space == 0 or gone["value_bytes"] is not None:

@@ -192,7 +192,7 @@ def histories(
         require_workload(store, workload)
         wanted = store.rows(statement("series_of"), [workload])["series_id"].to_pylist()
     found = store.rows(statement("trends"), [chosen_branch, memory_space, METRIC, wanted])
-    runs = store.rows(statement("history_runs"), [chosen_branch])
+    runs = store.rows(statement("runs.of_branch"), [chosen_branch])
     if start is not None:
         runs = runs.filter(pc.greater_equal(runs["run_at"], start))
     where = pc.index_in(found["run_id"], value_set=runs["run_id"].combine_chunks())

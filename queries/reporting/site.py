@@ -242,7 +242,7 @@ def _is_ours(name: str) -> bool:
 
 def _series(store: Store) -> list[dict[str, Any]]:
     """The pages: a row a series with its path in the site and a digest of what it is made of."""
-    rows = store.rows(statement("site_pages")).to_pylist()
+    rows = store.rows(statement("site.pages")).to_pylist()
     names = told_apart({row["series_id"]: page_name(*_name_parts(row)) for row in rows})
     code = _code()
     return [
@@ -295,7 +295,7 @@ def _shown(page: dict[str, Any]) -> dict[str, Any]:
 
 def _everything(store: Store) -> list[Any]:
     """A digest of all that the history depends on."""
-    found: pa.Table = store.rows(statement("site_state"))
+    found: pa.Table = store.rows(statement("site.state"))
     return [str(value) for value in found.to_pylist()[0].values()]
 
 

@@ -1,3 +1,4 @@
+-- name: listed
 -- The rows of `memhouse runs`.
 SELECT
     run_id AS run,
@@ -14,4 +15,43 @@ SELECT
     source,
     ingested_at
 FROM runs_summary
-ORDER BY run_at, run_seq
+ORDER BY run_at, run_seq;
+
+-- name: names
+-- The runs' names, the latest first.
+SELECT run_id FROM runs ORDER BY run_at DESC, run_seq DESC;
+
+-- name: entered_last
+-- The run that entered last, of those with a history: what the journal says of the newest ingest.
+-- A run that was written without the journal stands where it first entered.
+SELECT lineages.run_id
+FROM lineages
+INNER JOIN runs ON runs.run_id = lineages.run_id
+LEFT JOIN journal
+    ON journal.run_id = lineages.run_id AND journal.action IN ('ingest', 'replace', 'import')
+ORDER BY journal.entry DESC NULLS LAST, runs.run_seq DESC
+LIMIT 1;
+
+-- name: hosts
+-- The hosts whose parts run $1 holds; empty for a part without a host.
+SELECT host FROM run_parts WHERE run_id = $1;
+
+-- name: branches
+-- The branches of all runs, the one with the newest run first.
+SELECT lineages.branch
+FROM lineages
+INNER JOIN _ordered_runs ON _ordered_runs.run_id = lineages.run_id
+GROUP BY lineages.branch
+ORDER BY MAX(_ordered_runs.place) DESC;
+
+-- name: of_branch
+-- The runs of branch $1 in their order, with the suite of each.
+SELECT
+    runs.run_id,
+    runs.run_at,
+    lineages.suite
+FROM lineages
+INNER JOIN runs ON runs.run_id = lineages.run_id
+INNER JOIN _ordered_runs ON _ordered_runs.run_id = lineages.run_id
+WHERE lineages.branch = $1
+ORDER BY _ordered_runs.place;

@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from memhouse import queries
-from memhouse.queries.catalogue import checks, public_views, statement, use_views, views
+from memhouse.queries.catalogue import checks, public_views, statements, use_views, views
 from memhouse.schema.errors import QueryError
 from memhouse.schema.metrics import METRICS
 from memhouse.schema.stores.duckdb import open_file
@@ -20,8 +20,10 @@ from ..support.warehouse import fill, reading
 
 
 def files(folder):
-    """The SQL files of a folder: text by name."""
+    """The SQL of a folder: text by name."""
     found = (Path(queries.__file__).parent / folder).glob("*.sql")
+    if folder == "statements":
+        return dict(itertools.chain(*(statements(file.stem).items() for file in found)))
     return {file.stem: file.read_text() for file in found}
 
 
@@ -62,8 +64,8 @@ def test_every_statement_and_view_runs_on_an_empty_warehouse(db):
     fill(db)
     failed = []
     with reading(db) as store:
-        for name in files("statements"):
-            query = statement(name).replace("{check}", "SELECT 1 AS module_id, 'x' AS breach")
+        for name, text in files("statements").items():
+            query = text.replace("{check}", "SELECT 1 AS module_id, 'x' AS breach")
             (parsed,) = duckdb.extract_statements(query)
             try:
                 found = store.rows(query, [None] * len(parsed.named_parameters))

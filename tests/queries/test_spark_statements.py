@@ -36,15 +36,15 @@ CHANGING = {
 }
 # What Spark refuses, by a part of its message.
 REFUSED = {
-    "queries/statements/diff_buffers": "DATATYPE_MISMATCH",
-    "queries/statements/site_state": "INT128",
+    "queries/statements/diff.buffers": "DATATYPE_MISMATCH",
+    "queries/statements/site.state": "INT128",
 }
 # Columns that have a number without a meaning: it is equal where the text is equal.
 HASHES = {"schema/history/lineage_dumps": "signature_id"}
 # Their ORDER BY leaves the order of some rows open.
 WITH_TIES = {"queries/statements/peaks", "queries/statements/check_accepted"}
 # Rows that differ still, and why.
-DIFFERENT = {"queries/statements/site_pages": "made_of, a JSON, has other values in Spark"}
+DIFFERENT = {"queries/statements/site.pages": "made_of, a JSON, has other values in Spark"}
 CHECKS = sorted(name for name in statements() if name.startswith("queries/checks/"))
 OTHERS = sorted(statements().keys() - {*CHECKS, *CHANGING, *REFUSED})
 

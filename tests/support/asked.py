@@ -9,11 +9,11 @@ from typing import Any, cast
 import duckdb
 import pyarrow as pa
 
-from memhouse.queries.catalogue import checks, statement
+from memhouse.queries import catalogue
 from memhouse.schema.stores.duckdb import DuckDBStore
 
 _ROOT = Path(__file__).parents[2]
-FOLDERS = ("queries/statements", "schema", "schema/causes", "schema/history")
+FOLDERS = ("schema", "schema/causes", "schema/history")
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,11 @@ def statements() -> dict[str, str]:
         for folder in FOLDERS
         for file in sorted((_ROOT / folder).glob("*.sql"))
     }
+    for file in sorted((_ROOT / "queries/statements").glob("*.sql")):
+        named = catalogue.statements(file.stem)
+        found |= {f"queries/statements/{name}": text for name, text in named.items()}
     named = found.pop("queries/statements/named_breaches")
-    assert named == statement("named_breaches")
     return found | {
-        f"queries/checks/{check.name}": named.replace("{check}", check.sql) for check in checks()
+        f"queries/checks/{check.name}": named.replace("{check}", check.sql)
+        for check in catalogue.checks()
     }

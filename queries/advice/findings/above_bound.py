@@ -15,7 +15,7 @@ _WORTH = 0.01
 def above_bound(program: Program) -> list[Finding]:
     """At most one finding, a fact: packing is XLA's, and no change is sure to lessen it."""
     space = program.layout.memory_space
-    found = program.rows(statement("advise_packing"), [space, program.dump_id]).to_pylist()
+    found = program.rows(statement("advise.packing"), [space, program.dump_id]).to_pylist()
     # An estimate knows no packing.
     if not found or (found[0]["packing_bytes"] or 0) < _WORTH * program.layout.peak_bytes:
         return []

@@ -21,7 +21,7 @@ def beside(program: Program) -> list[Finding]:
     can be, which is the least that is needed, or are all apart, which is the most.
     """
     (row,) = program.store.rows(
-        statement("advise_programs"), [program.dump_id, program.layout.memory_space]
+        statement("advise.programs"), [program.dump_id, program.layout.memory_space]
     ).to_pylist()
     peak, least, most = row["largest_bytes"], row["shared_bytes"], row["apart_bytes"]
     if row["programs"] < 2 or least is None or most - peak <= _WORTH * peak:

@@ -28,7 +28,7 @@ def copied_donations(program: Program) -> list[Finding]:
     """
     layout = program.layout
     by_name: dict[str, list[dict[str, Any]]] = {}
-    query = statement("advise_copied_donations")
+    query = statement("advise.copied_donations")
     for row in program.rows(query, [layout.memory_space]).to_pylist():
         name = top_level(row["argument_name"], row["parameter_number"])
         by_name.setdefault(name, []).append(row)

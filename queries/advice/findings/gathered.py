@@ -26,7 +26,7 @@ def gathered(program: Program) -> list[Finding]:
         return []
     layout = program.layout
     used: dict[int, list[int]] = {}
-    rows = program.rows(statement("advise_gathered"), [layout.memory_space]).to_pylist()
+    rows = program.rows(statement("advise.gathered"), [layout.memory_space]).to_pylist()
     for row in rows:
         used.setdefault(row["value_id"], []).append(row["use_time"])
     lives = {row["value_id"]: row for row in rows}

@@ -44,7 +44,7 @@ def idle(program: Program) -> list[Finding]:
     """
     if program.platform not in ("tpu", "gpu"):
         return []
-    rows = program.rows(statement("advise_idle"), [program.layout.memory_space]).to_pylist()
+    rows = program.rows(statement("advise.idle"), [program.layout.memory_space]).to_pylist()
     large, long = _LARGE * program.layout.peak_bytes, _LONG * program.layout.schedule_length
     rows = [row for row in rows if row["size_bytes"] >= large and _rest(row) >= long]
     # What XLA made itself has no line, and nobody can move it.

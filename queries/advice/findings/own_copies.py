@@ -17,7 +17,7 @@ def own_copies(program: Program) -> list[Finding]:
 
     The source and the copy are both live, so at most the copies' bytes would be saved.
     """
-    query = statement("advise_copies")
+    query = statement("advise.copies")
     copies = program.rows(query, [program.layout.memory_space]).to_pylist()
     size = sum(row["counted_bytes"] for row in copies)
     if size < _WORTH * program.layout.peak_bytes:

@@ -50,7 +50,7 @@ def _padding(store: Store, found: FoundModule, memory_space: int) -> Section:
 
 
 def _saved(store: Store, found: FoundModule, memory_space: int) -> Section:
-    rows = Rows(store.rows(statement("saved"), [found.module_id, memory_space]))
+    rows = Rows(store.rows(statement("saved.residuals"), [found.module_id, memory_space]))
     title = "Saved for the backward pass"
     if not len(rows):
         return Section(title, (Text("The forward pass keeps nothing for a backward pass."),))

@@ -1,3 +1,18 @@
+-- name: reports
+-- The out-of-memory reports of run $1, those that stopped the compiler first.
+SELECT *
+FROM oom_reports
+WHERE run_id = $1
+ORDER BY kind = 'runtime', dump_id IS NULL, path, line;
+
+-- name: buffers
+-- The buffers that the out-of-memory reports of run $1 list, the largest first.
+SELECT *
+FROM oom_buffers
+WHERE run_id = $1
+ORDER BY oom_id, rank;
+
+-- name: dumps
 -- The dumps of run $1, or the dump $2, of modules that did not fit, with their figures in HBM.
 SELECT
     dumps.dump_id,
@@ -18,4 +33,13 @@ FROM dumps
 LEFT JOIN module_memory
     ON dumps.module_id = module_memory.module_id AND module_memory.memory_space = 0
 WHERE CASE WHEN $2 IS NULL THEN dumps.run_id = $1 AND dumps.oom ELSE dumps.dump_id = $2 END
-ORDER BY dumps.workload, dumps.module_number
+ORDER BY dumps.workload, dumps.module_number;
+
+-- name: runs
+-- The runs in which memory ran out, the latest first.
+SELECT run_id
+FROM runs
+WHERE
+    run_id IN (SELECT oom_reports.run_id FROM oom_reports)
+    OR run_id IN (SELECT dumps.run_id FROM dumps WHERE dumps.oom)
+ORDER BY run_at DESC, run_seq DESC;

@@ -1,3 +1,4 @@
+-- name: buffers
 -- What `memhouse export MODULE FILE --format perfetto` draws as slices: every buffer of module $1,
 -- with when it is there, where, and what is known of it.
 WITH readers AS (
@@ -36,4 +37,17 @@ LEFT JOIN readers ON readers.value_id = buffers.value_id
 WHERE buffers.module_id = $1 AND buffers.end_time IS NOT NULL
 ORDER BY
     buffers.memory_space, buffers.start_time, buffers.end_time DESC,
-    buffers.allocation_index, buffers.offset_bytes, buffers.value_id
+    buffers.allocation_index, buffers.offset_bytes, buffers.value_id;
+
+-- name: steps
+-- The scheduled instructions of module $1, in order: what runs at each time of a trace.
+SELECT
+    schedule_time AS start_time,
+    instruction,
+    opcode,
+    op_name,
+    pass,
+    source_file || ':' || source_line AS source
+FROM instructions
+WHERE module_id = $1 AND schedule_time IS NOT NULL
+ORDER BY schedule_time;

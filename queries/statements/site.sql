@@ -1,3 +1,4 @@
+-- name: pages
 -- The pages of a site: a row per series of an entry program, as `memhouse peaks` chooses them. A
 -- page is of the first dump of the series' newest module, so that nights that do not change the
 -- module do not change the page. `made_of` has all else that the page depends on, as JSON.
@@ -113,4 +114,15 @@ LEFT JOIN messages ON messages.dump_id = shown.dump_id
 LEFT JOIN labels ON labels.run_id = shown.run_id
 LEFT JOIN module_memory
     ON module_memory.module_id = shown.module_id AND module_memory.memory_space = 0
-ORDER BY module_memory.peak_bytes DESC NULLS LAST, shown.workload, shown.module_name, shown.dump_id
+ORDER BY module_memory.peak_bytes DESC NULLS LAST, shown.workload, shown.module_name, shown.dump_id;
+
+-- name: state
+-- One row that is another if the history can be: sums of hashes of the tables that it is made of.
+SELECT
+    (SELECT SUM(CAST(HASH(runs) AS HUGEINT)) FROM runs) AS runs,
+    (SELECT SUM(CAST(HASH(run_labels) AS HUGEINT)) FROM run_labels) AS labels,
+    (SELECT SUM(CAST(HASH(dumps) AS HUGEINT)) FROM dumps) AS dumps,
+    (SELECT SUM(CAST(HASH(history) AS HUGEINT)) FROM history) AS history,
+    (SELECT SUM(CAST(HASH(gone) AS HUGEINT)) FROM gone) AS gone,
+    (SELECT SUM(CAST(HASH(accepted_changes) AS HUGEINT)) FROM accepted_changes) AS accepted,
+    (SELECT SUM(CAST(HASH(oom_reports) AS HUGEINT)) FROM oom_reports) AS oom;

@@ -1,0 +1,568 @@
+-- name: program
+-- What dump $1 was compiled for.
+SELECT
+    dumps.platform,
+    _devices.vmem_bytes,
+    modules.origin
+FROM dumps
+INNER JOIN modules ON modules.module_id = dumps.module_id
+LEFT JOIN _devices ON _devices.device_kind = dumps.device_kind
+WHERE dumps.dump_id = $1;
+
+-- name: programs
+-- What the programs of the run and workload of dump $1 take on one device, in memory space $2:
+-- arguments once, and the most that any of them needs beyond its arguments.
+-- Arguments of one name, type and dimensions may be the same array: then shared_bytes, else
+-- apart_bytes.
+WITH compiled AS (
+    SELECT DISTINCT
+        memory.module_id,
+        memory.peak_bytes
+    FROM dumps AS mine
+    INNER JOIN dumps AS theirs
+        ON theirs.run_id = mine.run_id
+            AND theirs.workload = mine.workload
+            AND theirs.platform IS NOT DISTINCT FROM mine.platform
+    INNER JOIN module_memory AS memory
+        ON memory.module_id = theirs.module_id AND memory.memory_space = $2
+    WHERE mine.dump_id = $1
+),
+
+-- JAX compiles small helpers too, which say nothing.
+beside AS (
+    SELECT module_id
+    FROM compiled
+    WHERE peak_bytes >= 0.01 * (SELECT MAX(all_of_them.peak_bytes) FROM compiled AS all_of_them)
+),
+
+arguments AS (
+    SELECT
+        arrays.module_id,
+        COALESCE(arrays.op_name, CAST(arrays.module_id AS VARCHAR)) AS name,
+        arrays.element_type,
+        arrays.dimensions,
+        arrays.padded_bytes,
+        ROW_NUMBER() OVER (
+            PARTITION BY
+                arrays.module_id, arrays.op_name, arrays.element_type, arrays.dimensions
+            ORDER BY arrays.place
+        ) AS nth
+    FROM _entry_arrays AS arrays
+    INNER JOIN beside ON beside.module_id = arrays.module_id
+    WHERE NOT arrays.is_output AND arrays.memory_space = $2
+),
+
+kept AS (
+    SELECT
+        SUM(most_bytes) AS shared_bytes,
+        SUM(all_bytes) AS apart_bytes
+    FROM (
+        SELECT
+            MAX(padded_bytes) AS most_bytes,
+            SUM(padded_bytes) AS all_bytes
+        FROM arguments
+        GROUP BY name, element_type, dimensions, nth
+    )
+),
+
+programs AS (
+    SELECT
+        memory.module_id,
+        memory.peak_bytes,
+        memory.peak_bytes - COALESCE(own.argument_bytes, 0) AS other_bytes
+    FROM module_memory AS memory
+    INNER JOIN beside ON beside.module_id = memory.module_id
+    LEFT JOIN (
+        SELECT
+            module_id,
+            SUM(padded_bytes) AS argument_bytes
+        FROM arguments
+        GROUP BY module_id
+    ) AS own ON own.module_id = memory.module_id
+    WHERE memory.memory_space = $2
+)
+
+SELECT
+    CAST(COUNT(*) AS BIGINT) AS programs,
+    CAST(ANY_VALUE(kept.shared_bytes) + MAX(programs.other_bytes) AS BIGINT) AS shared_bytes,
+    CAST(ANY_VALUE(kept.apart_bytes) + MAX(programs.other_bytes) AS BIGINT) AS apart_bytes,
+    MAX(programs.peak_bytes) AS largest_bytes
+FROM programs
+CROSS JOIN kept;
+
+-- name: allocations
+-- The allocations of module $1 in memory space $2.
+SELECT
+    allocation_index,
+    size_bytes,
+    is_temp
+FROM allocations
+WHERE module_id = $1 AND memory_space = $2 AND NOT is_thread_local
+ORDER BY allocation_index;
+
+-- name: values
+-- The values of module $1 in memory space $2 that have a live range and a place.
+SELECT
+    "values".value_id,
+    "values".allocation_index,
+    "values".offset_bytes,
+    "values".size_bytes,
+    "values".alias_set,
+    live_ranges.start_time,
+    live_ranges.end_time
+FROM "values"
+INNER JOIN live_ranges
+    ON live_ranges.module_id = "values".module_id
+        AND live_ranges.value_id = "values".value_id
+INNER JOIN allocations
+    ON allocations.module_id = "values".module_id
+        AND allocations.allocation_index = "values".allocation_index
+WHERE
+    "values".module_id = $1
+    AND allocations.memory_space = $2
+    AND NOT allocations.is_thread_local
+ORDER BY "values".value_id;
+
+-- name: instructions
+-- The instructions of module $1, by their numbers, which count from 0.
+SELECT
+    instruction_id,
+    instruction,
+    computation,
+    opcode,
+    shape,
+    schedule_time,
+    custom_call_target,
+    source_file,
+    source_line
+FROM instructions
+WHERE module_id = $1
+ORDER BY instruction_id;
+
+-- name: roles
+-- The arguments of module $1 with their roles, and its outputs with the passes that make them.
+SELECT
+    value_id,
+    role,
+    pass
+FROM "values"
+WHERE
+    module_id = $1
+    AND role IN ('weight', 'optimizer state', 'state', 'input', 'output')
+ORDER BY value_id;
+
+-- name: memory
+-- The peak of module $1 in memory space $2.
+SELECT
+    modules.schedule_length,
+    module_memory.peak_bytes,
+    module_memory.peak_time
+FROM module_memory
+INNER JOIN modules ON modules.module_id = module_memory.module_id
+WHERE module_memory.module_id = $1 AND module_memory.memory_space = $2;
+
+-- name: consists_of
+-- What the peak of module $1 in memory space $2 consists of: the categories, the largest first.
+SELECT
+    category,
+    CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS size_bytes,
+    COUNT(*) AS buffers
+FROM buffers
+WHERE module_id = $1 AND memory_space = $2 AND is_live_at_peak
+GROUP BY category
+ORDER BY size_bytes DESC, category;
+
+-- name: function_line
+-- The first line of the compiled function of module $1: where most of its frames are.
+SELECT
+    stack_frames.file,
+    MIN(stack_frames.line) AS line
+FROM stack_frames
+INNER JOIN modules ON modules.module_id = stack_frames.module_id
+WHERE
+    stack_frames.module_id = $1
+    AND 'jit_' || SPLIT_PART(stack_frames.function, '.', -1) = modules.module_name
+GROUP BY stack_frames.file
+ORDER BY COUNT(*) DESC, stack_frames.file;
+
+-- name: body_results
+-- What computation $2 of module $1, a loop's body, hands to the next turn: a row per place.
+WITH roots AS (
+    SELECT MAX(instructions.instruction_id) AS instruction_id
+    FROM instructions
+    LEFT JOIN operands
+        ON operands.module_id = instructions.module_id
+            AND operands.operand_instruction_id = instructions.instruction_id
+    WHERE
+        instructions.module_id = $1
+        AND instructions.computation = $2
+        AND instructions.opcode = 'tuple'
+        AND operands.instruction_id IS NULL
+)
+
+SELECT
+    operands.operand_number AS place,
+    operands.operand_instruction_id AS instruction_id
+FROM roots
+INNER JOIN operands
+    ON operands.module_id = $1 AND operands.instruction_id = roots.instruction_id
+ORDER BY operands.operand_number;
+
+-- name: loops
+-- The arrays that the loops of module $1 carry, a row per loop and place in its tuple.
+-- A value that no turn changes is no phi.
+WITH bodies AS (
+    SELECT
+        calls.instruction_id,
+        calls.computation,
+        MIN(inner_instructions.schedule_time) AS body_start_time
+    FROM calls
+    INNER JOIN instructions AS inner_instructions
+        ON inner_instructions.module_id = calls.module_id
+            AND inner_instructions.computation = calls.computation
+    WHERE calls.module_id = $1 AND calls.attribute = 'body'
+    GROUP BY calls.instruction_id, calls.computation
+)
+
+SELECT
+    loops.instruction_id,
+    loops.computation,
+    loops.schedule_time AS end_time,
+    loops."pass" AS loop_pass,
+    loops.source_file || ':' || loops.source_line AS source,
+    bodies.computation AS body,
+    bodies.body_start_time,
+    positions.shape_index,
+    positions.value_id,
+    "values".is_phi,
+    "values".size_bytes,
+    "values".element_type,
+    "values".shape,
+    "values"."pass"
+FROM instructions AS loops
+INNER JOIN bodies ON bodies.instruction_id = loops.instruction_id
+INNER JOIN positions
+    ON positions.module_id = loops.module_id
+        AND positions.instruction_id = loops.instruction_id
+INNER JOIN "values"
+    ON "values".module_id = positions.module_id
+        AND "values".value_id = positions.value_id
+WHERE
+    loops.module_id = $1
+    AND loops.opcode = 'while'
+    AND "values".element_type IS NOT NULL
+ORDER BY loops.schedule_time, LENGTH(positions.shape_index), positions.shape_index;
+
+-- name: products
+-- The products (matrix products, convolutions) of module $1 with their operands' shapes, a row
+-- per operand. rounded_shape is the type that JAX gives the product, where XLA computes it in
+-- another type and converts it. Products that XLA itself computes again are left out, those that a
+-- checkpoint computes again are not.
+SELECT
+    products.instruction_id,
+    products."pass",
+    scopes.operation,
+    products.shape,
+    MIN(rounded.shape) AS rounded_shape,
+    products.source_file || ':' || products.source_line AS source,
+    operands.operand_number,
+    factors.shape AS operand_shape
+FROM instructions AS products
+INNER JOIN scopes
+    ON scopes.module_id = products.module_id
+        AND scopes.scope_id = products.scope_id
+INNER JOIN operands
+    ON operands.module_id = products.module_id
+        AND operands.instruction_id = products.instruction_id
+INNER JOIN instructions AS factors
+    ON factors.module_id = products.module_id
+        AND factors.instruction_id = operands.operand_instruction_id
+LEFT JOIN operands AS readings
+    ON readings.module_id = products.module_id
+        AND readings.operand_instruction_id = products.instruction_id
+LEFT JOIN instructions AS rounded
+    ON rounded.module_id = products.module_id
+        AND rounded.instruction_id = readings.instruction_id
+        AND rounded.scope_id = products.scope_id
+        AND rounded.opcode = 'convert'
+WHERE
+    products.module_id = $1
+    AND products."pass" IN ('forward', 'rematerialised')
+    AND products.opcode IN ('dot', 'convolution', 'custom-call')
+    AND scopes.operation IN ('dot_general', 'conv_general_dilated')
+    AND products.instruction NOT LIKE '%.remat%'
+    AND operands.operand_number < 2
+GROUP BY ALL
+ORDER BY products.instruction_id, operands.operand_number;
+
+-- name: residuals
+-- What module $1 saves for its backward pass in memory space $2, the largest first.
+SELECT
+    saved.residual_id,
+    saved.value_id,
+    saved.layers,
+    saved.size_bytes,
+    saved.shape,
+    saved.operation,
+    saved.opcode,
+    saved.source_file || ':' || saved.source_line AS source,
+    saved.start_time,
+    saved.end_time,
+    saved.idle_end_time
+FROM saved_for_backward AS saved
+WHERE saved.module_id = $1 AND saved.memory_space = $2
+ORDER BY saved.residual_id;
+
+-- name: made_again
+-- The largest value of module $1 in memory space $2 that is computed again from time $3 to $4.
+SELECT COALESCE(MAX(size_bytes), 0) AS size_bytes
+FROM "values"
+INNER JOIN live_ranges USING (module_id, value_id)
+WHERE
+    module_id = $1
+    AND memory_space = $2
+    AND start_time >= $3
+    AND end_time <= $4
+    AND "pass" = 'rematerialised';
+
+-- name: idle
+-- The temp buffers of module $1 in memory space $2 that nothing touches across the peak, those
+-- that take the most bytes for the longest first.
+SELECT
+    alias_sets.alias_set,
+    alias_sets.value_id,
+    buffers.size_bytes,
+    buffers.residual_id IS NOT NULL AS is_saved_for_backward,
+    held.operation,
+    held.source_file || ':' || held.source_line AS source,
+    alias_sets.start_time,
+    alias_sets.end_time,
+    alias_sets.idle_start_time,
+    alias_sets.idle_end_time
+FROM alias_sets
+INNER JOIN "values" AS buffers
+    ON buffers.module_id = alias_sets.module_id
+        AND buffers.value_id = alias_sets.value_id
+LEFT JOIN _operations AS held
+    ON held.module_id = buffers.module_id
+        AND held.instruction_id = COALESCE(buffers.origin_instruction_id, buffers.instruction_id)
+INNER JOIN module_memory
+    ON module_memory.module_id = alias_sets.module_id
+        AND module_memory.memory_space = buffers.memory_space
+WHERE
+    alias_sets.module_id = $1
+    AND buffers.memory_space = $2
+    AND alias_sets.peak_idle_time > 0
+    AND module_memory.peak_time > alias_sets.idle_start_time
+    AND module_memory.peak_time < alias_sets.idle_end_time
+ORDER BY
+    buffers.size_bytes * alias_sets.peak_idle_time DESC,
+    alias_sets.value_id;
+
+-- name: gathered
+-- The gathered arrays of module $1 that memory space $2 has at the peak, and when each is read:
+-- a row a value and use, the largest first. A TPU gathers in fusions, whose results are known only
+-- by their operation's name.
+SELECT
+    held.value_id,
+    held.size_bytes,
+    held.start_time,
+    held.end_time,
+    held.instruction,
+    CASE WHEN held.role = 'gathered weight' THEN held.op_name END AS argument,
+    CASE
+        WHEN held.source_file IS NOT NULL THEN held.source_file || ':' || held.source_line
+    END AS source,
+    instructions.schedule_time AS use_time
+FROM buffers AS held
+INNER JOIN uses ON uses.module_id = held.module_id AND uses.value_id = held.value_id
+INNER JOIN instructions
+    ON instructions.module_id = uses.module_id
+        AND instructions.instruction_id = uses.instruction_id
+WHERE
+    held.module_id = $1
+    AND held.memory_space = $2
+    AND (
+        held.role = 'gathered weight'
+        OR (held.role = 'activation' AND held.op_name LIKE '%/all\_gather' ESCAPE '\')
+    )
+    AND held.category = 'temp'
+    AND held.is_live_at_peak
+    AND instructions.schedule_time IS NOT NULL
+ORDER BY held.size_bytes DESC, held.value_id, use_time;
+
+-- name: copies
+-- Copies within memory space $2 of module $1 that no line of the program asks for, and that are
+-- counted at the peak, the largest first. Both sides lie in the space.
+SELECT
+    copied.value_id,
+    made.instruction,
+    computations.is_entry,
+    copied.size_bytes AS counted_bytes,
+    CASE
+        WHEN held.source_file IS NOT NULL THEN held.source_file || ':' || held.source_line
+    END AS source
+FROM module_memory
+INNER JOIN "values" AS copied
+    ON copied.module_id = module_memory.module_id
+        AND copied.memory_space = module_memory.memory_space
+INNER JOIN live_ranges
+    ON live_ranges.module_id = copied.module_id
+        AND live_ranges.value_id = copied.value_id
+INNER JOIN allocations
+    ON allocations.module_id = copied.module_id
+        AND allocations.allocation_index = copied.allocation_index
+INNER JOIN instructions AS made
+    ON made.module_id = copied.module_id
+        AND made.instruction_id = copied.instruction_id
+INNER JOIN computations
+    ON computations.module_id = made.module_id
+        AND computations.computation = made.computation
+LEFT JOIN instructions AS held
+    ON held.module_id = copied.module_id
+        AND held.instruction_id = copied.origin_instruction_id
+WHERE
+    module_memory.module_id = $1
+    AND module_memory.memory_space = $2
+    AND made.opcode IN ('copy', 'copy-start')
+    AND made.op_name IS NULL
+    AND allocations.is_temp
+    AND module_memory.peak_time BETWEEN live_ranges.start_time AND live_ranges.end_time
+    AND EXISTS (
+        SELECT 1
+        FROM uses
+        INNER JOIN "values" AS source
+            ON source.module_id = uses.module_id
+                AND source.value_id = uses.value_id
+        WHERE
+            uses.module_id = made.module_id
+            AND uses.instruction_id = made.instruction_id
+            AND source.memory_space = $2
+    )
+ORDER BY copied.size_bytes DESC, copied.value_id;
+
+-- name: copied_donations
+-- Copies of donated arguments in memory space $2 of module $1, the largest first. What stands
+-- beside the argument's memory is the copy, or, of an output that is copied into that memory, its
+-- source. `reader` is the last that reads the argument or its copy; of a loop's output the source
+-- line is the loop's.
+WITH copies AS (
+    SELECT
+        wasted.parameter_number,
+        wasted.parameter_shape_index,
+        wasted.argument_name,
+        wasted.copied_bytes,
+        wasted.copy_instruction,
+        donated.value_id AS argument_value_id,
+        CASE
+            WHEN uses.value_id = donated.value_id THEN made.value_id
+            ELSE uses.value_id
+        END AS beside_value_id,
+        CASE
+            WHEN uses.value_id = donated.value_id THEN made.value_id
+            ELSE donated.value_id
+        END AS read_value_id
+    FROM wasted_donations AS wasted
+    INNER JOIN allocations AS donated
+        ON donated.module_id = wasted.module_id
+            AND donated.parameter_number = wasted.parameter_number
+            AND donated.parameter_shape_index = wasted.parameter_shape_index
+    INNER JOIN instructions
+        ON instructions.module_id = wasted.module_id
+            AND instructions.instruction = wasted.copy_instruction
+    INNER JOIN "values" AS made
+        ON made.module_id = instructions.module_id
+            AND made.instruction_id = instructions.instruction_id
+            AND made.shape_index = CASE instructions.opcode WHEN 'copy' THEN '{}' ELSE '{0}' END
+    INNER JOIN uses
+        ON uses.module_id = instructions.module_id
+            AND uses.instruction_id = instructions.instruction_id
+    WHERE
+        wasted.module_id = $1
+        AND wasted.memory_space = $2
+        AND wasted.why = 'copied'
+),
+
+-- What only hands an array on, or copies it, does not compute from it.
+readers AS (
+    SELECT
+        copies.read_value_id,
+        MAX_BY(uses.instruction_id, instructions.schedule_time) AS instruction_id
+    FROM copies
+    INNER JOIN uses
+        ON uses.module_id = $1 AND uses.value_id = copies.read_value_id
+    INNER JOIN instructions
+        ON instructions.module_id = $1 AND instructions.instruction_id = uses.instruction_id
+    WHERE
+        instructions.opcode
+        NOT IN ('bitcast', 'tuple', 'get-tuple-element', 'opt-barrier', 'copy', 'copy-start')
+    GROUP BY copies.read_value_id
+)
+
+SELECT DISTINCT
+    copies.parameter_number,
+    copies.parameter_shape_index,
+    copies.argument_name,
+    copies.copied_bytes,
+    copies.copy_instruction,
+    copies.argument_value_id,
+    copies.beside_value_id,
+    made.opcode = 'while' AS is_of_loop,
+    reader.instruction AS reader,
+    CASE
+        WHEN made.opcode = 'while' THEN made.source_file || ':' || made.source_line
+        ELSE reader.source_file || ':' || reader.source_line
+    END AS source
+FROM copies
+INNER JOIN "values" AS beside
+    ON beside.module_id = $1 AND beside.value_id = copies.beside_value_id
+INNER JOIN instructions AS made
+    ON made.module_id = $1 AND made.instruction_id = beside.instruction_id
+LEFT JOIN readers ON readers.read_value_id = copies.read_value_id
+LEFT JOIN instructions AS reader
+    ON reader.module_id = $1 AND reader.instruction_id = readers.instruction_id
+ORDER BY copies.copied_bytes DESC, copies.parameter_number, copies.parameter_shape_index;
+
+-- name: packing
+-- The packing of module $1 in memory space $2, and the dump since which its series has half as much
+-- or more without a break; dump $3 is the module's.
+WITH chain AS (
+    SELECT
+        earlier.chain_index,
+        dumps.run_id,
+        dumps.compiler,
+        module_memory.packing_bytes,
+        MAX(
+            CASE
+                WHEN module_memory.packing_bytes * 2 < own.packing_bytes
+                    THEN earlier.chain_index
+            END
+        ) OVER () AS last_without
+    FROM history AS newest
+    INNER JOIN module_memory AS own
+        ON own.module_id = $1 AND own.memory_space = $2
+    INNER JOIN history AS earlier
+        ON earlier.series_id = newest.series_id AND earlier.chain_index <= newest.chain_index
+    INNER JOIN dumps ON dumps.dump_id = earlier.dump_id
+    INNER JOIN module_memory
+        ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = $2
+    WHERE newest.dump_id = $3
+)
+
+SELECT
+    module_memory.packing_bytes,
+    module_memory.temp_bytes,
+    module_memory.live_bound_bytes,
+    since.run_id AS since_run_id,
+    since.compiler AS since_compiler
+FROM module_memory
+LEFT JOIN (
+    SELECT
+        run_id,
+        compiler
+    FROM chain
+    WHERE last_without IS NOT NULL AND chain_index > last_without
+    ORDER BY chain_index
+    LIMIT 1
+) AS since ON TRUE
+WHERE module_memory.module_id = $1 AND module_memory.memory_space = $2;
