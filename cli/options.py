@@ -1,24 +1,15 @@
 """Options that several commands take, and the names that a shell completes for them."""
 
 from collections.abc import Callable
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from typer.models import OptionInfo
 
-
-class Format(StrEnum):
-    """How rows are printed."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    markdown = "markdown"
-
-
+# How rows are printed; a command that prints something else too names that beside these.
+Format = Literal["table", "csv", "json", "markdown"]
 # Formats of plain values: nothing is folded, rounded or cut in them.
-FOR_SCRIPTS = (Format.csv, Format.json)
+FOR_SCRIPTS = ("csv", "json")
 Db = Annotated[
     str,
     typer.Option(

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -56,21 +55,21 @@ class Asked:
         return writing(self.db, wait=self.wait)
 
 
-def table(asked: Asked, output: AsFormat = Format.table) -> None:
+def table(asked: Asked, output: AsFormat = "table") -> None:
     """The rows, under their caption."""
     from .render.text import print_captioned
 
     print_captioned(asked(), output)
 
 
-def wide_table(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
+def wide_table(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:
     """The rows, under their caption; as wide as they are if asked for."""
     from .render.text import print_captioned
 
     print_captioned(asked(), output, wide=wide)
 
 
-def runs(asked: Asked, output: AsFormat = Format.table) -> None:
+def runs(asked: Asked, output: AsFormat = "table") -> None:
     """The runs, for a person without columns that are empty, and a few hosts for all."""
     from ..queries.cells import listed
     from .render.text import print_rows
@@ -89,40 +88,30 @@ def runs(asked: Asked, output: AsFormat = Format.table) -> None:
     print_rows(found, output)
 
 
-def peaks(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
+def peaks(asked: Asked, unfold: All = False, output: AsFormat = "table") -> None:
     """The peaks, for a person one of equal programs, without helpers."""
     from .render.text import print_rows
 
     print_rows(asked(fold=not unfold and output not in FOR_SCRIPTS), output)
 
 
-class OwnersFormat(StrEnum):
-    """How the owners are printed; collapsed: Python stacks, for speedscope and flame graphs."""
-
-    table = "table"
-    csv = "csv"
-    json = "json"
-    markdown = "markdown"
-    collapsed = "collapsed"
-
-
 def owners(
     asked: Asked,
     wide: Wide = False,
     output: Annotated[
-        OwnersFormat,
+        Literal[Format, "collapsed"],
         typer.Option(
             "--format",
             "-f",
             help="How to print the rows; collapsed: the peak by Python stack, for flame graphs.",
         ),
-    ] = OwnersFormat.table,
+    ] = "table",
 ) -> None:
     """The owners; a stack of callers takes the room of the categories."""
     from .render.text import print_captioned, print_text
 
     given = asked.arguments
-    if output is OwnersFormat.collapsed:
+    if output == "collapsed":
         from ..queries.owners import collapsed_stacks
 
         if given.get("by") or given.get("at") is not None or given["callers"]:
@@ -137,12 +126,12 @@ def owners(
         print_text("\n".join(stacks))
         return
     found = asked()
-    if given["callers"] and output is OwnersFormat.table and not wide:
+    if given["callers"] and output == "table" and not wide:
         found = replace(found, table=found.table.drop_columns(["categories"]))
-    print_captioned(found, Format(output.value), wide=wide)
+    print_captioned(found, output, wide=wide)
 
 
-def buffers(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
+def buffers(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:
     """The buffers, for a person without details."""
     from .render.text import print_captioned
 
@@ -152,7 +141,7 @@ def buffers(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -
     print_captioned(found, output, wide=wide)
 
 
-def kernels(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -> None:
+def kernels(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:
     """The kernels, and how many of them have no size."""
     from ..queries.cells import counted
     from .render.text import print_captioned, print_note
@@ -166,12 +155,12 @@ def kernels(asked: Asked, wide: Wide = False, output: AsFormat = Format.table) -
         )
 
 
-def timeline(asked: Asked, output: AsFormat = Format.table) -> None:
+def timeline(asked: Asked, output: AsFormat = "table") -> None:
     """The timeline, on a terminal as a chart."""
     from .render.text import is_terminal, print_captioned, print_note
 
     found = asked()
-    if output is not Format.table or not is_terminal() or not len(found):
+    if output != "table" or not is_terminal() or not len(found):
         print_captioned(found, output)
         return
     from .render.chart import print_timeline
@@ -180,13 +169,13 @@ def timeline(asked: Asked, output: AsFormat = Format.table) -> None:
     print_timeline(found.table)
 
 
-def trends(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -> None:
+def trends(asked: Asked, unfold: All = False, output: AsFormat = "table") -> None:
     """The series, the steps in words, and what was left out; for scripts a row a run and series."""
     from ..queries.cells import counted
     from .render.text import print_note, print_prose, print_rows, print_text
 
     found = asked(fold=not unfold)
-    if output is not Format.table:
+    if output != "table":
         print_rows(found.rows, output)
         return
     print_rows(found.series, output)
@@ -206,12 +195,12 @@ def trends(asked: Asked, unfold: All = False, output: AsFormat = Format.table) -
         print_note(found.branches_note)
 
 
-def since(asked: Asked, output: AsFormat = Format.table) -> None:
+def since(asked: Asked, output: AsFormat = "table") -> None:
     """The answer in sentences; for scripts a row a level."""
     from .render.text import print_prose, print_rows
 
     found = asked()
-    if output is not Format.table or not found.answer:
+    if output != "table" or not found.answer:
         print_rows(found.rows, output)
         return
     for sentence in found.answer:
@@ -230,7 +219,7 @@ def diff(
     all_: Annotated[
         bool, typer.Option("--all", help="Show helpers too, and each unchanged module.")
     ] = False,
-    output: AsFormat = Format.table,
+    output: AsFormat = "table",
 ) -> None:
     """The modules that differ, one after the other."""
     found = asked()
@@ -241,7 +230,7 @@ def diff(
 
 def verify(
     asked: Asked,
-    output: AsFormat = Format.table,
+    output: AsFormat = "table",
     list_checks: Annotated[
         bool, typer.Option("--list", help="Say what is checked, and check nothing.")
     ] = False,
@@ -254,10 +243,10 @@ def verify(
         print_rows(checks_list(), output)
         return
     found = asked()
-    if output is Format.table and len(found) > _BREACHES_SHOWN:
+    if output == "table" and len(found) > _BREACHES_SHOWN:
         print_rows(found.arrow()[:_BREACHES_SHOWN], output)
         print_note(f"… and {len(found) - _BREACHES_SHOWN} more: --format csv shows all")
-    elif len(found) or output is not Format.table:
+    elif len(found) or output != "table":
         print_rows(found.rows, output)
     print_note(found.rows.caption)
     if len(found):
@@ -291,28 +280,18 @@ def prune(asked: Asked) -> None:
             print_note(what_was_gained(store.name, compacted))
 
 
-def advise(asked: Asked, output: AsFormat = Format.table) -> None:
+def advise(asked: Asked, output: AsFormat = "table") -> None:
     """What to change, for a person a paragraph a finding."""
     from .render.text import print_note, print_rows
 
     found = asked()
     print_note(found.rows.caption)
-    if output is not Format.table:
+    if output != "table":
         print_rows(found.rows, output)
         return
     from .render.advice import print_advice
 
     print_advice(found)
-
-
-class CheckFormat(StrEnum):
-    """How the verdicts are printed."""
-
-    markdown = "markdown"
-    table = "table"
-    csv = "csv"
-    json = "json"
-    github = "github"
 
 
 def check(
@@ -337,8 +316,8 @@ def check(
         typer.Option("--all", help="Show unchanged programs and helpers too, and fold no hosts."),
     ] = False,
     output: Annotated[
-        CheckFormat, typer.Option("--format", "-f", help="How to print the verdicts.")
-    ] = CheckFormat.markdown,
+        Literal[Format, "github"], typer.Option("--format", "-f", help="How to print the verdicts.")
+    ] = "markdown",
 ) -> None:
     """The verdicts; the growth that a reason is given for is accepted."""
     from ..queries import check as gate
@@ -351,7 +330,7 @@ def check(
     from .render.verdicts import print_check
 
     given = asked.arguments
-    is_for_scripts = output in (CheckFormat.csv, CheckFormat.json)
+    is_for_scripts = output in FOR_SCRIPTS
     with bisecting(bisect):
         # Wrong usage is told before the warehouse is waited for.
         metric_column(given["metric"])
@@ -361,7 +340,7 @@ def check(
         read_policy(given.get("max_growth"), given.get("limits"))
         with asked.reading() as store:
             found = asked.of(store, module=bisect)
-            lines = owning_lines(store, found.verdicts) if output is CheckFormat.github else {}
+            lines = owning_lines(store, found.verdicts) if output == "github" else {}
             changes: Sequence[Changes] = ()
             if advise and found.breaches and accept is None and not is_for_scripts:
                 # It takes longer to import than a check that passes.
@@ -378,10 +357,10 @@ def check(
                 with asked.writing() as store:
                     found = gate.accept(store, found, accept)
             print_note(f"accepted {failing - len(found.breaches)} of {failing}: {accept}")
-        if output is CheckFormat.github:
+        if output == "github":
             print_annotations(found, lines, changes)
         else:
-            print_check(found, Format(output.value), changes, is_whole=all_)
+            print_check(found, output, changes, is_whole=all_)
     if bisect is not None and not found.is_judged:
         print_note(f"{bisect} of run {found.run_id} cannot be judged")
         raise typer.Exit(CANNOT_BE_JUDGED)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait, completer
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, completer
 
 EXAMPLE = "memhouse label 2026-10-08 branch=main"
 
@@ -24,7 +24,7 @@ def label(
         typer.Option(metavar="KEY=OLD:NEW", help="Give all runs with a label another value of it."),
     ] = None,
     db: Db = DEFAULT_DB,
-    output: AsFormat = Format.table,
+    output: AsFormat = "table",
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Set labels of runs, for example branch=main; without KEY=VALUE show them.

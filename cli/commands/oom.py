@@ -28,7 +28,7 @@ def oom(
         ),
     ] = None,
     db: Db = DEFAULT_DB,
-    output: AsFormat = Format.table,
+    output: AsFormat = "table",
     wait: Annotated[
         float | None,
         typer.Option(
@@ -101,7 +101,7 @@ def _print(found: "Oom", output: Format) -> None:
     from ..render.memory_answers import print_answer
     from ..render.text import print_rows, print_text
 
-    if output is not Format.table or not found.answers:
+    if output != "table" or not found.answers:
         print_rows(found.rows, output)
         return
     for place, answer in enumerate(found.told()[:_TOLD]):

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format, Wait
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
 
 EXAMPLE = 'memhouse sql "SELECT workload, peak_bytes FROM peaks" --format csv'
 
@@ -16,7 +16,7 @@ def sql(
         typer.Argument(help="The query; - reads it from standard input.", show_default=False),
     ],
     db: Db = DEFAULT_DB,
-    output: AsFormat = Format.table,
+    output: AsFormat = "table",
     write: Annotated[
         bool, typer.Option("--write", help="Let it change the warehouse: all of it or nothing.")
     ] = False,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import AsFormat, Format, completer
+from ..options import AsFormat, completer
 
 EXAMPLE = "memhouse views saved_for_backward"
 
@@ -14,7 +14,7 @@ def views(
         str | None,
         typer.Argument(help="Show this view's columns and SQL.", autocompletion=completer("views")),
     ] = None,
-    output: AsFormat = Format.table,
+    output: AsFormat = "table",
 ) -> None:
     """List the canned views and what they answer, or one view's columns and SQL."""
     from ...queries.catalogue import listed_views, named_view, view_columns
@@ -25,7 +25,7 @@ def views(
         return
     view = named_view(name)
     columns = view_columns(view)
-    if output is not Format.table:
+    if output != "table":
         print_rows(columns, output)
         return
     print_prose(f"{view.answers} {view.description}")

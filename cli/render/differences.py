@@ -34,9 +34,9 @@ def print_diff(
     csv and json have all changes, of all memory spaces.
     """
     match output:
-        case Format.json:
+        case "json":
             print_json([_as_object(module, diff.by) for module in diff.modules])
-        case Format.csv:
+        case "csv":
             print_rows(diff.rows, output)
         case _:
             for said in () if is_whole else diff.sentences():
@@ -49,7 +49,7 @@ def print_diff(
 
 
 def _print_heading(text: str, output: Format) -> None:
-    if output is Format.markdown:
+    if output == "markdown":
         print_text(one_line(f"## {text}"))
     else:
         print_prose(one_line(text))

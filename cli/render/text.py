@@ -127,19 +127,19 @@ def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = N
     with results():
         match output:
             # rich and the functions of pyarrow take long to import.
-            case Format.csv:
+            case "csv":
                 from ...queries.encoders import csv_parts
 
                 sys.stdout.writelines(csv_parts(found.table))
-            case Format.json:
+            case "json":
                 from ...queries.encoders import json_parts
 
                 sys.stdout.writelines(json_parts(found.table))
-            case Format.markdown:
+            case "markdown":
                 from .markdown import markdown_lines
 
                 sys.stdout.writelines(markdown_lines(found.table))
-            case Format.table if len(found):
+            case "table" if len(found):
                 if is_terminal():
                     from .table import print_table
 

@@ -40,9 +40,9 @@ def print_check(
     changes: what to change in the programs that fail.
     """
     match output:
-        case Format.csv | Format.json:
+        case "csv" | "json":
             print_rows(check.rows, output)
-        case Format.markdown:
+        case "markdown":
             print_text(markdown(check, changes, is_whole=is_whole))
         case _:
             print_text(_heading(check, one_line(check.run_id)))
@@ -62,7 +62,7 @@ def _print_table(rows: pa.Table) -> None:
     if not len(rows):
         return
     print_text("")
-    print_rows(rows.select([*_FIGURES, "origin"]), Format.table)
+    print_rows(rows.select([*_FIGURES, "origin"]), "table")
     print_text("")
     for row in rows.to_pylist():
         said = [row["verdict"], *([row["cause"]] if row["cause"] else [])]

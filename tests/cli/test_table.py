@@ -12,7 +12,6 @@ import pytest
 from rich.cells import cell_len
 
 import memhouse.cli
-from memhouse.cli.options import Format
 from memhouse.cli.render.table import Column
 from memhouse.cli.render.text import print_rows
 from memhouse.queries.cells import heading, human, is_number
@@ -260,7 +259,7 @@ def test_in_a_pipe_a_row_is_a_line(filled):
 
 
 def test_a_text_that_looks_like_markup_is_shown_as_it_is(capsys):
-    print_rows(pa.table({"name": ["[bold]x[/bold]", "[/]", ":smile:"]}), Format.table)
+    print_rows(pa.table({"name": ["[bold]x[/bold]", "[/]", ":smile:"]}), "table")
     assert capsys.readouterr().out.split() == ["name", "[bold]x[/bold]", "[/]", ":smile:"]
 
 
