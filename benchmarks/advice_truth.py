@@ -21,9 +21,8 @@ from pathlib import Path
 
 import memhouse
 from memhouse.queries.advice.advice import Advice
-from memhouse.queries.advice.asked_program import read_layout
+from memhouse.queries.advice.asked_program import read_layout, replay, saving, together
 from memhouse.queries.advice.finding import Finding, Grade
-from memhouse.queries.advice.replay import replay, saving, together
 from memhouse.queries.advise import advise
 
 # The kinds of findings that tell of each kind of change.

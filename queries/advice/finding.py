@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...schema.readable import human_bytes
 
 if TYPE_CHECKING:
-    from .replay import Change, Replayed
+    from .asked_program import Change, Replayed
 
 # A finding: what to change, and by how much the peak would fall.
 

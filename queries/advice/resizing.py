@@ -7,9 +7,8 @@ from itertools import combinations
 from math import prod
 
 from ...xla.shapes import ArrayShape, allocated_bytes, logical_bytes
-from .asked_program import Program
+from .asked_program import Change, Piece, Program, replay
 from .dimensions import Dimensions, Place, Word
-from .replay import Change, Piece, replay
 
 # What the peak would be if a dimension had another size: layouts, tiles and schedule kept.
 

@@ -5,18 +5,23 @@
 
 import pytest
 
+from memhouse.queries.advice.advice import save
+from memhouse.queries.advice.asked_program import replay
 from memhouse.queries.advice.dimensions import Dimensions
 from memhouse.queries.advice.finding import Grade
 from memhouse.queries.advice.findings.gathered import gathered
-from memhouse.queries.advice.findings.idle import idle
 from memhouse.queries.advice.findings.narrower import narrower
 from memhouse.queries.advice.findings.padding import padding, resized_peak
-from memhouse.queries.advice.findings.rematerialise import rematerialise
-from memhouse.queries.advice.findings.unrolled import unrolled
-from memhouse.queries.advice.replay import replay
+from memhouse.queries.advice.findings.residuals import (
+    Cost,
+    idle,
+    read_residuals,
+    read_scans,
+    rematerialise,
+    scan_products,
+    unrolled,
+)
 from memhouse.queries.advice.resizing import Resizing, argument_dimensions
-from memhouse.queries.advice.save import save
-from memhouse.queries.advice.saved_residuals import Cost, read_residuals, read_scans, scan_products
 
 from ..support.advised import compiled, program_of
 from ..support.warehouse import reading

@@ -6,18 +6,18 @@ from itertools import chain
 import pytest
 
 import memhouse
-from memhouse.queries.advice.donation import (
+from memhouse.queries.advice.finding import Grade
+from memhouse.queries.advice.findings.donations import (
     Foresight,
+    copied_donations,
     donate,
     free_arrays,
     in_circles,
+    not_donated,
     pair_up,
     top_level,
+    unused_donations,
 )
-from memhouse.queries.advice.finding import Grade
-from memhouse.queries.advice.findings.copied_donations import copied_donations
-from memhouse.queries.advice.findings.not_donated import not_donated
-from memhouse.queries.advice.findings.unused_donations import unused_donations
 from memhouse.schema.errors import UsageError
 
 from ..support.advised import donating, program_of
@@ -395,7 +395,7 @@ def test_what_no_output_takes_is_told_with_the_nearest(findings, filled, monkeyp
     assert "f32[8192,8192]" in found.why
     assert "s8[8192,8192]" in found.why
     # Of `n1` a device takes [2,1024] in, and gives [2,512] out.
-    monkeypatch.setattr("memhouse.queries.advice.findings.unused_donations._WORTH", 0)
+    monkeypatch.setattr("memhouse.queries.advice.findings.donations._WORTH", 0)
     with reading(filled) as store:
         told = unused_donations(program_of(store, "llama-v5e", module="jit_train_step"))
     (found,) = (each for each in told if each.title.startswith("m "))

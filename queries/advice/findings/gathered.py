@@ -5,17 +5,14 @@ from itertools import pairwise
 from ....schema.readable import human_bytes
 from ...catalogue import statement
 from ...cells import counted
-from ..asked_program import Program
+from ..asked_program import Change, Piece, Program, saving
 from ..finding import Finding, Grade
-from ..replay import Change, Piece, saving
-from . import OWNERS
-
-PLACE, COMPUTES_AGAIN = 7, False
-NEEDS: frozenset[str] = frozenset({OWNERS})
+from . import OWNERS, listed
 
 _WORTH = 0.01
 
 
+@listed(7, OWNERS)
 def gathered(program: Program) -> list[Finding]:
     """At most one finding: the arrays that nothing touches at the peak, gathered again after it.
 

@@ -11,13 +11,9 @@ import numpy as np
 from ....schema.readable import human_bytes
 from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from ...cells import counted
-from ..asked_program import Program
+from ..asked_program import Change, Piece, Program, saving, together
 from ..finding import Finding, Grade
-from ..replay import Change, Piece, saving, together
-from . import INSTRUCTIONS, OWNERS
-
-PLACE, COMPUTES_AGAIN = 5, False
-NEEDS: frozenset[str] = frozenset({OWNERS, INSTRUCTIONS})
+from . import INSTRUCTIONS, OWNERS, listed
 
 # Which values could be stored in a narrower type, because all that read them convert them to it.
 #
@@ -275,6 +271,7 @@ _JAX_NAMES = {
 }
 
 
+@listed(5, OWNERS, INSTRUCTIONS)
 def narrower(program: Program) -> list[Finding]:
     """A finding for the arguments of each type, and one for each line that saves residuals."""
     narrowing = Narrowing(program)

@@ -16,10 +16,7 @@ from ..asked_program import Program, memory_on_chip
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade
 from ..resizing import Array, Dimension, Resizing, argument_dimensions
-from . import INSTRUCTIONS, OWNERS
-
-PLACE, COMPUTES_AGAIN = 9, False
-NEEDS: frozenset[str] = frozenset({OWNERS, INSTRUCTIONS})
+from . import INSTRUCTIONS, OWNERS, listed
 
 # Less of the peak is not worth a line.
 _WORTH = 0.01
@@ -37,6 +34,7 @@ class _Padded:
     padding: int
 
 
+@listed(9, OWNERS, INSTRUCTIONS)
 def padding(program: Program) -> list[Finding]:
     """A finding for each dimension that costs enough padding at the peak; none has a saving."""
     layout = program.layout

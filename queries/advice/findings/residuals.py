@@ -1,4 +1,4 @@
-"""What a program saves for its backward pass, and what a checkpoint of a scan's body changes."""
+"""What the forward pass saves for the backward pass: to be computed again, or moved away."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ...xla.shapes import ArrayShape, padded_bytes, parse_shape
-from ..catalogue import statement
-from .asked_program import Program, memory_on_chip
-from .finding import Grade
-from .replay import Change, Piece
+from ....schema.readable import human_bytes
+from ....xla.shapes import ArrayShape, padded_bytes, parse_shape
+from ...catalogue import statement
+from ...cells import counted
+from ..asked_program import Change, Piece, Program, least_saving, memory_on_chip, saving
+from ..finding import Finding, Grade
+from . import INSTRUCTIONS, OWNERS, listed
 
 # The dimensions and the number of elements of an array, by its shape's text.
 
@@ -533,3 +535,327 @@ def told_as(program: Program, saved: int) -> dict[str, Any]:
 def _name(line: str) -> str:
     """A name for what a line computes: the line's number."""
     return f"line{line.rpartition(':')[2]}"
+
+
+# What checkpoints in the body of a scan would save: residuals computed again, layer by layer.
+
+_KEPT_LINES = 3
+# A line's products are worth naming if they take less than this part of what the scan saves.
+_SMALL = 0.2
+
+
+@listed(3, OWNERS, INSTRUCTIONS, computes_again=True)
+def rematerialise(program: Program) -> list[Finding]:
+    """For each scan: all of its body computed again, and the policies that keep products.
+
+    On TPU the figure is expected within 10 %, and told only where it is more than the memory on
+    chip, because what fits there moves with any change. Elsewhere only the order of the findings
+    is known, so that they have no figure.
+    """
+    found = []
+    for scan in worthwhile_scans(program):
+        products = scan_products(program, scan)
+        told = []
+        for kept in ways_to_keep(scan, products):
+            change = checkpointed(scan, kept, products)
+            saved = saving(program.layout, change)
+            if saved > least_saving(program):
+                told.append((saved, kept, change))
+        told.sort(key=lambda way: -way[0])
+        found += [
+            _rematerialised(program, scan, kept, products, change, saved)
+            for saved, kept, change in told
+        ]
+    return found
+
+
+def worthwhile_scans(program: Program) -> list[Scan]:
+    """The scans that save more than their carry and what a finding must save at least."""
+    scans = read_scans(program, read_residuals(program))
+    return [scan for scan in scans if scan.spare_bytes > least_saving(program)]
+
+
+def ways_to_keep(scan: Scan, products: Sequence[Product]) -> list[Sequence[Product]]:
+    """The products that a policy keeps, a row for each policy that differs.
+
+    None of them; those without batch dimensions; all; those of a single source line, for the few
+    lines that save the most work and take few bytes.
+    """
+    stacked = sum(stack.size_bytes for stack in scan.stacks)
+    lines: dict[str, list[Product]] = {}
+    for product in products:
+        if product.source is not None and product.is_result:
+            lines.setdefault(product.source, []).append(product)
+    small = [kept for kept in lines.values() if _stack_bytes(kept) < _SMALL * stacked]
+    small.sort(key=lambda kept: -sum(product.work for product in kept) / len(kept))
+    unbatched = [product for product in products if not product.is_batched]
+    ways: dict[frozenset[Product], Sequence[Product]] = {}
+    for way in ([], unbatched, products, *small[:_KEPT_LINES]):
+        ways.setdefault(frozenset(way), way)
+    return list(ways.values())
+
+
+def _rematerialised(
+    program: Program,
+    scan: Scan,
+    kept: Sequence[Product],
+    products: Sequence[Product],
+    change: Change,
+    saved: int,
+) -> Finding:
+    figure = told_as(program, saved)
+    is_told = "saving_bytes" in figure
+    stacked = human_bytes(sum(stack.size_bytes for stack in scan.stacks))
+    carry = human_bytes(scan.layers * scan.carry_bytes)
+    cheap = sum(stack.size_bytes for stack in scan.stacks if stack.cost < Cost.product)
+    keeps = f", but keep {human_bytes(_stack_bytes(kept))} of products" if kept else ""
+    order = "" if is_told else "; the order of these findings is known, their bytes are not"
+    return Finding(
+        kind="residuals in a scan",
+        title=f"compute the layers of the scan again{keeps}",
+        write=checkpoint_text(kept, products),
+        why=f"{len(scan.stacks)} stacks of {scan.layers} layers take {stacked}, of which"
+        f" {human_bytes(cheap)} are no products; the carry stays saved, {carry}{order}",
+        value_ids=tuple(stack.value_id for stack in scan.stacks),
+        source=scan.source,
+        change=change if is_told else None,
+        choice=f"scan at {scan.forward}",
+        **figure,
+    )
+
+
+def _stack_bytes(kept: Iterable[Product]) -> int:
+    return sum(product.stack_bytes for product in kept)
+
+
+# What checkpoints around unrolled layers would save, where XLA keeps them: on TPU.
+
+# A layer hands its result to the next by an addition, in a network with residual connections.
+_CARRIES = frozenset({"add", "add_any"})
+# A part of an argument, such as a layer's weights, is not computed.
+_PARTS = frozenset({"slice", "dynamic_slice", "squeeze"})
+# The line, operation and shape of a residual.
+_Key = tuple[str | None, str, str]
+
+
+@listed(4, OWNERS, computes_again=True)
+def unrolled(program: Program) -> list[Finding]:
+    """At most one finding: each layer computed again in the backward pass, with the bytes' range.
+
+    XLA for CPU computes unrolled checkpoints only once, so that they save nothing there. On TPU
+    what fits into the memory on chip moves, so that the range is twice as wide as that memory.
+    """
+    layers = repeated_layers(program) if program.platform == "tpu" else []
+    dropped = [residual for layer in layers for residual in layer]
+    sizes = [sum(residual.size_bytes for residual in layer) for layer in layers]
+    on_chip = memory_on_chip(program)
+    if not layers or sum(sizes) <= max(on_chip, *sizes):
+        return []
+    gone = frozenset(value for residual in dropped for value in residual.value_ids)
+    change = Change(gone, pieces=tuple(_recomputed(layers)))
+    saved = saving(program.layout, change)
+    if saved <= least_saving(program):
+        return []
+    largest = sorted(dropped, key=lambda residual: -residual.size_bytes)
+    return [
+        Finding(
+            kind="residuals, unrolled",
+            title=f"compute each of the {len(layers)} layers again in the backward pass",
+            grade=Grade.between,
+            write="jax.checkpoint(layer) instead of the function of a layer; in Flax nn.remat",
+            why=f"{human_bytes(sum(sizes))} are saved for the backward pass in the layers, at most"
+            f" {human_bytes(max(sizes))} in one; XLA lays out the {human_bytes(on_chip)} on chip"
+            " anew, hence the range",
+            value_ids=tuple(residual.value_id for residual in largest),
+            source=largest[0].source,
+            saving_bytes=saved,
+            low_bytes=saved - on_chip,
+            high_bytes=saved + on_chip,
+            change=change,
+            choice="residuals that are not stacked",
+        )
+    ]
+
+
+def repeated_layers(program: Program) -> list[list[Residual]]:
+    """The residuals that each layer of an unrolled network would drop, layer by layer.
+
+    Layers are told from residuals of one line, operation and shape that repeat, the others by
+    their time. What a layer hands to the next stays saved: its last sum. None where the layers
+    have no such sum.
+    """
+    residuals = read_residuals(program)
+    stacked = {stack for scan in read_scans(program, residuals) for stack in scan.stacks}
+    groups: dict[_Key, list[Residual]] = {}
+    for residual in residuals:
+        if residual not in stacked and residual.operation not in _PARTS:
+            groups.setdefault(_kind_of(residual), []).append(residual)
+    repeated = [group for group in groups.values() if len(group) > 1]
+    count = _repetitions(repeated)
+    layers: list[list[Residual]] = [[] for _ in range(count)]
+    for group in repeated:
+        if count and len(group) % count == 0:
+            in_order = sorted(group, key=lambda residual: residual.start_time)
+            for rank, residual in enumerate(in_order):
+                layers[rank * count // len(group)].append(residual)
+    spans = [(layer[0].start_time, layer[-1].start_time) for layer in map(_in_time, layers)]
+    for group in repeated:
+        for residual in group if count and len(group) % count else ():
+            layers[_nearest(spans, residual.start_time)].append(residual)
+    carry = _carry(layers)
+    return (
+        [[each for each in layer if _kind_of(each) != carry] for layer in layers] if carry else []
+    )
+
+
+def _kind_of(residual: Residual) -> _Key:
+    return residual.source, residual.operation, residual.shape.partition("{")[0]
+
+
+def _in_time(layer: Iterable[Residual]) -> list[Residual]:
+    return sorted(layer, key=lambda residual: residual.start_time)
+
+
+def _repetitions(repeated: Iterable[Sequence[Residual]]) -> int:
+    """How often most bytes repeat; 0 if nothing does."""
+    weights: Counter[int] = Counter()
+    for group in repeated:
+        weights[len(group)] += sum(residual.size_bytes for residual in group)
+    return weights.most_common(1)[0][0] if weights else 0
+
+
+def _nearest(spans: Sequence[tuple[int, int]], time: int) -> int:
+    return min(
+        range(len(spans)), key=lambda layer: max(spans[layer][0] - time, time - spans[layer][1])
+    )
+
+
+def _carry(layers: Iterable[Iterable[Residual]]) -> _Key | None:
+    """What most layers compute as their last sum."""
+    last: Counter[_Key] = Counter()
+    for layer in layers:
+        sums = [residual for residual in _in_time(layer) if residual.operation in _CARRIES]
+        if sums:
+            last[_kind_of(sums[-1])] += 1
+    return last.most_common(1)[0][0] if last else None
+
+
+def _recomputed(layers: Iterable[Iterable[Residual]]) -> Iterable[Piece]:
+    """Each layer's residuals, live again from the first that the backward pass reads."""
+    place = 0
+    for layer in filter(None, map(list, layers)):
+        start = min(residual.idle_end_time for residual in layer)
+        for residual in layer:
+            yield Piece(place, residual.size_bytes, start, residual.end_time)
+            place += 1
+
+
+# Buffers that are alive across the peak though nothing touches them: the host could keep them.
+
+_LINES = 6
+# A smaller part of the peak is not worth a transfer, and a shorter rest, as a part of the
+# schedule, has no time for two.
+_LARGE = 0.001
+_LONG = 0.2
+_POLICY = (
+    "jax.checkpoint_policies.save_and_offload_only_these_names(names_which_can_be_saved=[],"
+    ' names_which_can_be_offloaded=["idle"], offload_src="device", offload_dst="pinned_host")'
+)
+
+_MOVED = (
+    "jax.device_put(value, jax.memory.Space.Host), which is pinned_host, of the values of {lines}"
+    " after the last use before the peak, and jax.device_put(value, jax.memory.Space.Device)"
+    " before the next"
+)
+
+
+@listed(6, OWNERS)
+def idle(program: Program) -> list[Finding]:
+    """At most three findings: what a scan saves, other residuals, and other buffers.
+
+    What a scan saves goes to the host and back a layer at a time: the saving is at most what is
+    told. XLA takes all else back from the host as soon as it is there, so that a program may need
+    no less: a fact, without a figure. A program for CPU has no other memory to offload to.
+    """
+    if program.platform not in ("tpu", "gpu"):
+        return []
+    rows = program.rows(statement("advise.idle"), [program.layout.memory_space]).to_pylist()
+    large, long = _LARGE * program.layout.peak_bytes, _LONG * program.layout.schedule_length
+    rows = [row for row in rows if row["size_bytes"] >= large and _rest(row) >= long]
+    # What XLA made itself has no line, and nobody can move it.
+    rows = [row for row in rows if row["source"] is not None]
+    scans = read_scans(program, read_residuals(program))
+    stacked = {value for scan in scans for stack in scan.stacks for value in stack.value_ids}
+    stacks = [row for row in rows if row["value_id"] in stacked]
+    rows = [row for row in rows if row["value_id"] not in stacked]
+    residuals = [row for row in rows if row["is_saved_for_backward"]]
+    others = [row for row in rows if not row["is_saved_for_backward"]]
+    return [
+        *_idle(program, stacks, Grade.at_most, "residual of a scan", _offloaded("the body")),
+        *_idle(program, residuals, Grade.fact, "residual", _offloaded("the function")),
+        *_idle(program, others, Grade.fact, "buffer", _MOVED),
+    ]
+
+
+def _offloaded(function: str) -> str:
+    return (
+        'jax.ad_checkpoint.checkpoint_name(value, "idle") around the values of {lines}, and'
+        f" jax.checkpoint(f, policy={_POLICY}) around {function} f that they are in, which"
+        " computes again all else that it saves now"
+    )
+
+
+def _idle(
+    program: Program, rows: Sequence[dict[str, Any]], grade: Grade, what: str, write: str
+) -> list[Finding]:
+    if not rows:
+        return []
+    layout = program.layout
+    sets = np.array([row["alias_set"] for row in rows], np.int64)
+    gone = layout.value_id[np.isin(layout.alias_set, sets)]
+    pieces = [
+        Piece(place, row["size_bytes"], start, end)
+        for place, row in enumerate(rows)
+        for start, end in (
+            (row["start_time"], row["idle_start_time"]),
+            (row["idle_end_time"], row["end_time"]),
+        )
+    ]
+    change = Change(gone=frozenset(gone.tolist()), pieces=tuple(pieces))
+    saved = saving(layout, change)
+    if saved <= least_saving(program):
+        return []
+    most = rows[0]
+    is_fact = grade is Grade.fact
+    at_once = "; XLA may take them back at once, and then nothing is saved" if is_fact else ""
+    several, _, of = what.partition(" ")
+    return [
+        Finding(
+            kind="idle",
+            title="keep on the host what nothing touches at the peak:"
+            f" {counted(len(rows), several)}{of and ' ' + of}",
+            grade=grade,
+            write=write.format(lines=_lines(rows)),
+            why=f"{human_bytes(sum(row['size_bytes'] for row in rows))} rest there; first"
+            f" {most['operation']} at {most['source']}: {human_bytes(most['size_bytes'])}, of"
+            f" {layout.schedule_length} steps untouched for {_rest(most)}{at_once}",
+            value_ids=tuple(row["value_id"] for row in rows),
+            source=most["source"],
+            saving_bytes=None if is_fact else saved,
+            change=None if is_fact else change,
+        )
+    ]
+
+
+def _lines(rows: Iterable[dict[str, Any]]) -> str:
+    """The lines of buffers, the most bytes first, each once."""
+    lines: Counter[str] = Counter()
+    for row in rows:
+        lines[row["source"]] += row["size_bytes"]
+    first = [line for line, _ in lines.most_common(_LINES)]
+    more = f" and {len(lines) - _LINES} more lines" if len(lines) > _LINES else ""
+    return ", ".join(first) + more
+
+
+def _rest(row: dict[str, Any]) -> int:
+    return int(row["idle_end_time"] - row["idle_start_time"])

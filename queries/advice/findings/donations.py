@@ -1,22 +1,37 @@
-"""What donating arguments changes, and which donated arguments XLA would copy all the same."""
+"""Arguments whose memory a result may take: those not donated, and donations without effect."""
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
 
-from ...xla.in_place import InPlaceRules
-from ...xla.occupancy import Ints
-from ...xla.opcodes import ELEMENTWISE
-from ...xla.program import Mask
-from ...xla.sharing import Elementwise
-from ..catalogue import statement
-from .asked_program import Layout, Program, memory_on_chip
-from .finding import Grade
-from .replay import Change, FreeMemory, Piece, saving, values_share_allocations, values_that_move
+from ....schema.readable import human_bytes
+from ....xla.in_place import InPlaceRules
+from ....xla.occupancy import Ints
+from ....xla.opcodes import ELEMENTWISE
+from ....xla.program import Mask
+from ....xla.sharing import Elementwise
+from ...catalogue import statement
+from ...cells import counted, without_layout
+from ..asked_program import (
+    Change,
+    FreeMemory,
+    Layout,
+    Piece,
+    Program,
+    function_line,
+    line_of,
+    memory_on_chip,
+    saving,
+    values_share_allocations,
+    values_that_move,
+)
+from ..finding import Finding, Grade
+from . import INSTRUCTIONS, OWNERS, listed
 
 # Which things wait for each other in a circle.
 
@@ -882,3 +897,307 @@ CARRY = (
     "carry it through the loop instead of taking it in as xs and giving it out as ys, and write"
     " each part with jax.lax.dynamic_update_slice or .at[i].set"
 )
+
+
+# Arguments that are not donated, though an output could take their memory.
+
+
+@listed(0, OWNERS, INSTRUCTIONS)
+def not_donated(program: Program) -> list[Finding]:
+    """What to donate together, and what needs another change before; what only fits comes last."""
+    return [_not_donated(program, each) for each in donation_groups(program)]
+
+
+def _not_donated(program: Program, group: DonationGroup) -> Finding:
+    donation, name = group.donation, group.named
+    grade, tolerance = grade_of(program, group)
+    told = donation.most_bytes if carries_copies(program, group) else donation.least_bytes
+    its = "their" if group.alone else "its"
+    title = f"donate {name}: outputs could take {its} {human_bytes(group.size_bytes)}"
+    if group.only_fits:
+        return _fitting(program, group)
+    if group.is_scanned:
+        title = f"carry {name} through the loop and donate it: donating alone brings nothing"
+        if not carries_copies(program, group):
+            title = f"carry {name} through the loop and donate it: donating alone brings less"
+    return Finding(
+        kind="not donated",
+        title=title,
+        grade=grade,
+        write=_write(program, group),
+        why=_why(program, group),
+        value_ids=_value_ids(group),
+        source=_source(program, group) if group.is_scanned else function_line(program),
+        saving_bytes=told,
+        low_bytes=donation.least_bytes if grade is Grade.between else told,
+        high_bytes=donation.most_bytes if grade is Grade.between else told,
+        tolerance=tolerance,
+        change=donation.without_copies if carries_copies(program, group) else donation.change,
+    )
+
+
+def _fitting(program: Program, group: DonationGroup) -> Finding:
+    """Whether the caller reads an input again, no dump says, so that nothing is promised."""
+    most = human_bytes(group.donation.most_bytes)
+    return Finding(
+        kind="input that fits an output",
+        title=f"{group.named} is an input that fits an output: donating it saves at most {most}",
+        grade=Grade.fact,
+        write=f"if nobody reads it again: {_keyword(program, group.arguments)}",
+        why=_why(program, group),
+        value_ids=_value_ids(group),
+        source=function_line(program),
+        high_bytes=group.donation.most_bytes,
+        change=group.donation.without_copies,
+    )
+
+
+def _value_ids(group: DonationGroup) -> tuple[int, ...]:
+    """The arguments and their outputs, the largest first."""
+    pairs = sorted(
+        (each.pair for each in group.foreseen), key=lambda pair: -pair.argument.padded_bytes
+    )
+    return tuple(pair.argument.value_id for pair in pairs) + tuple(
+        pair.output.value_id for pair in pairs
+    )
+
+
+def _why(program: Program, group: DonationGroup) -> str:
+    """How many arrays are paired with outputs, and what XLA copies all the same."""
+    pairs = [each.pair for each in group.foreseen]
+    by_shape = sum(pair.by_shape for pair in pairs)
+    said = [f"{counted(by_shape, 'output')} of the same type and dimensions"] if by_shape else []
+    if len(pairs) > by_shape:
+        said.append(f"{counted(len(pairs) - by_shape, 'output')} of the same bytes")
+    told = f"{' and '.join(said)} could lie in the memory of arrays of {group.named}"
+    if group.alone:
+        alone = zip(group.arguments, group.alone, strict=True)
+        told += f"; alone: {', '.join(f'{name} {human_bytes(saved)}' for name, saved in alone)}"
+    if not group.copied:
+        return told
+    first = group.copied[0]
+    size = sum(each.pair.argument.padded_bytes for each in group.copied)
+    reader = _name(program, first.read_by)
+    line = None if first.read_by is None else line_of(program, first.read_by)
+    how = (
+        "after the output is written"
+        if program.platform == "tpu"
+        else "and nothing orders that before the output is written"
+    )
+    return (
+        f"{told}; XLA copies {human_bytes(size)} of it all the same, because {reader}"
+        f"{f' ({line})' if line else ''} reads {first.pair.argument.name or group.named} {how}"
+    )
+
+
+def _name(program: Program, instruction_id: int | None) -> str:
+    rows = program.rows(
+        "SELECT instruction FROM instructions WHERE module_id = $1 AND instruction_id = $2",
+        [instruction_id],
+    ).to_pylist()
+    return str(rows[0]["instruction"]) if rows else "an instruction"
+
+
+def _source(program: Program, group: DonationGroup) -> str | None:
+    """The line of the loop that reads what it writes beside."""
+    loops = [each.loop for each in group.copied if each.loop is not None]
+    return line_of(program, loops[0]) or function_line(program)
+
+
+def _write(program: Program, group: DonationGroup) -> str:
+    keyword = _keyword(program, group.arguments)
+    if group.is_scanned:
+        return f"{CARRY}; then {keyword}"
+    # What a training step takes in, its caller has no more use for.
+    return keyword if program.trains else f"if nobody reads the old value again: {keyword}"
+
+
+def _keyword(program: Program, arguments: Sequence[str]) -> str:
+    """What to write in `jax.jit`.
+
+    `args[1]` is the second place only where all are called so: else `args` is a name. Of `name[0]`
+    no dump says whether the function has `name` or `*name`, which no keyword can name.
+    """
+    arrays = [each for each in program.entry_arrays.to_pylist() if not each["is_output"]]
+    names = [str(each["op_name"]) for each in arrays if each["op_name"]]
+    places = [_PLACE.fullmatch(each) for each in arguments]
+    if all(places) and all(map(_PLACE.match, names)):
+        return f"donate_argnums={tuple(int(each[1]) for each in places if each)} in jax.jit"
+    its = "its place" if len(arguments) == 1 else "their places"
+    if any(each.startswith("argument ") for each in arguments):
+        return f"{its} in donate_argnums in jax.jit; arguments are numbered array by array here"
+    is_list = any(re.match(re.escape(each) + r"\[\d", name) for each in arguments for name in names)
+    if is_list or any(places):
+        return f"{its} in donate_argnums in jax.jit"
+    called = tuple(each.removeprefix("kwargs['").removesuffix("']") for each in arguments)
+    return f"donate_argnames={called} in jax.jit, or {its} in donate_argnums"
+
+
+_PLACE = re.compile(r"arg(?:s|uments)\[(\d+)\]")
+
+
+# Arguments that are donated, and that XLA copies all the same.
+
+_SHOWN = 3
+
+
+@listed(1, OWNERS)
+def copied_donations(program: Program) -> list[Finding]:
+    """A finding for each argument that a user can name, the largest saving first.
+
+    The saving is at most that of a program without the copies: with what reads the argument in
+    another order XLA plans the memory anew. XLA for CPU copies wherever nothing orders the reads,
+    which a user can seldom change: a fact there, unless a loop is why.
+    """
+    layout = program.layout
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    query = statement("advise.copied_donations")
+    for row in program.rows(query, [layout.memory_space]).to_pylist():
+        name = top_level(row["argument_name"], row["parameter_number"])
+        by_name.setdefault(name, []).append(row)
+    findings = []
+    for name, copies in by_name.items():
+        change = _without(program, copies)
+        saved = saving(layout, change)
+        if saved > _WORTH * layout.peak_bytes:
+            findings.append(_copied(program, name, copies, saved, change))
+    return sorted(findings, key=lambda each: -(each.high_bytes or 0))
+
+
+def _without(program: Program, copies: list[dict[str, Any]]) -> Change:
+    """The change that what stands beside the arguments' memory is not there."""
+    layout = program.layout
+    rows = layout.rows_of(np.array([copy["beside_value_id"] for copy in copies]))
+    temps = layout.allocation_index[layout.is_temp]
+    sets = layout.alias_set[rows[np.isin(layout.allocation[rows], temps)]]
+    beside = layout.value_id[np.isin(layout.alias_set, sets)]
+    return Change(gone=frozenset(beside.tolist()))
+
+
+def _copied(
+    program: Program, name: str, copies: list[dict[str, Any]], saved: int, change: Change
+) -> Finding:
+    first = next((copy for copy in copies if copy["source"] is not None), copies[0])
+    size = human_bytes(sum(copy["copied_bytes"] for copy in copies))
+    argument = first["argument_name"] or name
+    names = [copy["copy_instruction"] for copy in copies]
+    is_fact = program.platform == "cpu" and not first["is_of_loop"]
+    if first["is_of_loop"]:
+        why = f"the loop writes the next {argument} beside the last, and XLA copies it back"
+        write = CARRY
+    else:
+        reader = first["reader"] or "an instruction"
+        why = f"{reader} reads {argument} and may run after the output is written"
+        write = (
+            f"compute what needs the old {argument} before the new one, so that the new one"
+            " depends on it; or do not donate it"
+        )
+    return Finding(
+        kind="donated and copied",
+        title=f"{name} is donated, but XLA copies {size} of it all the same",
+        grade=Grade.fact if is_fact else Grade.at_most,
+        write=write,
+        why=f"{why}; the copies are {', '.join(dict.fromkeys(names[:_SHOWN]))}"
+        + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""),
+        value_ids=tuple(
+            dict.fromkeys(
+                copy[column]
+                for column in ("beside_value_id", "argument_value_id")
+                for copy in copies
+            )
+        ),
+        source=first["source"],
+        saving_bytes=None if is_fact else saved,
+        low_bytes=None if is_fact else saved,
+        high_bytes=saved,
+        change=change,
+    )
+
+
+# Arguments that are donated, and whose memory no output takes.
+
+
+@listed(2, OWNERS)
+def unused_donations(program: Program) -> list[Finding]:
+    """A finding for each argument that a user can name, the largest first. All are facts.
+
+    It says which output comes nearest to the largest array, and in what the two differ. What
+    JAX itself dropped, with a warning, is not in the program.
+    """
+    arguments, outputs = entry_arrays(program)
+    by_name: dict[str, list[EntryArray]] = {}
+    for each in arguments:
+        if each.is_donated and not each.is_shared:
+            by_name.setdefault(each.top_level, []).append(each)
+    count = partitions(program)
+    found = [
+        _unused(program, name, sorted(arrays, key=lambda each: -each.padded_bytes), outputs, count)
+        for name, arrays in by_name.items()
+        if sum(each.padded_bytes for each in arrays) > _WORTH * program.layout.peak_bytes
+    ]
+    return sorted(found, key=lambda each: each.title)
+
+
+def _unused(
+    program: Program,
+    name: str,
+    arrays: Sequence[EntryArray],
+    outputs: Sequence[EntryArray],
+    count: int,
+) -> Finding:
+    largest = arrays[0]
+    size = human_bytes(sum(each.padded_bytes for each in arrays))
+    # Arguments and results often stand in the same order.
+    nearest = min(
+        outputs,
+        key=lambda each: (_difference(largest, each, count)[0], abs(each.place - largest.place)),
+        default=largest,
+    )
+    _, why, write = _difference(largest, nearest, count)
+    return Finding(
+        kind="donated for nothing",
+        title=f"{name} is donated, but no output takes {size} of it",
+        grade=Grade.fact,
+        write=write,
+        why=f"{largest.name or name} is {without_layout(largest.shape)}; {why}",
+        value_ids=tuple(each.value_id for each in arrays),
+        source=function_line(program),
+    )
+
+
+def _difference(argument: EntryArray, output: EntryArray, count: int) -> tuple[int, str, str]:
+    """How far an output is from an argument: 0 is nearest; in what; and what to write."""
+    told = f"the nearest output, {output.index}, is {without_layout(output.shape)}: "
+    same_type = argument.element_type == output.element_type
+    if same_type and argument.dimensions == output.dimensions and argument != output:
+        if argument.shape == output.shape:
+            return 0, f"{told}it is the same, but its memory is another's", _RETURN
+        return 1, f"{told}another layout, {argument.shape} in and {output.shape} out", _LAYOUT
+    if argument.dimensions == output.dimensions and not same_type:
+        return 2, f"{told}another type", f"return it as {argument.element_type}, as it came"
+    if same_type and _is_sharded_otherwise(argument, output, count):
+        return 3, f"{told}another sharding, as a device has another part of it", _SHARDING
+    if same_type and argument.logical_bytes == output.logical_bytes:
+        return 4, f"{told}other dimensions", "return it in the dimensions in which it came"
+    return 5, "no output has its type and size", _RETURN
+
+
+_RETURN = "do not donate it, or return its next value"
+_LAYOUT = "give argument and result one layout, by in_shardings and out_shardings with a Format"
+_SHARDING = "give the output the argument's sharding: out_shardings in jax.jit"
+
+
+def _is_sharded_otherwise(argument: EntryArray, output: EntryArray, count: int) -> bool:
+    """Whether both may be parts of one array: dimensions that differ do by a number of devices."""
+    # A dimension with a bound alone, such as `<=8`, is no number.
+    texts = [array.dimensions.split(",") for array in (argument, output)]
+    if count == 1 or not all(each.isdecimal() for text in texts for each in text):
+        return False
+    ours, theirs = ([int(each) for each in text] for text in texts)
+    if len(ours) != len(theirs) or argument.dimensions == output.dimensions:
+        return False
+    return all(
+        max(pair) % min(pair) == 0 and count % (max(pair) // min(pair)) == 0
+        for pair in zip(ours, theirs, strict=True)
+        if min(pair)
+    )
