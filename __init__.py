@@ -152,8 +152,8 @@ def record(what: Any, /, *args: Any, **kwargs: Any) -> ReadModule:
 
 def _held(program: Program, source: str, argument: str) -> ReadModule:
     """One program in a warehouse of its own, in memory. Raises UsageError."""
+    from .ingest.batches import Workers
     from .ingest.pipeline import Run, ingest_programs
-    from .ingest.workers import Workers
     from .queries.catalogue import use_views
     from .queries.read_module import ReadModule
     from .schema.stores.duckdb import open_file
@@ -247,9 +247,9 @@ class Warehouse:
         == "__main__":`, since each process may import the script again. Raises UsageError for a
         path that is empty or a URL: dumps are read from this machine.
         """
+        from .ingest.batches import Workers
         from .ingest.pipeline import ingest
         from .ingest.sources.files import local_path
-        from .ingest.workers import Workers
         from .queries.arguments import check_labels, parse_device_memory
 
         given = [local_path(path) for path in paths]

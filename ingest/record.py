@@ -32,10 +32,10 @@ from ..schema.lake.storage import is_lake, location
 from ..schema.stores import open_store
 from ..schema.stores.base import Store
 from ..schema.stores.duckdb import database_path
+from .batches import Workers
 from .pipeline import Run, ingest_programs, write_empty
 from .sources.dump_folder import DumpedProgram, find_dumps, is_wanted
 from .sources.files import open_source
-from .workers import Workers
 
 if TYPE_CHECKING:
     from .pipeline import Summary
@@ -768,9 +768,9 @@ def record_command(
         cached = cached_modules(folder)
         asked = packages if interpreter else None
         # These take half a second to import, for which the command need not wait.
+        from .batches import Workers
         from .pipeline import Run
         from .sources.lowered import forget_folder
-        from .workers import Workers
 
         if own is None:
             forget_folder(base)

@@ -122,10 +122,10 @@ def ingest(
 
     run_at = parse_time(at, "at")
     device_memory_bytes = parse_device_memory(device_memory, "device_memory")
+    from ...ingest.batches import Workers
     from ...ingest.pipeline import ingest as ingest_paths
     from ...ingest.readers.lines import use_quick_memory
     from ...ingest.sources.files import exists
-    from ...ingest.workers import Workers
     from ...queries.label import hint_at_branches
     from ...schema.stores.base import DELETED_BYTES, QUICK_BYTES
     from ..opening import ingesting

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from memhouse.ingest import workers as hand_over
+from memhouse.ingest import batches as hand_over
 from memhouse.schema.errors import WarehouseError
 from memhouse.schema.stores import duckdb as duckdb_rows
 

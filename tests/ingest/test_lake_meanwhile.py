@@ -5,9 +5,8 @@ from contextlib import ExitStack
 import pytest
 
 import memhouse
-from memhouse.ingest.given_paths import GivenPaths
-from memhouse.ingest.pipeline import Run, ingest, ingest_programs
-from memhouse.ingest.workers import Workers
+from memhouse.ingest.batches import Workers
+from memhouse.ingest.pipeline import GivenPaths, Run, ingest, ingest_programs
 from memhouse.queries.label import label
 from memhouse.queries.verify import verify
 from memhouse.schema import arrow

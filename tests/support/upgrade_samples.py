@@ -13,8 +13,8 @@ from unittest import mock
 
 import zstandard
 
+from memhouse.ingest.batches import Workers
 from memhouse.ingest.pipeline import ingest
-from memhouse.ingest.workers import Workers
 from memhouse.schema.versions import SCHEMA_VERSION
 
 from .clock import at

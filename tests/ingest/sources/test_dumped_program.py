@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from memhouse.ingest.batches import Workers
 from memhouse.ingest.read_program import read_program
 from memhouse.ingest.sources import dump_folder as dumped_program
 from memhouse.ingest.sources import dump_folder as dumped_texts
 from memhouse.ingest.sources.dump_folder import DumpedProgram, find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.ingest.workers import Workers
 
 from ...support.dumps import copy_dump
 from ...support.warehouse import fill, rows
