@@ -1,10 +1,64 @@
 """Readers of the files beside a dump: compiler flags and the target device."""
 
 import re
+from typing import NamedTuple
 
-from ...xla.devices import find_device
 from ...xla.errors import DumpError
 from .lines import Lines, excerpt
+
+# TPUs as users name them, with the memory that XLA gives a program on one.
+#
+# libtpu names a chip by a code name, or by a number that stands for it in some releases. The
+# memory is XLA's capacity: the device's memory without what libtpu reserves. Both were measured
+# with libtpu, see `docs/devices.md`, which also says where the releases differ.
+
+_MIB = 2**20
+_GIB = 2**30
+
+
+class Device(NamedTuple):
+    """What one program is compiled for: a chip, or a core where each core runs a program."""
+
+    kind: str
+    memory_bytes: int
+
+
+V2, V3, V4, V5, V6E, V7X = "TPU v2", "TPU v3", "TPU v4", "TPU v5p", "TPU v6e", "TPU7x"
+_VERSIONS = {
+    "JELLYFISH": V2,
+    "ba16c7433": V2,
+    "DRAGONFISH": V3,
+    "6bf72d463e": V3,
+    "PUFFERFISH": V4,
+    "e0897fcce0": V4,
+    "VIPERFISH": V5,
+    "2093c6a02": V5,
+    "GHOSTLITE": V6E,
+    "cc8675309": V6E,
+    "6acc60406": V7X,
+}
+# By version, variant and the name of the chip's configuration. Two cores of a v4 or v5p are one
+# device, unless the configuration says otherwise; those of v2, v3 and 7x are two devices.
+_DEVICES = {
+    (V2, "", "default"): Device("TPU v2", 8 * _GIB - 530 * _MIB),
+    (V3, "", "default"): Device("TPU v3", 16 * _GIB - 530 * _MIB),
+    (V4, "", "default"): Device("TPU v4 core", 16 * _GIB - 1539 * _MIB // 2),
+    (V4, "", "megacore"): Device("TPU v4", 32 * _GIB - 1283 * _MIB),
+    (V5, "lite", "default"): Device("TPU v5e", 16 * _GIB - 258 * _MIB),
+    (V5, "", "default"): Device("TPU v5p", 96 * _GIB - 279 * _MIB),
+    (V5, "", "megachip"): Device("TPU v5p", 96 * _GIB - 279 * _MIB),
+    (V5, "", "legacy"): Device("TPU v5p core", 48 * _GIB - 535 * _MIB // 2),
+    (V6E, "", "default"): Device("TPU v6e", 32 * _GIB - 776 * _MIB),
+    (V7X, "", "default"): Device("TPU7x", 96 * _GIB - 1292 * _MIB),
+}
+
+
+def find_device(version: str, variant: str, configuration: str) -> Device | None:
+    """The TPU of a version, a variant and a configuration as libtpu prints them, if known."""
+    return _DEVICES.get((_VERSIONS.get(version, ""), variant, configuration or "default"))
+
+
+# Readers of the files beside a dump: compiler flags and the target device.
 
 # Flags that say what is dumped, where a toolchain lies, what is cached or where a profile is
 # written differ from run to run and do not change the program. A profile that is read does.
@@ -98,8 +152,8 @@ def read_gpu_target(lines: Lines) -> dict[str, object]:
 def read_tpu_target(lines: Lines) -> dict[str, object]:
     """The target TPU: device_kind, device_memory_bytes and topology, None if unknown.
 
-    The file has a code name for the chip and lacks the memory's size: see `xla/devices.py`.
-    An unknown chip keeps its code name.
+    The file has a code name for the chip and lacks the memory's size: see `find_device`. An
+    unknown chip keeps its code name.
     """
     fields = dict(read_text_proto(lines))
     version = fields.get("tpu_topology_args.version", "").removeprefix("TPU_VERSION_")

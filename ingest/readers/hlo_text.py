@@ -1,30 +1,976 @@
-"""Reader of HLO text: the header, computations, instructions and stack frames."""
+"""Reader of HLO text: header, computations, instructions, their attributes, stack frames."""
 
+import codecs
 import re
 import string
-from dataclasses import replace
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache, partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...schema.arrow import module_rows
 from ...xla.dataflow import KNOWN_OPCODES
 from ...xla.errors import DumpError
-from ...xla.parts import HloText, NotUnderstoods, Unread
-from ...xla.shapes import Shape, TupleShape, is_shape, parse_shape
-from .attributes import program_columns, read_attributes, read_once
-from .entry_shapes import entry_shapes, read_entry_parameters
-from .instructions import (
-    InstructionLines,
-    read_instructions,
-    read_operands,
-    split_instructions,
+from ...xla.limits import LARGEST_ID, LARGEST_SIZE
+from ...xla.op_names import read_path
+from ...xla.parts import HloAttributes, HloText, NotUnderstoods, Unread
+from ...xla.shapes import Shape, TupleShape, is_shape, logical_bytes, padded_bytes, parse_shape
+from .lines import (
+    Bytes,
+    Lines,
+    Mask,
+    Positions,
+    Words,
+    as_numpy,
+    excerpt,
+    positions_of,
+    slices,
+    standing,
+    with_inserted,
+    words,
 )
-from .lexer import joined_lines, read_the_rest, unread_lines
-from .lines import Lines, Mask, as_numpy, excerpt, slices, with_inserted
 from .newer_text import newer_words, without_newer_tables
+
+# Lexer of instructions that are printed over several lines, or damaged.
+#
+# XLA prints the JSON in `frontend_attributes={kernel_metadata={…}}` of a Pallas kernel with its
+# line ends (splash attention, JAX 0.10). Such an instruction ends with the line at whose end all
+# braces, brackets, parentheses, quotes and comments are closed.
+
+_Read = TypeVar("_Read")
+
+# Readers check fewer things of a line, and each refuses all lines that are wrong.
+_MOST_ROUNDS = 30
+
+# A quote or a comment that does not close reaches to the end of the text, so that a hostile text
+# takes no more than linear time.
+_TOKEN = re.compile(
+    rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<quote>"?)|/\*(?:[^*]|\*(?!/))*+(?P<comment>(?:\*/)?)'
+    rb"|(?P<opening>[({\[])|(?P<closing>[)}\]])|(?P<end>\n)",
+    re.DOTALL,
+)
+_PAIRS = {b"(": b")", b"{": b"}", b"[": b"]"}
+
+
+def joined_lines(lines: Lines, instructions: Mask, others: Mask) -> Lines:
+    """The lines, with each instruction on one line, which has the number of its first line.
+
+    `lines` follow each other in the file. `instructions` are those at which an instruction
+    starts, `others` those at which something else does for certain: an instruction that is still
+    open there, or at the next instruction, is damaged and stays as it is.
+    """
+    starts = np.flatnonzero(instructions)
+    stops = np.append(np.flatnonzero(instructions | others), len(lines))
+    stops = stops[np.searchsorted(stops, starts, side="right")]
+    # Most often nothing follows, or a blank line.
+    said = np.cumsum(lines.ends > lines.starts)
+    goes_on = said[stops - 1] > said[starts]
+    is_brace = lines.equal("}")
+    content = lines.content.copy()
+    kept = np.ones(len(lines), bool)
+    ends = lines.ends.copy()
+    for start, stop in zip(starts[goes_on].tolist(), stops[goes_on].tolist(), strict=True):
+        first, end = int(lines.ends[start]), int(lines.ends[stop - 1])
+        end = _end(lines.content.data, int(lines.starts[start]), end) or first
+        last = int(np.searchsorted(lines.ends, end))
+        if is_brace[last] and last + 1 < stop and not is_brace[last + 1 : stop].any():
+            continue  # This brace ends the computation.
+        content[lines.ends[start:last]] = ord(" ")
+        kept[start + 1 : last + 1] = False
+        ends[start] = lines.ends[last]
+    return Lines(content, lines.starts[kept], ends[kept], lines.numbers[kept])
+
+
+def _end(content: memoryview, start: int, stop: int) -> int | None:
+    """The end of the line with which the instruction ends, None if it does not end."""
+    closing: list[bytes] = []
+    for token in _TOKEN.finditer(content, start, stop):
+        kind, text = token.lastgroup, token[0]
+        if kind == "opening":
+            closing.append(_PAIRS[bytes(text)])
+        elif kind == "closing":
+            if not closing or closing.pop() != text:
+                return None
+        elif kind == "end":
+            if not closing:
+                return token.start()
+        elif not token[kind or 0]:
+            return None
+    return None if closing else stop
+
+
+def read_the_rest(lines: Lines, read: Callable[[Lines], _Read]) -> tuple[_Read, list[DumpError]]:
+    """What `read` makes of the lines without those that it refuses, and why it refuses them.
+
+    Raises DumpError if it refuses the whole.
+    """
+    errors: list[DumpError] = []
+    while True:
+        try:
+            return read(lines), errors
+        except DumpError as error:
+            errors.append(error)
+            if not error.lines or len(errors) > _MOST_ROUNDS:
+                raise errors[0] from None
+            lines = lines.without(error.lines)
+
+
+def unread_lines(errors: Sequence[DumpError], read: int, what: str) -> tuple[Unread, ...]:
+    """What `read_the_rest` left out, beside `read` instructions that were read."""
+    if not errors:
+        return ()
+    unread = sum(len(set(error.lines)) for error in errors)
+    count = f"{unread} of {unread + read} {what} {'are' if unread > 1 else 'is'} not read"
+    return (Unread(errors[0].line or 1, f"{count}: {errors[0]}"),)
+
+
+# What memhouse reads in a backend_config, the JSON that a compiler adds to an instruction.
+
+# The memory reserved for a TPU kernel and, if XLA says so, the memory that the kernel used. All
+# known dumps have an empty `used_`.
+_SCOPED = (
+    r'"scoped_memory_configs":\[(?P<reserved>[^\]]*)\]'
+    r'(?:.*?"used_scoped_memory_configs":\[(?P<used>[^\]]*)\])?'
+)
+_SIZE = re.compile(r'"size":"(\d+)"')
+# The newest TPU compilers' backend_config: which operands and results of an instruction share
+# memory. Results count on after the operands, and both by their leaves.
+_ALIASING_OPERANDS = '"aliasing_operands":{"lists":['
+_ALIASING_LISTS = r"^(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
+
+
+def scoped_bytes(configs: pa.LargeStringArray) -> pa.Int64Array:
+    """The bytes that each kernel reserves, summed over the memory spaces; null if not said.
+
+    A size of too many digits counts as larger than LARGEST_SIZE.
+    """
+    reserving = pc.match_substring(configs, pattern='scoped_memory_configs":[{')
+    rows = np.flatnonzero(reserving.to_numpy(zero_copy_only=False))
+    found = pc.extract_regex(configs.take(pa.array(rows)), pattern=_SCOPED)
+    reserved, used = found.field("reserved"), found.field("used")
+    scoped = pc.if_else(pc.equal(used, ""), reserved, used)
+    # Few texts are distinct, so a Python loop is fast enough.
+    encoded = scoped.dictionary_encode()
+    sums = [_sum_of_sizes(text) for text in encoded.dictionary.to_pylist()]
+    return placed(pa.array(sums, pa.int64()).take(encoded.indices), rows, len(configs))
+
+
+def aliasing_operands(rows: Positions, configs: pa.LargeStringArray) -> pa.Table:
+    """The instructions that record which operands share memory: row, lists.
+
+    `configs` are the backend_configs of the instructions in `rows`.
+    """
+    at = pc.find_substring(configs, _ALIASING_OPERANDS).to_numpy()
+    _, offsets, content = configs.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[configs.offset : configs.offset + len(configs) + 1]
+    said = np.flatnonzero(at >= 0)
+    starts = bounds[said] + at[said] + len(_ALIASING_OPERANDS)
+    rest = slices(np.frombuffer(content or b"", np.uint8), starts, bounds[said + 1])
+    found = pc.struct_field(pc.extract_regex(rest, pattern=_ALIASING_LISTS), "text")
+    return pa.table({"row": rows[said], "lists": pc.fill_null(found, "").dictionary_encode()})
+
+
+def placed(found: pa.Array, rows: Positions, count: int) -> pa.Array:
+    """A column of `count` rows with `found` at the given rows and null elsewhere."""
+    at = np.full(count, -1)
+    at[rows] = np.arange(len(rows))
+    return found.take(pa.array(at, mask=at < 0))
+
+
+def _sum_of_sizes(configs: str) -> int:
+    # Python refuses to parse thousands of digits.
+    sizes = _SIZE.findall(configs)
+    return sum(int(size) if len(size) <= 18 else LARGEST_SIZE + 1 for size in sizes)
+
+
+# Reader of instruction lines, as HLO text and Used values print them.
+#
+# `[ROOT ][%]NAME = SHAPE opcode(operands), attributes`
+#
+# Such lines are about half of a dump, and most of a line is never needed. Therefore one pass
+# finds the spaces, which delimit the parts of all lines at once.
+#
+# XLA may or may not print the operands' types and `%`. Without types, as in most dumps, the
+# commas tell where each name is; otherwise regular expressions cut the types out.
+
+# Beside none.
+_PREFIXES = (b"  ", b"ROOT ", b"  ROOT ")
+_OPCODE = r"^[a-z][a-z0-9\-]*$"
+# Longer than any opcode of XLA; limits the search for the parenthesis after an opcode.
+_LONGEST_OPCODE = 64
+_QUOTED = r'"(?P<text>(?:[^"\\]|\\.)*)"'
+# Few instructions have a long backend_config, but these make up most of the text.
+_METADATA = r'^\{(?P<text>(?:[^"}]|"(?:[^"\\]|\\.)*")*)\}'
+
+# Typed operands have parentheses in tiles and tuple shapes: `(f32[4]{0:T(128)}, u32[]) %x`.
+_WITHIN = r"[^()]*"
+for _ in range(8):
+    _WITHIN = rf"(?:[^()]|\({_WITHIN}\))*"
+_OPERANDS = rf"^(?P<operands>{_WITHIN})\)"
+_NO_OPERANDS = ["parameter", "constant"]
+# XLA numbers every fifth operand: `/*index=5*/%name`. Longer than any such comment.
+_LONGEST_COMMENT = 24
+
+
+@dataclass(frozen=True)
+class InstructionLines:
+    """Instruction lines, split into parts but not yet read.
+
+    `names`, `shapes` and `opcodes` are texts, one row a line. `operands` is the position in
+    the file's bytes after the parenthesis that opens each line's operands. `commas` is the
+    positions of the spaces after the commas behind it, outside of quotes, and `comma_rows` the
+    index of each one's line.
+    """
+
+    lines: Lines
+    names: pa.LargeStringArray
+    shapes: pa.LargeStringArray
+    opcodes: pa.DictionaryArray
+    operands: Positions
+    commas: Positions
+    comma_rows: Positions
+
+    def has_opcode(self, opcodes: list[str]) -> Mask:
+        """Which lines have one of these opcodes."""
+        chosen = pc.is_in(self.opcodes.dictionary, value_set=pa.array(opcodes, pa.large_string()))
+        has: Mask = as_numpy(chosen)[self.opcodes.indices.to_numpy()]
+        return has
+
+    def attribute(self, name: str) -> tuple[Positions, Positions]:
+        """The indices of the lines with `, NAME=`, and the positions of its values."""
+        # A name does not contain a line end, so a match never spans two lines.
+        wanted = f"{name}=".encode()
+        found = np.flatnonzero(
+            standing(self.lines.content, self.commas + 1, wanted, self._after_commas)
+        )
+        rows = self.comma_rows[found]
+        is_first = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
+        return rows[is_first], self.commas[found[is_first]] + 1 + len(wanted)
+
+    @cached_property
+    def _after_commas(self) -> Words:
+        return words(self.lines.content, self.commas + 1)
+
+    @cached_property
+    def metadata(self) -> tuple[Positions, pa.DictionaryArray]:
+        """The indices of the lines with metadata, and the text from it to the next attribute.
+
+        Many instructions share the same metadata, so each distinct text is read once.
+        """
+        rows, starts = self.attribute("metadata")
+        content, ends = self.lines.content, self.lines.ends[rows]
+        after = np.append(self.commas, len(content))
+        stops = np.minimum(after[np.searchsorted(self.commas, starts)] - 1, ends)
+        found = slices(content, starts, stops).dictionary_encode()
+        if not pc.all(pc.ends_with(found.dictionary, "}")).as_py():
+            # There is a comma within the metadata.
+            found = slices(content, starts, ends).dictionary_encode()
+        return rows, found
+
+    @cached_property
+    def backend_configs(self) -> tuple[Positions, pa.DictionaryArray]:
+        """The indices of the lines with a backend_config, and the line's text from there.
+
+        These are a quarter of the text of some modules, but few are distinct.
+        """
+        rows, starts = self.attribute("backend_config")
+        texts = slices(self.lines.content, starts, self.lines.ends[rows])
+        return rows, texts.dictionary_encode()
+
+    @cached_property
+    def custom_call_targets(self) -> pa.LargeStringArray:
+        """What each custom call calls; null in all other lines. Raises DumpError."""
+        lines = self.lines
+        rows, starts = self.attribute("custom_call_target")
+        texts = slices(lines.content, starts, lines.ends[rows])
+        return placed(_quoted(lines.where(rows), texts, "^"), rows, len(lines))
+
+
+def split_instructions(lines: Lines) -> InstructionLines:
+    """Split instruction lines into parts. Raises DumpError at the first invalid line."""
+    content, starts, ends = lines.content, lines.starts, lines.ends
+    extent = slice(starts[0], ends[-1]) if len(lines) else slice(0, 0)
+    spaces = positions_of(" ", content[extent]) + (extent.start or 0)
+
+    # NAME = SHAPE: the first ` = ` of the line.
+    equals = np.flatnonzero(content[np.minimum(spaces + 1, len(content) - 1)] == ord("="))
+    equals = equals[standing(content, spaces[equals], b" = ")]
+    at = np.append(equals, len(spaces))[np.searchsorted(spaces[equals], starts)]
+    # Three more, so that there is a space behind every one.
+    spaces = np.append(spaces, np.full(3, len(content)))
+    name_end = spaces[at]
+    shape_start = name_end + 3
+    _check(lines, shape_start < ends)
+    name_start = np.maximum(np.where(at > 0, spaces[at - 1], -1) + 1, starts)
+    _check(lines, _has_prefix(content, starts, name_start))
+    name_start = name_start + (content[name_start] == ord("%"))
+    _check(lines, name_start < name_end)
+    # An array's shape has no spaces and ends at the first space; a tuple's ends at the first `) `.
+    shape_end = spaces[at + 2]
+    is_tuple = content[shape_start] == ord("(")
+    closing = spaces[:-3][content[spaces[:-3] - 1] == ord(")")]
+    shape_end[is_tuple] = _first_from(closing, shape_start[is_tuple], len(content))
+    _check(lines, (shape_start < shape_end) & (shape_end < ends))
+    opcode_start = shape_end + 1
+    room = slices(content, opcode_start, np.minimum(opcode_start + _LONGEST_OPCODE, ends))
+    opcode_end = opcode_start + pc.find_substring(room, "(").to_numpy()
+    _check(lines, opcode_start < opcode_end)
+    opcodes = slices(content, opcode_start, opcode_end).dictionary_encode()
+    valid = as_numpy(pc.match_substring_regex(opcodes.dictionary, _OPCODE))
+    _check(lines, valid[opcodes.indices.to_numpy()])
+    operands = opcode_end + 1
+    commas, comma_rows = _commas(lines, operands, spaces[:-3])
+    return InstructionLines(
+        lines,
+        names=slices(content, name_start, name_end),
+        shapes=slices(content, shape_start, shape_end),
+        opcodes=opcodes,
+        operands=operands,
+        commas=commas,
+        comma_rows=comma_rows,
+    )
+
+
+def _first_from(candidates: Positions, at: Positions, beyond: int) -> Positions:
+    """The first candidate at or after each position, or `beyond`."""
+    return np.append(candidates, beyond)[np.searchsorted(candidates, at)]
+
+
+def _has_prefix(content: Bytes, starts: Positions, name_starts: Positions) -> Mask:
+    """Whether each line has one of the known prefixes before its name."""
+    lengths, first = name_starts - starts, words(content, starts)
+    has: Mask = lengths == 0
+    for prefix in _PREFIXES:
+        has |= (lengths == len(prefix)) & standing(content, starts, prefix, first)
+    return has
+
+
+def _commas(lines: Lines, operands: Positions, spaces: Positions) -> tuple[Positions, Positions]:
+    """`commas` and `comma_rows` of InstructionLines."""
+    content = lines.content
+    found = spaces[content[spaces - 1] == ord(",")]
+    rows = np.searchsorted(lines.starts, found, side="right") - 1
+    behind = (found > operands[rows]) & (found < lines.ends[rows])
+    found, rows = found[behind], rows[behind]
+    # Text in quotes, for example in frontend_attributes, is not an attribute.
+    quotes = positions_of('"', content)
+    quotes = quotes[~_is_escaped(content, quotes)]
+    first = np.searchsorted(quotes, operands)
+    outside = np.ones(len(found), bool)
+    # Most commas precede the line's first quote.
+    late = np.flatnonzero(found > np.append(quotes, len(content))[first][rows])
+    outside[late] = (np.searchsorted(quotes, found[late]) - first[rows[late]]) % 2 == 0
+    return found[outside], rows[outside]
+
+
+def _is_escaped(content: Bytes, at: Positions) -> Mask:
+    """Which positions stand after an odd number of backslashes."""
+    is_escaped: Mask = content[at - 1] == ord("\\")
+    several = np.flatnonzero(is_escaped)
+    several = several[content[at[several] - 2] == ord("\\")]
+    if len(several):
+        backslashes = positions_of("\\", content)
+        runs = backslashes[np.append(True, np.diff(backslashes) > 1)]
+        first = runs[np.searchsorted(runs, at[several]) - 1]
+        is_escaped[several] = (at[several] - first) % 2 == 1
+    return is_escaped
+
+
+def _check(lines: Lines, right: Mask) -> None:
+    if not right.all():
+        lines.refuse(~right, "expected an instruction")
+
+
+def read_instructions(instructions: InstructionLines) -> pa.Table:
+    """The instructions, one row a line.
+
+    Columns: instruction, opcode, shape, op_name, source_file, source_line, stack_frame_id,
+    custom_call_target, scoped_bytes as in the warehouse's table. Missing values are
+    null. Raises DumpError.
+    """
+    lines = instructions.lines
+    rows, metadata = instructions.metadata
+    _, first = np.unique(metadata.indices.to_numpy(), return_index=True)
+    stands = np.zeros(len(lines), bool)
+    stands[rows[first]] = True
+    at = placed(metadata.indices, rows, len(lines))
+
+    firsts = lines.where(stands)
+    distinct = _metadata(firsts, metadata.dictionary)
+
+    def number(attribute: str) -> pa.Array:
+        found = pc.extract_regex(distinct, pattern=rf"\b{attribute}=(?P<number>\d+)")
+        return firsts.integers(found.field("number")).take(at)
+
+    return pa.table(
+        {
+            "instruction": instructions.names,
+            "opcode": instructions.opcodes.cast(pa.large_string()),
+            "shape": instructions.shapes,
+            "op_name": _quoted(firsts, distinct, r"\bop_name=").take(at),
+            "source_file": _quoted(firsts, distinct, r"\bsource_file=").take(at),
+            "source_line": number("source_line"),
+            "stack_frame_id": number("stack_frame_id"),
+            "custom_call_target": instructions.custom_call_targets,
+            "scoped_bytes": _scoped_bytes(instructions),
+        }
+    )
+
+
+def _metadata(lines: Lines, rest: pa.LargeStringArray) -> pa.LargeStringArray:
+    """The text between the braces at the start of each `rest`; row k is of line k.
+
+    Raises DumpError.
+    """
+    end = pc.find_substring(rest, "}").to_numpy()
+    if (end < 0).any():
+        lines.refuse(end < 0, "the metadata does not close")
+    _, offsets, content = rest.buffers()
+    starts = np.frombuffer(offsets, np.int64)[: len(rest)]
+    found = slices(np.frombuffer(content or b"", np.uint8), starts, starts + end)
+    # A brace within quotes does not end the metadata.
+    cut = pc.or_(
+        pc.not_equal(pc.bit_wise_and(pc.count_substring(found, '"'), 1), 0),
+        pc.match_substring(found, "\\"),
+    )
+    if not pc.any(cut).as_py():
+        return found
+    whole = pc.struct_field(pc.extract_regex(rest.filter(cut), pattern=_METADATA), "text")
+    return pc.replace_with_mask(found, cut, pc.fill_null(whole, ""))
+
+
+def _quoted(lines: Lines, text: pa.LargeStringArray, before: str) -> pa.LargeStringArray:
+    """The quoted text after `before`, with C escapes undone; null if there is none.
+
+    Row k of `text` is of line k. Raises DumpError.
+    """
+    # struct_field, not .field(): only struct_field returns null for rows that do not match.
+    text = pc.struct_field(pc.extract_regex(text, pattern=before + _QUOTED), "text")
+    if not pc.any(pc.match_substring(text, pattern="\\")).as_py():
+        return text
+    if pc.any(pc.match_substring_regex(text, pattern=r"\\[0-7nrt]")).as_py():
+        # Mostly bytes outside of ASCII.
+        plain = pa.array(list(map(_unescaped, text.to_pylist())), text.type)
+        wrong = as_numpy(pc.and_(pc.is_valid(text), pc.is_null(plain)))
+        if wrong.any():
+            lines.refuse(wrong, "a backslash in quotes is not a C escape")
+        return plain
+    return pc.replace_substring_regex(text, pattern=r"\\(.)", replacement=r"\1")
+
+
+def _unescaped(text: str | None) -> str | None:
+    """The text with C escapes undone: `gr\\303\\266\\303\\237e` is größe. None if invalid."""
+    if text is None:
+        return None
+    try:
+        plain: bytes = codecs.escape_decode(text.encode())[0]
+    except ValueError:
+        return None
+    return plain.decode(errors="replace")
+
+
+def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
+    """The bytes that a kernel reserves, summed over the memory spaces; null if not said."""
+    lines = instructions.lines
+    rows, configs = instructions.backend_configs
+    found = scoped_bytes(configs.dictionary).take(configs.indices)
+    wrong = as_numpy(pc.fill_null(pc.greater(found, LARGEST_SIZE), False))
+    if wrong.any():
+        lines.where(rows).refuse(wrong, f"a number is over {LARGEST_SIZE}")
+    return placed(found, rows, len(lines))
+
+
+class _Names(NamedTuple):
+    """Operands' names, and the index of the line that each is in, in order of the lines."""
+
+    texts: pa.LargeStringArray
+    rows: Positions
+
+
+def read_operands(instructions: InstructionLines) -> pa.Table:
+    """Each operand by name: instruction, operand_number, operand. Raises DumpError."""
+    lines = instructions.lines
+    has_some = ~instructions.has_opcode(_NO_OPERANDS)
+    has_some &= lines.content[instructions.operands] != ord(")")
+    found, is_other = _plain_names(instructions, has_some)
+    if is_other.any():
+        found = _joined(found, _other_names(instructions, np.flatnonzero(is_other)))
+    count = np.bincount(found.rows, minlength=len(lines))
+    number = np.arange(len(found.rows)) - np.repeat(np.cumsum(count) - count, count)
+    return pa.table(
+        {
+            "instruction": instructions.names.take(pa.array(found.rows)),
+            "operand_number": pa.array(number, pa.int32()),
+            "operand": found.texts,
+        }
+    )
+
+
+def _joined(some: _Names, others: _Names) -> _Names:
+    """The names of both, in order of the lines."""
+    rows = np.concatenate([some.rows, others.rows])
+    order = np.argsort(rows, kind="stable")
+    texts = pa.concat_arrays([some.texts, others.texts])
+    return _Names(texts.take(pa.array(order)), rows[order])
+
+
+def _plain_names(instructions: InstructionLines, chosen: Mask) -> tuple[_Names, Mask]:
+    """The names of those chosen lines whose operands all are like `%a` or `/*index=5*/%b`, and
+    which chosen lines have others.
+    """
+    lines, commas, comma_rows = instructions.lines, instructions.commas, instructions.comma_rows
+    content = lines.content
+    # The parenthesis that closes the operands ends the line, or is the first with `, ` behind it.
+    closes = lines.ends - 1
+    closing = np.flatnonzero(content[commas - 2] == ord(")"))[::-1]
+    closes[comma_rows[closing]] = commas[closing] - 2
+    is_other = chosen & (content[closes] != ord(")"))
+    rows = np.flatnonzero(chosen & ~is_other)
+    closes[~chosen | is_other] = -1
+    separates = commas < closes[comma_rows]
+    # Both are in order already, so that to sort is to merge.
+    starts = np.concatenate([instructions.operands[rows], commas[separates] + 1])
+    starts.sort(kind="stable")
+    rows = np.concatenate([rows, comma_rows[separates]])
+    rows.sort(kind="stable")
+    is_last = np.append(rows[1:] != rows[:-1], True)[: len(rows)]
+    stops = np.append(starts[1:] - 2, 0)[: len(rows)]
+    stops[is_last] = closes[rows[is_last]]
+    starts += _comment_lengths(content, starts, stops)
+    is_other[rows[content[starts] != ord("%")]] = True
+    names = _named(content, starts, stops, rows, is_other)
+    stray = pc.or_(pc.match_substring(names.texts, ")"), pc.match_substring(names.texts, " "))
+    if pc.any(stray).as_py():
+        is_other[names.rows[as_numpy(stray)]] = True
+        names = _named(content, starts, stops, rows, is_other)
+    return names, is_other
+
+
+def _named(
+    content: Bytes, starts: Positions, stops: Positions, rows: Positions, is_other: Mask
+) -> _Names:
+    """The texts without `%`, except of other lines."""
+    kept = np.flatnonzero(~is_other[rows])
+    return _Names(slices(content, starts[kept] + 1, stops[kept]), rows[kept])
+
+
+def _comment_lengths(content: Bytes, starts: Positions, stops: Positions) -> Positions:
+    """The length of the comment at each position, 0 where there is none."""
+    lengths = np.zeros(len(starts), np.int64)
+    at = np.flatnonzero(content[starts] == ord("/"))
+    room = slices(content, starts[at], np.minimum(starts[at] + _LONGEST_COMMENT, stops[at]))
+    lengths[at] = np.maximum(pc.find_substring(room, "*/%").to_numpy() + 2, 0)
+    return lengths
+
+
+def _other_names(instructions: InstructionLines, rows: Positions) -> _Names:
+    """The names of the operands of any other form. Raises DumpError."""
+    names = pc.split_pattern(_text_of_names(instructions, rows), pattern=", ")
+    count = pc.list_value_length(names).to_numpy()
+    return _Names(names.flatten(), np.repeat(rows, count))
+
+
+def _text_of_names(instructions: InstructionLines, rows: Positions) -> pa.LargeStringArray:
+    """The operands of these instructions as `a, b`, whether typed or not. Raises DumpError."""
+    lines = instructions.lines
+    starts, ends = instructions.operands[rows], lines.ends[rows]
+    rest = slices(lines.content, starts, ends)
+    close = pc.find_substring(rest, ")").to_numpy()
+    text = slices(lines.content, starts, np.where(close < 0, ends, starts + close))
+    # Types may hold parentheses. Then the first `)` does not end the operands.
+    nested = pc.or_(pa.array(close < 0), pc.match_substring(text, "("))
+    if pc.any(nested).as_py():
+        whole = pc.struct_field(pc.extract_regex(rest.filter(nested), _OPERANDS), "operands")
+        if whole.null_count:
+            owner = rows[np.flatnonzero(nested.to_numpy(zero_copy_only=False))]
+            lines.where(owner).refuse(as_numpy(pc.is_null(whole)), "the operands do not close")
+        text = pc.replace_with_mask(text, nested, whole)
+    # An empty tuple `()` is a type without brackets.
+    typed = pc.or_(pc.match_substring(text, "["), pc.match_substring(text, ") "))
+    if pc.any(typed).as_py():
+        # `f32[2]{0} %a, /*index=5*/f32[2]{0} %b` becomes `a, b`.
+        some = text.filter(typed)
+        bare = pc.if_else(
+            pc.match_substring(some, "%"),
+            pc.replace_substring_regex(some, r"[^%]*%([^ ,)%]+)[^%]*", r"\1, "),
+            # Without `%` a name is the word after the end of a shape.
+            pc.replace_substring_regex(some, r".*?[\]})] ([^ ,(){}\[\]]+)(?:, |$)", r"\1, "),
+        )
+        text = pc.replace_with_mask(text, typed, pc.utf8_rtrim(bare, ", "))
+    if pc.any(pc.match_substring(text, "/*")).as_py():
+        text = pc.replace_substring_regex(text, pattern=r"/\*index=\d+\*/", replacement="")
+    return pc.replace_substring(text, pattern="%", replacement="")
+
+
+# Reader of the instructions' attributes.
+#
+# What makes the program is stored, see `program_columns`. What only liveness needs is read on
+# demand, see `HloText.attributes`.
+
+_Source = TypeVar("_Source")
+
+_DIGITS_OF_INDEX = 10
+_KIND = r"^(?P<text>k[A-Za-z]+)"
+# The attributes of `attributes`, by what has them; XLA prints them in this order.
+DIMENSION_ATTRIBUTES = (
+    "dimensions",
+    "iota_dimension",
+    "slice",
+    "padding",
+    "dynamic_slice_sizes",
+    "window",
+    "dim_labels",
+    "feature_group_count",
+    "batch_group_count",
+    "lhs_batch_dims",
+    "lhs_contracting_dims",
+    "rhs_batch_dims",
+    "rhs_contracting_dims",
+    "offset_dims",
+    "collapsed_slice_dims",
+    "start_index_map",
+    "operand_batching_dims",
+    "start_indices_batching_dims",
+    "update_window_dims",
+    "inserted_window_dims",
+    "scatter_dims_to_operand_dims",
+    "input_batching_dims",
+    "scatter_indices_batching_dims",
+    "index_vector_dim",
+    "slice_sizes",
+    "output_to_operand_aliasing",
+)
+# The instructions with such attributes; any may have `output_to_operand_aliasing`.
+_DIMENSIONED = [
+    "all-gather",
+    "all-gather-start",
+    "all-to-all",
+    "broadcast",
+    "concatenate",
+    "convolution",
+    "custom-call",
+    "dot",
+    "dynamic-slice",
+    "gather",
+    "get-dimension-size",
+    "iota",
+    "map",
+    "pad",
+    "reduce",
+    "reduce-scatter",
+    "reduce-window",
+    "reverse",
+    "scatter",
+    "select-and-scatter",
+    "set-dimension-size",
+    "slice",
+    "sort",
+    "transpose",
+]
+# What follows these is no such attribute, and differs from line to line.
+_BEHIND = (b"metadata=", b"calls=", b"to_apply=", b"select=", b"sharding=", b"backend_config=")
+_ATTRIBUTE = re.compile(
+    rf"(?:^|, )((?:{'|'.join(DIMENSION_ATTRIBUTES)})="
+    r"(?:\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+))"
+)
+_QUOTES = re.compile(r'"(?:[^"\\]|\\.)*"')
+# What only a GPU's compiler writes into metadata and backend_config.
+GPU_WORDS = (
+    b"operation_queue_id",
+    b"scheduling_name",
+    b"fusion_backend_config",
+    b"__cublas",
+    b"__triton",
+)
+
+
+def read_attributes(instructions: InstructionLines) -> HloAttributes:
+    """Read the attributes; what an instruction does not say is null. Raises DumpError."""
+    _, configs = instructions.backend_configs
+    late = _contains(configs.dictionary, '"dma_priority":')
+    return HloAttributes(
+        pa.array(instructions.lines.numbers),
+        _aliasing_operands(instructions),
+        _is_gpu(instructions),
+        late,
+    )
+
+
+def program_columns(instructions: InstructionLines) -> dict[str, pa.Array]:
+    """The columns of the table `instructions` from is_root to attributes.
+
+    What an instruction does not say is null. Raises DumpError.
+    """
+    return {
+        "is_root": pa.array(_is_root(instructions)),
+        "parameter_number": _parameter_numbers(instructions),
+        "tuple_index": _tuple_indices(instructions),
+        "fusion_kind": _fusion_kinds(instructions),
+        "attributes": _dimension_attributes(instructions),
+    }
+
+
+def read_once(
+    read: Callable[[_Source], HloAttributes], source: _Source
+) -> Callable[[], HloAttributes]:
+    """A function that reads the attributes when first called, and then frees the source."""
+    sources = [source]
+
+    @cache
+    def attributes() -> HloAttributes:
+        found = read(sources[0])
+        sources.clear()
+        return found
+
+    return attributes
+
+
+def _is_gpu(instructions: InstructionLines) -> bool:
+    """Whether a GPU's compiler wrote the attributes."""
+    _, metadata = instructions.metadata
+    _, configs = instructions.backend_configs
+    places = metadata.dictionary, configs.dictionary, instructions.custom_call_targets.unique()
+    return any(_contains(texts, word.decode()) for texts in places for word in GPU_WORDS)
+
+
+def _contains(texts: pa.LargeStringArray, word: str) -> bool:
+    return bool(pc.any(pc.match_substring(texts, word)).as_py())
+
+
+def _aliasing_operands(instructions: InstructionLines) -> pa.Table:
+    """The instructions whose backend_config says which operands share memory: row, lists."""
+    rows, configs = instructions.backend_configs
+    found = aliasing_operands(np.arange(len(configs.dictionary)), configs.dictionary)
+    saying = np.full(len(configs.dictionary), -1)
+    saying[found["row"].to_numpy()] = np.arange(len(found))
+    at = saying[configs.indices.to_numpy()]
+    lists = found["lists"].combine_chunks().take(pa.array(at[at >= 0]))
+    return pa.table({"row": rows[at >= 0], "lists": lists})
+
+
+def _is_root(instructions: InstructionLines) -> Mask:
+    """Which lines start with `ROOT `, and are not of an instruction called ROOT."""
+    lines = instructions.lines
+    at = lines.starts + 2 * lines.starting("  ")
+    return standing(lines.content, at, b"ROOT ") & ~standing(lines.content, at, b"ROOT =")
+
+
+def _byte(content: Bytes, at: Positions) -> Bytes:
+    """The bytes at these positions; the last one for a position beyond the end."""
+    found: Bytes = content[np.minimum(at, len(content) - 1)]
+    return found
+
+
+def _parameter_numbers(instructions: InstructionLines) -> pa.Int32Array:
+    rows = np.flatnonzero(instructions.has_opcode(["parameter"]))
+    return _numbers(instructions, rows, instructions.operands[rows])
+
+
+def _tuple_indices(instructions: InstructionLines) -> pa.Int32Array:
+    rows, starts = instructions.attribute("index")
+    chosen = instructions.has_opcode(["get-tuple-element"])[rows]
+    return _numbers(instructions, rows[chosen], starts[chosen])
+
+
+def _numbers(instructions: InstructionLines, rows: Positions, starts: Positions) -> pa.Int32Array:
+    """The decimal numbers that start at these bytes, in a column of all lines.
+
+    Raises DumpError at the first that is not a number.
+    """
+    lines = instructions.lines
+    numbers = np.zeros(len(rows), np.int64)
+    digits = np.zeros(len(rows), np.int64)
+    open_ = np.arange(len(rows))
+    for place in range(_DIGITS_OF_INDEX):
+        digit = _byte(lines.content, starts[open_] + place).astype(np.int64) - ord("0")
+        is_digit = (digit >= 0) & (digit <= 9)
+        open_, digit = open_[is_digit], digit[is_digit]
+        numbers[open_] = numbers[open_] * 10 + digit
+        digits[open_] = place + 1
+    wrong = (digits == 0) | (digits == _DIGITS_OF_INDEX) | (numbers > LARGEST_ID)
+    if wrong.any():
+        lines.where(rows).refuse(wrong, "expected a number of at most nine digits")
+    column = np.zeros(len(lines), np.int32)
+    column[rows] = numbers
+    missing = np.ones(len(lines), bool)
+    missing[rows] = False
+    return pa.array(column, mask=missing)
+
+
+def _fusion_kinds(instructions: InstructionLines) -> pa.Array:
+    """The kind of each fusion, a dictionary."""
+    lines = instructions.lines
+    rows, starts = instructions.attribute("kind")
+    value = slices(lines.content, starts, lines.ends[rows])
+    # struct_field keeps null what does not match.
+    found = pc.struct_field(pc.extract_regex(value, pattern=_KIND), "text").dictionary_encode()
+    return placed(found, rows, len(lines))
+
+
+def _dimension_attributes(instructions: InstructionLines) -> pa.Array:
+    """What each line says of DIMENSION_ATTRIBUTES, as XLA prints it: a dictionary."""
+    lines, content = instructions.lines, instructions.lines.content
+    chosen = instructions.has_opcode(_DIMENSIONED)
+    chosen[instructions.attribute("output_to_operand_aliasing")[0]] = True
+    at = np.flatnonzero(chosen[instructions.comma_rows])
+    rows, commas = instructions.comma_rows[at], instructions.commas[at]
+    first = words(content, commas + 1)
+    # The operands' parenthesis closes before the first attribute.
+    is_first = content[commas - 2] == ord(")")
+    is_behind = np.logical_or.reduce(
+        [standing(content, commas + 1, name, first) for name in _BEHIND]
+    )
+    begin = np.flatnonzero(is_first)
+    begin = begin[np.append(True, rows[begin][1:] != rows[begin][:-1])[: len(begin)]]
+    owner = rows[begin]
+    stop = np.append(commas - 1, len(content))[_next(is_behind, begin)]
+    starts = commas[begin] + 1
+    texts = slices(content, starts, np.maximum(starts, np.minimum(stop, lines.ends[owner])))
+    encoded = texts.dictionary_encode()
+    # Few texts are distinct, so a Python loop is fast enough.
+    named = [
+        ", ".join(_ATTRIBUTE.findall(_QUOTES.sub("", text))) or None
+        for text in encoded.dictionary.to_pylist()
+    ]
+    found = pa.array(named, pa.large_string()).take(encoded.indices).dictionary_encode()
+    return placed(found, owner, len(lines))
+
+
+def _next(mask: Mask, at: Positions) -> Positions:
+    """The first place of the mask at or behind each of these; its length if there is none."""
+    places = np.flatnonzero(mask)
+    found: Positions = np.append(places, len(mask))[np.searchsorted(places, at)]
+    return found
+
+
+# The entry computation's arguments and result: their arrays, names and shardings.
+
+# A tuple's sharding holds those of its arrays, and each may hold one more list in braces.
+_BRACED = r"^\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}"
+_ELEMENT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}")
+
+
+@dataclass(frozen=True)
+class EntryParameter:
+    """An argument's name in the framework, and its sharding as XLA prints it."""
+
+    name: str | None = None
+    sharding: str | None = None
+
+    def leaf_shardings(self, count: int) -> list[str | None]:
+        """The sharding of each of the argument's arrays: a tuple's may be a list of these."""
+        if self.sharding is not None and self.sharding.startswith("{{"):
+            leaves = _ELEMENT.findall(self.sharding[1:-1])
+            if len(leaves) == count:
+                return list(leaves)
+        return [self.sharding] * count
+
+
+def read_entry_parameters(
+    instructions: InstructionLines, op_names: pa.ChunkedArray, in_entry: Mask
+) -> dict[int, EntryParameter]:
+    """The entry computation's parameters by number; a line without a number is left out."""
+    lines = instructions.lines
+    rows = np.flatnonzero(instructions.has_opcode(["parameter"]) & in_entry)
+    rest = slices(lines.content, instructions.operands[rows], lines.ends[rows])
+    numbers = pc.struct_field(pc.extract_regex(rest, r"^(?P<number>[0-9]{1,9})\)"), "number")
+    sharded, starts = instructions.attribute("sharding")
+    chosen = np.isin(sharded, rows)
+    sharded, starts = sharded[chosen], starts[chosen]
+    value = slices(lines.content, starts, lines.ends[sharded])
+    texts = pc.struct_field(pc.extract_regex(value, f"(?P<text>{_BRACED})"), "text")
+    sharding = dict(zip(sharded.tolist(), texts.to_pylist(), strict=True))
+    names = op_names.take(pa.array(rows)).to_pylist()
+    return {
+        int(number): EntryParameter(argument_name(name), sharding.get(row))
+        for row, number, name in zip(rows.tolist(), numbers.to_pylist(), names, strict=True)
+        if number is not None
+    }
+
+
+def argument_name(op_name: str | None) -> str | None:
+    """The op_name of a parameter, unless XLA made the parameter of what moves one."""
+    return None if op_name is None or read_path(op_name).has_program else op_name
+
+
+def entry_shapes(signature: str, parameters: Mapping[int, EntryParameter]) -> pa.Table:
+    """Rows of the warehouse's `entry_shapes` for an entry_computation_layout.
+
+    `parameters` says by number what the text says of the arguments elsewhere. Raises DumpError.
+    """
+    arguments, arrow, result = signature.partition(")->")
+    try:
+        if not arrow:
+            raise ValueError("there is no '->'")
+        shapes = parse_shape(arguments + ")")
+        if not isinstance(shapes, TupleShape):
+            raise ValueError("the arguments are not in parentheses")
+        rows = [
+            row
+            for number, shape in enumerate(shapes.elements)
+            for row in _argument_rows(shape, number, parameters.get(number, EntryParameter()))
+        ]
+        rows += _rows(parse_shape(result), None)
+    except ValueError as error:
+        raise DumpError(f"the entry computation's signature is wrong: {error}", 1) from None
+    return module_rows("entry_shapes", rows)
+
+
+def _argument_rows(
+    shape: Shape, number: int, parameter: EntryParameter
+) -> Iterator[dict[str, object]]:
+    rows = list(_rows(shape, number))
+    shardings = parameter.leaf_shardings(len(rows))
+    for row, sharding in zip(rows, shardings, strict=True):
+        yield {**row, "argument_name": parameter.name, "sharding": sharding}
+
+
+def _rows(shape: Shape, parameter_number: int | None) -> Iterator[dict[str, object]]:
+    for index, leaf in _leaves(shape, ()):
+        yield {
+            "is_output": parameter_number is None,
+            "parameter_number": parameter_number,
+            "shape_index": "{" + ",".join(map(str, index)) + "}",
+            **_described(leaf),
+        }
+
+
+# Cached, because a model's layers have the same shapes.
+@lru_cache(maxsize=1000)
+def _described(shape: Shape) -> dict[str, object]:
+    logical, padded = _sizes(shape)
+    return {
+        "shape": str(shape),
+        "element_type": getattr(shape, "element_type", None),
+        "logical_bytes": logical,
+        "padded_bytes": padded,
+    }
+
+
+def _leaves(shape: Shape, index: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Shape]]:
+    if not isinstance(shape, TupleShape):
+        yield index, shape
+        return
+    for number, element in enumerate(shape.elements):
+        yield from _leaves(element, (*index, number))
+
+
+def _sizes(shape: Shape) -> tuple[int | None, int | None]:
+    """Logical and padded bytes; None for a shape of unbounded size. Raises ValueError."""
+    try:
+        logical, padded = logical_bytes(shape), padded_bytes(shape)
+    except ValueError:
+        return None, None
+    if padded > LARGEST_SIZE:
+        raise ValueError(f"{excerpt(str(shape))} takes over {LARGEST_SIZE} bytes")
+    return logical, padded
+
+
+# Reader of HLO text: the header, computations, instructions and stack frames.
 
 # To cut a name out of a whole long line takes five times as long as to check the line.
 _COMPUTATION_NAME = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ (][^ ]*) "

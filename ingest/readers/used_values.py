@@ -12,8 +12,13 @@ from ...xla.errors import DumpError
 from ...xla.limits import LARGEST_SIZE
 from ...xla.parts import NotUnderstoods, UsedValues
 from .buffer_assignment import value_names
-from .instructions import read_instructions, split_instructions
-from .lexer import joined_lines, read_the_rest, unread_lines
+from .hlo_text import (
+    joined_lines,
+    read_instructions,
+    read_the_rest,
+    split_instructions,
+    unread_lines,
+)
 from .lines import Lines, as_numpy, lines_of
 from .newer_text import before_newer_sections, newer_lines, newer_words
 

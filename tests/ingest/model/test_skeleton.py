@@ -1,6 +1,6 @@
 """Programs of one skeleton have the same arguments, of other sizes and types."""
 
-from memhouse.ingest.readers.entry_shapes import EntryParameter, entry_shapes
+from memhouse.ingest.readers.hlo_text import EntryParameter, entry_shapes
 from memhouse.xla.program_id import skeleton_id_of
 
 from ...support.history import dicts

@@ -2,8 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.readers.entry_shapes import EntryParameter
-from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.hlo_text import EntryParameter, read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 
 

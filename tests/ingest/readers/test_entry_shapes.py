@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.readers.entry_shapes import entry_shapes
+from memhouse.ingest.readers.hlo_text import entry_shapes
 from memhouse.xla.errors import DumpError
 
 from ...support.dumps import copy_dump

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memhouse.ingest.readers.instructions import read_instructions, split_instructions
+from memhouse.ingest.readers.hlo_text import read_instructions, split_instructions
 from memhouse.ingest.readers.lines import lines_of, split_lines
 from memhouse.xla.errors import DumpError
 

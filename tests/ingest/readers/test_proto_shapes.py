@@ -2,7 +2,7 @@
 
 import pytest
 
-from memhouse.ingest.readers.proto_shapes import ShapeReader, sharding_text
+from memhouse.ingest.readers.hlo_proto import ShapeReader, sharding_text
 from memhouse.xla.errors import DumpError
 from memhouse.xla.shapes import parse_shape
 from tests.support.protos import message, packed
