@@ -193,8 +193,8 @@ def check(
     """Judge whether a run's memory is within its limits; exit status 1 if not, 3 if not judged.
 
     A program is held against its last figures before and against the lowest since the last
-    accepted growth; on a branch against the newest run of main. Helpers, programs below 5 % of
-    their workload's largest peak, are not judged. Prints a summary in Markdown, fit for a comment
+    accepted growth; on a branch against the newest run of main. Helpers, programs
+    that are small beside their workload's largest, are not judged. Prints a summary in Markdown, fit for a comment
     on a pull request.
 
     Columns: those of `Check`. With `module` only this one is judged, a helper too. The result's

@@ -19,8 +19,8 @@ def peaks(
     """Show each entry program's peak in each memory space, the largest first.
 
     Without --run, the latest of each series of runs. The same program of several workloads is
-    one row, and helpers are a line: programs below 5 % of their workload's largest peak, such as
-    eager operations and initialisers. csv and json have them all.
+    one row. Helpers are a line: eager operations, initialisers and other programs that are small
+    beside the workload's largest. csv and json have them all.
 
     Columns: workload, module, space (its name), peak_bytes, peak_high_bytes (of HLO text without a
     schedule: the peak in the worse of two orders, peak_bytes in the better one), total_bytes,

@@ -2,12 +2,19 @@
 -- such as eager operations and initialisers.
 --
 -- A row per dump. An entry program's peak in memory space 0 is at least 5 % of the largest peak of
--- its workload in the run, or the run's label `entry` has its name; several names have commas
--- between them. A program that ran out of memory, or whose peak is not known, is no helper.
+-- its workload in the run, and at least half of it if the program has less than a tenth of the
+-- instructions: an eager operation on a large array has two or three. A program whose name is in
+-- the run's label `entry` is one too; several names have commas between them. A program that ran
+-- out of memory, or whose peak is not known, is no helper.
 CREATE VIEW _entry_programs AS
 WITH largest AS (
-    SELECT dumps.run_id, dumps.workload, MAX(module_memory.peak_bytes) AS peak_bytes
+    SELECT
+        dumps.run_id,
+        dumps.workload,
+        MAX(module_memory.peak_bytes) AS peak_bytes,
+        MAX_BY(modules.schedule_length, module_memory.peak_bytes) AS schedule_length
     FROM dumps
+    INNER JOIN modules ON modules.module_id = dumps.module_id
     INNER JOIN module_memory
         ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
     GROUP BY dumps.run_id, dumps.workload
@@ -16,11 +23,19 @@ WITH largest AS (
 SELECT
     dumps.dump_id,
     dumps.oom
-    OR COALESCE(module_memory.peak_bytes >= 0.05 * largest.peak_bytes, TRUE)
+    OR COALESCE(
+        module_memory.peak_bytes
+        >= largest.peak_bytes
+        * CASE
+            WHEN modules.schedule_length < 0.1 * largest.schedule_length THEN 0.5 ELSE 0.05
+        END,
+        TRUE
+    )
     OR COALESCE(
         CONTAINS(',' || run_labels.value || ',', ',' || dumps.module_name || ','), FALSE
     ) AS is_entry
 FROM dumps
+LEFT JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
 LEFT JOIN largest ON largest.run_id = dumps.run_id AND largest.workload = dumps.workload

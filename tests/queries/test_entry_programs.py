@@ -39,6 +39,19 @@ def test_a_twentieth_of_the_largest_peak_parts_entry_programs_from_helpers(made)
     ]
 
 
+def test_a_short_program_is_an_entry_program_from_half_of_the_largest_peak_on(db):
+    """An eager operation on a batch, and a program of one kernel."""
+    programs = {
+        "train/jit_step": {"peak_bytes": 1000, "schedule_length": 900},
+        "train/jit_add": {"peak_bytes": 400, "schedule_length": 3},
+        "train/jit_sum": {"peak_bytes": 500, "schedule_length": 3},
+        "train/jit_eval": {"peak_bytes": 300, "schedule_length": 90},
+        "kernel/jit_k": {"peak_bytes": 100, "schedule_length": 2},
+    }
+    make_run(db, "a", programs, day=1)
+    assert entries(db, "a") == ["eval", "k", "step", "sum"]
+
+
 def test_helpers_that_come_grow_and_go_are_no_event_and_one_that_becomes_large_is(made):
     with memhouse.open(made, read_only=True) as warehouse:
         judged = [warehouse.check(run) for run in NIGHTS[1:]]

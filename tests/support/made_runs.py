@@ -75,6 +75,7 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
             "program_id": crc32(f"program {identity}".encode()),
             "skeleton_id": made.get("skeleton", 1),
             "entry_signature": made.get("signature", "one"),
+            "schedule_length": made.get("schedule_length"),
             "origin": made.get("origin", "dumped") if figures else None,
             "grade": int(made.get("origin") == "estimated") if figures else None,
         }
