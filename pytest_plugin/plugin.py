@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _BASELINE = "memory-baseline.toml"
 _NAME = "limit_memory"
+# The property of a test that has a first measurement.
+_NEW = "memhouse_new"
 _MARKER = (
     f'{_NAME}(most, *, space="hbm", growth=None, workload=None): fail if a program given to the'
     " fixture `memory` takes more than `most` at its peak, or grew by more than `growth`."
@@ -53,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--memory-strict",
         action="store_true",
-        help="fail a program that has no figures before, instead of a warning: for CI",
+        help="fail a program that has no figures before, instead of a note: for CI",
     )
     parser.addini("memory_baseline", "the file that growth is held against", default=_BASELINE)
 
@@ -212,13 +214,27 @@ def _before(
 
 
 def _tell_of_new(item: pytest.Item, measured: Measured, holder: str, to_record: str) -> None:
-    """Warn of a first measurement, with how to record it; `--memory-strict` makes it ValueError."""
+    """Note a first measurement, and how to record it; with `--memory-strict` raise ValueError."""
     new = f"{measured.key} is new: {holder} has no peak of it"
     if item.config.getoption("memory_strict"):
         raise ValueError(f"{new}\n  now: {measured.peak}\n  to accept it: {to_record}")
-    item.warn(
-        pytest.PytestWarning(f"{new}, so its growth is not judged; to record it: {to_record}")
-    )
+    # xdist sends the properties of a test on, and JUnit's file has them.
+    item.user_properties.append((_NEW, f"{new}. To record it: {to_record}"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the first measurements: they are no failures, and no warnings either."""
+    told = [
+        f"{report.nodeid}: {text}"
+        for report in terminalreporter.getreports("passed")
+        if report.when == "call"
+        for name, text in report.user_properties
+        if name == _NEW
+    ]
+    if told:
+        terminalreporter.section("first measurements, not judged for growth")
+        for line in told:
+            terminalreporter.line(line)
 
 
 def _test(item: pytest.Item) -> str:
