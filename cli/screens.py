@@ -307,7 +307,8 @@ def check(
         str | None,
         typer.Option(
             metavar="MODULE",
-            help="Judge only this module, with exit statuses for `git bisect run`: 125 if it "
+            help="Judge only this module, or a workload's largest, with exit statuses for "
+            "`git bisect run`: 125 if it "
             "cannot be judged, 128 if the check itself fails.",
         ),
     ] = None,

@@ -54,7 +54,8 @@ class Check(Result):
     accepted (the reason), dump_id, is_entry (else a helper, which is not judged), origin; for
     status and the like see Verdict. verdicts: one a
     program, in the order of the rows; notes: what else a user should know, for example that there
-    is nothing to hold the run against; unused: workloads that have limits, but that the run lacks.
+    is nothing to hold the run against; unused: workloads that have limits, but that the run lacks;
+    rules: what the programs are held to, each with its limit and where it is set.
     """
 
     run_id: str
@@ -62,6 +63,7 @@ class Check(Result):
     verdicts: tuple[Verdict, ...]
     notes: tuple[str, ...]
     unused: tuple[str, ...]
+    rules: tuple[str, ...]
     rows: Rows
 
     def tables(self) -> Sequence[Rows]:
@@ -197,11 +199,12 @@ def check(
     that are small beside their workload's largest, are not judged. Prints a summary in Markdown, fit for a comment
     on a pull request.
 
-    Columns: those of `Check`. With `module` only this one is judged, a helper too. The result's
+    Columns: those of `Check`. With `module` only this one is judged, a helper too; a workload
+    means its largest program. The result's
     `outcome` is pass, fail or not judged. Raises UsageError.
     """
     from .arguments import metric_column
-    from .checking.judge import find_against, judge
+    from .checking.judge import find_against, is_better_higher, judge
     from .checking.read_policy import read_policy
 
     column = metric_column(metric)
@@ -234,8 +237,15 @@ def check(
     # The largest growth first, of those that fail, then of the others.
     order = {"fail": 0, "not judged": 1, "warn": 2, "pass": 3}
     found.sort(key=lambda v: (order[v.outcome], not v.matters, -(v.change_bytes or 0)))
-    unused = policy.workloads.keys() - {verdict.workload for verdict in found}
-    return _check(judged, column, found, against.notes, sorted(unused) if module is None else [])
+    unused = sorted(policy.workloads.keys() - {verdict.workload for verdict in found})
+    rules = policy.rules(
+        has_creep=against.has_creep and not best,
+        gone="fail" if against.gone_fails else "warn",
+        better_higher=is_better_higher(column),
+    )
+    return _check(
+        judged, column, found, against.notes, unused if module is None else [], tuple(rules)
+    )
 
 
 def require_one_baseline(baseline: str | None, best: bool) -> None:
@@ -267,7 +277,9 @@ def accept(store: Store, result: Check, reason: str) -> Check:
         else verdict
         for verdict in result.verdicts
     ]
-    return _check(result.run_id, result.metric, verdicts, result.notes, result.unused)
+    return _check(
+        result.run_id, result.metric, verdicts, result.notes, result.unused, result.rules
+    )
 
 
 def _check(
@@ -276,13 +288,20 @@ def _check(
     verdicts: Sequence[Verdict],
     notes: Sequence[str],
     unused: Sequence[str],
+    rules: tuple[str, ...],
 ) -> Check:
     import pyarrow as pa
 
     schema = pa.schema([pa.field(name, type_) for name, type_ in _ROWS.items()])
-    rows = pa.Table.from_pylist([_row(verdict) for verdict in verdicts], schema=schema)
+    table = pa.Table.from_pylist([_row(verdict) for verdict in verdicts], schema=schema)
     found = Check(
-        run, column, tuple(verdicts), tuple(notes), tuple(unused), Rows(rows, empty="no programs")
+        run,
+        column,
+        tuple(verdicts),
+        tuple(notes),
+        tuple(unused),
+        rules,
+        Rows(table, empty="no programs"),
     )
     caption = f"{column.removesuffix('_bytes')} memory of {run}: {found.result}"
     return replace(found, rows=replace(found.rows, caption=caption))
@@ -291,14 +310,20 @@ def _check(
 def _only(module: str, verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts of the one module that a user means, none if the run lacks it.
 
-    Several that are one program, on several hosts for example, are no doubt: all are meant.
+    Several that are one program, on several hosts for example, are no doubt: all are meant. A
+    workload means its largest program, of this run or of what the run is held against.
     """
     there = [verdict for verdict in verdicts if verdict.dump_id is not None]
     exact = [verdict for verdict in there if verdict.fits(module, exactly=True)]
     found = exact or [verdict for verdict in there if verdict.fits(module, exactly=False)]
     programs = {verdict.program_id or verdict.module_id for verdict in found} - {None}
     modules = {(verdict.module_name, verdict.platform) for verdict in found}
-    if len(found) > 1 and (len(programs) > 1 or len(modules) > 1):
+    is_one = len(found) <= 1 or (len(programs) <= 1 and len(modules) <= 1)
+    of_workload = [verdict for verdict in verdicts if verdict.workload == module]
+    if of_workload and not is_one:
+        largest = max(of_workload, key=lambda v: max(v.now_bytes or 0, v.before_bytes or 0))
+        return [] if largest.dump_id is None else [largest]
+    if not is_one:
         names = ", ".join(verdict.name for verdict in found)
         raise UsageError(f"several modules fit {module!r}: {names}", "module")
     # The dump of one host that failed says nothing of the program.

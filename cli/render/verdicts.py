@@ -49,6 +49,8 @@ def print_check(
             for note in check.notes:
                 print_text(one_line(note))
             _print_table(_rows(check, is_whole=is_whole))
+            if check.is_judged:
+                print_prose(_rules(check))
             for line in _after(check, is_whole=is_whole):
                 print_text(line)
             for program in changes:
@@ -77,6 +79,7 @@ def markdown(check: Check, changes: Sequence["Changes"] = (), *, is_whole: bool 
     rows = _rows(check, is_whole=is_whole)
     if len(rows):
         parts.append("".join(markdown_lines(rows)).rstrip("\n"))
+    parts += [as_text(_rules(check))] if check.is_judged else []
     parts += _after(check, is_whole=is_whole)
     for program in changes:
         parts.append(_to_change(as_code(one_line(program.name))))
@@ -97,6 +100,11 @@ def _in_markdown(finding: Finding) -> str:
 def _heading(check: Check, run: str) -> str:
     figure = check.metric.removesuffix("_bytes").replace("_", " ")
     return f"{figure} memory of {run}: {check.result}"
+
+
+def _rules(check: Check) -> str:
+    """What the programs were held to, and where each rule is set."""
+    return one_line(f"Rules: {', '.join(check.rules)}")
 
 
 def _after(check: Check, *, is_whole: bool) -> Iterator[str]:

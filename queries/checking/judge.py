@@ -161,7 +161,7 @@ class Verdict:
 
     @property
     def said(self) -> str:
-        """The outcome and why, in words: `fail: grew by more than 1%`."""
+        """The outcome and why, in words: `fail: grew by more than 1% (max_growth)`."""
         why = [breach.text for breach in self.breaches]
         if self.accepted_reason is not None:
             why.append(f"accepted: {self.accepted_reason}")
@@ -495,12 +495,12 @@ def _growth(judged: Judged) -> list[Breach]:
     if is_better_higher(metric):
         peak = judged.now["peak_bytes"] or 0
         return [
-            Breach(f"fell by more than {_of(limit, 'the peak')}", metric, now)
+            Breach(f"fell by more than {_of(limit, 'the peak')} (lost_donation)", metric, now)
             for limit in judged.limits.lost_donation
             if before - now > limit.of(peak)
         ]
     return [
-        Breach(f"grew by more than {limit.text}", metric, now)
+        Breach(f"grew by more than {limit.text} (max_growth)", metric, now)
         for limit in judged.limits.max_growth
         if now - before > limit.of(before)
     ]
@@ -518,7 +518,7 @@ def _creep(judged: Judged) -> list[Breach]:
     sign = -1 if is_better_higher(metric) else 1
     found = []
     for limit in _creep_limits(judged, lowest):
-        text = f"{verb} by more than {limit.text} since {run}"
+        text = f"{verb} by more than {limit.text} since {run} (max_creep)"
         if sign * (now - lowest) <= limit.of(lowest):
             continue
         # A pull request does not answer for what its base has.
@@ -555,7 +555,7 @@ def _lost_donation(judged: Judged) -> list[Breach]:
         donated = min(donated, floor.accepted_bytes)
     lost = min(donated - now[ALIAS], now["argument_bytes"] - now[ALIAS] - kept)
     return [
-        Breach(f"lost the donation of {human_bytes(lost)}", ALIAS, now[ALIAS])
+        Breach(f"lost the donation of {human_bytes(lost)} (lost_donation)", ALIAS, now[ALIAS])
         for limit in judged.limits.lost_donation
         if lost > limit.of(now["peak_bytes"])
     ]
@@ -570,22 +570,25 @@ def _absolute(judged: Judged) -> list[Breach]:
         for limit in limits.max_bytes:
             if limit.is_percent and device is None:
                 found.append(
-                    Breach("the device's memory is not known: see memhouse ingest --device-memory")
+                    Breach(
+                        "the device's memory is not known (max_bytes): "
+                        "see memhouse ingest --device-memory"
+                    )
                 )
             elif limit.is_percent and metric == PEAK and now["reserved_bytes"] is not None:
                 # A program has to fit with all its allocations, not only with its peak.
-                text = f"reserves more than {limit.text}"
+                text = f"reserves more than {limit.text} (max_bytes)"
                 most = limit.of(device or 0)
                 found += _over(judged, "total_bytes", now["reserved_bytes"], most, text)
             else:
-                text = f"is over {limit.text}"
+                text = f"is over {limit.text} (max_bytes)"
                 found += _over(judged, metric, now["value_bytes"], limit.of(device or 0), text)
     for limit in limits.max_padding:
-        text = f"padding is over {_of(limit, 'the peak')}"
+        text = f"padding is over {_of(limit, 'the peak')} (max_padding)"
         most = limit.of(now["peak_bytes"] or 0)
         found += _over(judged, "padding_bytes", now["padding_bytes"], most, text)
     for limit in limits.max_scoped_bytes:
-        text = f"a kernel reserves more than {limit.text}"
+        text = f"a kernel reserves more than {limit.text} (max_scoped_bytes)"
         found += _over(judged, "scoped_bytes", now["scoped_bytes"], limit.amount, text)
     return found
 

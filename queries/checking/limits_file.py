@@ -75,15 +75,15 @@ class _File(_Table):
 def read_limits(path: str | os.PathLike[str], default: Limits) -> Policy:
     """The policy in a file; what it does not set stays as in `default`. Raises UsageError."""
     try:
-        return parse_limits(Path(path).read_text(), default)
+        return parse_limits(Path(path).read_text(), default, os.fspath(path))
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror or error}", "limits") from None
     except ValueError as error:
         raise UsageError(f"{path}: {error}", "limits") from None
 
 
-def parse_limits(toml: str, default: Limits) -> Policy:
-    """The policy in a file's text. Raises ValueError, with a message of one line."""
+def parse_limits(toml: str, default: Limits, name: str = "limits.toml") -> Policy:
+    """The policy in the text of a file of a name. Raises ValueError, with a message of one line."""
     try:
         document = tomllib.loads(toml)
     except tomllib.TOMLDecodeError as error:
@@ -94,7 +94,8 @@ def parse_limits(toml: str, default: Limits) -> Policy:
         raise ValueError("; ".join(_told(toml, wrong) for wrong in error.errors())) from None
     top = file.over(default)
     workloads = {name: table.over(top) for name, table in file.workload.items()}
-    return Policy(top, workloads, file.baseline)
+    sources = dict.fromkeys(file.model_fields_set, name)
+    return Policy(top, workloads, file.baseline, sources=sources)
 
 
 def _told(toml: str, wrong: Any) -> str:

@@ -1,6 +1,7 @@
 """Limits of `memhouse check`: how much a figure may grow, how large it may be, and the like."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -92,14 +93,52 @@ DEFAULT_LOST_DONATION = (parse_growth("0.1%"),)
 @dataclass(frozen=True)
 class Policy:
     """What all workloads are held to; baseline: the default lineage's branch, if it is named;
-    requires_baseline: a new program fails, whatever the limits say."""
+    requires_baseline: a new program fails, whatever the limits say; sources: where the rules of
+    all workloads are set, an option or a file, without those that are defaults."""
 
     default: Limits
     workloads: dict[str, Limits] = field(default_factory=dict)
     baseline: str | None = None
     requires_baseline: bool = False
+    sources: dict[str, str] = field(default_factory=dict)
 
     def limits(self, workload: str) -> Limits:
         """A workload's own limits, else those of all."""
         found = self.workloads.get(workload, self.default)
         return replace(found, new="fail") if self.requires_baseline else found
+
+    def rules(self, *, has_creep: bool, gone: Outcome, better_higher: bool) -> Iterator[str]:
+        """The rules that are applied, each with its limit and where it is set.
+
+        has_creep: a creep is judged without `max_creep`; gone: what becomes of a program that is
+        gone without `gone`; better_higher: more of the figure is better, so no growth is judged.
+        """
+        limits = replace(self.default, gone=self.default.gone or gone)
+        if self.requires_baseline:
+            limits = replace(limits, new="fail")
+        if limits.max_creep is None and has_creep and limits.max_growth:
+            limits = replace(limits, max_creep=DEFAULT_CREEP)
+        left_out = ("max_growth", "max_bytes") if better_higher else ()
+        for name, text in _written(limits):
+            if name in left_out:
+                continue
+            if name == "max_creep" and self.default.max_creep is None:
+                percents = [limit.amount for limit in limits.max_growth if limit.is_percent]
+                if len(percents) < len(limits.max_growth) or max(percents) > DEFAULT_CREEP[0].amount:
+                    text += " or max_growth, if that is more"
+            yield f"{name} = {text} ({self.sources.get(name, 'default')})"
+        usual = dict(_written(self.default))
+        for workload, own in self.workloads.items():
+            for name, text in _written(own):
+                if usual.get(name) != text and name not in left_out:
+                    yield f"{name} = {text} for workload {workload}"
+
+
+def _written(limits: Limits) -> Iterator[tuple[str, str]]:
+    """The rules that are on, with their limits as they are written."""
+    for name, value in vars(limits).items():
+        if isinstance(value, tuple):
+            if value:
+                yield name, " and ".join(limit.text for limit in value)
+        elif value is not None and (name, value) != ("new", "pass"):
+            yield name, value

@@ -34,7 +34,7 @@ def test_what_grew_is_an_error_on_the_line_that_owns_it(history, checkout):
     start = "::error file=zoo/zoo.py,line=40,title=memhouse%3A "
     assert command.startswith(start)
     assert "::llama-v5e/jit_train_step: fail: " in command
-    for fact in ("1%25%0A", "306.98 MiB in 2026-10-02", "502.17 MiB (+195.19 MiB)%0A"):
+    for fact in ("1%25 (max_growth)%0A", "306.98 MiB in 2026-10-02", "502.17 MiB (+195.19 MiB)%0A"):
         assert fact in command
     assert re.search(r"/train/zoo/zoo\.py:40 has [\d.]+ MiB", command)
 
@@ -55,7 +55,7 @@ def test_the_jobs_summary_is_the_markdown(history, checkout, tmp_path):
 
 def test_without_a_job_the_markdown_follows_the_annotations(history, checkout):
     done = check(history, checkout, "--run", "2026-10-02")
-    assert re.fullmatch(r"### [^\n]*`2026-10-02`: all 4 [^\n]*\n\n", done.stdout)
+    assert re.fullmatch(r"### [^\n]*`2026-10-02`: all 4 [^\n]*\n\nRules: [^\n]*\n\n", done.stdout)
 
 
 def test_a_summary_that_cannot_be_written_is_one_clear_line(history, checkout, tmp_path):

@@ -95,9 +95,12 @@ def test_the_newest_night_is_judged_and_the_command_says_so(history):
         assert fact in done.stdout
     for pair in (("2026-10-09", "2026-10-10"), ("2026-10-06", "2026-10-10")):
         assert f"`memhouse diff {' '.join(pair)}`" in done.stdout
-    # Where there is nothing to say, it takes a line.
+    rules = "Rules: max_growth = 1% (default), max_creep = 3% (default), "
+    assert rules in done.stdout
+    # Where nothing changed, the verdict and the rules are all.
     done = run_memhouse("check", "--db", history, "--run", "2026-10-02")
-    assert (done.returncode, done.stdout.count("\n")) == (0, 1)
+    assert done.returncode == 0
+    assert [line[:4] for line in done.stdout.splitlines()] == ["### ", "", "Rule"]
     assert run_memhouse("check", "--db", history, "--run", "2026-10-01").returncode == 3
     done = run_memhouse("check", "--db", history, "--run", "2026-10-03", "-f", "csv")
     found = list(csv.DictReader(done.stdout.splitlines()))
@@ -125,7 +128,7 @@ def test_growth_up_to_a_threshold_passes(nightly, toml):
     ):
         assert nightly.check(**NIGHT, **limits, max_growth=growths).outcome == outcome, growths
     found = by_workload(nightly.check(**NIGHT, **limits, max_growth=["20%", "100MiB", "1GiB"]))
-    broken = {name: [t.split()[-1] for t in said(v)] for name, v in found.items()}
+    broken = {name: [t.split()[-2] for t in said(v)] for name, v in found.items()}
     assert (broken["resnet-h100"], broken["llama-v5e"]) == (["20%", "100MiB"], ["100MiB"])
 
 

@@ -34,6 +34,23 @@ def test_bisect_skips_what_cannot_be_judged(commits, limits):
     assert bisect(commits, "good", "train", *sizes).returncode == GOOD
 
 
+def test_bisect_by_a_workload_judges_its_largest_program(db):
+    """Of this run, or of what it is held against: a program that is not there is skipped."""
+    nights = (
+        {"train/jit_step": 1000, "train/jit_eval": 300, "train/jit_add": 5},
+        {"train/jit_step": 1001, "train/jit_eval": 600, "train/jit_add": 9},
+        {"train/jit_step": 1300, "train/jit_eval": 300, "train/jit_add": 5},
+        {"train/jit_eval": 300, "train/jit_add": 5},
+        {"train/jit_step": "oom", "train/jit_eval": 300, "train/jit_add": 5},
+    )
+    for day, night in enumerate(nights):
+        make_run(db, f"n{day}", night, day=day)
+    statuses = [
+        bisect(db, f"n{day}", "train", "--baseline", "n0").returncode for day in range(1, 5)
+    ]
+    assert statuses == [GOOD, BAD, SKIP, BAD]
+
+
 def test_bisect_aborts_where_the_check_itself_fails(commits):
     """To git, the statuses 1 to 124 are bad commits."""
     for wrong in (

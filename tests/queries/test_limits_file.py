@@ -1,5 +1,7 @@
 """limits.toml: what it sets, and what is said of a wrong one; thresholds."""
 
+from dataclasses import replace
+
 import pytest
 
 from memhouse.queries.checking.limits_file import parse_limits
@@ -58,6 +60,22 @@ def test_a_workload_has_its_own_limits():
         for name in ("llama-v5e", "big/one", "any")
     }
     assert told == {"llama-v5e": ("10%", 15.75), "big/one": ("2%", 31), "any": ("2%", 15.75)}
+
+
+def test_each_rule_says_where_it_is_set():
+    policy = parse_limits(
+        'max_growth = ["1%", "64MiB"]\nnew = "fail"\n[workload.llama]\nmax_padding = "5%"',
+        replace(ONE_PERCENT, lost_donation=(parse_growth("0.1%"),)),
+        "our.toml",
+    )
+    assert list(policy.rules(has_creep=True, gone="warn", better_higher=False)) == [
+        "max_growth = 1% and 64MiB (our.toml)",
+        "max_creep = 3% or max_growth, if that is more (default)",
+        "lost_donation = 0.1% (default)",
+        "new = fail (our.toml)",
+        "gone = warn (default)",
+        "max_padding = 5% for workload llama",
+    ]
 
 
 def test_all_settings():
