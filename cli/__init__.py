@@ -56,10 +56,18 @@ def _run() -> int:
         show_first_steps()
         # A script that lost the command's name must not pass.
         return _WRONG_USAGE
+    from ..schema.errors import UsageError
     from .app import app_for
 
     try:
-        app_for(sys.argv[1:])()
+        app = app_for(sys.argv[1:])
+    except UsageError as error:
+        from .render.text import print_error
+
+        print_error(str(error))
+        return _BISECTION_ABORTS if _bisects(sys.argv) else _WRONG_USAGE
+    try:
+        app()
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         return _BISECTION_ABORTS if status == _WRONG_USAGE and _bisects(sys.argv) else status

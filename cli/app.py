@@ -13,6 +13,7 @@ from ..queries.questions import Question, Taken, declared, taken_by
 from . import screens
 from .errors import usage_errors
 from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
+from .settings import find_settings
 
 _PANEL_OF = {name: panel for panel, names in GROUPS.items() for name in names}
 COMMANDS = tuple(_PANEL_OF)
@@ -36,14 +37,19 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _app(names: Sequence[str], *, is_list: bool = False) -> typer.Typer:
-    """The command line of these commands; a list of them needs no options."""
+    """The command line of these commands; a list of them needs no options.
+
+    Raises UsageError for a memhouse.toml that is wrong.
+    """
+    defaults = find_settings().defaults
+    by_command: dict[str, Any] = dict.fromkeys(names, defaults)
     app = typer.Typer(
         name="memhouse",
         help="A SQL warehouse for the memory dumps of the XLA compiler.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": ["-h", "--help"], "default_map": by_command},
         epilog="Start with: memhouse demo",
     )
     # The callback also keeps Typer from taking a single command for the whole program.
@@ -53,6 +59,9 @@ def _app(names: Sequence[str], *, is_list: bool = False) -> typer.Typer:
         panel = _PANEL_OF[name]
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, rich_help_panel=panel)
+            callbacks = [each.callback for each in command.registered_commands]
+            inner = [callback.__name__.replace("_", "-") for callback in callbacks if callback]
+            by_command[name] = dict.fromkeys(inner, defaults)
             continue
         settings |= {"rich_help_panel": panel, **_SETTINGS.get(name, {})}
         if is_list:

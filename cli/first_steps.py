@@ -9,6 +9,7 @@ from ..schema.errors import WarehouseBusyError, WarehouseError
 from ..schema.lake.storage import is_lake
 from ..schema.readable import command
 from .options import DEFAULT_DB
+from .settings import find_settings
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
@@ -28,10 +29,10 @@ _ALL = "`memhouse --help` lists all commands."
 
 
 def show_first_steps() -> None:
-    """Print what the warehouse of this folder or of MEMHOUSE_DB holds, and commands that fit."""
+    """Print what the warehouse of this folder, or the one that is set, holds, and commands that fit."""
     from .render.text import print_prose, print_text
 
-    db = os.environ.get("MEMHOUSE_DB") or DEFAULT_DB
+    db = os.environ.get("MEMHOUSE_DB") or find_settings().db or DEFAULT_DB
     commands: Sequence[tuple[str, str]] = _FILL
     if not is_lake(db) and "://" not in db and not Path(db).exists():
         print_prose(f"There is no warehouse at {db} yet. Type one of these:")

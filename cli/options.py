@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 import typer
 from typer.models import OptionInfo
 
+from .settings import find_settings
+
 # How rows are printed; a command that prints something else too names that beside these.
 Format = Literal["table", "csv", "json", "markdown"]
 # Formats of plain values: nothing is folded, rounded or cut in them.
@@ -73,12 +75,16 @@ def spellings(option: OptionInfo, name: str) -> tuple[str, ...]:
 
 
 def parse_labels(labels: list[str]) -> dict[str, str]:
-    """The labels given as KEY=VALUE; an empty value removes one."""
+    """The labels given as KEY=VALUE; an empty value removes one.
+
+    `entry` is that of memhouse.toml, unless it is given.
+    """
+    entry = ",".join(find_settings().entry)
     pairs = [label.partition("=") for label in labels]
     for key, equals, _ in pairs:
         if not key or not equals:
             raise typer.BadParameter("a label is KEY=VALUE", param_hint="--label")
-    return {key: value for key, _, value in pairs}
+    return ({"entry": entry} if entry else {}) | {key: value for key, _, value in pairs}
 
 
 # What a shell completes of a warehouse: the names behind options and arguments.

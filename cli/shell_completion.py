@@ -5,7 +5,7 @@ import io
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from itertools import pairwise
 from types import SimpleNamespace
@@ -16,6 +16,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from .app import command_named
 from .options import spellings
+from .settings import find_settings
 
 # Which parameter of a command the last word of a line belongs to.
 #
@@ -36,7 +37,8 @@ def names_at(words: Sequence[str]) -> list[str] | None:
     if isinstance(command, typer.Typer):
         return None
     options, arguments = _parameters(command)
-    given = {each.name: _default(each) for each in options.values()}
+    settings = find_settings().defaults
+    given = {each.name: _default(each, settings) for each in options.values()}
     place, waiting = 0, None
     for word in before[1:]:
         option, equals, value = word.partition("=")
@@ -64,10 +66,11 @@ def names_at(words: Sequence[str]) -> list[str] | None:
     return list(waiting.info.autocompletion(SimpleNamespace(params=given), last))
 
 
-def _default(option: _Parameter) -> Any:
+def _default(option: _Parameter, settings: Mapping[str, Any]) -> Any:
     """What an option is that is not given."""
     variable = option.info.envvar
-    return (os.environ.get(variable) if isinstance(variable, str) else None) or option.default
+    given = os.environ.get(variable) if isinstance(variable, str) else None
+    return given or settings.get(option.name, option.default)
 
 
 def _parameters(command: Any) -> tuple[dict[str, _Parameter], list[_Parameter]]:

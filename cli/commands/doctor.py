@@ -23,7 +23,7 @@ def doctor(
     """Say what in PATH is what, which questions it answers, and what would answer the others.
 
     Nothing is stored. The exit status is 1 if there is no program and no log. Without PATH it says
-    what would be recorded here, and what the warehouse of this folder or of MEMHOUSE_DB holds.
+    what would be recorded here, which memhouse.toml holds, and what the warehouse has.
     """
     if path is None:
         _look_around()
@@ -69,8 +69,24 @@ def _look_around() -> None:
 
     for line in _environment(os.environ):
         print_prose(line)
+    print_prose(_settings())
     print_text("")
     show_first_steps()
+
+
+def _settings() -> str:
+    """Which file sets options here, and to what."""
+    from ..settings import find_settings
+
+    settings = find_settings()
+    if settings.file is None:
+        return "There is no memhouse.toml in this folder or above it: no option is set."
+    given = settings.defaults | ({"entry": list(settings.entry)} if settings.entry else {})
+    told = [
+        f"{name} {', '.join(value) if isinstance(value, list) else value}"
+        for name, value in given.items()
+    ]
+    return f"{settings.file} sets {'; '.join(told) or 'nothing'}."
 
 
 def _environment(environment: Mapping[str, str]) -> Iterator[str]:
