@@ -32,6 +32,8 @@ UNSCHEDULED = (
 _HIGH = "peak_high_bytes"
 # What a guess can be wrong about.
 _MAY_BE_GUESSED = {"source", "scope", "operation", "pass", "role"}
+# What a term of a cause adds to the peak.
+_TERM_BYTES = re.compile(r" [+-][\d.]+ (?:[KMGT]i)?B\b")
 
 
 def heading(column: str) -> str:
@@ -91,6 +93,14 @@ def change_in_words(change: int, pct: float | None, now: int, mark: str = "") ->
     verb = "grew" if change > 0 else "shrank"
     relative = "" if pct is None else f" ({percent(pct)})"
     return f"{verb} by {mark}{human_bytes(abs(change))}{relative} to {mark}{human_bytes(now)}"
+
+
+def cause_of(cause: str | None, metric: str, memory_space: int) -> str | None:
+    """A stored cause beside this figure: its bytes are of the main memory's peak, and say so."""
+    is_the_peak = (metric, memory_space) == ("peak_bytes", 0)
+    if cause is None or is_the_peak or _TERM_BYTES.search(cause) is None:
+        return cause
+    return f"{cause} (bytes of the peak in memory space 0)"
 
 
 def percent(change: float) -> str:

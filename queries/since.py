@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..schema.metrics import METRICS
 from ..schema.readable import human_bytes
 from .catalogue import statement
-from .cells import change_in_words, counted, percent
+from .cells import cause_of, change_in_words, counted, percent
 from .find_module import FoundModule, find_module
 from .questions import Branch, Kind, Metric, Module, Space, question
 from .result import Result, Rows
@@ -101,6 +101,8 @@ def since_of(
         empty = f"{name} has no {figure} in memory space {memory_space}"
         return Since(Rows(_levels_table([]), name, empty), ())
     rows = _levels(store, figures, within)
+    for row in rows:
+        row["cause"] = cause_of(row["cause"], column, memory_space)
     answer = (_last(name, figure, every, rows), *_before(rows))
     if METRICS[column].better == "lower":
         answer += (*_course(figures, rows, within),)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..schema.readable import as_typed, human_bytes
 from .catalogue import statement
-from .cells import change_in_words, counted, folded
+from .cells import cause_of, change_in_words, counted, folded
 from .modules import require_workload
 from .questions import Branch, Metric, Since, Space, Workload, question
 from .result import Result, Rows
@@ -153,7 +153,7 @@ def trends(
     rows = _rows(found, shown)
     shown = sorted(shown, key=lambda series: -(rows[series.last]["value_bytes"] or 0))
     steps = gone + [
-        _step(rows[place]) for series in shown for place in series.steps if is_shown[place]
+        _step(rows[place], column, memory_space) for series in shown for place in series.steps if is_shown[place]
     ]
     steps.sort(key=lambda step: -abs(step.get("change_bytes") or 0))
     steps.sort(key=lambda step: (step["run_at"], step["run_number"]), reverse=True)
@@ -271,9 +271,9 @@ def _series(
     }
 
 
-def _step(row: _Row) -> _Row:
+def _step(row: _Row, column: str, memory_space: int) -> _Row:
     """A step of a series, and why."""
-    cause = row["cause"]
+    cause = cause_of(row["cause"], column, memory_space)
     if cause is None:
         health = [f"the dump is {row['status']}"] if row["status"] != "ok" else []
         health += ["out of memory"] if row["oom"] else []

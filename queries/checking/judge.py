@@ -11,6 +11,7 @@ from ...schema.metrics import METRICS
 from ...schema.readable import command, human_bytes
 from ...schema.stores.base import Batch, Store
 from ..catalogue import statement
+from ..cells import cause_of
 from ..runs import default_branch
 from .policy import DEFAULT_CREEP, Limits, Policy, Threshold, Thresholds
 from .policy import Outcome as Failing
@@ -685,7 +686,10 @@ def judge(
             found.append(verdict)
         else:
             found.append(replace(verdict, breaches=(), accepted_reason=None, not_judged=HELPER))
-    found = with_causes(store, found, programs)
+    found = [
+        replace(verdict, cause=cause_of(verdict.cause, column, memory_space))
+        for verdict in with_causes(store, found, programs)
+    ]
     hosts = set(store.rows(statement("runs.hosts"), [run])["host"].to_pylist())
     for dump_id in against.gone:
         gone = held[dump_id]

@@ -182,7 +182,7 @@ def test_a_run_without_the_memory_space_is_passed_over(own):
             "value_bytes": value,
             "change_bytes": value - before,
             "change_pct": 100 * (value - before) / before,
-            "cause": cause,
+            "cause": f"{cause} (bytes of the peak in memory space 0)",
         }
         == row
     )

@@ -291,7 +291,12 @@ def test_a_series_has_a_row_and_its_steps_are_the_nights_of_change(nightly):
     recent = nightly.trends(since="2026-10-09").rows.table
     assert set(recent["run_id"].to_pylist()) == {"2026-10-09", "2026-10-10"}
     assert len(nightly.trends(since="2027-01-01").series) == 0
-    of_vmem = nightly.trends(memory_space=1).series.table["workload"].to_pylist()
+    vmem = nightly.trends(memory_space=1)
+    # A cause's bytes are those of the main memory's peak, beside its figure alone.
+    causes = [row["cause"] for row in vmem.steps.table.to_pylist() if "MiB" in row["cause"]]
+    assert causes
+    assert all(cause.endswith("(bytes of the peak in memory space 0)") for cause in causes)
+    of_vmem = vmem.series.table["workload"].to_pylist()
     assert sorted(of_vmem) == ["decode-v5e", "llama-v5e"]
     arguments = nightly.trends(metric="argument").rows.table
     assert set(arguments["metric"].to_pylist()) == {"argument_bytes"}
