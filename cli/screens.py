@@ -107,7 +107,7 @@ def owners(
         ),
     ] = "table",
 ) -> None:
-    """The owners; a stack of callers takes the room of the categories."""
+    """The owners; a stack of callers, or a library's line, takes the room of the categories."""
     from .render.text import print_captioned, print_text
 
     given = asked.arguments
@@ -126,7 +126,8 @@ def owners(
         print_text("\n".join(stacks))
         return
     found = asked()
-    if given["callers"] and output == "table" and not wide:
+    is_long = given["callers"] or "via" in found.table.column_names
+    if is_long and output == "table" and not wide:
         found = replace(found, table=found.table.drop_columns(["categories"]))
     print_captioned(found, output, wide=wide)
 
