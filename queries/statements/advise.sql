@@ -14,25 +14,17 @@ WHERE dumps.dump_id = $1;
 -- arguments once, and the most that any of them needs beyond its arguments.
 -- Arguments of one name, type and dimensions may be the same array: then shared_bytes, else
 -- apart_bytes.
-WITH compiled AS (
-    SELECT DISTINCT
-        memory.module_id,
-        memory.peak_bytes
+-- Helpers are gone when the workload's own programs run.
+WITH beside AS (
+    SELECT DISTINCT theirs.module_id
     FROM dumps AS mine
     INNER JOIN dumps AS theirs
         ON theirs.run_id = mine.run_id
             AND theirs.workload = mine.workload
             AND theirs.platform IS NOT DISTINCT FROM mine.platform
-    INNER JOIN module_memory AS memory
-        ON memory.module_id = theirs.module_id AND memory.memory_space = $2
+    INNER JOIN _entry_programs AS entries
+        ON entries.dump_id = theirs.dump_id AND (entries.is_entry OR theirs.dump_id = mine.dump_id)
     WHERE mine.dump_id = $1
-),
-
--- JAX compiles small helpers too, which say nothing.
-beside AS (
-    SELECT module_id
-    FROM compiled
-    WHERE peak_bytes >= 0.01 * (SELECT MAX(all_of_them.peak_bytes) FROM compiled AS all_of_them)
 ),
 
 arguments AS (
