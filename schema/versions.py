@@ -16,7 +16,7 @@ except ImportError:
 else:
     TOOL_VERSION = _version.__version__
 
-READER_VERSION = 3
+READER_VERSION = 4
 
 LAYOUTS = {
     1: "d0ad2771e52165e6",

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -447,11 +448,13 @@ def module_path(scope: str) -> str:
 def folds(paths: Sequence[str]) -> list[str]:
     """The path that each module path shares with repeated layers: `{}` stands for the number.
 
-    The outermost step that occurs with several numbers is the layer; what bears its number within
-    it does so for the same reason. Without a repeated layer the fold is the path itself.
+    The outermost step that occurs with several numbers is the layer. A step within it bears the
+    layer's number if it never has another. Without a repeated layer the fold is the path itself.
 
     >>> folds(["net/block_0/mlp", "net/block_1/mlp", "net/block_1/drop_1", "net/head_0"])
     ['net/block_{}/mlp', 'net/block_{}/mlp', 'net/block_{}/drop_{}', 'net/head_0']
+    >>> folds(["net/block_0/norm_0", "net/block_1/norm_0"])
+    ['net/block_{}/norm_0', 'net/block_{}/norm_0']
     """
     numbers: dict[tuple[str, str, str], set[str]] = {}
     distinct = {path: path.split("/") for path in paths}
@@ -460,20 +463,48 @@ def folds(paths: Sequence[str]) -> list[str]:
             if match := _NUMBERED_STEP.fullmatch(step):
                 around = "/".join(steps[:depth])
                 numbers.setdefault((around, match[1], match[3]), set()).add(match[2])
-    return [_fold(distinct[path], numbers) for path in paths]
+    layered = {path: _numbered_steps(steps, numbers) for path, steps in distinct.items()}
+    apart = {
+        step.place
+        for within in layered.values()
+        for step in within
+        if step.number != within[0].number
+    }
+    return [_fold(distinct[path], layered[path], apart) for path in paths]
 
 
-def _fold(steps: Sequence[str], numbers: Mapping[tuple[str, str, str], set[str]]) -> str:
-    number = None
-    folded: list[str] = []
+class _Numbered(NamedTuple):
+    """A numbered step of a layer: its depth in the path, its number, and where it is: the steps
+    before the layer, then those from the layer on without their numbers.
+    """
+
+    depth: int
+    number: str
+    place: tuple[str, ...]
+
+
+def _numbered_steps(
+    steps: Sequence[str], numbers: Mapping[tuple[str, str, str], set[str]]
+) -> list[_Numbered]:
+    """The numbered steps of a path from its layer on, the layer first; none without a layer."""
+    found: list[_Numbered] = []
+    place: tuple[str, ...] = ()
     for depth, step in enumerate(steps):
         match = _NUMBERED_STEP.fullmatch(step)
-        if match and number is None:
-            around = "/".join(steps[:depth])
-            if len(numbers[around, match[1], match[3]]) > 1:
-                number = match[2]
-        is_of_layer = match is not None and match[2] == number
-        folded.append(f"{match[1]}{{}}{match[3]}" if match and is_of_layer else step)
+        around = "/".join(steps[:depth])
+        if match and (found or len(numbers[around, match[1], match[3]]) > 1):
+            place = (*(place or (around,)), f"{match[1]}{{}}{match[3]}")
+            found.append(_Numbered(depth, match[2], place))
+        elif found:
+            place = (*place, step)
+    return found
+
+
+def _fold(steps: list[str], within: list[_Numbered], apart: set[tuple[str, ...]]) -> str:
+    folded = list(steps)
+    for step in within:
+        if step.number == within[0].number and step.place not in apart:
+            folded[step.depth] = step.place[-1]
     return "/".join(folded)
 
 
