@@ -99,11 +99,12 @@ def owners(
     asked: Asked,
     wide: Wide = False,
     output: Annotated[
-        Literal[Format, "collapsed"],
+        Literal[Format, "collapsed", "speedscope"],
         typer.Option(
             "--format",
             "-f",
-            help="How to print the rows; collapsed: the peak by Python stack, for flame graphs.",
+            help="How to print the rows; collapsed and speedscope: the peak by stack, for "
+            "flame graphs.",
         ),
     ] = "table",
 ) -> None:
@@ -111,25 +112,40 @@ def owners(
     from .render.text import print_captioned, print_text
 
     given = asked.arguments
-    if output == "collapsed":
-        from ..queries.owners import collapsed_stacks
-
-        if given.get("by") or given.get("at") is not None or given["callers"]:
-            raise typer.BadParameter(
-                "stacks are those of the peak: leave out --by, --at and --callers",
-                param_hint="--format collapsed",
-            )
-        with asked.reading() as store:
-            stacks = collapsed_stacks(
-                store, given["module"], given.get("run"), given["memory_space"]
-            )
-        print_text("\n".join(stacks))
+    if output in ("collapsed", "speedscope"):
+        print_text(_stacks(asked, output))
         return
     found = asked()
     is_long = given["callers"] or "via" in found.table.column_names
     if is_long and output == "table" and not wide:
         found = replace(found, table=found.table.drop_columns(["categories"]))
     print_captioned(found, output, wide=wide)
+
+
+def _stacks(asked: Asked, output: str) -> str:
+    """The stacks of the peak as other programs read them."""
+    import json
+
+    from ..queries.find_module import find_module
+    from ..queries.stacks import WAYS, collapsed, peak_stacks, speedscope
+
+    given = asked.arguments
+    by = given.get("by") or WAYS[0]
+    is_of_peak = given.get("at") is None and given.get("roles") is None and not given["callers"]
+    if by not in WAYS or not is_of_peak:
+        raise typer.BadParameter(
+            "stacks are those of the peak, by source or by scope: leave out --at, --callers and "
+            "--roles",
+            param_hint=f"--format {output}",
+        )
+    with asked.reading() as store:
+        found = find_module(store, given["module"], given.get("run"))
+        stacks = peak_stacks(
+            store, found.module_id, given["memory_space"], by, unfold=given["unfold"]
+        )
+    if output == "collapsed":
+        return "\n".join(collapsed(stacks))
+    return json.dumps(speedscope(stacks, found.caption))
 
 
 def buffers(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:

@@ -82,20 +82,6 @@ def owners(
     return Rows(rows, found.caption, no_peak if at is None else nothing)
 
 
-def collapsed_stacks(
-    store: Store, module: str | int, run: str | None = None, memory_space: int = 0
-) -> list[str]:
-    """The peak by Python stack, as flame graphs are drawn from it: `main (train.py:9);… 4096`.
-
-    A line a stack: its frames, the outermost first, then the operation, and the bytes, which add up
-    to the peak. speedscope and others read it. Raises UsageError.
-    """
-    found = find_module(store, module, run)
-    rows = store.rows(statement("collapsed"), [found.module_id, memory_space])
-    stacks, sizes = rows["stack"].to_pylist(), rows["counted_bytes"].to_pylist()
-    return [f"{stack} {size}" for stack, size in zip(stacks, sizes, strict=True)]
-
-
 def _checked(by: str, callers: int, roles: Roles) -> OwnRoles:
     """The user's roles, if the arguments fit together. Raises UsageError."""
 

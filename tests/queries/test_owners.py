@@ -1,14 +1,17 @@
 """`owners` and `buffers`: sums that hold, at any time and in any grouping."""
 
+import doctest
 import random
 import re
 
+import jsonschema
 import pytest
 
 import memhouse
 from memhouse import UsageError
-from memhouse.queries.owners import collapsed_stacks
+from memhouse.queries import stacks as stacks_module
 from memhouse.queries.questions import OWNERS
+from memhouse.queries.stacks import WAYS, collapsed, peak_stacks, speedscope
 
 from ..support.command import run_memhouse
 from ..support.rounds import rounds
@@ -262,8 +265,45 @@ def test_without_hlo_text_a_buffer_is_its_own_instructions(copied):
     assert rows(copied, "SELECT COUNT(*), COUNT(idle_time) FROM long_lived")[0][1] == 0
 
 
+# What speedscope 1.25 requires of a file, by its own schema, which is draft 7 of JSON Schema.
+_NUMBERS = {"type": "array", "items": {"type": "number"}}
+_PROFILE = {
+    "type": {"const": "sampled"},
+    "name": {"type": "string"},
+    "unit": {"enum": ["bytes", "none", "seconds"]},
+    "startValue": {"type": "number"},
+    "endValue": {"type": "number"},
+    "samples": {"type": "array", "items": _NUMBERS},
+    "weights": _NUMBERS,
+}
+_FRAME = {
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("name", "file")}
+    | {"line": {"type": "number"}},
+    "required": ["name"],
+}
+SPEEDSCOPE = {
+    "type": "object",
+    "properties": {
+        "$schema": {"const": "https://www.speedscope.app/file-format-schema.json"},
+        "shared": {
+            "type": "object",
+            "properties": {"frames": {"type": "array", "items": _FRAME}},
+            "required": ["frames"],
+        },
+        "profiles": {
+            "type": "array",
+            "items": {"type": "object", "properties": _PROFILE, "required": list(_PROFILE)},
+        },
+        "name": {"type": "string"},
+        "exporter": {"type": "string"},
+    },
+    "required": ["$schema", "shared", "profiles"],
+}
+
+
 def test_the_stacks_of_a_flame_graph_add_up_to_the_peak(filled):
-    """Each line is what speedscope reads: frames apart by `;`, a blank, and bytes."""
+    """A line of text is frames apart by `;`, a blank, and bytes; speedscope's own is JSON."""
     with memhouse.open(filled, read_only=True) as warehouse:
         found = warehouse.sql(
             "SELECT module_id, ANY_VALUE(peak_bytes) AS peak_bytes,"
@@ -274,12 +314,24 @@ def test_the_stacks_of_a_flame_graph_add_up_to_the_peak(filled):
         )
         assert len(found) > 20
         with_stacks = 0
-        for row in listed(found):
-            lines = collapsed_stacks(warehouse._store, row["module_id"])
-            parsed = [re.fullmatch(r"(.+) (\d+)", line) for line in lines]
+        for number, row in enumerate(listed(found)):
+            by = WAYS[number % 3 == 2]
+            stacks = peak_stacks(warehouse._store, row["module_id"], 0, by)
+            parsed = [re.fullmatch(r"(.+) (\d+)", line) for line in collapsed(stacks)]
             assert sum(int(match[2]) for match in parsed) == row["counted_bytes"]
-            with_stacks += any(":" in match[1] and ".py" in match[1] for match in parsed)
+            file = speedscope(stacks, "a module")
+            jsonschema.validate(file, SPEEDSCOPE)
+            (profile,) = file["profiles"]
+            frames = file["shared"]["frames"]
+            assert sum(profile["weights"]) == profile["endValue"] == row["counted_bytes"]
+            assert len(profile["samples"]) == len(profile["weights"])
+            assert {at for stack in profile["samples"] for at in stack} == set(range(len(frames)))
+            with_stacks += any(frame.get("file", "").endswith(".py") for frame in frames)
         assert with_stacks > 5
+
+
+def test_the_examples_of_stacks_hold():
+    assert doctest.testmod(stacks_module) == (0, 3)
 
 
 def test_a_flame_graph_is_of_the_peak(filled):
