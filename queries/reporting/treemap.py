@@ -17,6 +17,7 @@ from ..cells import without_layout
 from ..find_module import FoundModule
 from ..owners import owners
 from ..result import Rows
+from ..stacks import PART_OF_NAME, folded_steps
 from .colours import RANKED, REST
 from .figures import house_figure
 from .module_spaces import Space
@@ -30,8 +31,6 @@ _ALWAYS_SHOWN = 8
 _SMALLEST_SHARE = 1 / 1500
 # Deeper owners are one: a name of thousands of parts would be thousands of levels to click through.
 _DEEPEST = 64
-# An argument's name in its parts: p, ['layers'], [0], .mu
-_PART = re.compile(r"\[[^\[\]]*\]|[.]?[^.\[]+|.", re.DOTALL)
 
 _Buffer = Mapping[str, Any]
 
@@ -51,15 +50,19 @@ class Owner:
     detail: str = ""
 
 
-def owner_tree(buffers: Iterable[_Buffer], by: str) -> Owner:
+def owner_tree(buffers: Sequence[_Buffer], by: str, *, unfold: bool = False) -> Owner:
     """The tree of what is counted of the buffers, by `scope`, `source` or `role`.
 
-    Small owners are children of one that is called `n more`.
+    Small owners are children of one that is called `n more`. Repeated layers are one owner, unless
+    `unfold`.
     """
     root = _Branch("peak")
-    for buffer in buffers:
+    paths = [(buffer["fold"] or "", buffer["module_path"] or "") for buffer in buffers]
+    folded = {} if unfold else folded_steps(paths)
+    for buffer, path in zip(buffers, paths, strict=True):
         at = root
-        for key, name in islice(PATHS[by](buffer), _DEEPEST):
+        steps = folded.get(path) or path[1].split("/")
+        for key, name in islice(PATHS[by](buffer, steps), _DEEPEST):
             at = at.branches.setdefault(key, _Branch(name))
         at.leaves.append(_leaf(buffer))
     tree = root.owner()
@@ -134,21 +137,21 @@ def _paged(children: list[Owner], first: int) -> list[Owner]:
     ]
 
 
-def _path_by_scope(buffer: _Buffer) -> Iterable[tuple[str, str]]:
+def _path_by_scope(buffer: _Buffer, steps: Sequence[str]) -> Iterable[tuple[str, str]]:
     kind = buffer["kind"]
     if kind.endswith("arguments"):
         yield from _named(f"({kind})")
         yield from _named(buffer["role"] or "(role not known)")
         yield from _argument(buffer)
     else:
-        yield from _scope(buffer)
+        yield from _scope(buffer, steps)
 
 
-def _path_by_source(buffer: _Buffer) -> Iterable[tuple[str, str]]:
+def _path_by_source(buffer: _Buffer, steps: Sequence[str]) -> Iterable[tuple[str, str]]:
     file, line = buffer["source_file"], buffer["source_line"]
     if not file and (library := buffer["library_file"]):
-        if buffer["scope"]:
-            yield from _scope(buffer)
+        if buffer["module_path"]:
+            yield from _scope(buffer, steps)
         else:
             yield from _named(f"{library}:{buffer['library_line']}")
         return
@@ -164,24 +167,24 @@ def _path_by_source(buffer: _Buffer) -> Iterable[tuple[str, str]]:
     yield f"line {line}", f"{short}:{line}"
 
 
-def _path_by_role(buffer: _Buffer) -> Iterable[tuple[str, str]]:
+def _path_by_role(buffer: _Buffer, steps: Sequence[str]) -> Iterable[tuple[str, str]]:
     yield from _named(buffer["role"] or "(not known)")
     if buffer["kind"].endswith("arguments"):
         yield from _argument(buffer)
     else:
-        yield from _scope(buffer)
+        yield from _scope(buffer, steps)
 
 
-def _scope(buffer: _Buffer) -> Iterable[tuple[str, str]]:
-    for part in (buffer["scope"] or "(no scope)").split("/"):
-        yield f"scope {part}", part
+def _scope(buffer: _Buffer, steps: Sequence[str]) -> Iterable[tuple[str, str]]:
+    for step in steps:
+        yield f"scope {step}", step or "(no scope)"
     yield from _named(buffer["operation"] or "(not known)")
 
 
 def _argument(buffer: _Buffer) -> Iterable[tuple[str, str]]:
     """The names of what holds an argument: p and p['layers'] of p['layers'][0]."""
     name = ""
-    for part in _PART.findall(buffer["op_name"] or "")[:-1]:
+    for part in PART_OF_NAME.findall(buffer["op_name"] or "")[:-1]:
         name += part
         yield name, name
 
@@ -190,7 +193,7 @@ def _named(name: str) -> Iterable[tuple[str, str]]:
     yield name, name
 
 
-PATHS: Mapping[str, Callable[[_Buffer], Iterable[tuple[str, str]]]] = {
+PATHS: Mapping[str, Callable[[_Buffer, Sequence[str]], Iterable[tuple[str, str]]]] = {
     "scope": _path_by_scope,
     "source": _path_by_source,
     "role": _path_by_role,
@@ -225,6 +228,8 @@ def treemap_chart(store: Store, found: FoundModule, space: Space) -> Chart | Non
         return None
     strings: dict[str, int] = {}
     trees = {by: _drawn(owner_tree(buffers, by), strings) for by in PATHS}
+    if any(buffer["fold"] != buffer["module_path"] for buffer in buffers):
+        trees["scope, each layer"] = _drawn(owner_tree(buffers, "scope", unfold=True), strings)
     height = _HEIGHT
     plot = house_figure(
         "treemap",
@@ -283,7 +288,7 @@ def treemap_chart(store: Store, found: FoundModule, space: Space) -> Chart | Non
         plot,
         "Areas within a frame are in proportion to bytes. A click enters an owner.",
         tables,
-        Html(templates().get_template("treemap.html").render(ways=list(PATHS))),
+        Html(templates().get_template("treemap.html").render(ways=list(trees))),
         scripts=("treemap.js",),
         data={
             "treemap": {

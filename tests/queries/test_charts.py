@@ -14,6 +14,7 @@ from memhouse.queries.reporting.module_spaces import module_buffers
 from memhouse.queries.reporting.page import unbroken
 from memhouse.queries.reporting.treemap import PATHS, owner_tree
 from memhouse.queries.reporting.waterfall import Bar, bars, waterfall_chart
+from memhouse.xla.op_names import folds
 
 from ..support.rounds import rounds
 from ..support.warehouse import reading
@@ -220,21 +221,25 @@ BUFFERS = st.lists(
             "counted_bytes": st.integers(1, 2**50),
             "kind": st.sampled_from(["arguments", "copies of arguments", "temps", "constants"]),
             "category": st.just("temp"),
-            **dict.fromkeys(("scope", "op_name", "source_file", "library_file", "function"), TEXTS),
+            **dict.fromkeys(
+                ("module_path", "op_name", "source_file", "library_file", "function"), TEXTS
+            ),
             **dict.fromkeys(("role", "operation", "shape", "value"), st.sampled_from([None, "a"])),
             **dict.fromkeys(("source_line", "library_line"), st.integers(1, 3)),
             "is_guess": st.booleans(),
         }
-    ),
+    ).map(lambda row: row | {"fold": row["module_path"]}),
     max_size=30,
 )
 
 
 def buffer(size, **told):
-    empty = dict.fromkeys(("role", "scope", "operation", "op_name", "source_file", "source_line"))
+    empty = dict.fromkeys(("role", "operation", "op_name", "source_file", "source_line"))
     empty |= {"library_file": None, "library_line": None}
     named = {"function": None, "shape": "f32[8]{0}", "value": "add.1", "is_guess": False}
-    return {**empty, **named, "kind": "temps", "counted_bytes": size, **told}
+    path = told.pop("scope", None)
+    paths = {"module_path": path, "fold": told.pop("fold", path)}
+    return {**empty, **named, **paths, "kind": "temps", "counted_bytes": size, **told}
 
 
 def argument(name, size=8):
@@ -284,6 +289,26 @@ def test_scopes_are_split_and_arguments_have_their_own_names():
             "p['layers'][1]['q']": {},
         },
     }
+
+
+def test_repeated_layers_are_one_owner_that_can_be_unfolded():
+    paths = [f"net/block_{layer}/{part}" for layer in (0, 1, 10) for part in ("attn", "norm_0")]
+    found = [
+        buffer(9, scope=path, fold=fold, operation="dot", value=f"dot.{place}")
+        for place, (path, fold) in enumerate(zip(paths, folds(paths), strict=True))
+    ]
+    by_layer = owner_tree(found, "scope", unfold=True)
+    (net,) = owner_tree(found, "scope").children
+    assert net.name == "net / block_{0..10} \N{MULTIPLICATION SIGN}3"
+    assert [(part.name, part.size_bytes) for part in net.children] == [
+        ("attn / dot", 27),
+        ("norm_0 / dot", 27),
+    ]
+    assert [layer.name for layer in by_layer.children[0].children] == [
+        "block_0",
+        "block_1",
+        "block_10",
+    ]
 
 
 def test_source_is_file_function_and_line():
