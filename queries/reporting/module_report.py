@@ -20,6 +20,7 @@ from ..find_module import FoundModule, find_module
 from ..label import label
 from ..oom import OomAnswer, oom
 from ..since import since_of
+from .flame_graph import flame_graph
 from .memory_over_time import memory_over_time, other_spaces, schedule_range
 from .module_spaces import Space, module_buffers, module_spaces
 from .page import Fact, Html, Part, Report, Section, Text, templates
@@ -288,7 +289,7 @@ def _owners(store: Store, found: FoundModule, buffers: pa.Table, space: Space) -
     """Who owns the peak, all buffers, and what the folder `sections/` says."""
     chart = treemap_chart(store, found, space)
     if chart is not None:
-        yield Section("Who owns the peak", (chart,))
+        yield Section("Who owns the peak", (chart, *flame_graph(store, found, space)))
     if len(buffers):
         yield Section("All buffers", (buffer_table(buffers, space.peak_time),))
     yield from sections_of(store, found, space)

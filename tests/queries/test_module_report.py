@@ -80,8 +80,13 @@ def tables(report):
 
 
 def treemap(report):
-    (chart,) = section(report, "Who owns the peak").parts
+    chart, *_ = section(report, "Who owns the peak").parts
     return chart.data["treemap"]
+
+
+def flame(report):
+    _, drawn, _ = section(report, "Who owns the peak").parts
+    return drawn.data["flame"]
 
 
 # --- the headline -----------------------------------------------------------------------
@@ -101,12 +106,13 @@ def test_the_headline_has_the_figures_of_peaks(store, report):
     assert "libtpu 933746096" in report(LLAMA).subtitle
 
 
-def test_nothing_unknown_is_shown_and_the_treemap_is_the_peak_to_the_byte(report):
+def test_nothing_unknown_is_shown_and_the_pictures_are_the_peak_to_the_byte(report):
     for module in (LLAMA, OOM, ESTIMATED, DECODE):
         found = report(module)
         assert all(fact.text and "None" not in fact.text + fact.note for fact in found.facts)
         assert "None" not in found.subtitle
-        for tree in treemap(found)["trees"].values():
+        trees = [*treemap(found)["trees"].values(), *flame(found)["trees"].values()]
+        for tree in trees:
             assert tree["size_bytes"][0] == facts(found)["peak"].value_bytes
             leaves = set(range(len(tree["parent"]))) - set(tree["parent"])
             assert sum(tree["size_bytes"][leaf] for leaf in leaves) == tree["size_bytes"][0]

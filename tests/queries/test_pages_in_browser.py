@@ -457,6 +457,60 @@ def test_the_treemap_is_entered_and_left_by_mouse_and_keys(browser, llama_page):
     assert browser.value("memhouse.data.treemap.widths.narrow") == 350
 
 
+def flame(browser):
+    return browser.value("memhouse.flame.state()")
+
+
+def press_in_flame(browser, *keys):
+    browser.value("document.getElementById('flame').focus()")
+    press(browser, *keys)
+
+
+@pytest.mark.scheduled
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_flame_graph_zooms_by_mouse_and_keys_and_searches(browser, llama_page, width):
+    browser.open(llama_page, width=width)
+    peak = int(browser.value(f"{PEAK}.dataset.bytes"))
+    assert flame(browser)["sizeBytes"] == peak
+    # The widths of a row add up to those of the row above, where all of it is drawn.
+    widths = browser.value(
+        """[...document.querySelectorAll('#flame [aria-level="2"]')].map(
+            (bar) => bar.getBoundingClientRect().width)"""
+    )
+    whole = browser.value("document.getElementById('flame').clientWidth")
+    assert sum(widths) == pytest.approx(whole, rel=0.01)
+    press_in_flame(browser, "ArrowDown", "ArrowRight", "Enter")
+    assert 0 < flame(browser)["sizeBytes"] < peak
+    said = "document.getElementById('flame-said').textContent"
+    assert "% of the peak" in browser.value(said)
+    press_in_flame(browser, "Escape")
+    assert flame(browser)["sizeBytes"] == peak
+    click(browser, "#flame [aria-level='2']")
+    assert flame(browser)["shown"] > 0
+    click(browser, "#flame .above")
+    assert flame(browser)["shown"] == 0
+
+    choose(browser, "flame-search", "dot_general", "input")
+    assert browser.value("document.querySelectorAll('#flame .lit').length") > 0
+    assert "frames: " in browser.value(said)
+    for way in browser.value(
+        "[...document.getElementById('flame-by').options].map((o) => o.value)"
+    ):
+        choose(browser, "flame-by", way)
+        assert flame(browser)["sizeBytes"] == peak
+    # A hostile name is text.
+    browser.value(
+        """(() => {
+            const strings = memhouse.data.flame.strings;
+            strings.forEach((name, at) => { strings[at] = `<img src=x onerror="ran=1">${name}`; });
+            memhouse.flame.show(0);
+        })()"""
+    )
+    assert browser.value("document.querySelector('#flame img')") is None
+    assert "<img" in browser.value("document.querySelector('#flame [aria-level=\"2\"]').title")
+    assert_silent(browser)
+
+
 @pytest.mark.scheduled
 def test_names_of_thousands_of_characters_are_shortened(browser, copied, tmp_path):
     module_id, _ = module_of(copied, "cpu")
