@@ -23,7 +23,7 @@ _ISO_DATE = re.compile(
     r"(Z|[+-][01]\d:?(?:00|15|30|45))?)?(?!\d)"
 )
 # Before XLA dumped memory, and later than the next day everywhere, nobody compiled a run.
-_FIRST = datetime(2015, 1, 1, tzinfo=UTC)
+_FIRST = datetime(2015, 1, 1)
 _AHEAD = timedelta(days=1)
 
 
@@ -36,8 +36,7 @@ def date_in(name: str) -> datetime | None:
         time = (match[2] or "").replace("-", ":")
         for text in (f"{match[1]}T{time}{match[3] or ''}", match[1]):
             with suppress(ValueError):
-                date = datetime.fromisoformat(text)
-                return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+                return clock.in_utc(datetime.fromisoformat(text))
     return None
 
 
@@ -47,8 +46,7 @@ def claim(at: datetime | None, run_id: str) -> datetime | None:
     An `at` with no time zone is UTC. Raises UsageError for a date at which nobody can have
     compiled the run.
     """
-    if at is not None and at.tzinfo is None:
-        at = at.replace(tzinfo=UTC)
+    at = None if at is None else clock.in_utc(at)
     claimed = at or date_in(run_id)
     if claimed is None or _FIRST <= claimed <= clock.now() + _AHEAD:
         return claimed
@@ -226,7 +224,7 @@ def _is_night(name: str, run_id: str) -> bool:
 
 def file_time(modified: float) -> datetime:
     """The time of a file, given in seconds since 1970."""
-    return datetime.fromtimestamp(modified, UTC)
+    return clock.in_utc(datetime.fromtimestamp(modified, UTC))
 
 
 def later_name(name: str, now: datetime, taken: set[str]) -> str:

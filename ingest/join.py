@@ -26,6 +26,7 @@ from ..xla.parts import (
     Unread,
     UsedValues,
     memory_spaces,
+    with_spaces,
 )
 from ..xla.passes import PASSES
 from ..xla.peak_parts import peak_parts
@@ -528,20 +529,25 @@ class Module:
         return sum(table.nbytes for table in self.tables.values())
 
 
+# The tables whose rows are in a memory space.
+_IN_SPACES = frozenset({"allocations", "values", "occupancy", "module_memory"})
+
+
 def join_parts(
     parts: Parts,
     attribution: Attribution | None = None,
     program: NumberedProgram | None = None,
     names: Names | None = None,
     mine: Sequence[str] = (),
+    platform: str | None = None,
 ) -> Module:
     """Number the instructions, find each live range's value, and compute the figures.
 
     If a part is missing or contradicts another part, the figures that depend on it are null.
     `names` are the numbers of the parts' names, if the caller has them. `mine` are patterns of
-    files that are the user's code, see `frames.are_library`. Without an
-    `attribution` nothing says whose memory a value is, and without a `program` the module has
-    no program_id.
+    files that are the user's code, see `frames.are_library`. `platform` tells what a memory space
+    is called. Without an `attribution` nothing says whose memory a value is, and without a
+    `program` the module has no program_id.
     """
     names = names or Names(parts)
     values = _values(parts, names)
@@ -609,7 +615,10 @@ def join_parts(
             tables |= buffer_tables(attribution, values, number, lives)
     if "residual_id" in values.column_names:
         tables["values"] = _with_known_residuals(values, tables.get("residuals"))
-    tables["memory_spaces"] = memory_spaces(parts)
+    spaces = memory_spaces(parts, platform)
+    tables["memory_spaces"] = spaces
+    for name in _IN_SPACES & tables.keys():
+        tables[name] = with_spaces(tables[name], spaces)
     if attribution is not None:
         tables["traits"] = traits_of(attribution, tables)
     if ranges is not None and "module_memory" in tables:

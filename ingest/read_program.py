@@ -77,7 +77,14 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequenc
         completes=parts.is_binary
         or not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
     )
-    outcome.module = join_parts(found.parts, found.attribution, found.program, found.names, mine)
+    outcome.module = join_parts(
+        found.parts,
+        found.attribution,
+        found.program,
+        found.names,
+        mine,
+        platform=program.key.platform,
+    )
     if found.attribution is not None:
         outcome.assumed = found.attribution.derived.assumed
     if outcome.module.header["origin"] in ("derived", "estimated"):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 
 from ..schema import clock
@@ -19,7 +19,7 @@ _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "y": 365 * 24}
 
 
 def parse_time(time: str | datetime | None, argument: str) -> datetime | None:
-    """A time, or a text of an ISO date or time; in UTC unless it has a time zone.
+    """A time, or a text of an ISO date or time, in UTC; a zone that it has is taken into account.
 
     Raises UsageError.
     """
@@ -33,7 +33,7 @@ def parse_time(time: str | datetime | None, argument: str) -> datetime | None:
                 f"invalid time {time!r}: use an ISO time such as 2026-10-01 or 2026-10-01T03:00",
                 argument,
             ) from None
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    return clock.in_utc(time)
 
 
 def time_before(age: str, argument: str) -> datetime:

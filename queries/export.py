@@ -99,7 +99,7 @@ def _query(
         raise UsageError(f"there is no view or table {view}: see `memhouse views`", "view")
     conditions = [f"({where})"] if where else []
     narrow = {
-        "run_at": f"run_at >= {quoted(since.isoformat())}::TIMESTAMPTZ" if since else None,
+        "run_at": f"run_at >= {quoted(since.isoformat())}::TIMESTAMP" if since else None,
         "workload": f"workload = {quoted(workload)}" if workload else None,
     }
     for column, condition in narrow.items():

@@ -21,9 +21,10 @@ _TYPES = {
     "INTEGER": pa.int32(),
     "BOOLEAN": pa.bool_(),
     "DOUBLE": pa.float64(),
-    "DATETIME": pa.timestamp("us", tz="UTC"),
+    "DATETIME": pa.timestamp("us"),
     "ARRAY": pa.list_(pa.string()),
 }
+_DUCKDB_TYPES = {"TEXT": "VARCHAR", "DATETIME": "TIMESTAMP", "ARRAY": "VARCHAR[]"}
 
 
 @cache
@@ -38,7 +39,30 @@ def stored_columns() -> dict[str, dict[str, str]]:
 def schema(table: str) -> pa.Schema:
     """The columns that ingest fills: `shape` is one column here, although two store it."""
     columns = stored_columns()[table].items()
-    return pa.schema([(name, _TYPES[type_]) for name, type_ in columns if name[0] != "_"])
+    return pa.schema([(name, _type(type_)) for name, type_ in columns if name[0] != "_"])
+
+
+def _type(type_: str) -> pa.DataType:
+    return pa.string() if is_enum(type_) else _TYPES[type_]
+
+
+def is_enum(type_: str) -> bool:
+    """Whether an SQL type is a closed list of words, which is text in Arrow and in lakes."""
+    return type_.startswith("ENUM(")
+
+
+def duckdb_type(type_: str) -> str:
+    """An SQL type as DuckDB names it."""
+    return _DUCKDB_TYPES.get(type_, type_)
+
+
+def plain(rows: pa.Table) -> pa.Table:
+    """Rows of DuckDB with its ENUMs as text."""
+    for place, column in enumerate(rows.schema):
+        if pa.types.is_dictionary(column.type):
+            text = rows.column(place).cast(pa.string())
+            rows = rows.set_column(place, column.name, text)
+    return rows
 
 
 @cache

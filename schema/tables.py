@@ -26,11 +26,32 @@ from sqlalchemy import (
     Table,
     Text,
 )
-from sqlalchemy.types import TypeEngine
+from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from ..xla.origins import RULES
+from ..xla.parts import ORIGINS, SPACES
+from ..xla.passes import PASSES
+from ..xla.peak_parts import CATEGORIES
+from ..xla.roles import ROLES
 from .arrow import SHORT_TEXT_BYTES
+from .history.chains import MATCHES
+from .journal import ACTIONS
+from .readable import quoted
 
 metadata = MetaData()
+
+
+class OneOf(UserDefinedType[str]):
+    """A closed list of words: an ENUM of DuckDB. In a lake, and for Spark, it is text."""
+
+    cache_ok = True
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+    def get_col_spec(self, **_: Any) -> str:
+        """The type in SQL."""
+        return f"ENUM({', '.join(map(quoted, self.words))})"
 
 
 _Type = type[TypeEngine[Any]] | TypeEngine[Any]
@@ -74,6 +95,15 @@ def _shape(comment: str) -> list[Column[Any]]:
     ]
 
 
+def _space() -> Column[Any]:
+    return _optional(
+        "space",
+        OneOf(*SPACES),
+        "the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; "
+        "vmem, smem, sflag, cmem or other",
+    )
+
+
 def _module_id() -> Column[Any]:
     return _required("module_id", BigInteger, "the module, see `modules`")
 
@@ -84,21 +114,21 @@ runs = Table(
     _key("run_id", Text, "the user's name for the run"),
     _required(
         "run_at",
-        DateTime(timezone=True),
+        DateTime,
         "the time by which runs are ordered (UTC): claimed_at, else when the run entered",
     ),
     _required("run_seq", Integer, "the order in which runs first entered: it orders equal run_at"),
-    _required("ingested_at", DateTime(timezone=True), "when the run was first ingested (UTC)"),
+    _required("ingested_at", DateTime, "when the run was first ingested (UTC)"),
     _required("source", Text, "the ingested path, as given"),
     _required("tool_version", Text, "the memhouse version that ingested the run"),
     _optional(
         "claimed_at",
-        DateTime(timezone=True),
+        DateTime,
         "the date that the user claims, by --at or in the run's name (UTC); null without one",
     ),
     _optional(
         "compiled_at",
-        DateTime(timezone=True),
+        DateTime,
         "the time of the newest file (UTC), which copies and archives change: it orders nothing",
     ),
     comment="One ingested run, for example a night.",
@@ -110,9 +140,7 @@ run_parts = Table(
     _required("run_id", Text, "the run, see `runs`"),
     _required("host", Text, "the host that --host named; empty for what was ingested without"),
     _required("source", Text, "the ingested path, as given"),
-    _required(
-        "entered_at", DateTime(timezone=True), "when the part entered, or was replaced (UTC)"
-    ),
+    _required("entered_at", DateTime, "when the part entered, or was replaced (UTC)"),
     comment="What a run consists of: the parts that hosts ingested by themselves.",
 )
 
@@ -120,11 +148,11 @@ journal = Table(
     "journal",
     metadata,
     _required("entry", Integer, "the place in the order of all changes, from 1"),
-    _required("entered_at", DateTime(timezone=True), "when the change was made (UTC)"),
+    _required("entered_at", DateTime, "when the change was made (UTC)"),
     _required(
         "action",
-        Text,
-        "ingest, read again, replace, prune, label, accept, compact, upgrade, repair, import, sql",
+        OneOf(*ACTIONS),
+        f"{', '.join(ACTIONS)}",
     ),
     _optional("run_id", Text, "the run, which may be gone by now; null if no run was named"),
     _optional("host", Text, "the host whose part it is; null without one"),
@@ -147,7 +175,7 @@ run_labels = Table(
 dumps = Table(
     "dumps",
     metadata,
-    _key("dump_id", BigInteger, "64-bit hash of run, workload and the dump's file name"),
+    _key("dump_id", BigInteger, "hash of run, workload and the dump's file name"),
     _required("run_id", Text, "the run, see `runs`"),
     _required("workload", Text, "the dump's folder relative to the ingested path, `.` if none"),
     _required("module_name", Text, "the HLO module's name"),
@@ -167,7 +195,11 @@ dumps = Table(
         "what a program may use of the target device's memory; null if not known",
     ),
     _optional("topology", Text, "the number of TPU chips and hosts of the target"),
-    _required("status", Text, "ok; partial: a part is missing or unreadable; failed: nothing read"),
+    _required(
+        "status",
+        OneOf("ok", "partial", "failed"),
+        "ok; partial: a part is missing or unreadable; failed: nothing read",
+    ),
     _required("oom", Boolean, "XLA ran out of memory while compiling the module"),
     _optional("host", Text, "the host that ingested it, see `run_parts`; null without one"),
     comment="A module as dumped in a run. Many dumps may share one module.",
@@ -187,7 +219,7 @@ dump_files = Table(
     ),
     _required(
         "status",
-        Text,
+        OneOf("ok", "partial", "failed", "contradicts", "missing"),
         "ok; failed: nothing was read; partial: a part was read; "
         "contradicts: contradicts another file; missing: the dump lacks the file",
     ),
@@ -204,19 +236,19 @@ dump_files = Table(
 modules = Table(
     "modules",
     metadata,
-    _key("module_id", BigInteger, "64-bit hash of the module's name and its files' content"),
+    _key("module_id", BigInteger, "hash of the module's name and its files' content"),
     _required("module_name", Text, "the HLO module's name"),
     _optional(
         "program_id",
         BigInteger,
-        "64-bit hash of what the program is: instructions, allocations, values and live ranges, "
+        "hash of what the program is: instructions, allocations, values and live ranges, "
         "without names, source lines and constants' values; null without HLO text. Equal: the "
         "same memory program",
     ),
     _optional(
         "skeleton_id",
         BigInteger,
-        "64-bit hash of the arguments' names and ranks: equal for another batch size or dtype",
+        "hash of the arguments' names and ranks: equal for another batch size or dtype",
     ),
     _optional("schedule_length", Integer, "instructions in the flattened schedule"),
     _optional(
@@ -246,7 +278,7 @@ modules = Table(
     _optional("replica_count", Integer, "replicas the module was compiled for"),
     _optional(
         "origin",
-        Text,
+        OneOf(*ORIGINS),
         "dumped: XLA's own live ranges; derived: live ranges worked out from the schedule, exact; "
         "estimated: without a buffer assignment, or by rules that are assumed; null without "
         "figures",
@@ -308,6 +340,7 @@ memory_spaces = Table(
         Text,
         "the name in the memory usage report; of a TPU's binary, libtpu's; null if not named",
     ),
+    _space(),
     comment="A memory space of a module.",
 )
 
@@ -336,6 +369,7 @@ allocations = Table(
     _optional("peak_bytes", BigInteger, "of a temp: the maximum of its occupied bytes over time"),
     _optional("peak_time", Integer, "of a temp: the first time of peak_bytes"),
     _optional("address", BigInteger, "the address in the compiler's process (some old dumps)"),
+    _space(),
     comment="A buffer allocation.",
 )
 
@@ -367,19 +401,19 @@ values = Table(
     ),
     _optional(
         "origin_rule",
-        Text,
+        OneOf(*RULES),
         "how the origin was found: argument, own, moved, loop, fused, becomes, read; operand "
         "(a guess: the largest operand) or weak (only a wrapper's name)",
     ),
     _optional(
         "pass",
-        Text,
+        OneOf(*PASSES),
         "argument, forward, backward, rematerialised, optimizer; other without a backward pass, "
         "and for what depends on gradients in a program that does not train",
     ),
     _optional(
         "role",
-        Text,
+        OneOf(*ROLES),
         "weight, optimizer state, state, input, gathered weight, activation, gradient, output, "
         "constant or workspace",
     ),
@@ -395,6 +429,7 @@ values = Table(
         "the last time at which an instruction computes from the value or copies it; in a loop "
         "until the body ends; null if nothing does",
     ),
+    _space(),
     comment="An HLO value: one tensor, from definition to last use.",
 )
 
@@ -494,7 +529,7 @@ instructions = Table(
     _optional("scope_id", Integer, "the scope and operation, see `scopes`; null if not named"),
     _optional(
         "pass",
-        Text,
+        OneOf(*PASSES),
         "the pass that the instruction belongs to: as in `values`",
     ),
     _optional("custom_call_target", Text, "the kernel that a custom-call calls"),
@@ -594,7 +629,7 @@ stack_frames = Table(
 compiler_flags = Table(
     "compiler_flags",
     metadata,
-    _required("flags_id", BigInteger, "64-bit hash of the flag set, see `dumps`"),
+    _required("flags_id", BigInteger, "hash of the flag set, see `dumps`"),
     _required(
         "flag",
         Text,
@@ -625,6 +660,7 @@ occupancy = Table(
     _required("start_time", Integer, "the row is valid from here to the next row's start_time"),
     _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
     _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
+    _space(),
     comment="How full a memory space is, from one change to the next.",
 )
 
@@ -669,6 +705,7 @@ module_memory = Table(
         "of HLO text without a schedule: the peak in the worse of two orders, where peak_bytes is "
         "that in the better one, which the rows of the module show; null of scheduled programs",
     ),
+    _space(),
     comment="A module's memory in one space; `trends` reads this table.",
 )
 
@@ -687,9 +724,13 @@ peak_parts = Table(
     metadata,
     _module_id(),
     _required("part", Integer, "from 0, the largest first"),
-    _required("category", Text, "argument, output, constant, other or temp, as in `buffers`"),
-    _optional("role", Text, "as in `values`; null, as all below, where small parts are summed"),
-    _optional("pass", Text, "as in `values`"),
+    _required(
+        "category", OneOf(*CATEGORIES), "argument, output, constant, other or temp, as in `buffers`"
+    ),
+    _optional(
+        "role", OneOf(*ROLES), "as in `values`; null, as all below, where small parts are summed"
+    ),
+    _optional("pass", OneOf(*PASSES), "as in `values`"),
     _optional(
         "owner",
         Text,
@@ -736,7 +777,7 @@ history = Table(
     _optional("level_index", Integer, "the chain_index since which the program is unchanged"),
     _optional(
         "matched_by",
-        Text,
+        OneOf(*MATCHES),
         "how the previous dump was found: only, program, signature, skeleton, order, workload "
         "renamed, module renamed or renamed; null for a chain's first dump",
     ),
@@ -761,7 +802,7 @@ causes = Table(
         "such as a flag, and where a side has no figures",
     ),
     _optional("source", Text, "the line of most of these bytes, such as zoo.py:40"),
-    _optional("role", Text, "the role of most of these bytes, as in `values`"),
+    _optional("role", OneOf(*ROLES), "the role of most of these bytes, as in `values`"),
     comment="The ledger of a dump's cause: the change_bytes of a dump add up to the change of its "
     "peak against `history`.compared_dump_id. Recomputed with `history`.",
 )
@@ -775,22 +816,23 @@ gone = Table(
     comment="A series that a run lacks and the run before has. Recomputed with `history`.",
 )
 
+_metrics = sorted((c for c in module_memory.c if c.info), key=lambda c: int(c.info["place"]))
 accepted_changes = Table(
     "accepted_changes",
     metadata,
     _required("dump_id", BigInteger, "the dump whose figure was accepted, see `dumps`"),
     _required("memory_space", Integer, "the memory space"),
-    _required("metric", Text, "the metric, for example peak_bytes"),
+    _required("metric", OneOf(*(column.name for column in _metrics)), "the metric, for example peak_bytes"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
     _required("reason", Text, "why the change was accepted"),
-    _required("accepted_at", DateTime(timezone=True), "when it was accepted (UTC)"),
+    _required("accepted_at", DateTime, "when it was accepted (UTC)"),
     comment="A growth accepted by `memhouse check --accept`: the new floor of its series.",
 )
 
 oom_reports = Table(
     "oom_reports",
     metadata,
-    _required("oom_id", BigInteger, "64-bit hash of run, file and line of the message"),
+    _required("oom_id", BigInteger, "hash of run, file and line of the message"),
     _required("run_id", Text, "the run, see `runs`"),
     _optional(
         "dump_id",
@@ -803,7 +845,7 @@ oom_reports = Table(
     _required("times", Integer, "how often the file holds the message"),
     _required(
         "kind",
-        Text,
+        OneOf("program", "scoped", "allocation", "runtime"),
         "program: the whole program is over the memory; scoped: a kernel is over its scoped limit; "
         "allocation: one block is over the memory; runtime: no room when the program ran",
     ),

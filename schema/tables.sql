@@ -1,13 +1,13 @@
 -- A new warehouse. Generated from schema/tables.py by `make schema`.
 CREATE TABLE runs (
     run_id TEXT NOT NULL,
-    run_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    run_at TIMESTAMP WITHOUT TIME ZONE NOT NULL,
     run_seq INTEGER NOT NULL,
-    ingested_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    ingested_at TIMESTAMP WITHOUT TIME ZONE NOT NULL,
     source TEXT NOT NULL,
     tool_version TEXT NOT NULL,
-    claimed_at TIMESTAMP WITH TIME ZONE,
-    compiled_at TIMESTAMP WITH TIME ZONE,
+    claimed_at TIMESTAMP WITHOUT TIME ZONE,
+    compiled_at TIMESTAMP WITHOUT TIME ZONE,
     PRIMARY KEY (run_id)
 );
 COMMENT ON TABLE runs IS 'One ingested run, for example a night.';
@@ -23,7 +23,7 @@ CREATE TABLE run_parts (
     run_id TEXT NOT NULL,
     host TEXT NOT NULL,
     source TEXT NOT NULL,
-    entered_at TIMESTAMP WITH TIME ZONE NOT NULL
+    entered_at TIMESTAMP WITHOUT TIME ZONE NOT NULL
 );
 COMMENT ON TABLE run_parts IS 'What a run consists of: the parts that hosts ingested by themselves. Key: run_id, host.';
 COMMENT ON COLUMN run_parts.run_id IS 'the run, see `runs`';
@@ -32,8 +32,8 @@ COMMENT ON COLUMN run_parts.source IS 'the ingested path, as given';
 COMMENT ON COLUMN run_parts.entered_at IS 'when the part entered, or was replaced (UTC)';
 CREATE TABLE journal (
     entry INTEGER NOT NULL,
-    entered_at TIMESTAMP WITH TIME ZONE NOT NULL,
-    action TEXT NOT NULL,
+    entered_at TIMESTAMP WITHOUT TIME ZONE NOT NULL,
+    action ENUM('ingest', 'read again', 'replace', 'prune', 'label', 'accept', 'compact', 'upgrade', 'repair', 'import', 'sql') NOT NULL,
     run_id TEXT,
     host TEXT,
     detail TEXT NOT NULL,
@@ -76,13 +76,13 @@ CREATE TABLE dumps (
     device_kind TEXT,
     device_memory_bytes BIGINT,
     topology TEXT,
-    status TEXT NOT NULL,
+    status ENUM('ok', 'partial', 'failed') NOT NULL,
     oom BOOLEAN NOT NULL,
     host TEXT,
     PRIMARY KEY (dump_id)
 );
 COMMENT ON TABLE dumps IS 'A module as dumped in a run. Many dumps may share one module.';
-COMMENT ON COLUMN dumps.dump_id IS '64-bit hash of run, workload and the dump''s file name';
+COMMENT ON COLUMN dumps.dump_id IS 'hash of run, workload and the dump''s file name';
 COMMENT ON COLUMN dumps.run_id IS 'the run, see `runs`';
 COMMENT ON COLUMN dumps.workload IS 'the dump''s folder relative to the ingested path, `.` if none';
 COMMENT ON COLUMN dumps.module_name IS 'the HLO module''s name';
@@ -105,7 +105,7 @@ CREATE TABLE dump_files (
     kind TEXT NOT NULL,
     bytes BIGINT,
     sha256 TEXT,
-    status TEXT NOT NULL,
+    status ENUM('ok', 'partial', 'failed', 'contradicts', 'missing') NOT NULL,
     line INTEGER,
     message TEXT
 );
@@ -133,7 +133,7 @@ CREATE TABLE modules (
     is_scheduled BOOLEAN,
     num_partitions INTEGER,
     replica_count INTEGER,
-    origin TEXT,
+    origin ENUM('dumped', 'derived', 'estimated'),
     liveness_difference TEXT,
     reader_version INTEGER,
     grade INTEGER,
@@ -141,10 +141,10 @@ CREATE TABLE modules (
     PRIMARY KEY (module_id)
 );
 COMMENT ON TABLE modules IS 'A module''s content, stored once even if many runs dumped it.';
-COMMENT ON COLUMN modules.module_id IS '64-bit hash of the module''s name and its files'' content';
+COMMENT ON COLUMN modules.module_id IS 'hash of the module''s name and its files'' content';
 COMMENT ON COLUMN modules.module_name IS 'the HLO module''s name';
-COMMENT ON COLUMN modules.program_id IS '64-bit hash of what the program is: instructions, allocations, values and live ranges, without names, source lines and constants'' values; null without HLO text. Equal: the same memory program';
-COMMENT ON COLUMN modules.skeleton_id IS '64-bit hash of the arguments'' names and ranks: equal for another batch size or dtype';
+COMMENT ON COLUMN modules.program_id IS 'hash of what the program is: instructions, allocations, values and live ranges, without names, source lines and constants'' values; null without HLO text. Equal: the same memory program';
+COMMENT ON COLUMN modules.skeleton_id IS 'hash of the arguments'' names and ranks: equal for another batch size or dtype';
 COMMENT ON COLUMN modules.schedule_length IS 'instructions in the flattened schedule';
 COMMENT ON COLUMN modules.reported_total_bytes IS 'XLA''s own `Total bytes used`, all spaces; where no text says it, all allocations';
 COMMENT ON COLUMN modules.reported_peak_time IS 'the time of XLA''s own estimated peak; worked out as XLA does where origin is derived';
@@ -186,12 +186,14 @@ COMMENT ON COLUMN entry_shapes.padded_bytes IS 'logical size plus tile padding; 
 CREATE TABLE memory_spaces (
     module_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
-    space_name TEXT
+    space_name TEXT,
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
 );
 COMMENT ON TABLE memory_spaces IS 'A memory space of a module. Key: module_id, memory_space.';
 COMMENT ON COLUMN memory_spaces.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN memory_spaces.memory_space IS 'XLA''s number (color): 0 is the main memory, HBM';
 COMMENT ON COLUMN memory_spaces.space_name IS 'the name in the memory usage report; of a TPU''s binary, libtpu''s; null if not named';
+COMMENT ON COLUMN memory_spaces.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 CREATE TABLE allocations (
     module_id BIGINT NOT NULL,
     allocation_index INTEGER NOT NULL,
@@ -209,7 +211,8 @@ CREATE TABLE allocations (
     value_id INTEGER,
     peak_bytes BIGINT,
     peak_time INTEGER,
-    address BIGINT
+    address BIGINT,
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
 );
 COMMENT ON TABLE allocations IS 'A buffer allocation. Key: module_id, allocation_index.';
 COMMENT ON COLUMN allocations.module_id IS 'the module, see `modules`';
@@ -229,6 +232,7 @@ COMMENT ON COLUMN allocations.value_id IS 'the value that the allocation is for:
 COMMENT ON COLUMN allocations.peak_bytes IS 'of a temp: the maximum of its occupied bytes over time';
 COMMENT ON COLUMN allocations.peak_time IS 'of a temp: the first time of peak_bytes';
 COMMENT ON COLUMN allocations.address IS 'the address in the compiler''s process (some old dumps)';
+COMMENT ON COLUMN allocations.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 CREATE TABLE values (
     module_id BIGINT NOT NULL,
     value_id INTEGER NOT NULL,
@@ -245,12 +249,13 @@ CREATE TABLE values (
     _long_shape TEXT[],
     element_type TEXT,
     origin_instruction_id INTEGER,
-    origin_rule TEXT,
-    pass TEXT,
-    role TEXT,
+    origin_rule ENUM('argument', 'own', 'moved', 'loop', 'fused', 'becomes', 'read', 'operand', 'weak'),
+    pass ENUM('argument', 'forward', 'backward', 'rematerialised', 'optimizer', 'other'),
+    role ENUM('weight', 'optimizer state', 'state', 'input', 'gathered weight', 'activation', 'gradient', 'output', 'constant', 'workspace'),
     alias_set INTEGER,
     residual_id INTEGER,
-    last_use_time INTEGER
+    last_use_time INTEGER,
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
 );
 COMMENT ON TABLE values IS 'An HLO value: one tensor, from definition to last use. Key: module_id, value_id.';
 COMMENT ON COLUMN values.module_id IS 'the module, see `modules`';
@@ -274,6 +279,7 @@ COMMENT ON COLUMN values.role IS 'weight, optimizer state, state, input, gathere
 COMMENT ON COLUMN values.alias_set IS 'the smallest value_id of those that must share a buffer; `alias_sets` has those in temps';
 COMMENT ON COLUMN values.residual_id IS 'the residual that the value holds, see `residuals`';
 COMMENT ON COLUMN values.last_use_time IS 'the last time at which an instruction computes from the value or copies it; in a loop until the body ends; null if nothing does';
+COMMENT ON COLUMN values.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 CREATE TABLE alias_sets (
     module_id BIGINT NOT NULL,
     alias_set INTEGER NOT NULL,
@@ -372,7 +378,7 @@ CREATE TABLE instructions (
     source_line INTEGER,
     stack_frame_id INTEGER,
     scope_id INTEGER,
-    pass TEXT,
+    pass ENUM('argument', 'forward', 'backward', 'rematerialised', 'optimizer', 'other'),
     custom_call_target TEXT,
     scoped_bytes BIGINT,
     is_root BOOLEAN,
@@ -483,7 +489,7 @@ CREATE TABLE compiler_flags (
     value TEXT NOT NULL
 );
 COMMENT ON TABLE compiler_flags IS 'A flag of a set of compiler flags. Key: flags_id, flag.';
-COMMENT ON COLUMN compiler_flags.flags_id IS '64-bit hash of the flag set, see `dumps`';
+COMMENT ON COLUMN compiler_flags.flags_id IS 'hash of the flag set, see `dumps`';
 COMMENT ON COLUMN compiler_flags.flag IS 'the flag''s name; flags of dumps, caches and toolchain folders are left out, because they do not change the program';
 COMMENT ON COLUMN compiler_flags.value IS 'the flag''s value; of a file''s path only the file''s name';
 CREATE TABLE reported_peak (
@@ -504,7 +510,8 @@ CREATE TABLE occupancy (
     memory_space INTEGER NOT NULL,
     start_time INTEGER NOT NULL,
     live_bytes BIGINT NOT NULL,
-    occupied_bytes BIGINT NOT NULL
+    occupied_bytes BIGINT NOT NULL,
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
 );
 COMMENT ON TABLE occupancy IS 'How full a memory space is, from one change to the next. Key: module_id, memory_space, start_time.';
 COMMENT ON COLUMN occupancy.module_id IS 'the module, see `modules`';
@@ -512,6 +519,7 @@ COMMENT ON COLUMN occupancy.memory_space IS 'the memory space';
 COMMENT ON COLUMN occupancy.start_time IS 'the row is valid from here to the next row''s start_time';
 COMMENT ON COLUMN occupancy.live_bytes IS 'sum of the live values'' sizes; aliased ones count twice';
 COMMENT ON COLUMN occupancy.occupied_bytes IS 'union of the live values'' addresses';
+COMMENT ON COLUMN occupancy.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 CREATE TABLE module_memory (
     module_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
@@ -531,7 +539,8 @@ CREATE TABLE module_memory (
     live_bound_bytes BIGINT,
     packing_bytes BIGINT,
     padding_bytes BIGINT,
-    peak_high_bytes BIGINT
+    peak_high_bytes BIGINT,
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
 );
 COMMENT ON TABLE module_memory IS 'A module''s memory in one space; `trends` reads this table. Key: module_id, memory_space.';
 COMMENT ON COLUMN module_memory.module_id IS 'the module, see `modules`';
@@ -553,6 +562,7 @@ COMMENT ON COLUMN module_memory.live_bound_bytes IS 'of the preallocated temps: 
 COMMENT ON COLUMN module_memory.packing_bytes IS 'temp_bytes - live_bound_bytes: packing''s share';
 COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the values live at the peak, an aliased extent counted once';
 COMMENT ON COLUMN module_memory.peak_high_bytes IS 'of HLO text without a schedule: the peak in the worse of two orders, where peak_bytes is that in the better one, which the rows of the module show; null of scheduled programs';
+COMMENT ON COLUMN module_memory.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 CREATE TABLE traits (
     module_id BIGINT NOT NULL,
     trait TEXT NOT NULL,
@@ -567,9 +577,9 @@ COMMENT ON COLUMN traits.amount IS 'bytes or a count, as the trait says';
 CREATE TABLE peak_parts (
     module_id BIGINT NOT NULL,
     part INTEGER NOT NULL,
-    category TEXT NOT NULL,
-    role TEXT,
-    pass TEXT,
+    category ENUM('argument', 'output', 'constant', 'other', 'temp') NOT NULL,
+    role ENUM('weight', 'optimizer state', 'state', 'input', 'gathered weight', 'activation', 'gradient', 'output', 'constant', 'workspace'),
+    pass ENUM('argument', 'forward', 'backward', 'rematerialised', 'optimizer', 'other'),
     owner TEXT,
     operation TEXT,
     shape TEXT,
@@ -610,7 +620,7 @@ CREATE TABLE history (
     previous_dump_id BIGINT,
     compared_dump_id BIGINT,
     level_index INTEGER,
-    matched_by TEXT,
+    matched_by ENUM('only', 'program', 'signature', 'skeleton', 'order', 'workload renamed', 'module renamed', 'renamed'),
     missed_runs INTEGER,
     is_new BOOLEAN NOT NULL,
     is_last BOOLEAN NOT NULL,
@@ -636,7 +646,7 @@ CREATE TABLE causes (
     term TEXT NOT NULL,
     change_bytes BIGINT,
     source TEXT,
-    role TEXT
+    role ENUM('weight', 'optimizer state', 'state', 'input', 'gathered weight', 'activation', 'gradient', 'output', 'constant', 'workspace')
 );
 COMMENT ON TABLE causes IS 'The ledger of a dump''s cause: the change_bytes of a dump add up to the change of its peak against `history`.compared_dump_id. Recomputed with `history`. Key: dump_id, rank.';
 COMMENT ON COLUMN causes.dump_id IS 'the dump, see `dumps`';
@@ -658,10 +668,10 @@ COMMENT ON COLUMN gone.last_dump_id IS 'its last dump, in the run before';
 CREATE TABLE accepted_changes (
     dump_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
-    metric TEXT NOT NULL,
+    metric ENUM('peak_bytes', 'total_bytes', 'argument_bytes', 'output_bytes', 'alias_bytes', 'constant_bytes', 'thread_local_bytes', 'temp_bytes', 'fragmentation_bytes', 'padding_bytes', 'live_bound_bytes', 'packing_bytes') NOT NULL,
     accepted_bytes BIGINT NOT NULL,
     reason TEXT NOT NULL,
-    accepted_at TIMESTAMP WITH TIME ZONE NOT NULL
+    accepted_at TIMESTAMP WITHOUT TIME ZONE NOT NULL
 );
 COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new floor of its series.';
 COMMENT ON COLUMN accepted_changes.dump_id IS 'the dump whose figure was accepted, see `dumps`';
@@ -677,7 +687,7 @@ CREATE TABLE oom_reports (
     path TEXT NOT NULL,
     line INTEGER,
     times INTEGER NOT NULL,
-    kind TEXT NOT NULL,
+    kind ENUM('program', 'scoped', 'allocation', 'runtime') NOT NULL,
     space_name TEXT,
     module_name TEXT,
     capacity_bytes BIGINT,
@@ -704,7 +714,7 @@ CREATE TABLE oom_reports (
     message TEXT NOT NULL
 );
 COMMENT ON TABLE oom_reports IS 'A message of XLA that memory ran out, from a log or a dump''s folder. Key: oom_id.';
-COMMENT ON COLUMN oom_reports.oom_id IS '64-bit hash of run, file and line of the message';
+COMMENT ON COLUMN oom_reports.oom_id IS 'hash of run, file and line of the message';
 COMMENT ON COLUMN oom_reports.run_id IS 'the run, see `runs`';
 COMMENT ON COLUMN oom_reports.dump_id IS 'the dump of the module that did not fit, see `dumps`; null if the run has none, or nothing says which of several it is';
 COMMENT ON COLUMN oom_reports.path IS 'the file that holds the message, relative to the ingested path';

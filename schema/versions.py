@@ -23,23 +23,18 @@ LAYOUTS = {
     2: "3191c308cbd9f52e",
     3: "9d5c1679cc246295",
     4: "4e889fd03b0ed714",
+    5: "6c9b7c031862606c",
 }
 SCHEMA_VERSION = max(LAYOUTS)
-
-_DUCKDB_TYPES = {
-    "TEXT": "VARCHAR",
-    "DATETIME": "TIMESTAMP WITH TIME ZONE",
-    "ARRAY": "VARCHAR[]",
-}
 
 
 def layout() -> str:
     """The digest of the tables that this memhouse has."""
     # It is slow to import.
-    from .arrow import stored_columns
+    from .arrow import duckdb_type, stored_columns
 
     return layout_digest(
-        (table, column, _DUCKDB_TYPES.get(type_, type_))
+        (table, column, duckdb_type(type_))
         for table, columns in stored_columns().items()
         for column, type_ in columns.items()
     )

@@ -10,5 +10,8 @@ def hash_of_texts(*texts: str) -> int:
 
 
 def hash_of_digest(digest: bytes) -> int:
-    """63 bits of a digest: a command line would parse a negative id as an option."""
-    return int.from_bytes(digest[:8], "big") >> 1
+    """53 bits of a digest, the most that a number of JSON keeps in every program that reads it.
+
+    Not negative: a command line would parse a negative id as an option.
+    """
+    return int.from_bytes(digest[:8], "big") >> 11

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 # The origin of figures. dumped: XLA's own buffer assignment and live ranges; derived: live
 # ranges computed from the schedule; estimated: without a buffer assignment.
 Origin = Literal["dumped", "derived", "estimated"]
+ORIGINS: tuple[Origin, ...] = get_args(Origin)
 
 # Parts by their names in messages.
 BUFFER_ASSIGNMENT = "BufferAssignment"
@@ -186,19 +187,54 @@ def with_space_names(parts: Parts, platform: str | None) -> Parts:
     return parts
 
 
-def memory_spaces(parts: Parts) -> pa.Table:
-    """Every space that an allocation is in or the usage report names."""
+def memory_spaces(parts: Parts, platform: str | None) -> pa.Table:
+    """Every space that an allocation is in or the usage report names.
+
+    Columns: memory_space, space_name, space (of SPACES).
+    """
     none = pa.table(
         {"memory_space": pa.array([], pa.int32()), "space_name": pa.array([], pa.large_string())}
     )
-    named = parts.space_names if parts.space_names is not None else none
-    if parts.buffer_assignment is None:
-        return named
-    used = pc.unique(parts.buffer_assignment.allocations["memory_space"])
-    unnamed = used.filter(
-        pc.invert(pc.is_in(used, value_set=named["memory_space"].combine_chunks()))
-    )
-    rest = pa.table(
-        {"memory_space": unnamed, "space_name": pa.nulls(len(unnamed), pa.large_string())}
-    )
-    return pa.concat_tables([named, rest]).sort_by("memory_space")
+    rows = parts.space_names if parts.space_names is not None else none
+    if parts.buffer_assignment is not None:
+        used = pc.unique(parts.buffer_assignment.allocations["memory_space"])
+        unnamed = used.filter(
+            pc.invert(pc.is_in(used, value_set=rows["memory_space"].combine_chunks()))
+        )
+        rest = pa.table(
+            {"memory_space": unnamed, "space_name": pa.nulls(len(unnamed), pa.large_string())}
+        )
+        rows = pa.concat_tables([rows, rest]).sort_by("memory_space")
+    spaces = [
+        space_of(row["memory_space"], row["space_name"], platform) for row in rows.to_pylist()
+    ]
+    return rows.append_column("space", pa.array(spaces, pa.string()))
+
+
+# What people call a memory space.
+SPACES = ("hbm", "host", "vmem", "smem", "sflag", "cmem", "other")
+# XLA's number of pinned memory of the host, in programs for a GPU.
+_HOST_OF_GPU = 5
+
+
+def space_of(memory_space: int, name: str | None, platform: str | None) -> str:
+    """What people call a memory space, of SPACES: by its number, and by XLA's name for it.
+
+    >>> space_of(0, "default", "tpu"), space_of(0, None, "cpu"), space_of(7, "color_7", "tpu")
+    ('hbm', 'host', 'other')
+    """
+    if name is not None and name.lower() in SPACES:
+        return name.lower()
+    if memory_space == 0:
+        return "host" if platform == "cpu" else "hbm"
+    return "host" if (memory_space, platform) == (_HOST_OF_GPU, "gpu") else "other"
+
+
+def with_spaces(rows: pa.Table, spaces: pa.Table) -> pa.Table:
+    """Rows with a memory_space, with the names of `spaces` as the column space."""
+    at = pc.index_in(rows["memory_space"], value_set=spaces["memory_space"].combine_chunks())
+    space = spaces["space"].combine_chunks().take(at.combine_chunks())
+    place = rows.schema.get_field_index("space")
+    if place >= 0:
+        return rows.set_column(place, "space", space)
+    return rows.append_column("space", space)

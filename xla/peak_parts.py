@@ -12,6 +12,7 @@ from .program import NONE, Ints
 # The largest groups have a row each, if they have at least this share of the peak.
 _MOST_PARTS = 400
 _LEAST_SHARE = 1e-4
+CATEGORIES = ("argument", "output", "constant", "other", "temp")
 _TEXTS = ("category", "role", "pass", "owner", "operation", "shape", "source")
 
 

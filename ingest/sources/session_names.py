@@ -2,7 +2,7 @@
 
 import os
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from .dump_folder import is_wanted
@@ -35,7 +35,7 @@ def session_time(name: str) -> datetime | None:
     if not _TIME.fullmatch(name):
         return None
     try:
-        return datetime.strptime(name, "%Y_%m_%d_%H_%M_%S").replace(tzinfo=UTC)
+        return datetime.strptime(name, "%Y_%m_%d_%H_%M_%S")
     except ValueError:
         return None
 

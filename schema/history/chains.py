@@ -312,6 +312,10 @@ _RENAMES = (
     ("module renamed", _keyed("signature_id", "workload", "platform")),
     ("module renamed", _keyed("skeleton_id", "workload", "platform")),
 )
+# How a previous dump can be found.
+MATCHES = tuple(
+    dict.fromkeys(["only", *(name for name, _ in _STAGES), *(name for name, _ in _RENAMES)])
+)
 
 
 def _take(

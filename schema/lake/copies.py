@@ -77,7 +77,8 @@ def change_from(connection: duckdb.DuckDBPyConnection, place: str) -> Change:
     )
     for name, key in _OF_RUNS.items():
         query = f"SELECT {_columns(name)} FROM given.{name} WHERE {key} IN ({_ids_of_runs(key)})"
-        change.add_rows({name: connection.sql(query, params=[runs]).to_arrow_table()})
+        rows = arrow.plain(connection.sql(query, params=[runs]).to_arrow_table())
+        change.add_rows({name: rows})
     change.add_rows(entries(*(entry("import", "from a file", run) for run in runs)))
     change.add_rows({"compiler_flags": connection.sql(_NEW_FLAGS).to_arrow_table()})
     modules = connection.sql(_NEW_MODULES).to_arrow_table()["module_id"]

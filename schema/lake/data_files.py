@@ -26,7 +26,7 @@ from .lake_errors import GONE, DamagedFileError
 # the columns of its own relation only; the schema of the Delta table has those of all.
 
 # The version of the layout and of our tables. A lake with a later version is not read.
-LAKE_VERSION = 4
+LAKE_VERSION = 5
 VERSION_PROPERTY = "memhouse.lakeVersion"
 # The digest of our tables. A lake with another digest is upgraded or not read.
 LAYOUT_PROPERTY = "memhouse.layout"
@@ -66,11 +66,24 @@ def relations() -> list[str]:
     return [name for name in arrow.stored_columns() if name not in _OF_FILES]
 
 
+def stored_schema(relation: str) -> pa.Schema:
+    """The columns of a relation in its files: Spark and Delta know times by their zone."""
+    return pa.schema(
+        [
+            column.with_type(_STORED_TIME) if pa.types.is_timestamp(column.type) else column
+            for column in arrow.schema(relation)
+        ]
+    )
+
+
+_STORED_TIME = pa.timestamp("us", tz="UTC")
+
+
 def union_schema() -> pa.Schema:
     """The columns of all relations, `relation` first; a column has one type in all of them."""
     columns: dict[str, pa.DataType] = {"relation": pa.string()}
     for name in relations():
-        for column in arrow.schema(name):
+        for column in stored_schema(name):
             assert columns.setdefault(column.name, column.type) == column.type, column.name
     return pa.schema(list(columns.items()))
 
@@ -175,7 +188,7 @@ def read_files(place: str, files: Iterable[DataFile], relation: str) -> pa.Table
 
     Raises OSError, and WarehouseError if a file is damaged.
     """
-    schema = arrow.schema(relation)
+    schema = stored_schema(relation)
     tables = [schema.empty_table()]
     for file, content in _contents(place, list(files)):
         # A file that another program rewrote has the columns of all relations; a file of an older
@@ -183,7 +196,8 @@ def read_files(place: str, files: Iterable[DataFile], relation: str) -> pa.Table
         stored = set(content.schema_arrow.names)
         with _damage(place, file):
             tables.append(content.read(columns=[n for n in schema.names if n in stored]))
-    return pa.concat_tables(tables, promote_options="default")
+    rows = pa.concat_tables(tables, promote_options="default")
+    return rows.cast(arrow.schema(relation))
 
 
 def check_files(place: str, files: Iterable[DataFile]) -> None:
@@ -283,7 +297,7 @@ def _encodings(relation: str, columns: Iterable[str]) -> dict[str, Any]:
 
 def _whole(rows: pa.Table, relation: str) -> pa.Table:
     """The rows with all columns of the relation, in its order, sorted by module."""
-    schema = arrow.schema(relation)
+    schema = stored_schema(relation)
     columns = [
         rows[column.name].cast(column.type)
         if column.name in rows.column_names

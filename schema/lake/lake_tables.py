@@ -199,10 +199,18 @@ def select_files(
     place: str, files: Iterable[DataFile], relation: str, *, with_file: bool = False
 ) -> str:
     """The rows of at least one file as SQL; with `with_file` also the name of each row's file."""
-    columns = ", ".join(f'"{name}"' for name in arrow.schema(relation).names)
+    columns = ", ".join(
+        f'CAST("{name}" AS {type_}) AS "{name}"' if _is_converted(type_) else f'"{name}"'
+        for name, type_ in _columns(relation)
+    )
     listed = _listed(place, list(files))
     more, named = (", filename", ", filename = true") if with_file else ("", "")
     return f"SELECT {columns}{more} FROM read_parquet([{listed}], hive_partitioning = false{named})"
+
+
+def _is_converted(type_: str) -> bool:
+    """Whether the files have another type: text for a closed list, times with their zone."""
+    return arrow.is_enum(type_) or type_ == "TIMESTAMP"
 
 
 def _listed(place: str, files: Sequence[DataFile]) -> str:
@@ -217,17 +225,7 @@ def _listed(place: str, files: Sequence[DataFile]) -> str:
 def _columns(relation: str) -> list[tuple[str, str]]:
     """The columns of a relation with their types in DuckDB."""
     stored = arrow.stored_columns()[relation].items()
-    return [(name, _TYPES[type_]) for name, type_ in stored if name[0] != "_"]
-
-
-_TYPES = {
-    "TEXT": "VARCHAR",
-    "BIGINT": "BIGINT",
-    "INTEGER": "INTEGER",
-    "BOOLEAN": "BOOLEAN",
-    "DOUBLE": "DOUBLE",
-    "DATETIME": "TIMESTAMPTZ",
-}
+    return [(name, arrow.duckdb_type(type_)) for name, type_ in stored if name[0] != "_"]
 
 
 # Stored rows: those of a snapshot that a change is compared with.
@@ -263,7 +261,7 @@ class Stored:
             empty = arrow.schema(relation).empty_table()
             return empty if [*columns] == ["*"] else empty.select([*columns])
         query = f"SELECT {', '.join(columns)} FROM {source} WHERE {key} IN (SELECT UNNEST($1))"
-        return self.connection.sql(query, params=[wanted]).to_arrow_table()
+        return arrow.plain(self.connection.sql(query, params=[wanted]).to_arrow_table())
 
     def ids(self, relation: str, key: str) -> frozenset[int]:
         """All ids of a relation; the ids of a file are read once."""

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...xla.parts import space_of
 from .. import arrow
 from ..errors import WarehouseError
 from ..journal import entries, entry, numbered
@@ -155,9 +156,8 @@ def vacuum(lake: Lake, retention: timedelta = RETENTION, *, dry_run: bool = Fals
 # The new version is set first and the new layout last: in between, older memhouses refuse the lake
 # and this one continues.
 
-# The relations whose rows get columns; the files of others stay as they are.
-_CHANGED = ("runs", "dumps", "modules")
-_CHANGED_AND_LARGE = ("instructions", "scopes", "module_memory")
+# What the journal says of an upgrade.
+_UPGRADED = f"to lake version {LAKE_VERSION}"
 
 
 def upgrade(lake: Lake) -> None:
@@ -184,50 +184,112 @@ def upgrade(lake: Lake) -> None:
 
 
 def _rewritten(place: str, snapshot: Snapshot) -> Actions:
-    """The files of the changed relations with all columns, and the parts and entries of runs."""
-    tables = {name: read_files(place, snapshot.of(name), name) for name in _CHANGED}
-    runs = tables["runs"]
-    tables["runs"] = _filled(runs, "compiled_at", runs["run_at"])
-    modules = tables["modules"]
-    modules = _filled(modules, "reader_version", pa.scalar(0, pa.int32()))
-    is_estimated = pc.equal(modules["origin"], "estimated")
-    tables["modules"] = _filled(modules, "grade", is_estimated.cast(pa.int32()))
-    removes = [file for name in _CHANGED for file in snapshot.of(name)]
-    if not snapshot.of("journal"):
-        rows = runs.sort_by("run_seq").to_pylist()
-        tables["run_parts"] = arrow.rows(
-            "run_parts",
-            [
-                {
-                    "run_id": row["run_id"],
-                    "host": "",
-                    "source": row["source"],
-                    "entered_at": row["ingested_at"],
-                }
-                for row in rows
-            ],
-        )
-        journal_entries = [
-            {
-                **entry("ingest", "before the journal was kept", row["run_id"]),
-                "entered_at": row["ingested_at"],
-                "tool_version": row["tool_version"],
-                "reader_version": 0,
-                "by_whom": "",
-            }
-            for row in rows
-        ]
-        journal_entries.append(entry("upgrade", f"lake version 1 to {LAKE_VERSION}"))
-        tables["journal"] = numbered(entries(*journal_entries)["journal"], 0)
-    adds: list[DataFile] = [
-        write_file(place, name, rows) for name, rows in tables.items() if len(rows)
-    ]
-    # These are many, so one file is held at a time.
-    for name in _CHANGED_AND_LARGE:
-        for file in snapshot.of(name):
-            adds.append(write_file(place, name, read_files(place, [file], name)))
-            removes.append(file)
+    """All files anew, with an entry of the journal that says so; nothing if they are.
+
+    The history is left out: it is worked out anew.
+    """
+    journal = read_files(place, snapshot.of("journal"), "journal").sort_by("entry")
+    if _UPGRADED in journal["detail"].to_pylist():
+        return Actions()
+    runs = read_files(place, snapshot.of("runs"), "runs")
+    done = entries(entry("upgrade", _UPGRADED))["journal"]
+    last = pc.max(journal["entry"]).as_py() or 0
+    rows = {"journal": numbered(done, last)}
+    if not last:
+        rows = _parts_and_entries(runs, done)
+    spaces = _spaces(place, snapshot)
+    adds = [write_file(place, name, table) for name, table in rows.items() if len(table)]
+    # One file is held at a time.
+    for name in relations():
+        if name not in HISTORY:
+            for file in snapshot.of(name):
+                table = _upgraded(name, read_files(place, [file], name), spaces)
+                adds.append(write_file(place, name, table))
+    removes = [file for name in relations() for file in snapshot.of(name)]
     return Actions(adds, removes, changed_runs=runs["run_id"].to_pylist())
+
+
+def _upgraded(name: str, rows: pa.Table, spaces: pa.Table) -> pa.Table:
+    """The rows of a file of an older lake as this memhouse writes them.
+
+    `spaces` has the rows of memory_spaces, with old ids and the column space.
+    """
+    if name == "runs":
+        rows = _filled(rows, "compiled_at", rows["run_at"])
+    if name == "modules":
+        rows = _filled(rows, "reader_version", pa.scalar(0, pa.int32()))
+        is_estimated = pc.equal(rows["origin"], "estimated")
+        rows = _filled(rows, "grade", is_estimated.cast(pa.int32()))
+    if "space" in rows.column_names:
+        rows = _filled(rows, "space", _in_spaces(rows, spaces))
+    for place, column in enumerate(rows.column_names):
+        if column in _HASHES:
+            # As xla/hashes.py: the upper 53 of 63 bits.
+            rows = rows.set_column(place, column, pc.shift_right(rows[column], 10))
+    return rows
+
+
+# The columns of ids that are hashes.
+_HASHES = frozenset({"module_id", "dump_id", "flags_id", "program_id", "skeleton_id", "oom_id"})
+
+
+def _spaces(place: str, snapshot: Snapshot) -> pa.Table:
+    """The memory spaces of all modules, with the column space."""
+    dumps, rows = (
+        read_files(place, snapshot.of(name), name) for name in ("dumps", "memory_spaces")
+    )
+    platforms = dict(
+        zip(dumps["module_id"].to_pylist(), dumps["platform"].to_pylist(), strict=True)
+    )
+    columns = (rows[name].to_pylist() for name in ("module_id", "memory_space", "space_name"))
+    spaces = [
+        space_of(number, name, platforms.get(module_id))
+        for module_id, number, name in zip(*columns, strict=True)
+    ]
+    return rows.set_column(
+        rows.schema.get_field_index("space"), "space", pa.array(spaces, pa.string())
+    )
+
+
+def _in_spaces(rows: pa.Table, spaces: pa.Table) -> pa.Array:
+    """The name of the memory space of each row; `spaces` has the names of all modules."""
+    modules = pc.unique(spaces["module_id"])
+    # Numbers of memory spaces have 31 bits.
+    keys, wanted = (
+        pc.add(
+            pc.shift_left(pc.index_in(table["module_id"], value_set=modules).cast(pa.int64()), 31),
+            table["memory_space"].cast(pa.int64()),
+        )
+        for table in (spaces, rows)
+    )
+    at = pc.index_in(wanted, value_set=keys.combine_chunks())
+    return spaces["space"].combine_chunks().take(at.combine_chunks())
+
+
+def _parts_and_entries(runs: pa.Table, upgraded: pa.Table) -> dict[str, pa.Table]:
+    """The parts of runs and the entries of the journal, which lake version 1 lacks."""
+    rows = runs.sort_by("run_seq").to_pylist()
+    parts = [
+        {
+            "run_id": row["run_id"],
+            "host": "",
+            "source": row["source"],
+            "entered_at": row["ingested_at"],
+        }
+        for row in rows
+    ]
+    ingests = [
+        {
+            **entry("ingest", "before the journal was kept", row["run_id"]),
+            "entered_at": row["ingested_at"],
+            "tool_version": row["tool_version"],
+            "reader_version": 0,
+            "by_whom": "",
+        }
+        for row in rows
+    ]
+    journal = pa.concat_tables([entries(*ingests)["journal"], upgraded])
+    return {"run_parts": arrow.rows("run_parts", parts), "journal": numbered(journal, 0)}
 
 
 def _filled(rows: pa.Table, column: str, values: pa.ChunkedArray | pa.Scalar) -> pa.Table:
@@ -550,7 +612,7 @@ class _Intact:
         return adds
 
     def _table(self, query: str) -> pa.Table:
-        return self.connection.sql(query).to_arrow_table()
+        return arrow.plain(self.connection.sql(query).to_arrow_table())
 
     def _set(self, query: str, *parameters: object) -> set[Any]:
         """The values of the only column of a query."""

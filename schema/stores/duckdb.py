@@ -48,8 +48,6 @@ FILE_COLUMNS = """SELECT column_name AS "column", data_type AS "type", comment A
     WHERE NOT internal AND table_name = $1
         AND table_name IN (SELECT table_name FROM duckdb_tables())
     ORDER BY column_index"""
-# As DuckDB names the types.
-_TYPES = {"TEXT": "VARCHAR", "DATETIME": "TIMESTAMP WITH TIME ZONE"}
 
 
 def tables_of_lake(names: list[str], count: Callable[[str], int]) -> pa.Table:
@@ -73,7 +71,7 @@ def lake_columns(names: list[str], table: str) -> pa.Table:
         rows = [
             {
                 "column": name,
-                "type": _TYPES.get(stored[name], stored[name]),
+                "type": arrow.duckdb_type(stored[name]),
                 "meaning": meanings[name],
             }
             for name in arrow.schema(table).names
@@ -154,7 +152,7 @@ class DuckDBReading:
 
         def run() -> pa.Table:
             relation = duck.sql(query, params=list(parameters))
-            return pa.table({}) if relation is None else relation.to_arrow_table()
+            return pa.table({}) if relation is None else arrow.plain(relation.to_arrow_table())
 
         # DuckDB ignores Ctrl-C while it fetches, so another thread fetches and this one waits.
         with ThreadPoolExecutor(1) as thread:
@@ -209,7 +207,7 @@ class DuckDBReading:
         return find_causes(self.rows, pairs)
 
     def _dicts(self, query: str, parameter: object) -> list[dict[str, Any]]:
-        found = self.tables.sql(query, params=[parameter]).to_arrow_table()
+        found = arrow.plain(self.tables.sql(query, params=[parameter]).to_arrow_table())
         return list(found.to_pylist())
 
     def _ids(self, query: str) -> frozenset[int]:
@@ -584,7 +582,7 @@ def _tell_causes(connection: duckdb.DuckDBPyConnection) -> None:
     """Tell the stored causes as this memhouse does."""
 
     def rows(query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        return connection.execute(query, list(parameters)).to_arrow_table()
+        return arrow.plain(connection.execute(query, list(parameters)).to_arrow_table())
 
     work_out.tell_anew(connection, lambda pairs: find_causes(rows, pairs))
 

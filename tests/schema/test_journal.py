@@ -15,7 +15,7 @@ from memhouse.schema.versions import READER_VERSION
 from ..support.clock import at
 from ..support.dumps import DATA, DUMPS
 
-NOW = datetime(2026, 11, 3, 5, 12, 9, tzinfo=UTC)
+NOW = datetime(2026, 11, 3, 5, 12, 9)
 OTHER = DUMPS / "cpu/jax-0.9.0"
 LOG = DATA / "oom/jax0.10.2-args.txt"
 

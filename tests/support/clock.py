@@ -14,5 +14,5 @@ from memhouse.schema import clock
 @contextmanager
 def at(time: datetime) -> Iterator[None]:
     """It is that time, as long as the block lasts."""
-    with mock.patch.object(clock, "now", return_value=time):
+    with mock.patch.object(clock, "now", return_value=clock.in_utc(time)):
         yield
