@@ -14,10 +14,11 @@ from typing import Any
 
 import duckdb
 
+from ..schema.arrow import closed_lists, stored_columns
 from ..schema.errors import QueryError, RefusedError, duckdb_says
 from ..schema.stores.base import Store
 from .arguments import nearest
-from .catalogue import use_views
+from .catalogue import use_views, views
 from .result import Rows
 
 _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
@@ -53,6 +54,14 @@ _REFUSED_FUNCTIONS = {
     "nextval",
     "sleep_ms",
     "write_log",
+}
+_COMPARISONS = {
+    "COMPARE_EQUAL",
+    "COMPARE_NOTEQUAL",
+    "COMPARE_DISTINCT_FROM",
+    "COMPARE_NOT_DISTINCT_FROM",
+    "COMPARE_IN",
+    "COMPARE_NOT_IN",
 }
 _SHOWN = {'"tables"', "__show_tables_expanded"}
 _WRITES = {"INSERT", "UPDATE", "DELETE", "CREATE", "CREATE_FUNC", "DROP", "ALTER", "MERGE_INTO"}
@@ -127,12 +136,38 @@ def require_harmless(query: str, store: Store) -> None:
     found = store.rows(_TABLES).to_pylist()
     internal = {row["name"].lower() for row in found if row["is_internal"]}
     there = {row["name"].lower() for row in found} - internal
+    if read <= defined | stored_columns().keys() | views().keys():
+        _require_words(nodes)
     # A WITH inside one part of a statement hides none of DuckDB's own views from the others.
     for name in sorted((read - defined - there) | (defined & internal)):
         what = f"{_ALONE}, and {name} is none"
         if name in internal or not _NAME.fullmatch(name):
             raise RefusedError(what, _TO_FILES)
         raise QueryError(f"{what}: {nearest(name, there) or 'see `memhouse views`'}")
+
+
+def _require_words(nodes: Sequence[dict[str, Any]]) -> None:
+    """Raises QueryError for a word that a column of a closed list never has: it finds no row.
+
+    A name that the statement itself gives to a column is not looked at.
+    """
+    given = {str(node.get("alias")) for node in nodes}
+    given.update(name for node in nodes for name in node.get("column_name_alias") or ())
+    for node in nodes:
+        if node.get("type") not in _COMPARISONS:
+            continue
+        sides = node.get("children") or [node["left"], node["right"]]
+        columns = {
+            str(side["column_names"][-1]).lower() for side in sides if "column_names" in side
+        }
+        for column in columns & closed_lists().keys() - given:
+            words = closed_lists()[column]
+            for side in sides:
+                literal = side.get("literal", {})
+                if literal.get("kind") == "STRING" and literal["text"] not in words:
+                    raise QueryError(
+                        f"{column} is never {literal['text']!r}: it is one of {', '.join(words)}"
+                    )
 
 
 def _parsed(query: str, to_write: str) -> list[dict[str, Any]]:

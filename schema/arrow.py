@@ -5,6 +5,7 @@ is slow to import.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -49,6 +50,23 @@ def _type(type_: str) -> pa.DataType:
 def is_enum(type_: str) -> bool:
     """Whether an SQL type is a closed list of words, which is text in Arrow and in lakes."""
     return type_.startswith("ENUM(")
+
+
+@cache
+def closed_lists() -> dict[str, list[str]]:
+    """The words of each column name that stands for a closed list wherever it stands."""
+    types: dict[str, list[str]] = {}
+    for columns in stored_columns().values():
+        for name, type_ in columns.items():
+            types.setdefault(name, []).append(type_)
+    return {
+        name: list(dict.fromkeys(word for type_ in listed for word in _WORD.findall(type_)))
+        for name, listed in types.items()
+        if all(map(is_enum, listed))
+    }
+
+
+_WORD = re.compile(r"'([^']*)'")
 
 
 def duckdb_type(type_: str) -> str:
