@@ -27,10 +27,10 @@ named AS (
 SELECT
     found.workload,
     found.module_name AS module,
-    COALESCE(
-        found.space_name,
-        CASE WHEN found.memory_space = 0 THEN 'default' ELSE 'space ' || found.memory_space END
-    ) AS space,
+    CASE
+        WHEN found.space <> 'other' THEN CAST(found.space AS VARCHAR)
+        ELSE COALESCE(found.space_name, 'space ' || found.memory_space)
+    END AS space,
     found.peak_bytes,
     found.peak_high_bytes,
     found.total_bytes,

@@ -31,6 +31,7 @@ CREATE VIEW _buffers AS
 SELECT
     allocations.module_id,
     allocations.memory_space,
+    allocations.space,
     allocations.allocation_index,
     CASE
         WHEN allocations.is_parameter THEN 'argument'
@@ -56,6 +57,7 @@ UNION ALL
 SELECT
     live_ranges.module_id,
     allocations.memory_space,
+    allocations.space,
     allocations.allocation_index,
     'temp',
     "values".size_bytes,
@@ -120,6 +122,7 @@ WITH counted AS (
 SELECT
     counted.module_id,
     counted.memory_space,
+    counted.space,
     counted.category,
     counted.size_bytes,
     "values".size_bytes - "values".logical_bytes AS padding_bytes,
@@ -221,6 +224,7 @@ CREATE VIEW peak_buffers AS
 SELECT
     module_id,
     memory_space,
+    space,
     ROW_NUMBER() OVER (
         PARTITION BY module_id, memory_space
         ORDER BY counted_at_peak_bytes DESC, size_bytes DESC, allocation_index, value_id
@@ -284,6 +288,7 @@ CREATE VIEW timeline AS
 SELECT
     steps.module_id,
     steps.memory_space,
+    steps.space,
     steps.start_time,
     COALESCE(steps.next_time, modules.schedule_length) - 1 AS end_time,
     steps.occupied_bytes,

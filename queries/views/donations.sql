@@ -137,6 +137,7 @@ arrays AS (
 SELECT
     arrays.module_id,
     "values".memory_space,
+    "values".space,
     arrays.is_output,
     arrays.parameter_number,
     arrays.shape_index,
@@ -317,6 +318,7 @@ reads AS (
 SELECT
     paired.module_id,
     paired.memory_space,
+    paired.space,
     paired.parameter_number,
     paired.shape_index AS parameter_shape_index,
     paired.op_name AS argument_name,
@@ -437,6 +439,7 @@ copies AS (
 SELECT
     donated.module_id,
     donated.memory_space,
+    donated.space,
     donated.parameter_number,
     donated.shape_index AS parameter_shape_index,
     donated.op_name AS argument_name,

@@ -131,6 +131,8 @@ SELECT
     compared.series_number,
     compared.is_new,
     COALESCE(metrics.memory_space, 0) AS memory_space,
+    COALESCE(metrics.space, CASE WHEN compared.platform = 'cpu' THEN 'host' ELSE 'hbm' END)
+        AS space,
     _metric_names.metric,
     metrics.value_bytes,
     previous.value_bytes AS previous_bytes,
@@ -188,6 +190,7 @@ SELECT
     occurrence,
     series_id,
     memory_space,
+    space,
     metric,
     previous_run_id,
     previous_bytes,
@@ -239,7 +242,8 @@ spaces AS (
         contents.previous_module_id,
         sides.is_previous,
         module_memory.module_id AS shown_module_id,
-        module_memory.memory_space
+        module_memory.memory_space,
+        module_memory.space
     FROM contents
     CROSS JOIN sides
     INNER JOIN module_memory
@@ -258,6 +262,7 @@ counted AS (
         spaces.is_previous,
         spaces.shown_module_id,
         spaces.memory_space,
+        spaces.space,
         _buffers.value_id,
         GREATEST(
             _buffers.offset_bytes + _buffers.size_bytes - GREATEST(
@@ -291,6 +296,7 @@ changes AS (
         counted.memory_space,
         COALESCE(scopes.scope, '') AS scope,
         "values".pass,
+        ANY_VALUE(counted.space) AS space,
         CAST(SUM(CASE WHEN counted.is_previous THEN 0 ELSE counted.counted_bytes END) AS BIGINT)
             AS counted_bytes,
         CAST(SUM(CASE WHEN counted.is_previous THEN counted.counted_bytes ELSE 0 END) AS BIGINT)
@@ -321,6 +327,7 @@ SELECT
     dumps.platform,
     history.series_id,
     changes.memory_space,
+    changes.space,
     changes.scope,
     changes.pass,
     changes.counted_bytes,

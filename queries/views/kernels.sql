@@ -109,6 +109,7 @@ SELECT
     instruction,
     opcode,
     memory_space,
+    CASE memory_space WHEN 1 THEN 'vmem' ELSE 'hbm' END AS space,
     scoped_bytes,
     limit_bytes,
     CASE WHEN limit_bytes IS NOT NULL THEN said_by END AS limit_from,
@@ -135,11 +136,12 @@ WITH largest AS (
     SELECT
         dump_id,
         memory_space,
+        space,
         MAX(scoped_bytes) AS scoped_bytes,
         MAX(limit_bytes) AS limit_bytes
     FROM kernels
     WHERE scoped_bytes > 0
-    GROUP BY dump_id, memory_space
+    GROUP BY dump_id, memory_space, space
 )
 
 SELECT
@@ -149,6 +151,7 @@ SELECT
     dumps.module_name,
     history.series_id,
     largest.memory_space,
+    largest.space,
     largest.scoped_bytes,
     largest.limit_bytes,
     largest.limit_bytes - largest.scoped_bytes AS headroom_bytes,

@@ -73,6 +73,7 @@ SELECT
                     kind
                 )
     END AS without_line,
+    ANY_VALUE(space) AS space,
     COUNT(*) AS buffers,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
@@ -108,6 +109,7 @@ WITH scopes_of_peak AS (
             ELSE LENGTH(scope) - LENGTH(REPLACE(scope, '/', '')) + 1
         END AS steps,
         pass,
+        ANY_VALUE(space) AS space,
         COUNT(*) AS buffers,
         SUM(counted_at_peak_bytes) AS counted_bytes,
         MAX(peak_bytes) AS peak_bytes
@@ -143,6 +145,7 @@ cut AS (
             ELSE SPLIT_PART(scopes_of_peak.scope, '/', CAST(depths.depth AS INTEGER))
         END AS step,
         scopes_of_peak.pass,
+        scopes_of_peak.space,
         scopes_of_peak.buffers,
         scopes_of_peak.counted_bytes,
         scopes_of_peak.peak_bytes
@@ -160,6 +163,7 @@ SELECT
     scope,
     step,
     pass,
+    ANY_VALUE(space) AS space,
     CAST(SUM(buffers) AS BIGINT) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share
@@ -181,6 +185,7 @@ SELECT
         WHEN pass = 'argument' OR category = 'argument' THEN 'argument'
         ELSE COALESCE(operation, opcode)
     END AS operation,
+    ANY_VALUE(space) AS space,
     COUNT(*) AS buffers,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
@@ -199,6 +204,7 @@ SELECT
     module_id,
     memory_space,
     role,
+    ANY_VALUE(space) AS space,
     COUNT(*) AS buffers,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
@@ -215,6 +221,7 @@ SELECT
     module_id,
     memory_space,
     element_type,
+    ANY_VALUE(space) AS space,
     COUNT(*) AS buffers,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,

@@ -14,6 +14,7 @@ CREATE VIEW fragmentation AS
 SELECT
     allocations.module_id,
     allocations.memory_space,
+    allocations.space,
     allocations.allocation_index,
     allocations.size_bytes,
     allocations.peak_bytes AS live_bound_bytes,
@@ -53,6 +54,7 @@ CREATE VIEW padding AS
 SELECT
     "values".module_id,
     "values".memory_space,
+    "values".space,
     "values".value_id,
     made.instruction,
     "values".shape_index,

@@ -55,10 +55,15 @@ SELECT
     dumps.platform,
     _entry_programs.is_entry,
     module_memory.memory_space,
+    module_memory.space,
     memory_spaces.space_name,
     module_memory.peak_bytes,
     module_memory.peak_high_bytes,
     module_memory.total_bytes,
+    CASE
+        WHEN module_memory.memory_space = 0 THEN dumps.device_memory_bytes
+        WHEN module_memory.space = 'vmem' THEN _devices.vmem_bytes
+    END AS capacity_bytes,
     CASE
         WHEN module_memory.memory_space = 0
             THEN dumps.device_memory_bytes
@@ -91,6 +96,7 @@ INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN modules ON modules.module_id = dumps.module_id
 INNER JOIN module_memory ON module_memory.module_id = dumps.module_id
 INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
+LEFT JOIN _devices ON _devices.device_kind = dumps.device_kind
 LEFT JOIN memory_spaces
     ON memory_spaces.module_id = module_memory.module_id
         AND memory_spaces.memory_space = module_memory.memory_space;
@@ -104,6 +110,8 @@ LEFT JOIN memory_spaces
 -- peak_high_bytes: of HLO text without a schedule: the peak in the worse of two orders, peak_bytes
 --     in the better one; null of scheduled programs
 -- total_bytes: sum of the allocations
+-- capacity_bytes: what a program may use of the space: of the main memory, and of a TPU's VMEM;
+--     null where it is not known
 -- headroom_bytes: the device's memory minus what is reserved for the program, total_bytes -
 --     thread_local_bytes; null for other memory spaces, and where the device is not known
 -- argument_bytes: allocations of parameters
@@ -127,10 +135,12 @@ SELECT
     _peaks.platform,
     _peaks.is_entry,
     _peaks.memory_space,
+    _peaks.space,
     _peaks.space_name,
     _peaks.peak_bytes,
     _peaks.peak_high_bytes,
     _peaks.total_bytes,
+    _peaks.capacity_bytes,
     _peaks.headroom_bytes,
     _peaks.argument_bytes,
     _peaks.output_bytes,
@@ -173,6 +183,7 @@ CREATE VIEW metrics AS
 SELECT
     module_id,
     memory_space,
+    space,
     '__metric__' AS metric,
     __metric__ AS value_bytes
 FROM module_memory;

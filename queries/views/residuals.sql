@@ -16,6 +16,7 @@ CREATE VIEW saved_for_backward AS
 SELECT
     residuals.module_id,
     "values".memory_space,
+    "values".space,
     residuals.residual_id,
     "values".size_bytes,
     residuals.layers,
@@ -123,6 +124,7 @@ held AS (
 SELECT
     held.module_id,
     "values".memory_space,
+    "values".space,
     held.value_id,
     made.instruction,
     "values".shape_index,
