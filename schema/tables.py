@@ -817,12 +817,13 @@ gone = Table(
 )
 
 _metrics = sorted((c for c in module_memory.c if c.info), key=lambda c: int(c.info["place"]))
+_METRICS = [metric.name for metric in _metrics]
 accepted_changes = Table(
     "accepted_changes",
     metadata,
     _required("dump_id", BigInteger, "the dump whose figure was accepted, see `dumps`"),
     _required("memory_space", Integer, "the memory space"),
-    _required("metric", OneOf(*(column.name for column in _metrics)), "the metric, for example peak_bytes"),
+    _required("metric", OneOf(*_METRICS), f"the metric: {', '.join(_METRICS)}"),
     _required("accepted_bytes", BigInteger, "the value that was accepted"),
     _required("reason", Text, "why the change was accepted"),
     _required("accepted_at", DateTime, "when it was accepted (UTC)"),

@@ -676,7 +676,7 @@ CREATE TABLE accepted_changes (
 COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new floor of its series.';
 COMMENT ON COLUMN accepted_changes.dump_id IS 'the dump whose figure was accepted, see `dumps`';
 COMMENT ON COLUMN accepted_changes.memory_space IS 'the memory space';
-COMMENT ON COLUMN accepted_changes.metric IS 'the metric, for example peak_bytes';
+COMMENT ON COLUMN accepted_changes.metric IS 'the metric: peak_bytes, total_bytes, argument_bytes, output_bytes, alias_bytes, constant_bytes, thread_local_bytes, temp_bytes, fragmentation_bytes, padding_bytes, live_bound_bytes, packing_bytes';
 COMMENT ON COLUMN accepted_changes.accepted_bytes IS 'the value that was accepted';
 COMMENT ON COLUMN accepted_changes.reason IS 'why the change was accepted';
 COMMENT ON COLUMN accepted_changes.accepted_at IS 'when it was accepted (UTC)';

@@ -191,8 +191,8 @@ def test_what_was_accepted_passes_from_then_on_and_is_the_new_floor(own, toml):
         "ORDER BY workload, metric",
     ) == [
         ("decode-v5e", 0, "peak_bytes", 103855104),
-        ("llama-v5e", 0, "alias_bytes", 0),
         ("llama-v5e", 0, "peak_bytes", 707748352),
+        ("llama-v5e", 0, "alias_bytes", 0),
         ("resnet-h100", 0, "peak_bytes", 450058160),
     ]
     assert rows(own, "SELECT COUNT(*) FROM accepted_changes") == [(4,)]
