@@ -29,7 +29,7 @@ _PEAKS = """
         module_id,
         COALESCE({column}, CASE category WHEN 'constant' THEN 'constant' ELSE 'none' END) AS name,
         SUM(share) AS share
-    FROM peak_buffers
+    FROM _module_peak_buffers
     WHERE memory_space = 0
     GROUP BY 1, 2
 """

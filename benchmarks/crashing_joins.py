@@ -18,7 +18,7 @@ import memhouse
 _NIGHTS = Path(__file__).parents[1] / "tests" / "data" / "nightly.tar.zst"
 # The view `peak_buffers` as it was once written.
 _OLD = Path(__file__).parents[1] / "tests" / "data" / "crashing_view.sql"
-_JOIN = "SELECT workload, SUM(padding_bytes) FROM {} JOIN latest USING (module_id) GROUP BY 1"
+_JOIN = "SELECT program_id, SUM(padding_bytes) FROM {} JOIN latest USING (module_id) GROUP BY 1"
 
 
 def crashes(db: Path, query: str, setting: str = "") -> bool:
@@ -48,7 +48,7 @@ def main() -> None:
         off = "SET disabled_optimizers = 'build_side_probe_side'"
         print(f"DuckDB {duckdb.__version__}")
         for name, setting in [
-            ("peak_buffers", ""),
+            ("_module_peak_buffers", ""),
             ("old_peak_buffers", ""),
             ("old_peak_buffers", off),
         ]:

@@ -25,10 +25,11 @@ def sql(
 ) -> str:
     """Any other question, as SQL (DuckDB's) on the views and tables that `views` lists.
 
-    Sizes are plain bytes. Select few columns and aggregate: an answer is 4 KB at most. `latest` has
-    the newest module of each name once: SELECT … FROM saved_for_backward JOIN latest USING
-    (module_id) WHERE workload = '…' AND memory_space = 0. Refused: whatever is not one SELECT,
-    files, URLs, settings; stopped: what takes more than `seconds` or 1 GB of memory.
+    Sizes are plain bytes. Select few columns and aggregate: an answer is 4 KB at most. Views
+    say run and workload, and is_latest of the newest dump of each name: SELECT … FROM
+    saved_for_backward WHERE is_latest AND workload = '…' AND memory_space = 0. Refused:
+    whatever is not one SELECT, files, URLs, settings; stopped: what takes more than `seconds` or
+    1 GB of memory.
     """
     asked = json.dumps({"db": db, "query": query, "rows": rows, "seconds": seconds})
     # With -P no file of the folder that the user is in stands for one of Python's.

@@ -5,7 +5,7 @@ from typing import Annotated
 import pyarrow as pa
 
 from .. import Warehouse
-from ..queries.catalogue import public_views, view_columns
+from ..queries.catalogue import public_views, view_columns, view_sql
 from ..queries.questions import Kind
 from ..schema.errors import UsageError
 from .bounded import Answer, Part
@@ -21,9 +21,10 @@ def views(
 ) -> Answer:
     """Which views and tables `sql` can ask, and the columns of one with what they mean.
 
-    Views answer common questions; `latest` has the newest module of each name once, to join with
-    USING (module_id). `saved_for_backward`, `timeline`, `missed_donations` and `padding` have no
-    tool of their own. Sizes are bytes; times are positions in a module's schedule.
+    Views answer common questions: WHERE is_latest keeps the newest dump of each name. Tables of
+    modules join `latest` with USING (module_id). `saved_for_backward`, `timeline`,
+    `missed_donations` and `padding` have no tool of their own. Sizes are bytes; times are positions
+    in a module's schedule.
     """
     canned = public_views()
     if name is None:
@@ -36,7 +37,7 @@ def views(
     if name in canned:
         view = canned[name]
         if show == "sql":
-            stripped = (line.strip() for line in view.sql.splitlines())
+            stripped = (line.strip() for line in view_sql(view).splitlines())
             lines = pa.table({"sql": [line for line in stripped if line[:2] not in ("", "--")]})
             return Answer([view.answers], {"sql": Part(lines, exact=True)}, "copy what you need")
         return Answer(

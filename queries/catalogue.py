@@ -6,6 +6,11 @@ answers; how to read it; and last a line `column: meaning` for columns of this v
 a column of any view means stands in `views/columns.txt`, by its name, or in METRICS; where a view
 says `__metric__`, it is meant once for each of these. A view whose name starts with an underscore
 is a helper of other views: it is not listed, and its columns have no notes.
+
+Every other view of dumps or modules says run, workload, module and dump, and whether the dump is
+the newest and of an entry program. The file need not say so: `_with_dump` adds what it leaves out.
+The rows as the file has them are then a helper, such as `_module_buffers` for `buffers`, which has
+a row for each module that many dumps may share. Statements of memhouse read these helpers.
 """
 
 import hashlib
@@ -36,15 +41,29 @@ _NOTE = re.compile(r"^([a-z_0-9]+): (.+(?:\n +.+)*)$", re.MULTILINE)
 _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 
 
+# What `_dumped` says of a dump, where it stands in a view.
+_FIRST, _LAST = ("run_id", "workload", "module_name"), ("is_latest", "is_entry", "dump_id")
+_KEY = re.compile(r"Key: ([a-z_0-9, ]+)\.$")
+
+
 @dataclass(frozen=True)
 class View:
-    """A canned view: `columns` are the meanings by name, in the view's order."""
+    """A canned view: `columns` are the meanings by name, in the view's order.
+
+    `key` are the columns that tell its rows apart; a helper has none.
+    """
 
     name: str
     answers: str
     description: str
     columns: dict[str, str]
     sql: str
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns that the description names as its key."""
+        named = _KEY.search(self.description)
+        return tuple(named[1].split(", ")) if named else ()
 
 
 @dataclass(frozen=True)
@@ -60,9 +79,10 @@ class Check:
 def views() -> dict[str, View]:
     """All canned views by name: each uses only tables and views before it."""
     parsed = {
-        view["name"]: _view(**view.groupdict())
+        view.name: view
         for family in _files("views").values()
-        for view in _VIEW.finditer(family)
+        for written in _VIEW.finditer(family)
+        for view in _with_dump(**written.groupdict())
     }
     needs = {name: _used(view.sql, parsed) for name, view in parsed.items()}
     return {name: parsed[name] for name in TopologicalSorter(needs).static_order()}
@@ -87,6 +107,13 @@ def named_view(name: str) -> View:
     if name not in canned:
         raise UsageError(f"there is no view {name}: see `memhouse views`", "name")
     return canned[name]
+
+
+def view_sql(view: View) -> str:
+    """The SQL of a view, below it that of the helper with its rows, if it has one."""
+    helpers = (f"_{grain}_{view.name}" for grain in ("dump", "module"))
+    below = [f"\n\n-- {name} is\n{views()[name].sql}" for name in helpers if name in views()]
+    return "".join([view.sql, *below])
 
 
 def view_columns(view: View) -> Rows:
@@ -131,7 +158,7 @@ def use_views(store: "Store", *, read_only: bool) -> None:
     The views are stored with their headers as comments. A warehouse that another version wrote
     and that is open for reading gets temporary views instead, which hide the stored ones.
     """
-    files = sorted((_HERE / "views").iterdir())
+    files = [*sorted((_HERE / "views").iterdir()), Path(__file__)]
     written = b"".join(file.read_bytes() for file in files) + repr(METRICS).encode()
     digest = hashlib.sha256(written).hexdigest()
     if digest in store.rows("SELECT digest FROM view_set")["digest"].to_pylist():
@@ -163,15 +190,36 @@ def _files(folder: str) -> dict[str, str]:
     return {file.stem: file.read_text() for file in sorted((_HERE / folder).glob("*.sql"))}
 
 
+def _with_dump(header: str, name: str, sql: str) -> list[View]:
+    """A view of its parts in the file; before it the helper it needs to say all of its dump."""
+    written = [] if name.startswith("_") else _columns(sql)
+    shared = next((column for column in ("dump_id", "module_id") if column in written), None)
+    first, last = ([c for c in side if c not in written] for side in (_FIRST, _LAST))
+    if shared is None or not first + last:
+        return [_view(header, name, sql)]
+    helper = f"_{shared.removesuffix('_id')}_{name}"
+    own = [column for column in written if column != "module_id"]
+    columns = [
+        *(f"_dumped.{column}" for column in first),
+        *(f"{helper}.{column}" for column in own),
+        *(f"_dumped.{column}" for column in last),
+        "_dumped.module_id",
+    ]
+    selected = ",\n    ".join(columns)
+    joined = f"INNER JOIN {helper}\n    ON {helper}.{shared} = _dumped.{shared}"
+    told = f"SELECT\n    {selected}\nFROM _dumped\n{joined}"
+    return [_view(header, helper, sql), _view(header, name, told)]
+
+
 def _view(header: str, name: str, sql: str) -> View:
-    """A view of its parts in the file. Raises ValueError where a column has no note."""
+    """A view with its notes. Raises ValueError where a column has no note."""
     text = re.sub("^-- ?", "", header, flags=re.MULTILINE)
     sql = _for_each_metric(sql)
     answers, *description = text.strip().split("\n\n")
     own = _notes(description.pop()) if description and _NOTE.match(description[-1]) else {}
     columns = [] if name.startswith("_") else _columns(sql)
     notes = _shared_notes() | own
-    if wrong := own.keys() - set(columns) | set(columns) - notes.keys():
+    if columns and (wrong := own.keys() - set(columns) | set(columns) - notes.keys()):
         raise ValueError(f"view {name}: no column, or no note: {', '.join(sorted(wrong))}")
     prose = " ".join(" ".join(description).split())
     return View(name, answers, prose, {column: notes[column] for column in columns}, sql)

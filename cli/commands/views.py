@@ -17,7 +17,7 @@ def views(
     output: AsFormat = "table",
 ) -> None:
     """List the canned views and what they answer, or one view's columns and SQL."""
-    from ...queries.catalogue import listed_views, named_view, view_columns
+    from ...queries.catalogue import listed_views, named_view, view_columns, view_sql
     from ..render.text import print_prose, print_rows, print_text
 
     if name is None:
@@ -31,4 +31,4 @@ def views(
     print_prose(f"{view.answers} {view.description}")
     print_text("")
     print_rows(columns, output)
-    print_text(f"\n{view.sql}")
+    print_text(f"\n{view_sql(view)}")

@@ -159,7 +159,7 @@ SELECT
     category,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS size_bytes,
     COUNT(*) AS buffers
-FROM buffers
+FROM _module_buffers AS buffers
 WHERE module_id = $1 AND memory_space = $2 AND is_live_at_peak
 GROUP BY category
 ORDER BY size_bytes DESC, category;
@@ -301,7 +301,7 @@ SELECT
     saved.start_time,
     saved.end_time,
     saved.idle_end_time
-FROM saved_for_backward AS saved
+FROM _module_saved_for_backward AS saved
 WHERE saved.module_id = $1 AND saved.memory_space = $2
 ORDER BY saved.residual_id;
 
@@ -366,7 +366,7 @@ SELECT
         WHEN held.source_file IS NOT NULL THEN held.source_file || ':' || held.source_line
     END AS source,
     instructions.schedule_time AS use_time
-FROM buffers AS held
+FROM _module_buffers AS held
 INNER JOIN uses ON uses.module_id = held.module_id AND uses.value_id = held.value_id
 INNER JOIN instructions
     ON instructions.module_id = uses.module_id
@@ -454,7 +454,7 @@ WITH copies AS (
             WHEN uses.value_id = donated.value_id THEN made.value_id
             ELSE donated.value_id
         END AS read_value_id
-    FROM wasted_donations AS wasted
+    FROM _module_wasted_donations AS wasted
     INNER JOIN allocations AS donated
         ON donated.module_id = wasted.module_id
             AND donated.parameter_number = wasted.parameter_number

@@ -5,13 +5,13 @@ WITH there AS (
     SELECT
         * EXCLUDE (counted_at_peak_bytes),
         counted_at_peak_bytes AS counted_bytes
-    FROM buffers
+    FROM _module_buffers AS buffers
     WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_live_at_peak
     UNION ALL
     SELECT
         buffers.* EXCLUDE (counted_at_peak_bytes),
         counted.counted_bytes
-    FROM buffers
+    FROM _module_buffers AS buffers
     INNER JOIN _counted_buffers AS counted
         ON counted.module_id = buffers.module_id
             AND counted.allocation_index = buffers.allocation_index

@@ -50,7 +50,7 @@ chain AS (
     INNER JOIN modules
         ON modules.module_id = dumps.module_id
             AND COALESCE(named.grade = modules.grade, TRUE)
-    INNER JOIN metrics
+    INNER JOIN _module_metrics AS metrics
         ON metrics.module_id = dumps.module_id
             AND metrics.memory_space = $2
             AND metrics.metric = $3
@@ -123,7 +123,7 @@ LEFT JOIN _ordered_runs ON _ordered_runs.run_id = dumps.run_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = $2
-LEFT JOIN metrics
+LEFT JOIN _module_metrics AS metrics
     ON metrics.module_id = dumps.module_id
         AND metrics.memory_space = $2
         AND metrics.metric = $3

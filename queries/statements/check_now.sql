@@ -36,7 +36,7 @@ INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 LEFT JOIN module_memory
     ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = $2
-LEFT JOIN metrics
+LEFT JOIN _module_metrics AS metrics
     ON metrics.module_id = dumps.module_id
         AND metrics.memory_space = $2
         AND metrics.metric = $3

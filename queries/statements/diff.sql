@@ -3,7 +3,7 @@
 --
 -- peak_live_bytes has no history, and is shown here all the same.
 WITH figures AS (
-    SELECT * FROM metrics
+    SELECT * FROM _module_metrics AS metrics
     UNION ALL
     SELECT module_id, memory_space, 'peak_live_bytes', peak_live_bytes FROM module_memory
 ),
@@ -110,7 +110,7 @@ everything AS MATERIALIZED (
         [CAST(there.memory_space AS VARCHAR), there.category, owner] AS known,
         LIST_CONCAT(known, [there.element_type, dims]) AS likeness,
         attribution.is_known
-    FROM buffers AS there
+    FROM _module_buffers AS there
     CROSS JOIN attribution
     WHERE there.module_id IN ($1, $2)
 ),
@@ -235,7 +235,7 @@ saved AS (
     SELECT is_b, scope, operation, MAX(residuals) AS residuals
     FROM (
         SELECT module_id = $2 AS is_b, memory_space, scope, operation, COUNT(*) AS residuals
-        FROM saved_for_backward WHERE module_id IN ($1, $2) GROUP BY ALL
+        FROM _module_saved_for_backward WHERE module_id IN ($1, $2) GROUP BY ALL
     )
     GROUP BY is_b, scope, operation
 ),

@@ -22,7 +22,7 @@ SELECT
     fragmentation.instruction AS fullest_at,
     fragmentation.live_bound_bytes
 FROM chosen
-INNER JOIN fragmentation ON fragmentation.module_id = chosen.module_id
+INNER JOIN _module_fragmentation AS fragmentation ON fragmentation.module_id = chosen.module_id
 ORDER BY
     fragmentation.packing_bytes DESC, chosen.workload, chosen.module_name,
     fragmentation.memory_space, chosen.run_id, fragmentation.allocation_index

@@ -19,7 +19,7 @@ FROM dumps
 INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
 LEFT JOIN modules ON modules.module_id = dumps.module_id
-LEFT JOIN peaks ON peaks.dump_id = dumps.dump_id AND peaks.memory_space = 0
+LEFT JOIN _dump_peaks AS peaks ON peaks.dump_id = dumps.dump_id AND peaks.memory_space = 0
 WHERE dumps.run_id = COALESCE($1, dumps.run_id)
     AND dumps.workload = COALESCE($2, dumps.workload)
 ORDER BY

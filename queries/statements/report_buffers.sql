@@ -49,7 +49,7 @@ SELECT
     buffers.role,
     buffers.origin_rule,
     COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
-FROM buffers
+FROM _module_buffers AS buffers
 INNER JOIN placed ON placed.allocation_index = buffers.allocation_index
 WHERE buffers.module_id = $1 AND buffers.memory_space = $2
 ORDER BY address, buffers.size_bytes DESC, buffers.value_id

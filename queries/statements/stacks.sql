@@ -42,7 +42,7 @@ FROM (
         -- The innermost frame: that of `buffers` is the user's.
         instructions.stack_frame_id,
         CAST(SUM(buffers.counted_at_peak_bytes) AS BIGINT) AS counted_bytes
-    FROM buffers
+    FROM _module_buffers AS buffers
     LEFT JOIN "values"
         ON "values".module_id = buffers.module_id
             AND "values".value_id = buffers.value_id

@@ -90,6 +90,8 @@ WHERE allocations.is_temp;
 -- instruction, opcode and the columns made_… say so. Without HLO text the origin is the
 -- instruction that makes the value. To ask for the peak alone, filter on is_live_at_peak.
 --
+-- Key: dump_id, allocation_index, value_id.
+--
 -- padding_bytes: what tiling adds to the value's logical size
 -- counted_at_peak_bytes: the part of the buffer's extent that no other before it in address order
 --     covers at the peak; null if it is not live then
@@ -217,6 +219,8 @@ INNER JOIN instructions
 -- counted_bytes add up to the peak: the bytes that aliased values share count for the first value
 -- in address order.
 --
+-- Key: dump_id, memory_space, rank.
+--
 -- rank: 1 for the buffer that counts most
 -- counted_bytes: the part of the buffer's extent that no row before it in address order covers
 -- running_bytes: counted_bytes of this and all higher ranks
@@ -271,12 +275,14 @@ SELECT
     allocation_index,
     offset_bytes,
     value_id
-FROM buffers
+FROM _module_buffers AS buffers
 WHERE is_live_at_peak;
 
 -- How full a memory space is over a module's schedule.
 --
 -- A row per memory space and stretch of the schedule in which the space's bytes do not change.
+--
+-- Key: dump_id, memory_space, start_time.
 --
 -- start_time: first time of the stretch
 -- end_time: last time of the stretch

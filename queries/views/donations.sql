@@ -214,6 +214,8 @@ WHERE arrays.element_type NOT IN ('token', 'opaque');
 -- XLA pairs by equal bytes; JAX lets it do so only for an equal number of elements, unless the
 -- program is partitioned. Needs HLO text.
 --
+-- Key: dump_id, parameter_number, parameter_shape_index.
+--
 -- saving_bound_bytes: what donating it saves at most: an output's memory also holds other values
 --     before the output, and XLA may have to copy the argument
 -- paired_by: shape: JAX pairs the two; bytes: XLA does
@@ -350,6 +352,8 @@ WHERE
 -- argument, or of what becomes the output in its memory. XLA copies an argument that an
 -- instruction still reads after the output is written, or that the output is not computed from
 -- element by element. A copy to another memory space or layout is not counted. Needs HLO text.
+--
+-- Key: dump_id, parameter_number, parameter_shape_index, copy_instruction.
 --
 -- why: copied: XLA copies it; unused: no output takes its memory
 -- copy_instruction: the copy

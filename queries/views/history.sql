@@ -7,6 +7,8 @@
 -- failed dump has a row for each metric in memory space 0, without values. A series that a run
 -- lacks has no row there: see `gone`.
 --
+-- Key: dump_id, memory_space, metric.
+--
 -- run_number: the run's place among the runs of branch and suite, from 1
 -- series_number: 1 for the first series of its workload, module name and platform
 -- is_new: the series begins here, and not with the first run of its branch and suite
@@ -102,7 +104,7 @@ levels AS (
     FROM history
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN modules ON modules.module_id = dumps.module_id
-    INNER JOIN metrics ON metrics.module_id = dumps.module_id
+    INNER JOIN _module_metrics AS metrics ON metrics.module_id = dumps.module_id
     INNER JOIN _metric_names ON _metric_names.metric = metrics.metric
     WHERE history.chain_index = history.level_index
     WINDOW
@@ -159,10 +161,10 @@ SELECT
     compared.grade
 FROM compared
 CROSS JOIN _metric_names
-LEFT JOIN metrics
+LEFT JOIN _module_metrics AS metrics
     ON metrics.module_id = compared.module_id
         AND metrics.metric = _metric_names.metric
-LEFT JOIN metrics AS previous
+LEFT JOIN _module_metrics AS previous
     ON previous.module_id = compared.previous_module_id
         AND previous.memory_space = metrics.memory_space
         AND previous.metric = _metric_names.metric
@@ -176,6 +178,8 @@ LEFT JOIN levels
 --
 -- A row per run, series, memory space and metric. For another threshold, filter `trends`, or
 -- use `memhouse check`. More aliased, constant or thread-local bytes are not a regression.
+--
+-- Key: dump_id, memory_space, metric.
 --
 -- now_bytes: the metric's value
 CREATE VIEW regressions AS
@@ -205,7 +209,7 @@ SELECT
     module_id,
     change_bytes,
     change_pct
-FROM trends
+FROM _dump_trends AS trends
 WHERE
     content_changed
     AND change_bytes > 0.01 * previous_bytes
@@ -216,6 +220,8 @@ WHERE
 -- A row per dump, memory space, whole scope and pass that the dump or the one before it has: see
 -- `memory_by_scope`. The rows of a dump and space add up to its peak, and their changes to the
 -- peak's change. A dump is compared with the dump that `trends` compares it with.
+--
+-- Key: dump_id, memory_space, scope, pass.
 --
 -- scope: the scope, all its steps; empty for arguments and for what is in no scope
 -- counted_bytes: what the scope adds to the peak; 0 if it is gone

@@ -27,6 +27,8 @@ SELECT 'TPU7x', 67108864, 33554432;
 -- which is at most limit_bytes. What one asks for (`vmem_limit_bytes`) it may take up to the chip's
 -- VMEM. Collectives reserve what xla_tpu_scoped_hbm_for_all_reduce gives, in HBM.
 --
+-- Key: dump_id, instruction_id.
+--
 -- instruction: the kernel
 -- memory_space: where it reserves: 0 is HBM, 1 VMEM
 -- limit_from: what sets the limit: a flag, or the device's default or VMEM
@@ -128,6 +130,8 @@ FROM limited;
 --
 -- A row per dump and memory space that a kernel reserves in, see `kernels`.
 --
+-- Key: dump_id, memory_space.
+--
 -- memory_space: where it reserves: 0 is HBM, 1 VMEM; null if not known
 -- scoped_bytes: the most that a kernel reserves
 -- previous_bytes: scoped_bytes of the program before, null if it has none in this memory space
@@ -139,7 +143,7 @@ WITH largest AS (
         space,
         MAX(scoped_bytes) AS scoped_bytes,
         MAX(limit_bytes) AS limit_bytes
-    FROM kernels
+    FROM _dump_kernels AS kernels
     WHERE scoped_bytes > 0
     GROUP BY dump_id, memory_space, space
 )

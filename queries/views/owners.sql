@@ -39,7 +39,7 @@ SELECT
     END AS owner,
     kinds.owned_by IN ('source', 'innermost', 'scope', 'op', 'pass', 'role')
     AND COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
-FROM buffers
+FROM _module_buffers AS buffers
 CROSS JOIN (
     SELECT
         UNNEST(
@@ -49,11 +49,13 @@ CROSS JOIN (
 
 -- Which lines of Python own the peak.
 --
--- A row per module, memory space, file and line; the rows add up to the peak. A line owns what
+-- A row per dump, memory space, file and line; the rows add up to the peak. A line owns what
 -- it computes, wherever XLA moves or stacks the result. It is the innermost line of the user's
 -- code. Where a stack has only lines of libraries, the scope owns, a module's path for example, and
 -- the library's line where there is no scope. Arguments have no line, and neither has what XLA
 -- makes by itself: each kind of these has a row.
+--
+-- Key: dump_id, memory_space, source_file, source_line, without_line.
 --
 -- without_line: a scope or a library's line; or arguments, copies of arguments, outputs, constants
 --     or temps; null with a line
@@ -83,49 +85,53 @@ SELECT
     ) AS guess_bytes,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories,
     STRING_AGG(DISTINCT pass, ', ' ORDER BY pass) AS passes
-FROM buffers
+FROM _module_buffers AS buffers
 WHERE is_live_at_peak
 GROUP BY 1, 2, 3, 4, 5;
 
 -- Which scopes of the program own the peak, at any depth.
 --
--- A row per module, memory space, depth, scope and pass. A scope is a path of layers and named
+-- A row per dump, memory space, depth, scope, fold and pass. A scope is a path of layers and named
 -- functions, such as `mid/attention`; transformations, wrappers and loops are not part of it,
 -- so a layer's forward and backward pass meet. The rows of one depth add up to the peak: filter
 -- on depth. At a depth a scope counts everything below it; a buffer whose scope has fewer steps
--- counts for this scope, and the row's step is empty. Arguments are in the empty scope.
+-- counts for this scope, and the row's step is empty. Every program has all depths up to the
+-- deepest scope of the warehouse. Arguments are in the empty scope.
+--
+-- Key: dump_id, memory_space, depth, scope, fold, pass.
 --
 -- depth: at most so many steps of each scope are taken; 0 for everything
 -- scope: the first steps of the scope
 -- step: the step at this depth; empty for what is in the scope itself and in none below it
+-- fold: the first steps of `fold` of `scopes`: repeated layers are one
 CREATE VIEW memory_by_scope AS
 WITH scopes_of_peak AS (
     SELECT
         module_id,
         memory_space,
         COALESCE(scope, '') AS scope,
-        CASE
-            WHEN COALESCE(scope, '') = '' THEN 0
-            ELSE LENGTH(scope) - LENGTH(REPLACE(scope, '/', '')) + 1
-        END AS steps,
+        COALESCE(fold, '') AS fold,
+        LENGTH(scope) - LENGTH(REPLACE(scope, '/', '')) + 1 AS steps,
         pass,
         ANY_VALUE(space) AS space,
         COUNT(*) AS buffers,
         SUM(counted_at_peak_bytes) AS counted_bytes,
         MAX(peak_bytes) AS peak_bytes
-    FROM buffers
+    FROM _module_buffers AS buffers
     WHERE is_live_at_peak
-    GROUP BY 1, 2, 3, 4, 5
+    GROUP BY 1, 2, 3, 4, 5, 6
 ),
 
 deepest AS (
-    SELECT module_id, memory_space, MAX(steps) AS depth
-    FROM scopes_of_peak
-    GROUP BY module_id, memory_space
+    SELECT COALESCE(MAX(LENGTH(scope) - LENGTH(REPLACE(scope, '/', '')) + 1), 0) AS depth
+    FROM scopes
+    WHERE scope <> ''
 ),
 
 depths AS (
-    SELECT UNNEST(GENERATE_SERIES(0, 64)) AS depth
+    SELECT every.depth
+    FROM (SELECT UNNEST(GENERATE_SERIES(0, 64)) AS depth) AS every
+    INNER JOIN deepest ON every.depth <= deepest.depth
 ),
 
 cut AS (
@@ -135,11 +141,23 @@ cut AS (
         depths.depth,
         CASE
             WHEN depths.depth = 0 THEN ''
-            WHEN depths.depth >= scopes_of_peak.steps THEN scopes_of_peak.scope
-            ELSE REGEXP_EXTRACT(
-                    scopes_of_peak.scope, '^([^/]*/){' || (depths.depth - 1) || '}[^/]*'
-                )
+            WHEN depths.depth < scopes_of_peak.steps
+                THEN
+                    REGEXP_EXTRACT(
+                        scopes_of_peak.scope, '^([^/]*/){' || (depths.depth - 1) || '}[^/]*'
+                    )
+            ELSE scopes_of_peak.scope
         END AS scope,
+        CASE
+            WHEN depths.depth = 0 THEN ''
+            -- It has at most as many steps as the scope.
+            WHEN depths.depth < scopes_of_peak.steps
+                THEN
+                    REGEXP_EXTRACT(
+                        scopes_of_peak.fold, '^([^/]*/){0,' || (depths.depth - 1) || '}[^/]*'
+                    )
+            ELSE scopes_of_peak.fold
+        END AS fold,
         CASE
             WHEN depths.depth = 0 THEN ''
             ELSE SPLIT_PART(scopes_of_peak.scope, '/', CAST(depths.depth AS INTEGER))
@@ -150,10 +168,7 @@ cut AS (
         scopes_of_peak.counted_bytes,
         scopes_of_peak.peak_bytes
     FROM scopes_of_peak
-    INNER JOIN deepest
-        ON deepest.module_id = scopes_of_peak.module_id
-            AND deepest.memory_space = scopes_of_peak.memory_space
-    INNER JOIN depths ON depths.depth <= deepest.depth
+    CROSS JOIN depths
 )
 
 SELECT
@@ -162,17 +177,20 @@ SELECT
     depth,
     scope,
     step,
+    fold,
     pass,
     ANY_VALUE(space) AS space,
     CAST(SUM(buffers) AS BIGINT) AS buffers,
     CAST(SUM(counted_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share
 FROM cut
-GROUP BY module_id, memory_space, depth, scope, step, pass;
+GROUP BY module_id, memory_space, depth, scope, step, fold, pass;
 
 -- Which operations own the peak.
 --
--- A row per module, memory space and operation; the rows add up to the peak.
+-- A row per dump, memory space and operation; the rows add up to the peak.
+--
+-- Key: dump_id, memory_space, operation.
 --
 -- operation: the operation that computes what the buffers hold, for example dot_general; argument
 --     for arguments and their copies; the opcode where the program has no name for it
@@ -191,14 +209,16 @@ SELECT
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     MAX(counted_at_peak_bytes) AS largest_bytes,
     STRING_AGG(DISTINCT opcode, ', ' ORDER BY opcode) AS opcodes
-FROM buffers
+FROM _module_buffers AS buffers
 WHERE is_live_at_peak
 GROUP BY 1, 2, 3;
 
 -- What the peak is for: weights, optimizer state, activations, gradients and so on.
 --
--- A row per module, memory space and role; the rows add up to the peak. A role follows from the
+-- A row per dump, memory space and role; the rows add up to the peak. A role follows from the
 -- program's structure; names and types decide where that is open.
+--
+-- Key: dump_id, memory_space, role.
 CREATE VIEW memory_by_role AS
 SELECT
     module_id,
@@ -209,13 +229,15 @@ SELECT
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     MAX(counted_at_peak_bytes) AS largest_bytes
-FROM buffers
+FROM _module_buffers AS buffers
 WHERE is_live_at_peak
 GROUP BY module_id, memory_space, role;
 
 -- Which element types own the peak.
 --
--- A row per module, memory space and element type; the rows add up to the peak.
+-- A row per dump, memory space and element type; the rows add up to the peak.
+--
+-- Key: dump_id, memory_space, element_type.
 CREATE VIEW memory_by_dtype AS
 SELECT
     module_id,
@@ -233,6 +255,6 @@ SELECT
         ) AS BIGINT
     ) AS padding_bytes,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories
-FROM buffers
+FROM _module_buffers AS buffers
 WHERE is_live_at_peak
 GROUP BY module_id, memory_space, element_type;

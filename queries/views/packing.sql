@@ -4,6 +4,8 @@
 -- ranges and sharing: no packing can need less. Values that are live together must not overlap,
 -- so packing them leaves gaps. Estimated modules have no packing and no row.
 --
+-- Key: dump_id, allocation_index.
+--
 -- live_bound_bytes: the most of it that is live at one time
 -- packing_bytes: size_bytes - live_bound_bytes
 -- wasted: packing_bytes over size_bytes
@@ -44,6 +46,8 @@ WHERE allocations.is_temp
 --
 -- A row per value that takes more than its elements do. Aliased values share their bytes: for
 -- what padding costs at the peak, sum padding_bytes of `peak_buffers`.
+--
+-- Key: dump_id, value_id.
 --
 -- logical_bytes: elements x element size
 -- padding_bytes: size_bytes - logical_bytes

@@ -106,6 +106,8 @@ LEFT JOIN memory_spaces
 -- A row per dump and memory space. Start here: the largest peak_bytes in memory space 0 must
 -- fit into HBM.
 --
+-- Key: dump_id, memory_space.
+--
 -- space_name: the space's name, null if the dump names none
 -- peak_high_bytes: of HLO text without a schedule: the peak in the worse of two orders, peak_bytes
 --     in the better one; null of scheduled programs
@@ -178,7 +180,9 @@ SELECT
 
 -- What each module needs in each memory space, metric by metric.
 --
--- A row per module, memory space and metric. `peaks` has the same values, a column a metric.
+-- A row per dump, memory space and metric. `peaks` has the same values, a column a metric.
+--
+-- Key: dump_id, memory_space, metric.
 CREATE VIEW metrics AS
 SELECT
     module_id,

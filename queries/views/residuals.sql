@@ -3,6 +3,8 @@
 -- A row per tensor that is kept, a residual, in each memory space. The best candidates are
 -- large and idle across the peak: large peak_idle_time.
 --
+-- Key: dump_id, residual_id.
+--
 -- size_bytes: what the largest value that holds the residual takes
 -- layers: how many layers it is stacked over
 -- read_op_name: the framework's name of what reads it first in the backward pass
@@ -69,6 +71,8 @@ LEFT JOIN module_memory
 -- are large and unused across the peak: large size_bytes and peak_idle_time. A loop's body
 -- touches what it reads in every iteration. Without scheduled HLO text each value has a row of
 -- its own, and what is idle is not known.
+--
+-- Key: dump_id, value_id.
 --
 -- value_id: the largest value of the buffer, see `values`
 -- size_bytes: what this value takes

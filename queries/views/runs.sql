@@ -13,6 +13,8 @@ FROM runs;
 --
 -- A row per run.
 --
+-- Key: run_id.
+--
 -- run_at: the time by which runs are ordered (UTC), see `runs`
 -- run_seq: the order in which runs first entered: it orders runs of equal run_at
 -- workloads: different dump folders
@@ -153,14 +155,33 @@ INNER JOIN lengths ON lengths.branch = placed.branch AND lengths.suite = placed.
 INNER JOIN readable ON readable.series_id = placed.series_id AND readable.age = 1
 WHERE placed.branch = placed.told_branch AND placed.run_number = placed.told_number;
 
+-- What every public view says of a dump: the catalogue joins it to the rows of views.
+--
+-- A row per dump.
+CREATE VIEW _dumped AS
+SELECT
+    dumps.run_id,
+    dumps.workload,
+    dumps.module_name,
+    _newest.dump_id IS NOT NULL AS is_latest,
+    _entry_programs.is_entry,
+    dumps.dump_id,
+    dumps.module_id
+FROM dumps
+INNER JOIN _entry_programs ON _entry_programs.dump_id = dumps.dump_id
+LEFT JOIN _newest ON _newest.dump_id = dumps.dump_id;
+
 -- The newest of each name: a row a module, for joins that must not multiply.
 --
--- A row per module: `JOIN latest USING (module_id)` keeps the rows of any view of modules as they
--- are, while `JOIN dumps USING (module_id)` repeats them for each run and each host. Where
+-- A row per module: `JOIN latest USING (module_id)` keeps the rows of any table of modules as they
+-- are, while `JOIN dumps USING (module_id)` repeats them for each run and each host. A view says
+-- the same by itself: `WHERE is_latest`. Where
 -- several series have the module, hosts for example, the row is of the first workload, and
 -- `series` counts them. A name that the default branch has is told of this branch alone: main,
 -- else master, else the runs without a branch. A series that is gone has a row until its name
 -- goes on with another series: `runs_since = 0` keeps those that are alive.
+--
+-- Key: module_id.
 --
 -- workload: the dump's folder within the run; of several the first
 -- workloads: all workloads that have the module, with a comma between them

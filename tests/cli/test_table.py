@@ -154,7 +154,6 @@ def test_a_shape_is_whole_and_what_has_no_room_is_a_flag_away(filled):
     found = rows(
         filled,
         "SELECT REGEXP_REPLACE(shape, '\\{.*', '') FROM peak_buffers "
-        "INNER JOIN dumps USING (module_id) "
         "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank <= 20 ORDER BY rank",
     )
     lines = plain(shown).splitlines()

@@ -108,7 +108,7 @@ def change_first(asked, known):
 
 def saved(asked, known):
     query = """SELECT source_line, layers, size_bytes FROM saved_for_backward
-        JOIN latest USING (module_id) WHERE workload = 'llama-v5e' AND memory_space = 0
+        WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
         ORDER BY size_bytes DESC, source_line LIMIT 5"""
     rows = asked.ask("sql", query=query).rows("result")
     assert rows == known.sql(query).arrow().to_pylist() != []
@@ -116,8 +116,8 @@ def saved(asked, known):
 
 def over_time(asked, known):
     query = """SELECT start_time // 100 * 100 AS time, MAX(occupied_bytes) AS occupied_bytes
-        FROM timeline JOIN latest USING (module_id)
-        WHERE workload = 'llama-v5e' AND memory_space = 0 GROUP BY 1 ORDER BY 1"""
+        FROM timeline
+        WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0 GROUP BY 1 ORDER BY 1"""
     rows = asked.ask("sql", query=query).rows("result")
     timeline = known.timeline("llama-v5e").arrow()["occupied_bytes"].to_pylist()
     assert max(row["occupied_bytes"] for row in rows) == max(timeline)

@@ -29,8 +29,11 @@ def files(folder):
 
 def test_every_create_view_is_a_view_and_those_with_an_underscore_are_helpers():
     made = [re.findall(r"CREATE VIEW (\w+)", text) for text in files("views").values()]
-    assert sorted(views()) == sorted(itertools.chain(*made))
+    written = set(itertools.chain(*made))
     assert all(made)
+    # Rows as the file has them, to which the view itself adds run, workload, module and dump.
+    added = {f"_{grain}_{name}" for grain in ("dump", "module") for name in public_views()}
+    assert written <= set(views()) <= written | added
     helpers = {name for name in views() if name.startswith("_")}
     assert set(views()) - set(public_views()) == helpers != set()
 

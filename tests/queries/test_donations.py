@@ -90,7 +90,7 @@ def by_program(db, platform, columns, view, where="TRUE"):
     found = {}
     for name, *row in rows(
         db,
-        f"SELECT module_name, {columns} FROM {view} INNER JOIN dumps USING (module_id) "
+        f"SELECT module_name, {columns} FROM {view} "
         f"WHERE workload = '{platform}' AND memory_space = 0 AND {where} ORDER BY ALL",
     ):
         found.setdefault(name.removeprefix("jit_"), []).append(tuple(row))
@@ -122,7 +122,7 @@ def test_what_is_missed_is_what_jax_pairs(db, said):
 
 def test_donating_saves_no_more_than_the_bound(db, said):
     for platform, programs in said.items():
-        peaks = by_program(db, platform, "peak_bytes", "module_memory")
+        peaks = by_program(db, platform, "peak_bytes", "peaks")
         bounds, unread = (
             {
                 plain(name): sum(size for (size,) in found)
@@ -176,10 +176,10 @@ def test_without_donation_as_much_is_missed_as_was_donated_the_night_before(hist
         history,
         "SELECT run_id, ANY_VALUE(alias_bytes), "
         "(SELECT SUM(saving_bound_bytes) FROM missed_donations AS missed "
-        "WHERE missed.module_id = dumps.module_id) "
+        "WHERE missed.dump_id = dumps.dump_id) "
         "FROM dumps INNER JOIN module_memory USING (module_id) "
         "WHERE workload = 'llama-v5e' AND memory_space = 0 "
-        "AND run_id BETWEEN '2026-10-07' AND '2026-10-09' GROUP BY run_id, module_id ORDER BY 1",
+        "AND run_id BETWEEN '2026-10-07' AND '2026-10-09' GROUP BY run_id, dump_id ORDER BY 1",
     )
     assert [each[1:] for each in found] == [(138307584, None), (0, 138307584), (138307584, None)]
 
@@ -191,7 +191,7 @@ def test_every_donor_of_the_header_is_unused_or_shared(history):
         "FROM modules WHERE buffer_donor IS NOT NULL",
     )
     assert modules > 3
-    unused = rows(history, "SELECT COUNT(*) FROM wasted_donations WHERE why = 'unused'")
+    unused = rows(history, "SELECT COUNT(*) FROM _module_wasted_donations WHERE why = 'unused'")
     assert unused == [(donors,)]
 
 
@@ -275,7 +275,7 @@ def test_copies_are_foreseen(db, foreseen, pairs):
     for workload, module, number in rows(
         db,
         "SELECT workload, module_name, parameter_number FROM wasted_donations "
-        "INNER JOIN dumps USING (module_id) WHERE why = 'copied' AND memory_space = 0",
+        "WHERE why = 'copied' AND memory_space = 0",
     ):
         copied.setdefault((workload, module), set()).add(number)
     told = {name: each["copied"] for name, each in foreseen.items()}

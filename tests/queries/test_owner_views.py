@@ -12,18 +12,24 @@ OWNERS = ("memory_by_op", "memory_by_source", "memory_by_dtype", "memory_by_role
 LAWS = {
     f"what {view} owns adds up to the peak": f"""
         SELECT module_id, memory_space, peak_bytes, SUM(counted_bytes), SUM(share)
-        FROM module_memory LEFT JOIN {view} AS owners USING (module_id, memory_space)
+        FROM module_memory LEFT JOIN _module_{view} AS owners USING (module_id, memory_space)
         WHERE peak_bytes > 0 GROUP BY ALL
         HAVING COALESCE(SUM(counted_bytes), 0) <> peak_bytes OR ABS(SUM(share) - 1) > 1e-6"""
     for view in OWNERS
 } | {
     "scopes add up to the peak at every depth": """
         SELECT module_id, memory_space, depth
-        FROM module_memory LEFT JOIN memory_by_scope AS owners USING (module_id, memory_space)
+        FROM module_memory LEFT JOIN _module_memory_by_scope USING (module_id, memory_space)
         WHERE peak_bytes > 0 GROUP BY module_id, memory_space, depth, peak_bytes
         HAVING COALESCE(SUM(counted_bytes), 0) <> peak_bytes OR ABS(SUM(share) - 1) > 1e-6""",
     "a scope is what the rows of the next depth under it add up to": """
-        WITH under AS (
+        WITH over AS (
+            SELECT
+                module_id, memory_space, pass, depth, scope,
+                SUM(counted_bytes) AS counted_bytes, SUM(buffers) AS buffers
+            FROM _module_memory_by_scope GROUP BY ALL
+        ),
+        under AS (
             SELECT
                 module_id,
                 memory_space,
@@ -36,34 +42,40 @@ LAWS = {
                 END AS scope,
                 SUM(counted_bytes) AS counted_bytes,
                 SUM(buffers) AS buffers
-            FROM memory_by_scope WHERE depth > 0 GROUP BY ALL
+            FROM _module_memory_by_scope AS memory_by_scope WHERE depth > 0 GROUP BY ALL
         )
-        SELECT * FROM under LEFT JOIN memory_by_scope AS over
+        SELECT * FROM under LEFT JOIN over
             ON over.module_id = under.module_id AND over.memory_space = under.memory_space
             AND over.pass IS NOT DISTINCT FROM under.pass
             AND over.depth = under.depth AND over.scope = under.scope
         WHERE over.counted_bytes IS DISTINCT FROM under.counted_bytes
             OR over.buffers IS DISTINCT FROM under.buffers""",
+    "each program has each depth up to the deepest scope": """
+        SELECT module_id, memory_space, COUNT(DISTINCT depth) FROM _module_memory_by_scope
+        GROUP BY ALL HAVING COUNT(DISTINCT depth) <> 1 + (SELECT
+            MAX(LENGTH(REGEXP_REPLACE(scope, '[^/]', '', 'g'))) + 1 FROM scopes WHERE scope <> '')
+        """,
     "waste is what the fullest moment leaves": """
-        SELECT * FROM fragmentation
+        SELECT * FROM _module_fragmentation AS fragmentation
         WHERE live_bound_bytes NOT BETWEEN 0 AND size_bytes
             OR packing_bytes <> size_bytes - live_bound_bytes
             OR ABS(wasted - packing_bytes / size_bytes) > 1e-6""",
     "waste of a space's only temp is the module's fragmentation": """
         SELECT module_id, memory_space
-        FROM fragmentation INNER JOIN module_memory USING (module_id, memory_space)
+        FROM _module_fragmentation AS fragmentation
+        INNER JOIN module_memory USING (module_id, memory_space)
         GROUP BY module_id, memory_space, fragmentation_bytes
         HAVING COUNT(*) = 1 AND SUM(fragmentation.packing_bytes) <> fragmentation_bytes""",
     "every value that is padded is there": """
         (
             SELECT module_id, value_id, size_bytes - logical_bytes FROM "values"
             WHERE size_bytes > logical_bytes
-        ) EXCEPT ALL (SELECT module_id, value_id, padding_bytes FROM padding)""",
+        ) EXCEPT ALL (SELECT module_id, value_id, padding_bytes FROM _module_padding AS padding)""",
     "nothing else is": """
-        SELECT * FROM padding
+        SELECT * FROM _module_padding AS padding
         WHERE padding_bytes <> size_bytes - logical_bytes OR padding_bytes <= 0""",
     "arguments, outputs and constants take their memory throughout": """
-        SELECT * FROM padding
+        SELECT * FROM _module_padding AS padding
         INNER JOIN _buffers USING (module_id, memory_space, value_id)
         INNER JOIN modules USING (module_id)
         INNER JOIN live_ranges USING (module_id, value_id)
@@ -71,12 +83,12 @@ LAWS = {
             AND (padding.opcode IN ('parameter', 'constant')
                 OR live_ranges.end_time = schedule_length)""",
     "an argument and an output that could be donated pair once": """
-        SELECT module_id FROM missed_donations GROUP BY module_id
+        SELECT module_id FROM _module_missed_donations AS missed_donations GROUP BY module_id
         HAVING COUNT(*) <> COUNT(DISTINCT output_allocation_index)
             OR COUNT(*) <> COUNT(DISTINCT (parameter_number, parameter_shape_index))""",
     # An output's allocation also holds other values before it: only the output lives out.
     "the output that is named is one": """
-        SELECT parameter_number, output_instruction FROM missed_donations AS missed
+        SELECT parameter_number, output_instruction FROM _module_missed_donations AS missed
         WHERE output_instruction IS NOT NULL AND NOT EXISTS (SELECT 1 FROM instructions
             INNER JOIN "values" USING (module_id, instruction_id)
             INNER JOIN live_ranges USING (module_id, value_id)
@@ -84,7 +96,8 @@ LAWS = {
             WHERE instructions.module_id = missed.module_id AND instruction = output_instruction
                 AND allocation_index = output_allocation_index AND end_time = schedule_length)""",
     "a metric is a column of module_memory": " UNION ALL ".join(
-        f"""(SELECT module_id, memory_space, value_bytes FROM metrics WHERE metric = '{metric}'
+        f"""(SELECT module_id, memory_space, value_bytes FROM _module_metrics
+            WHERE metric = '{metric}'
             EXCEPT ALL SELECT module_id, memory_space, {metric} FROM module_memory)"""
         for metric in METRICS
     ),
@@ -161,7 +174,7 @@ def test_what_tiles_cost(warehouse):
     """3 channels by 16 images in tiles of 4 by 128."""
     (found,) = warehouse.sql(
         "SELECT shape, size_bytes, logical_bytes, times_logical "
-        "FROM padding INNER JOIN dumps USING (module_id) "
+        "FROM padding "
         "WHERE workload = 'resnet-v5e' AND memory_space = 0 ORDER BY padding_bytes DESC LIMIT 1"
     ).fetchall()
     size, logical = 224 * 224 * 4 * 128 * 2, 224 * 224 * 3 * 16 * 2
@@ -174,7 +187,7 @@ def test_what_is_missed_is_what_the_signature_pairs_in_the_night_without_donatio
     nights = rows(
         history,
         "SELECT run_id, SUM(size_bytes) > 120 * 1024 * 1024 FROM missed_donations "
-        "INNER JOIN dumps USING (module_id) WHERE workload = 'llama-v5e' GROUP BY run_id",
+        "WHERE workload = 'llama-v5e' GROUP BY run_id",
     )
     assert nights == [("2026-10-08", True)]
     module = "(SELECT module_id FROM dumps WHERE run_id = '2026-10-08' AND workload = 'llama-v5e')"

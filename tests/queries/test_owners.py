@@ -106,7 +106,7 @@ def test_beyond_the_limit_the_rest_is_one_row(opened):
 
 
 def test_the_views_say_the_same(opened, filled):
-    where = "INNER JOIN dumps USING (module_id) WHERE workload = 'llama-v5e' AND memory_space = 0"
+    where = "WHERE workload = 'llama-v5e' AND memory_space = 0"
     for by, view, owner in (
         ("role", "memory_by_role", "COALESCE(role, '(not known)')"),
         ("op", "memory_by_op", "COALESCE(operation, '(not known)')"),
@@ -220,7 +220,7 @@ def test_guesses_have_a_mark_and_one_line_that_explains_it(copied):
     with memhouse.open(copied) as warehouse:
         warehouse._store.execute(
             "UPDATE \"values\" SET origin_rule = 'operand' WHERE (module_id, value_id) IN ("
-            "SELECT (module_id, value_id) FROM peak_buffers INNER JOIN dumps USING (module_id) "
+            "SELECT (module_id, value_id) FROM peak_buffers "
             "WHERE workload = 'llama-v5e' AND memory_space = 0 AND rank = 1)"
         )
         found = warehouse.owners(LLAMA)
@@ -235,7 +235,6 @@ def test_guesses_have_a_mark_and_one_line_that_explains_it(copied):
         assert "is_guess" not in html
         sums = warehouse.sql(
             "SELECT SUM(guess_bytes)::BIGINT AS guessed FROM memory_by_source "
-            "INNER JOIN dumps USING (module_id) "
             "WHERE workload = 'llama-v5e' AND memory_space = 0"
         )
         assert sums.table.to_pydict() == {"guessed": [64 << 20]}

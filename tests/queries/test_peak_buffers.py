@@ -8,13 +8,13 @@ from ..support.warehouse import reading, rows
 LAWS = {
     "counted bytes and shares add up to the peak": """
         SELECT module_id, memory_space, peak_bytes, SUM(counted_bytes), SUM(share)
-        FROM module_memory LEFT JOIN peak_buffers USING (module_id, memory_space)
+        FROM module_memory LEFT JOIN _module_peak_buffers USING (module_id, memory_space)
         WHERE module_memory.peak_bytes > 0 GROUP BY ALL
         HAVING COALESCE(SUM(counted_bytes), 0) <> peak_bytes OR ABS(SUM(share) - 1) > 1e-6""",
     "a category adds up to its metric": """
         WITH found AS (
             SELECT module_id, memory_space, category, SUM(counted_bytes) AS bytes
-            FROM peak_buffers GROUP BY ALL
+            FROM _module_peak_buffers AS peak_buffers GROUP BY ALL
         ), expected AS (
             UNPIVOT (
                 SELECT
@@ -29,7 +29,7 @@ LAWS = {
         SELECT * FROM expected LEFT JOIN found USING (module_id, memory_space, category)
         WHERE expected.bytes <> COALESCE(found.bytes, 0)""",
     "every buffer has a category": """
-        SELECT * FROM peak_buffers
+        SELECT * FROM _module_peak_buffers AS peak_buffers
         WHERE category NOT IN ('argument', 'constant', 'output', 'temp')""",
     "the temps are the temp values that are live at the peak": """
         WITH live AS (
@@ -40,14 +40,14 @@ LAWS = {
             INNER JOIN module_memory ON module_memory.module_id = "values".module_id
                 AND module_memory.memory_space = "values".memory_space
             WHERE is_temp AND module_memory.peak_time BETWEEN start_time AND end_time
-        ), shown AS (SELECT module_id, value_id FROM peak_buffers WHERE category = 'temp')
+        ), shown AS (SELECT module_id, value_id FROM _module_peak_buffers WHERE category = 'temp')
         (FROM live EXCEPT ALL FROM shown) UNION ALL (FROM shown EXCEPT ALL FROM live)""",
     "what is not a temp is there throughout": """
-        SELECT * FROM peak_buffers INNER JOIN modules USING (module_id)
+        SELECT * FROM _module_peak_buffers AS peak_buffers INNER JOIN modules USING (module_id)
         WHERE category <> 'temp' AND (start_time <> 0 OR end_time <> schedule_length
             OR counted_bytes <> size_bytes OR offset_bytes <> 0)""",
     "an output is shown by a value that lives out": """
-        SELECT * FROM peak_buffers
+        SELECT * FROM _module_peak_buffers AS peak_buffers
         INNER JOIN modules USING (module_id)
         INNER JOIN live_ranges USING (module_id, value_id)
         WHERE category = 'output' AND live_ranges.end_time <> schedule_length""",
@@ -58,30 +58,30 @@ LAWS = {
                 ROW_NUMBER() OVER (w) AS place,
                 LAG(counted_bytes) OVER (w) AS before,
                 SUM(counted_bytes) OVER (w) AS so_far
-            FROM peak_buffers
+            FROM _module_peak_buffers AS peak_buffers
             WINDOW w AS (PARTITION BY module_id, memory_space ORDER BY rank)
         )
         WHERE rank <> place OR counted_bytes > before OR running_bytes <> so_far""",
     "padding adds up to that of the module": """
         SELECT module_id, memory_space, module_memory.padding_bytes, SUM(buffers.padding_bytes)
-        FROM module_memory LEFT JOIN peak_buffers AS buffers USING (module_id, memory_space)
+        FROM module_memory LEFT JOIN _module_peak_buffers AS buffers USING (module_id, memory_space)
         WHERE module_memory.peak_bytes > 0 GROUP BY ALL
         HAVING COALESCE(SUM(buffers.padding_bytes), 0) <> module_memory.padding_bytes""",
     "no buffer counts for more than it takes": """
-        SELECT * FROM peak_buffers
+        SELECT * FROM _module_peak_buffers AS peak_buffers
         WHERE counted_bytes NOT BETWEEN 0 AND size_bytes
             OR padding_bytes NOT BETWEEN 0 AND counted_bytes""",
     "no peak is over its total": """
         SELECT * FROM module_memory WHERE peak_bytes > total_bytes - thread_local_bytes""",
     "an argument has its own name": """
-        SELECT * FROM peak_buffers AS buffers
+        SELECT * FROM _module_peak_buffers AS buffers
         INNER JOIN instructions AS arguments USING (module_id, instruction)
         WHERE category = 'argument' AND buffers.opcode IS NOT NULL
             AND buffers.op_name IS DISTINCT FROM arguments.op_name""",
     "at the time of the peak the buffers are those of the peak": """
         WITH of_peak AS (
             SELECT module_id, memory_space, allocation_index, value_id, counted_bytes
-            FROM peak_buffers
+            FROM _module_peak_buffers AS peak_buffers
         ), at_time AS (
             SELECT module_id, memory_space, allocation_index, value_id, counted_bytes
             FROM _counted_buffers
@@ -91,7 +91,7 @@ LAWS = {
         (FROM of_peak EXCEPT ALL FROM at_time) UNION ALL (FROM at_time EXCEPT ALL FROM of_peak)""",
     "the timeline covers the schedule and reaches the peak": """
         SELECT module_id, memory_space
-        FROM timeline
+        FROM _module_timeline AS timeline
         INNER JOIN modules USING (module_id)
         INNER JOIN module_memory USING (module_id, memory_space)
         GROUP BY module_id, memory_space, schedule_length, peak_bytes
@@ -103,11 +103,11 @@ LAWS = {
 THERE = """SELECT
     (SELECT COUNT(*) FROM module_memory WHERE peak_bytes > 0) >= 30,
     (SELECT COUNT(*) FROM module_memory WHERE peak_bytes IS NOT NULL AND total_bytes > 0) >= 14,
-    (SELECT COUNT(*) FROM peak_buffers WHERE category = 'temp') > 100,
-    (SELECT COUNT(*) FROM peak_buffers WHERE category = 'output') > 20,
-    (SELECT COUNT(*) FROM peak_buffers WHERE category = 'argument') > 200,
+    (SELECT COUNT(*) FROM _module_peak_buffers WHERE category = 'temp') > 100,
+    (SELECT COUNT(*) FROM _module_peak_buffers WHERE category = 'output') > 20,
+    (SELECT COUNT(*) FROM _module_peak_buffers WHERE category = 'argument') > 200,
     (SELECT COUNT(*) FROM module_memory WHERE padding_bytes > 0) >= 3,
-    (SELECT COUNT(*) FROM timeline) > 100"""
+    (SELECT COUNT(*) FROM _module_timeline AS timeline) > 100"""
 
 
 @pytest.mark.parametrize("name", ["filled", "history"])
@@ -167,7 +167,7 @@ def test_a_loops_result_is_what_the_body_computes(warehouse):
     (found,) = warehouse.sql(
         "SELECT op_name, source_line, operation, pass, role, origin_instruction, origin_rule, "
         "is_saved_for_backward, opcode, made_op_name, made_source_line, element_type, shape "
-        "FROM peak_buffers INNER JOIN dumps USING (module_id) "
+        "FROM peak_buffers "
         "WHERE workload = 'llama-v5e' AND instruction = 'while.47' AND shape_index = '{2}'"
     ).fetchall()
     held = ("jit(train_step)/jvp()/while/body/closed_call/add", 35, "add", "forward")
@@ -179,7 +179,7 @@ def test_a_loops_result_is_what_the_body_computes(warehouse):
 def test_the_caches_of_a_decoding_step_are_its_arguments(warehouse):
     found = warehouse.sql(
         "SELECT op_name, opcode, role, source_file FROM peak_buffers "
-        "INNER JOIN dumps USING (module_id) WHERE workload = 'decode-h100' "
+        "WHERE workload = 'decode-h100' "
         "AND category = 'argument' ORDER BY counted_bytes DESC, op_name LIMIT 4"
     ).fetchall()
     caches = [f"cache[{layer}][{part}]" for layer in (0, 1) for part in (0, 1)]

@@ -45,9 +45,9 @@ def nightly(history):
 
 
 def in_order(db):
-    columns = [name for (name,) in rows(db, "SELECT column_name FROM (DESCRIBE trends)")]
+    columns = [name for (name,) in rows(db, "SELECT column_name FROM (DESCRIBE _dump_trends)")]
     return dicts(
-        db, ", ".join(columns), "FROM trends ORDER BY workload, memory_space, metric, run_at"
+        db, ", ".join(columns), "FROM _dump_trends ORDER BY workload, memory_space, metric, run_at"
     )
 
 

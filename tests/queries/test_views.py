@@ -34,7 +34,7 @@ def test_a_note_that_views_share_stands_once():
     names = re.findall(r"^(\w+): ", NOTES.read_text(), re.MULTILINE)
     assert names == sorted(set(names))
     notes = [note for view in public_views().values() for note in view.columns.items()]
-    own = re.findall(r"^-- (\w+): ", "".join(map(Path.read_text, FAMILIES)), re.MULTILINE)
+    own = re.findall(r"^-- ([a-z_0-9]+): ", "".join(map(Path.read_text, FAMILIES)), re.MULTILINE)
     assert len(set(notes)) == len(own) + len(names)
 
 
@@ -67,7 +67,7 @@ def test_the_metrics_are_those_of_the_schema_and_trends_have_a_row_of_each(fille
     names = rows(filled, "SELECT metric FROM _metric_names")
     assert [name for (name,) in names] == list(METRICS)
     ((modules,),) = rows(filled, "SELECT COUNT(*) FROM module_memory")
-    found = rows(filled, "SELECT metric, COUNT(*) FROM metrics GROUP BY ALL ORDER BY ALL")
+    found = rows(filled, "SELECT metric, COUNT(*) FROM _module_metrics GROUP BY ALL ORDER BY ALL")
     assert found == [(metric, modules) for metric in sorted(METRICS)]
     by_metric = rows(history, "SELECT metric, COUNT(*) FROM trends GROUP BY ALL ORDER BY ALL")
     ((dumped,),) = rows(
@@ -114,17 +114,19 @@ def test_a_filter_on_one_module_reaches_every_scan(filled):
                 here = str(details["Expression"]) if step["name"] == "FILTER" else ""
                 steps += [(below, here) for below in step["children"]]
 
-        of_modules = [
-            name
-            for name, view in public_views().items()
-            if "module_id" in view.columns and "run_id" not in view.columns
-        ]
+        of_modules = [name for name in views() if name.startswith("_module_")]
         found = {view: list(scans(f"SELECT * FROM {view} WHERE {asked}")) for view in of_modules}
         without = {
             view: [table for table, filters in tables if "module_id = " not in filters]
             for view, tables in found.items()
         }
-        of_metric = list(scans(f"SELECT * FROM metrics WHERE metric = 'temp_bytes' AND {asked}"))
-    assert {view: tables for view, tables in without.items() if tables or not found[view]} == {}
+        of_metric = list(
+            scans(f"SELECT * FROM _module_metrics WHERE metric = 'temp_bytes' AND {asked}")
+        )
+    assert all(found.values())
+    # The depth of scopes is that of the whole warehouse.
+    whole = {view: tables for view, tables in without.items() if tables}
+    assert list(whole) == ["_module_memory_by_scope"]
+    assert [table.rpartition(".")[2] for table in whole.popitem()[1]] == ["scopes"]
     # A filter on a metric leaves one scan.
     assert [table.rpartition(".")[2] for table, _ in of_metric] == ["module_memory"]

@@ -45,7 +45,7 @@ def _padding(store: Store, found: FoundModule, memory_space: int) -> Section:
         "Tiles that elements do not fill. Values that are live at the peak come first; values that "
         "share memory share its padding."
     )
-    all_of = command("sql", f"SELECT * FROM padding WHERE module_id = {found.module_id}")
+    all_of = command("sql", f"SELECT * FROM padding WHERE dump_id = {found.dump_id}")
     return Section(title, (Table(listed(rows, all_of), name="padding"),), note)
 
 
@@ -63,7 +63,7 @@ def _saved(store: Store, found: FoundModule, memory_space: int) -> Section:
         f"{mark}{human_bytes(at_peak)}. What is large and idle around the peak is worth computing "
         "again. Idle times count positions in the schedule."
     )
-    query = f"SELECT * FROM saved_for_backward WHERE module_id = {found.module_id}"
+    query = f"SELECT * FROM saved_for_backward WHERE dump_id = {found.dump_id}"
     all_of = command("sql", query)
     return Section(title, (Table(listed(rows, all_of), name="saved"),), note)
 
