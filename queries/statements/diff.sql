@@ -3,7 +3,7 @@
 --
 -- peak_live_bytes has no history, and is shown here all the same.
 WITH figures AS (
-    SELECT * FROM _module_metrics AS metrics
+    SELECT module_id, memory_space, metric, value_bytes FROM _module_metrics
     UNION ALL
     SELECT module_id, memory_space, 'peak_live_bytes', peak_live_bytes FROM module_memory
 ),
