@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +47,12 @@ class Space:
 
 
 _Figure = Callable[[Space], float | None]
+_F = TypeVar("_F", bound=_Figure)
 # Each figure, with what has to be known for it, and whether XLA's packing decides it.
 _FIGURES: list[tuple[_Figure, str, bool]] = []
 
 
-def _figure(needs: str, *, packed: bool = False) -> Callable[[_Figure], _Figure]:
+def _figure(needs: str, *, packed: bool = False) -> Callable[[_F], _F]:
     """Make a function the figure in the column of its name.
 
     needs: without it the figure is null: the `sizes` of the allocations, the `peak`, or the
@@ -58,7 +60,7 @@ def _figure(needs: str, *, packed: bool = False) -> Callable[[_Figure], _Figure]
     packed: XLA's packing decides the figure, so that an estimate leaves it null.
     """
 
-    def register(figure: _Figure) -> _Figure:
+    def register(figure: _F) -> _F:
         _FIGURES.append((figure, needs, packed))
         return figure
 
@@ -128,7 +130,8 @@ def peak_live_bytes(space: Space) -> int:
 @_figure("peak")
 def peak_instruction_id(space: Space) -> int | None:
     """The instruction at the peak."""
-    return space.schedule["instruction_id"][peak_time(space)].as_py()
+    instruction_id: int | None = space.schedule["instruction_id"][peak_time(space)].as_py()
+    return instruction_id
 
 
 @_figure("peak", packed=True)
@@ -191,18 +194,19 @@ def memory_tables(
     """
     lives: Columns = {}
     unions: dict[int, tuple[Ints, Ints]] = {}
-    known = {"sizes"} if complete else set()
+    length, known = 0, {"sizes"} if complete else set()
     if live_ranges is not None and schedule is not None:
         lives = _lives(allocations, values, live_ranges)
         unions = _temp_unions(allocations, lives)
-        allocations = _temp_peaks(allocations, unions, len(schedule))
-        known |= {"bounds", "peak"} if len(schedule) else {"bounds"}
+        length = len(schedule)
+        allocations = _temp_peaks(allocations, unions, length)
+        known |= {"bounds", "peak"} if length else {"bounds"}
     rows: list[dict[str, object]] = []
     steps = []
     for memory_space in np.unique(allocations["memory_space"].to_numpy()).tolist():
         within = allocations.filter(pc.equal(allocations["memory_space"], memory_space))
         if "peak" in known:
-            steps.append(_occupancy(memory_space, within, lives, unions, len(schedule)))
+            steps.append(_occupancy(memory_space, within, lives, unions, length))
         here = steps[-1] if steps else None
         space = Space(memory_space, within, lives, schedule, here)
         figures = {
