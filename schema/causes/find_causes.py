@@ -102,6 +102,13 @@ def terms_of(pair: Pair) -> list[Phrase]:
     if not (pair.has_ledger and pair.differs("module_id")) or pair.is_same_program:
         return in_order(facts)
     explained, left = _explained(facts, differences(pair))
+    told = moved(pair)
+    if told:
+        # What runs at the peak now is as many times larger as the arguments are.
+        for fact, group in zip(facts, explained, strict=True):
+            for ratio in fact.ratios:
+                at_both, left = exchanged(left, ratio)
+                group += at_both
     terms = [
         _with_bytes(fact, entry(group)) if group or fact.kind == "argument" else fact
         for fact, group in zip(facts, explained, strict=True)
@@ -115,7 +122,7 @@ def terms_of(pair: Pair) -> list[Phrase]:
             if group
         ]
     change = sum(abs(term.change or 0) for term in terms)
-    if sum(abs(difference.change) for difference in left) > change and (told := moved(pair)):
+    if told and sum(abs(difference.change) for difference in left) > change:
         at_both, left = exchanged(left)
         terms += [_with_bytes(phrase, entry(at_both)) for phrase in told]
     lines = [

@@ -305,16 +305,20 @@ def by_owner(differences: Sequence[Difference]) -> Iterator[tuple[str, str, Entr
 
 
 def exchanged(
-    differences: Sequence[Difference],
+    differences: Sequence[Difference], ratio: float = 1
 ) -> tuple[list[Difference], list[Difference]]:
-    """The workspace that came and went as the peak moved, nearly as much of both; and the rest."""
+    """The workspace that came and went as the peak moved; and the rest.
+
+    What came is about `ratio` times as large as what went for it.
+    """
     came, went = (
         sorted((d for d in differences if of_temps(d) and d.change * sign > 0), key=_change)
         for sign in (1, -1)
     )
     pairs: list[Difference] = []
     for gone in went:
-        partner = next((d for d in reversed(came) if _is_exchange(d.change, -gone.change)), None)
+        size = -gone.change * ratio
+        partner = next((d for d in reversed(came) if _is_exchange(d.change, size)), None)
         if partner is not None:
             came.remove(partner)
             pairs += [partner, gone]
@@ -325,7 +329,7 @@ def _change(difference: Difference) -> int:
     return difference.change
 
 
-def _is_exchange(came: int, went: int) -> bool:
+def _is_exchange(came: float, went: float) -> bool:
     return abs(came - went) <= _EXCHANGED * max(came, went)
 
 

@@ -118,6 +118,24 @@ def test_what_came_and_went_as_the_peak_moved_is_one_term():
     assert ledger(a, b) == {"the peak is at zoo.py:2, was at zoo.py:1": -2}
 
 
+def test_what_runs_at_another_moment_scales_with_the_batch_too():
+    """Backward workspace went, and forward workspace came, half as much again."""
+    a = side(
+        [leaf("x", "s32[16,512]")],
+        traits={"peak_at": {"zoo.py:1": 1}},
+        parts=[part(16, "zoo.py:1", shape="f32[8192,9]"), part(4, operation="add")],
+    )
+    b = side(
+        [leaf("x", "s32[24,512]")],
+        traits={"peak_at": {"zoo.py:2": 1}},
+        parts=[
+            part(24, "zoo.py:2", shape="f32[24,512,9]", operation="exp"),
+            part(4, operation="add"),
+        ],
+    )
+    assert ledger(a, b) == {"x: s32[16,512] → s32[24,512]": 8}
+
+
 def test_a_side_without_parts_has_facts_without_bytes():
     a, b = side([leaf("x", "f32[4]")], parts=[part(4)]), side([leaf("x", "f32[6]")])
     assert [(term.text, term.change) for term in terms_of(pair(a, b))] == [
