@@ -108,7 +108,7 @@ def owners(
         ),
     ] = "table",
 ) -> None:
-    """The owners; a stack of callers, or a library's line, takes the room of the categories."""
+    """The owners; callers, a library's line, or a scope take the room of the categories."""
     from .render.text import print_captioned, print_text
 
     given = asked.arguments
@@ -116,7 +116,7 @@ def owners(
         print_text(_stacks(asked, output))
         return
     found = asked()
-    is_long = given["callers"] or "via" in found.table.column_names
+    is_long = given["callers"] or {"via", "scope"} & {*found.table.column_names}
     if is_long and output == "table" and not wide:
         found = replace(found, table=found.table.drop_columns(["categories"]))
     print_captioned(found, output, wide=wide)

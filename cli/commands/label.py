@@ -30,7 +30,8 @@ def label(
     """Set labels of runs, for example branch=main; without KEY=VALUE show them.
 
     Runs of one branch follow each other in the history, which is worked out anew. A branch that
-    was renamed keeps its history: `--rename branch=OLD:NEW`.
+    was renamed keeps its history: `--rename branch=OLD:NEW`. The label `entry` names programs that
+    are shown and judged though they are small: `entry=jit_generate,jit_evaluate`.
     """
     if (rename is None) == (not given):
         raise typer.BadParameter("name the runs to label, or what to --rename")
