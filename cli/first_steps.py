@@ -29,7 +29,7 @@ _ALL = "`memhouse --help` lists all commands."
 
 
 def show_first_steps() -> None:
-    """Print what the warehouse of this folder, or the one that is set, holds, and commands that fit."""
+    """Print what the warehouse that is set, or this folder's, holds, and commands that fit."""
     from .render.text import print_prose, print_text
 
     db = os.environ.get("MEMHOUSE_DB") or find_settings().db or DEFAULT_DB

@@ -45,7 +45,7 @@ _KEYS = tuple(field.name for field in fields(Settings) if field.name != "file")
 
 
 def find_settings() -> Settings:
-    """The settings that hold in the working directory. Raises UsageError for a file that is wrong."""
+    """The settings of the working directory. Raises UsageError for a file that is wrong."""
     here = Path.cwd()
     file = next((f for folder in (here, *here.parents) if (f := folder / _FILE).is_file()), None)
     return Settings() if file is None else _read(file)

@@ -55,9 +55,9 @@ def modules(asked: Asked) -> Answer:
 def peaks(asked: Asked) -> Answer:
     """How much memory each entry program needs at its peak, per memory space, and the headroom.
 
-    Helpers, programs that are small beside their workload's largest, are a line: `modules` has them.
-    headroom is what is left of the device's memory (HBM), empty where the device is not known.
-    Without `run` the latest of each module. Then `owners` for whose memory it is.
+    Helpers, programs that are small beside their workload's largest, are a line: `modules` has
+    them. headroom is what is left of the device's memory (HBM), empty where the device is not
+    known. Without `run` the latest of each module. Then `owners` for whose memory it is.
     """
     found = with_program(asked(fold=True))
     columns = [

@@ -195,9 +195,9 @@ def check(
     """Judge whether a run's memory is within its limits; exit status 1 if not, 3 if not judged.
 
     A program is held against its last figures before and against the lowest since the last
-    accepted growth; on a branch against the newest run of main. Helpers, programs
-    that are small beside their workload's largest, are not judged. Prints a summary in Markdown, fit for a comment
-    on a pull request.
+    accepted growth; on a branch against the newest run of main. Helpers, programs that are small
+    beside their workload's largest, are not judged. Prints a summary in Markdown, fit for a
+    comment on a pull request, with the rules and where each is set.
 
     Columns: those of `Check`. With `module` only this one is judged, a helper too; a workload
     means its largest program. The result's
@@ -277,9 +277,7 @@ def accept(store: Store, result: Check, reason: str) -> Check:
         else verdict
         for verdict in result.verdicts
     ]
-    return _check(
-        result.run_id, result.metric, verdicts, result.notes, result.unused, result.rules
-    )
+    return _check(result.run_id, result.metric, verdicts, result.notes, result.unused, result.rules)
 
 
 def _check(

@@ -153,7 +153,10 @@ def trends(
     rows = _rows(found, shown)
     shown = sorted(shown, key=lambda series: -(rows[series.last]["value_bytes"] or 0))
     steps = gone + [
-        _step(rows[place], column, memory_space) for series in shown for place in series.steps if is_shown[place]
+        _step(rows[place], column, memory_space)
+        for series in shown
+        for place in series.steps
+        if is_shown[place]
     ]
     steps.sort(key=lambda step: -abs(step.get("change_bytes") or 0))
     steps.sort(key=lambda step: (step["run_at"], step["run_number"]), reverse=True)

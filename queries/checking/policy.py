@@ -123,8 +123,8 @@ class Policy:
             if name in left_out:
                 continue
             if name == "max_creep" and self.default.max_creep is None:
-                percents = [limit.amount for limit in limits.max_growth if limit.is_percent]
-                if len(percents) < len(limits.max_growth) or max(percents) > DEFAULT_CREEP[0].amount:
+                (creep,) = DEFAULT_CREEP
+                if any(not g.is_percent or g.amount > creep.amount for g in limits.max_growth):
                     text += " or max_growth, if that is more"
             yield f"{name} = {text} ({self.sources.get(name, 'default')})"
         usual = dict(_written(self.default))

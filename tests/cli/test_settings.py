@@ -1,4 +1,4 @@
-"""memhouse.toml: found from the working directory upwards; an option, then the environment, then it."""
+"""memhouse.toml: an option comes first, then the environment, then the nearest file upwards."""
 
 import pytest
 
@@ -34,12 +34,13 @@ def test_an_option_comes_before_the_environment_and_that_before_the_file(project
             (("--db", project / "option.duckdb"), environment),
         )
     ]
-    assert [text.splitlines()[1].split(",")[0] for text in runs] == ["file", "environment", "option"]
+    named = [text.splitlines()[1].split(",")[0] for text in runs]
+    assert named == ["file", "environment", "option"]
     # The rules too, and with them the run's size fails.
     assert "(../l.toml)" in run_memhouse("check", cwd=inner).stdout
     assert "../file.duckdb" in run_memhouse("lake", "compact", cwd=inner).stderr
-    told = run_memhouse("doctor", cwd=inner).stdout
-    assert f"{project}/memhouse.toml sets db ../file.duckdb; mine */jax/*;" in " ".join(told.split())
+    told = " ".join(run_memhouse("doctor", cwd=inner).stdout.split())
+    assert f"{project}/memhouse.toml sets db ../file.duckdb; mine */jax/*;" in told
     assert "../file.duckdb: 1 run" in told
 
 
