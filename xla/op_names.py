@@ -48,6 +48,7 @@ WRAPPERS = (
     "rematted_computation",
     "closed_call",
     "core_call",
+    "eval_jaxpr",
     "core_closed_call",
     "xla_call",
     "pjit",
