@@ -127,7 +127,7 @@ def _stacks(asked: Asked, output: str) -> str:
     import json
 
     from ..queries.find_module import find_module
-    from ..queries.stacks import WAYS, collapsed, peak_stacks, speedscope
+    from ..queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
 
     given = asked.arguments
     by = given.get("by") or WAYS[0]
@@ -140,9 +140,8 @@ def _stacks(asked: Asked, output: str) -> str:
         )
     with asked.reading() as store:
         found = find_module(store, given["module"], given.get("run"))
-        stacks = peak_stacks(
-            store, found.module_id, given["memory_space"], by, unfold=given["unfold"]
-        )
+        rows = peak_rows(store, found.module_id, given["memory_space"])
+    stacks = peak_stacks(rows, by, unfold=given["unfold"])
     if output == "collapsed":
         return "\n".join(collapsed(stacks))
     return json.dumps(speedscope(stacks, found.caption))

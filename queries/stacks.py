@@ -52,14 +52,21 @@ class Frame(NamedTuple):
 Stacks = Mapping[tuple[Frame, ...], int]
 
 
+def peak_rows(store: "Store", module_id: int, memory_space: int) -> Sequence[Mapping[str, Any]]:
+    """What fills a memory space at the peak of a module: the rows that stacks are made of."""
+    rows: list[dict[str, Any]] = store.rows(
+        statement("stacks"), [module_id, memory_space]
+    ).to_pylist()
+    return rows
+
+
 def peak_stacks(
-    store: "Store", module_id: int, memory_space: int, by: str = "source", *, unfold: bool = False
+    rows: Sequence[Mapping[str, Any]], by: str = "source", *, unfold: bool = False
 ) -> Stacks:
-    """The stacks of a module's peak with their bytes, the largest first.
+    """The stacks of `peak_rows` with their bytes, the largest first.
 
     by: one of WAYS. Unless `unfold`, repeated layers are one step.
     """
-    rows = store.rows(statement("stacks"), [module_id, memory_space]).to_pylist()
     own_files = {row["source_file"] for row in rows} - {None}
     files = {frame["file"] for row in rows for frame in row["frames"]} - {None}
     listed = sorted(files - own_files)

@@ -10,7 +10,7 @@ from ...schema.readable import command, one_line
 from ...schema.stores.base import Store
 from ..find_module import FoundModule
 from ..result import Rows
-from ..stacks import Frame, Stacks, peak_stacks
+from ..stacks import Frame, Stacks, peak_rows, peak_stacks
 from .module_spaces import Space
 from .page import Html, Table, templates
 from .sections.module_tables import listed
@@ -27,8 +27,11 @@ _KINDS = {
 
 def flame_graph(store: Store, found: FoundModule, space: Space) -> tuple[Html | Table, ...]:
     """The flame graph of a module's peak by Python stack and by modules, and its stacks as rows."""
+    rows = peak_rows(store, found.module_id, space.memory_space)
+    if not rows:
+        return ()
     ways: dict[str, Stacks] = {
-        name: peak_stacks(store, found.module_id, space.memory_space, by, unfold=unfold)
+        name: peak_stacks(rows, by, unfold=unfold)
         for name, by, unfold in (
             ("call stack", "source", False),
             ("module", "scope", False),
@@ -37,8 +40,6 @@ def flame_graph(store: Store, found: FoundModule, space: Space) -> tuple[Html | 
     }
     if ways["module"].keys() == ways["module, each layer"].keys():
         del ways["module, each layer"]
-    if not ways["module"]:
-        return ()
     strings: dict[str, int] = {}
     trees = {name: _tree(stacks, strings) for name, stacks in ways.items()}
     page = templates().get_template("flame.html")

@@ -11,7 +11,7 @@ import memhouse
 from memhouse import UsageError
 from memhouse.queries import stacks as stacks_module
 from memhouse.queries.questions import OWNERS
-from memhouse.queries.stacks import WAYS, collapsed, peak_stacks, speedscope
+from memhouse.queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
 
 from ..support.command import run_memhouse
 from ..support.rounds import rounds
@@ -315,7 +315,7 @@ def test_the_stacks_of_a_flame_graph_add_up_to_the_peak(filled):
         with_stacks = 0
         for number, row in enumerate(listed(found)):
             by = WAYS[number % 3 == 2]
-            stacks = peak_stacks(warehouse._store, row["module_id"], 0, by)
+            stacks = peak_stacks(peak_rows(warehouse._store, row["module_id"], 0), by)
             parsed = [re.fullmatch(r"(.+) (\d+)", line) for line in collapsed(stacks)]
             assert sum(int(match[2]) for match in parsed) == row["counted_bytes"]
             file = speedscope(stacks, "a module")
