@@ -441,7 +441,7 @@ def diff_report(store: Store, a: str, b: str, workload: str | None = None) -> Re
     if len(changed) > _CHARTED:
         said = counted(len(changed) - _CHARTED, "module")
         overview.append(
-            Text(f"{said} that changed less: only in the table. --workload gives charts.", "note")
+            Text(f"{said} that changed less: in the table alone. --workload gives charts.", "note")
         )
     sections = [
         Section(

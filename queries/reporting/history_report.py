@@ -287,7 +287,7 @@ def _sections(
         yield Section(
             title,
             (sparklines(others, found.runs),),
-            "The pictures have the same runs as the charts; each is as high as its own changes.",
+            "The pictures show the same runs as the charts, each on a scale of its own.",
         )
 
 

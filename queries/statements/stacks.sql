@@ -4,7 +4,13 @@
 WITH RECURSIVE stacks AS (
     SELECT
         stack_frame_id,
-        [{'name': "function", 'file': file, 'line': line}] AS frames
+        [
+            {
+                'name': "function",
+                'file': file,
+                'line': line
+            }
+        ] AS frames
     FROM stack_frames
     WHERE module_id = $1 AND parent_frame_id IS NULL
     UNION ALL

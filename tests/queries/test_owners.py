@@ -4,7 +4,7 @@ import doctest
 import random
 import re
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 import memhouse

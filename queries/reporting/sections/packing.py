@@ -38,7 +38,7 @@ def sections(store: Store, found: FoundModule, space: Space) -> Iterator[Section
 def _packing(store: Store, found: FoundModule, space: Space) -> Section:
     title = "Fragmentation"
     if space.is_estimated:
-        return Section(title, (Text("An estimate knows no packing: nothing is assigned yet."),))
+        return Section(title, (Text("An estimate has no fragmentation: no addresses are assigned yet."),))
     query = "SELECT * FROM _module_fragmentation WHERE module_id = ? ORDER BY size_bytes DESC"
     rows = store.rows(query, [found.module_id]).select(_COLUMNS)
     here = [row for row in rows.to_pylist() if row["memory_space"] == space.memory_space]
@@ -47,8 +47,8 @@ def _packing(store: Store, found: FoundModule, space: Space) -> Section:
     size = sum(row["size_bytes"] for row in here)
     wasted = sum(row["packing_bytes"] for row in here)
     note = (
-        f"The temp allocations of {space.name} take {human_bytes(size)}. Of it must be live at "
-        f"one time {human_bytes(size - wasted)}: no packing can need less. Gaps between values "
+        f"The temp allocations of {space.name} take {human_bytes(size)}. At one time "
+        f"{human_bytes(size - wasted)} are live: no packing can need less. Gaps between values "
         f"that are live together take {human_bytes(wasted)}, {wasted / size if size else 0:.1%}."
     )
     shown = listed(Rows(rows), command("fragmentation", "--run", found.run_id))
