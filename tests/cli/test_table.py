@@ -4,7 +4,7 @@ import io
 import os
 import re
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from unittest.mock import patch
 
 import pyarrow as pa
@@ -81,7 +81,7 @@ def test_a_value_reads_as_its_column_says():
         ("times_logical", 10.66666, "10.67"),
         ("oom", True, "yes"),
         ("oom", False, ""),
-        ("run_at", datetime(2026, 10, 1, 3, 4, 5, tzinfo=UTC), "2026-10-01 03:04"),
+        ("run_at", datetime(2026, 10, 1, 3, 4, 5), "2026-10-01 03:04"),
         ("dumps", 1234567, "1234567"),
         ("workload", "größe/模型", "größe/模型"),
         ("workload", "a\x1b[31mb\tc\nd\x07", "a�[31mb�c�d�"),

@@ -25,7 +25,8 @@ def train(folder, night, time, *workloads):
     for workload in workloads or ("llama-cpu",):
         shutil.copytree(night / workload, folder / workload, dirs_exist_ok=True)
         for file in (folder / workload).iterdir():
-            os.utime(file, (time.timestamp(), time.timestamp()))
+            written = time.replace(tzinfo=UTC).timestamp()
+            os.utime(file, (written, written))
     return folder
 
 
@@ -36,7 +37,7 @@ def fill_at(time, db, *paths, **options):
 
 
 def night(day, hour=5):
-    return datetime(2026, 11, day, hour, 12, 9, tzinfo=UTC)
+    return datetime(2026, 11, day, hour, 12, 9)
 
 
 @pytest.fixture
@@ -324,7 +325,7 @@ def test_several_paths_are_one_run_as_the_folder_that_holds_them(tmp_path, db, n
     for table in expected.keys() - {"runs", "run_parts"}:
         assert found[table] == expected[table], table
     ((_, run_at, source, _),) = rows(db, RUNS)
-    assert run_at == datetime(2026, 10, 1, tzinfo=UTC)
+    assert run_at == datetime(2026, 10, 1)
     assert source == ", ".join(map(str, paths))
     # Their order is of no account.
     before = everything(db)

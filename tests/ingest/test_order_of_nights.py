@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,14 +14,14 @@ from ..support.clock import at
 from ..support.warehouse import fill, rows, writing
 
 IN_ORDER = "SELECT run_id FROM lineages INNER JOIN runs USING (run_id) ORDER BY run_number"
-NOW = datetime(2026, 11, 3, 5, 12, 9, tzinfo=UTC)
+NOW = datetime(2026, 11, 3, 5, 12, 9)
 DAY = timedelta(days=1)
 # As in container layers and in archives that can be made again, and of a clock that is wrong.
 FILE_TIMES = [0, 4_080_000_000]
 
 
 def utc(*date):
-    return datetime(*date, tzinfo=UTC)
+    return datetime(*date)
 
 
 @pytest.fixture

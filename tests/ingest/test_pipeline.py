@@ -4,7 +4,7 @@ import gzip
 import io
 import shutil
 import tarfile
-from datetime import UTC, datetime
+from datetime import datetime
 
 import zstandard
 
@@ -40,7 +40,7 @@ def test_ingesting_again_what_is_incomplete_or_claims_a_time_changes_nothing(tmp
     folder = copy_dump("cpu/jax-0.10.2/module_0018*", tmp_path / "2026-10-01")
     (values,) = folder.glob("*-values.txt")
     values.write_bytes(values.read_bytes()[:5000])
-    fill(db, folder, run_at=datetime(2026, 10, 3, tzinfo=UTC))
+    fill(db, folder, run_at=datetime(2026, 10, 3))
     before = everything(db)
     fill(db, folder)
     assert everything(db) == before
@@ -144,10 +144,10 @@ def test_at_run_and_labels_are_taken_as_given_and_can_be_changed_later(db):
     run = run_memhouse("ingest", "--db", db, path, *args, "--label", "jax=a=b")
     assert run.returncode == 0
     query = "SELECT run_id, run_at, source FROM runs"
-    assert rows(db, query) == [("nightly", datetime(2026, 10, 1, 1, tzinfo=UTC), str(path))]
+    assert rows(db, query) == [("nightly", datetime(2026, 10, 1, 1), str(path))]
     labels = "SELECT key, value FROM run_labels ORDER BY key"
     assert rows(db, labels) == [("branch", "main"), ("jax", "a=b")]
-    at = datetime(2026, 10, 2, tzinfo=UTC)
+    at = datetime(2026, 10, 2)
     fill(db, path, run_id="nightly", labels={"branch": "dev"}, run_at=at)
     assert rows(db, labels) == [("branch", "dev"), ("jax", "a=b")]
     assert rows(db, "SELECT run_at FROM runs") == [(at,)]

@@ -159,7 +159,7 @@ VALUES = [
     (pa.array([{"a": "x"}, None]), '"{""a"": ""x""}"', '{"a": "x"}'),
     (pa.array(["x", None]).dictionary_encode(), "x", '"x"'),
     (
-        pa.array([datetime(2026, 10, 1, tzinfo=UTC), None], pa.timestamp("us", "UTC")),
+        pa.array([datetime(2026, 10, 1), None], pa.timestamp("us", "UTC")),
         "2026-10-01T00:00:00+00:00",
         '"2026-10-01T00:00:00+00:00"',
     ),

@@ -1,6 +1,6 @@
 """`latest`: what a name means today, a row a module, so that no join multiplies."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
 import memhouse
 from memhouse.queries.catalogue import public_views
@@ -59,7 +59,7 @@ def test_a_name_means_the_newest_of_the_default_branch_and_is_told_if_it_is_gone
     for name, night in (("llama-cpu", "2026-10-01"), ("serve-cpu", "2026-10-05")):
         copy_night(nights / night / "llama-cpu", tmp_path / "pr" / name)
     with memhouse.open(own) as warehouse:
-        at = datetime(2026, 10, 11, tzinfo=UTC)
+        at = datetime(2026, 10, 11)
         warehouse.ingest(tmp_path / "pr", at=at, labels={"branch": "pull/8"})
         branches = "SELECT workload, branch FROM latest ORDER BY 1"
         found = [tuple(row.values()) for row in warehouse.sql(branches).table.to_pylist()]

@@ -4,7 +4,7 @@ import csv
 import json
 import random
 import shutil
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 
@@ -391,7 +391,7 @@ def test_the_branch_of_the_last_run_of_one_time_comes_first(tmp_path, db, nights
     copy_night(nights / "2026-10-03" / "decode-v5e", tmp_path / "job" / "decode")
     with memhouse.open(db) as warehouse:
         for run, day in (("a", 10), ("b", 10), ("a", 9)):
-            at = datetime(2026, 11, day, tzinfo=UTC)
+            at = datetime(2026, 11, day)
             warehouse.ingest(tmp_path / "job", run=f"{run}-{day}", at=at, labels={"branch": run})
     with reading(db) as store:
         found = choose_branch(store)
@@ -404,7 +404,7 @@ def test_the_same_program_of_two_suites_is_two_rows(tmp_path, db, nights):
         for suite, day in (("serve", 10), ("train", 11)):
             folder = tmp_path / suite
             copy_night(nights / "2026-10-03" / "decode-v5e", folder / "decode")
-            at = datetime(2026, 11, day, tzinfo=UTC)
+            at = datetime(2026, 11, day)
             warehouse.ingest(folder, run=suite, at=at, labels={"suite": suite})
         series = warehouse.trends().series.table
     assert series["workload"].to_pylist() == ["decode", "decode"]

@@ -162,7 +162,7 @@ DAMAGES = {
     },
     "spaces_are_named": {
         f"UPDATE memory_spaces SET memory_space = 7 {OF}": "7",
-        f"INSERT INTO memory_spaces SELECT module_id, 7, 'x' FROM memory_spaces {OF}": "7",
+        f"INSERT INTO memory_spaces SELECT module_id, 7, 'x', NULL FROM memory_spaces {OF}": "7",
     },
 }
 

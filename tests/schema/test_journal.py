@@ -2,7 +2,7 @@
 
 import shutil
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 
 import pytest
 

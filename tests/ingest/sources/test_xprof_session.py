@@ -3,7 +3,7 @@
 import gzip
 import shutil
 import tarfile
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -61,9 +61,7 @@ def test_a_real_session(db):
     peaks = "SELECT module_name, peak_bytes FROM peaks ORDER BY ALL"
     assert rows(db, peaks) == MODULES
     assert rows(db, DUMPS) == [(".", *named, "cpu") for named in NAMED]
-    assert rows(db, "SELECT run_at FROM runs") == [
-        (datetime(2026, 11, 21, 12, 55, 28, tzinfo=UTC),)
-    ]
+    assert rows(db, "SELECT run_at FROM runs") == [(datetime(2026, 11, 21, 12, 55, 28),)]
     assert rows(db, "SELECT path, kind, status FROM dump_files ORDER BY path") == [
         ("vm.xplane.pb/jit_broadcast_in_dim(2)", "xplane", "ok"),
         ("vm.xplane.pb/jit_broadcast_in_dim(4)", "xplane", "ok"),
@@ -111,9 +109,7 @@ def test_several_sessions_are_workloads(db, session):
         ("2026_11_22_00_00_00",),
     ]
     # The newest session; a folder of several claims no date.
-    assert rows(db, "SELECT compiled_at, claimed_at FROM runs") == [
-        (datetime(2026, 11, 22, tzinfo=UTC), None)
-    ]
+    assert rows(db, "SELECT compiled_at, claimed_at FROM runs") == [(datetime(2026, 11, 22), None)]
     with memhouse.open(db) as warehouse:
         summary = warehouse.ingest(one, other, run="both")
     assert (summary.dumps, summary.problems) == (8, [])
