@@ -37,7 +37,7 @@ _TERM_BYTES = re.compile(r" [+-][\d.]+ (?:[KMGT]i)?B\b")
 
 
 def heading(column: str) -> str:
-    """A column's name; the unit of sizes is in the cells."""
+    """A column's name for pages and agents, who read sizes with their unit in the cells."""
     name = column.removesuffix("_bytes")
     if name.endswith("_pct"):
         name = f"{name.removesuffix('_pct')}_%"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from rich.cells import cell_len, chop_cells
 
-from .cells import heading, is_number, without_layout
+from .cells import is_number, without_layout
 
 # Truncate text at the end, but paths, sparklines and runs (whose names end in a time) at the start.
 _CUT_AT_START = {"op_name", "run", "run_id", "scope", "source", "source_file", "trend", "via"}
@@ -30,7 +30,6 @@ class Column:
 
     def __init__(self, field: pa.Field, cells: list[str]) -> None:
         self.name = field.name
-        self.heading = heading(field.name)
         self.is_number = is_number(field.type)
         self.cut_at_start = field.name in _CUT_AT_START
         self.is_prose = field.name in _PROSE
@@ -46,7 +45,7 @@ class Column:
             self.leasts[1] = min(self.width, _LEAST_NAME)
 
     def _width(self, cells: Iterable[str]) -> int:
-        return max(cell_len(text) for text in (self.heading, *cells))
+        return max(cell_len(text) for text in (self.name, *cells))
 
     def shown(self, text: str) -> str:
         """The text cut to the column's width; prose is whole."""
@@ -58,7 +57,7 @@ class Column:
             text = without_layout(text)
         if cell_len(text) <= self.width:
             return text
-        if self.cut_at_start and text != self.heading:
+        if self.cut_at_start and text != self.name:
             return "…" + _first_cells(text[: -self.width - 1 : -1], self.width - 1)[::-1]
         return _first_cells(text[: self.width], self.width - 1) + "…"
 

@@ -140,8 +140,8 @@ def _table_text(rows: Rows) -> str:
     below = taken_below(columns, width) or [""] * len(columns[0].cells)
     left_out: list[str] = []
     while not fit(columns, width) and len(columns) > 1:
-        left_out.insert(0, one_line(columns.pop().heading))
-    texts = [(list(map(c.cut, (c.heading, *c.cells))), c.is_number) for c in columns]
+        left_out.insert(0, one_line(columns.pop().name))
+    texts = [(list(map(c.cut, (c.name, *c.cells))), c.is_number) for c in columns]
     heading, *lines = plain_lines(texts)
     told.append(heading.rstrip())
     for line, text in zip(lines, below, strict=True):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from ...queries.cells import heading, is_number, notes, text_columns
+from ...queries.cells import is_number, notes, text_columns
 
 _ESCAPED = re.compile(r"[\\`*\[\]<|~]")
 # GitHub tells whoever is named like this, wherever the name stands.
@@ -15,7 +15,7 @@ _MENTION = re.compile(r"(?<!\w)@(?=\w)")
 def markdown_lines(rows: pa.Table) -> Iterator[str]:
     """The lines of a table, with values as a person reads them, and of the notes to it."""
     columns = text_columns(rows)
-    yield _line(heading(field.name) for field, _ in columns)
+    yield _line(field.name for field, _ in columns)
     yield _line("---:" if is_number(field.type) else "---" for field, _ in columns)
     for record in zip(*(cells for _, cells in columns), strict=True):
         yield _line(record)

@@ -35,7 +35,7 @@ def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column in columns:
         table.add_column(
-            escape(column.shown(column.heading)),
+            escape(column.shown(column.name)),
             justify="right" if column.is_number else "left",
             no_wrap=not column.is_prose,
             width=column.width,
@@ -47,7 +47,7 @@ def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
     else:
         _print_with_texts_below(console, table, below)
     if left_out:
-        names = ", ".join(column.heading for column in left_out)
+        names = ", ".join(column.name for column in left_out)
         has_all = "--format csv has all" if wide is None else "--wide has all"
         Console(stderr=True, emoji=False).print(
             f"no room for: {escape(names)} ({has_all})", style="dim", highlight=False

@@ -156,10 +156,10 @@ def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = N
 
 def _print_plain_table(rows: "pa.Table") -> None:
     """Print rows in a pipe as whole as in CSV: it has no width, so nothing is cut."""
-    from ...queries.cells import heading, is_number, plain_lines, text_columns
+    from ...queries.cells import is_number, plain_lines, text_columns
 
     columns = [
-        ([one_line(heading(field.name)), *cells], is_number(field.type))
+        ([one_line(field.name), *cells], is_number(field.type))
         for field, cells in text_columns(rows)
     ]
     sys.stdout.writelines(f"{line}\n" for line in plain_lines(columns))

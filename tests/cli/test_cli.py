@@ -56,7 +56,7 @@ def test_peaks_as_a_table(filled):
     assert done.returncode == 0
     assert done.stderr.startswith("≈ ")
     first, *rest = done.stdout.splitlines()
-    assert {"run", "workload", "module", "space", "peak", "total"} <= set(first.split())
+    assert {"run", "workload", "module", "space", "peak_bytes", "total_bytes"} <= set(first.split())
     (line,) = [line for line in rest if "resnet-v5e" in line and "default" in line]
     assert line.split()[:7] == [
         "resnet-v5e", "jit_train", "default", "145.31", "MiB", "153.83", "MiB",
@@ -86,7 +86,7 @@ def test_peaks_as_markdown(filled):
     assert found[-2] == ""
     assert found[-1].startswith("≈ ")
     del found[-2:]
-    assert "| space | peak |" in heading
+    assert "| space | peak_bytes |" in heading
     assert set(ruler) == set("| -:")
     assert any("| resnet-v5e | jit_train | default | 145.31 MiB |" in line for line in found)
     assert {line.count(" | ") for line in found} == {heading.count(" | ")}
@@ -229,7 +229,7 @@ def test_names_are_no_markup_and_no_emoji(filled):
 
 
 def test_no_rows_are_still_a_table(filled):
-    expected = {"csv": "run_id\n", "json": "[]\n", "markdown": "| run id |\n| --- |\n"}
+    expected = {"csv": "run_id\n", "json": "[]\n", "markdown": "| run_id |\n| --- |\n"}
     query = "SELECT run_id FROM runs WHERE false"
     assert {output: ask(filled, "sql", query, "-f", output) for output in expected} == expected
     run = run_memhouse("sql", query, "--db", filled)

@@ -79,7 +79,7 @@ def test_text_before_optimizations_has_an_estimate(tmp_path, db):
     fill(db, tmp_path / "step.txt")
     done = run_memhouse("peaks", "--db", db)
     assert "≈" in done.stdout
-    assert "peak high" in done.stdout
+    assert "peak_high_bytes" in done.stdout
     assert "without a schedule" in done.stderr
     assert run_memhouse("verify", "--db", db).returncode == 0
     with memhouse.open(db) as warehouse:
