@@ -77,6 +77,7 @@ lint: $(BIN)/pytest
 # builds site/, the documentation as a site. Fails if there is a warning, such as a broken link.
 docs: $(BIN)/pytest
 	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
+	$(BIN)/python -m memhouse.queries.dictionary questions > docs/thirty-questions.md
 	$(BIN)/python -m tests.support.notebooks page
 	$(BIN)/python -m memhouse.cli.reference > docs/reference/cli.md
 	$(BIN)/python docs/build_site.py site

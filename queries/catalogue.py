@@ -38,6 +38,7 @@ _VIEW = re.compile(
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 # A column's note; the lines after the first are indented.
 _NOTE = re.compile(r"^([a-z_0-9]+): (.+(?:\n +.+)*)$", re.MULTILINE)
+_EXAMPLE = re.compile(r"^-- (\w+): ([^\n]+)\n(.+?);$", re.MULTILINE | re.DOTALL)
 _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 
 
@@ -64,6 +65,14 @@ class View:
         """The columns that the description names as its key."""
         named = _KEY.search(self.description)
         return tuple(named[1].split(", ")) if named else ()
+
+
+@dataclass(frozen=True)
+class Example:
+    """A query that shows what a table or view is for."""
+
+    title: str
+    sql: str
 
 
 @dataclass(frozen=True)
@@ -122,6 +131,15 @@ def view_columns(view: View) -> Rows:
 
     rows = [{"column": column, "meaning": text} for column, text in view.columns.items()]
     return Rows(pa.Table.from_pylist(rows))
+
+
+@cache
+def examples() -> dict[str, list[Example]]:
+    """The examples of each public table and view, in `examples.sql`."""
+    of_relation: dict[str, list[Example]] = {}
+    for name, title, sql in _EXAMPLE.findall((_HERE / "examples.sql").read_text()):
+        of_relation.setdefault(name, []).append(Example(title, sql))
+    return of_relation
 
 
 def statement(name: str) -> str:

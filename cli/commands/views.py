@@ -12,12 +12,14 @@ EXAMPLE = "memhouse views saved_for_backward"
 def views(
     name: Annotated[
         str | None,
-        typer.Argument(help="Show this view's columns and SQL.", autocompletion=completer("views")),
+        typer.Argument(
+            help="Show this view's columns, examples and SQL.", autocompletion=completer("views")
+        ),
     ] = None,
     output: AsFormat = "table",
 ) -> None:
-    """List the canned views and what they answer, or one view's columns and SQL."""
-    from ...queries.catalogue import listed_views, named_view, view_columns, view_sql
+    """List the canned views and what they answer, or one view's columns, examples and SQL."""
+    from ...queries.catalogue import examples, listed_views, named_view, view_columns, view_sql
     from ..render.text import print_prose, print_rows, print_text
 
     if name is None:
@@ -31,4 +33,6 @@ def views(
     print_prose(f"{view.answers} {view.description}")
     print_text("")
     print_rows(columns, output)
+    for example in examples().get(name, []):
+        print_text(f"\n-- {example.title}\n{example.sql};")
     print_text(f"\n{view_sql(view)}")

@@ -159,7 +159,7 @@ SELECT
     category,
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS size_bytes,
     COUNT(*) AS buffers
-FROM _module_buffers AS buffers
+FROM _module_buffers
 WHERE module_id = $1 AND memory_space = $2 AND is_live_at_peak
 GROUP BY category
 ORDER BY size_bytes DESC, category;

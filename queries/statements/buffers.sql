@@ -5,7 +5,7 @@ WITH there AS (
     SELECT
         * EXCLUDE (counted_at_peak_bytes),
         counted_at_peak_bytes AS counted_bytes
-    FROM _module_buffers AS buffers
+    FROM _module_buffers
     WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_live_at_peak
     UNION ALL
     SELECT

@@ -7,7 +7,7 @@ SELECT
         SUM(CASE WHEN module_id = $2 THEN counted_at_peak_bytes ELSE -counted_at_peak_bytes END)
         AS BIGINT
     ) AS change_bytes
-FROM _module_buffers AS buffers
+FROM _module_buffers
 WHERE module_id IN ($1, $2)
     AND memory_space = $3
     AND is_live_at_peak

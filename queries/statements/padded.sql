@@ -11,7 +11,7 @@ SELECT
     MIN(op_name) AS op_name,
     MIN(instruction) AS first_instruction,
     (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
-FROM _module_padding AS padding
+FROM _module_padding
 WHERE module_id = $1 AND memory_space = $2
 GROUP BY
     padding_bytes, is_live_at_peak, times_logical, size_bytes, shape, source_file, source_line

@@ -275,7 +275,7 @@ SELECT
     allocation_index,
     offset_bytes,
     value_id
-FROM _module_buffers AS buffers
+FROM _module_buffers
 WHERE is_live_at_peak;
 
 -- How full a memory space is over a module's schedule.

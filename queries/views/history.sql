@@ -209,7 +209,7 @@ SELECT
     module_id,
     change_bytes,
     change_pct
-FROM _dump_trends AS trends
+FROM _dump_trends
 WHERE
     content_changed
     AND change_bytes > 0.01 * previous_bytes

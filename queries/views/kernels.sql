@@ -143,7 +143,7 @@ WITH largest AS (
         space,
         MAX(scoped_bytes) AS scoped_bytes,
         MAX(limit_bytes) AS limit_bytes
-    FROM _dump_kernels AS kernels
+    FROM _dump_kernels
     WHERE scoped_bytes > 0
     GROUP BY dump_id, memory_space, space
 )

@@ -85,7 +85,7 @@ SELECT
     ) AS guess_bytes,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories,
     STRING_AGG(DISTINCT pass, ', ' ORDER BY pass) AS passes
-FROM _module_buffers AS buffers
+FROM _module_buffers
 WHERE is_live_at_peak
 GROUP BY 1, 2, 3, 4, 5;
 
@@ -117,7 +117,7 @@ WITH scopes_of_peak AS (
         COUNT(*) AS buffers,
         SUM(counted_at_peak_bytes) AS counted_bytes,
         MAX(peak_bytes) AS peak_bytes
-    FROM _module_buffers AS buffers
+    FROM _module_buffers
     WHERE is_live_at_peak
     GROUP BY 1, 2, 3, 4, 5, 6
 ),
@@ -209,7 +209,7 @@ SELECT
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     MAX(counted_at_peak_bytes) AS largest_bytes,
     STRING_AGG(DISTINCT opcode, ', ' ORDER BY opcode) AS opcodes
-FROM _module_buffers AS buffers
+FROM _module_buffers
 WHERE is_live_at_peak
 GROUP BY 1, 2, 3;
 
@@ -229,7 +229,7 @@ SELECT
     CAST(SUM(counted_at_peak_bytes) AS BIGINT) AS counted_bytes,
     CAST(SUM(counted_at_peak_bytes) AS DOUBLE) / NULLIF(MAX(peak_bytes), 0) AS share,
     MAX(counted_at_peak_bytes) AS largest_bytes
-FROM _module_buffers AS buffers
+FROM _module_buffers
 WHERE is_live_at_peak
 GROUP BY module_id, memory_space, role;
 
@@ -255,6 +255,6 @@ SELECT
         ) AS BIGINT
     ) AS padding_bytes,
     STRING_AGG(DISTINCT category, ', ' ORDER BY category) AS categories
-FROM _module_buffers AS buffers
+FROM _module_buffers
 WHERE is_live_at_peak
 GROUP BY module_id, memory_space, element_type;

@@ -1,0 +1,462 @@
+-- Examples of every public table and view: the relation and a title, then the query. A title that
+-- is a question is one of the thirty questions of `docs/thirty-questions.md`.
+
+-- runs: The newest runs
+SELECT run_id, run_at
+FROM runs
+ORDER BY run_at DESC, run_seq DESC
+LIMIT 5;
+
+-- run_parts: The hosts of each run
+SELECT run_id, COUNT(*) AS parts
+FROM run_parts
+GROUP BY run_id
+ORDER BY run_id;
+
+-- journal: What changed the warehouse last
+SELECT entered_at, action, run_id, detail
+FROM journal
+ORDER BY entry DESC
+LIMIT 5;
+
+-- run_labels: Which jax and libtpu did each night use?
+SELECT
+    run_id,
+    MAX(value) FILTER (key = 'jax') AS jax,
+    MAX(value) FILTER (key = 'libtpu') AS libtpu
+FROM run_labels
+GROUP BY run_id
+ORDER BY run_id;
+
+-- run_labels: How does the peak grow with the batch?
+SELECT
+    peaks.workload,
+    CAST(run_labels.value AS INTEGER) AS batch,
+    MAX(peaks.peak_bytes) AS peak_bytes
+FROM peaks
+INNER JOIN run_labels ON run_labels.run_id = peaks.run_id AND run_labels.key = 'batch'
+WHERE peaks.memory_space = 0 AND peaks.is_entry
+GROUP BY peaks.workload, batch
+ORDER BY peaks.workload, batch;
+
+-- dumps: How many programs does each workload have?
+SELECT workload, COUNT(DISTINCT module_name) AS programs
+FROM dumps
+GROUP BY workload
+ORDER BY programs DESC, workload;
+
+-- dumps: The programs of each device
+SELECT DISTINCT device_kind, workload, module_name
+FROM dumps
+WHERE device_kind IS NOT NULL
+ORDER BY device_kind, workload, module_name;
+
+-- dump_files: What is wrong with files, or was not understood
+SELECT run_id, workload, path, message
+FROM dump_files
+INNER JOIN dumps USING (dump_id)
+WHERE dump_files.message IS NOT NULL
+ORDER BY run_id, workload, path;
+
+-- dump_files: How many bytes of each kind were read
+SELECT kind, COUNT(*) AS files, SUM(bytes) AS total_bytes
+FROM dump_files
+GROUP BY kind
+ORDER BY total_bytes DESC NULLS LAST;
+
+-- modules: How good the figures are
+SELECT origin, COUNT(*) AS modules
+FROM modules
+GROUP BY origin
+ORDER BY origin;
+
+-- entry_shapes: The largest arguments
+SELECT workload, argument_name, shape, padded_bytes
+FROM entry_shapes
+INNER JOIN latest USING (module_id)
+WHERE NOT is_output
+ORDER BY padded_bytes DESC NULLS LAST
+LIMIT 10;
+
+-- memory_spaces: The names of the memory spaces
+SELECT memory_space, space_name, COUNT(*) AS modules
+FROM memory_spaces
+GROUP BY memory_space, space_name
+ORDER BY memory_space, space_name;
+
+-- allocations: The largest allocations of today
+SELECT workload, memory_space, allocation_index, size_bytes, is_temp
+FROM allocations
+INNER JOIN latest USING (module_id)
+ORDER BY size_bytes DESC
+LIMIT 10;
+
+-- values: Bytes of values by element type
+SELECT workload, element_type, SUM(size_bytes) AS size_bytes
+FROM "values"
+INNER JOIN latest USING (module_id)
+GROUP BY workload, element_type
+ORDER BY size_bytes DESC NULLS LAST;
+
+-- alias_sets: How many values share a buffer
+SELECT workload, COUNT(*) AS sets
+FROM alias_sets
+INNER JOIN latest USING (module_id)
+GROUP BY workload
+ORDER BY workload;
+
+-- residuals: Residuals that are stacked over layers
+SELECT workload, layers, COUNT(*) AS residuals
+FROM residuals
+INNER JOIN latest USING (module_id)
+GROUP BY workload, layers
+ORDER BY workload, layers;
+
+-- positions: Values with the most positions
+SELECT module_id, value_id, COUNT(*) AS positions
+FROM positions
+GROUP BY module_id, value_id
+ORDER BY positions DESC, module_id, value_id
+LIMIT 5;
+
+-- uses: Values with the most uses
+SELECT module_id, value_id, COUNT(*) AS uses
+FROM uses
+GROUP BY module_id, value_id
+ORDER BY uses DESC, module_id, value_id
+LIMIT 5;
+
+-- live_ranges: Values that live longest
+SELECT workload, value_id, end_time - start_time + 1 AS life
+FROM live_ranges
+INNER JOIN latest USING (module_id)
+ORDER BY life DESC, workload, value_id
+LIMIT 5;
+
+-- instructions: The opcodes that programs have most of
+SELECT workload, opcode, COUNT(*) AS instructions
+FROM instructions
+INNER JOIN latest USING (module_id)
+GROUP BY workload, opcode
+ORDER BY instructions DESC, workload, opcode
+LIMIT 10;
+
+-- scopes: Layers of each part of the program
+SELECT workload, fold, COUNT(DISTINCT module_path) AS layers
+FROM scopes
+INNER JOIN latest USING (module_id)
+GROUP BY workload, fold
+ORDER BY layers DESC, workload, fold
+LIMIT 10;
+
+-- operands: Instructions with the most operands
+SELECT module_id, instruction, COUNT(*) AS operands
+FROM operands
+INNER JOIN instructions USING (module_id, instruction_id)
+GROUP BY module_id, instruction
+ORDER BY operands DESC, module_id, instruction
+LIMIT 5;
+
+-- computations: Computations of each program
+SELECT workload, COUNT(*) AS computations
+FROM computations
+INNER JOIN latest USING (module_id)
+GROUP BY workload
+ORDER BY computations DESC, workload;
+
+-- calls: What calls computations
+SELECT attribute, COUNT(*) AS calls
+FROM calls
+GROUP BY attribute
+ORDER BY calls DESC, attribute;
+
+-- stack_frames: Functions of the program in Python
+SELECT DISTINCT file, function
+FROM stack_frames
+ORDER BY file, function
+LIMIT 20;
+
+-- compiler_flags: Flags that differ between programs
+SELECT flag, COUNT(DISTINCT value) AS different
+FROM compiler_flags
+GROUP BY flag
+ORDER BY different DESC, flag
+LIMIT 10;
+
+-- reported_peak: What XLA itself says is largest at the peak
+SELECT workload, rank, instruction, size_bytes
+FROM reported_peak
+INNER JOIN latest USING (module_id)
+ORDER BY size_bytes DESC, workload, rank
+LIMIT 5;
+
+-- occupancy: The fullest moment of each program
+SELECT workload, memory_space, MAX(occupied_bytes) AS peak_bytes
+FROM occupancy
+INNER JOIN latest USING (module_id)
+GROUP BY workload, memory_space
+ORDER BY peak_bytes DESC;
+
+-- module_memory: What donation saves of each program
+SELECT workload, memory_space, alias_bytes
+FROM module_memory
+INNER JOIN latest USING (module_id)
+WHERE alias_bytes > 0
+ORDER BY alias_bytes DESC;
+
+-- traits: What is counted of each program
+SELECT trait, COUNT(*) AS names, SUM(amount) AS amount
+FROM traits
+GROUP BY trait
+ORDER BY trait;
+
+-- peak_parts: What the peak of today consists of
+SELECT workload, role, SUM(counted_bytes) AS counted_bytes
+FROM peak_parts
+INNER JOIN latest USING (module_id)
+GROUP BY workload, role
+ORDER BY counted_bytes DESC;
+
+-- lineages: The runs of each branch
+SELECT branch, suite, MAX(run_number) AS runs
+FROM lineages
+GROUP BY branch, suite
+ORDER BY branch, suite;
+
+-- history: Which programs changed, when, and why?
+SELECT run_id, workload, module_name, cause
+FROM history
+INNER JOIN dumps USING (dump_id)
+WHERE cause IS NOT NULL
+ORDER BY run_id, workload;
+
+-- causes: What made a program grow, in bytes?
+SELECT run_id, workload, term, change_bytes, source
+FROM causes
+INNER JOIN dumps USING (dump_id)
+WHERE change_bytes > 0
+ORDER BY change_bytes DESC
+LIMIT 10;
+
+-- gone: Which programs vanished, and in which run?
+SELECT gone.run_id, dumps.workload, dumps.module_name
+FROM gone
+INNER JOIN dumps ON dumps.dump_id = gone.last_dump_id
+ORDER BY gone.run_id, dumps.workload;
+
+-- accepted_changes: Growth that was accepted
+SELECT run_id, workload, metric, accepted_bytes, reason
+FROM accepted_changes
+INNER JOIN dumps USING (dump_id)
+ORDER BY accepted_at;
+
+-- oom_reports: Which programs ran out of memory, and by how much?
+SELECT run_id, module_name, space_name, used_bytes, capacity_bytes, exceeded_bytes
+FROM oom_reports
+ORDER BY exceeded_bytes DESC NULLS LAST;
+
+-- oom_buffers: The largest where memory ran out
+SELECT run_id, rank, size_bytes, shape, op_name
+FROM oom_buffers
+ORDER BY size_bytes DESC
+LIMIT 10;
+
+-- peaks: Which programs need most HBM today?
+SELECT workload, module_name, peak_bytes, headroom_bytes
+FROM peaks
+WHERE is_latest AND is_entry AND memory_space = 0
+ORDER BY peak_bytes DESC NULLS LAST;
+
+-- peaks: Which programs come within 10 % of the device's memory?
+SELECT workload, module_name, total_bytes, headroom_bytes
+FROM peaks
+WHERE is_latest AND headroom_bytes < 0.1 * (headroom_bytes + total_bytes)
+ORDER BY headroom_bytes;
+
+-- peaks: VMEM that each program needs at its peak
+SELECT workload, module_name, peak_bytes
+FROM peaks
+WHERE is_latest AND memory_space = 1
+ORDER BY peak_bytes DESC;
+
+-- peaks: What is the largest peak of each night?
+SELECT run_id, MAX(peak_bytes) AS peak_bytes
+FROM peaks
+WHERE memory_space = 0
+GROUP BY run_id
+ORDER BY run_id;
+
+-- peaks: How do two jax versions compare?
+SELECT
+    run_labels.value AS jax,
+    peaks.workload,
+    MAX(peaks.peak_bytes) AS peak_bytes
+FROM peaks
+INNER JOIN run_labels ON run_labels.run_id = peaks.run_id AND run_labels.key = 'jax'
+WHERE peaks.memory_space = 0 AND peaks.is_entry
+GROUP BY jax, peaks.workload
+ORDER BY peaks.workload, jax;
+
+-- metrics: All metrics of a program in HBM
+SELECT metric, value_bytes
+FROM metrics
+WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
+ORDER BY value_bytes DESC NULLS LAST;
+
+-- latest: What each name means today
+SELECT workload, module_name, run_id, runs_since
+FROM latest
+ORDER BY workload, module_name;
+
+-- runs_summary: How many new programs does each night bring?
+SELECT run_id, dumps, new_modules, largest_peak_bytes
+FROM runs_summary
+ORDER BY run_at DESC;
+
+-- trends: How did a program's peak change over the nights?
+SELECT run_id, value_bytes, change_bytes, cause
+FROM trends
+WHERE workload = 'llama-v5e' AND metric = 'peak_bytes' AND memory_space = 0
+ORDER BY run_at;
+
+-- trends: Programs above the best that they ever were
+SELECT workload, module_name, value_bytes, best_bytes
+FROM trends
+WHERE is_latest AND metric = 'peak_bytes' AND memory_space = 0 AND value_bytes > best_bytes
+ORDER BY value_bytes - best_bytes DESC;
+
+-- regressions: Which commit made a program grow?
+SELECT
+    regressions.run_id,
+    regressions.workload,
+    regressions.change_bytes,
+    run_labels.value AS made_by
+FROM regressions
+INNER JOIN run_labels ON run_labels.run_id = regressions.run_id AND run_labels.key = 'commit'
+WHERE regressions.metric = 'peak_bytes' AND regressions.memory_space = 0
+ORDER BY regressions.change_bytes DESC;
+
+-- regressions: What grew by more than 1 % in the last runs
+SELECT run_id, workload, metric, previous_bytes, now_bytes, cause
+FROM regressions
+ORDER BY run_at DESC, change_bytes DESC
+LIMIT 20;
+
+-- scope_trends: Which scopes grew most?
+SELECT run_id, workload, scope, SUM(change_bytes) AS change_bytes
+FROM scope_trends
+WHERE memory_space = 0
+GROUP BY run_id, workload, scope
+HAVING SUM(change_bytes) > 0
+ORDER BY change_bytes DESC
+LIMIT 10;
+
+-- buffers: Which buffers live longest?
+SELECT workload, instruction, shape, size_bytes, end_time - start_time + 1 AS life
+FROM buffers
+WHERE is_latest AND category = 'temp' AND memory_space = 0
+ORDER BY life DESC, size_bytes DESC
+LIMIT 10;
+
+-- peak_buffers: What fills HBM at the peak?
+SELECT rank, counted_bytes, role, shape, source_file, source_line
+FROM peak_buffers
+WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
+ORDER BY rank
+LIMIT 10;
+
+-- timeline: How full is memory over the schedule?
+SELECT start_time // 100 * 100 AS time, MAX(occupied_bytes) AS occupied_bytes
+FROM timeline
+WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
+GROUP BY time
+ORDER BY time;
+
+-- memory_by_source: Which lines of Python own most?
+SELECT workload, source_file, source_line, counted_bytes, share
+FROM memory_by_source
+WHERE is_latest AND memory_space = 0 AND source_file IS NOT NULL
+ORDER BY counted_bytes DESC
+LIMIT 10;
+
+-- memory_by_scope: What does each layer's part own?
+SELECT workload, fold, SUM(counted_bytes) AS counted_bytes
+FROM memory_by_scope
+WHERE is_latest AND memory_space = 0 AND depth = 2
+GROUP BY workload, fold
+ORDER BY counted_bytes DESC;
+
+-- memory_by_scope: How much is of the backward pass?
+SELECT workload, pass, counted_bytes, share
+FROM memory_by_scope
+WHERE is_latest AND memory_space = 0 AND depth = 0
+ORDER BY workload, counted_bytes DESC;
+
+-- memory_by_op: Which operations own most?
+SELECT workload, operation, counted_bytes
+FROM memory_by_op
+WHERE is_latest AND memory_space = 0
+ORDER BY counted_bytes DESC
+LIMIT 10;
+
+-- memory_by_role: How much are weights, optimizer state and activations?
+SELECT workload, role, counted_bytes, share
+FROM memory_by_role
+WHERE is_latest AND memory_space = 0
+ORDER BY workload, counted_bytes DESC;
+
+-- memory_by_dtype: How much memory is float32?
+SELECT workload, counted_bytes, share
+FROM memory_by_dtype
+WHERE is_latest AND memory_space = 0 AND element_type = 'f32'
+ORDER BY counted_bytes DESC;
+
+-- fragmentation: What does packing waste?
+SELECT workload, memory_space, packing_bytes, wasted
+FROM fragmentation
+WHERE is_latest
+ORDER BY packing_bytes DESC;
+
+-- padding: Which values does tiling pad most?
+SELECT workload, shape, padding_bytes, times_logical
+FROM padding
+WHERE is_latest AND is_live_at_peak
+ORDER BY padding_bytes DESC
+LIMIT 10;
+
+-- saved_for_backward: What is kept for the backward pass?
+SELECT workload, shape, layers, size_bytes, source_line, read_source_line
+FROM saved_for_backward
+WHERE is_latest AND memory_space = 0
+ORDER BY size_bytes DESC
+LIMIT 10;
+
+-- long_lived: What is idle across the peak?
+SELECT workload, instruction, size_bytes, peak_idle_time
+FROM long_lived
+WHERE is_latest AND is_live_at_peak AND peak_idle_time > 0
+ORDER BY size_bytes DESC
+LIMIT 10;
+
+-- missed_donations: Which arguments could be donated?
+SELECT run_id, workload, argument_name, saving_bound_bytes, paired_by
+FROM missed_donations
+WHERE read_later_by IS NULL
+ORDER BY saving_bound_bytes DESC;
+
+-- wasted_donations: Donations that save nothing
+SELECT run_id, workload, argument_name, why, copied_bytes
+FROM wasted_donations
+ORDER BY copied_bytes DESC NULLS LAST;
+
+-- kernels: Which kernels reserve memory of their own?
+SELECT workload, instruction, scoped_bytes, limit_bytes, share
+FROM kernels
+WHERE is_latest
+ORDER BY scoped_bytes DESC NULLS LAST
+LIMIT 10;
+
+-- kernel_trends: How the largest kernel of each program changes
+SELECT run_id, workload, memory_space, scoped_bytes, change_bytes
+FROM kernel_trends
+ORDER BY run_at, workload;
