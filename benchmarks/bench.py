@@ -16,7 +16,6 @@ from environment import environment, finished
 from figures import Figure
 from process import Finished, ProcessError
 
-from memhouse.cli.options import Format
 from memhouse.cli.render.text import print_note, print_rows
 from memhouse.queries.result import Rows
 
@@ -77,7 +76,7 @@ def measure(benchmarks: Sequence[Benchmark]) -> None:
                     write_results(options.json, finished(around), figures)
     except ProcessError as error:
         sys.exit(f"a measured command failed: {error}")
-    print_rows(Rows(pa.Table.from_pylist([figure.shown() for figure in figures])), Format.markdown)
+    print_rows(Rows(pa.Table.from_pylist([figure.shown() for figure in figures])), "markdown")
     print("\n" + ", ".join(f"{name} {value}" for name, value in finished(around).items()))
 
 

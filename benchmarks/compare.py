@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from figures import Figure, quantity, spread
 
-from memhouse.cli.options import Format
 from memhouse.cli.render.text import print_rows
 from memhouse.queries.result import Rows
 
@@ -94,7 +93,7 @@ def main() -> None:
     except (OSError, ValueError) as error:
         sys.exit(str(error))
     rows = compared(before.figures, after.figures)
-    print_rows(Rows(pa.Table.from_pylist(rows)), Format.markdown)
+    print_rows(Rows(pa.Table.from_pylist(rows)), "markdown")
     if lines := differences(before.environment, after.environment):
         print("", *lines, sep="\n")
 
