@@ -23,19 +23,13 @@ def read_policy(
     except ValueError as error:
         raise UsageError(str(error), "max_growth") from None
     default = Limits(max_growth=growth, lost_donation=DEFAULT_LOST_DONATION)
-    sources = {"max_growth": "--max-growth"} if max_growth else {}
-    if require_baseline:
-        sources["new"] = "--require-baseline"
-    if limits is None:
-        return Policy(default, requires_baseline=require_baseline, sources=sources)
-    # Its pydantic takes as long to import as a short query takes.
-    from .limits_file import read_limits
+    policy = Policy(default)
+    if limits is not None:
+        # Its pydantic takes as long to import as a short query takes.
+        from .limits_file import read_limits
 
-    policy = read_limits(limits, default)
-    # The file's growth holds, and the option's new programs.
-    growth = {name: source for name, source in sources.items() if name == "max_growth"}
-    return replace(
-        policy,
-        requires_baseline=require_baseline,
-        sources=growth | policy.sources | {n: s for n, s in sources.items() if n == "new"},
-    )
+        policy = read_limits(limits, default)
+    option = {"max_growth": "--max-growth"} if max_growth else {}
+    required = {"new": "--require-baseline"} if require_baseline else {}
+    sources = option | policy.sources | required
+    return replace(policy, requires_baseline=require_baseline, sources=sources)
