@@ -43,7 +43,9 @@ FILE_TABLES = """SELECT table_name AS "table", estimated_size AS "rows", comment
     FROM duckdb_tables()
     WHERE table_name NOT IN ('schema_version', 'view_set')
     ORDER BY table_oid"""
-FILE_COLUMNS = """SELECT column_name AS "column", data_type AS "type", comment AS "meaning"
+# The comment of a closed list has its words.
+FILE_COLUMNS = """SELECT column_name AS "column", SPLIT_PART(data_type, '(', 1) AS "type",
+        comment AS "meaning"
     FROM duckdb_columns()
     WHERE NOT internal AND table_name = $1
         AND table_name IN (SELECT table_name FROM duckdb_tables())
@@ -71,7 +73,7 @@ def lake_columns(names: list[str], table: str) -> pa.Table:
         rows = [
             {
                 "column": name,
-                "type": arrow.duckdb_type(stored[name]),
+                "type": arrow.duckdb_type(stored[name]).partition("(")[0],
                 "meaning": meanings[name],
             }
             for name in arrow.schema(table).names

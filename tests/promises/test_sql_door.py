@@ -329,3 +329,23 @@ def test_a_query_that_crashes_duckdb_is_answered(own):
         ]
         assert found[0] == found[1]
         assert len(warehouse.runs()) == 10
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("SELECT * FROM \"values\" WHERE role = 'activations'", "role activations activation"),
+        ("FROM buffers AS b WHERE b.pass IN ('forward', 'Backward')", "pass Backward backward"),
+        ("FROM trends WHERE 'peak' <> metric", "metric peak peak_bytes"),
+        ("FROM dump_files WHERE status = 'missing'", ""),
+        ("WITH a AS (SELECT 'b' AS role FROM runs) FROM a WHERE role = 'c'", ""),
+    ],
+)
+def test_a_word_that_a_closed_list_lacks_is_an_error_that_names_its_words(filled, query, wrong):
+    with memhouse.open(filled, read_only=True) as warehouse:
+        if not wrong:
+            warehouse.sql(query)
+            return
+        with pytest.raises(QueryError) as raised:
+            warehouse.sql(query)
+    assert all(word in str(raised.value) for word in wrong.split())

@@ -69,6 +69,27 @@ def set_version(db, version):
 HOW = ({}, {"read_only": True}, {"create": True})
 
 
+def test_ids_and_times_survive_every_reader(filled):
+    """Ids are exact as doubles, no time has a zone, and each memory space has its name."""
+    with duckdb.connect(str(filled), read_only=True) as connection:
+        columns = connection.sql(
+            "SELECT table_name, column_name, data_type FROM duckdb_columns() WHERE NOT internal"
+        ).fetchall()
+        assert [row for row in columns if "TIME ZONE" in row[2]] == []
+        tables = arrow.stored_columns()
+        for table, column, type_ in columns:
+            if table in tables and (column.endswith("_id") and type_ == "BIGINT"):
+                query = f'SELECT MAX({column}) FROM "{table}"'
+                ((largest,),) = connection.sql(query).fetchall()
+                assert (largest or 0) < 2**53, (table, column)
+            if table in tables and column == "space":
+                query = f'SELECT DISTINCT memory_space, space FROM "{table}" ORDER BY ALL'
+                found = connection.sql(query).fetchall()
+                # A CPU's main memory is the host's.
+                assert found[:2] == [(0, "hbm"), (0, "host")], table
+                assert all(space for _, space in found), table
+
+
 def test_a_newer_schema_is_refused(copied):
     set_version(copied, NEXT)
     for options in HOW:
