@@ -43,7 +43,8 @@ _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 
 
 # What `_dumped` says of a dump, where it stands in a view.
-_FIRST, _LAST = ("run_id", "workload", "module_name"), ("is_latest", "is_entry", "dump_id")
+_FIRST = ("run_id", "workload", "module_name")
+_LAST = ("is_latest", "is_entry", "dump_id", "module_id")
 _KEY = re.compile(r"Key: ([a-z_0-9, ]+)\.$")
 
 
@@ -216,12 +217,10 @@ def _with_dump(header: str, name: str, sql: str) -> list[View]:
     if shared is None or not first + last:
         return [_view(header, name, sql)]
     helper = f"_{shared.removesuffix('_id')}_{name}"
-    own = [column for column in written if column != "module_id"]
     columns = [
         *(f"_dumped.{column}" for column in first),
-        *(f"{helper}.{column}" for column in own),
+        *(f"{helper}.{column}" for column in written),
         *(f"_dumped.{column}" for column in last),
-        "_dumped.module_id",
     ]
     selected = ",\n    ".join(columns)
     joined = f"INNER JOIN {helper}\n    ON {helper}.{shared} = _dumped.{shared}"
