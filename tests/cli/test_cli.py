@@ -47,7 +47,7 @@ def test_help_names_every_command_and_where_to_start():
 
 def resnet(found):
     """The row of its main memory."""
-    (row,) = [row for row in found if (row["workload"], row["space"]) == ("resnet-v5e", "default")]
+    (row,) = [row for row in found if (row["workload"], row["space"]) == ("resnet-v5e", "hbm")]
     return row
 
 
@@ -57,9 +57,9 @@ def test_peaks_as_a_table(filled):
     assert done.stderr.startswith("≈ ")
     first, *rest = done.stdout.splitlines()
     assert {"run", "workload", "module", "space", "peak_bytes", "total_bytes"} <= set(first.split())
-    (line,) = [line for line in rest if "resnet-v5e" in line and "default" in line]
+    (line,) = [line for line in rest if "resnet-v5e" in line and " hbm " in line]
     assert line.split()[:7] == [
-        "resnet-v5e", "jit_train", "default", "145.31", "MiB", "153.83", "MiB",
+        "resnet-v5e", "jit_train", "hbm", "145.31", "MiB", "153.83", "MiB",
     ]  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_peaks_as_markdown(filled):
     del found[-2:]
     assert "| space | peak_bytes |" in heading
     assert set(ruler) == set("| -:")
-    assert any("| resnet-v5e | jit_train | default | 145.31 MiB |" in line for line in found)
+    assert any("| resnet-v5e | jit_train | hbm | 145.31 MiB |" in line for line in found)
     assert {line.count(" | ") for line in found} == {heading.count(" | ")}
 
 

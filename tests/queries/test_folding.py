@@ -61,7 +61,7 @@ def test_hosts_are_folded_and_the_one_that_differs_stands_out(hosts):
     others = "host0 … host2 and host4 … host7 (7 the same)"
     every = [f"host{n}" for n in range(8)]
     shown = run_memhouse("peaks", "--db", hosts).stdout
-    of_hbm = [line.split("  ")[0] for line in shown.splitlines() if " default " in line]
+    of_hbm = [line.split("  ")[0] for line in shown.splitlines() if " hbm " in line]
     assert of_hbm == ["llama-v5e", "host3", others]
     args = ("peaks", "--db", hosts, "--run", "main-1", "--format", "markdown")
     assert "| host0 … host7 (8 the same) | jit_generate |" in run_memhouse(*args).stdout

@@ -54,7 +54,7 @@ TYPES = {
     "int64": ":long",
     "double": ":double",
     "bool": ":bool",
-    "timestamp[us, tz=UTC]": ":time",
+    "timestamp[us]": ":time",
     "list<item: int64>": ":longs",
 }
 # The approved answers. A column that is renamed or goes breaks what users built on it.
