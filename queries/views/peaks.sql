@@ -3,7 +3,7 @@
 --
 -- A row per dump. An entry program's peak in memory space 0 is at least 5 % of the largest peak of
 -- its workload in the run, and at least half of it if the program has less than a tenth of the
--- instructions: an eager operation on a large array has two or three. A program whose name is in
+-- instructions (an eager operation on a large array has two or three). A program whose name is in
 -- the run's label `entry` is one too; several names have commas between them. A program that ran
 -- out of memory, or whose peak is not known, is no helper.
 CREATE VIEW _entry_programs AS

@@ -106,7 +106,7 @@ COLUMNS = {
     "trends": """
         run_id run_at:time run_number:int branch suite workload module_name platform
         occurrence:int is_entry:bool series_id:long series_number:int is_new:bool memory_space:int
-        metric value_bytes:long previous_bytes:long change_bytes:long change_pct:double
+        space metric value_bytes:long previous_bytes:long change_bytes:long change_pct:double
         best_bytes:long previous_run_id missed_runs:int is_last:bool runs_since:int cause status
         oom:bool
         content_changed:bool signature_changed:bool compiler_changed:bool flags_changed:bool
