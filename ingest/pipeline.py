@@ -481,7 +481,7 @@ def _run_batch(run: Run, chosen: Chosen, modified: float | None = None) -> Batch
         }
     else:
         if run.claimed_at is not None:
-            row["run_at"] = row["claimed_at"] = run.claimed_at
+            row["run_at"] = row["claimed_at"] = claim(run.claimed_at, run.run_id)
         if chosen.has_new_dumps and run.host is None:
             # The new source holds the stored dumps too: otherwise this would be another night.
             row["source"] = run.source

@@ -213,8 +213,8 @@ def memory_spaces(parts: Parts, platform: str | None) -> pa.Table:
 
 # What people call a memory space.
 SPACES = ("hbm", "host", "vmem", "smem", "sflag", "cmem", "other")
-# XLA's number of pinned memory of the host, in programs for a GPU.
-_HOST_OF_GPU = 5
+# By platform and XLA's number: only some dumps have XLA's name. 5 of a GPU is pinned host memory.
+_SPACE_OF_NUMBER = {("tpu", 1): "vmem", ("tpu", 2): "smem", ("gpu", 5): "host"}
 
 
 def space_of(memory_space: int, name: str | None, platform: str | None) -> str:
@@ -222,12 +222,14 @@ def space_of(memory_space: int, name: str | None, platform: str | None) -> str:
 
     >>> space_of(0, "default", "tpu"), space_of(0, None, "cpu"), space_of(7, "color_7", "tpu")
     ('hbm', 'host', 'other')
+    >>> space_of(1, None, "tpu"), space_of(1, None, None)
+    ('vmem', 'other')
     """
     if name is not None and name.lower() in SPACES:
         return name.lower()
     if memory_space == 0:
         return "host" if platform == "cpu" else "hbm"
-    return "host" if (memory_space, platform) == (_HOST_OF_GPU, "gpu") else "other"
+    return _SPACE_OF_NUMBER.get((platform, memory_space), "other")
 
 
 def with_spaces(rows: pa.Table, spaces: pa.Table) -> pa.Table:

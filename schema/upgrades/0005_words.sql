@@ -130,6 +130,8 @@ SET space = CASE
     WHEN memory_space = 0 AND platform = 'cpu' THEN 'host'
     WHEN memory_space = 0 THEN 'hbm'
     WHEN memory_space = 5 AND platform = 'gpu' THEN 'host'
+    WHEN memory_space = 1 AND platform = 'tpu' THEN 'vmem'
+    WHEN memory_space = 2 AND platform = 'tpu' THEN 'smem'
     ELSE 'other'
 END
 FROM (SELECT module_id AS id, min(platform) AS platform FROM dumps GROUP BY module_id)

@@ -98,7 +98,7 @@ def test_the_newest_program_tells_when_the_run_was_compiled(db):
     key = Key("memory", "jit_double")
     take(db, TextInMemory(key, TEXT, modified=1_000_000_000.0))
     query = "SELECT compiled_at, claimed_at, run_at = ingested_at FROM runs"
-    assert rows(db, query) == [(datetime.fromtimestamp(1e9, UTC), None, True)]
+    assert rows(db, query) == [(datetime.fromtimestamp(1e9, UTC).replace(tzinfo=None), None, True)]
 
 
 def test_what_cannot_be_parsed_is_told_and_stops_nothing(db):

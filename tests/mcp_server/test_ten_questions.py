@@ -50,7 +50,7 @@ def needs(asked, known):
         (f"{row['workload']}/{row['module']}", row["space"]): row["peak_bytes"] for row in rows
     }
     headroom = next(row["headroom_bytes"] for row in rows if row["workload"] == "llama-v5e")
-    assert exact_bytes(shown["llama-v5e/jit_train_step", "default"][1]) == headroom
+    assert exact_bytes(shown["llama-v5e/jit_train_step", "hbm"][1]) == headroom
 
 
 def owns(asked, known):

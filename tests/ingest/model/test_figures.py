@@ -181,10 +181,10 @@ def test_live_bytes_is_the_sum_of_what_is_live(warehouse):
         warehouse,
         "SELECT o.module_id, o.start_time, o.live_bytes, COALESCE(SUM(v.size_bytes), 0) AS live "
         "FROM occupancy AS o "
-        "LEFT JOIN (SELECT v.*, a.memory_space AS space, start_time, end_time "
+        "LEFT JOIN (SELECT v.*, a.memory_space AS number, start_time, end_time "
         '  FROM "values" AS v INNER JOIN live_ranges USING (module_id, value_id) '
         "  INNER JOIN allocations AS a USING (module_id, allocation_index)) AS v "
-        "ON v.module_id = o.module_id AND v.space = o.memory_space "
+        "ON v.module_id = o.module_id AND v.number = o.memory_space "
         "AND o.start_time BETWEEN v.start_time AND v.end_time "
         "GROUP BY o.module_id, o.memory_space, o.start_time, o.live_bytes "
         "HAVING live <> live_bytes",

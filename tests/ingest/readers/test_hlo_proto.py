@@ -36,7 +36,7 @@ OLD = "oom-vmemgrid/module_0001.jit__lambda_.cl_765218913.after_optimizations.hl
 MIXED = BINARIES / "cpu/module_0018.jit_mixed.cpu_after_optimizations.hlo.pb"
 # XLA's order of positions and uses depends on addresses, and only a report names the spaces.
 # Scopes are numbered in the order of computations, which text and binary print differently.
-LEFT_OUT = ("position_index", "use_index", "space_name", "scope_id")
+LEFT_OUT = ("position_index", "use_index", "space", "space_name", "scope_id")
 
 
 def both(sample, folder):
