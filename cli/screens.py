@@ -166,8 +166,8 @@ def kernels(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> Non
     print_captioned(found, output, wide=wide)
     if without := found.table["scoped_bytes"].null_count:
         print_note(
-            f"{counted(without, 'kernel')} without a size: the dump does not say what a Pallas "
-            "kernel takes that sets no vmem_limit_bytes"
+            f"{counted(without, 'kernel')} without a size: memhouse does not understand the "
+            "module of a Pallas kernel, or read the dump before it did: ingest it again"
         )
 
 

@@ -14,6 +14,7 @@ from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
 from ..xla.frames import with_own_lines
+from ..xla.kernels import placed_parts
 from ..xla.liveness import derive
 from ..xla.origins import RULES
 from ..xla.parts import (
@@ -571,7 +572,7 @@ def join_parts(
     if parts.live_range is not None:
         tables["reported_peak"] = parts.live_range.peak
     if parts.hlo is not None:
-        tables |= _hlo_tables(parts.hlo, names)
+        tables |= _hlo_tables(parts.hlo, names, tables["instructions"])
     contradicting = contradictions(parts, names, ranges, lost)
     if parts.totals is not None:
         rows: list[dict[str, object]] = [
@@ -803,8 +804,8 @@ def _first_rows(numbers: pa.Int32Array, count: int) -> pa.Int64Array:
     return pa.array(rows, mask=rows < 0)
 
 
-def _hlo_tables(hlo: HloText, names: Names) -> dict[str, pa.Table]:
-    """The tables that only HLO text fills."""
+def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str, pa.Table]:
+    """The tables that only HLO text fills; `instructions` are the rows by instruction_id."""
     operands = names.numbered(hlo.operands, "operands")
     operand_at = operands.schema.get_field_index("operand")
     tables = {
@@ -817,4 +818,7 @@ def _hlo_tables(hlo: HloText, names: Names) -> dict[str, pa.Table]:
     }
     if hlo.entry_shapes is not None:
         tables["entry_shapes"] = hlo.entry_shapes
+    if len(hlo.kernels):
+        kernels = names.numbered(hlo.kernels, "kernels")
+        tables["kernel_parts"] = placed_parts(kernels, tables["operands"], instructions)
     return tables

@@ -286,6 +286,8 @@ def _size(size: int | None) -> str:
 _NEWEST = "SELECT * FROM latest WHERE module_name = $1 AND platform = COALESCE($2, platform)"
 _PEAK = """SELECT peak_bytes, origin FROM module_memory INNER JOIN modules USING (module_id)
     WHERE module_id = $1 AND memory_space = $2"""
+_KERNEL = """SELECT scoped_bytes AS peak_bytes, CASE WHEN is_bound THEN 'estimated' END AS origin
+    FROM kernels WHERE module_id = $1 AND memory_space = $2 ORDER BY scoped_bytes DESC LIMIT 1"""
 
 
 def open_warehouse(db: str) -> Store:
@@ -318,7 +320,8 @@ def before_in_warehouse(
     if not fitting:
         return None
     row = fitting[0]
-    peaks = warehouse.rows(_PEAK, [row["module_id"], measured.space_number]).to_pylist()
+    query = _KERNEL if measured.is_kernel else _PEAK
+    peaks = warehouse.rows(query, [row["module_id"], measured.space_number]).to_pylist()
     if not peaks or peaks[0]["peak_bytes"] is None:
         return None
     return Before(
@@ -326,7 +329,11 @@ def before_in_warehouse(
         peaks[0]["peak_bytes"],
         peaks[0]["origin"] == "estimated",
         "ingest a run with it into the warehouse",
-        lambda: _what_changed(warehouse, row["dump_id"], module, measured.space_number),
+        lambda: (
+            WhatChanged(())
+            if measured.is_kernel
+            else _what_changed(warehouse, row["dump_id"], module, measured.space_number)
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from .baseline import Before, WhatChanged
 from .measured import Limit, Measured
 
 _MOST_LINES = 5
+_BOUND = "≈ its blocks and scratch: the compiler may add to them, see `memhouse kernels`"
 _WIDTH = 80
 
 
@@ -33,9 +34,10 @@ def breach(measured: Measured, limit: Limit, before: Before | None) -> str | Non
         return None
     if before is not None:
         said += _what_changed(before.what_changed())
-    said += ["", "who owns the peak:", *_owners(measured)]
+    owned = "the kernel:" if measured.is_kernel else "who owns the peak:"
+    said += ["", owned, *_owners(measured)]
     if measured.is_estimate:
-        said += ["", ESTIMATED]
+        said += ["", _BOUND if measured.is_kernel else ESTIMATED]
     first, *rest = map(one_line, said)
     return "\n".join([first, *(_cut(line) for line in rest)])
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..queries.checking.policy import Threshold, parse_growth, parse_size
 from ..queries.read_module import ReadModule
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # The name by which users know memory space 0 of any device.
 MAIN_SPACE = "hbm"
+# The memory that kernels hold for themselves, beside the arrays that XLA puts there.
+_KERNELS_SPACE = "vmem"
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ class Line:
 class Measured:
     """A program's peak in one memory space, in bytes, with its owners, the largest first.
 
-    program: its name; if a test has several of one name, the second is `jit_step #2`.
+    program: its name; if a test has several of one name, the second is `jit_step #2`. is_kernel: a
+    kernel takes more for itself than all arrays in the memory space, and this is its size.
     """
 
     program: str
@@ -117,6 +120,7 @@ class Measured:
     peak_bytes: int
     is_estimate: bool
     lines: tuple[Line, ...]
+    is_kernel: bool = False
 
     @property
     def key(self) -> str:
@@ -128,7 +132,8 @@ class Measured:
         """The peak as a person reads it."""
         mark = "≈" if self.is_estimate else ""
         size = human_bytes(self.peak_bytes)
-        return f"{mark}{size} of {self.space} at the peak, on {self.platform}"
+        when = "in a kernel" if self.is_kernel else "at the peak"
+        return f"{mark}{size} of {self.space} {when}, on {self.platform}"
 
     @property
     def owners(self) -> dict[str, int]:
@@ -161,6 +166,19 @@ def _measure(module: ReadModule, name: str, space: str, root: Path) -> Measured:
     named = {_space(row["memory_space"], row["space"]): row for row in rows}
     numbered = {str(row["memory_space"]): row for row in rows}
     row = named.get(space) or numbered.get(space)
+    arrays = 0 if row is None else row["peak_bytes"] or 0
+    kernel = _largest_kernel(module) if space == _KERNELS_SPACE else None
+    if kernel is not None and kernel["scoped_bytes"] > arrays:
+        return Measured(
+            name,
+            module.platform or "an unknown platform",
+            space,
+            kernel["memory_space"],
+            kernel["scoped_bytes"],
+            kernel["at_least"],
+            tuple(_lines({kernel["source"] or kernel["kernel"]: kernel["scoped_bytes"]}, root)),
+            is_kernel=True,
+        )
     if row is None or row["peak_bytes"] is None:
         known = ", ".join(there for there, each in named.items() if each["peak_bytes"] is not None)
         raise ValueError(
@@ -181,6 +199,12 @@ def _measure(module: ReadModule, name: str, space: str, root: Path) -> Measured:
         module.origin == "estimated",
         tuple(_lines(_owners(module, number), root)),
     )
+
+
+def _largest_kernel(module: ReadModule) -> dict[str, Any] | None:
+    rows = module.kernels().arrow().to_pylist()
+    sized = [row for row in rows if row["space"] == _KERNELS_SPACE and row["scoped_bytes"]]
+    return max(sized, key=lambda row: row["scoped_bytes"], default=None)
 
 
 def _space(number: int, name: str) -> str:

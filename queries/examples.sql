@@ -449,11 +449,20 @@ SELECT run_id, workload, argument_name, why, copied_bytes
 FROM wasted_donations
 ORDER BY copied_bytes DESC NULLS LAST;
 
--- kernels: Which kernels reserve memory of their own?
+-- kernels: Which kernels take most memory of their own?
 SELECT workload, instruction, scoped_bytes, limit_bytes, share
 FROM kernels
 WHERE is_latest
 ORDER BY scoped_bytes DESC NULLS LAST
+LIMIT 10;
+
+-- kernel_parts: The largest arrays that kernels keep on chip
+SELECT workload, instruction, kind, kernel_parts.shape, buffers, kernel_parts.size_bytes
+FROM kernel_parts
+INNER JOIN instructions USING (module_id, instruction_id)
+INNER JOIN latest USING (module_id)
+WHERE kernel_parts.space = 'vmem'
+ORDER BY kernel_parts.size_bytes DESC, workload, instruction, part
 LIMIT 10;
 
 -- kernel_trends: How the largest kernel of each program changes

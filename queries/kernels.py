@@ -1,4 +1,4 @@
-"""What the kernels of modules reserve for themselves, beside their limits."""
+"""What the kernels of modules take for themselves, beside their limits."""
 
 from typing import TYPE_CHECKING
 
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
 def kernels(
     store: "Store", module: OneModule = None, *, run: Run = None, workload: Workload = None
 ) -> Rows:
-    """Show what kernels reserve for themselves on TPU, and how much each may.
+    """Show what kernels take for themselves on TPU, and how much each may.
 
-    Equal kernels, as of unrolled layers, are one row. A Pallas kernel that sets no
-    `vmem_limit_bytes` has no size: the dump does not say what it takes, at most its limit.
+    Equal kernels, as of unrolled layers, are one row. The text of an executable says what a Pallas
+    kernel takes. A dump does not, so that its kernels take at least what their blocks and scratch
+    take with padding: `at_least` is true, and the table `kernel_parts` has each of these arrays.
     Without --run, the latest of each series of runs. `kernel_trends` is the view of all runs.
 
-    Columns: workload, kernel, count (equal kernels are
-    one row), space (its name), scoped_bytes (what each reserves, null if the dump does not say),
-    limit_bytes, headroom_bytes, source (a line, null if there are several), share, module, run,
-    limit_from, op_name, opcode, first_instruction, memory_space (its number). A module's
-    rows lack its workload, name and run. Raises UsageError.
+    Columns: workload, kernel, count (equal kernels are one row), space (its name), scoped_bytes
+    (what each takes, null if the dump does not say), at_least (whether it may take more),
+    limit_bytes, headroom_bytes, source (a line, null if there are several), share, block_bytes,
+    scratch_bytes, smem_bytes (beside scoped_bytes), module, run, limit_from, op_name, opcode,
+    first_instruction, memory_space (its number). A module's rows lack its workload, name and run.
+    Raises UsageError.
     """
     require_runs(store, (run, "run"))
     require_workload(store, workload)
@@ -36,5 +38,5 @@ def kernels(
     rows = store.rows(statement("kernels"), [run, workload, dump])
     if found is not None:
         rows = rows.drop_columns(["workload", "module", "run"])
-    empty = "no kernel reserves memory; only dumps of TPU programs with HLO text say so"
+    empty = "no kernel takes memory for itself; only dumps of TPU programs with HLO text say so"
     return Rows(rows, "" if found is None else found.caption, empty)

@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from ..xla.kernels import KINDS
 from ..xla.origins import RULES
 from ..xla.parts import ORIGINS, SPACES
 from ..xla.passes import PASSES
@@ -533,7 +534,7 @@ instructions = Table(
         "the pass that the instruction belongs to: as in `values`",
     ),
     _optional("custom_call_target", Text, "the kernel that a custom-call calls"),
-    _optional("scoped_bytes", BigInteger, "memory that the kernel reserves for itself, all spaces"),
+    _optional("scoped_bytes", BigInteger, "memory that is reserved for the kernel, all spaces"),
     _optional(
         "is_root",
         Boolean,
@@ -557,7 +558,47 @@ instructions = Table(
         "the innermost line that created the instruction, if it is a library's; null if it is"
         " source_line",
     ),
+    _optional(
+        "scoped_space", Integer, "the memory space of scoped_bytes; null if there are several"
+    ),
+    _optional(
+        "used_scoped_bytes",
+        BigInteger,
+        "memory that the compiler says it uses while it runs; null if not said, as in dumps of"
+        " HLO text before code was generated",
+    ),
     comment="An instruction named anywhere in the module.",
+)
+
+kernel_parts = Table(
+    "kernel_parts",
+    metadata,
+    _module_id(),
+    _required("instruction_id", Integer, "the kernel, see `instructions`"),
+    _required("part", Integer, "from 0, in the order of the kernel's arguments"),
+    _required(
+        "kind",
+        OneOf(*KINDS),
+        "input or output: a block, held in VMEM while the kernel works on it; scratch; allocation,"
+        " in the kernel's body; prefetched; semaphore",
+    ),
+    _optional(
+        "space",
+        OneOf(*SPACES),
+        "the memory space by name: vmem, smem, or sflag of semaphores; null of an array that stays"
+        " where XLA has it",
+    ),
+    _required("shape", Text, "the shape, of VMEM with the tiles that pad it"),
+    _required(
+        "buffers",
+        Integer,
+        "2 of a pipelined block; 0 of a block of an array that is in VMEM as a whole, and of"
+        " scratch that each step writes before it reads it, which the compiler keeps in registers",
+    ),
+    _optional(
+        "size_bytes", BigInteger, "all its buffers with padding; null outside of VMEM and SMEM"
+    ),
+    comment="What a Pallas kernel for TPU keeps on chip, from the module in its backend_config.",
 )
 
 scopes = Table(
@@ -937,6 +978,7 @@ KEYS = {
     "instructions": ("module_id", "instruction_id"),
     "scopes": ("module_id", "scope_id"),
     "operands": ("module_id", "instruction_id", "operand_number"),
+    "kernel_parts": ("module_id", "instruction_id", "part"),
     "computations": ("module_id", "computation"),
     "stack_frames": ("module_id", "stack_frame_id"),
     "compiler_flags": ("flags_id", "flag"),

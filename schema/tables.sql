@@ -388,7 +388,9 @@ CREATE TABLE instructions (
     attributes TEXT,
     source_frame_id INTEGER,
     library_file TEXT,
-    library_line INTEGER
+    library_line INTEGER,
+    scoped_space INTEGER,
+    used_scoped_bytes BIGINT
 );
 COMMENT ON TABLE instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
 COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
@@ -407,7 +409,7 @@ COMMENT ON COLUMN instructions.stack_frame_id IS 'the innermost Python frame, se
 COMMENT ON COLUMN instructions.scope_id IS 'the scope and operation, see `scopes`; null if not named';
 COMMENT ON COLUMN instructions.pass IS 'the pass that the instruction belongs to: as in `values`';
 COMMENT ON COLUMN instructions.custom_call_target IS 'the kernel that a custom-call calls';
-COMMENT ON COLUMN instructions.scoped_bytes IS 'memory that the kernel reserves for itself, all spaces';
+COMMENT ON COLUMN instructions.scoped_bytes IS 'memory that is reserved for the kernel, all spaces';
 COMMENT ON COLUMN instructions.is_root IS 'whether it gives its computation''s result; null without HLO text, and if memhouse before schema version 3 stored the module: ingest the dump again';
 COMMENT ON COLUMN instructions.parameter_number IS 'which operand of the caller a parameter is, from 0';
 COMMENT ON COLUMN instructions.tuple_index IS 'which element a get-tuple-element takes, from 0';
@@ -416,6 +418,27 @@ COMMENT ON COLUMN instructions.attributes IS 'what it does to dimensions, as XLA
 COMMENT ON COLUMN instructions.source_frame_id IS 'the Python frame of source_line, see `stack_frames`';
 COMMENT ON COLUMN instructions.library_file IS 'the file of library_line';
 COMMENT ON COLUMN instructions.library_line IS 'the innermost line that created the instruction, if it is a library''s; null if it is source_line';
+COMMENT ON COLUMN instructions.scoped_space IS 'the memory space of scoped_bytes; null if there are several';
+COMMENT ON COLUMN instructions.used_scoped_bytes IS 'memory that the compiler says it uses while it runs; null if not said, as in dumps of HLO text before code was generated';
+CREATE TABLE kernel_parts (
+    module_id BIGINT NOT NULL,
+    instruction_id INTEGER NOT NULL,
+    part INTEGER NOT NULL,
+    kind ENUM('input', 'output', 'scratch', 'allocation', 'prefetched', 'semaphore') NOT NULL,
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other'),
+    shape TEXT NOT NULL,
+    buffers INTEGER NOT NULL,
+    size_bytes BIGINT
+);
+COMMENT ON TABLE kernel_parts IS 'What a Pallas kernel for TPU keeps on chip, from the module in its backend_config. Key: module_id, instruction_id, part.';
+COMMENT ON COLUMN kernel_parts.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN kernel_parts.instruction_id IS 'the kernel, see `instructions`';
+COMMENT ON COLUMN kernel_parts.part IS 'from 0, in the order of the kernel''s arguments';
+COMMENT ON COLUMN kernel_parts.kind IS 'input or output: a block, held in VMEM while the kernel works on it; scratch; allocation, in the kernel''s body; prefetched; semaphore';
+COMMENT ON COLUMN kernel_parts.space IS 'the memory space by name: vmem, smem, or sflag of semaphores; null of an array that stays where XLA has it';
+COMMENT ON COLUMN kernel_parts.shape IS 'the shape, of VMEM with the tiles that pad it';
+COMMENT ON COLUMN kernel_parts.buffers IS '2 of a pipelined block; 0 of a block of an array that is in VMEM as a whole, and of scratch that each step writes before it reads it, which the compiler keeps in registers';
+COMMENT ON COLUMN kernel_parts.size_bytes IS 'all its buffers with padding; null outside of VMEM and SMEM';
 CREATE TABLE scopes (
     module_id BIGINT NOT NULL,
     scope_id INTEGER NOT NULL,

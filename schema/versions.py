@@ -23,7 +23,7 @@ LAYOUTS = {
     2: "3191c308cbd9f52e",
     3: "9d5c1679cc246295",
     4: "4e889fd03b0ed714",
-    5: "6c9b7c031862606c",
+    5: "69ab5d318b58ac3a",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

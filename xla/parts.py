@@ -124,10 +124,11 @@ class HloText:
 
     header: columns of `modules`; computations: computation, is_entry; instructions:
     instruction, opcode, shape, op_name, source_file, source_line, stack_frame_id,
-    custom_call_target, scoped_bytes, computation, is_root, parameter_number, tuple_index,
-    fusion_kind, attributes as in the warehouse's table; operands: instruction, operand_number,
-    operand; calls: instruction, attribute, computation; stack_frames as in the warehouse's
-    table; entry_shapes likewise, None if the text has no signature.
+    custom_call_target, scoped_bytes, scoped_space, used_scoped_bytes, computation, is_root,
+    parameter_number, tuple_index, fusion_kind, attributes as in the warehouse's table; operands:
+    instruction, operand_number, operand; calls: instruction, attribute, computation; stack_frames
+    as in the warehouse's table; entry_shapes likewise, None if the text has no signature; kernels:
+    what Pallas kernels keep on chip: instruction, part, kind, space, shape, buffers, operand.
 
     `attributes` reads the rest on demand, because ingest of a dump with live ranges does not
     need the rest. A reader of another format provides its own function. Therefore a HloText
@@ -145,6 +146,7 @@ class HloText:
     stack_frames: pa.Table
     entry_shapes: pa.Table | None
     attributes: Callable[[], HloAttributes]
+    kernels: pa.Table
     not_understood: NotUnderstoods = ()
     unread: tuple[Unread, ...] = ()
 

@@ -118,6 +118,7 @@ def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
         is_first = pc.equal(hlo.operands["operand_number"], 0)
         columns["operators"] = hlo.operands["instruction"].filter(is_first)
         columns["calls"] = hlo.calls["instruction"]
+        columns["kernels"] = hlo.kernels["instruction"]
     if parts.live_range is not None:
         columns["schedule"] = parts.live_range.schedule["instruction"]
     if used is not None:

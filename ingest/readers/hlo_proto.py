@@ -25,10 +25,11 @@ from .hlo_text import (
     entry_shapes,
     placed,
     read_once,
-    scoped_bytes,
+    scoped_memory,
     with_sources,
 )
 from .lines import Mask, Positions, as_numpy
+from .mosaic import BODY, kernel_parts
 from .proto_identity import find_module
 from .proto_schema import Columns, UnparsableError, checked_texts, damage_located, distinct, parse
 
@@ -492,7 +493,7 @@ def instruction_table(rows: ProtoInstructions) -> pa.Table:
             "shape": texts.take(pa.array(rows.shape)),
             **_metadata(rows),
             "custom_call_target": _targets(rows),
-            "scoped_bytes": _scoped(rows),
+            **_scoped(rows),
             "computation": rows.computations.take(pa.array(rows.computation)),
         }
     )
@@ -533,14 +534,21 @@ def _targets(rows: ProtoInstructions) -> pa.Array:
     return placed(texts.take(pa.array(chosen)), rows.row_of[chosen], len(rows))
 
 
-def _scoped(rows: ProtoInstructions) -> pa.Array:
-    at, configs = backend_configs(rows, b'"scoped_memory_configs":[{')
-    found = scoped_bytes(configs)
-    wrong = as_numpy(pc.fill_null(pc.greater(found, LARGEST_SIZE), False))
-    if wrong.any():
-        name = rows.names[int(at[np.argmax(wrong)])]
-        raise DumpError(f"the backend_config of {name} has a number over {LARGEST_SIZE}")
-    return placed(found, at, len(rows))
+def _scoped(rows: ProtoInstructions) -> dict[str, pa.Array]:
+    at, configs = backend_configs(rows, b'scoped_memory_configs":[{')
+    found = scoped_memory(configs)
+    for column in (found.reserved, found.used):
+        wrong = as_numpy(pc.fill_null(pc.greater(column, LARGEST_SIZE), False))
+        if wrong.any():
+            name = rows.names[int(at[np.argmax(wrong)])]
+            raise DumpError(f"the backend_config of {name} has a number over {LARGEST_SIZE}")
+    return found.placed(at, len(rows))
+
+
+def read_proto_kernels(rows: ProtoInstructions) -> pa.Table:
+    """What Pallas kernels keep on chip, see `kernel_parts`."""
+    at, configs = backend_configs(rows, BODY.encode())
+    return kernel_parts(rows.names.take(pa.array(at)), configs)
 
 
 def backend_configs(
@@ -1272,6 +1280,7 @@ def _hlo(module: Any, rows: ProtoInstructions) -> HloText:
         stack_frames=frames,
         entry_shapes=_entry_shapes(module, signature, rows, instructions["op_name"]),
         attributes=read_once(_attributes, rows),
+        kernels=read_proto_kernels(rows),
     )
 
 

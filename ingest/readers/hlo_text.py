@@ -33,6 +33,7 @@ from .lines import (
     with_inserted,
     words,
 )
+from .mosaic import kernel_parts
 from .newer_text import newer_words, without_newer_tables
 
 # Lexer of instructions that are printed over several lines, or damaged.
@@ -130,33 +131,61 @@ def unread_lines(errors: Sequence[DumpError], read: int, what: str) -> tuple[Unr
 
 # What memhouse reads in a backend_config, the JSON that a compiler adds to an instruction.
 
-# The memory reserved for a TPU kernel and, if XLA says so, the memory that the kernel used. All
-# known dumps have an empty `used_`.
+# The memory reserved for a TPU kernel and, if XLA says so, the memory that the kernel used: in an
+# executable's text, while a dump has an empty `used_`.
 _SCOPED = (
     r'"scoped_memory_configs":\[(?P<reserved>[^\]]*)\]'
     r'(?:.*?"used_scoped_memory_configs":\[(?P<used>[^\]]*)\])?'
 )
 _SIZE = re.compile(r'"size":"(\d+)"')
+_SPACE = re.compile(r'"memory_space":"(\d{1,9})"')
 # The newest TPU compilers' backend_config: which operands and results of an instruction share
 # memory. Results count on after the operands, and both by their leaves.
 _ALIASING_OPERANDS = '"aliasing_operands":{"lists":['
 _ALIASING_LISTS = r"^(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]"
 
 
-def scoped_bytes(configs: pa.LargeStringArray) -> pa.Int64Array:
-    """The bytes that each kernel reserves, summed over the memory spaces; null if not said.
+class Scoped(NamedTuple):
+    """The memory of instructions for themselves, null if not said.
 
-    A size of too many digits counts as larger than LARGEST_SIZE.
+    reserved and used are bytes, summed over the memory spaces; space is that of `reserved`, null if
+    there are several. A size of too many digits counts as larger than LARGEST_SIZE.
     """
+
+    reserved: pa.Int64Array
+    space: pa.Int32Array
+    used: pa.Int64Array
+
+    def take(self, at: pa.Array) -> "Scoped":
+        """The memory of the rows `at`."""
+        return Scoped(*(column.take(at) for column in self))
+
+    def placed(self, rows: Positions, count: int) -> dict[str, pa.Array]:
+        """The columns of `instructions`, with `count` rows and null where not in `rows`."""
+        names = ("scoped_bytes", "scoped_space", "used_scoped_bytes")
+        columns = (placed(column, rows, count) for column in self)
+        return dict(zip(names, columns, strict=True))
+
+
+def scoped_memory(configs: pa.LargeStringArray) -> Scoped:
+    """The memory that backend_configs reserve and use."""
     reserving = pc.match_substring(configs, pattern='scoped_memory_configs":[{')
     rows = np.flatnonzero(reserving.to_numpy(zero_copy_only=False))
     found = pc.extract_regex(configs.take(pa.array(rows)), pattern=_SCOPED)
-    reserved, used = found.field("reserved"), found.field("used")
-    scoped = pc.if_else(pc.equal(used, ""), reserved, used)
     # Few texts are distinct, so a Python loop is fast enough.
-    encoded = scoped.dictionary_encode()
-    sums = [_sum_of_sizes(text) for text in encoded.dictionary.to_pylist()]
-    return placed(pa.array(sums, pa.int64()).take(encoded.indices), rows, len(configs))
+    reserved, used = (found.field(name).dictionary_encode() for name in ("reserved", "used"))
+
+    def placed_of(
+        encoded: pa.DictionaryArray, of: Callable[[str], int | None], type_: pa.DataType
+    ) -> pa.Array:
+        values = pa.array(map(of, encoded.dictionary.to_pylist()), type_)
+        return placed(values.take(encoded.indices), rows, len(configs))
+
+    return Scoped(
+        placed_of(reserved, _sum_of_sizes, pa.int64()),
+        placed_of(reserved, _one_space, pa.int32()),
+        placed_of(used, _sum_of_sizes, pa.int64()),
+    )
 
 
 def aliasing_operands(rows: Positions, configs: pa.LargeStringArray) -> pa.Table:
@@ -181,10 +210,17 @@ def placed(found: pa.Array, rows: Positions, count: int) -> pa.Array:
     return found.take(pa.array(at, mask=at < 0))
 
 
-def _sum_of_sizes(configs: str) -> int:
+def _sum_of_sizes(configs: str) -> int | None:
     # Python refuses to parse thousands of digits.
     sizes = _SIZE.findall(configs)
+    if not sizes:
+        return None
     return sum(int(size) if len(size) <= 18 else LARGEST_SIZE + 1 for size in sizes)
+
+
+def _one_space(configs: str) -> int | None:
+    spaces = set(_SPACE.findall(configs))
+    return int(spaces.pop()) if len(spaces) == 1 else None
 
 
 # Reader of instruction lines, as HLO text and Used values print them.
@@ -416,7 +452,7 @@ def read_instructions(instructions: InstructionLines) -> pa.Table:
             "source_line": number("source_line"),
             "stack_frame_id": number("stack_frame_id"),
             "custom_call_target": instructions.custom_call_targets,
-            "scoped_bytes": _scoped_bytes(instructions),
+            **_scoped(instructions),
         }
     )
 
@@ -473,15 +509,26 @@ def _unescaped(text: str | None) -> str | None:
     return plain.decode(errors="replace")
 
 
-def _scoped_bytes(instructions: InstructionLines) -> pa.Int64Array:
-    """The bytes that a kernel reserves, summed over the memory spaces; null if not said."""
+def _scoped(instructions: InstructionLines) -> dict[str, pa.Array]:
+    """The columns of the memory that instructions have for themselves; null if not said."""
     lines = instructions.lines
     rows, configs = instructions.backend_configs
-    found = scoped_bytes(configs.dictionary).take(configs.indices)
-    wrong = as_numpy(pc.fill_null(pc.greater(found, LARGEST_SIZE), False))
-    if wrong.any():
-        lines.where(rows).refuse(wrong, f"a number is over {LARGEST_SIZE}")
-    return placed(found, rows, len(lines))
+    found = scoped_memory(configs.dictionary).take(configs.indices)
+    for column in (found.reserved, found.used):
+        wrong = as_numpy(pc.fill_null(pc.greater(column, LARGEST_SIZE), False))
+        if wrong.any():
+            lines.where(rows).refuse(wrong, f"a number is over {LARGEST_SIZE}")
+    return found.placed(rows, len(lines))
+
+
+def read_kernels(instructions: InstructionLines) -> pa.Table:
+    """What Pallas kernels keep on chip, see `kernel_parts`."""
+    rows, configs = instructions.backend_configs
+    chosen = pa.array(np.flatnonzero(instructions.has_opcode(["custom-call"])[rows]))
+    return kernel_parts(
+        instructions.names.take(pa.array(rows)).take(chosen),
+        configs.take(chosen).cast(pa.large_string()),
+    )
 
 
 class _Names(NamedTuple):
@@ -1086,6 +1133,7 @@ def _read_body(header: dict[str, object], lines: Lines) -> HloText:
         stack_frames=frames,
         entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
         attributes=read_once(read_attributes, instructions),
+        kernels=read_kernels(instructions),
         not_understood=newer + newer_frames + _newer_opcodes(instructions),
         unread=(*unclosed, *unread),
     )

@@ -589,7 +589,7 @@ def _absolute(judged: Judged) -> list[Breach]:
         most = limit.of(now["peak_bytes"] or 0)
         found += _over(judged, "padding_bytes", now["padding_bytes"], most, text)
     for limit in limits.max_scoped_bytes:
-        text = f"a kernel reserves more than {limit.text} (max_scoped_bytes)"
+        text = f"a kernel takes more than {limit.text} (max_scoped_bytes)"
         found += _over(judged, "scoped_bytes", now["scoped_bytes"], limit.amount, text)
     return found
 
@@ -777,7 +777,7 @@ def _held(
 
 
 def _add_scoped(store: Store, programs: Sequence[_Row], policy: Policy) -> None:
-    """Add scoped_bytes to the programs: what their kernels reserve, if there is a limit on it."""
+    """Add scoped_bytes to the programs: the most that a kernel takes, if there is a limit on it."""
     asked = {
         row["module_id"] for row in programs if policy.limits(row["workload"]).max_scoped_bytes
     } - {None}

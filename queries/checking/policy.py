@@ -63,7 +63,7 @@ class Limits:
 
     max_growth: over the run that it is held against; max_creep: over the lowest since the last
     accepted growth, None for the default; max_bytes: of the figure; max_padding: of the padding,
-    a share of the peak or bytes; max_scoped_bytes: of the memory that a kernel reserves for
+    a share of the peak or bytes; max_scoped_bytes: of the memory that a kernel takes for
     itself; lost_donation: of what is no longer donated, a share of the peak or bytes; new: what is
     said of a program without figures before, `pass` if it is merely not judged; gone: what is said
     of a program that is gone, None for the default.

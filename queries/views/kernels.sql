@@ -20,18 +20,23 @@ SELECT 'TPU v6e', 134217728, 33554432
 UNION ALL
 SELECT 'TPU7x', 67108864, 33554432;
 
--- What each kernel reserves for itself, beside how much it may.
+-- What each kernel keeps on chip and reserves, beside how much it may.
 --
--- A row per dump and instruction that is a TPU kernel (Pallas) or reserves memory. A Pallas kernel
--- that asks for no memory of its own has no scoped_bytes: the HLO text does not say what it takes,
--- which is at most limit_bytes. What one asks for (`vmem_limit_bytes`) it may take up to the chip's
--- VMEM. Collectives reserve what xla_tpu_scoped_hbm_for_all_reduce gives, in HBM.
+-- A row per dump and instruction that is a TPU kernel (Pallas) or reserves memory in HBM. The size
+-- of a Pallas kernel is what the compiler says, in an executable's text. A dump is written before
+-- the kernel is compiled and does not say it; the kernel then has at least what its blocks and
+-- scratch take, see `kernel_parts`, and is_bound is true. Collectives reserve what
+-- xla_tpu_scoped_hbm_for_all_reduce gives, in HBM.
 --
 -- Key: dump_id, instruction_id.
 --
 -- instruction: the kernel
--- memory_space: where it reserves: 0 is HBM, 1 VMEM
--- limit_from: what sets the limit: a flag, or the device's default or VMEM
+-- memory_space: where its memory is: 0 is HBM, 1 VMEM
+-- is_bound: it takes at least scoped_bytes: what the compiler adds is not known
+-- block_bytes: the part in blocks of inputs and outputs, twice where they are pipelined
+-- scratch_bytes: the part in scratch operands and in allocations of the kernel's body
+-- smem_bytes: its memory in SMEM, for scalars, beside scoped_bytes
+-- limit_from: what sets the limit: the kernel's vmem_limit_bytes, a flag, or the device's default
 -- share: scoped_bytes over limit_bytes
 -- op_name: the operation's name in the framework
 -- source_file: the Python file of source_line
@@ -54,6 +59,27 @@ WITH flags AS (
     GROUP BY flags_id
 ),
 
+parts AS (
+    SELECT
+        module_id,
+        instruction_id,
+        SUM(
+            CASE
+                WHEN space = 'vmem' AND kind IN ('input', 'output') THEN size_bytes
+                ELSE 0
+            END
+        ) AS block_bytes,
+        SUM(
+            CASE
+                WHEN space = 'vmem' AND kind IN ('scratch', 'allocation') THEN size_bytes
+                ELSE 0
+            END
+        ) AS scratch_bytes,
+        SUM(CASE WHEN space = 'smem' THEN size_bytes ELSE 0 END) AS smem_bytes
+    FROM kernel_parts
+    GROUP BY module_id, instruction_id
+),
+
 placed AS (
     SELECT
         dumps.run_id,
@@ -68,7 +94,12 @@ placed AS (
         instructions.op_name,
         instructions.source_file,
         instructions.source_line,
-        instructions.scoped_bytes,
+        instructions.scoped_bytes AS reserved_bytes,
+        instructions.used_scoped_bytes,
+        CAST(parts.block_bytes AS BIGINT) AS block_bytes,
+        CAST(parts.scratch_bytes AS BIGINT) AS scratch_bytes,
+        CAST(parts.smem_bytes AS BIGINT) AS smem_bytes,
+        COALESCE(instructions.custom_call_target = 'tpu_custom_call', FALSE) AS is_pallas,
         CASE
             WHEN instructions.opcode = 'custom-call' THEN 1
             -- Collectives, and fusions with one.
@@ -76,31 +107,36 @@ placed AS (
         END AS memory_space,
         -- 0 or less means the default.
         CASE WHEN flags.vmem_kib > 0 THEN flags.vmem_kib * 1024 END AS vmem_flag_bytes,
-        _devices.vmem_bytes,
         _devices.scoped_vmem_bytes
     FROM instructions
     INNER JOIN dumps ON dumps.module_id = instructions.module_id
+    LEFT JOIN parts
+        ON parts.module_id = instructions.module_id
+            AND parts.instruction_id = instructions.instruction_id
     LEFT JOIN flags ON flags.flags_id = dumps.flags_id
     LEFT JOIN _devices ON _devices.device_kind = dumps.device_kind
     WHERE
         instructions.custom_call_target = 'tpu_custom_call'
-        OR (instructions.scoped_bytes > 0 AND instructions.opcode <> 'parameter')
+        -- The newest compilers give every instruction a part of VMEM, which is no kernel's own.
+        OR (
+            instructions.scoped_bytes > 0
+            AND instructions.opcode <> 'parameter'
+            AND COALESCE(instructions.scoped_space, 0) = 0
+        )
 ),
 
-limited AS (
+sized AS (
     SELECT
         *,
         CASE
-            -- What a collective reserves in HBM is set by a flag, and has no other limit.
-            WHEN memory_space = 1 AND scoped_bytes > 0 THEN vmem_bytes
-            WHEN memory_space = 1 THEN COALESCE(vmem_flag_bytes, scoped_vmem_bytes)
-        END AS limit_bytes,
+            WHEN is_pallas THEN COALESCE(used_scoped_bytes, block_bytes + scratch_bytes)
+            ELSE COALESCE(used_scoped_bytes, reserved_bytes)
+        END AS scoped_bytes,
+        -- What a collective reserves in HBM is set by a flag, and has no other limit.
         CASE
-            WHEN memory_space = 1 AND scoped_bytes > 0 THEN 'VMEM of ' || device_kind
-            WHEN memory_space = 1 AND vmem_flag_bytes IS NOT NULL
-                THEN 'xla_tpu_scoped_vmem_limit_kib'
-            WHEN memory_space = 1 THEN 'default of ' || device_kind
-        END AS said_by
+            WHEN is_pallas
+                THEN COALESCE(NULLIF(reserved_bytes, 0), vmem_flag_bytes, scoped_vmem_bytes)
+        END AS limit_bytes
     FROM placed
 )
 
@@ -113,8 +149,17 @@ SELECT
     memory_space,
     CASE memory_space WHEN 1 THEN 'vmem' ELSE 'hbm' END AS space,
     scoped_bytes,
+    is_pallas AND used_scoped_bytes IS NULL AND scoped_bytes IS NOT NULL AS is_bound,
+    block_bytes,
+    scratch_bytes,
+    smem_bytes,
     limit_bytes,
-    CASE WHEN limit_bytes IS NOT NULL THEN said_by END AS limit_from,
+    CASE
+        WHEN limit_bytes IS NULL THEN NULL
+        WHEN reserved_bytes > 0 THEN 'vmem_limit_bytes'
+        WHEN vmem_flag_bytes IS NOT NULL THEN 'xla_tpu_scoped_vmem_limit_kib'
+        ELSE 'default of ' || device_kind
+    END AS limit_from,
     limit_bytes - scoped_bytes AS headroom_bytes,
     CAST(scoped_bytes AS DOUBLE PRECISION) / limit_bytes AS share,
     op_name,
@@ -124,28 +169,39 @@ SELECT
     dump_id,
     module_id,
     instruction_id
-FROM limited;
+FROM sized;
 
--- The most memory that a kernel of each program reserves for itself, from run to run.
+-- The most memory that a kernel of each program takes, from run to run.
 --
--- A row per dump and memory space that a kernel reserves in, see `kernels`.
+-- A row per dump and memory space that a kernel takes memory in, see `kernels`. Bounds are compared
+-- with bounds only, and what the compiler says with what it says.
 --
 -- Key: dump_id, memory_space.
 --
--- memory_space: where it reserves: 0 is HBM, 1 VMEM; null if not known
--- scoped_bytes: the most that a kernel reserves
+-- memory_space: where it is: 0 is HBM, 1 VMEM; null if not known
+-- scoped_bytes: the most that a kernel takes
+-- is_bound: it takes at least scoped_bytes, see `kernels`
+-- limit_bytes: its limit
 -- previous_bytes: scoped_bytes of the program before, null if it has none in this memory space
 CREATE VIEW kernel_trends AS
-WITH largest AS (
+WITH ranked AS (
     SELECT
         dump_id,
         memory_space,
         space,
-        MAX(scoped_bytes) AS scoped_bytes,
-        MAX(limit_bytes) AS limit_bytes
+        scoped_bytes,
+        is_bound,
+        limit_bytes,
+        ROW_NUMBER() OVER (
+            PARTITION BY dump_id, memory_space
+            ORDER BY scoped_bytes DESC, limit_bytes, instruction_id
+        ) AS place
     FROM _dump_kernels
     WHERE scoped_bytes > 0
-    GROUP BY dump_id, memory_space, space
+),
+
+largest AS (
+    SELECT * FROM ranked WHERE place = 1
 )
 
 SELECT
@@ -157,6 +213,7 @@ SELECT
     largest.memory_space,
     largest.space,
     largest.scoped_bytes,
+    largest.is_bound,
     largest.limit_bytes,
     largest.limit_bytes - largest.scoped_bytes AS headroom_bytes,
     before.scoped_bytes AS previous_bytes,
@@ -168,4 +225,5 @@ INNER JOIN runs ON runs.run_id = dumps.run_id
 INNER JOIN history ON history.dump_id = largest.dump_id
 LEFT JOIN largest AS before
     ON before.dump_id = history.previous_dump_id
+        AND before.is_bound = largest.is_bound
         AND COALESCE(before.memory_space, -1) = COALESCE(largest.memory_space, -1);

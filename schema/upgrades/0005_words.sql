@@ -156,3 +156,17 @@ SET space = memory_spaces.space
 FROM memory_spaces
 WHERE module_memory.module_id = memory_spaces.module_id
     AND module_memory.memory_space = memory_spaces.memory_space;
+
+-- What Pallas kernels keep on chip: see kernel_parts and instructions in tables.py.
+ALTER TABLE instructions ADD COLUMN scoped_space INTEGER;
+ALTER TABLE instructions ADD COLUMN used_scoped_bytes BIGINT;
+CREATE TABLE kernel_parts (
+    module_id BIGINT NOT NULL,
+    instruction_id INTEGER NOT NULL,
+    part INTEGER NOT NULL,
+    kind ENUM('input', 'output', 'scratch', 'allocation', 'prefetched', 'semaphore') NOT NULL,
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other'),
+    shape TEXT NOT NULL,
+    buffers INTEGER NOT NULL,
+    size_bytes BIGINT
+);

@@ -21,7 +21,7 @@ OWN_COLUMNS = (
 )
 OWN_TABLES = dict.fromkeys(("view_set", "schema_version"), ())
 # What older readers told otherwise of the same dumps, or not at all.
-READ_TABLES = dict.fromkeys(("peak_parts", "traits"), ())
+READ_TABLES = dict.fromkeys(("kernel_parts", "peak_parts", "traits"), ())
 
 
 def version(path):

@@ -263,12 +263,11 @@ def test_the_night_that_lost_its_donation_is_told_until_it_is_accepted(own):
     assert (found[name].outcome, found[name].accepted_reason) == ("pass", "XLA copies them")
 
 
-def test_memory_that_a_kernel_reserves_for_itself(filled, tmp_path):
+def test_memory_that_a_kernel_takes_for_itself(filled, tmp_path):
     most = dict(
         rows(
             filled,
-            "SELECT workload || '/' || module_name, MAX(scoped_bytes) FROM instructions "
-            "INNER JOIN dumps ON dumps.module_id = instructions.module_id "
+            "SELECT workload || '/' || module_name, MAX(scoped_bytes) FROM kernels "
             "WHERE run_id = 'tpu' AND scoped_bytes > 0 GROUP BY 1",
         )
     )

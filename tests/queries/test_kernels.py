@@ -1,4 +1,4 @@
-"""`kernels`: what kernels reserve for themselves, beside how much they may."""
+"""`kernels`: what kernels take for themselves, beside how much they may."""
 
 import pytest
 
@@ -23,20 +23,21 @@ def test_a_kernel_may_take_the_chips_default_unless_it_has_a_limit_of_its_own(fi
     found = kernels(filled, "flash-v5e")
     assert len(found) == 3
     for row in found:
-        assert (row["space"], row["scoped_bytes"], row["headroom_bytes"]) == ("vmem", None, None)
+        assert (row["space"], row["at_least"]) == ("vmem", True)
+        assert row["scoped_bytes"] == row["block_bytes"] + row["scratch_bytes"] > 0
+        assert row["headroom_bytes"] == 16 * MIB - row["scoped_bytes"]
         assert (row["limit_bytes"], "TPU v5e" in row["limit_from"]) == (16 * MIB, True)
         assert row["source"] == "zoo.py:101"
     fill(db, OWN_LIMIT)
     (row,) = kernels(db)
-    assert (row["kernel"], row["count"], row["scoped_bytes"]) == ("kern4608", 1, 60 * MIB)
-    assert (row["limit_bytes"], "TPU v5e" in row["limit_from"]) == (128 * MIB, True)
-    assert (row["headroom_bytes"], row["share"]) == (68 * MIB, 60 / 128)
+    assert (row["kernel"], row["count"], row["scoped_bytes"]) == ("kern4608", 1, 36 * MIB)
+    assert (row["limit_bytes"], row["limit_from"]) == (60 * MIB, "vmem_limit_bytes")
 
 
 def test_collectives_are_one_row_and_reserve_hbm(filled):
     (row,) = kernels(filled, "resnet-v5e")
     assert (row["kernel"], row["count"], row["space"]) == ("all-reduce", 29, "hbm")
-    assert row["scoped_bytes"] == 64 * MIB
+    assert (row["scoped_bytes"], row["at_least"]) == (64 * MIB, False)
     assert (row["limit_bytes"], row["limit_from"], row["share"]) == (None, None, None)
 
 
@@ -63,21 +64,25 @@ def test_a_limit_is_not_invented(tmp_path, db):
 
 
 def test_the_trend_of_the_largest(tmp_path, db):
-    for day, size in (("2026-01-01", 60), ("2026-01-02", 100)):
+    """What the compiler says is not compared with a bound."""
+    used = '"used_scoped_memory_configs":['
+    for day, size in (("2026-01-01", 0), ("2026-01-02", 40), ("2026-01-03", 50)):
         folder = tmp_path / day
         folder.mkdir()
+        said = f'{used}{{"memory_space":"1","offset":"0","size":"{size * MIB}"}}'
         for file in OWN_LIMIT.iterdir():
-            text = file.read_text().replace(str(60 * MIB), str(size * MIB))
-            (folder / file.name).write_text(text)
+            text = file.read_text()
+            (folder / file.name).write_text(text.replace(used, said) if size else text)
         fill(db, folder)
     found = rows(
         db,
-        "SELECT run_id, memory_space, scoped_bytes, headroom_bytes, previous_bytes, change_bytes "
+        "SELECT memory_space, scoped_bytes, is_bound, headroom_bytes, previous_bytes, change_bytes "
         "FROM kernel_trends ORDER BY run_id",
     )
     assert found == [
-        ("2026-01-01", 1, 60 * MIB, 68 * MIB, None, None),
-        ("2026-01-02", 1, 100 * MIB, 28 * MIB, 60 * MIB, 40 * MIB),
+        (1, 36 * MIB, True, 24 * MIB, None, None),
+        (1, 40 * MIB, False, 20 * MIB, None, None),
+        (1, 50 * MIB, False, 10 * MIB, 40 * MIB, 10 * MIB),
     ]
 
 

@@ -78,9 +78,9 @@ COLUMNS = {
         workload module space:int packing_bytes:long share:double size_bytes:long run fullest_at
         live_bound_bytes:long""",
     "kernels": """
-        workload kernel count:long space scoped_bytes:long limit_bytes:long headroom_bytes:long
-        source share:double module run limit_from op_name opcode first_instruction
-        memory_space:int""",
+        workload kernel count:long space scoped_bytes:long at_least:bool limit_bytes:long
+        headroom_bytes:long source share:double block_bytes:long scratch_bytes:long smem_bytes:long
+        module run limit_from op_name opcode first_instruction memory_space:int""",
     "owners": "counted_bytes:long share:double buffers:long source categories is_guess:bool origin",
     "owners by role": """
         counted_bytes:long share:double buffers:long role categories is_guess:bool origin""",

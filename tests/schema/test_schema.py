@@ -82,7 +82,7 @@ def test_ids_and_times_survive_every_reader(filled):
                 query = f'SELECT MAX({column}) FROM "{table}"'
                 ((largest,),) = connection.sql(query).fetchall()
                 assert (largest or 0) < 2**53, (table, column)
-            if table in tables and column == "space":
+            if table in tables and column == "space" and table != "kernel_parts":
                 query = f'SELECT DISTINCT memory_space, space FROM "{table}" ORDER BY ALL'
                 found = connection.sql(query).fetchall()
                 # A CPU's main memory is the host's.

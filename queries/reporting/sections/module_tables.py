@@ -80,6 +80,9 @@ def _donations(store: Store, found: FoundModule, memory_space: int) -> Iterator[
 def _kernels(store: Store, found: FoundModule) -> Iterator[Section]:
     rows = kernels(store, found.module_id, run=found.run_id)
     if len(rows):
-        note = "What each kernel reserves for itself while it runs, beside its limit."
+        note = (
+            "What each kernel takes for itself while it runs, beside its limit; at least that "
+            "where only its blocks and scratch are known."
+        )
         all_of = command("kernels", found.module_id)
         yield Section("Kernels", (Table(listed(rows, all_of), name="kernels"),), note)

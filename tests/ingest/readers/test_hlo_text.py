@@ -190,15 +190,17 @@ def test_source_file_and_line_come_from_the_frame_in_newer_metadata():
     assert found["stack_frame_id"] == 14
 
 
-def test_what_a_kernel_used_tells_more_than_what_was_set_aside():
+def test_what_a_kernel_used_beside_what_was_set_aside():
     config = (
         '"scoped_memory_configs":[{"memory_space":"0","offset":"0","size":"67108864"}],'
         '"used_scoped_memory_configs":[{"memory_space":"1","offset":"0","size":"4096"},'
         '{"memory_space":"2","offset":"0","size":"100"}]'
     )
     text = TEXT.replace("calls=%double", f"calls=%double, backend_config={{{config}}}")
-    assert instruction(read(text), "fusion")["scoped_bytes"] == 4196
-    assert "scoped_bytes" not in instruction(read(text), "p")
+    found = instruction(read(text), "fusion")
+    assert (found["scoped_bytes"], found["scoped_space"]) == (64 << 20, 0)
+    assert found["used_scoped_bytes"] == 4196
+    assert not {"scoped_bytes", "used_scoped_bytes"} & instruction(read(text), "p").keys()
 
 
 @pytest.mark.parametrize(
