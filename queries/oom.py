@@ -333,8 +333,10 @@ def _repeated(buffers: Sequence[_Facts]) -> list[str]:
     ]
 
 
-def advice_of_kernel(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, ...]:
-    """What to change in a kernel."""
+def advice_of_kernel(
+    report: _Facts, buffers: Sequence[_Facts], least_bytes: int = 0
+) -> tuple[str, ...]:
+    """What to change in a kernel; least_bytes: what its module says that it needs at least."""
     advice = _of_tag(report)
     if report["kind"] == "allocation":
         return (*advice, "the memory is the chip's own: no flag makes it larger")
@@ -358,7 +360,7 @@ def advice_of_kernel(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, ..
     needed = report["requested_bytes"] or report["used_bytes"]
     if report["space_name"] == "vmem" and needed is not None:
         # The printed size is rounded, so the next KiB may be short of it.
-        enough = -(-int(needed * 1.01) // (1 << 20)) << 20
+        enough = -(-int(max(needed, least_bytes) * 1.01) // (1 << 20)) << 20
         advice.append(
             f"or raise the limit: pltpu.CompilerParams(vmem_limit_bytes={enough}), for all kernels "
             f"LIBTPU_INIT_ARGS=--xla_tpu_scoped_vmem_limit_kib={enough >> 10}, "
@@ -767,7 +769,14 @@ def _answer(
         more = (command("buffers", *module), command("owners", *module, "--by", "scope"))
     if not is_program:
         is_kernel = report["kind"] != "runtime"
-        first = (advice_of_kernel if is_kernel else advice_at_run_time)(report, buffers)
+        if is_kernel and not len(filled) and store is not None and dump is not None:
+            filled = _filled_by_kernel(store, dump["module_id"], report["instruction"])
+            filled_from = "in the kernel, from its module"
+            # A refusal may count only what was placed by then.
+            least_bytes = sum(filled["size_bytes"].to_pylist())
+            first = advice_of_kernel(report, buffers, least_bytes)
+        else:
+            first = (advice_of_kernel if is_kernel else advice_at_run_time)(report, buffers)
         more = () if is_kernel else more
     elif store is not None and dump is not None and dump["peak_bytes"] is not None:
         found = owners(store, dump["module_id"], run=dump["run_id"], limit=_LINES).table
@@ -784,6 +793,12 @@ def _changes(store: Store, module_id: int) -> Sequence[Finding]:
         return advise(store, module_id).first
     except UsageError:
         return ()
+
+
+def _filled_by_kernel(store: Store, module_id: int | None, instruction: str | None) -> pa.Table:
+    """The largest arrays that a kernel keeps in VMEM."""
+    rows = store.rows(statement("oom.kernel"), [module_id, instruction, _LINES]).to_pylist()
+    return pa.Table.from_pylist([{"is_rounded": False} | row for row in rows], schema=_FILLED)
 
 
 def _filled_by_dump(found: pa.Table) -> pa.Table:

@@ -43,3 +43,22 @@ WHERE
     run_id IN (SELECT oom_reports.run_id FROM oom_reports)
     OR run_id IN (SELECT dumps.run_id FROM dumps WHERE dumps.oom)
 ORDER BY run_at DESC, run_seq DESC;
+
+-- name: kernel
+-- The $3 largest arrays that the kernel $2 of module $1 keeps in VMEM.
+SELECT
+    kernel_parts.size_bytes,
+    kernel_parts.buffers,
+    kernel_parts.kind AS source,
+    kernel_parts.shape
+FROM kernel_parts
+INNER JOIN instructions
+    ON instructions.module_id = kernel_parts.module_id
+        AND instructions.instruction_id = kernel_parts.instruction_id
+WHERE
+    kernel_parts.module_id = $1
+    AND instructions.instruction = $2
+    AND kernel_parts.space = 'vmem'
+    AND kernel_parts.size_bytes > 0
+ORDER BY kernel_parts.size_bytes DESC, kernel_parts.part
+LIMIT $3;
