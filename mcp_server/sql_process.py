@@ -48,13 +48,14 @@ def _answer(asked: dict[str, Any]) -> str:
     import duckdb
 
     from ..queries.catalogue import use_views
+    from ..queries.lint import lint
     from ..queries.sql import require_harmless
     from ..schema.stores import open_store
     from .bounded import Answer, Part, bounded
 
     store = when_free(lambda: open_store(asked["db"], read_only=True))
     use_views(store, read_only=True)
-    require_harmless(asked["query"], store)
+    traps = lint(require_harmless(asked["query"], store), store)
     connection = confined(store)
     rows = asked["rows"]
     # Nobody catches this: the process ends, whatever it is doing, also if who asked is gone.
@@ -67,7 +68,8 @@ def _answer(asked: dict[str, Any]) -> str:
         raise QueryError(duckdb_says(error)) from None
     more = None if len(selected) > rows else 0
     part = Part(selected.slice(0, rows), more=more, exact=True)
-    return bounded(Answer(parts={"result": part}, narrow="filter, aggregate, or use LIMIT OFFSET"))
+    warnings = [f"warning: {trap.advice}" for trap in traps]
+    return bounded(Answer(warnings, {"result": part}, "filter, aggregate, or use LIMIT OFFSET"))
 
 
 def confined(store: "Store") -> Any:

@@ -91,10 +91,11 @@ INNER JOIN latest USING (module_id)
 ORDER BY size_bytes DESC
 LIMIT 10;
 
--- values: Bytes of values by element type
+-- values: Bytes of values in HBM by element type
 SELECT workload, element_type, SUM(size_bytes) AS size_bytes
 FROM "values"
 INNER JOIN latest USING (module_id)
+WHERE memory_space = 0
 GROUP BY workload, element_type
 ORDER BY size_bytes DESC NULLS LAST;
 

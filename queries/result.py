@@ -24,7 +24,7 @@ class Rows:
     """Rows, which a notebook and `print` show as a small table.
 
     table: the rows; caption: what they are rows of; empty: what to say if there are none;
-    left_out: what is not among the rows, in a line;
+    left_out: what is not among the rows, in a line; warnings: traps of the query that asked;
     chart: draws the same for a notebook as HTML, or as nothing where that is not possible.
     """
 
@@ -32,6 +32,7 @@ class Rows:
     caption: str = ""
     empty: str = "no rows"
     left_out: str = ""
+    warnings: tuple[str, ...] = ()
     chart: Callable[[], str] | None = field(default=None, compare=False)
 
     def arrow(self) -> pa.Table:
@@ -130,7 +131,7 @@ def _table_text(rows: Rows) -> str:
 
     told = [one_line(rows.caption)] if rows.caption else []
     if not len(rows):
-        return "\n".join(filter(None, [*told, one_line(rows.empty)]))
+        return "\n".join(filter(None, [*told, one_line(rows.empty), *_warned(rows)]))
     shown = text_columns(rows.table.slice(0, _MOST_ROWS))
     columns = [Column(field, list(map(one_line, cells))) for field, cells in shown]
     for column in columns:
@@ -150,7 +151,11 @@ def _table_text(rows: Rows) -> str:
         told.append(f"… and {len(rows) - _MOST_ROWS:,} more rows")
     if left_out:
         told.append(f"no room for: {', '.join(left_out)}")
-    return "\n".join([*told, *filter(None, [rows.left_out]), *notes(rows.table)])
+    return "\n".join([*told, *filter(None, [rows.left_out]), *notes(rows.table), *_warned(rows)])
+
+
+def _warned(rows: Rows) -> list[str]:
+    return [f"warning: {one_line(warning)}" for warning in rows.warnings]
 
 
 def _width() -> int:
@@ -161,7 +166,8 @@ def _width() -> int:
 def _table_html(rows: Rows) -> str:
     """The first rows with their heading and caption; every text is escaped."""
     if not len(rows):
-        return "\n".join(map(paragraph, filter(None, [rows.caption, rows.empty])))
+        said = filter(None, [rows.caption, rows.empty, *_warned(rows)])
+        return "\n".join(map(paragraph, said))
     columns = text_columns(rows.table.slice(0, _MOST_ROWS))
     parts = [
         small_table(
@@ -171,7 +177,8 @@ def _table_html(rows: Rows) -> str:
             rows.caption,
         )
     ]
-    parts += map(paragraph, [*filter(None, [rows.left_out]), *notes(rows.table)])
+    said = [*filter(None, [rows.left_out]), *notes(rows.table), *_warned(rows)]
+    parts += map(paragraph, said)
     if len(rows) > _MOST_ROWS:
         parts.append(paragraph(f"… and {len(rows) - _MOST_ROWS:,} more rows"))
     return "\n".join(parts)

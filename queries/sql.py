@@ -8,7 +8,8 @@ warehouse's views and macros say (`schema/memory_database.py`).
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..schema.errors import QueryError, RefusedError, duckdb_says
 from ..schema.stores.base import Store
 from .arguments import nearest
 from .catalogue import use_views, views
+from .lint import descendants, lint
 from .result import Rows
 
 _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
@@ -75,7 +77,7 @@ _TO_FILES = (
 _CONFINED = "disabled by configuration", "disabled through configuration"
 _AFTER_A_COLUMN = set(",).;=<>+-*/%|:[") | {""}
 _NAME = re.compile(r"\w+")
-_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
+_EXPLAIN = re.compile(r"\A\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
 _TABLES = """SELECT table_name AS name, FALSE AS is_internal FROM duckdb_tables() WHERE NOT internal
     UNION ALL SELECT view_name, internal FROM duckdb_views()"""
 _FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
@@ -108,21 +110,41 @@ def sql(
             return Rows(opened.rows(query, parameters))
     if write:
         _require_tables_only(query)
+        warnings: tuple[str, ...] = ()
     else:
-        require_harmless(query, store)
+        statements = require_harmless(query, store)
+        warnings = tuple(trap.advice for trap in lint(statements, store))
     try:
         if write:
             return Rows(store.change(query, parameters), empty="done")
-        return Rows(store.ask(query, parameters))
+        return Rows(store.ask(query, parameters), warnings=warnings)
     except QueryError as error:
         if any(words in str(error) for words in _CONFINED):
             raise RefusedError(_ALONE, _TO_FILES) from error
         raise
 
 
-def require_harmless(query: str, store: Store) -> None:
-    """Raises RefusedError if a statement is not one SELECT of the store's own tables and views."""
-    nodes = _parsed(query, store.how_sql_changes)
+def traps(store: Store, query: str) -> Rows:
+    """The traps that a query falls into, which is not run. Columns: rule, advice.
+
+    Raises what `sql` raises of the query.
+    """
+    import pyarrow as pa
+
+    statements = require_harmless(query, store)
+    store.ask(f"EXPLAIN {_unexplained(query)}")
+    schema = pa.schema([("rule", pa.string()), ("advice", pa.string())])
+    found = [asdict(trap) for trap in lint(statements, store)]
+    return Rows(pa.Table.from_pylist(found, schema), empty="no traps")
+
+
+def require_harmless(query: str, store: Store) -> list[dict[str, Any]]:
+    """The statements of a query, as DuckDB's parser takes them apart.
+
+    Raises RefusedError if it is not one SELECT of the store's own tables and views.
+    """
+    statements = _parsed(query, store.how_sql_changes)
+    nodes = list(descendants(statements))
     for node in nodes:
         _require_reading(node, store.how_sql_changes)
     defined = {
@@ -144,6 +166,7 @@ def require_harmless(query: str, store: Store) -> None:
         if name in internal or not _NAME.fullmatch(name):
             raise RefusedError(what, _TO_FILES)
         raise QueryError(f"{what}: {nearest(name, there) or 'see `memhouse views`'}")
+    return statements
 
 
 def _require_words(nodes: Sequence[dict[str, Any]]) -> None:
@@ -171,8 +194,8 @@ def _require_words(nodes: Sequence[dict[str, Any]]) -> None:
 
 
 def _parsed(query: str, to_write: str) -> list[dict[str, Any]]:
-    """The objects that DuckDB's parser makes of one SELECT. Raises QueryError."""
-    explained = _EXPLAIN.sub("", query, count=1) if _EXPLAIN.match(query) else query
+    """What DuckDB's parser makes of one SELECT. Raises QueryError."""
+    explained = _unexplained(query)
     with duckdb.connect(config={"enable_external_access": "false"}) as parser:
         kinds = _kinds(parser, explained)
         if not kinds:
@@ -187,7 +210,12 @@ def _parsed(query: str, to_write: str) -> list[dict[str, Any]]:
     tree = json.loads(text)
     if tree["error"]:
         raise QueryError(f"{_SELECT_ONLY}: {tree['error_message']}")
-    return list(_nodes(tree["statements"]))
+    statements: list[dict[str, Any]] = tree["statements"]
+    return statements
+
+
+def _unexplained(query: str) -> str:
+    return _EXPLAIN.sub("", query, count=1)
 
 
 def _kinds(parser: duckdb.DuckDBPyConnection, query: str) -> list[str]:
@@ -198,18 +226,6 @@ def _kinds(parser: duckdb.DuckDBPyConnection, query: str) -> list[str]:
         raise QueryError(duckdb_says(error)) from None
     except ValueError:  # One that DuckDB's own Python package does not know.
         return ["UNKNOWN"]
-
-
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    """Every object of a parsed statement."""
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield node
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
 
 
 def _require_reading(node: dict[str, Any], to_write: str) -> None:

@@ -37,6 +37,13 @@ def stored_columns() -> dict[str, dict[str, str]]:
 
 
 @cache
+def stored_keys() -> dict[str, list[str]]:
+    """The columns that identify a row of each table that has such a key."""
+    keys: dict[str, list[str]] = json.loads(Path(__file__).with_name("keys.json").read_text())
+    return keys
+
+
+@cache
 def schema(table: str) -> pa.Schema:
     """The columns that ingest fills: `shape` is one column here, although two store it."""
     columns = stored_columns()[table].items()

@@ -1,8 +1,8 @@
 """Generates files from `tables.py`, so that commands need not import SQLAlchemy.
 
 `make schema` runs this module. It writes `tables.sql`, which creates the tables of a new
-warehouse, `columns.json`, from which `arrow.py` takes its types, and `metrics.json`, which is
-`metrics.py`'s. A test compares the files with `tables.py`.
+warehouse, `columns.json` and `keys.json`, from which `arrow.py` takes types and keys, and
+`metrics.json`, which is `metrics.py`'s. A test compares the files with `tables.py`.
 """
 
 import json
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy import Computed
 from sqlalchemy.ext.compiler import compiles
 
-from .tables import metadata
+from .tables import INTERNAL, KEYS, metadata
 
 _HERE = Path(__file__).parent
 
@@ -48,6 +48,16 @@ def columns() -> str:
     return json.dumps(found, indent=1) + "\n"
 
 
+def keys() -> str:
+    """The columns that identify a row of each table that users query, as JSON."""
+    found = {
+        table.name: [column.name for column in table.primary_key] or KEYS.get(table.name)
+        for table in metadata.tables.values()
+        if table.name not in INTERNAL
+    }
+    return json.dumps({name: key for name, key in found.items() if key}, indent=1) + "\n"
+
+
 def metrics() -> str:
     """The metrics in the order in which they are shown, as JSON: a row each."""
     listed = [
@@ -61,4 +71,5 @@ def metrics() -> str:
 if __name__ == "__main__":
     (_HERE / "tables.sql").write_text(ddl())
     (_HERE / "columns.json").write_text(columns())
+    (_HERE / "keys.json").write_text(keys())
     (_HERE / "metrics.json").write_text(metrics())

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ...schema.errors import QueryError, UsageError
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
 
 EXAMPLE = 'memhouse sql "SELECT workload, peak_bytes FROM peaks" --format csv'
@@ -23,22 +24,36 @@ def sql(
     files: Annotated[
         bool, typer.Option("--files", help="Let it open files, and all else that DuckDB can.")
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Do not run it: list its traps; the exit status is 1 if any."),
+    ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Run a SQL query on the warehouse.
 
     It reads the warehouse's tables and views, and nothing else unless you say --write or --files.
+    Traps are sums and joins whose answer is not what it seems to be: they are warnings on stderr.
     """
     from ...queries.sql import sql as find
-    from ...schema.errors import QueryError
+    from ...queries.sql import traps
     from ..opening import reading, writing
-    from ..render.text import print_error, print_rows
+    from ..render.text import print_error, print_note, print_rows
 
+    if check and (write or files):
+        raise UsageError("a query is checked that only reads the warehouse", "check")
     text = sys.stdin.read() if query == "-" else query
     try:
+        if check:
+            with reading(db, wait=wait) as store:
+                rows = traps(store, text)
+            print_rows(rows, output)
+            raise typer.Exit(1 if len(rows) else 0)
         with (writing if write else reading)(db, wait=wait) as store:
             rows = find(store, text, write=write, files=files)
     except QueryError as error:
         print_error(str(error))
         raise typer.Exit(2) from None
     print_rows(rows, output)
+    for warning in rows.warnings:
+        print_note(f"warning: {warning}")

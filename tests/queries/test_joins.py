@@ -14,7 +14,7 @@ import pytest
 
 import memhouse
 from memhouse.queries.catalogue import public_views
-from memhouse.schema.tables import INTERNAL, KEYS, metadata
+from memhouse.schema.arrow import stored_keys
 
 from ..support.rounds import rounds
 
@@ -32,13 +32,7 @@ AGGREGATES = ("COUNT", "MIN", "MAX", "ANY_VALUE", "MODE", "APPROX_COUNT_DISTINCT
 
 def keys():
     """The key of each public relation."""
-    tables = {
-        table.name: tuple(column.name for column in table.primary_key) or KEYS[table.name]
-        for table in metadata.tables.values()
-        if table.name in KEYS or table.primary_key
-    }
-    views = {view.name: view.key for view in public_views().values()}
-    return {name: key for name, key in (tables | views).items() if name not in INTERNAL}
+    return stored_keys() | {view.name: view.key for view in public_views().values()}
 
 
 @pytest.mark.parametrize("made", ["history", "filled", "hosts"])

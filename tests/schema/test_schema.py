@@ -225,6 +225,7 @@ def test_the_generated_files_are_those_of_the_tables():
     folder = Path(generate.__file__).parent
     assert (folder / "tables.sql").read_text() == generate.ddl(), "run `make schema`"
     assert (folder / "columns.json").read_text() == generate.columns(), "run `make schema`"
+    assert (folder / "keys.json").read_text() == generate.keys(), "run `make schema`"
     assert (folder / "metrics.json").read_text() == generate.metrics(), "run `make schema`"
 
 
