@@ -353,17 +353,29 @@ class Warehouse:
         where: str | None = None,
         since: str | datetime | None = None,
         workload: str | None = None,
+        module: str | None = None,
+        metric: str | None = None,
+        memory_space: int | None = None,
         wide: bool = False,
     ) -> Exported:
         """Write a view or table to a .csv, .json, .parquet or .arrow file.
 
-        `where` is SQL; with `wide`, `trends` has a row per run, series and memory space.
-        Raises FileError.
+        `where` is SQL; with `wide`, `trends` has a row per run, series and memory space, and with
+        a `metric` too a row per run and a column per program. Raises FileError.
         """
         from .queries.export import export
 
         return export(
-            self._store, view, file, where=where, since=since, workload=workload, wide=wide
+            self._store,
+            view,
+            file,
+            where=where,
+            since=since,
+            workload=workload,
+            module=module,
+            metric=metric,
+            memory_space=memory_space,
+            wide=wide,
         )
 
     def export_trace(

@@ -1,7 +1,7 @@
 """Writes a view or table to a file."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +13,8 @@ from ..schema.metrics import METRICS
 from ..schema.readable import quoted
 from ..schema.small_table import figures_table
 from ..schema.stores.base import Store
-from .arguments import parse_time
+from .arguments import metric_column, parse_time
+from .cells import heading
 from .encoders import csv_parts, json_parts
 from .modules import require_workload
 from .sql import require_harmless
@@ -28,6 +29,11 @@ _WIDE = {
     "change_pct": "_change_pct",
     "best_bytes": "_best",
 }
+
+_NAMES = "workload, module_name, workload || '/' || module_name"
+# Series of one name are numbered.
+_PROGRAM = """workload || '/' || module_name
+    || CASE series_number WHEN 1 THEN '' ELSE ' ' || series_number END"""
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,19 @@ def export(
     where: str | None = None,
     since: str | datetime | None = None,
     workload: str | None = None,
+    module: str | None = None,
+    metric: str | None = None,
+    memory_space: int | None = None,
     wide: bool = False,
 ) -> Exported:
     """Write the chosen rows of a view or table to a file, whole or not at all.
 
-    The file's ending tells the format. `where` is SQL. With `wide`, `trends` has a row per
-    run, series and memory space, with the columns METRIC, METRIC_previous, METRIC_change,
-    METRIC_change_pct and METRIC_best of each metric. Raises UsageError, FileError and
-    QueryError.
+    The file's ending tells the format. `where` is SQL; `module` is a workload, a module's name or
+    WORKLOAD/NAME. With `wide`, `trends` has a row per run, series and memory space, with the
+    columns METRIC, METRIC_previous, METRIC_change, METRIC_change_pct and METRIC_best of each
+    metric. With `wide` and one `metric` it is what a spreadsheet draws: a row per run, the oldest
+    first, and a column per program, of which helpers are left out unless a `module` is named; the
+    memory space is 0 unless it is given. Raises UsageError, FileError and QueryError.
     """
     path = Path(file)
     if path.suffix not in ENDINGS:
@@ -67,7 +78,14 @@ def export(
         raise UsageError(f"there is no folder {path.parent}", "file")
     if store.holds(path):
         raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
-    query = _query(store, view, where, parse_time(since, "since"), workload, wide)
+    narrow = {
+        "run_at": _at_least(parse_time(since, "since")),
+        "workload": f"workload = {quoted(workload)}" if workload is not None else None,
+        "module_name": f"{quoted(module)} IN ({_NAMES})" if module is not None else None,
+        "metric": f"metric = {quoted(metric_column(metric))}" if metric is not None else None,
+        "memory_space": f"memory_space = {memory_space}" if memory_space is not None else None,
+    }
+    query = _query(store, view, where, narrow, wide)
     require_workload(store, workload)
     try:
         # The user's own `where` is SQL.
@@ -81,15 +99,17 @@ def export(
     return Exported(path, int(rows.num_rows))
 
 
+def _at_least(since: datetime | None) -> str | None:
+    return f"run_at >= {quoted(since.isoformat())}::TIMESTAMP" if since else None
+
+
 def _query(
-    store: Store,
-    view: str,
-    where: str | None,
-    since: datetime | None,
-    workload: str | None,
-    wide: bool,
+    store: Store, view: str, where: str | None, narrow: Mapping[str, str | None], wide: bool
 ) -> str:
-    """The rows asked for. A view of modules is narrowed by the dumps of these modules."""
+    """The rows asked for. A view of modules is narrowed by the dumps of these modules.
+
+    `narrow` are conditions by the column that a view must have for it, or its dumps.
+    """
     if wide and view != "trends":
         raise UsageError("only the view trends can be wide", "wide")
     columns = store.rows(
@@ -98,22 +118,20 @@ def _query(
     if not columns:
         raise UsageError(f"there is no view or table {view}: see `memhouse views`", "view")
     conditions = [f"({where})"] if where else []
-    narrow = {
-        "run_at": f"run_at >= {quoted(since.isoformat())}::TIMESTAMP" if since else None,
-        "workload": f"workload = {quoted(workload)}" if workload else None,
-    }
     for column, condition in narrow.items():
         if condition is None:
             continue
         # What does not say it itself is chosen by the dumps or the run it belongs to.
         key = next((name for name in ("dump_id", "run_id", "module_id") if name in columns), None)
-        if column in columns:
+        if column in columns and (column != "module_name" or "workload" in columns):
             conditions.append(condition)
-        elif key is None:
-            raise UsageError(f"{view} tells no {column}, run or module to choose by")
+        elif key is None or column not in ("run_at", "workload", "module_name"):
+            raise UsageError(f"{view} has no {column} to choose by")
         else:
             chosen = f"SELECT {key} FROM dumps INNER JOIN runs USING (run_id) WHERE {condition}"
             conditions.append(f"{key} IN ({chosen})")
+    if wide and narrow["metric"]:
+        return _by_program(store, conditions, narrow)
     clause = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     name = view.replace('"', '""')
     source = f"({_wide(columns)})" if wide else f'"{name}"'
@@ -130,6 +148,25 @@ def _wide(columns: list[str]) -> str:
         for column, ending in _WIDE.items()
     ]
     return f"SELECT {', '.join([*keys, *values])} FROM trends GROUP BY ALL"
+
+
+def _by_program(store: Store, conditions: list[str], narrow: Mapping[str, str | None]) -> str:
+    """One metric of `trends`: a row per run, a column per program, named for a reader."""
+    if narrow["memory_space"] is None:
+        conditions = [*conditions, "memory_space = 0"]
+    rows = f"SELECT *, {_PROGRAM} AS program FROM trends WHERE {' AND '.join(conditions)}"
+    shown = "TRUE" if narrow["module_name"] else "BOOL_OR(is_entry)"
+    programs = store.ask(
+        f"SELECT program, ANY_VALUE(metric)::VARCHAR AS metric FROM ({rows})"
+        f" GROUP BY program HAVING {shown} ORDER BY program"
+    )
+    if not programs.num_rows:
+        raise UsageError("trends has no such program: see `memhouse trends --all`", "module")
+    columns = ['run_at AS "time (UTC)"', "run_id AS run"]
+    for program, metric in zip(*programs.to_pydict().values(), strict=True):
+        name = f"{program} {heading(metric)} (bytes)".replace('"', '""')
+        columns.append(f'MAX(value_bytes) FILTER (program = {quoted(program)}) AS "{name}"')
+    return f"SELECT {', '.join(columns)} FROM ({rows}) GROUP BY run_at, run_id ORDER BY ALL"
 
 
 def _write(rows: pa.Table, file: Path, ending: str) -> None:

@@ -10,7 +10,7 @@ from ...queries.questions import RunOfModule, Since, Workload
 from ...schema.errors import UsageError
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
 
-EXAMPLE = "memhouse export trends trends.csv --wide"
+EXAMPLE = "memhouse export trends trends.csv --wide --metric peak"
 
 
 class TraceFormat(StrEnum):
@@ -48,9 +48,27 @@ def export(
     ] = None,
     since: Since = None,
     workload: Workload = None,
+    module: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this workload, module name, or WORKLOAD/NAME.",
+            autocompletion=completer("modules"),
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option("--metric", "--figure", help="Only this figure: peak, total and so on."),
+    ] = None,
+    space: Annotated[
+        int | None, typer.Option(help="Only this memory space, by number; 0 is HBM.")
+    ] = None,
     wide: Annotated[
         bool,
-        typer.Option("--wide", help="Of trends: a row per run and series, a column per metric."),
+        typer.Option(
+            "--wide",
+            help="Of trends: a row per run and series, a column per metric; with --metric, for"
+            " spreadsheets, a row per run and a column per program.",
+        ),
     ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
@@ -65,7 +83,10 @@ def export(
     from ..render.text import print_note
 
     if output is not None or file.suffix in ENDINGS:
-        chosen = {"where": where, "since": since, "workload": workload, "wide": wide or None}
+        chosen = {
+            **{"where": where, "since": since, "workload": workload, "module": module},
+            **{"metric": metric, "space": space, "wide": wide or None},
+        }
         for name, value in chosen.items():
             if value is not None:
                 raise UsageError("rows are chosen of a view, a trace shows one module", name)
@@ -77,5 +98,16 @@ def export(
     if run is not None:
         raise UsageError("a run is chosen of a module: use --where of a view", "run")
     with reading(db, wait=wait) as store:
-        done = write(store, view, file, where=where, since=since, workload=workload, wide=wide)
+        done = write(
+            store,
+            view,
+            file,
+            where=where,
+            since=since,
+            workload=workload,
+            module=module,
+            metric=metric,
+            memory_space=space,
+            wide=wide,
+        )
     print_note(f"{done.path}: {done.rows} rows of {view}")

@@ -4,6 +4,9 @@ import csv
 import json
 from datetime import datetime
 
+import duckdb
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +16,7 @@ from memhouse.queries.catalogue import public_views
 from memhouse.schema.metrics import METRICS
 
 from ..support.command import run_memhouse
-from ..support.history import copy_night
+from ..support.history import NIGHTS, SERIES, copy_night
 from ..support.traces import read_trace
 from ..support.warehouse import fill, rows
 
@@ -125,7 +128,7 @@ def test_a_file_is_replaced_its_rows_are_counted_and_times_are_utc(history, tmp_
     assert (done.returncode, done.stdout) == (0, "")
     assert {str(file), "10", "runs_summary"} <= set(done.stderr.replace(":", "").split())
     assert len(read(file)) == 10
-    assert "2026-10-01T00:00:00" in file.read_text()
+    assert "2026-10-01T00:00:00," in file.read_text()
 
 
 def test_no_rows_are_a_whole_file(history, tmp_path):
@@ -178,6 +181,39 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
         ("2026-10-05", "llama-cpu"),
         ("2026-10-10", "llama-v5e"),
     ]
+
+
+def test_a_metric_by_program_is_read_with_its_types(history, tmp_path):
+    """A row a night and a column a program, as pandas, polars and DuckDB take them to be."""
+    file = tmp_path / "peaks.csv"
+    options = ("--wide", "--metric", "peak", "--space", "0", "--where", "run_id <> '2026-10-07'")
+    export(history, "trends", file, *options)
+    series = [f"{workload}/{module} peak (bytes)" for workload, module in SERIES.items()]
+    nights = [datetime.fromisoformat(night) for night in NIGHTS if night != "2026-10-07"]
+    expected = rows(
+        history,
+        """SELECT run_at, ANY_VALUE(run_id), * FROM (PIVOT (
+            SELECT run_at, run_id, workload, peak_bytes FROM peaks
+            WHERE memory_space = 0 AND run_id <> '2026-10-07')
+        ON workload USING MAX(peak_bytes)) GROUP BY ALL ORDER BY run_at""",
+    )
+    of_pandas = pd.read_csv(file, parse_dates=[0])
+    of_polars = pl.read_csv(file, try_parse_dates=True)
+    of_duckdb = duckdb.sql(f"FROM '{file}'").to_arrow_table()
+    for names in (of_pandas.columns, of_polars.columns, of_duckdb.column_names):
+        assert list(names) == ["time (UTC)", "run", *series]
+    assert of_pandas["time (UTC)"].tolist() == nights
+    assert of_polars["time (UTC)"].to_list() == nights
+    assert of_duckdb["time (UTC)"].to_pylist() == nights
+    for place, name in enumerate(series):
+        peaks = [row[place + 4] for row in expected]
+        assert of_pandas[name].dtype == "int64"
+        assert of_polars[name].dtype == pl.Int64
+        assert str(of_duckdb.schema.field(name).type) == "int64"
+        assert of_pandas[name].tolist() == of_polars[name].to_list() == peaks
+        assert of_duckdb[name].to_pylist() == peaks
+    export(history, "trends", file, "--wide", "--metric", "temp", "--module", "jit_generate")
+    assert list(read(file)[0])[2:] == ["decode-v5e/jit_generate temp (bytes)"]
 
 
 def test_rows_for_which_all_conditions_hold(history, tmp_path):
@@ -237,6 +273,9 @@ def test_wrong_usage_writes_nothing(history, tmp_path, monkeypatch):
         ("compiler_flags", "x.csv", "--workload", "a"): "compiler_flags",
         ("trends", "x.csv", "--workload", "l'lama"): "l'lama",
         ("peaks", "x.csv", "--wide"): "trends",
+        ("trends", "x.csv", "--wide", "--metric", "nope"): "'nope'",
+        ("trends", "x.csv", "--wide", "--metric", "peak", "--module", "nope"): "--module",
+        ("peaks", "x.csv", "--metric", "peak"): "metric",
         ("trends",): "",
         ("trends", "x.csv", "--where", "a b"): "",
         ("trends", "x.arrow", "--where", "a b"): "",
