@@ -36,6 +36,7 @@ from ..xla.program_id import program_id_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
 from ..xla.traits import traits_of
+from ..xla.work import work_of
 
 # The lives of values in temp allocations.
 
@@ -267,6 +268,10 @@ def _known(column: Ints) -> pa.Array:
     return pa.array(column, pa.int32(), mask=column == NONE)
 
 
+def _counts(column: Ints) -> pa.Array:
+    return pa.array(column, pa.int64(), mask=column == NONE)
+
+
 def _padded(column: Ints, count: int) -> pa.Array:
     """The column with nulls for NONE and at its end."""
     rest = np.full(count - len(column), NONE)
@@ -422,14 +427,16 @@ def _reordered(
 
     def reordered() -> HloAttributes:
         found = attributes()
-        aliasing = found.aliasing_operands
-        rows = pa.array(place[aliasing["row"].to_numpy()])
-        at = aliasing.schema.get_field_index("row")
         return replace(
             found,
             lines=found.lines.take(pa.array(order)),
-            aliasing_operands=aliasing.set_column(at, "row", rows),
+            aliasing_operands=placed_anew(found.aliasing_operands),
+            loop_facts=placed_anew(found.loop_facts),
         )
+
+    def placed_anew(table: pa.Table) -> pa.Table:
+        rows = pa.array(place[table["row"].to_numpy()])
+        return table.set_column(table.schema.get_field_index("row"), "row", rows)
 
     return reordered
 
@@ -638,6 +645,14 @@ def join_parts(
         assignment = parts.buffer_assignment
         allocations = assignment.allocations if assignment is not None else None
         header["program_id"] = program_id_of(program, allocations, values, ranges)
+    if program is not None and parts.hlo is not None:
+        work = work_of(program, parts.hlo.attributes().loop_facts)
+        header |= {"flops": work.total_flops, "unknown_loops": work.unknown_loops}
+        flops = np.append(work.flops, np.full(len(names.unique) - len(program), NONE))
+        tables["instructions"] = _with(tables["instructions"], {"flops": _counts(flops)})
+        tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
+        runs = {"executions": pa.array(work.executions)}
+        tables["computations"] = _with(tables["computations"], runs)
     filled = {name: table for name, table in tables.items() if len(table)}
     return Module(header, filled, contradicting)
 

@@ -308,6 +308,16 @@ modules = Table(
         "example all-to-all-start (12): what they do with memory is assumed, so that origin is "
         "estimated unless XLA's own live ranges were dumped; null if there are none",
     ),
+    _optional(
+        "flops",
+        BigInteger,
+        "the FLOPs of dots and convolutions in one execution, loops counted; null without HLO text",
+    ),
+    _optional(
+        "unknown_loops",
+        Integer,
+        "the loops whose trip count is not known: flops counts their bodies once",
+    ),
     comment="A module's content, stored once even if many runs dumped it.",
 )
 
@@ -567,6 +577,12 @@ instructions = Table(
         "memory that the compiler says it uses while it runs; null if not said, as in dumps of"
         " HLO text before code was generated",
     ),
+    _optional(
+        "flops",
+        BigInteger,
+        "of a dot or convolution: the FLOPs of one execution, see `computations`.executions; an"
+        " addition and a multiplication are two",
+    ),
     comment="An instruction named anywhere in the module.",
 )
 
@@ -639,6 +655,12 @@ computations = Table(
     _module_id(),
     _required("computation", Text, "the name, without %"),
     _required("is_entry", Boolean, "the program starts here"),
+    _optional(
+        "executions",
+        BigInteger,
+        "how often it runs in one execution of the program: loops multiply, a loop of unknown trip"
+        " count counts once, and of a conditional all branches count",
+    ),
     comment="An HLO computation, from HLO text.",
 )
 
@@ -649,6 +671,12 @@ calls = Table(
     _required("instruction_id", Integer, "the calling instruction"),
     _required("attribute", Text, "the attribute that names the computation, for example body"),
     _required("computation", Text, "the called computation, see `computations`"),
+    _optional(
+        "trip_count",
+        BigInteger,
+        "how often a loop calls it: what XLA says, else by its counter; null of other calls, and"
+        " where it is not known",
+    ),
     comment="A computation that an instruction calls, from HLO text.",
 )
 

@@ -108,12 +108,15 @@ class HloAttributes:
     lines: of each row of `HloText.instructions` its number in the file, a binary's its place.
     aliasing_operands: the instructions whose backend_config says which operands and results
     share memory: row, from 0 in `instructions`; lists, the text of the lists, empty if nothing
-    shares. is_gpu: whether the attributes are of a GPU's compiler; has_dma_priority: whether a
+    shares. loop_facts: what tells how often loops run: row; trip_count, of a while; integer, of a
+    scalar constant; is_less_than, of a compare. is_gpu: whether the attributes are of a GPU's
+    compiler; has_dma_priority: whether a
     backend_config has this attribute of the newest libtpu.
     """
 
     lines: pa.Array
     aliasing_operands: pa.Table
+    loop_facts: pa.Table
     is_gpu: bool
     has_dma_priority: bool
 

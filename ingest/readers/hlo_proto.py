@@ -19,10 +19,13 @@ from ...xla.parts import BufferAssignment, HloAttributes, HloText, Parts
 from ...xla.shapes import shape_columns
 from .hlo_text import (
     GPU_WORDS,
+    INTEGER_SCALAR,
     EntryParameter,
     aliasing_operands,
     argument_name,
     entry_shapes,
+    known_trip_counts,
+    loop_facts,
     placed,
     read_once,
     scoped_memory,
@@ -880,9 +883,41 @@ def read_proto_attributes(rows: ProtoInstructions) -> HloAttributes:
     return HloAttributes(
         pa.array(np.arange(1, len(rows) + 1)),
         recorded,
+        _loop_facts(rows),
         _is_gpu(rows),
         b'"dma_priority":' in rows.data,
     )
+
+
+def _loop_facts(rows: ProtoInstructions) -> pa.Table:
+    """What tells how often loops run. Raises DumpError."""
+    counting, configs = backend_configs(rows, b'"known_trip_count":')
+    is_while = rows.has_opcode("while")
+    counted = (
+        counting[is_while[counting]],
+        known_trip_counts(configs).filter(pa.array(is_while[counting])),
+    )
+    texts = pa.array([shape.text for shape in rows.shapes], pa.large_string())
+    is_scalar = as_numpy(pc.match_substring_regex(texts, INTEGER_SCALAR))[rows.shape]
+    is_scalar &= rows.has_opcode("constant") & is_while.any()
+    message, literals = rows.messages.contents("literal")
+    chosen = is_scalar[rows.row_of[message]]
+    code, each = distinct(literals.filter(pa.array(chosen)))
+    numbers = [_integer(parse("LiteralProto", literal)) for literal in each]
+    integers = pa.array(numbers, pa.int64()).take(pa.array(code))
+    directions = rows.messages.texts("comparison_direction", "the direction of a comparison")
+    is_less = as_numpy(pc.equal(directions, "LT"))[rows.message_of]
+    return loop_facts(
+        counted,
+        (rows.row_of[message[chosen]], integers),
+        np.flatnonzero(is_less & rows.has_opcode("compare")),
+    )
+
+
+def _integer(literal: Any) -> int | None:
+    """The integer in a literal of a scalar."""
+    fields = (literal.s32s, literal.s64s, literal.u32s, literal.u64s)
+    return next((int(values[0]) for values in fields if values), None)
 
 
 def proto_program_columns(rows: ProtoInstructions) -> dict[str, pa.Array]:

@@ -724,6 +724,11 @@ _ATTRIBUTE = re.compile(
     rf"(?:^|, )((?:{'|'.join(DIMENSION_ATTRIBUTES)})="
     r"(?:\{(?:[^{}]|\{[^{}]*\})*\}|[^ ,{}]+))"
 )
+# What tells how often a loop runs.
+_TRIP_COUNT = r'"known_trip_count":\{"n":"(?P<n>\d{1,18})"'
+INTEGER_SCALAR = r"^[su](?:8|16|32|64)\[\]"
+_INTEGER = r"^(?P<n>-?\d{1,18})\)"
+_LONGEST_INTEGER = 20
 _QUOTES = re.compile(r'"(?:[^"\\]|\\.)*"')
 # What only a GPU's compiler writes into metadata and backend_config.
 GPU_WORDS = (
@@ -742,6 +747,7 @@ def read_attributes(instructions: InstructionLines) -> HloAttributes:
     return HloAttributes(
         pa.array(instructions.lines.numbers),
         _aliasing_operands(instructions),
+        _loop_facts(instructions),
         _is_gpu(instructions),
         late,
     )
@@ -797,6 +803,48 @@ def _aliasing_operands(instructions: InstructionLines) -> pa.Table:
     at = saying[configs.indices.to_numpy()]
     lists = found["lists"].combine_chunks().take(pa.array(at[at >= 0]))
     return pa.table({"row": rows[at >= 0], "lists": lists})
+
+
+def loop_facts(
+    trip_counts: tuple[Positions, pa.Array],
+    integers: tuple[Positions, pa.Array],
+    less_than: Positions,
+) -> pa.Table:
+    """The table `loop_facts` of HloAttributes, each with its rows; nulls are no facts."""
+    counted = pa.table({"row": trip_counts[0], "trip_count": trip_counts[1].cast(pa.int64())})
+    numbers = pa.table({"row": integers[0], "integer": integers[1].cast(pa.int64())})
+    compares = pa.table({"row": less_than, "is_less_than": np.ones(len(less_than), bool)})
+    return pa.concat_tables([counted, numbers, compares], promote_options="default")
+
+
+def known_trip_counts(configs: pa.LargeStringArray) -> pa.Array:
+    """The trip counts that XLA writes into the backend_configs of loops; null where it does not."""
+    return pc.struct_field(pc.extract_regex(configs, pattern=_TRIP_COUNT), "n")
+
+
+def _loop_facts(instructions: InstructionLines) -> pa.Table:
+    lines, shapes = instructions.lines, instructions.shapes
+    is_while = instructions.has_opcode(["while"])
+    if not is_while.any():
+        nothing = np.empty(0, np.int64), pa.array([], pa.int64())
+        return loop_facts(nothing, nothing, nothing[0])
+    rows, configs = instructions.backend_configs
+    whiles = np.flatnonzero(is_while[rows])
+    counted = configs.dictionary.take(configs.indices.take(pa.array(whiles)))
+    constants = np.flatnonzero(instructions.has_opcode(["constant"]))
+    is_scalar = pc.match_substring_regex(shapes.take(pa.array(constants)), INTEGER_SCALAR)
+    constants = constants[as_numpy(is_scalar)]
+    starts = instructions.operands[constants]
+    ends = np.minimum(starts + _LONGEST_INTEGER, lines.ends[constants])
+    integers = pc.extract_regex(slices(lines.content, starts, ends), pattern=_INTEGER)
+    compares, directions = instructions.attribute("direction")
+    is_less = instructions.has_opcode(["compare"])[compares]
+    is_less &= standing(lines.content, directions, b"LT")
+    return loop_facts(
+        (rows[whiles], known_trip_counts(counted)),
+        (constants, pc.struct_field(integers, "n")),
+        compares[is_less],
+    )
 
 
 def _is_root(instructions: InstructionLines) -> Mask:

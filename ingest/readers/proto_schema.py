@@ -102,6 +102,7 @@ message HloInstructionProto {
   bytes opcode = 2;
   lazy ShapeProto shape = 3;
   lazy OpMetadata metadata = 7;
+  lazy LiteralProto literal = 8;
   int64 parameter_number = 9;
   bytes fusion_kind = 11;
   int64 tuple_index = 13;
@@ -123,7 +124,14 @@ message HloInstructionProto {
   lazy ScatterDimensionNumbers scatter_dimension_numbers = 48;
   int64 feature_group_count = 50;
   int64 batch_group_count = 58;
+  bytes comparison_direction = 63;
   repeated lazy OutputOperandAliasing output_operand_aliasing = 74;
+}
+message LiteralProto {
+  repeated int64 s32s = 4;
+  repeated int64 s64s = 5;
+  repeated int64 u32s = 6;
+  repeated int64 u64s = 7;
 }
 message OpMetadata {
   bytes op_name = 2;

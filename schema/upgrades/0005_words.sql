@@ -170,3 +170,9 @@ CREATE TABLE kernel_parts (
     buffers INTEGER NOT NULL,
     size_bytes BIGINT
 );
+-- Work: null until the dump is ingested again.
+ALTER TABLE modules ADD COLUMN flops BIGINT;
+ALTER TABLE modules ADD COLUMN unknown_loops INTEGER;
+ALTER TABLE instructions ADD COLUMN flops BIGINT;
+ALTER TABLE computations ADD COLUMN executions BIGINT;
+ALTER TABLE calls ADD COLUMN trip_count BIGINT;
