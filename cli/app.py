@@ -22,7 +22,12 @@ _SETTINGS: dict[str, dict[str, Any]] = {
         # What follows the recorded command's name is for that command.
         "context_settings": {"allow_interspersed_args": False},
         "options_metavar": "[OPTIONS] --",
-    }
+    },
+    "fit": {
+        # The keywords of the user's function are options too.
+        "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True},
+        "options_metavar": "[OPTIONS] [--KEYWORD VALUE]...",
+    },
 }
 
 

@@ -6,7 +6,7 @@ are written by hand, in `cli/commands/`.
 
 # The panels of `memhouse --help`, in order.
 GROUPS = {
-    "Fill a warehouse": ("demo", "record", "ingest", "doctor"),
+    "Fill a warehouse": ("demo", "record", "fit", "ingest", "doctor"),
     "Ask about a module": (
         "runs",
         "modules",
@@ -27,7 +27,7 @@ GROUPS = {
 }
 # They have a grammar of their own, ask something else than a warehouse, or do not ask.
 BY_HAND = {
-    *("demo", "record", "ingest", "doctor"),
+    *("demo", "record", "fit", "ingest", "doctor"),
     *("oom", "label"),
     *("report", "sql", "shell", "mcp", "views", "export"),
     *("compact", "lake"),

@@ -29,7 +29,7 @@ def compile_and_dump(lowered: Any, folder: Path) -> Dumped:
     error = None
     try:
         with _without_cache():
-            lowered.compile(compiler_options=_options(lowered, folder))
+            lowered.compile(compiler_options=dump_options(folder, _name(lowered)))
     except Exception as raised:  # The caller stores what was dumped, then raises it.
         error = raised
     forget_folder(folder)
@@ -49,8 +49,8 @@ def forget_folder(folder: Path) -> None:
             path.write_bytes(_DUMP_FLAG.sub(b"", path.read_bytes()))
 
 
-def _options(lowered: Any, folder: Path) -> dict[str, Any]:
-    """XLA's flags for this compilation alone; those of the user's XLA_FLAGS hold besides."""
+def dump_options(folder: Path, module: str | None) -> dict[str, Any]:
+    """XLA's flags for one compilation, which dumps a module, or all; the user's hold besides."""
     options = {
         "xla_dump_to": str(folder),
         "xla_dump_hlo_as_text": True,
@@ -59,9 +59,9 @@ def _options(lowered: Any, folder: Path) -> dict[str, Any]:
         # `memhouse record` sets this one, and here no other process dumps beside.
         "xla_dump_include_timestamp": False,
     }
-    if name := _name(lowered):
+    if module:
         # Not the programs that the compiler tries out on the way.
-        options["xla_dump_hlo_module_re"] = f"^{re.escape(name)}$"
+        options["xla_dump_hlo_module_re"] = f"^{re.escape(module)}$"
     return options
 
 

@@ -1,0 +1,151 @@
+"""`memhouse fit`: the largest batch that fits a device, found by compiling."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ... import __version__
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
+
+if TYPE_CHECKING:
+    from ...ingest.fit import Asked, Fit
+
+EXAMPLE = "memhouse fit train.py:build --batch 8..512 --align 8 --topology v5e:2x2"
+_INTERRUPTED = 130
+
+
+def fit(
+    context: typer.Context,
+    program: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py:BUILD",
+            help="The function that returns a jitted function and the tuple of its arguments.",
+            show_default=False,
+        ),
+    ],
+    topology: Annotated[
+        str,
+        typer.Option(metavar="A,B", help="What to compile for: v5e:2x2, v6e:2x2, cpu, cpu:8."),
+    ] = "cpu",
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="What a program may use; a TPU's is known."),
+    ] = None,
+    align: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Only multiples of N are searched.")
+    ] = 1,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=A,B", help="Try each of these values of a keyword."),
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Compile at most N programs.")
+    ] = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Search to the last step, also above 1000.")
+    ] = False,
+    reserve: Annotated[
+        str, typer.Option(metavar="PERCENT", help="Hold so much of the memory back.")
+    ] = "0%",
+    timeout: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Give up a program that takes longer.")
+    ] = 900,
+    ram: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="Give up a program that needs more to compile."),
+    ] = None,
+    db: Db = DEFAULT_DB,
+    output: AsFormat = "table",
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
+    """Find the largest batch, or any other size, that fits; nothing is run.
+
+    BUILD is called with the keywords that you give as options: `--batch 8..512` is searched, of
+    `--remat none,full` each is tried, `--layers 12` is fixed. It returns a jitted function and the
+    tuple of its arguments, `jax.ShapeDtypeStruct` for example. If it takes `devices`, these are
+    those of the topology, for shardings. The smallest size is compiled first, then the largest; the
+    bytes nearest to the device's memory foretell the next, until the largest size that fits and
+    the next one that does not are both compiled.
+
+    The knee is the largest size that fits without recomputing: near the limit XLA trades memory for
+    work. Each point is a run with the labels fit, topology and the keywords, of the branch fit, so
+    that it is no part of a history. A program that is in the warehouse is not compiled again.
+    """
+    from ...ingest.fit import Fit
+    from ..opening import ingesting
+    from ..render.text import print_note
+
+    asked = _asked(
+        context.args,
+        program,
+        topology,
+        memory,
+        align,
+        grid or [],
+        budget,
+        reserve,
+        timeout,
+        ram,
+        exact=exact,
+    )
+    search = Fit(
+        asked, lambda: ingesting(db, wait=wait), tool_version=__version__, progress=print_note
+    )
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        search.problems.append("interrupted: what was compiled is kept")
+        _print(search, output)
+        raise typer.Exit(_INTERRUPTED) from None
+    _print(search, output)
+    if not any(point.outcome == "fits" for point in search.points):
+        raise typer.Exit(1)
+
+
+def _print(search: "Fit", output: str) -> None:
+    from ...ingest.fit_answer import answer
+    from ...queries.fitted import Fitted
+    from ..render.text import print_note, print_prose, print_rows
+
+    sentences, table = answer(search.asked, search.points)
+    found = Fitted(table, sentences, search.problems)
+    for problem in found.problems:
+        print_note(problem)
+    if output == "table":
+        for sentence in sentences:
+            print_prose(sentence)
+    print_rows(found.rows, output)  # type: ignore[arg-type]
+
+
+def _asked(
+    words: list[str],
+    program: str,
+    topology: str,
+    memory: str | None,
+    align: int,
+    grid: list[str],
+    budget: int | None,
+    reserve: str,
+    timeout: float,
+    ram: str | None,
+    *,
+    exact: bool,
+) -> "Asked":
+    from ...ingest.fit import Asked
+    from ...ingest.fit_axes import parse_axes, parse_share, parse_target
+    from ...queries.arguments import parse_device_memory, parse_size
+
+    target, function = parse_target(program)
+    return Asked(
+        target,
+        function,
+        parse_axes(words, grid, align),
+        topology.split(","),
+        parse_device_memory(memory, "memory"),
+        budget,
+        exact,
+        parse_share(reserve),
+        timeout,
+        parse_size(ram, "ram", "memory"),
+    )

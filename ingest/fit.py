@@ -1,0 +1,519 @@
+"""Compiles a program in several sizes, to find the largest that fits a device; each is a run."""
+
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import IO, Any, Literal, Self
+
+from ..schema.errors import MemhouseError, UsageError
+from ..schema.readable import human_bytes
+from ..schema.stores.base import Store
+from . import fit_worker
+from .batches import Workers
+from .fit_search import Sized, next_size
+from .pipeline import ingest
+from .sources.lowered import dump_options, forget_folder
+
+Value = int | float | bool | str
+Axis = range | Sequence[Value] | Value
+Outcome = Literal["fits", "too large", "refused", "timed out", "failed"]
+
+# So narrow a bracket is an answer, unless it must be exact: the knee is no matter of a sample.
+_EDGE_TOLERANCE, _KNEE_TOLERANCE = 1 / 1000, 1 / 32
+# Sizes within this factor of the largest that fits are compared.
+_MAGNITUDE = 8
+# Work a sample may be so much above the least before a size counts as recomputing.
+WORK_TOLERANCE = 0.01
+_ASK_AGAIN_SECONDS = 0.25
+_WATCH_SECONDS = 1.0
+_UNUSUAL = re.compile(r"[^\w.+:=,-]+")
+_KNOWN = "SELECT run_id FROM run_labels WHERE key = 'fit_content' AND value = $1 LIMIT 1"
+_FIGURES = """
+SELECT
+    module_memory.total_bytes,
+    module_memory.peak_bytes,
+    COALESCE(dumps.device_memory_bytes, oom_reports.capacity_bytes) AS capacity_bytes,
+    oom_reports.used_bytes,
+    modules.flops,
+    modules.unknown_loops,
+    refused.value AS refused,
+    CAST(seconds.value AS DOUBLE) AS seconds
+FROM runs
+LEFT JOIN dumps ON dumps.run_id = runs.run_id
+LEFT JOIN modules ON modules.module_id = dumps.module_id
+LEFT JOIN module_memory
+    ON module_memory.module_id = dumps.module_id AND module_memory.memory_space = 0
+LEFT JOIN oom_reports ON oom_reports.run_id = runs.run_id
+LEFT JOIN run_labels AS refused
+    ON refused.run_id = runs.run_id AND refused.key = 'fit_refused'
+LEFT JOIN run_labels AS seconds
+    ON seconds.run_id = runs.run_id AND seconds.key = 'fit_seconds'
+WHERE runs.run_id = $1
+ORDER BY module_memory.total_bytes DESC NULLS LAST
+LIMIT 1
+"""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be fitted.
+
+    target, function: the file or module, and the function in it that builds the program;
+    axes: its keywords; a range is searched, of a list each value is tried; topologies: what to
+    compile for; memory_bytes: of a device that does not say it; budget: at most so many compiles;
+    is_exact: the edge to the step, also of large sizes; reserve: the share of the memory that is
+    held back; timeout: of one compile, in seconds; most_bytes: of memory for the compiler.
+    """
+
+    target: str
+    function: str
+    axes: Mapping[str, Axis]
+    topologies: Sequence[str]
+    memory_bytes: int | None = None
+    budget: int | None = None
+    is_exact: bool = False
+    reserve: float = 0.0
+    timeout: float = 900.0
+    most_bytes: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The label `fit` of the runs: train:build."""
+        return f"{Path(self.target).stem}:{self.function}"
+
+    @property
+    def searched(self) -> str | None:
+        """The keyword whose largest value is searched."""
+        return next((name for name, axis in self.axes.items() if isinstance(axis, range)), None)
+
+    def combinations(self) -> Iterator[tuple[str, dict[str, Value]]]:
+        """Each topology with each choice of the keywords that are not searched."""
+        fixed = {
+            name: [axis] if isinstance(axis, Value) else list(axis)
+            for name, axis in self.axes.items()
+            if name != self.searched
+        }
+        for topology in self.topologies:
+            for values in product(*fixed.values()):
+                yield topology, dict(zip(fixed, values, strict=True))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A program in one size, and what became of it.
+
+    arguments: the keywords with which it was built; seconds: of the compile, now or when it was
+    made; is_new: it was compiled now; message: why it has no figures, or XLA's own words.
+    """
+
+    topology: str
+    arguments: Mapping[str, Value]
+    outcome: Outcome
+    run_id: str | None = None
+    total_bytes: int | None = None
+    peak_bytes: int | None = None
+    capacity_bytes: int | None = None
+    flops: int | None = None
+    unknown_loops: int | None = None
+    seconds: float | None = None
+    is_new: bool = False
+    message: str | None = None
+
+    def size(self, searched: str) -> int:
+        """The value of the keyword that is searched."""
+        return int(self.arguments[searched])
+
+
+class FitError(MemhouseError):
+    """A function that builds no program, or a compiler that does not start."""
+
+
+class _EndedError(Exception):
+    """The worker ended, or was ended, before it answered."""
+
+
+class _SpentError(Exception):
+    """The budget is spent."""
+
+
+# The process that compiles.
+
+
+class _Worker:
+    """A process that compiles for one topology; it ends with the block, with all its children."""
+
+    def __init__(self, asked: Asked, topology: str, log: IO[bytes]) -> None:
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
+        command = [_interpreter(), fit_worker.__file__, asked.target, asked.function, topology]
+        try:
+            self._process = subprocess.Popen(
+                [*command, str(requests), str(answers)],
+                env=_environment(topology),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=(requests, answers),
+                # Ctrl-C is for memhouse, which keeps what was compiled; the group ends together.
+                start_new_session=True,
+            )
+        finally:
+            os.close(requests)
+            os.close(answers)
+        self._asked = asked
+        self._buffer = b""
+
+    def ask(self, request: Mapping[str, object] | None) -> dict[str, Any]:
+        """The answer to a request, None for the first one. Raises _EndedError."""
+        if request is not None:
+            with suppress(BrokenPipeError):
+                os.write(self._requests, json.dumps(request).encode() + b"\n")
+        end = time.monotonic() + self._asked.timeout
+        watched = time.monotonic()
+        while b"\n" not in self._buffer:
+            ready, _, _ = select.select([self._answers], [], [], _ASK_AGAIN_SECONDS)
+            if ready:
+                read = os.read(self._answers, 1 << 16)
+                if not read:
+                    raise _EndedError(self._why_ended())
+                self._buffer += read
+                continue
+            now = time.monotonic()
+            if now > end:
+                raise _EndedError(f"it takes longer than {self._asked.timeout:g} s (--timeout)")
+            if self._asked.most_bytes is not None and now - watched > _WATCH_SECONDS:
+                watched = now
+                if _resident_bytes(self._process.pid) > self._asked.most_bytes:
+                    most = human_bytes(self._asked.most_bytes)
+                    raise _EndedError(f"compiling it takes more than {most} of memory (--ram)")
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _why_ended(self) -> str:
+        status = self._process.wait()
+        if status < 0:
+            return f"the compiler was killed by {signal.Signals(-status).name}"
+        return f"the process ended by itself, with status {status}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        os.close(self._requests)
+        os.close(self._answers)
+
+
+def _interpreter() -> str:
+    """The Python of the active environment, which has the user's jax, else that of memhouse."""
+    active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
+    found = Path(active) / "bin" / "python" if active else None
+    return str(found) if found is not None and found.exists() else sys.executable
+
+
+def _environment(topology: str) -> dict[str, str]:
+    """The worker's environment: no accelerator is touched, and nothing comes from a cache."""
+    environment = os.environ | {
+        "JAX_PLATFORMS": "cpu",
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        # Another process may use libtpu; there is no metadata server to wait for.
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "TPU_SKIP_MDS_QUERY": "1",
+    }
+    _, _, devices = topology.partition(":")
+    if topology.startswith("cpu:"):
+        flag = f"--xla_force_host_platform_device_count={devices}"
+        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {flag}".strip()
+    return environment
+
+
+def _resident_bytes(pid: int) -> int:
+    """The memory that a process has; 0 if nothing says it."""
+    said = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
+    return int(said.stdout.strip() or 0) << 10
+
+
+# The search over all combinations.
+
+
+class Fit:
+    """Compiles what is asked, into a warehouse.
+
+    opening: opens the warehouse to write, for one point; progress: is told a line a point.
+    `points` are those so far, also if the search is interrupted; `problems` say what was left out.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        opening: Callable[[], AbstractContextManager[Store]],
+        *,
+        tool_version: str,
+        progress: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        _check(asked)
+        self.asked = asked
+        self.points: list[Point] = []
+        self.problems: list[str] = []
+        self._opening = opening
+        self._tool_version = tool_version
+        self._progress = progress
+        self._worker: _Worker | None = None
+        self._topology = ""
+        self._versions: dict[str, str] = {}
+        self._compiles = 0
+
+    def run(self) -> None:
+        """Search each combination. Raises FitError if the function or the compiler do not load."""
+        self._folder = Path(tempfile.mkdtemp(prefix="memhouse-fit-"))
+        try:
+            for topology, fixed in self.asked.combinations():
+                self._search(topology, fixed)
+        except _SpentError:
+            self.problems.append(
+                f"the budget of {self.asked.budget} compiles is spent: the search is not at its end"
+            )
+        finally:
+            self._stop()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _search(self, topology: str, fixed: Mapping[str, Value]) -> None:
+        """Find the largest size that fits, then the largest without recomputed work."""
+        name = self.asked.searched
+        if name is None:
+            self._try(topology, fixed)
+            return
+        sizes = self.asked.axes[name]
+        assert isinstance(sizes, range)
+        tried: list[Point] = []
+
+        def search(goal: Callable[[Point, Sequence[Point], str], Sized], tolerance: float) -> None:
+            begun = len(tried)
+            while True:
+                capacity = next((p.capacity_bytes for p in tried if p.capacity_bytes), 0)
+                held = int(capacity * (1 - self.asked.reserve))
+                points = [goal(point, tried, name) for point in tried]
+                size = next_size(points, sizes, held, tolerance=tolerance, begun=begun)
+                if size is None:
+                    return
+                tried.append(self._try(topology, {name: size, **fixed}))
+                if tried[-1].outcome == "failed":
+                    return
+
+        search(_as_edge, 0.0 if self.asked.is_exact else _EDGE_TOLERANCE)
+        reference = _reference(tried, sizes, name)
+        if reference is not None:
+            tried.append(self._try(topology, {name: reference, **fixed}))
+        if all(point.outcome != "failed" for point in tried):
+            search(_as_knee, 0.0 if self.asked.is_exact else _KNEE_TOLERANCE)
+
+    def _try(self, topology: str, arguments: Mapping[str, Value]) -> Point:
+        """Compile a point, or find it in the warehouse."""
+        in_order = {name: arguments[name] for name in self.asked.axes}
+        try:
+            point = self._compiled(topology, in_order)
+        except _EndedError as ended:
+            self._stop()
+            outcome: Outcome = "timed out" if "--" in str(ended) else "failed"
+            point = Point(topology, in_order, outcome, message=str(ended))
+        self.points.append(point)
+        self._progress(self._line(point))
+        return point
+
+    def _compiled(self, topology: str, arguments: dict[str, Value]) -> Point:
+        worker = self._ready(topology)
+        known = worker.ask({"arguments": arguments})
+        if "failed" in known:
+            return Point(topology, arguments, "failed", message=known["failed"])
+        content = known["content"]
+        with self._opening() as store:
+            found = store.rows(_KNOWN, [content])["run_id"].to_pylist()
+            if found:
+                return self._judged(store, found[0], topology, arguments)
+        if self.asked.budget is not None and self._compiles >= self.asked.budget:
+            raise _SpentError
+        self._compiles += 1
+        folder = Path(tempfile.mkdtemp(dir=self._folder))
+        done = worker.ask({"options": dump_options(folder, known["module"])})
+        if "failed" in done:
+            return Point(topology, arguments, "failed", message=done["failed"])
+        forget_folder(folder)
+        if done["refused"]:
+            (folder / "compile.log").write_text(done["refused"] + "\n")
+        said = ",".join(f"{name}={value}" for name, value in arguments.items())
+        run_id = _UNUSUAL.sub("_", f"fit-{self.asked.name}-{topology}-{said}-{content[:8]}")
+        labels = {name: str(value) for name, value in arguments.items()} | self._versions
+        labels |= {
+            "topology": topology,
+            "fit": self.asked.name,
+            "fit_content": content,
+            "fit_seconds": f"{done['seconds']:.1f}",
+            # A history of its own: no size is what another one was before.
+            "branch": "fit",
+            "suite": run_id,
+        }
+        if done["refused"]:
+            labels["fit_refused"] = done["refused"].splitlines()[0][:300]
+        with self._opening() as store, Workers(1) as workers:
+            ingest(
+                store,
+                folder,
+                tool_version=self._tool_version,
+                workers=workers,
+                run_id=run_id,
+                labels=labels,
+                replaces=True,
+                device_memory_bytes=self.asked.memory_bytes,
+            )
+            point = self._judged(store, run_id, topology, arguments, is_new=True)
+        shutil.rmtree(folder)
+        return point
+
+    def _judged(
+        self,
+        store: Store,
+        run_id: str,
+        topology: str,
+        arguments: dict[str, Value],
+        *,
+        is_new: bool = False,
+    ) -> Point:
+        """A stored point, by its figures."""
+        (row,) = store.rows(_FIGURES, [run_id]).to_pylist()
+        used, refused = row.pop("used_bytes"), row.pop("refused")
+        total = row.pop("total_bytes")
+        total = used if total is None else total
+        # What the user says of the memory holds; else what the device is known to have.
+        capacity = row.pop("capacity_bytes")
+        capacity = self.asked.memory_bytes or capacity
+        outcome: Outcome = "fits"
+        message = None
+        if refused is not None:
+            outcome, message = "refused", refused
+        elif total is None or capacity is None:
+            unknown = "capacity" if capacity is None else "total"
+            outcome, message = "failed", f"nothing says the {unknown} of this program"
+        elif total > capacity * (1 - self.asked.reserve):
+            outcome = "too large"
+        return Point(
+            topology,
+            arguments,
+            outcome,
+            run_id,
+            total,
+            capacity_bytes=capacity,
+            is_new=is_new,
+            message=message,
+            **row,
+        )
+
+    def _ready(self, topology: str) -> _Worker:
+        """The worker for a topology, which is started anew after it ended. Raises FitError."""
+        if self._worker is not None and self._topology == topology:
+            return self._worker
+        self._stop()
+        with (self._folder / "worker.log").open("wb") as log:
+            self._worker = _Worker(self.asked, topology, log)
+        self._topology = topology
+        try:
+            said = self._worker.ask(None)
+        except _EndedError as ended:
+            said = {"failed": str(ended)}
+        if "failed" in said:
+            raise FitError(f"{self.asked.name} for {topology}: {said['failed']}")
+        self._versions = said["versions"]
+        return self._worker
+
+    def _stop(self) -> None:
+        if self._worker is not None:
+            self._worker.__exit__()
+            self._worker = None
+
+    def _line(self, point: Point) -> str:
+        """What became of a point, and how many compiles there were."""
+        what = " ".join(f"{name}={value}" for name, value in point.arguments.items())
+        how = "known" if point.run_id and not point.is_new else f"{point.seconds or 0:.1f} s"
+        said = point.message or ""
+        if point.total_bytes is not None and point.capacity_bytes is not None:
+            said = f"{human_bytes(point.total_bytes)} of {human_bytes(point.capacity_bytes)}"
+        of = "" if self.asked.budget is None else f" of at most {self.asked.budget}"
+        count = f"{self._compiles}{of} compile{'s' * (self._compiles != 1)}"
+        return f"{point.topology} {what}: {point.outcome}, {said} ({how}; {count})"
+
+
+def _check(asked: Asked) -> None:
+    """Raise UsageError for what cannot be searched."""
+    ranges = [name for name, axis in asked.axes.items() if isinstance(axis, range)]
+    if len(ranges) > 1:
+        raise UsageError(
+            f"one keyword is searched, found {' and '.join(ranges)}: list the values of the others"
+        )
+    for name in ranges:
+        if not len(asked.axes[name]) or asked.axes[name][0] < 1:  # type: ignore[index, arg-type]
+            raise UsageError(f"the range of {name} has no size from 1 on: write 1..512")
+    if not asked.topologies:
+        raise UsageError("name what to compile for", "topology")
+    if asked.memory_bytes is None and any(t.partition(":")[0] == "cpu" for t in asked.topologies):
+        raise UsageError("say how much memory a program may use of the CPU's", "memory")
+
+
+def _as_edge(point: Point, _: Sequence[Point], name: str) -> Sized:
+    return Sized(point.size(name), point.total_bytes, point.outcome == "fits")
+
+
+def _as_knee(point: Point, tried: Sequence[Point], name: str) -> Sized:
+    """A point as a size that fits without recomputing: the law of one that does is another."""
+    fits = point.outcome == "fits" and not is_recomputing(point, tried, name)
+    return Sized(point.size(name), point.total_bytes if fits else None, fits)
+
+
+def _reference(tried: Sequence[Point], sizes: range, name: str) -> int | None:
+    """A size whose work the edge's can be held against; None if one was tried, or none is needed.
+
+    It is a quarter of the edge, which needs no memory that recomputing could save.
+    """
+    fitting = {p.size(name): p for p in tried if p.outcome == "fits" and p.flops}
+    if not fitting:
+        return None
+    edge = max(fitting)
+    near = [size for size in fitting if size * _MAGNITUDE >= edge and size < edge]
+    below = range(sizes.start, edge // 4 + 1, sizes.step)
+    is_same = len({round((work(p, name) or 0.0) / 1e3) for p in fitting.values()}) == 1
+    if near or is_same or not below or below[-1] in fitting:
+        return None
+    return below[-1]
+
+
+def work(point: Point, name: str) -> float | None:
+    """The FLOPs a sample; None if they are not known."""
+    return point.flops / point.size(name) if point.flops else None
+
+
+def is_recomputing(point: Point, tried: Sequence[Point], name: str) -> bool:
+    """Whether a point takes more work a sample than the least of those of its magnitude.
+
+    What is much smaller than the largest that fits says nothing: of a batch of one, products of
+    two vectors are no dots.
+    """
+    fitting = [p for p in tried if p.flops and p.outcome == "fits"]
+    edge = max((p.size(name) for p in fitting), default=0)
+    near = [work(p, name) or 0.0 for p in fitting if p.size(name) * _MAGNITUDE >= edge]
+    own = work(point, name)
+    if own is None or not near or point.size(name) * _MAGNITUDE < edge:
+        return False
+    return own > min(near) * (1 + WORK_TOLERANCE)

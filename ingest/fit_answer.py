@@ -1,0 +1,179 @@
+"""What a fit found: for each topology a sentence, for each point a row, the knee first."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..schema.readable import human_bytes
+from .fit import Asked, Point, Value, is_recomputing, work
+from .fit_search import Sized, bracket
+
+
+@dataclass(frozen=True)
+class _Combination:
+    """The points of one topology and one choice of the keywords that are not searched.
+
+    knee: the largest that fits without recomputing; edge: the largest that fits; refuser: the next
+    larger one that does not.
+    """
+
+    topology: str
+    fixed: Mapping[str, Value]
+    points: Sequence[Point]
+    searched: str
+
+    @property
+    def edge(self) -> Point | None:
+        fitting = [point for point in self.points if point.outcome == "fits"]
+        return max(fitting, key=self.size, default=None)
+
+    @property
+    def knee(self) -> Point | None:
+        fitting = [
+            point
+            for point in self.points
+            if point.outcome == "fits" and not is_recomputing(point, self.points, self.searched)
+        ]
+        return max(fitting, key=self.size, default=None)
+
+    @property
+    def refuser(self) -> Point | None:
+        tried = [Sized(self.size(p), p.total_bytes, p.outcome == "fits") for p in self.points]
+        _, upper = bracket(tried)
+        return next((point for point in self.points if self.size(point) == upper), None)
+
+    def size(self, point: Point) -> int:
+        """The value of the keyword that is searched."""
+        return point.size(self.searched)
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.fixed.items())
+
+
+def answer(asked: Asked, points: Sequence[Point]) -> tuple[list[str], pa.Table]:
+    """The sentences and the rows.
+
+    Rows: topology, the keywords; answer: knee or largest; outcome; total_bytes, peak_bytes,
+    capacity_bytes, headroom_bytes; gflops, of one run of the program; work_change_pct, of a sample
+    against the least of the knees of its topology; seconds, of the compile; is_new: compiled now;
+    run; message.
+    """
+    if asked.searched is None:
+        return [], _table(asked, points, {}, {})
+    combinations = [
+        _Combination(topology, fixed, of, asked.searched)
+        for topology, fixed in asked.combinations()
+        if (
+            of := [
+                p for p in points if p.topology == topology and fixed.items() <= p.arguments.items()
+            ]
+        )
+    ]
+    least: dict[str, float] = {}
+    for combination in combinations:
+        of_knee = combination.knee and work(combination.knee, asked.searched)
+        if of_knee:
+            least[combination.topology] = min(of_knee, least.get(combination.topology, of_knee))
+    answers: dict[int, str] = {}
+    for combination in combinations:
+        for name, point in (("largest", combination.edge), ("knee", combination.knee)):
+            if point is not None:
+                answers[id(point)] = name
+    return list(_sentences(asked, combinations, least)), _table(asked, points, answers, least)
+
+
+def _is_of(point: Point, topology: str, fixed: Mapping[str, Value]) -> bool:
+    return point.topology == topology and fixed.items() <= point.arguments.items()
+
+
+def _sentences(
+    asked: Asked, combinations: Sequence[_Combination], least: Mapping[str, float]
+) -> Iterator[str]:
+    for topology in asked.topologies:
+        here = [each for each in combinations if each.topology == topology]
+        if not here:
+            continue
+        yield f"{topology}: {'; '.join(_told(each, least.get(topology, 0.0)) for each in here)}"
+        for each in here:
+            knee, edge = each.knee, each.edge
+            if knee is None or edge is None or edge is knee:
+                continue
+            of = f" with {each}" if each.fixed else ""
+            more = _more_work(edge, asked.searched or "", least.get(topology, 0.0))
+            yield (
+                f"the largest that fits{of} is {asked.searched} {each.size(edge)},"
+                f" {_room(edge)}, but it recomputes:{more}"
+            )
+    if not asked.reserve and any(each.edge for each in combinations):
+        yield (
+            "this is what XLA reserves; a runtime takes some more, which is not known here: "
+            "--reserve 2% holds it back"
+        )
+
+
+def _told(found: _Combination, least: float) -> str:
+    """One combination: `batch 80 with remat=none (1.97 GiB of 2.00 GiB; 88 does not fit)`."""
+    of = f" with {found}" if found.fixed else ""
+    knee, edge = found.knee, found.edge
+    failed = next((point for point in found.points if point.outcome == "failed"), None)
+    if failed is not None:
+        at = f"{found.searched} {found.size(failed)}{of}"
+        return f"{at} is no program that can be judged: {failed.message}"
+    if knee is None or edge is None:
+        smallest = min(found.points, key=found.size)
+        why = _room(smallest) if smallest.total_bytes is not None else smallest.message or ""
+        return f"not even {found.searched} {found.size(smallest)}{of} fits ({why})"
+    proof = ""
+    if edge is knee:
+        refuser = found.refuser
+        proof = "; no larger one was asked for"
+        if refuser is not None:
+            verb = "takes too long" if refuser.outcome == "timed out" else "does not fit"
+            proof = f"; {found.size(refuser)} {verb}"
+    more = _more_work(knee, found.searched, least)
+    return f"{found.searched} {found.size(knee)}{of} ({_room(knee)}{proof}){more}"
+
+
+def _room(point: Point) -> str:
+    total, capacity = point.total_bytes or 0, point.capacity_bytes or 0
+    return f"{human_bytes(total)} of {human_bytes(capacity)}"
+
+
+def _more_work(point: Point, name: str, least: float) -> str:
+    own = work(point, name)
+    more = 100 * (own / least - 1) if own and least else 0.0
+    return f" +{more:.3g} % work a sample" if more >= 0.05 else ""
+
+
+def _table(
+    asked: Asked, points: Sequence[Point], answers: Mapping[int, str], least: Mapping[str, float]
+) -> pa.Table:
+    order = {"knee": 0, "largest": 1, None: 2}
+    rows = []
+    for point in sorted(points, key=lambda point: order[answers.get(id(point))]):
+        own = work(point, asked.searched) if asked.searched else None
+        of = least.get(point.topology)
+        headroom = None
+        if point.total_bytes is not None and point.capacity_bytes is not None:
+            headroom = point.capacity_bytes - point.total_bytes
+        rows.append(
+            {
+                "topology": point.topology,
+                **{name: point.arguments[name] for name in asked.axes},
+                "answer": answers.get(id(point)),
+                "outcome": point.outcome,
+                "total_bytes": point.total_bytes,
+                "peak_bytes": point.peak_bytes,
+                "capacity_bytes": point.capacity_bytes,
+                "headroom_bytes": headroom,
+                "gflops": point.flops / 1e9 if point.flops is not None else None,
+                "unknown_loops": point.unknown_loops,
+                "work_change_pct": 100 * (own / of - 1) if own and of else None,
+                "seconds": point.seconds,
+                "is_new": point.is_new,
+                "run": point.run_id,
+                "message": point.message,
+            }
+        )
+    return pa.Table.from_pylist(rows)

@@ -1,0 +1,69 @@
+"""What a user writes of a fit, read: the function, its keywords and their values."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..schema.errors import UsageError
+from .fit import Axis, Value
+
+_RANGE = re.compile(r"(\d{1,12})\.\.(\d{1,12})")
+_SHARE = re.compile(r"(\d{1,2}(?:\.\d+)?)%")
+
+
+def parse_target(program: str) -> tuple[str, str]:
+    """FILE.py:FUNCTION or MODULE:FUNCTION; the function is `build` if it is not named."""
+    target, _, function = program.partition(":")
+    if not target.endswith(".py"):
+        return target, function or "build"
+    path = Path(target).absolute()
+    if not path.is_file():
+        raise UsageError(f"there is no file {target}", "program")
+    return str(path), function or "build"
+
+
+def parse_axes(words: Sequence[str], grid: Sequence[str], align: int) -> dict[str, Axis]:
+    """The keywords in `--batch 1..512 --layers 12` and in `remat=none,full`. Raises UsageError.
+
+    >>> parse_axes(["--batch", "1..64", "--layers", "12"], ["remat=none,full"], 8)
+    {'batch': range(8, 65, 8), 'layers': 12, 'remat': ['none', 'full']}
+    """
+    pairs = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        name, equals, value = word.removeprefix("--").partition("=")
+        if not word.startswith("--") or not (equals or rest):
+            raise UsageError(f"{word!r} is no keyword with a value: write --batch 1..512")
+        pairs.append((name, value if equals else rest.pop(0)))
+    for text in grid:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value):
+            raise UsageError(f"{text!r} is no list of values: write remat=none,full", "grid")
+        pairs.append((name, value))
+    return {name.replace("-", "_"): _axis(value, align) for name, value in pairs}
+
+
+def _axis(text: str, align: int) -> Axis:
+    if match := _RANGE.fullmatch(text):
+        first, last = int(match[1]), int(match[2])
+        return range(-(-max(first, 1) // align) * align, last + 1, align)
+    values = [_value(part) for part in text.split(",")]
+    return values if len(values) > 1 else values[0]
+
+
+def _value(text: str) -> Value:
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+def parse_share(text: str) -> float:
+    """The share in a text such as 2%. Raises UsageError."""
+    match = _SHARE.fullmatch(text.replace(" ", ""))
+    if match is None:
+        raise UsageError(f"{text!r} is no share of the memory: write 2%", "reserve")
+    return float(match[1]) / 100

@@ -1,0 +1,186 @@
+"""The process that compiles for `memhouse fit`: run as a script, it imports nothing of memhouse.
+
+It is called with a file or module, the name of the function in it, the topology, and the numbers of
+two pipes. Each request is a line of JSON, and so is each answer:
+
+    -> {"arguments": {"batch": 64}}      <- {"content": …, "module": …}, or {"failed": …}
+    -> {"options": {"xla_dump_to": …}}   <- {"seconds": …}, with "refused": … if memory ran out
+
+The second request is left out where the program is known by its content.
+"""
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import json
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+_VERSIONS = ("jax", "jaxlib", "libtpu")
+
+
+class _WrongError(Exception):
+    """What the user's function did wrong, in a line."""
+
+
+def main(target: str, name: str, topology: str, requests: int, answers: int) -> None:
+    """Answer each request until the pipe of requests is closed."""
+    with os.fdopen(requests) as lines, os.fdopen(answers, "w", buffering=1) as out:
+
+        def answer(**said: object) -> None:
+            out.write(json.dumps(said) + "\n")
+
+        try:
+            build = _imported(target, name)
+            devices, versions = _devices(topology)
+        except BaseException as error:
+            answer(failed=_told(error, target))
+            return
+        answer(versions=versions)
+        lowered: Any = None
+        for line in lines:
+            request = json.loads(line)
+            try:
+                if "options" in request:
+                    answer(**_compiled(lowered, request["options"]))
+                    continue
+                lowered = _lowered(build, devices, request["arguments"])
+                answer(**_identified(lowered, topology, versions))
+            except BaseException as error:
+                answer(failed=_told(error, target))
+
+
+def _imported(target: str, name: str) -> Any:
+    """The function in a file, as if the file were run as a script, or in a module."""
+    path = Path(target)
+    if path.suffix == ".py":
+        sys.path.insert(0, str(path.parent))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None or not path.is_file():
+            raise _WrongError(f"there is no file {target}")
+        module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, "")
+        module = importlib.import_module(target)
+    build = getattr(module, name, None)
+    if build is None:
+        raise _WrongError(f"it has no {name}")
+    if not callable(build):
+        raise _WrongError(f"{name} is no function")
+    return build
+
+
+def _devices(topology: str) -> tuple[list[Any], dict[str, str]]:
+    """The devices to compile for, and the versions that compile."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    import jax
+
+    versions = {}
+    for package in _VERSIONS:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    if topology.partition(":")[0] == "cpu":
+        return list(jax.devices("cpu")), versions
+    from jax.experimental import topologies
+
+    if "libtpu" not in versions:
+        raise _WrongError("libtpu is not installed: with it any machine compiles for TPUs")
+    try:
+        found = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+    except Exception as error:
+        raise _WrongError(f"libtpu knows no topology {topology!r}: {_first_line(error)}") from None
+    return list(found.devices), versions
+
+
+def _lowered(build: Any, devices: list[Any], arguments: dict[str, Any]) -> Any:
+    """The program that the user's function builds, lowered for the devices."""
+    import jax
+
+    takes = inspect.signature(build).parameters
+    built = build(devices, **arguments) if "devices" in takes else build(**arguments)
+    if hasattr(built, "compile") and hasattr(built, "compiler_ir"):
+        return built
+    wanted = "return a jitted function and the tuple of its arguments: return jax.jit(step), (x,)"
+    if not isinstance(built, tuple) or len(built) != 2:
+        raise _WrongError(f"it returned {_kind(built)}: {wanted}")
+    jitted, args = built
+    if not hasattr(jitted, "lower"):
+        raise _WrongError(f"it returned {_kind(jitted)}, which is not jitted: {wanted}")
+    if not isinstance(args, tuple | list):
+        raise _WrongError(f"the arguments that it returned are {_kind(args)}: {wanted}")
+    leaves = jax.tree.leaves(args)
+    if not any(_is_placed(leaf) for leaf in leaves):
+        alone = jax.sharding.SingleDeviceSharding(devices[0])
+        args = jax.tree.map(lambda leaf: _shape(leaf, alone), args)
+    return jitted.lower(*args)
+
+
+def _is_placed(leaf: Any) -> bool:
+    """Whether the user says on which devices an array is."""
+    import jax
+
+    return isinstance(leaf, jax.ShapeDtypeStruct) and leaf.sharding is not None
+
+
+def _shape(leaf: Any, sharding: Any) -> Any:
+    """What stands for an array on a device that is not there."""
+    import jax
+
+    if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
+        return leaf
+    weak = bool(getattr(leaf, "weak_type", False))
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)
+
+
+def _identified(lowered: Any, topology: str, versions: dict[str, str]) -> dict[str, str]:
+    """The program's name, and a hash of all that decides what is compiled of it."""
+    flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
+    whole = json.dumps([topology, sorted(versions.items()), flags, lowered.as_text()])
+    module = str(lowered.compiler_ir().operation.attributes["sym_name"].value)
+    return {"content": hashlib.sha256(whole.encode()).hexdigest()[:16], "module": module}
+
+
+def _compiled(lowered: Any, options: dict[str, Any]) -> dict[str, object]:
+    """Compile, which dumps; how long it took, and what XLA says if memory ran out."""
+    begun = time.perf_counter()
+    refused = None
+    try:
+        lowered.compile(compiler_options=options)
+    except Exception as error:
+        text = str(error)
+        if "RESOURCE_EXHAUSTED" not in text and "Ran out of memory" not in text:
+            raise
+        refused = text
+    return {"seconds": time.perf_counter() - begun, "refused": refused}
+
+
+def _told(error: BaseException, target: str) -> str:
+    """An error in a line, with the innermost line of the user's own file."""
+    if isinstance(error, _WrongError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == target]
+    where = f" ({Path(target).name}:{own[-1].lineno})" if own else ""
+    return f"{type(error).__name__}: {_first_line(error)}{where}"
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0][:300] if lines else "it says nothing"
+
+
+def _kind(given: object) -> str:
+    return "None" if given is None else f"an object of type {type(given).__name__}"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
