@@ -14,7 +14,8 @@ file each.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .queries.donations import donations as _donations
     from .queries.export import Exported
     from .queries.export_trace import ExportedTrace
+    from .queries.fitted import Fitted
     from .queries.fragmentation import fragmentation as _fragmentation
     from .queries.kernels import kernels as _kernels
     from .queries.log import log as _log
@@ -82,6 +84,7 @@ __all__ = [
     "WarehouseError",
     "__version__",
     "doctor",
+    "fit",
     "open",
     "read",
     "read_oom",
@@ -148,6 +151,63 @@ def record(what: Any, /, *args: Any, **kwargs: Any) -> ReadModule:
             found.error.add_note("memhouse: warehouse.record(...) keeps what XLA dumped until then")
             raise found.error
         return _held(found.programs[-1], "dump", "what")
+
+
+def fit(
+    build: Callable[..., Any] | str,
+    /,
+    *,
+    topology: str | Sequence[str] = "cpu",
+    memory: str | int | None = None,
+    grid: Mapping[str, Sequence[Any]] | None = None,
+    budget: int | None = None,
+    exact: bool = False,
+    reserve: str = "0%",
+    timeout: float = 900,
+    ram: str | int | None = None,
+    db: str | os.PathLike[str] = "memhouse.duckdb",
+    **keywords: Any,
+) -> Fitted:
+    """Find the largest batch, or any other size, that fits a device; nothing is run.
+
+    `build` is a function of a file, or its name as in "train.py:build"; another process imports it.
+    It is called with the keywords: a `range` is searched, of a list each value is tried, as of
+    `grid`, all else is fixed. It returns a jitted function and the tuple of its arguments,
+    `jax.ShapeDtypeStruct` for example; if it takes `devices`, these are those of the topology. The
+    topology is of TPUs, such as "v5e:2x2", or "cpu" or "cpu:8" with a `memory`. Each point is a run
+    in the warehouse `db`, where it is found again without a compile. `budget` is the most compiles,
+    `reserve` the share of the memory to hold back, `timeout` in seconds and `ram` the limits of one
+    compile; `exact` searches sizes over 1000 to the last step. Raises UsageError, and MemhouseError
+    if the file cannot be imported.
+    """
+    from .ingest.fit import Asked, Fit
+    from .ingest.fit_answer import answer
+    from .ingest.fit_axes import parse_share, target_of
+    from .queries.arguments import parse_device_memory, parse_size
+    from .queries.fitted import Fitted
+
+    @contextmanager
+    def opening() -> Iterator[Store]:
+        with open(db) as warehouse:
+            yield warehouse._store
+
+    target, function = target_of(build)
+    asked = Asked(
+        target,
+        function,
+        {**keywords, **(grid or {})},
+        [topology] if isinstance(topology, str) else topology,
+        parse_device_memory(memory, "memory"),
+        budget,
+        exact,
+        parse_share(reserve),
+        timeout,
+        parse_size(ram, "ram"),
+    )
+    search = Fit(asked, opening, tool_version=__version__)
+    search.run()
+    sentences, table = answer(asked, search.points)
+    return Fitted(table, sentences, search.problems)
 
 
 def _held(program: Program, source: str, argument: str) -> ReadModule:

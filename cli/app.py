@@ -25,8 +25,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     },
     "fit": {
         # The keywords of the user's function are options too.
-        "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True},
-        "options_metavar": "[OPTIONS] [--KEYWORD VALUE]...",
+        "context_settings": {"ignore_unknown_options": True},
     },
 }
 

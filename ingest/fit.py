@@ -28,7 +28,7 @@ from .sources.lowered import dump_options, forget_folder
 
 Value = int | float | bool | str
 Axis = range | Sequence[Value] | Value
-Outcome = Literal["fits", "too large", "refused", "timed out", "failed"]
+Outcome = Literal["fits", "too large", "refused", "given up", "failed"]
 
 # So narrow a bracket is an answer, unless it must be exact: the knee is no matter of a sample.
 _EDGE_TOLERANCE, _KNEE_TOLERANCE = 1 / 1000, 1 / 32
@@ -141,7 +141,11 @@ class FitError(MemhouseError):
 
 
 class _EndedError(Exception):
-    """The worker ended, or was ended, before it answered."""
+    """The worker ended before it answered, or has to end because of a limit."""
+
+    def __init__(self, message: str, *, is_limit: bool = False) -> None:
+        super().__init__(message)
+        self.is_limit = is_limit
 
 
 class _SpentError(Exception):
@@ -192,12 +196,16 @@ class _Worker:
                 continue
             now = time.monotonic()
             if now > end:
-                raise _EndedError(f"it takes longer than {self._asked.timeout:g} s (--timeout)")
+                raise _EndedError(
+                    f"it takes longer than {self._asked.timeout:g} s (timeout)", is_limit=True
+                )
             if self._asked.most_bytes is not None and now - watched > _WATCH_SECONDS:
                 watched = now
                 if _resident_bytes(self._process.pid) > self._asked.most_bytes:
                     most = human_bytes(self._asked.most_bytes)
-                    raise _EndedError(f"compiling it takes more than {most} of memory (--ram)")
+                    raise _EndedError(
+                        f"compiling it takes more than {most} of memory (ram)", is_limit=True
+                    )
         line, _, self._buffer = self._buffer.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
@@ -329,7 +337,7 @@ class Fit:
             point = self._compiled(topology, in_order)
         except _EndedError as ended:
             self._stop()
-            outcome: Outcome = "timed out" if "--" in str(ended) else "failed"
+            outcome: Outcome = "given up" if ended.is_limit else "failed"
             point = Point(topology, in_order, outcome, message=str(ended))
         self.points.append(point)
         self._progress(self._line(point))

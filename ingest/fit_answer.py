@@ -22,6 +22,7 @@ class _Combination:
     fixed: Mapping[str, Value]
     points: Sequence[Point]
     searched: str
+    sizes: range
 
     @property
     def edge(self) -> Point | None:
@@ -61,8 +62,10 @@ def answer(asked: Asked, points: Sequence[Point]) -> tuple[list[str], pa.Table]:
     """
     if asked.searched is None:
         return [], _table(asked, points, {}, {})
+    sizes = asked.axes[asked.searched]
+    assert isinstance(sizes, range)
     combinations = [
-        _Combination(topology, fixed, of, asked.searched)
+        _Combination(topology, fixed, of, asked.searched, sizes)
         for topology, fixed in asked.combinations()
         if (
             of := [
@@ -122,14 +125,17 @@ def _told(found: _Combination, least: float) -> str:
         return f"{at} is no program that can be judged: {failed.message}"
     if knee is None or edge is None:
         smallest = min(found.points, key=found.size)
+        if smallest.outcome == "given up":
+            return f"{found.searched} {found.size(smallest)}{of} is given up: {smallest.message}"
         why = _room(smallest) if smallest.total_bytes is not None else smallest.message or ""
         return f"not even {found.searched} {found.size(smallest)}{of} fits ({why})"
     proof = ""
     if edge is knee:
         refuser = found.refuser
-        proof = "; no larger one was asked for"
+        is_largest = found.size(edge) == found.sizes[-1]
+        proof = "; no larger one is asked for" if is_largest else "; larger ones were not tried"
         if refuser is not None:
-            verb = "takes too long" if refuser.outcome == "timed out" else "does not fit"
+            verb = "is given up" if refuser.outcome == "given up" else "does not fit"
             proof = f"; {found.size(refuser)} {verb}"
     more = _more_work(knee, found.searched, least)
     return f"{found.searched} {found.size(knee)}{of} ({_room(knee)}{proof}){more}"

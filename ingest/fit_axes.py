@@ -1,14 +1,37 @@
 """What a user writes of a fit, read: the function, its keywords and their values."""
 
+import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..schema.errors import UsageError
 from .fit import Axis, Value
 
 _RANGE = re.compile(r"(\d{1,12})\.\.(\d{1,12})")
 _SHARE = re.compile(r"(\d{1,2}(?:\.\d+)?)%")
+
+
+def target_of(build: Callable[..., Any] | str) -> tuple[str, str]:
+    """The file and the name of a function, or what a text names. Raises UsageError.
+
+    Another process imports the file, so the function stands at its outermost level.
+    """
+    if isinstance(build, str):
+        return parse_target(build)
+    try:
+        file = inspect.getsourcefile(build)
+    except TypeError:
+        file = None
+    name = getattr(build, "__qualname__", "")
+    if file is None or not Path(file).is_file() or not name.isidentifier():
+        raise UsageError(
+            "another process imports what builds the program: give a function of a file, or"
+            " 'train.py:build'",
+            "build",
+        )
+    return file, name
 
 
 def parse_target(program: str) -> tuple[str, str]:
@@ -62,7 +85,11 @@ def _value(text: str) -> Value:
 
 
 def parse_share(text: str) -> float:
-    """The share in a text such as 2%. Raises UsageError."""
+    """The share in a text such as 2%. Raises UsageError.
+
+    >>> parse_share("2%")
+    0.02
+    """
     match = _SHARE.fullmatch(text.replace(" ", ""))
     if match is None:
         raise UsageError(f"{text!r} is no share of the memory: write 2%", "reserve")

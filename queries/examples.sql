@@ -470,3 +470,17 @@ LIMIT 10;
 SELECT run_id, workload, memory_space, scoped_bytes, change_bytes
 FROM kernel_trends
 ORDER BY run_at, workload;
+
+-- work_by_scope: The scopes that compute most
+SELECT workload, scope, pass, flops
+FROM work_by_scope
+WHERE is_latest
+ORDER BY flops DESC, workload, scope
+LIMIT 10;
+
+-- work_by_pass: The work of each pass
+SELECT workload, pass, flops, share
+FROM work_by_pass
+WHERE is_latest
+ORDER BY flops DESC, workload, pass
+LIMIT 10;

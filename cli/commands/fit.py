@@ -15,7 +15,6 @@ _INTERRUPTED = 130
 
 
 def fit(
-    context: typer.Context,
     program: Annotated[
         str,
         typer.Argument(
@@ -24,6 +23,14 @@ def fit(
             show_default=False,
         ),
     ],
+    keywords: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="--KEYWORD VALUE",
+            help="A keyword of BUILD: 8..512 is searched, of none,full each is tried, 12 is fixed.",
+            show_default=False,
+        ),
+    ] = None,
     topology: Annotated[
         str,
         typer.Option(metavar="A,B", help="What to compile for: v5e:2x2, v6e:2x2, cpu, cpu:8."),
@@ -77,7 +84,7 @@ def fit(
     from ..render.text import print_note
 
     asked = _asked(
-        context.args,
+        keywords or [],
         program,
         topology,
         memory,

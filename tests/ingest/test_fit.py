@@ -1,0 +1,121 @@
+"""Fit: the search against brute force, and one real program from the question to the answer."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import memhouse
+from memhouse.ingest.fit_search import Sized, bracket, next_size
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+
+def build(devices, *, batch, how="plain"):
+    print("noise on stdout")
+    if how == "raises":
+        raise ValueError("no such layer")
+    if how == "ends":
+        import os; os._exit(3)
+    if how == "never ends":
+        while True: pass
+    if how == "wrong":
+        return 42
+
+    def step(w, x):
+        return w - jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w)
+
+    shape = jax.ShapeDtypeStruct
+    return jax.jit(step), (shape((64, 64), "float32"), shape((batch, 64), "float32"))
+"""
+
+
+def search(total, sizes, capacity, tolerance=0.0):
+    """The sizes that are tried, in order."""
+    tried = []
+    while (size := next_size(tried, sizes, capacity, tolerance=tolerance)) is not None:
+        assert size in sizes
+        assert size not in {point.size for point in tried}
+        tried.append(Sized(size, total(size), total(size) <= capacity))
+    return tried
+
+
+sizes = st.builds(
+    lambda first, count, step: range(first, first + count * step, step),
+    st.integers(1, 64),
+    st.integers(1, 3000),
+    st.sampled_from([1, 8, 128]),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    sizes,
+    st.integers(0, 10**9),
+    st.integers(1, 10**8),
+    st.sampled_from([0, 0, 1e-4, 1e-2, 1]),
+    st.integers(1, 99),
+    st.integers(0, 50),
+)
+def test_the_edge_is_that_of_brute_force(sizes, fixed, each, bend, percent, stairs):
+    """For programs that grow in lines, parabolas and stairs: few compiles, both sides proved."""
+
+    def total(size):
+        steps = stairs * each * (size // 37)
+        return int(fixed + each * size + bend * each * size * size / sizes[-1] + steps)
+
+    capacity = fixed + (total(sizes[-1]) - fixed) * percent // 100
+    tried = search(total, sizes, capacity)
+    lower, upper = bracket(tried)
+    assert lower == max((size for size in sizes if total(size) <= capacity), default=0)
+    assert upper is None or upper - lower <= sizes.step or lower == 0
+    assert len(tried) <= (8 if not stairs else 4 + 2 * len(sizes).bit_length())
+
+
+def test_a_size_that_fits_above_one_that_does_not_is_kept():
+    """Totals are not monotone: a workspace may vanish in larger programs."""
+    tried = [Sized(1, 10, True), Sized(512, 900, False), Sized(64, 130, False), Sized(80, 90, True)]
+    assert bracket(tried) == (80, 512)
+    assert next_size(tried, range(1, 513), 100) > 80
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    pytest.importorskip("jax", reason="jax is not installed: it is in the dev extra")
+    # The worker is of this environment, whichever is active.
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    return "train.py:build"
+
+
+def test_a_program_from_the_question_to_the_answer(program):
+    """The edge is proved from both sides; a rerun compiles nothing; the points are no series."""
+    asked = {"batch": range(8, 4097, 8), "memory": "400KiB"}
+    found = memhouse.fit(program, **asked)
+    knee, *others = found.rows.arrow().to_pylist()
+    assert knee["answer"] == "knee"
+    outcomes = {row["batch"]: row["outcome"] for row in others}
+    assert outcomes[knee["batch"] + 8] == "too large"
+    # Two products of 64 by 64 a sample: forward, and of the weights' gradient.
+    assert knee["gflops"] == pytest.approx(2 * 2 * 64 * 64 * knee["batch"] / 1e9)
+    assert len(others) <= 5
+    again = memhouse.fit(program, **asked).rows.arrow().to_pylist()
+    assert not any(row["is_new"] for row in again)
+    assert [row["run"] for row in again] == [row["run"] for row in (knee, *others)]
+    with memhouse.open("memhouse.duckdb", read_only=True) as warehouse:
+        series = warehouse.sql("SELECT COUNT(*) AS n FROM history GROUP BY series_id").arrow()
+        assert set(series["n"].to_pylist()) == {1}
+
+
+@pytest.mark.slow
+def test_what_cannot_be_built_is_told_in_a_line(program):
+    """And nothing is left running; what the function prints is nowhere."""
+    hows = ["raises", "ends", "wrong", "never ends"]
+    found = memhouse.fit(program, batch=[8], how=hows, memory="1GiB", timeout=5)
+    rows = {row["how"]: (row["outcome"], row["message"]) for row in found.arrow().to_pylist()}
+    assert [rows[how][0] for how in hows] == ["failed", "failed", "failed", "given up"]
+    assert "no such layer (train.py:" in rows["raises"][1]
+    assert "status 3" in rows["ends"][1]
+    assert "return a jitted function" in rows["wrong"][1]
+    with pytest.raises(memhouse.MemhouseError, match="it has no nothing"):
+        memhouse.fit("train.py:nothing", batch=[8], memory="1GiB")
