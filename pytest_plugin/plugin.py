@@ -6,13 +6,14 @@ Nothing but this file is imported until a test asks for `memory` or has the mark
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from ..queries.fitted import Fitted
     from ..queries.read_module import ReadModule
     from ..schema.stores.base import Store
     from .baseline import Before, Tests
@@ -93,7 +94,7 @@ def memory(request: pytest.FixtureRequest) -> Iterator[_Memory]:
     """
     found: list[ReadModule] = []
     request.node.stash[_read] = found
-    yield _Memory(found)
+    yield _Memory(found, request.config)
     # Each module is a database in memory.
     found.clear()
 
@@ -101,8 +102,9 @@ def memory(request: pytest.FixtureRequest) -> Iterator[_Memory]:
 class _Memory:
     """The fixture: reads programs, and remembers them for the marker."""
 
-    def __init__(self, found: list[ReadModule]) -> None:
+    def __init__(self, found: list[ReadModule], config: pytest.Config) -> None:
         self._found = found
+        self._config = config
 
     def __call__(self, program: Any, *args: Any, **kwargs: Any) -> ReadModule:
         """The program's figures; raises UsageError for what is no program."""
@@ -119,6 +121,32 @@ class _Memory:
             raise UsageError(str(error)) from None
         self._found.append(module)
         return module
+
+    def fits(self, build: Callable[..., Any] | str, /, **asked: Any) -> Fitted:
+        """Fail the test unless the program fits in all that is asked, see `memhouse.fit`.
+
+        `memory.fits(build, batch=64, topology="v5e:2x2")`. What was compiled stays in pytest's
+        cache: the same program is not compiled again.
+        """
+        __tracebackhide__ = True
+        from .. import fit
+        from ..queries.cells import human
+
+        # Only one process can use a warehouse. With -p no:cacheprovider there is no cache.
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        cache = getattr(self._config, "cache", None)
+        db = cache.mkdir("memhouse") / f"fit-{worker}.duckdb" if cache else ":memory:"
+        found = fit(build, db=db, **asked)
+        lines = []
+        for row in found.arrow().to_pylist():
+            if row["outcome"] != "fits":
+                figures = [human(name, row[name]) for name in ("total_bytes", "capacity_bytes")]
+                why = " of ".join(figures) if all(figures) else row["message"]
+                what = " ".join(f"{name}={row[name]}" for name in asked if name in row)
+                lines.append(f"{what} {row['outcome']}: {why}")
+        if lines:
+            pytest.fail("\n".join(lines), pytrace=False)
+        return found
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -48,3 +48,22 @@ def test_a_line_that_grows_is_found_under_xdist(documented):
     printed = run_pytest_process(documented, "--memory-update", code=0)
     assert re.search(r"memory-baseline\.toml .* 2 peaks changed", printed)
     assert (documented / "memory-baseline.toml").read_text() != baseline
+
+
+def test_a_program_that_does_not_fit_fails_with_its_bytes(tmp_path):
+    """The function that builds it is in a file beside the test."""
+    (tmp_path / "train.py").write_text(
+        "import jax\n"
+        "def build(*, batch):\n"
+        "    x = jax.ShapeDtypeStruct((batch, 1024), 'float32')\n"
+        "    return jax.jit(lambda x: x @ x.T), (x,)\n"
+    )
+    (tmp_path / "test_it.py").write_text(
+        "def test_small(memory):\n"
+        "    memory.fits('train.py:build', batch=8, memory='1MiB')\n"
+        "def test_large(memory):\n"
+        "    memory.fits('train.py:build', batch=1024, memory='1MiB')\n"
+    )
+    printed = run_pytest_process(tmp_path, "-p", "no:cacheprovider", code=1)
+    assert "1 failed, 1 passed" in printed
+    assert "batch=1024 too large: 8.00 MiB of 1.00 MiB" in printed
