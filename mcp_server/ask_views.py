@@ -5,7 +5,14 @@ from typing import Annotated
 import pyarrow as pa
 
 from .. import Warehouse
-from ..queries.catalogue import public_views, view_columns, view_sql
+from ..queries.catalogue import (
+    listed_views,
+    named_view,
+    public_macros,
+    public_views,
+    view_columns,
+    view_sql,
+)
 from ..queries.questions import Kind
 from ..schema.errors import UsageError
 from .bounded import Answer, Part
@@ -24,18 +31,16 @@ def views(
     Views answer common questions: WHERE is_latest keeps the newest dump of each name. Tables of
     modules join `latest` with USING (module_id). `saved_for_backward`, `timeline`,
     `missed_donations` and `padding` have no tool of their own. Sizes are bytes; times are positions
-    in a module's schedule.
+    in a module's schedule. Names with parentheses are functions: FROM live_at(module('NAME'), 9).
     """
-    canned = public_views()
     if name is None:
-        rows = [{"view": view.name, "answers": view.answers} for view in canned.values()]
         return Answer(
             [f"tables: {', '.join(_tables(warehouse))}"],
-            {"views": Part(pa.Table.from_pylist(rows))},
+            {"views": Part(listed_views().table)},
             "give name",
         )
-    if name in canned:
-        view = canned[name]
+    if name in public_views() | public_macros():
+        view = named_view(name)
         if show == "sql":
             stripped = (line.strip() for line in view_sql(view).splitlines())
             lines = pa.table({"sql": [line for line in stripped if line[:2] not in ("", "--")]})

@@ -1,6 +1,7 @@
 """The SQL of memhouse: canned views, statements and checks.
 
-A check is a `.sql` file; the statements of a subject are one file, and so are its views. A view's
+A check is a `.sql` file; the statements of a subject are one file, and so are its views, and its
+macros, which are functions of DuckDB. A macro's header ends in its parameters' meanings. A view's
 header is the comment before its CREATE VIEW, in paragraphs: a line that says what the view
 answers; how to read it; and last a line `column: meaning` for columns of this view alone. What
 a column of any view means stands in `views/columns.txt`, by its name, or in METRICS; where a view
@@ -15,7 +16,7 @@ a row for each module that many dumps may share. Statements of memhouse read the
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 _HERE = Path(__file__).parent
 _VIEW = re.compile(
     r"^(?P<header>(?:--[^\n]*\n)+)CREATE VIEW (?P<name>\w+) AS\n(?P<sql>.+?);\n(?=\n|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
+_MACRO = re.compile(
+    r"^(?P<header>(?:--[^\n]*\n)+)CREATE MACRO (?P<name>\w+)(?P<sql>\((?P<taken>[^)]*)\) AS .+?);\n"
+    r"(?=\n|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
@@ -69,6 +75,26 @@ class View:
 
 
 @dataclass(frozen=True)
+class Macro:
+    """A function of SQL: `parameters` are the meanings by name, in the macro's order.
+
+    signature: for example `buffers_at(module, in_space, time)`; sql: all after the name.
+    """
+
+    name: str
+    signature: str
+    answers: str
+    description: str
+    parameters: dict[str, str]
+    sql: str
+
+    @property
+    def is_table(self) -> bool:
+        """It has rows, and no value."""
+        return ") AS TABLE" in self.sql
+
+
+@dataclass(frozen=True)
 class Example:
     """A query that shows what a table or view is for."""
 
@@ -98,45 +124,70 @@ def views() -> dict[str, View]:
     return {name: parsed[name] for name in TopologicalSorter(needs).static_order()}
 
 
+@cache
+def macros() -> dict[str, Macro]:
+    """All macros by name: each uses only views, tables, and macros before it."""
+    parsed = {
+        written["name"]: _macro(**written.groupdict())
+        for family in _files("macros").values()
+        for written in _MACRO.finditer(family)
+    }
+    needs = {
+        name: set(re.findall(r"\b(\w+)\(", macro.sql)) & parsed.keys() - {name}
+        for name, macro in parsed.items()
+    }
+    return {name: parsed[name] for name in TopologicalSorter(needs).static_order()}
+
+
+def public_macros() -> dict[str, Macro]:
+    """The macros that are listed, all but the helpers, by name."""
+    return {name: macro for name, macro in sorted(macros().items()) if not name.startswith("_")}
+
+
 def public_views() -> dict[str, View]:
     """The canned views that are listed, all but the helpers, by name."""
     return {name: view for name, view in sorted(views().items()) if not name.startswith("_")}
 
 
 def listed_views() -> Rows:
-    """The canned views. Columns: view, answers."""
+    """The canned views, then the macros with what they take. Columns: view, answers."""
     import pyarrow as pa
 
-    rows = [{"view": view.name, "answers": view.answers} for view in public_views().values()]
-    return Rows(pa.Table.from_pylist(rows))
+    named = [(view.name, view.answers) for view in public_views().values()]
+    named += [(macro.signature, macro.answers) for macro in public_macros().values()]
+    return Rows(pa.Table.from_pylist([{"view": name, "answers": text} for name, text in named]))
 
 
-def named_view(name: str) -> View:
-    """A canned view. Raises UsageError."""
-    canned = public_views()
+def named_view(name: str) -> View | Macro:
+    """A canned view, or a macro. Raises UsageError."""
+    canned = public_macros() | public_views()
     if name not in canned:
         raise UsageError(f"there is no view {name}: see `memhouse views`", "name")
     return canned[name]
 
 
-def view_sql(view: View) -> str:
-    """The SQL of a view, below it that of the helper with its rows, if it has one."""
+def view_sql(view: View | Macro) -> str:
+    """The SQL of a view, below it that of the helper with its rows, if it has one; or a macro's."""
+    if isinstance(view, Macro):
+        return f"CREATE MACRO {view.name}{view.sql}"
     helpers = (f"_{grain}_{view.name}" for grain in ("dump", "module"))
     below = [f"\n\n-- {name} is\n{views()[name].sql}" for name in helpers if name in views()]
     return "".join([view.sql, *below])
 
 
-def view_columns(view: View) -> Rows:
-    """The columns of a canned view. Columns: column, meaning."""
+def view_columns(view: View | Macro) -> Rows:
+    """The columns of a canned view, or the parameters of a macro, each with its meaning."""
     import pyarrow as pa
 
-    rows = [{"column": column, "meaning": text} for column, text in view.columns.items()]
+    is_macro = isinstance(view, Macro)
+    notes, kind = (view.parameters, "parameter") if is_macro else (view.columns, "column")
+    rows = [{kind: name, "meaning": text} for name, text in notes.items()]
     return Rows(pa.Table.from_pylist(rows))
 
 
 @cache
 def examples() -> dict[str, list[Example]]:
-    """The examples of each public table and view, in `examples.sql`."""
+    """The examples of each public table, view and macro, in `examples.sql`."""
     of_relation: dict[str, list[Example]] = {}
     for name, title, sql in _EXAMPLE.findall((_HERE / "examples.sql").read_text()):
         of_relation.setdefault(name, []).append(Example(title, sql))
@@ -172,36 +223,50 @@ def checks() -> tuple[Check, ...]:
 
 
 def use_views(store: "Store", *, read_only: bool) -> None:
-    """Give the warehouse the views of this memhouse version.
+    """Give the warehouse the views and macros of this memhouse version.
 
-    The views are stored with their headers as comments. A warehouse that another version wrote
-    and that is open for reading gets temporary views instead, which hide the stored ones.
+    They are stored with their headers as comments. A warehouse that another version wrote and that
+    is open for reading gets temporary ones instead, which hide those that are stored.
     """
-    files = [*sorted((_HERE / "views").iterdir()), Path(__file__)]
+    folders = ((_HERE / name).iterdir() for name in ("macros", "views"))
+    files = [*sorted(file for folder in folders for file in folder), Path(__file__)]
     written = b"".join(file.read_bytes() for file in files) + repr(METRICS).encode()
     digest = hashlib.sha256(written).hexdigest()
     if digest in store.rows("SELECT digest FROM view_set")["digest"].to_pylist():
         return
-    kind = "TEMPORARY VIEW" if read_only else "VIEW"
-    script = []
-    for view in views().values():
-        # DuckDB binds a view at each use anyway, and to bind it here takes most of the time.
-        script.append(f"CREATE OR REPLACE {kind} {view.name} WITH (DEFER_BINDING) AS\n{view.sql}")
-        if not read_only:
-            script.append(f"COMMENT ON VIEW {view.name} IS {quoted(stored_comment(view))}")
+    temporary = "TEMPORARY " * read_only
+    # DuckDB binds a view at each use anyway, and to bind it here takes most of the time.
+    script = [
+        f"CREATE OR REPLACE {temporary}VIEW {view.name} WITH (DEFER_BINDING) AS\n{view.sql}"
+        for view in views().values()
+    ]
+    script += [
+        f"CREATE OR REPLACE {temporary}MACRO {macro.name}{macro.sql}" for macro in macros().values()
+    ]
     if not read_only:
+        script += _comments()
         script += ["DELETE FROM view_set", f"INSERT INTO view_set (digest) VALUES ('{digest}')"]
     store.execute(";\n".join(script))
 
 
-def stored_comment(view: View) -> str:
-    """What the warehouse stores of a view's header: what it answers, then a line a column.
+def _comments() -> list[str]:
+    """The statements that store what views and macros mean."""
+    return [
+        *(
+            f"COMMENT ON VIEW {view.name} IS {quoted(stored_comment(view, view.columns))}"
+            for view in views().values()
+        ),
+        *(
+            f"COMMENT ON MACRO {'TABLE ' * macro.is_table}{macro.name} IS "
+            f"{quoted(stored_comment(macro, macro.parameters))}"
+            for macro in macros().values()
+        ),
+    ]
 
-    A comment of its own for each column would take as long as reading a small module.
-    """
-    return "\n".join(
-        [view.answers, "", *(f"{name}: {said}" for name, said in view.columns.items())]
-    )
+
+def stored_comment(view: View | Macro, notes: Mapping[str, str]) -> str:
+    """What the warehouse stores of a header: what it answers, then a line a column or parameter."""
+    return "\n".join([view.answers, "", *(f"{name}: {text}" for name, text in notes.items())])
 
 
 def _files(folder: str) -> dict[str, str]:
@@ -230,16 +295,30 @@ def _with_dump(header: str, name: str, sql: str) -> list[View]:
 
 def _view(header: str, name: str, sql: str) -> View:
     """A view with its notes. Raises ValueError where a column has no note."""
-    text = re.sub("^-- ?", "", header, flags=re.MULTILINE)
     sql = _for_each_metric(sql)
-    answers, *description = text.strip().split("\n\n")
-    own = _notes(description.pop()) if description and _NOTE.match(description[-1]) else {}
+    answers, prose, own = _header(header)
     columns = [] if name.startswith("_") else _columns(sql)
     notes = _shared_notes() | own
     if columns and (wrong := own.keys() - set(columns) | set(columns) - notes.keys()):
         raise ValueError(f"view {name}: no column, or no note: {', '.join(sorted(wrong))}")
-    prose = " ".join(" ".join(description).split())
     return View(name, answers, prose, {column: notes[column] for column in columns}, sql)
+
+
+def _macro(header: str, name: str, taken: str, sql: str) -> Macro:
+    """A macro with what it takes. Raises ValueError where a parameter has no meaning."""
+    answers, prose, notes = _header(header)
+    parameters = [re.findall(r"\w+", parameter)[0] for parameter in taken.split(",")]
+    if not name.startswith("_") and parameters != [*notes]:
+        raise ValueError(f"macro {name}: it takes {parameters}, and the header tells of {[*notes]}")
+    return Macro(name, f"{name}({', '.join(parameters)})", answers, prose, notes, sql)
+
+
+def _header(header: str) -> tuple[str, str, dict[str, str]]:
+    """What a header says: its first line, what follows, and the notes in its last paragraph."""
+    text = re.sub("^-- ?", "", header, flags=re.MULTILINE)
+    answers, *description = text.strip().split("\n\n")
+    own = _notes(description.pop()) if description and _NOTE.match(description[-1]) else {}
+    return " ".join(answers.split()), " ".join(" ".join(description).split()), own
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The data dictionary: every table and view with every column and examples, as Markdown.
+"""The data dictionary: every table, view and function with examples, as Markdown.
 
 `python -m memhouse.queries.dictionary` prints the dictionary, with `questions` as argument the
 questions among its examples; `make docs` writes `docs/data-dictionary.md` and
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import Column
 
 from ..schema.tables import INTERNAL, OneOf, metadata
-from .catalogue import Example, examples, public_views
+from .catalogue import Example, examples, public_macros, public_views
 
 _INTRODUCTION = """\
 # Data dictionary
@@ -48,6 +48,13 @@ def data_dictionary() -> str:
         meanings = [(f"`{name}`", meaning) for name, meaning in view.columns.items()]
         parts.append(_rows(("column", "meaning"), meanings))
         parts += map(_shown, examples().get(view.name, []))
+    parts.append("## Functions\n")
+    for macro in public_macros().values():
+        parts.append(f"### {macro.name}\n\n`{macro.signature}`: {macro.answers}\n")
+        parts += [f"{macro.description}\n"] * bool(macro.description)
+        meanings = [(f"`{name}`", meaning) for name, meaning in macro.parameters.items()]
+        parts.append(_rows(("parameter", "meaning"), meanings))
+        parts += map(_shown, examples()[macro.name])
     return "\n".join(parts)
 
 

@@ -484,3 +484,92 @@ FROM work_by_pass
 WHERE is_latest
 ORDER BY flops DESC, workload, pass
 LIMIT 10;
+
+-- gib: The programs that need more than 1 GiB
+SELECT workload, module_name, ROUND(GIB(peak_bytes), 2) AS peak_gib
+FROM peaks
+WHERE memory_space = 0 AND is_latest AND GIB(peak_bytes) > 1
+ORDER BY peak_gib DESC, workload, module_name;
+
+-- mib: Padding in MiB
+SELECT workload, space, ROUND(MIB(padding_bytes), 1) AS padding_mib
+FROM peaks
+WHERE is_latest AND padding_bytes > 0
+ORDER BY padding_mib DESC, workload;
+
+-- pct: How many percent of the peak each role has
+SELECT
+    workload,
+    role,
+    ROUND(PCT(counted_bytes, SUM(counted_bytes) OVER (PARTITION BY dump_id)), 1) AS percent
+FROM memory_by_role
+WHERE memory_space = 0 AND is_latest AND is_entry
+ORDER BY workload, percent DESC, role;
+
+-- run: What the newest run needs beside the one before
+SELECT workload, module_name, run_id, peak_bytes
+FROM peaks
+WHERE run_id IN (RUN(-1), RUN(-2)) AND memory_space = 0 AND is_entry
+ORDER BY workload, module_name, run_id;
+
+-- module: The allocations of a program by its name
+SELECT allocation_index, size_bytes
+FROM allocations
+WHERE module_id = MODULE('llama-v5e')
+ORDER BY size_bytes DESC, allocation_index;
+
+-- buffers_at: What takes HBM at time 100
+SELECT counted_bytes, shape, op_name, taken_from, taken_to
+FROM BUFFERS_AT(MODULE('llama-v5e'), 'hbm', 100)
+ORDER BY counted_bytes DESC
+LIMIT 5;
+
+-- buffers_at: The buffers at the peak that are temps
+SELECT counted_bytes, instruction, "role"
+FROM BUFFERS_AT(MODULE('llama-v5e'), 0, NULL)
+WHERE category = 'temp'
+ORDER BY counted_bytes DESC;
+
+-- live_at: How much of what is taken at time 100 is a value that lives then
+SELECT
+    space,
+    SUM(counted_bytes) AS taken_bytes,
+    SUM(counted_bytes) FILTER (100 BETWEEN start_time AND end_time) AS live_bytes
+FROM LIVE_AT(MODULE('llama-v5e'), 100)
+GROUP BY space
+ORDER BY space;
+
+-- owners_of: The scopes that own the peak of HBM
+SELECT owner, counted_bytes, share
+FROM OWNERS_OF(MODULE('llama-v5e'), 'scope', in_space := 'hbm')
+LIMIT 10;
+
+-- owners_of: The roles at time 100
+SELECT owner, counted_bytes
+FROM OWNERS_OF(MODULE('llama-v5e'), 'role', time := 100)
+ORDER BY counted_bytes DESC;
+
+-- callers_of: Who calls the line that owns most
+SELECT depth, "function", file, line, counted_bytes
+FROM CALLERS_OF(MODULE('llama-v5e'), 'zoo.py:40')
+ORDER BY counted_bytes DESC, depth;
+
+-- timeline_of: When HBM is fullest
+SELECT start_time, end_time, occupied_bytes, instruction
+FROM TIMELINE_OF(MODULE('llama-v5e'))
+WHERE space = 'hbm'
+ORDER BY occupied_bytes DESC, start_time
+LIMIT 3;
+
+-- diff_buffers: What grew from one program to another
+SELECT change_bytes, what, shape, source
+FROM DIFF_BUFFERS(MODULE('llama-v5e'), MODULE('decode-v5e'))
+WHERE memory_space = 0
+LIMIT 5;
+
+-- history_of: How the peak of a series went
+SELECT run_id, value_bytes, change_bytes, cause
+FROM HISTORY_OF(
+        (SELECT series_id FROM trends WHERE workload = 'llama-v5e' LIMIT 1)
+    )
+WHERE metric = 'peak_bytes' AND memory_space = 0;

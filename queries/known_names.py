@@ -15,8 +15,8 @@ _ASK = {
 }
 # Names that mean nothing to any shell, or whose blanks can be escaped.
 _HARMLESS = re.compile(r"[\w.+,/%@][\w.+,/%@:=-]*( [\w.+,/%@:=-]+)*")
-_VIEWS = Path(__file__).parent / "views"
-_PUBLIC_VIEW = re.compile(r"^CREATE VIEW ([a-z]\w*) AS$", re.MULTILINE)
+_HERE = Path(__file__).parent
+_LISTED = re.compile(r"^CREATE (?:VIEW|MACRO) ([a-z]\w*)", re.MULTILINE)
 
 
 def known_names(db: str, kind: str) -> list[str]:
@@ -38,9 +38,11 @@ def known_names(db: str, kind: str) -> list[str]:
 
 
 def view_names() -> list[str]:
-    """The canned views that are listed."""
-    families = (file.read_text() for file in _VIEWS.glob("*.sql"))
-    return sorted(name for family in families for name in _PUBLIC_VIEW.findall(family))
+    """The canned views and macros that are listed."""
+    families = (
+        file.read_text() for file in (*_HERE.glob("views/*.sql"), *_HERE.glob("macros/*.sql"))
+    )
+    return sorted(name for family in families for name in _LISTED.findall(family))
 
 
 def _module_names(found: list[tuple[str, str]]) -> list[str]:

@@ -8,7 +8,7 @@ warehouse's views and macros say (`schema/memory_database.py`).
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,8 @@ _NAME = re.compile(r"\w+")
 _EXPLAIN = re.compile(r"\A\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
 _TABLES = """SELECT table_name AS name, FALSE AS is_internal FROM duckdb_tables() WHERE NOT internal
     UNION ALL SELECT view_name, internal FROM duckdb_views()"""
+_MACROS = """SELECT DISTINCT LOWER(function_name) AS name FROM duckdb_functions()
+    WHERE NOT internal AND function_type = 'table_macro'"""
 _FUNCTIONS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_type = 'table'"
 
 
@@ -145,8 +147,12 @@ def require_harmless(query: str, store: Store) -> list[dict[str, Any]]:
     """
     statements = _parsed(query, store.how_sql_changes)
     nodes = list(descendants(statements))
+    functions = _TABLE_FUNCTIONS
+    if any(node.get("type") == "TABLE_FUNCTION" for node in nodes):
+        # Of a macro, as of a view, the body is the warehouse's own.
+        functions = functions | {*store.rows(_MACROS)["name"].to_pylist()}
     for node in nodes:
-        _require_reading(node, store.how_sql_changes)
+        _require_reading(node, store.how_sql_changes, functions)
     defined = {
         str(entry["key"]).lower()
         for node in nodes
@@ -228,15 +234,18 @@ def _kinds(parser: duckdb.DuckDBPyConnection, query: str) -> list[str]:
         return ["UNKNOWN"]
 
 
-def _require_reading(node: dict[str, Any], to_write: str) -> None:
-    """Raises RefusedError for a part of a statement that does more than to read the warehouse."""
+def _require_reading(node: dict[str, Any], to_write: str, functions: Set[str]) -> None:
+    """Raises RefusedError for a part of a statement that does more than to read the warehouse.
+
+    functions: the table functions that it may call
+    """
     kind = str(node.get("type", ""))
     # Selects and what they read from have a sample, whatever else they are.
     if ("sample" in node or kind.endswith("_NODE")) and kind not in _SELECTS | _SOURCES:
         raise RefusedError(_SELECT_ONLY, _TO_FILES if "COPY" in kind else to_write)
     if kind == "TABLE_FUNCTION":
         name = str(node["function"].get("function_name", kind))
-        if name.lower() not in _TABLE_FUNCTIONS:
+        if name.lower() not in functions:
             raise RefusedError(f"{_ALONE}, and {name} is refused", _TO_FILES)
     if kind == "SHOW_REF" and node.get("query") is None and node["table_name"] not in _SHOWN:
         raise RefusedError("SHOW is refused, but for SHOW TABLES", _TO_FILES)

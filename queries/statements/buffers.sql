@@ -1,29 +1,7 @@
 -- The rows of `memhouse buffers MODULE`: module $1, memory space $2, at the time $3 or, if $3
 -- is null, at the peak; the $4 largest, and the rest as one. $5 and $6 are Python frames and who
 -- calls each.
-WITH there AS (
-    SELECT
-        * EXCLUDE (counted_at_peak_bytes),
-        counted_at_peak_bytes AS counted_bytes
-    FROM _module_buffers
-    WHERE module_id = $1 AND memory_space = $2 AND $3 IS NULL AND is_live_at_peak
-    UNION ALL
-    SELECT
-        buffers.* EXCLUDE (counted_at_peak_bytes),
-        counted.counted_bytes
-    FROM _module_buffers AS buffers
-    INNER JOIN _counted_buffers AS counted
-        ON counted.module_id = buffers.module_id
-            AND counted.allocation_index = buffers.allocation_index
-            AND counted.value_id IS NOT DISTINCT FROM buffers.value_id
-    WHERE buffers.module_id = $1
-        AND buffers.memory_space = $2
-        AND $3 BETWEEN buffers.start_time AND buffers.end_time
-        AND counted.module_id = $1
-        AND counted.time = $3
-),
-
-stacks AS (
+WITH stacks AS (
     SELECT
         UNNEST(CAST($5 AS INTEGER[])) AS stack_frame_id,
         UNNEST(CAST($6 AS VARCHAR[])) AS called_by
@@ -38,7 +16,7 @@ ordered AS (
                 there.counted_bytes DESC, there.size_bytes DESC, there.allocation_index,
                 there.value_id
         ) AS place
-    FROM there
+    FROM BUFFERS_AT($1, $2, $3) AS there
     LEFT JOIN stacks ON stacks.stack_frame_id = there.stack_frame_id
 ),
 
@@ -61,8 +39,8 @@ shown AS (
             WHEN padding_bytes < counted_bytes THEN padding_bytes
             WHEN padding_bytes IS NOT NULL THEN counted_bytes
         END AS padding_bytes,
-        start_time,
-        end_time,
+        taken_from AS start_time,
+        taken_to AS end_time,
         last_use_time,
         CASE WHEN shape NOT LIKE '(%' THEN REGEXP_EXTRACT(shape, '\{.*') END AS layout,
         COALESCE(origin_rule IN ('operand', 'weak'), FALSE) AS is_guess,

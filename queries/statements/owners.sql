@@ -3,30 +3,7 @@
 -- Python frames and who calls each; $8 and $9 are the user's own roles: patterns of LIKE and the
 -- role that each gives. Unless $10, the scopes of repeated layers are one: net/block_{0..11} ×12.
 WITH there AS (
-    SELECT
-        * EXCLUDE (counted_at_peak_bytes),
-        counted_at_peak_bytes AS counted_bytes
-    FROM _owners
-    WHERE module_id = $1
-        AND memory_space = $2
-        AND owned_by = $4
-        AND $3 IS NULL
-        AND is_live_at_peak
-    UNION ALL
-    SELECT
-        owned.* EXCLUDE (counted_at_peak_bytes),
-        counted.counted_bytes
-    FROM _owners AS owned
-    INNER JOIN _counted_buffers AS counted
-        ON counted.module_id = owned.module_id
-            AND counted.allocation_index = owned.allocation_index
-            AND counted.value_id IS NOT DISTINCT FROM owned.value_id
-    WHERE owned.module_id = $1
-        AND owned.memory_space = $2
-        AND owned.owned_by = $4
-        AND $3 BETWEEN owned.start_time AND owned.end_time
-        AND counted.module_id = $1
-        AND counted.time = $3
+    SELECT * FROM _OWNERS_AT($1, $2, $3) WHERE owned_by = $4
 ),
 
 stacks AS (

@@ -7,6 +7,6 @@ SELECT
     instruction,
     op_name,
     (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
-FROM _module_timeline
-WHERE module_id = $1 AND memory_space = $2
+FROM TIMELINE_OF($1)
+WHERE memory_space = $2
 ORDER BY start_time

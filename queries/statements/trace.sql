@@ -12,8 +12,8 @@ SELECT
     buffers.memory_space,
     buffers.allocation_index,
     buffers.category,
-    buffers.start_time,
-    buffers.end_time,
+    buffers.taken_from AS start_time,
+    buffers.taken_to AS end_time,
     buffers.offset_bytes,
     buffers.size_bytes,
     buffers.padding_bytes,
@@ -34,9 +34,9 @@ SELECT
 FROM _module_buffers AS buffers
 LEFT JOIN readers ON readers.value_id = buffers.value_id
 -- Without a schedule there are no times.
-WHERE buffers.module_id = $1 AND buffers.end_time IS NOT NULL
+WHERE buffers.module_id = $1 AND buffers.taken_to IS NOT NULL
 ORDER BY
-    buffers.memory_space, buffers.start_time, buffers.end_time DESC,
+    buffers.memory_space, buffers.taken_from, buffers.taken_to DESC,
     buffers.allocation_index, buffers.offset_bytes, buffers.value_id;
 
 -- name: steps

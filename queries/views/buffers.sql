@@ -41,8 +41,10 @@ SELECT
     END AS category,
     allocations.size_bytes,
     0 AS offset_bytes,
-    0 AS start_time,
-    modules.schedule_length AS end_time,
+    0 AS taken_from,
+    modules.schedule_length AS taken_to,
+    live_ranges.start_time,
+    live_ranges.end_time,
     allocations.value_id,
     COALESCE(module_memory.peak_time BETWEEN 0 AND modules.schedule_length, FALSE)
         AS is_live_at_peak,
@@ -52,6 +54,9 @@ INNER JOIN modules ON modules.module_id = allocations.module_id
 INNER JOIN module_memory
     ON module_memory.module_id = allocations.module_id
         AND module_memory.memory_space = allocations.memory_space
+LEFT JOIN live_ranges
+    ON live_ranges.module_id = allocations.module_id
+        AND live_ranges.value_id = allocations.value_id
 WHERE NOT allocations.is_temp AND NOT allocations.is_thread_local
 UNION ALL
 SELECT
@@ -62,6 +67,8 @@ SELECT
     'temp',
     "values".size_bytes,
     "values".offset_bytes,
+    live_ranges.start_time,
+    live_ranges.end_time,
     live_ranges.start_time,
     live_ranges.end_time,
     live_ranges.value_id,
@@ -88,7 +95,9 @@ WHERE allocations.is_temp;
 -- values share count for the first value in address order. op_name, source, scope and operation
 -- say what a buffer holds: the origin. A copy, a loop or a fusion may have made the buffer:
 -- instruction, opcode and the columns made_… say so. Without HLO text the origin is the
--- instruction that makes the value. To ask for the peak alone, filter on is_live_at_peak.
+-- instruction that makes the value. A buffer takes memory from taken_from to taken_to; the value
+-- in it lives from start_time to end_time, which is shorter for an argument, an output or a
+-- constant: these are occupied throughout. To ask for the peak alone, filter on is_live_at_peak.
 --
 -- Key: dump_id, allocation_index, value_id.
 --
@@ -166,7 +175,9 @@ SELECT
     made.source_line AS made_source_line,
     counted.allocation_index,
     counted.offset_bytes,
-    counted.value_id
+    counted.value_id,
+    counted.taken_from,
+    counted.taken_to
 FROM counted
 -- Each join finds its row. As inner joins DuckDB would expect few rows of them, and hash the
 -- larger side.
@@ -180,38 +191,6 @@ LEFT JOIN _operations AS held
     ON held.module_id = counted.module_id
         AND held.instruction_id
         = COALESCE("values".origin_instruction_id, "values".instruction_id);
-
--- What each buffer counts for at each time at which it is live.
---
--- A row per module, memory space, time and buffer: filter on a time. counted_bytes add up to what
--- is occupied at the time, as counted_at_peak_bytes of `buffers` do at the peak.
-CREATE VIEW _counted_buffers AS
-SELECT
-    _buffers.module_id,
-    _buffers.memory_space,
-    instructions.schedule_time AS time,
-    _buffers.allocation_index,
-    _buffers.value_id,
-    GREATEST(
-        _buffers.offset_bytes + _buffers.size_bytes - GREATEST(
-            _buffers.offset_bytes,
-            COALESCE(
-                MAX(_buffers.offset_bytes + _buffers.size_bytes) OVER (
-                    PARTITION BY
-                        _buffers.module_id, _buffers.allocation_index, instructions.schedule_time
-                    ORDER BY _buffers.offset_bytes, _buffers.size_bytes DESC, _buffers.value_id
-                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-                ),
-                0
-            )
-        ),
-        0
-    ) AS counted_bytes
-FROM _buffers
-INNER JOIN instructions
-    ON instructions.module_id = _buffers.module_id
-        AND instructions.schedule_time >= _buffers.start_time
-        AND instructions.schedule_time <= _buffers.end_time;
 
 -- What fills a memory space at its peak, buffer by buffer.
 --
@@ -274,7 +253,9 @@ SELECT
     last_use_time,
     allocation_index,
     offset_bytes,
-    value_id
+    value_id,
+    taken_from,
+    taken_to
 FROM _module_buffers
 WHERE is_live_at_peak;
 

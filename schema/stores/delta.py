@@ -40,6 +40,8 @@ _HISTORY_ATTEMPTS = 5
 _NOT_BY_SQL = "a lake is not changed by SQL: use ingest, label, prune or check"
 _UNKNOWN_CAUSE = "not known: rows that tell it are damaged"
 _NAME = re.compile(r"\w+")
+_CANNED = """SELECT view_name, sql FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT function_name, macro_definition FROM duckdb_functions() WHERE NOT internal"""
 # DuckDB's word for what a transaction that only reads refuses.
 _READ_ONLY = "read-only mode"
 _DUMPS_OF_RUNS = """SELECT run_id, COUNT(*) AS dumps FROM dumps
@@ -415,10 +417,10 @@ class DeltaStore(DuckDBReading):
                 lake_tables.show(self._duckdb, self.name, snapshot, [name], faults=faults)
 
     def _views_of(self, query: str) -> list[str]:
-        """The views over files that a query may ask for, also by way of other views."""
+        """The views over files that a query may ask for, also by way of other views and macros."""
         views = {*lake_tables.SMALL_VIEWS, *lake_tables.LARGE_VIEWS}
         if self._canned is None:
-            shown = self._duckdb.sql("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal")
+            shown = self._duckdb.sql(_CANNED)
             self._canned = {name: sql for name, sql in shown.fetchall() if name not in views}
         asked, found = [query], set[str]()
         while asked:

@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from memhouse import queries
-from memhouse.queries.catalogue import checks, public_views, statements, use_views, views
+from memhouse.queries.catalogue import checks, macros, public_views, statements, use_views, views
 from memhouse.schema.errors import QueryError
 from memhouse.schema.metrics import METRICS
 from memhouse.schema.stores.duckdb import open_file
@@ -31,6 +31,8 @@ def test_every_create_view_is_a_view_and_those_with_an_underscore_are_helpers():
     made = [re.findall(r"CREATE VIEW (\w+)", text) for text in files("views").values()]
     written = set(itertools.chain(*made))
     assert all(made)
+    made = [re.findall(r"CREATE MACRO (\w+)", text) for text in files("macros").values()]
+    assert sorted(itertools.chain(*made)) == sorted(macros())
     # Rows as the file has them, to which the view itself adds run, workload, module and dump.
     added = {f"_{grain}_{name}" for grain in ("dump", "module") for name in public_views()}
     assert written <= set(views()) <= written | added
@@ -50,6 +52,13 @@ def test_a_view_uses_only_tables_and_views_before_it():
         )
         there.add(name)
     assert wrong == []
+
+
+def test_no_parameter_of_a_macro_is_a_column_of_a_table():
+    """DuckDB mistakes one for the other where the table is a Parquet file: a lake's is."""
+    columns = {column.name for table in metadata.tables.values() for column in table.columns}
+    taken = {name for macro in macros().values() for name in re.findall(r"\w+", macro.signature)}
+    assert taken & columns == set()
 
 
 def test_views_are_made_once(db):

@@ -57,9 +57,7 @@ def test_counted_bytes_are_what_is_occupied_at_any_time(name, request):
                 "WHERE module_id = $1 AND memory_space = $2) AS occupied "
                 "ON occupied.start_time = (SELECT MAX(start_time) FROM occupancy "
                 "WHERE module_id = $1 AND memory_space = $2 AND start_time <= times.time) "
-                "LEFT JOIN (SELECT time, counted_bytes FROM _counted_buffers "
-                "WHERE module_id = $1 AND memory_space = $2 "
-                "AND time IN (SELECT UNNEST($3::INTEGER[]))) AS there ON there.time = times.time "
+                "LEFT JOIN buffers_at($1, $2, times.time) ON TRUE "
                 "GROUP BY times.time",
                 [module_id, space, times],
             ).to_pylist()

@@ -44,7 +44,7 @@ LAWS = {
         (FROM live EXCEPT ALL FROM shown) UNION ALL (FROM shown EXCEPT ALL FROM live)""",
     "what is not a temp is there throughout": """
         SELECT * FROM _module_peak_buffers AS peak_buffers INNER JOIN modules USING (module_id)
-        WHERE category <> 'temp' AND (start_time <> 0 OR end_time <> schedule_length
+        WHERE category <> 'temp' AND (taken_from <> 0 OR taken_to <> schedule_length
             OR counted_bytes <> size_bytes OR offset_bytes <> 0)""",
     "an output is shown by a value that lives out": """
         SELECT * FROM _module_peak_buffers AS peak_buffers
@@ -83,10 +83,10 @@ LAWS = {
             SELECT module_id, memory_space, allocation_index, value_id, counted_bytes
             FROM _module_peak_buffers AS peak_buffers
         ), at_time AS (
-            SELECT module_id, memory_space, allocation_index, value_id, counted_bytes
-            FROM _counted_buffers
-            SEMI JOIN (SELECT module_id, memory_space, peak_time AS time FROM module_memory)
-                USING (module_id, memory_space, time)
+            SELECT taken.module_id, taken.memory_space, allocation_index, value_id, counted_bytes
+            FROM module_memory AS memory,
+                buffers_at(memory.module_id, memory.memory_space, memory.peak_time) AS taken
+            WHERE memory.peak_time IS NOT NULL
         )
         (FROM of_peak EXCEPT ALL FROM at_time) UNION ALL (FROM at_time EXCEPT ALL FROM of_peak)""",
     "the timeline covers the schedule and reaches the peak": """
@@ -121,23 +121,21 @@ def test_the_laws_of_the_peak_hold(name, request):
 
 
 def test_at_each_time_the_buffers_add_up_to_what_is_occupied(filled):
-    """Also beyond the peak: `_counted_buffers` counts at any time."""
+    """Also beyond the peak: `buffers_at` counts at any time."""
     found = rows(
         filled,
         """
-        WITH counted AS (
-            SELECT module_id, memory_space, time, SUM(counted_bytes) AS counted_bytes
-            FROM _counted_buffers GROUP BY ALL
-        ),
-        small AS (
+        WITH small AS (
             SELECT module_id FROM modules WHERE schedule_length > 0
             ORDER BY schedule_length LIMIT 9
         )
-        SELECT occupancy.occupied_bytes, COALESCE(counted.counted_bytes, 0)
+        SELECT
+            occupied_bytes,
+            (
+                SELECT COALESCE(SUM(counted_bytes), 0)
+                FROM buffers_at(occupancy.module_id, occupancy.memory_space, occupancy.start_time)
+            )
         FROM occupancy INNER JOIN small USING (module_id)
-        LEFT JOIN counted ON counted.module_id = occupancy.module_id
-            AND counted.memory_space = occupancy.memory_space
-            AND counted.time = occupancy.start_time
         """,
     )
     assert len(found) > 20

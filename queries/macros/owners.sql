@@ -1,0 +1,143 @@
+-- Who owns each buffer at a time: a name for every kind of owner that `memhouse owners --by` knows.
+--
+-- A row per row of `buffers_at` and kind of owner.
+CREATE MACRO _owners_at(module, in_space, time) AS TABLE
+SELECT
+    buffers.*,
+    kinds.owned_by,
+    CASE kinds.owned_by
+        WHEN 'source'
+            THEN COALESCE(
+                    buffers.source_file || ':' || buffers.source_line,
+                    -- Lines of a library alone say what runs, and not what it runs for.
+                    CASE
+                        WHEN buffers.library_file IS NOT NULL THEN NULLIF(buffers.module_path, '')
+                    END,
+                    buffers.library_file || ':' || buffers.library_line,
+                    '(' || buffers.kind || ')'
+                )
+        WHEN 'innermost'
+            THEN COALESCE(
+                    buffers.library_file || ':' || buffers.library_line,
+                    buffers.source_file || ':' || buffers.source_line,
+                    '(' || buffers.kind || ')'
+                )
+        WHEN 'scope'
+            THEN CASE
+                    WHEN buffers.kind LIKE '%arguments' THEN '(' || buffers.kind || ')'
+                    ELSE COALESCE(NULLIF(buffers.module_path, ''), '(no scope)')
+                END
+        WHEN 'op'
+            THEN CASE
+                    WHEN buffers.kind LIKE '%arguments' THEN 'argument'
+                    ELSE COALESCE(buffers.operation, buffers.opcode, '(not known)')
+                END
+        WHEN 'dtype' THEN COALESCE(buffers.element_type, '(index tables)')
+        WHEN 'pass' THEN COALESCE(buffers.pass, '(not known)')
+        WHEN 'category' THEN buffers.category
+        ELSE COALESCE(buffers.role, '(not known)')
+    END AS owner,
+    kinds.owned_by IN ('source', 'innermost', 'scope', 'op', 'pass', 'role')
+    AND COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
+FROM buffers_at(module, in_space, time) AS buffers
+CROSS JOIN (
+    SELECT
+        UNNEST(
+            ['source', 'innermost', 'scope', 'op', 'dtype', 'pass', 'category', 'role']
+        ) AS owned_by
+) AS kinds;
+
+-- Who owns a module's memory at its peak, or at any time: `memhouse owners --by`.
+--
+-- A row per memory space, owner, and whether that is a guess; counted_bytes of a space add up to
+-- what is occupied. Of `scope` each repeated layer has its row.
+--
+-- module: a module_id, such as module('llama-v5e') finds
+-- by: source, innermost, scope, op, dtype, pass, category or role
+-- in_space: a memory space by name or number, 'hbm' or 0; all if it is left out
+-- time: a position in the schedule; the peak of each space if it is left out
+CREATE MACRO owners_of(module, "by", in_space := NULL, time := NULL) AS TABLE
+SELECT
+    owned.memory_space,
+    owned.space,
+    owned.owner,
+    owned.is_guess,
+    COUNT(*) AS buffers,
+    CAST(SUM(owned.counted_bytes) AS BIGINT) AS counted_bytes,
+    SUM(owned.counted_bytes)
+    / NULLIF(SUM(SUM(owned.counted_bytes)) OVER (PARTITION BY owned.memory_space), 0) AS share
+FROM _owners_at(module, in_space, time) AS owned
+WHERE owned.owned_by = CASE
+        WHEN "by" IN ('source', 'innermost', 'scope', 'op', 'dtype', 'pass', 'category', 'role')
+            THEN "by"
+        ELSE
+            ERROR(
+                'by is one of source, innermost, scope, op, dtype, pass, category, role, not '
+                || COALESCE("by", 'null')
+            )
+    END
+GROUP BY owned.memory_space, owned.space, owned.owner, owned.is_guess
+ORDER BY owned.memory_space, counted_bytes DESC, owned.owner, owned.is_guess;
+
+-- The frames that call each Python frame of a module, up to so many outwards.
+--
+-- A row per frame and caller; depth is 1 for the caller that is nearest. at_line is a file and a line
+-- such as model.py:112, null for all frames.
+CREATE MACRO _callers(module, at_line, most) AS TABLE
+WITH RECURSIVE walked AS (
+    SELECT
+        frames.stack_frame_id,
+        0 AS depth,
+        frames."function",
+        frames.file,
+        frames.line,
+        frames.parent_frame_id
+    FROM stack_frames AS frames
+    WHERE frames.module_id = module
+        AND (at_line IS NULL OR ENDS_WITH('/' || frames.file || ':' || frames.line, '/' || at_line))
+    UNION ALL
+    SELECT
+        walked.stack_frame_id,
+        walked.depth + 1,
+        callers."function",
+        callers.file,
+        callers.line,
+        callers.parent_frame_id
+    FROM walked
+    INNER JOIN stack_frames AS callers
+        ON callers.module_id = module AND callers.stack_frame_id = walked.parent_frame_id
+    WHERE walked.depth < most
+)
+
+SELECT
+    walked.stack_frame_id,
+    walked.depth,
+    walked."function",
+    walked.file,
+    walked.line
+FROM walked
+WHERE walked.depth > 0;
+
+-- Who calls a line of Python, and what the line's buffers count at the peak by each way.
+--
+-- A row per stack that ends in the line, and frame of the stack that calls it.
+--
+-- module: a module_id, such as module('llama-v5e') finds
+-- at_line: a file and a line, such as 'model.py:112'; of the path any last part will do
+CREATE MACRO callers_of(module, at_line) AS TABLE
+SELECT
+    callers.stack_frame_id,
+    callers.depth,
+    callers."function",
+    callers.file,
+    callers.line,
+    COALESCE(at_peak.counted_bytes, 0) AS counted_bytes
+FROM _callers(module, at_line, 1000) AS callers
+LEFT JOIN (
+    SELECT
+        taken.stack_frame_id,
+        CAST(SUM(taken.counted_bytes) AS BIGINT) AS counted_bytes
+    FROM buffers_at(module, NULL, NULL) AS taken
+    GROUP BY taken.stack_frame_id
+) AS at_peak ON at_peak.stack_frame_id = callers.stack_frame_id
+ORDER BY counted_bytes DESC, callers.stack_frame_id, callers.depth;

@@ -1,0 +1,17 @@
+-- Bytes in GiB.
+--
+-- b: a number of bytes
+CREATE MACRO gib(b) AS b / 1073741824.0;
+
+-- Bytes in MiB.
+--
+-- b: a number of bytes
+CREATE MACRO mib(b) AS b / 1048576.0;
+
+-- One number in percent of another: pct(counted_bytes, peak_bytes), or pct(change_bytes, previous_bytes).
+--
+-- Null if the second is 0.
+--
+-- a: the part
+-- b: what is 100 percent
+CREATE MACRO pct(a, b) AS 100.0 * a / NULLIF(b, 0);
