@@ -138,6 +138,8 @@ CREATE TABLE modules (
     reader_version INTEGER,
     grade INTEGER,
     assumed TEXT,
+    flops BIGINT,
+    unknown_loops INTEGER,
     PRIMARY KEY (module_id)
 );
 COMMENT ON TABLE modules IS 'A module''s content, stored once even if many runs dumped it.';
@@ -160,6 +162,8 @@ COMMENT ON COLUMN modules.liveness_difference IS 'where the live ranges, positio
 COMMENT ON COLUMN modules.reader_version IS 'the version of the readers that worked out its rows; 0: before versions were kept';
 COMMENT ON COLUMN modules.grade IS 'how good the figures are: 0 exact; 1 estimated; 2 estimated without a schedule; figures of one grade are never compared with those of another; null without figures';
 COMMENT ON COLUMN modules.assumed IS 'the opcodes that no rule of dataflow covers, with how many instructions have each, for example all-to-all-start (12): what they do with memory is assumed, so that origin is estimated unless XLA''s own live ranges were dumped; null if there are none';
+COMMENT ON COLUMN modules.flops IS 'the FLOPs of dots and convolutions in one execution, loops counted; null without HLO text';
+COMMENT ON COLUMN modules.unknown_loops IS 'the loops whose trip count is not known: flops counts their bodies once';
 CREATE TABLE entry_shapes (
     module_id BIGINT NOT NULL,
     is_output BOOLEAN NOT NULL,
@@ -390,7 +394,8 @@ CREATE TABLE instructions (
     library_file TEXT,
     library_line INTEGER,
     scoped_space INTEGER,
-    used_scoped_bytes BIGINT
+    used_scoped_bytes BIGINT,
+    flops BIGINT
 );
 COMMENT ON TABLE instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
 COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
@@ -420,6 +425,7 @@ COMMENT ON COLUMN instructions.library_file IS 'the file of library_line';
 COMMENT ON COLUMN instructions.library_line IS 'the innermost line that created the instruction, if it is a library''s; null if it is source_line';
 COMMENT ON COLUMN instructions.scoped_space IS 'the memory space of scoped_bytes; null if there are several';
 COMMENT ON COLUMN instructions.used_scoped_bytes IS 'memory that the compiler says it uses while it runs; null if not said, as in dumps of HLO text before code was generated';
+COMMENT ON COLUMN instructions.flops IS 'of a dot or convolution: the FLOPs of one execution, see `computations`.executions; an addition and a multiplication are two';
 CREATE TABLE kernel_parts (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,
@@ -468,23 +474,27 @@ COMMENT ON COLUMN operands.operand_instruction_id IS 'the instruction that compu
 CREATE TABLE computations (
     module_id BIGINT NOT NULL,
     computation TEXT NOT NULL,
-    is_entry BOOLEAN NOT NULL
+    is_entry BOOLEAN NOT NULL,
+    executions BIGINT
 );
 COMMENT ON TABLE computations IS 'An HLO computation, from HLO text. Key: module_id, computation.';
 COMMENT ON COLUMN computations.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN computations.computation IS 'the name, without %';
 COMMENT ON COLUMN computations.is_entry IS 'the program starts here';
+COMMENT ON COLUMN computations.executions IS 'how often it runs in one execution of the program: loops multiply, a loop of unknown trip count counts once, and of a conditional all branches count';
 CREATE TABLE calls (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,
     attribute TEXT NOT NULL,
-    computation TEXT NOT NULL
+    computation TEXT NOT NULL,
+    trip_count BIGINT
 );
 COMMENT ON TABLE calls IS 'A computation that an instruction calls, from HLO text.';
 COMMENT ON COLUMN calls.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN calls.instruction_id IS 'the calling instruction';
 COMMENT ON COLUMN calls.attribute IS 'the attribute that names the computation, for example body';
 COMMENT ON COLUMN calls.computation IS 'the called computation, see `computations`';
+COMMENT ON COLUMN calls.trip_count IS 'how often a loop calls it: what XLA says, else by its counter; null of other calls, and where it is not known';
 CREATE TABLE stack_frames (
     module_id BIGINT NOT NULL,
     stack_frame_id INTEGER NOT NULL,

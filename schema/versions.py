@@ -23,7 +23,7 @@ LAYOUTS = {
     2: "3191c308cbd9f52e",
     3: "9d5c1679cc246295",
     4: "4e889fd03b0ed714",
-    5: "69ab5d318b58ac3a",
+    5: "39e67c13787a9104",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

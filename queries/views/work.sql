@@ -22,8 +22,6 @@ WHERE instructions.flops IS NOT NULL;
 -- Key: dump_id, scope, pass.
 --
 -- scope: the scope, see `scopes`; empty where none is named
--- flops: the FLOPs of one execution of the program, loops counted
--- share: flops over those of the module
 -- instructions: different instructions among them
 CREATE VIEW work_by_scope AS
 SELECT
@@ -43,8 +41,6 @@ GROUP BY _work.module_id, scope, _work.pass;
 --
 -- Key: dump_id, pass.
 --
--- flops: the FLOPs of one execution of the program, loops counted
--- share: flops over those of the module
 -- unknown_loops: loops whose trip count is not known: their bodies count once
 CREATE VIEW work_by_pass AS
 SELECT

@@ -18,6 +18,7 @@ OWN_COLUMNS = (
     *("is_root", "parameter_number", "tuple_index", "fusion_kind", "attributes"),
     *("source_file", "source_line", "source_frame_id", "library_file", "library_line"),
     *("module_path", "fold"),
+    *("flops", "unknown_loops", "executions", "trip_count"),
 )
 OWN_TABLES = dict.fromkeys(("view_set", "schema_version"), ())
 # What older readers told otherwise of the same dumps, or not at all.
