@@ -22,6 +22,7 @@ WHERE instructions.flops IS NOT NULL;
 -- Key: dump_id, scope, pass.
 --
 -- scope: the scope, see `scopes`; empty where none is named
+-- share: flops over those of the module
 -- instructions: different instructions among them
 CREATE VIEW work_by_scope AS
 SELECT
@@ -41,6 +42,7 @@ GROUP BY _work.module_id, scope, _work.pass;
 --
 -- Key: dump_id, pass.
 --
+-- share: flops over those of all passes
 -- unknown_loops: loops whose trip count is not known: their bodies count once
 CREATE VIEW work_by_pass AS
 SELECT
