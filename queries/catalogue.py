@@ -179,8 +179,10 @@ def view_columns(view: View | Macro) -> Rows:
     """The columns of a canned view, or the parameters of a macro, each with its meaning."""
     import pyarrow as pa
 
-    is_macro = isinstance(view, Macro)
-    notes, kind = (view.parameters, "parameter") if is_macro else (view.columns, "column")
+    if isinstance(view, Macro):
+        kind, notes = "parameter", view.parameters
+    else:
+        kind, notes = "column", view.columns
     rows = [{kind: name, "meaning": text} for name, text in notes.items()]
     return Rows(pa.Table.from_pylist(rows))
 

@@ -85,38 +85,28 @@ ORDER BY owned.memory_space, counted_bytes DESC, owned.owner, owned.is_guess;
 -- such as model.py:112, null for all frames.
 CREATE MACRO _callers(module, at_line, most) AS TABLE
 WITH RECURSIVE walked AS (
-    SELECT
-        frames.stack_frame_id,
-        0 AS depth,
-        frames."function",
-        frames.file,
-        frames.line,
-        frames.parent_frame_id
+    SELECT frames.stack_frame_id, 0 AS depth, frames.parent_frame_id AS caller_id
     FROM stack_frames AS frames
     WHERE frames.module_id = module
         AND (at_line IS NULL OR ENDS_WITH('/' || frames.file || ':' || frames.line, '/' || at_line))
     UNION ALL
-    SELECT
-        walked.stack_frame_id,
-        walked.depth + 1,
-        callers."function",
-        callers.file,
-        callers.line,
-        callers.parent_frame_id
+    SELECT walked.stack_frame_id, walked.depth + 1, frames.parent_frame_id
     FROM walked
-    INNER JOIN stack_frames AS callers
-        ON callers.module_id = module AND callers.stack_frame_id = walked.parent_frame_id
+    INNER JOIN stack_frames AS frames
+        ON frames.module_id = module AND frames.stack_frame_id = walked.caller_id
     WHERE walked.depth < most
 )
 
 SELECT
     walked.stack_frame_id,
-    walked.depth,
-    walked."function",
-    walked.file,
-    walked.line
+    walked.depth + 1 AS depth,
+    callers."function",
+    callers.file,
+    callers.line
 FROM walked
-WHERE walked.depth > 0;
+INNER JOIN stack_frames AS callers
+    ON callers.module_id = module AND callers.stack_frame_id = walked.caller_id
+WHERE walked.depth < most;
 
 -- Who calls a line of Python, and what the line's buffers count at the peak by each way.
 --

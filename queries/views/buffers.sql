@@ -96,8 +96,8 @@ WHERE allocations.is_temp;
 -- say what a buffer holds: the origin. A copy, a loop or a fusion may have made the buffer:
 -- instruction, opcode and the columns made_… say so. Without HLO text the origin is the
 -- instruction that makes the value. A buffer takes memory from taken_from to taken_to; the value
--- in it lives from start_time to end_time, which is shorter for an argument, an output or a
--- constant, which are occupied throughout. To ask for the peak alone, filter on is_live_at_peak.
+-- in it lives from start_time to end_time. Arguments, outputs and constants take memory throughout,
+-- also while no value lives in them. To ask for the peak alone, filter on is_live_at_peak.
 --
 -- Key: dump_id, allocation_index, value_id.
 --

@@ -431,9 +431,9 @@ def _stacked(pair: Pair, change: _Change) -> tuple[str, str] | None:
     weights = {roles.get(unnumbered(called(leaf))) for _, leaf in change} - {None}
     if len(sizes) != 1 or len(change) < _MOST_NAMED or not weights:
         return None
-    ((one,), (other,), is_rest_same), *_ = sizes
+    ((one, other, is_rest_same),) = sizes
     is_stack = is_rest_same and weights <= {"weight", "optimizer state"}
-    return (one, other) if is_stack else None
+    return (one[0], other[0]) if is_stack and one and other else None
 
 
 def _change_words(change: _Change, *, is_resharded: bool) -> Phrase:
