@@ -466,13 +466,13 @@ class Fit:
 
 def _check(asked: Asked) -> None:
     """Raise UsageError for what cannot be searched."""
-    ranges = [name for name, axis in asked.axes.items() if isinstance(axis, range)]
+    ranges = {name: axis for name, axis in asked.axes.items() if isinstance(axis, range)}
     if len(ranges) > 1:
         raise UsageError(
             f"one keyword is searched, found {' and '.join(ranges)}: list the values of the others"
         )
-    for name in ranges:
-        if not len(asked.axes[name]) or asked.axes[name][0] < 1:  # type: ignore[index, arg-type]
+    for name, sizes in ranges.items():
+        if not sizes or sizes[0] < 1 or sizes.step < 1:
             raise UsageError(f"the range of {name} has no size from 1 on: write 1..512")
     if not asked.topologies:
         raise UsageError("name what to compile for", "topology")

@@ -138,7 +138,8 @@ def _shape(leaf: Any, sharding: Any) -> Any:
     if not hasattr(leaf, "shape") or not hasattr(leaf, "dtype"):
         return leaf
     weak = bool(getattr(leaf, "weak_type", False))
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)
+    struct: Any = jax.ShapeDtypeStruct
+    return struct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)
 
 
 def _identified(lowered: Any, topology: str, versions: dict[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ with batch dimensions as such convolutions.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isqrt, prod
 
 import numpy as np
@@ -54,10 +55,10 @@ def work_of(program: NumberedProgram, loop_facts: pa.Table) -> Work:
     flops = _flops(program)
     trip_count, is_loop = _trip_counts(program, loop_facts)
     times = np.where(trip_count == NONE, 1, trip_count).astype(float)
-    executions = np.zeros(len(program.computation_names))
+    executions: npt.NDArray[np.float64] = np.zeros(len(program.computation_names))
     for _ in range(_DEEPEST):
         weights = executions[program.computation[program.call_row]] * times
-        after = np.bincount(program.call_computation, weights, len(executions))
+        after = np.bincount(program.call_computation, weights, len(executions)).astype(float)
         after[program.entry] += 1
         if np.array_equal(after, executions):
             break
@@ -89,15 +90,7 @@ def _flops(program: NumberedProgram) -> Ints:
         if name.startswith(_LIBRARY_DOTS):
             _fill(found, program, rows, _of_library_dot)
         elif name in _CUDNN:
-            roles = _CUDNN[name]
-            _fill(
-                found,
-                program,
-                rows,
-                lambda arrays, said, roles=roles: _of_convolution(
-                    [arrays[role] for role in (roles[2], roles[0], roles[1])], said
-                ),
-            )
+            _fill(found, program, rows, partial(_of_cudnn, _CUDNN[name]))
     return found
 
 
@@ -182,7 +175,15 @@ def _of_convolution(arrays: Sequence[_Dimensions], said: Mapping[str, str]) -> i
         )
     # The kernel's input features are those of one group already.
     elements = of_result.get("b", 1) * of_result.get("f", 1) * of_kernel.get("i", 1)
-    return 2 * elements * pairs
+    return int(2 * elements * pairs)
+
+
+def _of_cudnn(
+    roles: tuple[int, int, int], arrays: Sequence[_Dimensions], said: Mapping[str, str]
+) -> int:
+    """A convolution of cuDNN: `roles` say which array is the input, the kernel and the output."""
+    image, kernel, output = (arrays[role] for role in roles)
+    return _of_convolution([output, image, kernel], said)
 
 
 def _meeting(
@@ -255,9 +256,9 @@ class _Counters:
         if at is None or end is None:
             return NONE
         begin, step = self._initial(row, at), self._step(row, at)
-        if begin is None or not step:
+        if begin is None or step is None or step <= 0:
             return NONE
-        return max(0, -((begin - end) // step))
+        return int(max(0, -((begin - end) // step)))
 
     def _operands(self, row: int) -> list[int]:
         start, stop = self._program.operand_start[row : row + 2]

@@ -23,12 +23,14 @@ SELECT run_id FROM runs ORDER BY run_at DESC, run_seq DESC;
 
 -- name: entered_last
 -- The run that entered last, of those with a history: what the journal says of the newest ingest.
--- A run that was written without the journal stands where it first entered.
+-- A run that was written without the journal stands where it first entered; the programs of a
+-- `memhouse fit` are nobody's night.
 SELECT lineages.run_id
 FROM lineages
 INNER JOIN runs ON runs.run_id = lineages.run_id
 LEFT JOIN journal
     ON journal.run_id = lineages.run_id AND journal.action IN ('ingest', 'replace', 'import')
+WHERE lineages.run_id NOT IN (SELECT run_id FROM run_labels WHERE key = 'fit')
 ORDER BY journal.entry DESC NULLS LAST, runs.run_seq DESC
 LIMIT 1;
 

@@ -110,7 +110,9 @@ WITH lasts AS (
     INNER JOIN dumps ON dumps.dump_id = history.dump_id
     INNER JOIN runs ON runs.run_id = dumps.run_id
     INNER JOIN _branch_ranks ON _branch_ranks.run_id = dumps.run_id
+    -- What `memhouse fit` compiles is a size that was asked about, and not what a name means.
     WHERE history.is_last
+        AND dumps.run_id NOT IN (SELECT run_id FROM run_labels WHERE key = 'fit')
 ),
 
 placed AS (

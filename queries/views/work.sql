@@ -30,7 +30,8 @@ SELECT
     COALESCE(scopes.scope, '') AS scope,
     _work.pass,
     CAST(SUM(_work.flops) AS BIGINT) AS flops,
-    SUM(_work.flops) / NULLIF(SUM(SUM(_work.flops)) OVER (PARTITION BY _work.module_id), 0) AS share,
+    SUM(_work.flops)
+    / NULLIF(SUM(SUM(_work.flops)) OVER (PARTITION BY _work.module_id), 0) AS share,
     COUNT(*) AS instructions
 FROM _work
 LEFT JOIN scopes ON scopes.module_id = _work.module_id AND scopes.scope_id = _work.scope_id
@@ -49,7 +50,8 @@ SELECT
     _work.module_id,
     _work.pass,
     CAST(SUM(_work.flops) AS BIGINT) AS flops,
-    SUM(_work.flops) / NULLIF(SUM(SUM(_work.flops)) OVER (PARTITION BY _work.module_id), 0) AS share,
+    SUM(_work.flops)
+    / NULLIF(SUM(SUM(_work.flops)) OVER (PARTITION BY _work.module_id), 0) AS share,
     modules.unknown_loops
 FROM _work
 INNER JOIN modules ON modules.module_id = _work.module_id

@@ -105,6 +105,8 @@ def test_a_program_from_the_question_to_the_answer(program):
     with memhouse.open("memhouse.duckdb", read_only=True) as warehouse:
         series = warehouse.sql("SELECT COUNT(*) AS n FROM history GROUP BY series_id").arrow()
         assert set(series["n"].to_pylist()) == {1}
+        # No size is what the program's name means, or what the newest night holds.
+        assert not len(warehouse.peaks())
 
 
 @pytest.mark.slow
