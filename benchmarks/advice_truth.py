@@ -85,7 +85,8 @@ def compiled_pairs(warehouse: memhouse.Warehouse, folder: Path) -> list[Compiled
         (row["run_id"], row["workload"]): (row["module_id"], row["peak_bytes"])
         for row in warehouse.sql(
             "SELECT run_id, workload, module_id, peak_bytes "
-            "FROM dumps INNER JOIN module_memory USING (module_id) WHERE memory_space = 0"
+            "FROM dumps INNER JOIN module_memory USING (module_id) WHERE memory_space = 0 "
+            "ORDER BY peak_bytes"
         )
         .arrow()
         .to_pylist()

@@ -1,5 +1,6 @@
 """Pairs of programs, before and after one change, that advice is held against."""
 
+from . import arrays, checkpoints, decoding, edits, host, right, scans, shapes, states, training
 from .registry import PAIRS, SAME
 
 __all__ = [
@@ -8,6 +9,7 @@ __all__ = [
     "arrays",
     "checkpoints",
     "decoding",
+    "edits",
     "host",
     "right",
     "scans",
