@@ -8,8 +8,8 @@ OUT/PLATFORM/PAIR/before and OUT/PLATFORM/PAIR/after then hold the scheduled HLO
 assignment and the live ranges; a program that is right already has no `after`. A program that a
 platform cannot compile leaves `error.txt` there instead.
 
-OUT/PLATFORM/PAIR/pair.json says the kind of change (donate, remat, offload, pad, unpad, narrow,
-none) and, of a checkpoint, the policy; and of each side the arguments that are donated, by number
+OUT/PLATFORM/PAIR/pair.json says the kind of change (`Pair.kind` of `pairs/registry.py`) and, of a
+checkpoint or of parts, the policy; and of each side the arguments that are donated, by number
 and name, whether JAX warns that one is not usable, the argument that each output aliases, and the
 bytes of `memory_analysis()`.
 """

@@ -33,6 +33,14 @@ TELLS = {
     "unpad": ("padding",),
     "narrow": ("wider than read",),
     "offload": ("idle",),
+    "chunk": ("computed at once",),
+    "map": ("batch at once",),
+    "microbatch": ("batch at once",),
+    "gather": ("gathered before a product",),
+    "returned": ("returned as it came",),
+    # Not recognised yet.
+    "int8": (),
+    "carry": ("donated and copied",),
 }
 # How far the peak may be from what is foreseen, where the finding gives no range.
 PROMISED = {
@@ -42,7 +50,16 @@ PROMISED = {
     "unpad": 0.01,
     "narrow": 0.001,
     "offload": 0.01,
+    "chunk": 0.05,
+    "map": 0.02,
+    "microbatch": 0.05,
+    "gather": 0.1,
+    "returned": 0.001,
+    "int8": 0.01,
+    "carry": 0.01,
 }
+# Of these kinds the policy says in how many parts, as the finding's title does.
+COUNTED = ("chunk", "map", "microbatch")
 EDGE = 0.001
 RIGHT = 0.002
 # What a finding says to write for a policy.
@@ -111,7 +128,10 @@ def on_change(advice: Advice, compiled: Compiled) -> list[Finding]:
     if compiled.policy is not None:
         # No finding says to work out only a part of a layer again.
         written = WRITTEN.get(compiled.policy)
-        found = [finding for finding in found if written and written.search(finding.write)]
+        if compiled.kind in COUNTED:
+            found = [finding for finding in found if compiled.policy in finding.title]
+        else:
+            found = [finding for finding in found if written and written.search(finding.write)]
     # Of the ways to change one scan the first; a program may have two scans.
     chosen = {finding.choice: finding for finding in reversed(found)}
     return [each for each in found if each.choice is None or chosen[each.choice] is each]

@@ -86,6 +86,7 @@ def loss_pair(count, *sizes, **options):
         "chunk",
         language_model(place, *sizes, whole_loss, **options),
         language_model(place, *sizes, chunked_loss(count), **options),
+        f"in {count} chunks",
     )
 
 
@@ -121,7 +122,7 @@ def chunk_perplexity(place):
 
     arguments = place.array(1024, 32_000), place.array(16, 1024, 1024)
     arguments += (place.array(16, 1024, dtype="int32"),)
-    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments))
+    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments), "in 8 chunks")
 
 
 # Scores of attention, distances and kernels: a row for each of one, a column for each of other.
@@ -151,7 +152,7 @@ def chunk_attention(place):
         return jnp.moveaxis(made, 0, 2).reshape(query.shape)
 
     arguments = place.array(1024, 3, 16, 64), place.array(2, 4096, 1024)
-    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments))
+    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments), "in 8 chunks")
 
 
 @pair
@@ -174,7 +175,7 @@ def chunk_attention_with_gradient(place):
 
     weights = place.arrays({"in": (3, 768, 12, 64), "out": (12, 64, 768)})
     arguments = weights, place.array(8, 2048, 768)
-    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments))
+    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments), "in 8 chunks")
 
 
 @pair
@@ -198,7 +199,7 @@ def chunk_nearest_centers(place):
         return moved(points, centers, chosen)
 
     arguments = place.array(131_072, 64), place.array(4096, 64)
-    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments))
+    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments), "in 16 chunks")
 
 
 @pair
@@ -214,7 +215,7 @@ def chunk_nearest_neighbours(place):
         return values.reshape(-1, 10), places.reshape(-1, 10)
 
     arguments = place.array(500_000, 128), place.array(1024, 128)
-    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments))
+    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments), "in 8 chunks")
 
 
 @pair
@@ -231,7 +232,7 @@ def chunk_kernel(place):
         )
 
     arguments = place.array(16_384, 8), place.array(16_384, 4), place.array(16_384, 8)
-    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments))
+    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments), "in 16 chunks")
 
 
 # A batch that `vmap` computes at once.
@@ -253,7 +254,7 @@ def map_spectrogram(place):
         return jax.lax.map(lambda sound: one(window, bank, sound), sounds, batch_size=64)
 
     arguments = place.array(1024), place.array(513, 80), place.array(512, 32_000)
-    return Pair("map", Side(whole, arguments), Side(mapped, arguments))
+    return Pair("map", Side(whole, arguments), Side(mapped, arguments), "64 at a time")
 
 
 @pair
@@ -279,7 +280,7 @@ def map_rendering(place):
     layers = [place.array(60, 256), place.array(256, 256), place.array(256, 256)]
     weights = {"layers": layers, "density": place.array(256, 1), "colour": place.array(256, 3)}
     arguments = weights, place.array(16_384, 6)
-    return Pair("map", Side(whole, arguments), Side(mapped, arguments))
+    return Pair("map", Side(whole, arguments), Side(mapped, arguments), "1024 at a time")
 
 
 @pair
@@ -302,7 +303,7 @@ def map_images(place):
         return jax.lax.map(lambda image: model.apply(weights, image), images, batch_size=16)
 
     arguments = weights, place.array(128, 224, 224, 3)
-    return Pair("map", Side(model.apply, arguments), Side(mapped, arguments))
+    return Pair("map", Side(model.apply, arguments), Side(mapped, arguments), "16 at a time")
 
 
 # The gradient of a batch as the mean of the gradients of parts.
@@ -350,7 +351,9 @@ def network_pair(place, model, count, inputs, labels):
 
         return Side(step, (weights, state, inputs, labels), (0, 1))
 
-    return Pair("microbatch", step_by(at_once), step_by(in_parts(count)))
+    return Pair(
+        "microbatch", step_by(at_once), step_by(in_parts(count)), f"in {count} microbatches"
+    )
 
 
 @pair
@@ -423,6 +426,26 @@ def gather_messages(place):
     edges = place.array(400_000, dtype="int32")
     arguments = place.array(512, 128), place.array(20_000, 512), edges, edges
     return Pair("gather", Side(gathered, arguments), Side(multiplied, arguments))
+
+
+@pair
+def chunk_messages(place):
+    """Sums of messages that are multiplied first, a part of the edges at a time."""
+
+    def whole(weight, h, sender, receiver):
+        messages = jnp.tanh((h @ weight)[sender] + (h @ weight)[receiver])
+        return jax.ops.segment_sum(jnp.sort(messages, -1), receiver, h.shape[0])
+
+    def chunked(weight, h, sender, receiver):
+        def add(total, part):
+            return total + whole(weight, h, *part), None
+
+        parts = sender.reshape(8, -1), receiver.reshape(8, -1)
+        return jax.lax.scan(add, jnp.zeros((h.shape[0], weight.shape[1])), parts)[0]
+
+    edges = place.array(400_000, dtype="int32")
+    arguments = place.array(512, 256), place.array(20_000, 512), edges, edges
+    return Pair("chunk", Side(whole, arguments), Side(chunked, arguments), "in 8 chunks")
 
 
 @pair
@@ -575,20 +598,8 @@ def carry_donated_cache(place):
 
 @pair
 def right_chunked_loss(place):
-    """A loss in chunks."""
-    return Pair("none", chunk_loss(place).after)
-
-
-@pair
-def right_mapped(place):
-    """A batch in parts."""
-    return Pair("none", map_spectrogram(place).after)
-
-
-@pair
-def right_multiplied_first(place):
-    """A product before it is gathered."""
-    return Pair("none", gather_messages(place).after)
+    """A loss in so many chunks that others are the larger part."""
+    return Pair("none", language_model(place, 32_000, 512, 8, 1024, chunked_loss(32)))
 
 
 @pair
@@ -724,7 +735,7 @@ def right_attention_of_scan(place):
             return (now, total * less + weights.sum(-1), made), None
 
         parts = tuple(
-            jnp.moveaxis(each.reshape(*each.shape[:2], 16, -1, each.shape[-1]), 2, 0)
+            jnp.moveaxis(each.reshape(*each.shape[:2], 128, -1, each.shape[-1]), 2, 0)
             for each in (key, value)
         )
         empty = jnp.full(query.shape[:-1], -jnp.inf), jnp.zeros(query.shape[:-1])

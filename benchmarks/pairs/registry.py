@@ -23,8 +23,8 @@ class Side:
 class Pair:
     """A program before and after one change; a program that is right already has no `after`.
 
-    kind: donate, remat, offload, pad, unpad, narrow or none. policy: of a checkpoint,
-    what it saves.
+    kind: donate, remat, offload, pad, unpad, narrow, chunk, map, microbatch, gather, returned,
+    int8, carry or none. policy: of a checkpoint, what it saves; of parts, how many.
     """
 
     kind: str
