@@ -14,6 +14,9 @@ def print_advice(advice: Advice) -> None:
         for number, texts in enumerate(in_full(advice.findings), start=1):
             print_text("")
             _print_finding(f"{number:>2}. ", texts)
+        if advice.afterwards:
+            print_text("")
+            print_paragraph(advice.afterwards)
         if len(advice.followed) > 1:
             print_text("")
             print_paragraph(together_words(advice.followed, advice.together))

@@ -36,6 +36,7 @@ from .finding import (
     ranked,
     to_follow,
     together_words,
+    with_true_range,
 )
 from .findings import findings_of
 from .findings.residuals import (
@@ -49,6 +50,7 @@ from .findings.residuals import (
     unrolled,
     worthwhile_scans,
 )
+from .peak import Kind, PeakShape, largest_kind, shape_of_peak
 
 # What to compute again for a wanted saving, the cheapest first.
 
@@ -205,6 +207,8 @@ class Advice(Result):
     sizes are estimates. has_owners: whether the owners of values are known, without which most
     changes cannot be told. has_program: whether it is known what instructions do; if not, an older
     memhouse stored the module, and donation, checkpoints, narrower types and padding are left out.
+    kind: what makes most of the peak, and shape: how it stands in time; next_kind: what makes most
+    of the peak if the first finding is followed. None if it is not known what instructions do.
     """
 
     rows: Rows
@@ -218,6 +222,9 @@ class Advice(Result):
     is_estimated: bool
     has_owners: bool
     has_program: bool
+    kind: Kind | None
+    shape: PeakShape | None
+    next_kind: Kind | None
 
     def tables(self) -> Sequence[Rows]:
         """The findings, what the peak consists of, and who makes most of it."""
@@ -247,6 +254,11 @@ class Advice(Result):
         peak = f"{mark}{human_bytes(self.peak.peak_bytes)}"
         told = [f"The peak is {peak} at time {self.peak.peak_time}"]
         told[0] += f": {parts}." if parts else "."
+        if self.kind is not None:
+            part = self.kind.size_bytes / max(self.peak.peak_bytes, 1)
+            told.append(f"Most of it: {_kind_words(self.kind, mark)}, {part:.0%} of the peak.")
+        if self.shape is not None:
+            told.append(str(self.shape))
         if self.self_check_bytes:
             told.append(
                 "The replay of the unchanged program differs by"
@@ -259,11 +271,24 @@ class Advice(Result):
             told.append(_NOT_KEPT)
         return " ".join(told)
 
+    @property
+    def afterwards(self) -> str:
+        """The peak if the first finding is followed, and what makes most of it; else empty."""
+        first = next((each for each in self.findings if each.saving_bytes), None)
+        if first is None or self.next_kind is None:
+            return ""
+        mark = "≈" if self.is_estimated else ""
+        left = f"{mark}{human_bytes(self.peak.peak_bytes - (first.saving_bytes or 0))}"
+        return (
+            f"After the first the peak is {left}, most of it {_kind_words(self.next_kind, mark)}."
+        )
+
     def __str__(self) -> str:
         """The advice as the command prints it, but for the width of its lines."""
         told = [self.heading]
         for number, (first, *lines) in enumerate(in_full(self.findings), start=1):
             told.append("\n".join([f"{number:>2}. {first}", *(f"    {line}" for line in lines)]))
+        told += filter(None, [self.afterwards])
         if len(self.followed) > 1:
             told.append(together_words(self.followed, self.together))
         return "\n\n".join(told)
@@ -322,7 +347,29 @@ def advice_of(
         program.origin == "estimated",
         layout.is_followed,
         program.hlo is not None or not layout.is_followed,
+        *_peak(program, findings),
     )
+
+
+def _peak(
+    program: Program, findings: Sequence[Finding]
+) -> tuple[Kind | None, PeakShape | None, Kind | None]:
+    """What makes most of the peak, its shape, and what makes most of the next."""
+    layout = program.layout
+    if program.hlo is None or not layout.is_followed or not layout.peak_bytes:
+        return None, None, None
+    first = next((each for each in findings if each.saving_bytes and each.change), None)
+    left = None
+    if first is not None and first.change is not None:
+        then = replay(layout, first.change).peak_time
+        left = largest_kind(program, then, first.change.gone)
+    return largest_kind(program, layout.peak_time), shape_of_peak(program), left
+
+
+def _kind_words(kind: Kind, mark: str) -> str:
+    """The arrays of one kind in words, such as `f32[8,512]: 2.00 MiB, at model.py:3`."""
+    where = f", at {kind.source}" if kind.source is not None else ""
+    return f"{kind.words}: {mark}{human_bytes(kind.size_bytes)}{where}"
 
 
 def _findings(program: Program, saving_bytes: int | None) -> tuple[Finding, ...]:
@@ -332,6 +379,7 @@ def _findings(program: Program, saving_bytes: int | None) -> tuple[Finding, ...]
     has_peak = bool(program.layout.peak_bytes)
     others = findings_of(program, with_computed_again=saving_bytes is None) if has_peak else ()
     findings = (*chosen, *ranked(list(others)))
+    findings = tuple(map(with_true_range, findings))
     return tuple(map(_as_estimate, findings)) if program.origin == "estimated" else findings
 
 

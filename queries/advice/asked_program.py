@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,11 @@ from ...xla.occupancy import Extents, Ints, changes, occupied_changes
 from ...xla.program import Codes, NumberedProgram, program_of
 from ...xla.runs import starts_of
 from ..catalogue import statement
+
+if TYPE_CHECKING:
+    from .cutting import Cutting
+    from .dimensions import Dimensions
+    from .resizing import Resizing
 
 # The program of a stored module, as ingest had it when it worked out liveness and owners.
 
@@ -115,6 +121,17 @@ def read_layout(store: Store, module_id: int, memory_space: int = 0) -> Layout |
 def _ints(column: pa.ChunkedArray) -> Ints:
     found: Ints = column.cast(pa.int64()).to_numpy()
     return found
+
+
+# Where an array stands: an instruction, and the part of its result.
+Place = tuple[int, str]
+
+
+def part_of(place: Place, number: int) -> Place:
+    """A part of a tuple."""
+    instruction, index = place
+    inner = index.strip("{}")
+    return instruction, f"{{{inner},{number}}}" if inner else f"{{{number}}}"
 
 
 # A program as lists, for rules that walk from instruction to instruction.
@@ -260,6 +277,40 @@ class Program:
         """The instructions and what they read and call. There must be a program."""
         assert self.hlo is not None
         return Graph(self.hlo)
+
+    @cached_property
+    def dimensions(self) -> "Dimensions":
+        """What each dimension of each array is."""
+        from .dimensions import Dimensions
+
+        return Dimensions(self)
+
+    @cached_property
+    def resizing(self) -> "Resizing":
+        """The arrays of the memory space, at other sizes."""
+        from .resizing import Resizing
+
+        return Resizing(self, self.dimensions)
+
+    @cached_property
+    def cutting(self) -> "Cutting":
+        """The temps by their dimensions, and which of these can be cut."""
+        from .cutting import Cutting
+
+        return Cutting(self)
+
+    @cached_property
+    def returned(self) -> dict[int, int]:
+        """The outputs that are copies of arguments, each with its argument: values."""
+        from .findings.returned import returned_arrays
+
+        return {output.value_id: argument.value_id for argument, output in returned_arrays(self)}
+
+    @cached_property
+    def lines(self) -> dict[int, str]:
+        """Of each value the line that it comes from, as file:line, where one is known."""
+        rows = self.rows(statement("advise.lines"))
+        return dict(zip(rows["value_id"].to_pylist(), rows["source"].to_pylist(), strict=True))
 
     @cached_property
     def hlo(self) -> NumberedProgram | None:
@@ -485,6 +536,13 @@ def together(changes: Iterable[Change]) -> Change:
 
 def replay(layout: Layout, change: Change) -> Replayed:
     """The peak with the change made."""
+    times, used = occupied(layout, change)
+    fullest = int(np.argmax(used))
+    return Replayed(int(used[fullest]), int(times[fullest]))
+
+
+def occupied(layout: Layout, change: Change) -> tuple[Ints, Ints]:
+    """The times at which the occupied bytes change, and the bytes from then on; at least one."""
     is_freed = np.isin(layout.allocation_index, list(change.freed))
     fixed = int(layout.allocation_bytes[~layout.is_temp & ~is_freed].sum())
     shared = layout.allocation_index[layout.is_temp | is_freed]
@@ -508,9 +566,8 @@ def replay(layout: Layout, change: Change) -> Replayed:
     within = times < layout.schedule_length
     times, used = times[within], used[within]
     if not len(used):
-        return Replayed(fixed, 0)
-    fullest = int(np.argmax(used))
-    return Replayed(fixed + int(used[fullest]), int(times[fullest]))
+        return np.zeros(1, np.int64), np.array([fixed])
+    return times, fixed + used
 
 
 def saving(layout: Layout, change: Change) -> int:

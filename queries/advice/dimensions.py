@@ -10,7 +10,8 @@ from math import prod
 from ...xla.opcodes import ELEMENTWISE
 from ...xla.program import attribute_values
 from ...xla.shapes import ArrayShape, Shape, TupleShape, parse_shape
-from .asked_program import Graph, Program
+from .asked_program import Graph, Place, Program, part_of
+from .flow import Flow
 
 # Which dimensions of an instruction's operands are which of its result, as its attributes say.
 
@@ -102,13 +103,13 @@ def _convolve(found: Links, values: Mapping[str, str], sizes: Sizes) -> None:
     else:
         found.alike.append((source, batch))
         (found.groups if "feature_group_count" in values else found.alike).append((taken, features))
-    windows = _window(values.get("window", ""))
+    windows = window_parts(values.get("window", ""))
     for number in range(len(sizes[0]) - 2):
         axes = [(side, place[side][str(number)]) for side in (0, 1, RESULT)]
         _slide(found, axes, sizes, {name: each[number] for name, each in windows.items()})
 
 
-def _window(text: str) -> dict[str, list[str]]:
+def window_parts(text: str) -> dict[str, list[str]]:
     """The parts of a window such as `{size=3x3 stride=2x2}`, each by dimension."""
     parts = (part.split("=") for part in text.strip("{}").split())
     return {name: each.split("x") for name, each in parts}
@@ -260,9 +261,6 @@ class Atoms:
 
 # The dimensions of a module's arrays as words, and how those of two arrays are the same.
 
-# Where an array stands: an instruction, and the part of its result.
-Place = tuple[int, str]
-
 # Of more parts than these, a part's size is the program's own.
 _MOST_PARTS = 8
 
@@ -412,13 +410,6 @@ class Arrays:
         return [parse_shape(shape) for shape in self._graph.shape]
 
 
-def part_of(place: Place, number: int) -> Place:
-    """A part of a tuple."""
-    instruction, index = place
-    inner = index.strip("{}")
-    return instruction, f"{{{inner},{number}}}" if inner else f"{{{number}}}"
-
-
 # What each dimension of each array is: followed from the arguments through the whole program.
 #
 # The attributes of instructions say which dimension is which. Where they do not, as in a bitcast
@@ -439,12 +430,20 @@ _ALIKE = {
     "sort",
     "triangular-solve",
 }
+# What indices are put together by.
+_MAKES_INDICES = {
+    *ELEMENTWISE,
+    *("bitcast", "broadcast", "call", "concatenate", "custom-call", "fusion", "get-tuple-element"),
+    *("pad", "parameter", "reshape", "slice", "transpose", "tuple"),
+}
 # Their parts stand at the positions of values.
 _BY_POSITIONS = {"get-tuple-element", "async-start", "async-done", "async-update", "copy-done"}
 # Their attributes say it.
 _SAID = {"broadcast", "convolution", "dot", "gather", "reduce", "scatter", "transpose"}
 # Their results have sizes of their own.
 _NOTHING = {"add-dependency", "after-all", "rng-bit-generator", "rng-get-and-update-state"}
+# Custom calls that give the largest elements and their places.
+_OF_THE_LARGEST = {"TopK", "PartialReduce"}
 # Their operand and result are alike, but for what a window makes of a dimension.
 _LIKE = {"reduce-window", "select-and-scatter", "all-to-all"}
 
@@ -464,7 +463,14 @@ class Dimensions:
         for instruction, opcode in enumerate(graph.opcode):
             if graph.operands[instruction] and opcode != "parameter":
                 self._follow(instruction, opcode)
+        for instruction in map(int, graph.program.rows("gather", "scatter")):
+            self._own_rows(instruction)
         self.arrays.equate_parts()
+
+    @cached_property
+    def flow(self) -> Flow:
+        """What is computed from what."""
+        return Flow(self._graph, self.arrays.shape)
 
     def _positions(self) -> None:
         """A value's dimensions are the same at all its positions, but for a bitcast's."""
@@ -523,6 +529,10 @@ class Dimensions:
                 cut(operand, result)
         elif opcode == "custom-call" and self._is_joined(instruction):
             self._joined(instruction)
+        elif opcode == "custom-call" and self._calls_for(instruction) in _OF_THE_LARGEST:
+            # The largest elements of each row, and their places.
+            for number in range(2):
+                self.arrays.window(first, part_of(result, number))
         elif opcode in _LIKE or (opcode == "custom-call" and len(operands) == 1):
             self.arrays.like(first, result)
         elif opcode not in _NOTHING:
@@ -544,6 +554,41 @@ class Dimensions:
                 sides = {0: places[number], 1: places[count], 2: places[count + 1 + number]}
             sizes = {side: self._sizes(place) for side, place in sides.items()}
             self._link(sides, links(opcode, self._attributes[code], sizes))
+
+    def _own_rows(self, instruction: int) -> None:
+        """Of a gather or scatter whose indices count the rows: a row is an index's own.
+
+        So JAX takes an element of each row, as the loss of a label.
+        """
+        code = int(self._graph.program.attributes.codes[instruction])
+        values, indices = self._attributes[code], self._graph.operands[instruction][-1]
+        name = "start_index_map"
+        if self._graph.opcode[instruction] == "scatter":
+            name, indices = "scatter_dims_to_operand_dims", self._graph.operands[instruction][1]
+        axes = numbers(values.get(name))
+        if len(axes) < 2:
+            return
+        counted = {
+            self._sizes(place)[axis]
+            for place in self.flow.before((indices, "{}"), _MAKES_INDICES)
+            if self._graph.opcode[place[0]] == "iota"
+            for axis in numbers(self._attribute(place[0], "iota_dimension"))
+        }
+        words = self.arrays.words((indices, "{}"))
+        vector = int(values["index_vector_dim"])
+        rows = self.atoms.leaves(
+            a for axis, word in enumerate(words) if axis != vector for a in word
+        )
+        operand = self.arrays.words((self._graph.operands[instruction][0], "{}"))
+        for axis in axes:
+            same = [
+                atom for atom in rows if self.atoms.sizes[atom] == self.arrays.size(operand[axis])
+            ]
+            if len(same) == 1 and self.arrays.size(operand[axis]) in counted:
+                self.atoms.equate(operand[axis], same)
+
+    def _attribute(self, instruction: int, name: str) -> str | None:
+        return self._attributes[int(self._graph.program.attributes.codes[instruction])].get(name)
 
     def _link(self, sides: dict[int, Place], found: Links) -> None:
         """Follow links between the dimensions of the arrays at these places."""
@@ -633,4 +678,7 @@ class Dimensions:
         yield from by_size.values()
 
     def _is_joined(self, instruction: int) -> bool:
-        return self._graph.program.custom_call_target.at(instruction) == "ConcatBitcast"
+        return self._calls_for(instruction) == "ConcatBitcast"
+
+    def _calls_for(self, instruction: int) -> str:
+        return self._graph.program.custom_call_target.at(instruction)

@@ -1,7 +1,7 @@
 """A finding: what to change, what it would save, and how and in which order it is told."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -53,11 +53,21 @@ class Finding:
     choice: str | None = None
 
 
+def with_true_range(finding: Finding) -> Finding:
+    """The finding, in which a bound has no least saving, and a range of one figure is no range."""
+    if finding.grade is Grade.at_most:
+        return replace(finding, low_bytes=None)
+    if finding.grade is Grade.between and finding.low_bytes == finding.high_bytes:
+        return replace(finding, grade=Grade.expected)
+    return finding
+
+
 # In which order findings are told, and which of them can be followed at once.
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """What was measured on recompiled programs first, then bounds, then facts; the largest first.
+    """What was measured on recompiled programs first, by the least that it saves; then bounds, then
+    facts.
 
     Findings that exclude each other stand together, where the first of them belongs. Equal ones
     stay in order.
@@ -98,7 +108,9 @@ def _choice(number: int, finding: Finding) -> object:
 def _rank(finding: Finding) -> tuple[int, int]:
     if finding.saving_bytes is None:
         return 2, -(finding.high_bytes or 0)
-    return int(finding.grade is Grade.at_most), -finding.saving_bytes
+    # What may save nothing comes after what surely saves something.
+    sure = finding.saving_bytes if finding.low_bytes is None else finding.low_bytes
+    return int(finding.grade is Grade.at_most), -sure
 
 
 # How findings are told: in a line, in full, all together.
@@ -114,8 +126,6 @@ def saved_words(finding: Finding) -> str:
             return f"{saved} (expected, ± {finding.tolerance:.0%} of the new peak)"
         case Grade.estimated:
             return f"≈{saved} (estimated)"
-        case Grade.between if finding.low_bytes == finding.high_bytes:
-            return f"{saved} (expected)"
         case Grade.between if finding.low_bytes is not None and finding.high_bytes is not None:
             least, most = human_bytes(finding.low_bytes), human_bytes(finding.high_bytes)
             return f"{saved} (between -{least} and -{most})"
@@ -135,22 +145,24 @@ def in_a_line(finding: Finding) -> str:
     return f"{headline(finding)}{where}: {finding.write}"
 
 
-def in_full(findings: Sequence[Finding]) -> Iterator[list[str]]:
+def in_full(findings: Sequence[Finding]) -> list[list[str]]:
     """Of each finding the headline, the line to edit, what to write there, and why, a text each.
 
-    One that is told instead of an earlier one begins with "or", and has no reason of its own if
-    it is the same.
+    Those that can be told instead of an earlier one stand with it, after "or".
     """
-    reasons: dict[str | None, str] = {}
-    for finding in findings:
-        before = None if finding.choice is None else reasons.get(finding.choice)
-        reasons[finding.choice] = finding.why
-        yield [
-            headline(finding) if before is None else f"or {headline(finding)}",
+    told: dict[object, list[str]] = {}
+    for number, finding in enumerate(findings):
+        earlier = told.get(_choice(number, finding))
+        if earlier is not None:
+            earlier.append(f"or {headline(finding)}; write: {finding.write}")
+            continue
+        told[_choice(number, finding)] = [
+            headline(finding),
             *([finding.source] if finding.source is not None else []),
             f"write: {finding.write}",
-            *([f"why: {finding.why}"] if finding.why != before else []),
+            f"why: {finding.why}",
         ]
+    return list(told.values())
 
 
 def together_words(followed: Sequence[Finding], together: "Replayed") -> str:

@@ -115,6 +115,18 @@ WHERE
     AND NOT allocations.is_thread_local
 ORDER BY "values".value_id;
 
+-- name: lines
+-- The line that each value of module $1 comes from, where one is known.
+SELECT
+    "values".value_id,
+    instructions.source_file || ':' || instructions.source_line AS source
+FROM "values"
+INNER JOIN instructions
+    ON instructions.module_id = $1
+        AND instructions.instruction_id
+        = COALESCE("values".origin_instruction_id, "values".instruction_id)
+WHERE "values".module_id = $1 AND instructions.source_file IS NOT NULL;
+
 -- name: instructions
 -- The instructions of module $1, by their numbers, which count from 0.
 SELECT

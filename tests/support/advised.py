@@ -62,7 +62,8 @@ def program_of(
 def _fill_compiled(db: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        archives = [folder / name for name in ("remat", "gathered", "advice-sizes", "advice")]
+        names = ("remat", "gathered", "advice-sizes", "advice", "advice-edits")
+        archives = [folder / name for name in names]
         for archive in archives:
             _unpack(archive)
         for pair in (folder / "advice").glob("*/*"):

@@ -779,8 +779,14 @@ class DonationGroup:
 
 
 def donation_groups(program: Program) -> list[DonationGroup]:
-    """The groups worth telling: what is donated together, what a loop copies, what only fits."""
+    """The groups worth telling: what is donated together, what a loop copies, what only fits.
+
+    What is returned as it came is in none: its output should go.
+    """
     arguments, outputs = free_arrays(program)
+    kept = {*program.returned.values()}
+    arguments = [each for each in arguments if each.value_id not in kept]
+    outputs = [each for each in outputs if each.value_id not in program.returned]
     if not arguments or not outputs:
         return []
     count = partitions(program)

@@ -40,8 +40,7 @@ def padding(program: Program) -> list[Finding]:
     layout = program.layout
     if program.platform != "tpu" or _padding_at_peak(program) < _WORTH * layout.peak_bytes:
         return []
-    dimensions = Dimensions(program)
-    resizing = Resizing(program, dimensions)
+    dimensions, resizing = program.dimensions, program.resizing
     found = argument_dimensions(program, dimensions, resizing)
     of_atom = {atom: each for each in found for atom in each.atoms}
     padded: dict[Dimension, list[_Padded]] = defaultdict(list)
@@ -159,16 +158,7 @@ def _padding(ones: list[_Padded]) -> int:
 
 def _source(program: Program, ones: list[_Padded]) -> str | None:
     """The line of the array with the most padding."""
-    rows = program.rows(
-        "SELECT source_file || ':' || source_line AS source"
-        ' FROM "values" INNER JOIN instructions ON instructions.module_id = $1'
-        " AND instructions.instruction_id"
-        ' = COALESCE("values".origin_instruction_id, "values".instruction_id)'
-        ' WHERE "values".module_id = $1 AND value_id = $2',
-        [ones[0].array.value_id],
-    )
-    line: str | None = rows["source"][0].as_py()
-    return line
+    return program.lines.get(ones[0].array.value_id)
 
 
 def _told(size: int, tile: int, less: int) -> str:

@@ -1,0 +1,275 @@
+"""What is computed at once and could be computed in parts: a dominating group, or a batch."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from math import prod
+from typing import Any
+
+from ....schema.readable import human_bytes
+from ....xla.shapes import ArrayShape
+from ...cells import counted, without_layout
+from ..asked_program import Change, Place, Program, memory_on_chip, saving
+from ..cutting import HAND_ON, Cut, Cutting, flat
+from ..finding import Finding, Grade
+from ..resizing import Array
+from . import INSTRUCTIONS, OWNERS, listed
+
+# A smaller part of the peak is not worth a change of the program.
+_WORTH = 0.1
+# Twice as many parts are worth it if they bring as much of the peak.
+_DOUBLED = 0.02
+_COUNTS = (4, 8, 16)
+_MICROBATCHES = (4,)
+# A batch of fewer has no parts that are worth a loop.
+_LEAST_BATCH = 16
+# A group stands out if what it is computed from has at most this part of its bytes.
+_BULGE = 0.5
+_LINES = 3
+_GROUPS = 3
+_OF_LINES = 0.8
+
+# A group of arrays that makes much of the peak, such as logits or the scores of attention.
+
+
+@listed(3, OWNERS, INSTRUCTIONS)
+def chunked(program: Program) -> list[Finding]:
+    """The largest group of temps that can be cut, in a finding for each number of chunks."""
+    cutting = program.cutting
+    of_arguments = {
+        _sizes(cutting, (atom for word in words for atom in word))
+        for _, _, words in cutting.arguments
+    }
+    for group, arrays in cutting.groups(program.layout.peak_time)[:_GROUPS]:
+        size = cutting.bytes_of(arrays)
+        if size < _WORTH * program.layout.peak_bytes:
+            return []
+        if _sizes(cutting, group) in of_arguments or not _is_of_few_lines(cutting, arrays):
+            continue
+        region = {place for place in cutting.flow.sources if _contains(cutting.atoms(place), group)}
+        inside = [each for each in cutting.arrays if _contains(flat(each), group)]
+        for atom in sorted({*group}, key=lambda each: -cutting.dimensions.atoms.sizes[each]):
+            if (
+                _may_be_cut(cutting, atom)
+                and _stands_out(cutting, atom, region)
+                and cutting.can_be_cut(atom, region)
+            ):
+                cuts = _in_parts(cutting, atom, inside, cutting.summed(region, atom), _COUNTS)
+                if cuts:
+                    return [_chunk(cutting, cut, arrays, size) for cut in cuts]
+    return []
+
+
+def _sizes(cutting: Cutting, atoms: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(cutting.dimensions.atoms.sizes[atom] for atom in atoms))
+
+
+def _may_be_cut(cutting: Cutting, atom: int) -> bool:
+    """Whether it is an axis of data: of features are the weights, and the last axis of the rest."""
+    if not cutting.program.trains and any(
+        len(words) > 1 and atom in words[-1] for _, _, words in cutting.arguments
+    ):
+        return False
+    return atom not in cutting.of_weights and atom not in cutting.dimensions.arrays.counts
+
+
+def _is_of_few_lines(cutting: Cutting, arrays: list[Array]) -> bool:
+    """Whether a few lines make most of a group; what a whole network saves is of many."""
+    sizes: Counter[str | None] = Counter()
+    lines = cutting.program.lines
+    for array in arrays:
+        sizes[lines.get(array.value_id)] += cutting.size(array)
+    few = sum(size for _, size in sizes.most_common(_LINES))
+    return few >= _OF_LINES * sum(sizes.values())
+
+
+def _stands_out(cutting: Cutting, atom: int, region: set[Place]) -> bool:
+    """Whether what goes into a group and what comes out of it are small beside it."""
+    graph, flow, shape = cutting.program.graph, cutting.flow, cutting.dimensions.arrays.shape
+    whole = max((_elements(shape(place)) for place in region), default=0)
+    for beside in (flow.sources, flow.readers):
+        outside = {
+            other
+            for place in region
+            for other in beside[place]
+            if other not in region and atom in cutting.atoms(other)
+        }
+        sizes = {other: _elements(shape(other)) for other in outside}
+        made = sum(size for other, size in sizes.items() if graph.opcode[other[0]] not in HAND_ON)
+        if max([made, *sizes.values()]) > _BULGE * whole:
+            return False
+    return True
+
+
+def _elements(shape: object) -> int:
+    return prod(shape.dimensions) if isinstance(shape, ArrayShape) else 0
+
+
+def _in_parts(
+    cutting: Cutting, atom: int, arrays: list[Array], summed: set[int], counts: Sequence[int]
+) -> list[Cut]:
+    """The program in so many parts, as long as twice as many bring more."""
+    layout, size = cutting.layout, cutting.dimensions.atoms.sizes[atom]
+    cuts: list[Cut] = []
+    before = layout.peak_bytes
+    for count in counts:
+        if size % count:
+            break
+        cut = cutting.cut(atom, arrays, summed, count)
+        if before - cut.peak_bytes < _DOUBLED * layout.peak_bytes:
+            break
+        before = cut.peak_bytes
+        cuts.append(cut)
+    return [cut for cut in cuts if layout.peak_bytes - cut.peak_bytes >= _least(cutting.program)]
+
+
+def _least(program: Program) -> int:
+    """The saving from which on a cut is told."""
+    return max(int(_WORTH * program.layout.peak_bytes), memory_on_chip(program))
+
+
+def _chunk(cutting: Cutting, cut: Cut, arrays: list[Array], size: int) -> Finding:
+    program = cutting.program
+    largest = max(arrays, key=lambda each: (cutting.size(each), len(each.words)))
+    axis, shape = cutting.named(cut.atom), without_layout(str(largest.shape))
+    again = " under jax.checkpoint" if program.trains else ""
+    return Finding(
+        kind="computed at once",
+        title=f"compute {shape} in {cut.count} chunks along {axis}",
+        write=f"jax.lax.map(part, x.reshape({cut.count}, -1, ...)), where part{again} has all that"
+        " makes and reads it",
+        why=f"{human_bytes(size)} of the peak are its dimensions, in"
+        f" {counted(len(arrays), 'array')}; nothing that is computed from all of the axis goes"
+        " back into them",
+        value_ids=tuple(each.value_id for each in sorted(arrays, key=lambda a: -cutting.size(a))),
+        source=program.lines.get(largest.value_id),
+        choice="chunk",
+        **_figure(cutting, cut, _CHUNK_TOLERANCE),
+    )
+
+
+_CHUNK_TOLERANCE = 0.05
+
+
+def _figure(cutting: Cutting, cut: Cut, tolerance: float) -> dict[str, Any]:
+    """The saving of a cut with its grade.
+
+    On TPU a part may lie on chip, where the peak does not see it, or be there twice, as the next
+    is fetched. What attention saves for its gradient, a square for each head, is computed again.
+    """
+    program, layout = cutting.program, cutting.layout
+    sizes = cutting.dimensions.atoms.sizes
+    saved = least = most = layout.peak_bytes - cut.peak_bytes
+    gone = saving(layout, Change(cut.change.gone, pieces=cut.change.pieces[cut.parts :]))
+    is_square = any(
+        [sizes[atom] for atom in flat(each)].count(sizes[cut.atom]) > 1 for each in cut.arrays
+    )
+    if program.platform == "tpu":
+        part = max(piece.size_bytes for piece in cut.change.pieces[: cut.parts])
+        least, most = max(saved - part, 0), max(saved, gone)
+    elif program.trains and is_square:
+        most = max(saved, gone)
+    figure = {"saving_bytes": saved, "low_bytes": least, "high_bytes": most, "change": cut.change}
+    if program.platform not in {"cpu", "tpu"}:
+        return figure | {"grade": Grade.at_most}
+    if least == most:
+        return figure | {"grade": Grade.expected, "tolerance": tolerance}
+    return figure | {"grade": Grade.between}
+
+
+def _contains(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    have = Counter(whole)
+    return all(have[atom] >= count for atom, count in Counter(part).items())
+
+
+# A batch, whose elements have nothing to do with each other.
+
+
+@listed(4, OWNERS, INSTRUCTIONS)
+def batched(program: Program) -> list[Finding]:
+    """A batch in parts, and of a training step the sum of their gradients: one axis at most."""
+    cutting = program.cutting
+    at_peak = [each for each in cutting.arrays if cutting.lies_at(each, program.layout.peak_time)]
+    size = cutting.bytes_of(at_peak)
+    if size < _WORTH * program.layout.peak_bytes:
+        return []
+    held: Counter[int] = Counter()
+    for array in at_peak:
+        for atom in {*flat(array)}:
+            held[atom] += cutting.size(array)
+    total = sum(map(cutting.size, at_peak))
+    for atom, bytes_of_atom in held.most_common():
+        if 2 * bytes_of_atom <= total:
+            break
+        if _may_be_cut(cutting, atom) and _is_batch(cutting, atom):
+            found = _of_batch(cutting, atom, at_peak)
+            if found:
+                return found
+    return []
+
+
+def _of_batch(cutting: Cutting, atom: int, at_peak: list[Array]) -> list[Finding]:
+    program = cutting.program
+    region = {place for place in cutting.flow.sources if atom in cutting.atoms(place)}
+    if any(cutting.atoms(place).count(atom) > 1 for place in region):
+        return []
+    if not cutting.can_be_cut(atom, region):
+        return []
+    inside = [each for each in cutting.arrays if atom in flat(each)]
+    of_atom = [each for each in at_peak if atom in flat(each)]
+    of_atom.sort(key=lambda each: -cutting.size(each))
+    counts = _MICROBATCHES if program.trains else _COUNTS
+    return [
+        Finding(
+            kind="batch at once",
+            why=f"{human_bytes(cutting.bytes_of(of_atom))} of the peak have this axis, and no"
+            " element of it needs another",
+            value_ids=tuple(each.value_id for each in of_atom),
+            source=program.lines.get(of_atom[0].value_id),
+            choice="batch" if program.trains else "chunk",
+            **_batch_edit(cutting, cut),
+            **_figure(cutting, cut, _batch_tolerance(program)),
+        )
+        for cut in _in_parts(cutting, atom, inside, cutting.summed(region, atom), counts)
+    ]
+
+
+def _batch_tolerance(program: Program) -> float:
+    if not program.trains:
+        return 0.02
+    return 0.05 if program.platform == "cpu" else 0.15
+
+
+def _batch_edit(cutting: Cutting, cut: Cut) -> dict[str, Any]:
+    """What to do, and what to write."""
+    axis = cutting.named(cut.atom)
+    if cutting.program.trains:
+        return {
+            "title": f"compute the gradient in {cut.count} microbatches along {axis}",
+            "write": f"jax.lax.scan over batch.reshape({cut.count}, -1, ...), which adds up the"
+            " gradients, or optax.MultiSteps",
+        }
+    part = cutting.dimensions.atoms.sizes[cut.atom] // cut.count
+    return {
+        "title": f"compute {part} at a time along {axis}",
+        "write": f"jax.lax.map(f, xs, batch_size={part}) instead of jax.vmap(f)(xs)",
+    }
+
+
+def _is_batch(cutting: Cutting, atom: int) -> bool:
+    """Whether it is the first axis of arguments, and, of what does not train, of each result.
+
+    What a cache has of a batch is updated in place, which parts would copy.
+    """
+    program = cutting.program
+    if cutting.dimensions.atoms.sizes[atom] < _LEAST_BATCH:
+        return False
+    with_it = [(role, words) for _, role, words in cutting.arguments if atom in chain(*words)]
+    if not with_it or any(words[0][:1] != (atom,) for _, words in with_it):
+        return False
+    rows = program.entry_arrays.to_pylist()
+    words = {array.value_id: flat(array) for array in cutting.resizing.arrays}
+    of_atom = [row for row in rows if atom in words.get(row["value_id"], ())]
+    if any(row["is_shared"] for row in of_atom):
+        return False
+    return program.trains or all(row in of_atom for row in rows if row["is_output"])

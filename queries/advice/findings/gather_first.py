@@ -1,0 +1,114 @@
+"""Rows that are gathered and then multiplied: the product can come first."""
+
+from collections.abc import Iterator
+from math import prod
+
+from ....schema.readable import human_bytes
+from ....xla.shapes import ArrayShape
+from ...cells import without_layout
+from ..asked_program import Change, Piece, Place, Program, memory_on_chip, saving
+from ..cutting import HAND_ON, flat
+from ..finding import Finding, Grade
+from . import INSTRUCTIONS, OWNERS, listed
+
+# A smaller part of the peak is not worth a change of the program.
+_WORTH = 0.025
+_LEAST_SAVING = 0.1
+# So many times its operand's elements a gather has, which else is only a choice of rows.
+_REPEATED = 2
+# The product has at most this part of the gathered elements.
+_NARROWER = 2 / 3
+_THROUGH = HAND_ON - {"while", "dynamic-update-slice"} | {"concatenate", "transpose", "reshape"}
+
+
+@listed(2, OWNERS, INSTRUCTIONS)
+def gathered_first(program: Program) -> list[Finding]:
+    """At most one finding: what is gathered and then made narrower, multiplied first.
+
+    The values with the gathered rows that are as wide as these get the product's width, or are
+    gone where XLA fuses what reads the gathered product.
+    """
+    layout = program.layout
+    best: Finding | None = None
+    for gather, product in _gathers(program):
+        finding = _multiplied_first(program, gather, product)
+        least = max(_LEAST_SAVING * layout.peak_bytes, memory_on_chip(program))
+        if finding is None or (finding.saving_bytes or 0) < least:
+            continue
+        if best is None or (finding.saving_bytes or 0) > (best.saving_bytes or 0):
+            best = finding
+    return [] if best is None else [best]
+
+
+def _gathers(program: Program) -> Iterator[tuple[Place, Place]]:
+    """Gathers of rows, each with a product that contracts what it gathers."""
+    graph, cutting = program.graph, program.cutting
+    for instruction in map(int, graph.program.rows("gather")):
+        gather = (instruction, "{}")
+        operand = (graph.operands[instruction][0], "{}")
+        if _elements(program, gather) < _REPEATED * _elements(program, operand):
+            continue
+        features = {*cutting.atoms(operand)} & {*cutting.atoms(gather)}
+        seen, waiting = {gather}, [gather]
+        while waiting:
+            place = waiting.pop()
+            for reader in cutting.flow.readers[place]:
+                opcode = graph.opcode[reader[0]]
+                if opcode in {"dot", "convolution"}:
+                    left = features & {*cutting.atoms(reader)}
+                    narrower = _elements(program, reader) <= _NARROWER * _elements(program, gather)
+                    if not left and features and narrower:
+                        yield gather, reader
+                elif opcode in _THROUGH and reader not in seen:
+                    seen.add(reader)
+                    waiting.append(reader)
+
+
+def _elements(program: Program, place: Place) -> int:
+    shape = program.dimensions.arrays.shape(place)
+    return prod(shape.dimensions) if isinstance(shape, ArrayShape) else 0
+
+
+def _multiplied_first(program: Program, gather: Place, product: Place) -> Finding | None:
+    cutting, layout = program.cutting, program.layout
+    whole = _elements(program, gather)
+    operand = (program.graph.operands[gather[0]][0], "{}")
+    rows = [atom for atom in cutting.atoms(gather) if atom not in cutting.atoms(operand)]
+    wide = [
+        array
+        for array in cutting.arrays
+        if set(rows) <= {*flat(array)} and prod(array.shape.dimensions) >= whole
+    ]
+    if not rows or not wide or cutting.bytes_of(wide) < _WORTH * layout.peak_bytes:
+        return None
+    part = _elements(program, product) / whole
+    places: dict[tuple[int, int], int] = {}
+    pieces = []
+    for array in wide:
+        at = int(layout.allocation[array.row]), int(layout.offset[array.row])
+        size = round(part * whole / prod(array.shape.dimensions) * cutting.size(array))
+        place = places.setdefault(at, len(places))
+        start, end = int(layout.start[array.row]), int(layout.end[array.row])
+        pieces.append(Piece(place, size, start, end))
+    change = Change(gone=frozenset(array.value_id for array in wide), pieces=tuple(pieces))
+    saved = saving(layout, change)
+    # XLA may also fuse all that has the rows.
+    with_rows = [each.value_id for each in cutting.arrays if set(rows) <= {*flat(each)}]
+    most = max(saved, saving(layout, Change(gone=frozenset(with_rows))))
+    largest = max(wide, key=cutting.size)
+    is_known = program.platform in {"cpu", "tpu"}
+    return Finding(
+        kind="gathered before a product",
+        title=f"multiply before gathering {without_layout(str(largest.shape))}",
+        grade=Grade.between if is_known else Grade.at_most,
+        write="(h @ w)[rows] instead of h[rows] @ w; of several that are concatenated the sum of"
+        " (h @ w[part])[rows] for each",
+        why=f"{human_bytes(cutting.bytes_of(wide))} are as wide as what is gathered, and the"
+        f" product has {part:.0%} of their elements",
+        value_ids=tuple(each.value_id for each in sorted(wide, key=lambda a: -cutting.size(a))),
+        source=program.lines.get(largest.value_id),
+        saving_bytes=saved,
+        low_bytes=saved,
+        high_bytes=most,
+        change=change,
+    )
