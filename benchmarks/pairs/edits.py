@@ -743,4 +743,4 @@ def right_attention_of_scan(place):
         return made / total[..., None]
 
     heads = place.array(2, 16, 4096, 64)
-    return Pair("none", Side(attend, (heads, heads, heads)))
+    return Pair("none", Side(attend, (heads, heads, heads), (0,)))

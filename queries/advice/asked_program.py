@@ -1,10 +1,10 @@
 """A program of the warehouse as `advise` asks it, and its memory replayed with changes."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,7 @@ from ...xla.program import Codes, NumberedProgram, program_of
 from ...xla.runs import starts_of
 from ..catalogue import statement
 
-if TYPE_CHECKING:
-    from .cutting import Cutting
-    from .dimensions import Dimensions
-    from .resizing import Resizing
+_Result = TypeVar("_Result")
 
 # The program of a stored module, as ingest had it when it worked out liveness and owners.
 
@@ -279,32 +276,15 @@ class Program:
         return Graph(self.hlo)
 
     @cached_property
-    def dimensions(self) -> "Dimensions":
-        """What each dimension of each array is."""
-        from .dimensions import Dimensions
+    def _worked_out(self) -> dict[object, Any]:
+        return {}
 
-        return Dimensions(self)
-
-    @cached_property
-    def resizing(self) -> "Resizing":
-        """The arrays of the memory space, at other sizes."""
-        from .resizing import Resizing
-
-        return Resizing(self, self.dimensions)
-
-    @cached_property
-    def cutting(self) -> "Cutting":
-        """The temps by their dimensions, and which of these can be cut."""
-        from .cutting import Cutting
-
-        return Cutting(self)
-
-    @cached_property
-    def returned(self) -> dict[int, int]:
-        """The outputs that are copies of arguments, each with its argument: values."""
-        from .findings.returned import returned_arrays
-
-        return {output.value_id: argument.value_id for argument, output in returned_arrays(self)}
+    def worked_out(self, work_out: Callable[["Program"], _Result]) -> _Result:
+        """What a function works out from the program; several findings ask for it."""
+        if work_out not in self._worked_out:
+            self._worked_out[work_out] = work_out(self)
+        result: _Result = self._worked_out[work_out]
+        return result
 
     @cached_property
     def lines(self) -> dict[int, str]:

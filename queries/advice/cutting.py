@@ -12,8 +12,8 @@ from math import prod
 
 from ...xla.program import attribute_values
 from .asked_program import Change, Piece, Place, Program, replay
-from .dimensions import numbers, window_parts
-from .resizing import Array
+from .dimensions import Dimensions, numbers, window_parts
+from .resizing import Array, resizing_of
 
 # What is summed over all parts is carried from the first to the last.
 _SUMMED = 1 << 20
@@ -54,8 +54,9 @@ class Cutting:
 
     def __init__(self, program: Program) -> None:
         self.program, self.layout = program, program.layout
-        self.dimensions, self.resizing = program.dimensions, program.resizing
-        self.flow = program.dimensions.flow
+        self.dimensions = program.worked_out(Dimensions)
+        self.resizing = program.worked_out(resizing_of)
+        self.flow = self.dimensions.flow
         self._atoms: dict[Place, tuple[int, ...]] = {}
 
     @cached_property
@@ -197,7 +198,9 @@ class Cutting:
         if opcode in {"dot", "convolution"}:
             # A gradient is a sum over the batch; other programs have no reason to add up parts.
             return self.program.trains
-        if opcode not in {"reduce", "scatter", "all-reduce", "reduce-scatter"}:
+        # XLA adds up a large array in steps.
+        in_steps = opcode == "reduce-window" and self.program.trains
+        if not in_steps and opcode not in {"reduce", "scatter", "all-reduce", "reduce-scatter"}:
             return False
         (computation,) = graph.called[instruction]["to_apply"]
         return graph.opcode[graph.root(computation)] in _ADDS

@@ -434,7 +434,8 @@ _ALIKE = {
 _MAKES_INDICES = {
     *ELEMENTWISE,
     *("bitcast", "broadcast", "call", "concatenate", "custom-call", "fusion", "get-tuple-element"),
-    *("pad", "parameter", "reshape", "slice", "transpose", "tuple"),
+    *("copy-done", "copy-start", "dynamic-update-slice", "pad", "parameter", "reshape", "slice"),
+    *("async-done", "async-start", "transpose", "tuple"),
 }
 # Their parts stand at the positions of values.
 _BY_POSITIONS = {"get-tuple-element", "async-start", "async-done", "async-update", "copy-done"}

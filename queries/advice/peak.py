@@ -8,6 +8,7 @@ import numpy as np
 from ...schema.readable import human_bytes
 from ..cells import without_layout
 from .asked_program import Change, Program, occupied
+from .cutting import Cutting
 
 # A part of the schedule: the level that more than this much of it stays below.
 _LEVEL = 0.9
@@ -70,7 +71,7 @@ def largest_kind(program: Program, time: int, gone: frozenset[int] = frozenset()
     Temps are of one kind if they have the same dimensions, in whatever order and type; arguments
     if they have the same role. None without arrays.
     """
-    cutting, kinds = program.cutting, list[Kind]()
+    cutting, kinds = program.worked_out(Cutting), list[Kind]()
     for _, all_of_it in cutting.groups(time):
         arrays = [array for array in all_of_it if array.value_id not in gone]
         if arrays:

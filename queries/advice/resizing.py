@@ -96,6 +96,11 @@ class Resizing:
         return Change(frozenset(gone), freed, tuple(pieces))
 
 
+def resizing_of(program: Program) -> Resizing:
+    """The arrays of a program by its own dimensions."""
+    return Resizing(program, program.worked_out(Dimensions))
+
+
 def _arrays(program: Program, dimensions: Dimensions) -> list[Array]:
     rows = {int(value): row for row, value in enumerate(program.layout.value_id)}
     table = program.rows(

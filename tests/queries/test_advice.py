@@ -5,7 +5,15 @@ import pytest
 
 import memhouse
 from memhouse.cli.render.markdown import as_code, as_text
-from memhouse.queries.advice.finding import Finding, Grade, in_full, ranked, saved_words, to_follow
+from memhouse.queries.advice.finding import (
+    Finding,
+    Grade,
+    in_full,
+    ranked,
+    saved_words,
+    to_follow,
+    with_true_range,
+)
 from memhouse.queries.checking.what_to_change import what_to_change
 from memhouse.schema.readable import human_bytes
 
@@ -126,7 +134,9 @@ def finding(saving, choice=None, values=(), **others):
 def test_what_excludes_each_other_stands_together():
     told = ranked([finding(4), finding(3, "scan"), finding(5, "scan"), finding(None)])
     assert [each.saving_bytes for each in told] == [5, 3, 4, None]
-    assert [first.startswith("or ") for first, *_ in in_full(told)] == [False, True, False, False]
+    paragraphs = in_full(told)
+    assert len(paragraphs) == 3
+    assert paragraphs[0][-1].startswith("or ")
     # Facts stay in the order of the finders.
     told = ranked([finding(None, "scan"), finding(None), finding(None, "scan")])
     assert [each.choice for each in told] == ["scan", "scan", None]
@@ -139,10 +149,12 @@ def test_what_is_followed_at_once_is_of_different_buffers():
 
 
 def test_a_range_is_told_unless_it_has_no_width():
-    wide = saved_words(finding(8, grade=Grade.between, low_bytes=4, high_bytes=16))
-    assert all(size in wide for size in ("8 B", "4 B", "16 B"))
-    point = saved_words(finding(8, grade=Grade.between, low_bytes=8, high_bytes=8))
-    assert point.count("8 B") == 1
+    wide = finding(8, grade=Grade.between, low_bytes=4, high_bytes=16)
+    assert all(size in saved_words(with_true_range(wide)) for size in ("8 B", "4 B", "16 B"))
+    point = with_true_range(finding(8, grade=Grade.between, low_bytes=8, high_bytes=8))
+    assert point.grade is Grade.expected
+    bound = with_true_range(finding(8, grade=Grade.at_most, low_bytes=8, high_bytes=8))
+    assert (bound.low_bytes, bound.high_bytes) == (None, 8)
 
 
 # --- what `check` says to change --------------------------------------------------------

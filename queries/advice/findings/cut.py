@@ -35,7 +35,7 @@ _OF_LINES = 0.8
 @listed(3, OWNERS, INSTRUCTIONS)
 def chunked(program: Program) -> list[Finding]:
     """The largest group of temps that can be cut, in a finding for each number of chunks."""
-    cutting = program.cutting
+    cutting = program.worked_out(Cutting)
     of_arguments = {
         _sizes(cutting, (atom for word in words for atom in word))
         for _, _, words in cutting.arguments
@@ -132,6 +132,8 @@ def _chunk(cutting: Cutting, cut: Cut, arrays: list[Array], size: int) -> Findin
     program = cutting.program
     largest = max(arrays, key=lambda each: (cutting.size(each), len(each.words)))
     axis, shape = cutting.named(cut.atom), without_layout(str(largest.shape))
+    sizes = list(largest.shape.dimensions)
+    is_square = program.trains and any(sizes.count(each) > 1 for each in sizes)
     again = " under jax.checkpoint" if program.trains else ""
     return Finding(
         kind="computed at once",
@@ -144,30 +146,28 @@ def _chunk(cutting: Cutting, cut: Cut, arrays: list[Array], size: int) -> Findin
         value_ids=tuple(each.value_id for each in sorted(arrays, key=lambda a: -cutting.size(a))),
         source=program.lines.get(largest.value_id),
         choice="chunk",
-        **_figure(cutting, cut, _CHUNK_TOLERANCE),
+        **_figure(cutting, cut, _CHUNK_TOLERANCE, is_square=is_square),
     )
 
 
 _CHUNK_TOLERANCE = 0.05
 
 
-def _figure(cutting: Cutting, cut: Cut, tolerance: float) -> dict[str, Any]:
+def _figure(
+    cutting: Cutting, cut: Cut, tolerance: float, *, is_square: bool = False
+) -> dict[str, Any]:
     """The saving of a cut with its grade.
 
     On TPU a part may lie on chip, where the peak does not see it, or be there twice, as the next
     is fetched. What attention saves for its gradient, a square for each head, is computed again.
     """
     program, layout = cutting.program, cutting.layout
-    sizes = cutting.dimensions.atoms.sizes
     saved = least = most = layout.peak_bytes - cut.peak_bytes
     gone = saving(layout, Change(cut.change.gone, pieces=cut.change.pieces[cut.parts :]))
-    is_square = any(
-        [sizes[atom] for atom in flat(each)].count(sizes[cut.atom]) > 1 for each in cut.arrays
-    )
     if program.platform == "tpu":
         part = max(piece.size_bytes for piece in cut.change.pieces[: cut.parts])
         least, most = max(saved - part, 0), max(saved, gone)
-    elif program.trains and is_square:
+    elif is_square:
         most = max(saved, gone)
     figure = {"saving_bytes": saved, "low_bytes": least, "high_bytes": most, "change": cut.change}
     if program.platform not in {"cpu", "tpu"}:
@@ -188,7 +188,7 @@ def _contains(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
 @listed(4, OWNERS, INSTRUCTIONS)
 def batched(program: Program) -> list[Finding]:
     """A batch in parts, and of a training step the sum of their gradients: one axis at most."""
-    cutting = program.cutting
+    cutting = program.worked_out(Cutting)
     at_peak = [each for each in cutting.arrays if cutting.lies_at(each, program.layout.peak_time)]
     size = cutting.bytes_of(at_peak)
     if size < _WORTH * program.layout.peak_bytes:

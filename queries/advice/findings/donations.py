@@ -1,6 +1,7 @@
 """Arguments whose memory a result may take: those not donated, and donations without effect."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -22,6 +23,7 @@ from ..asked_program import (
     FreeMemory,
     Layout,
     Piece,
+    Place,
     Program,
     function_line,
     line_of,
@@ -30,6 +32,7 @@ from ..asked_program import (
     values_share_allocations,
     values_that_move,
 )
+from ..dimensions import Dimensions
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed
 
@@ -317,6 +320,87 @@ def _first_come(
     return [
         (fitting.pop(0), output) for output in outputs if (fitting := waiting.get(key(output), []))
     ]
+
+
+# Outputs that are copies of arguments.
+
+# They hand on elements as they are; the number of operands of which they do.
+_COPIES = {
+    **dict.fromkeys(("bitcast", "copy", "copy-done", "copy-start", "reshape", "slice"), 1),
+    **dict.fromkeys(("async-done", "async-start", "async-update", "optimization-barrier"), 1),
+    **dict.fromkeys(("call", "fusion", "get-tuple-element", "parameter", "tuple", "while"), 1),
+    **{"dynamic-slice": 1, "dynamic-update-slice": 2},
+}
+# What a loop writes all parts of.
+_EMPTY = {"broadcast", "constant"}
+
+
+def returned_arrays(program: Program) -> list[tuple[EntryArray, EntryArray]]:
+    """The outputs in memory of their own that are copies, each with its argument."""
+    arguments, outputs = entry_arrays(program)
+    graph = program.graph
+    entry = graph.program.entry
+    parameters = graph.parameters(entry)
+    by_place = {
+        (parameters[each.parameter_number], each.index): each
+        for each in arguments
+        if each.parameter_number is not None
+    }
+    alike = {(each.element_type, each.dimensions) for each in arguments}
+    found = []
+    for output in outputs:
+        if output.is_shared or (output.element_type, output.dimensions) not in alike:
+            continue
+        place = _copied_from(program, (graph.root(entry), output.index), set(by_place))
+        argument = by_place.get(place) if place is not None else None
+        if argument is not None and argument.dimensions == output.dimensions:
+            found.append((argument, output))
+    return found
+
+
+def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Place | None:
+    """The argument whose elements an output has; None if anything else is in it."""
+    graph, flow = program.graph, program.worked_out(Dimensions).flow
+    found: set[Place] = set()
+    indices: list[Counter[str]] = []
+    seen, waiting = {output}, [output]
+    while waiting:
+        place = waiting.pop()
+        opcode = graph.opcode[place[0]]
+        if place in arguments:
+            found.add(place)
+            continue
+        if program.graph.program.custom_call_target.at(place[0]) == "ConcatBitcast":
+            # XLA fetched it in parts.
+            opcode = "bitcast"
+        if opcode not in _COPIES:
+            # Only what a loop fills is empty before.
+            if opcode not in _EMPTY or not indices:
+                return None
+            continue
+        sources = flow.sources.get(place) or []
+        if opcode in {"dynamic-slice", "dynamic-update-slice"}:
+            count = _COPIES[opcode]
+            indices.append(_makes(program, sources[count:]))
+            sources = sources[:count]
+        for source in sources:
+            if source not in seen:
+                seen.add(source)
+                waiting.append(source)
+    # A part is written where it was read.
+    if len(found) != 1 or any(each != indices[0] for each in indices):
+        return None
+    return found.pop()
+
+
+def _makes(program: Program, places: list[Place]) -> Counter[str]:
+    """By which operations indices are computed."""
+    graph, flow = program.graph, program.worked_out(Dimensions).flow
+    made: set[Place] = set()
+    for place in places:
+        made |= set(flow.before(place, {"parameter", "get-tuple-element", "fusion", "bitcast"}))
+    hand_on = {"parameter", "get-tuple-element", "fusion", "bitcast", "while", "constant"}
+    return Counter(op for op in {graph.opcode[at] for at, _ in made} if op not in hand_on)
 
 
 # Whether an instruction may write its result over an operand: the rules that ingest has.
@@ -784,9 +868,9 @@ def donation_groups(program: Program) -> list[DonationGroup]:
     What is returned as it came is in none: its output should go.
     """
     arguments, outputs = free_arrays(program)
-    kept = {*program.returned.values()}
-    arguments = [each for each in arguments if each.value_id not in kept]
-    outputs = [each for each in outputs if each.value_id not in program.returned]
+    returned = {each for pair in program.worked_out(returned_arrays) for each in pair}
+    arguments = [each for each in arguments if each not in returned]
+    outputs = [each for each in outputs if each not in returned]
     if not arguments or not outputs:
         return []
     count = partitions(program)

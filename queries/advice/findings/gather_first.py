@@ -7,7 +7,8 @@ from ....schema.readable import human_bytes
 from ....xla.shapes import ArrayShape
 from ...cells import without_layout
 from ..asked_program import Change, Piece, Place, Program, memory_on_chip, saving
-from ..cutting import HAND_ON, flat
+from ..cutting import HAND_ON, Cutting, flat
+from ..dimensions import Dimensions
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed
 
@@ -42,7 +43,7 @@ def gathered_first(program: Program) -> list[Finding]:
 
 def _gathers(program: Program) -> Iterator[tuple[Place, Place]]:
     """Gathers of rows, each with a product that contracts what it gathers."""
-    graph, cutting = program.graph, program.cutting
+    graph, cutting = program.graph, program.worked_out(Cutting)
     for instruction in map(int, graph.program.rows("gather")):
         gather = (instruction, "{}")
         operand = (graph.operands[instruction][0], "{}")
@@ -65,12 +66,12 @@ def _gathers(program: Program) -> Iterator[tuple[Place, Place]]:
 
 
 def _elements(program: Program, place: Place) -> int:
-    shape = program.dimensions.arrays.shape(place)
+    shape = program.worked_out(Dimensions).arrays.shape(place)
     return prod(shape.dimensions) if isinstance(shape, ArrayShape) else 0
 
 
 def _multiplied_first(program: Program, gather: Place, product: Place) -> Finding | None:
-    cutting, layout = program.cutting, program.layout
+    cutting, layout = program.worked_out(Cutting), program.layout
     whole = _elements(program, gather)
     operand = (program.graph.operands[gather[0]][0], "{}")
     rows = [atom for atom in cutting.atoms(gather) if atom not in cutting.atoms(operand)]
@@ -90,12 +91,18 @@ def _multiplied_first(program: Program, gather: Place, product: Place) -> Findin
         place = places.setdefault(at, len(places))
         start, end = int(layout.start[array.row]), int(layout.end[array.row])
         pieces.append(Piece(place, size, start, end))
+    # The product of all rows is there from the first gather to the last.
+    largest = max(wide, key=cutting.size)
+    width = cutting.size(largest) / prod(largest.shape.dimensions)
+    product_bytes = round(part * _elements(program, operand) * width)
+    since = min(piece.start_time for piece in pieces)
+    until = max(piece.end_time for piece in pieces)
+    pieces.append(Piece(len(places), product_bytes, since, until))
     change = Change(gone=frozenset(array.value_id for array in wide), pieces=tuple(pieces))
     saved = saving(layout, change)
     # XLA may also fuse all that has the rows.
     with_rows = [each.value_id for each in cutting.arrays if set(rows) <= {*flat(each)}]
     most = max(saved, saving(layout, Change(gone=frozenset(with_rows))))
-    largest = max(wide, key=cutting.size)
     is_known = program.platform in {"cpu", "tpu"}
     return Finding(
         kind="gathered before a product",

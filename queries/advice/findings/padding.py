@@ -15,7 +15,7 @@ from ...cells import without_layout
 from ..asked_program import Program, memory_on_chip
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade
-from ..resizing import Array, Dimension, Resizing, argument_dimensions
+from ..resizing import Array, Dimension, Resizing, argument_dimensions, resizing_of
 from . import INSTRUCTIONS, OWNERS, listed
 
 # Less of the peak is not worth a line.
@@ -40,7 +40,7 @@ def padding(program: Program) -> list[Finding]:
     layout = program.layout
     if program.platform != "tpu" or _padding_at_peak(program) < _WORTH * layout.peak_bytes:
         return []
-    dimensions, resizing = program.dimensions, program.resizing
+    dimensions, resizing = program.worked_out(Dimensions), program.worked_out(resizing_of)
     found = argument_dimensions(program, dimensions, resizing)
     of_atom = {atom: each for each in found for atom in each.atoms}
     padded: dict[Dimension, list[_Padded]] = defaultdict(list)

@@ -1,27 +1,18 @@
 """Arguments that a program returns as they came."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 
 import numpy as np
 
 from ....schema.readable import human_bytes
 from ...cells import counted
-from ..asked_program import Change, Place, Program, function_line
+from ..asked_program import Change, Program, function_line
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed
-from .donations import EntryArray, entry_arrays
+from .donations import EntryArray, returned_arrays
 
 # A smaller part of the peak is not worth a line.
 _WORTH = 0.01
-# They hand on elements as they are; the number of operands of which they do.
-_COPIES = {
-    **dict.fromkeys(("bitcast", "copy", "copy-done", "copy-start", "reshape", "slice"), 1),
-    **dict.fromkeys(("async-done", "async-start", "async-update", "optimization-barrier"), 1),
-    **dict.fromkeys(("call", "fusion", "get-tuple-element", "parameter", "tuple", "while"), 1),
-    **{"dynamic-slice": 1, "dynamic-update-slice": 2},
-}
-# What a loop writes all parts of.
-_EMPTY = {"broadcast", "constant"}
 
 
 @listed(0, OWNERS, INSTRUCTIONS)
@@ -32,7 +23,7 @@ def returned(program: Program) -> list[Finding]:
     """
     layout = program.layout
     by_name: dict[str, list[tuple[EntryArray, EntryArray]]] = defaultdict(list)
-    for argument, output in returned_arrays(program):
+    for argument, output in program.worked_out(returned_arrays):
         by_name[argument.top_level].append((argument, output))
     findings = []
     for name, pairs in by_name.items():
@@ -62,71 +53,3 @@ def returned(program: Program) -> list[Finding]:
             )
         )
     return findings
-
-
-def returned_arrays(program: Program) -> list[tuple[EntryArray, EntryArray]]:
-    """The outputs in memory of their own that are copies, each with its argument."""
-    arguments, outputs = entry_arrays(program)
-    graph = program.graph
-    entry = graph.program.entry
-    parameters = graph.parameters(entry)
-    by_place = {
-        (parameters[each.parameter_number], each.index): each
-        for each in arguments
-        if each.parameter_number is not None
-    }
-    alike = {(each.element_type, each.dimensions) for each in arguments}
-    found = []
-    for output in outputs:
-        if output.is_shared or (output.element_type, output.dimensions) not in alike:
-            continue
-        place = _copied_from(program, (graph.root(entry), output.index), set(by_place))
-        argument = by_place.get(place) if place is not None else None
-        if argument is not None and argument.dimensions == output.dimensions:
-            found.append((argument, output))
-    return found
-
-
-def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Place | None:
-    """The argument whose elements an output has; None if anything else is in it."""
-    graph, flow = program.graph, program.dimensions.flow
-    found: set[Place] = set()
-    indices: list[Counter[str]] = []
-    seen, waiting = {output}, [output]
-    while waiting:
-        place = waiting.pop()
-        opcode = graph.opcode[place[0]]
-        if place in arguments:
-            found.add(place)
-            continue
-        if program.graph.program.custom_call_target.at(place[0]) == "ConcatBitcast":
-            # XLA fetched it in parts.
-            opcode = "bitcast"
-        if opcode not in _COPIES:
-            # Only what a loop fills is empty before.
-            if opcode not in _EMPTY or not indices:
-                return None
-            continue
-        sources = flow.sources.get(place) or []
-        if opcode in {"dynamic-slice", "dynamic-update-slice"}:
-            count = _COPIES[opcode]
-            indices.append(_makes(program, sources[count:]))
-            sources = sources[:count]
-        for source in sources:
-            if source not in seen:
-                seen.add(source)
-                waiting.append(source)
-    # A part is written where it was read.
-    if len(found) != 1 or any(each != indices[0] for each in indices):
-        return None
-    return found.pop()
-
-
-def _makes(program: Program, places: list[Place]) -> Counter[str]:
-    """By which operations indices are computed."""
-    graph, flow = program.graph, program.dimensions.flow
-    made: set[Place] = set()
-    for place in places:
-        made |= set(flow.before(place, {"parameter", "get-tuple-element", "fusion", "bitcast"}))
-    hand_on = {"parameter", "get-tuple-element", "fusion", "bitcast", "while", "constant"}
-    return Counter(op for op in {graph.opcode[at] for at, _ in made} if op not in hand_on)
