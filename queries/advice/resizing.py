@@ -7,8 +7,8 @@ from itertools import combinations
 from math import prod
 
 from ...xla.shapes import ArrayShape, allocated_bytes, logical_bytes
-from .asked_program import Change, Piece, Program, replay
-from .dimensions import Dimensions, Place, Word
+from .asked_program import Change, Piece, Place, Program, replay
+from .dimensions import Dimensions, Word
 
 # What the peak would be if a dimension had another size: layouts, tiles and schedule kept.
 
