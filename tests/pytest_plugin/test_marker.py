@@ -119,7 +119,7 @@ def test_figures(memory):
     module = memory(FLASH.read_bytes())
     assert (module.name, module.platform) == ("jit__lambda", "tpu")
     assert len(module.owners(limit=1)) == 2
-    assert module.peaks().arrow()["space"].to_pylist() == ["default", "vmem"]
+    assert module.peaks().arrow()["space"].to_pylist() == ["hbm", "vmem"]
 """,
     )
     printed = run_pytest(folder, "-rA", code=1)
