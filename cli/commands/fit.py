@@ -80,6 +80,7 @@ def fit(
     that it is no part of a history. A program that is in the warehouse is not compiled again.
     """
     from ...ingest.fit import Fit
+    from ...ingest.record import ending_well
     from ..opening import ingesting
     from ..render.text import print_note
 
@@ -100,7 +101,9 @@ def fit(
         asked, lambda: ingesting(db, wait=wait), tool_version=__version__, progress=print_note
     )
     try:
-        search.run()
+        # SIGTERM and SIGHUP end the compiler too.
+        with ending_well():
+            search.run()
     except KeyboardInterrupt:
         search.problems.append("interrupted: what was compiled is kept")
         _print(search, output)
