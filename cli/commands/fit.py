@@ -10,7 +10,7 @@ from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
 if TYPE_CHECKING:
     from ...ingest.fit import Asked, Fit
 
-EXAMPLE = "memhouse fit train.py:build --batch 8..512 --align 8 --topology v5e:2x2"
+EXAMPLE = "memhouse fit train.py:build --batch 8..512 --topology v5e:2x2"
 _INTERRUPTED = 130
 
 

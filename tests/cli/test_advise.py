@@ -42,7 +42,9 @@ def test_the_first_line_is_what_was_forgotten(history):
     )
     assert done.stdout == (
         "The peak is 674.96 MiB at time 402: 411.00 MiB of temps, 132.03 MiB of\n"
-        "  arguments, 131.92 MiB of outputs, 14.00 KiB of constants.\n"
+        "  arguments, 131.92 MiB of outputs, 14.00 KiB of constants. Most of it:\n"
+        "  optimizer state: 105.57 MiB, 16% of the peak. It is a needle of 86 of 862\n"
+        "  steps, 123.00 MiB above what the others need.\n"
         "\n"
         " 1. -105.31 MiB (expected, ± 1% of the new peak): donate p, m and v: outputs\n"
         "    could take their 131.90 MiB\n"
@@ -52,6 +54,8 @@ def test_the_first_line_is_what_was_forgotten(history):
         "    why: 27 outputs of the same type and dimensions and 5 outputs of the same\n"
         "           bytes could lie in the memory of arrays of p, m and v; alone: p\n"
         "           11.67 MiB, m 49.10 MiB, v 44.54 MiB\n"
+        "\n"
+        "After the first the peak is 569.65 MiB, most of it optimizer state: 105.57 MiB.\n"
     )
 
 

@@ -191,7 +191,7 @@ def test_sql_from_an_argument_or_standard_input(filled):
 
 
 def test_sums_of_bytes_are_plain_integers_in_json(filled):
-    query = "SELECT SUM(size_bytes) AS total_bytes FROM allocations"
+    query = "SELECT SUM(size_bytes) AS total_bytes FROM (FROM allocations)"
     (found,) = json.loads(ask(filled, "sql", query, "-f", "json"))
     assert type(found["total_bytes"]) is int
     assert ask(filled, "sql", query, "-f", "csv") == f"total_bytes\n{found['total_bytes']}\n"

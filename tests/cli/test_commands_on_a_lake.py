@@ -64,6 +64,7 @@ NOT_COMPARED = {
     "doctor": "it opens no warehouse",
     "views": "it opens no warehouse",
     "shell": "it opens files alone: see below",
+    "fit": "it compiles: see ingest/test_fit.py",
     "log": "a lake that was made of a file tells of imports: see test_log.py",
     "mcp": "it answers by a protocol: see mcp_server/test_tools.py",
     "compact": "sizes differ: see test_lake_upkeep.py",

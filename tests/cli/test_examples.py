@@ -16,7 +16,7 @@ from ..support.dumps import DATA
 
 EPILOG = re.compile(r"Example: (memhouse .+)")
 # They have tests of their own: they wait for a terminal, or for a client, or take long.
-NOT_RUN = {"shell", "mcp", "demo"}
+NOT_RUN = {"shell", "mcp", "demo", "fit"}
 # A gate says by its status that something grew.
 STATUSES = {"check": 1}
 TRAIN = "import sys; assert sys.argv[1:] == ['--steps', '100']\n"

@@ -158,9 +158,9 @@ READERS = {
 
 
 def test_every_command_with_a_warehouse_can_wait():
-    """`mcp`, `oom` and `record` have their own tests; the shell reads only on a terminal."""
+    """`fit`, `mcp`, `oom` and `record` have their own tests; the shell reads only on a terminal."""
     waiting = {command.name for command in app_for([]).registered_commands if waits(command)}
-    assert waiting == {*READERS, *WRITERS, "oom", "record", "shell"} - {"accept"}
+    assert waiting == {*READERS, *WRITERS, "fit", "oom", "record", "shell"} - {"accept"}
     others = {command.name for command in app_for([]).registered_commands} - waiting
     assert others == {"demo", "doctor", "mcp", "views"}
 

@@ -23,7 +23,7 @@ from ..support.promised import (
 )
 
 # The columns are those of a view that is promised itself, or of the user's own query.
-OF_ANOTHER = {"export", "sql", "views"}
+OF_ANOTHER = {"export", "fit", "sql", "views"}
 
 
 @pytest.fixture(scope="module")
