@@ -204,11 +204,23 @@ class DeltaStore(DuckDBReading):
     def execute(self, script: str) -> None:
         """Run SQL statements that define views."""
         self._canned = None
+        self._views = script
         try:
             self.connection.execute(script)
-            self._views = script
+        except duckdb.IOException:
+            self._execute_without_lost_files(script)
         except duckdb.Error as error:
             raise WarehouseError(duckdb_says(error)) from error
+
+    def _execute_without_lost_files(self, script: str) -> None:
+        """Make all but the macros that read a lost file: DuckDB reads a macro's files at once."""
+        for statement in self.connection.extract_statements(script):
+            try:
+                self.connection.execute(statement)
+            except duckdb.IOException:
+                continue
+            except duckdb.Error as error:
+                raise WarehouseError(duckdb_says(error)) from error
 
     # -- Writing ---------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ DONE, FAILED, WRONG_USAGE = 0, 1, 2
 _LATER = re.compile(r"@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(_\d+)?")
 _DATE = re.compile(r"(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d)?(?:[+-]\d\d:\d\d)?)?")
 _AGE = {"d": 1, "w": 7, "y": 365}
-_FIRST = datetime(2015, 1, 1, tzinfo=UTC)
+_FIRST = datetime(2015, 1, 1)
 
 
 @dataclass(frozen=True, order=True)
@@ -344,7 +344,7 @@ def date_in(name: str) -> datetime | None:
     if found is None:
         return None
     date = datetime.fromisoformat(found[0])
-    return date.astimezone(UTC) if date.tzinfo else date.replace(tzinfo=UTC)
+    return date.astimezone(UTC).replace(tzinfo=None) if date.tzinfo else date
 
 
 def _is_mixed(run: Run, given: Given) -> bool:

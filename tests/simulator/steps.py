@@ -38,7 +38,7 @@ WAREHOUSES = DATA / "warehouses"
 OLD = sorted(path.name.partition(".")[0] for path in WAREHOUSES.glob("*.duckdb.zst"))
 # What an ingest calls of the stores, of a lake and of a file.
 _MOST_CALLS = {False: 5000, True: 800}
-START = datetime(2026, 11, 24, tzinfo=UTC)
+START = datetime(2026, 11, 24)
 
 
 @dataclass
@@ -275,7 +275,7 @@ def _lay_out(world: World, path: str, form: str, mtime: int, dumped: dict[Name, 
         with tarfile.open(world.folder / path, f"w:{form.partition('.')[2]}") as tar:
             tar.add(folder, ".")
         shutil.rmtree(folder)
-    newest = datetime.fromtimestamp(mtime, UTC) if dumped else None
+    newest = datetime.fromtimestamp(mtime, UTC).replace(tzinfo=None) if dumped else None
     world.paths[path] = Laid(dumped, newest)
 
 

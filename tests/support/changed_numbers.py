@@ -77,6 +77,16 @@ FRAME = (
 )
 
 
+# How often loops run, and so the work of what they contain.
+WORK = (
+    "calls.trip_count",
+    "computations.executions",
+    "instructions.flops",
+    "modules.flops",
+    "modules.unknown_loops",
+)
+
+
 @dataclass(frozen=True)
 class Kind:
     """A kind of number: the file that it is in, a pattern whose group is the number.
@@ -182,8 +192,11 @@ KINDS = (
         r"^  .*? = .*? (?!constant|parameter)[a-z][a-z\-]*\(%?[a-z][^ ,()]*?(\d+)[,)]",
         "operands.operand_instruction_id",
         *ATTRIBUTION,
+        *WORK,
     ),
-    _kind("instruction's dimension", HLO, r"^  .*? = \w+\[(\d+)", "instructions.shape", *TRAITS),
+    _kind(
+        "instruction's dimension", HLO, r"^  .*? = \w+\[(\d+)", "instructions.shape", *TRAITS, *WORK
+    ),
     _kind(
         "parameter instruction's number",
         HLO,
@@ -192,6 +205,7 @@ KINDS = (
         "entry_shapes.argument_name",
         "entry_shapes.sharding",
         *ATTRIBUTION,
+        *WORK,
     ),
     _kind(
         "argument's sharding",
@@ -215,6 +229,7 @@ KINDS = (
         r" get-tuple-element\(.*\), index=(\d+)",
         "instructions.tuple_index",
         *ATTRIBUTION,
+        *WORK,
     ),
     _kind(
         "called computation",
@@ -222,10 +237,11 @@ KINDS = (
         r"^  .*(?:calls|to_apply|body)=%?[^ ,]*?(\d+)",
         "calls.computation",
         "calls rows",
+        *WORK,
     ),
     _kind("computation's name", HLO, r"^%?[^ (]*?(\d+) (?:\(.*\) -> .* )?\{$"),
     _unread("channel", HLO, r"channel_id=(\d+)"),
-    _unread("constant", HLO, r" constant\(\{?(\d+)"),
+    _unread("constant", HLO, r" constant\(\{?(\d+)", *WORK),
     _kind("signature's dimension", HLO, r"entry_computation_layout=\{\(\w+\[(\d+)"),
     _kind(
         "result's dimension",
