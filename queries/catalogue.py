@@ -16,7 +16,7 @@ a row for each module that many dumps may share. Statements of memhouse read the
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -227,8 +227,9 @@ def checks() -> tuple[Check, ...]:
 def use_views(store: "Store", *, read_only: bool) -> None:
     """Give the warehouse the views and macros of this memhouse version.
 
-    They are stored with their headers as comments. A warehouse that another version wrote and that
-    is open for reading gets temporary ones instead, which hide those that are stored.
+    A file stores them with what they and their columns mean, as comments. A warehouse that another
+    version wrote and that is open for reading gets temporary ones instead, which hide those that
+    are stored.
     """
     folders = ((_HERE / name).iterdir() for name in ("macros", "views"))
     files = [*sorted(file for folder in folders for file in folder), Path(__file__)]
@@ -246,29 +247,24 @@ def use_views(store: "Store", *, read_only: bool) -> None:
         f"CREATE OR REPLACE {temporary}MACRO {macro.name}{macro.sql}" for macro in macros().values()
     ]
     if not read_only:
-        script += _comments()
+        # To comment on a column DuckDB binds its view: 0.1 s, too much for each `read` in memory.
+        if store.keeps_views:
+            script += _comments()
         script += ["DELETE FROM view_set", f"INSERT INTO view_set (digest) VALUES ('{digest}')"]
     store.execute(";\n".join(script))
 
 
 def _comments() -> list[str]:
-    """The statements that store what views and macros mean."""
-    return [
-        *(
-            f"COMMENT ON VIEW {view.name} IS {quoted(stored_comment(view, view.columns))}"
-            for view in views().values()
-        ),
-        *(
-            f"COMMENT ON MACRO {'TABLE ' * macro.is_table}{macro.name} IS "
-            f"{quoted(stored_comment(macro, macro.parameters))}"
-            for macro in macros().values()
-        ),
-    ]
-
-
-def stored_comment(view: View | Macro, notes: Mapping[str, str]) -> str:
-    """What the warehouse stores of a header: what it answers, then a line a column or parameter."""
-    return "\n".join([view.answers, "", *(f"{name}: {text}" for name, text in notes.items())])
+    """The statements that store what views, their columns, and macros mean."""
+    meanings = {f"VIEW {view.name}": view.answers for view in views().values()}
+    for view in public_views().values():
+        for column, meaning in view.columns.items():
+            meanings[f'COLUMN {view.name}."{column}"'] = meaning
+    for macro in macros().values():
+        kind = "MACRO TABLE" if macro.is_table else "MACRO"
+        parameters = [f"{name}: {meaning}" for name, meaning in macro.parameters.items()]
+        meanings[f"{kind} {macro.name}"] = "\n".join([macro.answers, "", *parameters])
+    return [f"COMMENT ON {thing} IS {quoted(meaning)}" for thing, meaning in meanings.items()]
 
 
 def _files(folder: str) -> dict[str, str]:

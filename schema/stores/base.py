@@ -120,6 +120,10 @@ class Store(Protocol):
     def is_new(self) -> bool:
         """Whether the store was empty when it was named: reading dumps need not wait for it."""
 
+    @property
+    def keeps_views(self) -> bool:
+        """Whether views that are made in it are there when it is opened again."""
+
     def known(self, run_id: str) -> Known:
         """What the store holds of this run, and the ids of all modules and flag sets."""
 

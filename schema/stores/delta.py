@@ -56,6 +56,7 @@ class DeltaStore(DuckDBReading):
     """
 
     is_new = False
+    keeps_views = False
     how_sql_changes = _NOT_BY_SQL
 
     def __init__(

@@ -861,6 +861,11 @@ class DuckDBStore(DuckDBReading):
             connection.execute(self._temporary_views)
         return connection
 
+    @property
+    def keeps_views(self) -> bool:
+        """Whether views that are made in it are there when it is opened again."""
+        return not self._is_in_memory
+
     # -- Reading ---------------------------------------------------------------------------
 
     def listed_tables(self) -> pa.Table:
