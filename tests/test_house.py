@@ -107,7 +107,7 @@ def missing_from(wheel):
     with zipfile.ZipFile(wheel) as packed:
         held = set(packed.namelist())
     kinds = (".py", ".sql", ".txt", ".json", ".typed", ".html", ".css", ".js", ".zst")
-    root = [*ROOT.glob("*.py"), ROOT / "py.typed"]
+    root = [*(file for file in ROOT.glob("*.py") if file.name != "setup.py"), ROOT / "py.typed"]
     there = {
         f"memhouse/{file.relative_to(ROOT).as_posix()}"
         for place in [*root, *(ROOT / room for room in ROOMS)]
@@ -146,6 +146,9 @@ def test_the_wheel_is_whole_and_the_sdist_has_the_tag_and_what_the_wheel_takes(t
     assert wheel.name == "memhouse-9.8.7-py3-none-any.whl"
     assert sdist.name == "memhouse-9.8.7.tar.gz"
     assert missing_from(wheel) == set()
+    with zipfile.ZipFile(wheel) as packed:
+        added = {name for name in packed.namelist() if re.search(r"/setup\.py|/prepared-", name)}
+    assert [name.startswith("memhouse/schema/prepared-") for name in added] == [True]
     with tarfile.open(sdist) as packed:
         names = [name.partition("/")[2] for name in packed.getnames()]
     assert {"pyproject.toml", "README.md", "LICENSE", "_version.py", "py.typed"} <= set(names)

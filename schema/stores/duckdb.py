@@ -1,5 +1,6 @@
 """The default store: the tables in a DuckDB file, and what any store reads by SQL."""
 
+import hashlib
 import os
 import re
 import shutil
@@ -542,7 +543,10 @@ def _prepare(
             raise UnpreparedError(
                 f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
             )
-        _run(connection, [(_SCHEMA / "tables.sql").read_text(), *_set_version()])
+        if prepared_file().exists():
+            _copy_prepared(connection)
+        else:
+            _run(connection, [(_SCHEMA / "tables.sql").read_text(), *_set_version()])
         return
     version, digest = stored
     if version > SCHEMA_VERSION:
@@ -578,6 +582,34 @@ def _prepare(
         _upgraded_from(version),
         _tell_causes,
     )
+
+
+def prepared_file() -> Path:
+    """Where a wheel has an empty warehouse of these tables, written by the same minor DuckDB.
+
+    An earlier DuckDB may not read it. If its views are not this memhouse's, they are replaced as in
+    any warehouse.
+    """
+    minor_version, _, _ = duckdb.__version__.rpartition(".")
+    made_of = [minor_version, (_SCHEMA / "tables.sql").read_text(), *_set_version()]
+    digest = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
+    return _SCHEMA / f"prepared-{digest[:16]}.duckdb"
+
+
+def _copy_prepared(connection: duckdb.DuckDBPyConnection) -> None:
+    """Copy the tables, views and comments of the prepared file into an empty database.
+
+    A copy of the file itself would be larger after the first ingest: DuckDB writes what it knows of
+    tables and views anew, beside what it has.
+    """
+    ((database,),) = connection.sql("SELECT current_database()").fetchall()
+    target = '"' + database.replace('"', '""') + '"'
+    connection.execute(f"ATTACH {quoted(str(prepared_file()))} AS _prepared (READ_ONLY)")
+    try:
+        with one_thread(connection):
+            connection.execute(f"COPY FROM DATABASE _prepared TO {target}")
+    finally:
+        connection.execute("DETACH _prepared")
 
 
 def _tell_causes(connection: duckdb.DuckDBPyConnection) -> None:

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from memhouse.queries import prepare
 from memhouse.schema import arrow, generate
 from memhouse.schema.errors import QueryError, WarehouseError
 from memhouse.schema.stores import duckdb as duckdb_file
@@ -43,6 +45,34 @@ def test_comments_are_stored(filled):
             (column.name, column.comment) for column in table.columns
         ]
         assert all(column.comment for column in table.columns)
+
+
+# DuckDB writes the names of an EXCLUDE in any order.
+CATALOGUE = """
+FROM (SELECT 'table' AS kind, table_name AS name, '' AS part, sql, comment FROM duckdb_tables()
+    UNION ALL SELECT 'view', view_name, '', sql, comment FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT 'column', table_name, column_name, data_type, comment FROM duckdb_columns()
+        WHERE NOT internal
+    UNION ALL SELECT 'macro', function_name, parameters::TEXT,
+        list_sort(regexp_extract_all(macro_definition, '\\w+'))::TEXT, comment
+        FROM duckdb_functions() WHERE NOT internal
+    UNION ALL SELECT 'blocks', '', '', block_size::TEXT, '' FROM pragma_database_size())
+ORDER BY ALL
+"""
+
+
+def test_a_wheels_prepared_warehouse_is_the_one_that_sql_makes(tmp_path, monkeypatch):
+    prepared = tmp_path / "prepared-x.duckdb"
+    for module in (duckdb_file, prepare):
+        monkeypatch.setattr(module, "prepared_file", lambda: prepared)
+    by_sql, copied = tmp_path / "by_sql.duckdb", tmp_path / "copied.duckdb"
+    fill(by_sql)
+    prepare.prepare()
+    with closing(open_file(str(copied), create=True)) as store:
+        assert store.rows("FROM view_set").num_rows == 1
+    fill(copied)
+    assert rows(copied, CATALOGUE) == rows(by_sql, CATALOGUE)
+    assert everything(copied) == everything(by_sql)
 
 
 def test_sizes_are_bigint_and_times_are_whole_numbers():
