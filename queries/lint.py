@@ -320,7 +320,7 @@ class _Select:
                 "live_ranges",
                 f"{written} with `live_ranges` adds values while they are live, but memory is taken"
                 " for longer: sum counted_bytes of `peak_buffers`, or size_bytes of `buffers`"
-                " between start_time and end_time",
+                " between taken_from and taken_to",
             )
         is_chosen = any(c in _PROGRAMS for _, c in chosen) or "latest" in self.relations.values()
         programs = _key(relation) & {"dump_id", "module_id"}

@@ -13,7 +13,7 @@ from ..render.text import print_prose, print_text
 STEPS = (
     (
         "peaks",
-        "What each program needs, by memory space: default is the HBM of the chip, vmem and smem "
+        "What each program needs, by memory space: hbm is the chip's main memory, vmem and smem "
         "are memories of its core. Headroom is what the chip has left.",
     ),
     (

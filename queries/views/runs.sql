@@ -15,7 +15,6 @@ FROM runs;
 --
 -- Key: run_id.
 --
--- run_at: the time by which runs are ordered (UTC), see `runs`
 -- run_seq: the order in which runs first entered: it orders runs of equal run_at
 -- workloads: different dump folders
 -- dumps: modules as dumped
