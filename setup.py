@@ -27,5 +27,6 @@ class BuildWithPrepared(build_py):
             )
 
 
-# Without its name setuptools takes this file for a module of the package.
-setup(script_name="setup.py", cmdclass={"build_py": BuildWithPrepared})
+if __name__ == "__main__":
+    # Without its name setuptools takes this file for a module of the package.
+    setup(script_name="setup.py", cmdclass={"build_py": BuildWithPrepared})

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -119,7 +119,7 @@ def owners(
     is_long = given["callers"] or {"via", "scope"} & {*found.table.column_names}
     if is_long and output == "table" and not wide:
         found = replace(found, table=found.table.drop_columns(["categories"]))
-    print_captioned(found, output, wide=wide)
+    print_captioned(found, cast("Format", output), wide=wide)
 
 
 def _stacks(asked: Asked, output: str) -> str:

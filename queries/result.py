@@ -177,8 +177,8 @@ def _table_html(rows: Rows) -> str:
             rows.caption,
         )
     ]
-    said = [*filter(None, [rows.left_out]), *notes(rows.table), *_warned(rows)]
-    parts += map(paragraph, said)
+    below = [*filter(None, [rows.left_out]), *notes(rows.table), *_warned(rows)]
+    parts += map(paragraph, below)
     if len(rows) > _MOST_ROWS:
         parts.append(paragraph(f"… and {len(rows) - _MOST_ROWS:,} more rows"))
     return "\n".join(parts)

@@ -9,12 +9,11 @@ import hashlib
 from collections.abc import Iterable
 
 try:
-    from .. import _version
+    from .._version import __version__ as _version
 except ImportError:
     # A checkout that was pulled and not installed again.
-    TOOL_VERSION = "0.0"
-else:
-    TOOL_VERSION = _version.__version__
+    _version = "0.0"
+TOOL_VERSION: str = _version
 
 READER_VERSION = 4
 

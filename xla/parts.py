@@ -219,7 +219,11 @@ def memory_spaces(parts: Parts, platform: str | None) -> pa.Table:
 # What people call a memory space.
 SPACES = ("hbm", "host", "vmem", "smem", "sflag", "cmem", "other")
 # By platform and XLA's number: only some dumps have XLA's name. 5 of a GPU is pinned host memory.
-_SPACE_OF_NUMBER = {("tpu", 1): "vmem", ("tpu", 2): "smem", ("gpu", 5): "host"}
+_SPACE_OF_NUMBER: dict[tuple[str | None, int], str] = {
+    ("tpu", 1): "vmem",
+    ("tpu", 2): "smem",
+    ("gpu", 5): "host",
+}
 
 
 def space_of(memory_space: int, name: str | None, platform: str | None) -> str:

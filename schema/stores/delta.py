@@ -214,11 +214,12 @@ class DeltaStore(DuckDBReading):
             raise WarehouseError(duckdb_says(error)) from error
 
     def _execute_without_lost_files(self, script: str) -> None:
-        """Make all but the macros that read a lost file: DuckDB reads a macro's files at once."""
+        """Make all but the macros that read a lost file: DuckDB binds a macro when it is made."""
         for statement in self.connection.extract_statements(script):
             try:
                 self.connection.execute(statement)
-            except duckdb.IOException:
+            except (duckdb.IOException, duckdb.CatalogException):
+                # It reads the file, or asks a macro that does.
                 continue
             except duckdb.Error as error:
                 raise WarehouseError(duckdb_says(error)) from error

@@ -5,6 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memhouse.schema.clock import in_utc
+
 from ..schema import plain_history
 from .model import Model, Name, Part, Run, Stored
 from .programs import Kept
@@ -66,7 +68,10 @@ def old_rows(db: Path) -> dict[str, list[_Row]]:
 
     with duckdb.connect(str(db), read_only=True) as connection:
         return {
-            name: connection.sql(query).to_arrow_table().to_pylist()
+            name: [
+                {key: in_utc(v) if isinstance(v, datetime) else v for key, v in row.items()}
+                for row in connection.sql(query).to_arrow_table().to_pylist()
+            ]
             for name, query in {
                 "runs": "SELECT * FROM runs",
                 "labels": "SELECT * FROM run_labels",
@@ -143,5 +148,5 @@ def observe(db: Path) -> Observed:
 
 
 def when(time: datetime | None) -> str | None:
-    """A time to compare: DuckDB hands them out in the zone of the machine."""
+    """A time to compare, without what a file system rounds."""
     return None if time is None else f"{time.timestamp():.3f}"

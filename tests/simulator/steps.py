@@ -15,6 +15,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memhouse.schema.clock import in_utc
+
 from ..support.dumps import DATA
 from .judge import Facts, Said, judge
 from .judge import status as status_of
@@ -387,7 +389,7 @@ def _follow_ingest(model: Model, world: World, step: Step) -> int:
             dumped,
             max(times, default=None),
             host,
-            datetime.fromisoformat(step["at"]) if step.get("at") else None,
+            in_utc(datetime.fromisoformat(step["at"])) if step.get("at") else None,
             step.get("labels", {}),
             step.get("replace", False),
             lacks_paths=len(found) < len(paths),
