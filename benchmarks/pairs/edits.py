@@ -84,8 +84,8 @@ def loss_pair(count, *sizes, **options):
     """A language model whose loss is whole, and in chunks."""
     return lambda place: Pair(
         "chunk",
-        language_model(place, *sizes, whole_loss, **options),
-        language_model(place, *sizes, chunked_loss(count), **options),
+        language_model(place, *sizes, loss=whole_loss, **options),
+        language_model(place, *sizes, loss=chunked_loss(count), **options),
         f"in {count} chunks",
     )
 
