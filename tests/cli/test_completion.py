@@ -175,6 +175,7 @@ def typed_in(shell, lines, db, folder):
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize("shell", SHELLS)
 def test_in_a_real_shell(named, tmp_path, shell):
     if shutil.which(shell) is None:

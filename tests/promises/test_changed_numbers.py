@@ -14,7 +14,7 @@ from ..support.rounds import rounds
 from ..support.warehouse import fill, reading, rows
 
 # Hundreds of dumps are read.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.scheduled]
 
 # One with loops for each platform, one of before stack frames, and one that is all output.
 SAMPLES = {

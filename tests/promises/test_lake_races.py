@@ -151,6 +151,7 @@ def test_four_that_ingest_into_a_new_lake_at_once_make_one(place, nights, alone)
     check_as_if_alone(place, alone)
 
 
+@pytest.mark.scheduled
 @pytest.mark.parametrize("number", range(rounds(1)))
 def test_writers_killed_at_any_moment_leave_nothing_and_lose_nothing(
     place, nights, alone, seconds, number
