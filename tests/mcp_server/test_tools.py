@@ -58,6 +58,7 @@ def test_every_tool_only_reads_and_takes_no_path(asked):
     assert [f"{name}_bytes" for name in named] == list(METRICS)
 
 
+@pytest.mark.scheduled
 @pytest.mark.slow
 def test_a_lake_answers_the_same(asked, history, tmp_path):
     failures = []

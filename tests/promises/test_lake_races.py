@@ -143,6 +143,7 @@ def test_four_that_make_a_lake_at_once_make_one(place):
             maker.communicate()
 
 
+@pytest.mark.scheduled
 def test_four_that_ingest_into_a_new_lake_at_once_make_one(place, nights, alone):
     """An ingest makes the lake of a URL."""
     if "://" not in place:

@@ -327,6 +327,7 @@ def test_what_is_no_file_of_a_warehouse_or_no_lake_is_told_in_a_line(empty, file
 # --- all of it in a bucket ------------------------------------------------------------------
 
 
+@pytest.mark.scheduled
 @pytest.mark.slow
 def test_a_lake_in_a_bucket_is_kept_alike(bucket, file, expected, three, db):
     memhouse.lake.init(bucket.url)
