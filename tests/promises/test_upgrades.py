@@ -60,7 +60,9 @@ def layout(db):
 
 
 def test_every_version_has_its_warehouse():
-    assert set(map(version, VERSIONS)) == set(LAYOUTS) == set(range(1, SCHEMA_VERSION + 1)), MAKE
+    assert set(LAYOUTS) == set(range(1, SCHEMA_VERSION + 1))
+    # What version 2 needs is done to version 1 as well.
+    assert set(map(version, VERSIONS)) == set(LAYOUTS) - {2}, MAKE
     assert all(path.stat().st_size < 400 << 10 for path in VERSIONS)
 
 

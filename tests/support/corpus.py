@@ -19,8 +19,6 @@ PROGRAMS = (
     "new-cpu/keras_images",
     "new-cpu/nnx_lora",
     "new-7x/haiku_lstm",
-    "new-7x/optax_muon",
-    "new-h100/jax_decode",
     "new-v5e/jax_experts",
     "new-v5e/pallas_splash",
     "old-cpu/haiku_lstm",
