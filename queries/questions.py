@@ -109,6 +109,14 @@ Newest = Annotated[int | None, Kind("Only so many entries, the newest.", spelled
 Runs = Annotated[
     Sequence[str], Kind("Runs to drop.", is_argument=True, metavar="RUN", completes="runs")
 ]
+Label = Annotated[
+    Sequence[str] | str,
+    Kind(
+        "Only runs with this label, or with any value of KEY; several must all be there.",
+        to_agents="only runs with these labels, each KEY=VALUE or KEY",
+        metavar="KEY=VALUE",
+    ),
+]
 Run = Annotated[
     str | None, Kind("Only this run.", to_agents="a run's name, see `runs`", completes="runs")
 ]

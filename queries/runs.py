@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..schema.errors import UsageError
 from .arguments import nearest
 from .catalogue import statement
-from .questions import question
+from .questions import Label, question
 from .result import Rows
 
 if TYPE_CHECKING:
@@ -17,14 +17,18 @@ if TYPE_CHECKING:
 
 
 @question(example="memhouse runs", screen="runs", tool="Runs")
-def runs(store: Store) -> Rows:
+def runs(store: Store, *, label: Label = ()) -> Rows:
     """List the runs: when, how many dumps and modules, the largest peak, branch, hosts.
+
+    What `memhouse fit` compiled has the label fit: `--label fit=train:build`.
 
     Columns: run, run_at (UTC), branch (the label), hosts (the names), dumps, new_modules,
     incomplete, oom (counts), largest_peak_bytes, workloads, modules (counts), source,
     ingested_at (UTC). The oldest run is first.
     """
-    return Rows(store.rows(statement("runs.listed")), empty="there are no runs yet")
+    asked = list(dict.fromkeys([label] if isinstance(label, str) else label))
+    empty = f"no run has the label {' and '.join(asked)}" if asked else "there are no runs yet"
+    return Rows(store.rows(statement("runs.listed"), [asked]), empty=empty)
 
 
 def run_names(store: Store) -> list[str]:

@@ -1,5 +1,5 @@
 -- name: listed
--- The rows of `memhouse runs`.
+-- The rows of `memhouse runs`: the runs with all labels $1, each KEY=VALUE, or KEY of any value.
 SELECT
     run_id AS run,
     run_at,
@@ -15,6 +15,20 @@ SELECT
     source,
     ingested_at
 FROM runs_summary
+WHERE LIST_HAS_ALL(
+        COALESCE(
+            (
+                SELECT
+                    LIST_CONCAT(
+                        LIST(run_labels.key), LIST(run_labels.key || '=' || run_labels.value)
+                    )
+                FROM run_labels
+                WHERE run_labels.run_id = runs_summary.run_id
+            ),
+            []
+        ),
+        CAST($1 AS VARCHAR[])
+    )
 ORDER BY run_at, run_seq;
 
 -- name: names

@@ -55,6 +55,21 @@ def test_labels_are_set_changed_and_removed(two):
     ]
 
 
+def test_runs_are_told_by_their_labels(two):
+    """All labels that are asked for must be there: KEY=VALUE, or KEY of any value."""
+    label(two, "2026-10-01", "2026-10-05", "branch=main")
+    label(two, "2026-10-05", "fit=train:build=2")
+    for asked, found in {
+        ("branch",): ["2026-10-01", "2026-10-05"],
+        ("branch=main", "branch", "branch"): ["2026-10-01", "2026-10-05"],
+        ("branch=main", "fit=train:build=2"): ["2026-10-05"],
+        ("branch=other",): [],
+    }.items():
+        options = [word for each in asked for word in ("--label", each)]
+        shown = run_memhouse("runs", *options, "-f", "json", "--db", two)
+        assert [row["run"] for row in json.loads(shown.stdout)] == found
+
+
 def test_without_labels_they_are_shown(two):
     assert label(two, "2026-10-01").stderr.startswith("2026-10-01 ")
     label(two, "2026-10-01", "commit=a1", "branch=main")
