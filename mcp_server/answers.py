@@ -133,6 +133,7 @@ def advise(asked: Asked) -> Answer:
         "source",
         "write",
         "why",
+        "alone_bytes",
     ]
     return Answer(
         said,

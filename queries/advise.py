@@ -31,8 +31,8 @@ def advise(
     **at most**, or **estimated** if the dump is HLO text alone; a **fact** promises nothing.
 
     Columns: saving_bytes (null of a fact), low_bytes, high_bytes, grade, tolerance, finding (its
-    kind), title, source, write, why, value_ids. Raises UsageError, also if no replay is possible:
-    the dump has no live ranges.
+    kind), title, source, write, why, value_ids, alone_bytes. Raises UsageError, also if no replay
+    is possible: the dump has no live ranges.
     """
     wanted_bytes = parse_size(save, "save")
     found = find_module(store, module, run)

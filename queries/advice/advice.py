@@ -300,7 +300,7 @@ def advice_of(
     """What to change in a module, by the peak of a memory space.
 
     With `saving_bytes` what to compute again is chosen for this saving, and is told first. Without
-    owners of values, only packing and the programs beside it are told of. Raises UsageError if the
+    owners of values, only packing is told of. Raises UsageError if the
     dump has no live ranges, which a replay needs, or shapes that nobody can read, or if it has no
     owners and a saving is wanted.
     """
@@ -426,6 +426,7 @@ _SCHEMA = pa.schema(
         ("write", pa.string()),
         ("why", pa.string()),
         ("value_ids", pa.list_(pa.int64())),
+        ("alone_bytes", pa.int64()),
     ]
 )
 
@@ -443,4 +444,5 @@ def _row(finding: Finding) -> dict[str, object]:
         "write": finding.write,
         "why": finding.why,
         "value_ids": list(finding.value_ids),
+        "alone_bytes": finding.alone_bytes,
     }

@@ -35,7 +35,8 @@ class Finding:
     the line to edit, as file:line; None if nothing says it. write: what to write there.
     why: the evidence, in a sentence or two. change: what was replayed; of a fact, for the most
     that it may bring (high_bytes). choice: of the findings
-    with the same choice only one can be followed; None if it stands alone.
+    with the same choice only one can be followed; None if it stands alone. alone_bytes: where two
+    edits are told together, such as to carry and to donate, what the last brings alone.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Finding:
     tolerance: float | None = None
     change: "Change | None" = None
     choice: str | None = None
+    alone_bytes: int | None = None
 
 
 def with_true_range(finding: Finding) -> Finding:

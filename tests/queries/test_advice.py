@@ -18,7 +18,7 @@ from memhouse.queries.checking.what_to_change import what_to_change
 from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse
-from ..support.warehouse import reading, rows, writing
+from ..support.warehouse import reading, writing
 
 TABLE = np.ones((1024, 1024), np.float32)
 ROW = np.ones(1024, np.float32)
@@ -192,30 +192,3 @@ def test_names_are_text_in_markdown():
     assert as_text("a[0] <b> *c* `d` \\e") == r"a\[0\] \<b> \*c\* \`d\` \\e"
     assert as_code("x") == "`x`"
     assert as_code("a ` b") == "``a ` b``"
-
-
-def test_programs_of_one_device_need_the_arguments_of_all_and_the_largest_rest(filled):
-    """Programs below 1 % of the largest are helpers, which say nothing."""
-    of_run = """INNER JOIN dumps USING (module_id)
-        WHERE run_id = 'seeds' AND memory_space = 0"""
-    arguments = dict(
-        rows(
-            filled,
-            f"""SELECT module_id, SUM(padded_bytes)::BIGINT FROM _entry_arrays {of_run}
-            AND NOT is_output GROUP BY module_id""",
-        )
-    )
-    peaks = dict(rows(filled, f"SELECT module_id, peak_bytes FROM module_memory {of_run}"))
-    largest = max(peaks, key=peaks.__getitem__)
-    large = {module for module, peak in peaks.items() if peak >= 0.01 * peaks[largest]}
-    assert (len(peaks), len(large)) == (5, 4)
-    with memhouse.open(filled, read_only=True) as warehouse:
-        (found,) = (
-            finding
-            for finding in warehouse.advise(largest, run="seeds").findings
-            if finding.kind == "programs of one device"
-        )
-    beyond = max(peak - arguments.get(module, 0) for module, peak in peaks.items())
-    kept = sum(size for module, size in arguments.items() if module in large)
-    assert found.saving_bytes is None
-    assert human_bytes(kept + beyond) in found.title

@@ -102,7 +102,7 @@ COLUMNS = {
         origin""",
     "advise": """
         saving_bytes:long low_bytes:long high_bytes:long grade tolerance:double finding title
-        source write why value_ids:longs""",
+        source write why value_ids:longs alone_bytes:long""",
     "trends": """
         run_id run_at:time run_number:int branch suite workload module_name platform
         occurrence:int is_entry:bool series_id:long series_number:int is_new:bool memory_space:int

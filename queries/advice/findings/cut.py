@@ -14,6 +14,7 @@ from ..cutting import HAND_ON, Cut, Cutting, flat
 from ..finding import Finding, Grade
 from ..resizing import Array
 from . import INSTRUCTIONS, OWNERS, listed
+from .residuals import read_residuals, read_scans
 
 # A smaller part of the peak is not worth a change of the program.
 _WORTH = 0.1
@@ -40,11 +41,16 @@ def chunked(program: Program) -> list[Finding]:
         _sizes(cutting, (atom for word in words for atom in word))
         for _, _, words in cutting.arguments
     }
+    # What a scan saves of all layers is computed again, not cut.
+    scans = read_scans(program, read_residuals(program))
+    stacked = {value for scan in scans for stack in scan.stacks for value in stack.value_ids}
     for group, arrays in cutting.groups(program.layout.peak_time)[:_GROUPS]:
         size = cutting.bytes_of(arrays)
         if size < _WORTH * program.layout.peak_bytes:
             return []
         if _sizes(cutting, group) in of_arguments or not _is_of_few_lines(cutting, arrays):
+            continue
+        if stacked.issuperset(each.value_id for each in arrays):
             continue
         region = {place for place in cutting.flow.sources if _contains(cutting.atoms(place), group)}
         inside = [each for each in cutting.arrays if _contains(flat(each), group)]

@@ -1023,6 +1023,7 @@ def _not_donated(program: Program, group: DonationGroup) -> Finding:
         high_bytes=donation.most_bytes if grade is Grade.between else told,
         tolerance=tolerance,
         change=donation.without_copies if carries_copies(program, group) else donation.change,
+        alone_bytes=max(donation.least_bytes, 0) if group.is_scanned else None,
     )
 
 

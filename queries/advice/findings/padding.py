@@ -13,6 +13,7 @@ from ....schema.readable import human_bytes
 from ....xla.shapes import COMBINE, logical_bytes
 from ...cells import without_layout
 from ..asked_program import Program, memory_on_chip
+from ..cutting import Cutting
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade
 from ..resizing import Array, Dimension, Resizing, argument_dimensions, resizing_of
@@ -23,6 +24,8 @@ _WORTH = 0.01
 # A figure holds if what may also change, but cannot be followed, has less of the peak.
 _UNKNOWN = 0.002
 _NAMED = 4
+# What takes hardly more than its elements has no better shape.
+_TIMES = 1.1
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,13 @@ def padding(program: Program) -> list[Finding]:
         *(
             _finding(program, dimensions, resizing, dimension, ones)
             for dimension, ones in padded.items()
-            if _padding(ones) >= worth
+            if _padding(ones) >= worth and not _is_of_data(program, dimension)
         ),
-        *(_of_shape(program, ones) for ones in others.values() if _padding(ones) >= worth),
+        *(
+            _of_shape(program, ones)
+            for ones in others.values()
+            if _padding(ones) >= worth and _times(program, ones) >= _TIMES
+        ),
     ]
 
 
@@ -137,8 +144,7 @@ def _finding(
 def _of_shape(program: Program, ones: list[_Padded]) -> Finding:
     """Arrays of which no argument has the padded dimension: another shape may hold the same."""
     ones.sort(key=lambda one: -one.padding)
-    array, tile = ones[0].array, ones[0].tile
-    times = int(program.layout.size[array.row]) / logical_bytes(array.shape)
+    array, tile, times = ones[0].array, ones[0].tile, _times(program, ones)
     return Finding(
         kind="padding",
         title=f"{human_bytes(_padding(ones))} of the peak are padding of"
@@ -150,6 +156,20 @@ def _of_shape(program: Program, ones: list[_Padded]) -> Finding:
         source=_source(program, ones),
         high_bytes=_padding(ones),
     )
+
+
+def _is_of_data(program: Program, dimension: Dimension) -> bool:
+    """Whether a training step has it of its data alone, which a user gives no other size."""
+    roles = program.worked_out(Cutting).roles
+    return program.trains and all(
+        roles.get(axis.array.value_id) == "input" for axis in dimension.axes
+    )
+
+
+def _times(program: Program, ones: list[_Padded]) -> float:
+    """How many times its elements the array takes that has the most padding."""
+    array = max(ones, key=lambda one: one.padding).array
+    return int(program.layout.size[array.row]) / logical_bytes(array.shape)
 
 
 def _padding(ones: list[_Padded]) -> int:

@@ -609,13 +609,14 @@ def _rematerialised(
     carry = human_bytes(scan.layers * scan.carry_bytes)
     cheap = sum(stack.size_bytes for stack in scan.stacks if stack.cost < Cost.product)
     keeps = f", but keep {human_bytes(_stack_bytes(kept))} of products" if kept else ""
-    order = "" if is_told else "; the order of these findings is known, their bytes are not"
+    order = "" if is_told else "; in the order of what they save, which is not estimated"
     return Finding(
         kind="residuals in a scan",
         title=f"compute the layers of the scan again{keeps}",
         write=checkpoint_text(kept, products),
         why=f"{len(scan.stacks)} stacks of {scan.layers} layers take {stacked}, of which"
-        f" {human_bytes(cheap)} are no products; the carry stays saved, {carry}{order}",
+        f" {human_bytes(cheap)} are not the output of a matrix product; the carry stays saved,"
+        f" {carry}{order}",
         value_ids=tuple(stack.value_id for stack in scan.stacks),
         source=scan.source,
         change=change if is_told else None,
