@@ -92,11 +92,17 @@ __all__ = [
 ]
 
 
-def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = False) -> Warehouse:
+def open(
+    db: str | os.PathLike[str] = "memhouse.duckdb",
+    *,
+    read_only: bool = False,
+    macros: Sequence[str | os.PathLike[str]] = (),
+) -> Warehouse:
     """Open the warehouse at `db`, a file or a lake; make it if it is not there.
 
     A lake is a URL such as s3://bucket/memhouse, or a folder that holds one. Opened `read_only`
-    it can be read by several at once, but must be there. Raises WarehouseError.
+    it can be read by several at once, but must be there. `macros` are files of functions for `sql`,
+    or patterns such as "*.sql". Raises WarehouseError.
     """
     from .queries.catalogue import use_views
     from .schema.stores import open_store
@@ -107,7 +113,7 @@ def open(db: str | os.PathLike[str] = "memhouse.duckdb", *, read_only: bool = Fa
     except BaseException:
         store.close()
         raise
-    return Warehouse(store)
+    return Warehouse(store, macros=[os.fspath(each) for each in macros])
 
 
 def doctor(path: str | os.PathLike[str]) -> Examination:
@@ -278,8 +284,10 @@ class Warehouse:
         trends = asked(_trends)
         verify = asked(_verify)
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, macros: Sequence[str] = ()) -> None:
         self._store = store
+        self.macros = macros
+        self._has_macros = False
 
     def ingest(
         self,
@@ -377,8 +385,12 @@ class Warehouse:
         the warehouse, all of it or nothing; with `files` they may open files, and do all else that
         DuckDB can. Raises QueryError, also for what it may not do.
         """
+        from .queries.own_macros import use_macros
         from .queries.sql import sql
 
+        if not self._has_macros:
+            use_macros(self._store, self.macros)
+            self._has_macros = True
         return sql(self._store, query, parameters, write=write, files=files)
 
     def oom(

@@ -99,6 +99,10 @@ def completer(kind: str) -> Completer:
         from ..queries.known_names import known_names, view_names
 
         names = view_names() if kind in ("views", "exported") else []
+        if kind == "views":
+            from ..queries.own_macros import listed_macros
+
+            names += listed_macros(find_settings().macros)
         if kind != "views":
             names += known_names(str(ctx.params["db"]), "tables" if kind == "exported" else kind)
         return [name for name in names if name.startswith(incomplete)]

@@ -7,8 +7,10 @@ db = "nights.duckdb"            # --db
 mine = ["*/our_package/*"]      # --mine
 entry = ["jit_generate"]        # --label entry=jit_generate
 limits = "limits.toml"          # --limits
+macros = ["*.sql"]              # functions for `memhouse sql`
 """
 
+import glob
 import os
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -25,7 +27,8 @@ class Settings:
     """What the file sets; file: None if there is none.
 
     db: the warehouse; mine: patterns of files that are the user's code; entry: names of entry
-    programs; limits: the file with the rules of `check`. Paths are from the working directory.
+    programs; limits: the file with the rules of `check`; macros: files with functions of SQL, or
+    patterns of them. Paths are from the working directory.
     """
 
     file: Path | None = None
@@ -33,6 +36,7 @@ class Settings:
     mine: tuple[str, ...] = ()
     entry: tuple[str, ...] = ()
     limits: str | None = None
+    macros: tuple[str, ...] = ()
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -64,6 +68,9 @@ def _read(file: Path) -> Settings:
     for name in _PATHS:
         if name in settings and "://" not in settings[name]:
             settings[name] = os.path.relpath(file.parent / settings[name])
+    if "macros" in settings:
+        folder = glob.escape(os.path.relpath(file.parent))
+        settings["macros"] = tuple(str(Path(folder, each)) for each in settings["macros"])
     return Settings(file, **settings)
 
 

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Annotated
 
 from ..queries.questions import Kind
@@ -17,6 +18,7 @@ _TO_OPEN = 25
 
 def sql(
     db: str,
+    macros: Sequence[str],
     query: Annotated[str, Kind("one SELECT (or WITH, FROM, DESCRIBE) of DuckDB's SQL")],
     rows: Annotated[int, Kind("most rows of the answer", least=1, at_once=_MOST_ROWS)] = 50,
     seconds: Annotated[
@@ -31,7 +33,9 @@ def sql(
     whatever is not one SELECT, files, URLs, settings; stopped: what takes more than `seconds` or
     1 GB of memory.
     """
-    asked = json.dumps({"db": db, "query": query, "rows": rows, "seconds": seconds})
+    asked = json.dumps(
+        {"db": db, "macros": macros, "query": query, "rows": rows, "seconds": seconds}
+    )
     # With -P no file of the folder that the user is in stands for one of Python's.
     command = [sys.executable, "-P", "-m", "memhouse.mcp_server.sql_process"]
     try:

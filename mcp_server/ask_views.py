@@ -13,6 +13,7 @@ from ..queries.catalogue import (
     view_columns,
     view_sql,
 )
+from ..queries.own_macros import listed_macros
 from ..queries.questions import Kind
 from ..schema.errors import UsageError
 from .bounded import Answer, Part
@@ -33,14 +34,15 @@ def views(
     `missed_donations` and `padding` have no tool of their own. Sizes are bytes; times are positions
     in a module's schedule. Names with parentheses are functions: FROM live_at(module('NAME'), 9).
     """
+    own = listed_macros(warehouse.macros)
     if name is None:
         return Answer(
             [f"tables: {', '.join(_tables(warehouse))}"],
-            {"views": Part(listed_views().table)},
+            {"views": Part(listed_views(own).table)},
             "give name",
         )
-    if name in public_views() | public_macros():
-        view = named_view(name)
+    if name in {*public_views(), *public_macros(), *own}:
+        view = named_view(name, own)
         if show == "sql":
             stripped = (line.strip() for line in view_sql(view).splitlines())
             lines = pa.table({"sql": [line for line in stripped if line[:2] not in ("", "--")]})

@@ -1,8 +1,9 @@
 """Serves the tools on standard input and output, by the Model Context Protocol."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +39,10 @@ it can ask. A size is written 306.98 MiB (321888256 B); in sql it is plain bytes
 estimate. `more` says how many rows were left out to keep an answer small: narrow the question."""
 
 
-def serve(db: str) -> None:
+def serve(db: str, macros: Sequence[str] = ()) -> None:
     """Answer questions on the warehouse `db` until standard input ends.
 
+    macros: files with functions of SQL, see `queries/own_macros.py`
     Raises MissingPackageError without the package mcp, and WarehouseError if there is no
     warehouse; another process may be writing to it.
     """
@@ -50,18 +52,18 @@ def serve(db: str) -> None:
         open_warehouse(db, read_only=True).close()
     import anyio
 
-    anyio.run(_serve, db)
+    anyio.run(_serve, db, macros)
 
 
-async def _serve(db: str) -> None:
+async def _serve(db: str, macros: Sequence[str]) -> None:
     from mcp.server.stdio import stdio_server
 
-    server = server_of(db)
+    server = server_of(db, macros)
     async with stdio_server() as (read_stream, write_stream):
         await server.run(read_stream, write_stream, server.create_initialization_options())
 
 
-def server_of(db: str) -> "Server[Any]":
+def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
     """The server of one warehouse."""
     import anyio
     from anyio.to_thread import run_sync
@@ -91,7 +93,8 @@ def server_of(db: str) -> "Server[Any]":
 
     async def call_tool(_context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         given = params.arguments or {}
-        text, failed = await run_sync(_answered, TOOLS, db, params.name, given, limiter=one)
+        asking = partial(_answered, TOOLS, db, macros, params.name, given)
+        text, failed = await run_sync(asking, limiter=one)
         content = types.TextContent(type="text", text=text)
         return types.CallToolResult(content=[content], is_error=failed)
 
@@ -106,13 +109,17 @@ def server_of(db: str) -> "Server[Any]":
 
 
 def _answered(
-    tools: Mapping[str, "Tool"], db: str, name: str, given: Mapping[str, Any]
+    tools: Mapping[str, "Tool"],
+    db: str,
+    macros: Sequence[str],
+    name: str,
+    given: Mapping[str, Any],
 ) -> tuple[str, bool]:
     """The text of an answer, and whether it is an error."""
     import duckdb
 
     try:
-        return _asked(tools, db, name, given), False
+        return _asked(tools, db, macros, name, given), False
     except UsageError as error:
         said = str(error)
         named = f"{error.argument}: {said}" if error.argument not in (None, *said.split()) else said
@@ -134,10 +141,16 @@ def _for_agents(message: str, tools: Mapping[str, "Tool"]) -> str:
     return _OPTION.sub("", _COMMAND.sub(named, message))
 
 
-def _asked(tools: Mapping[str, "Tool"], db: str, name: str, given: Mapping[str, Any]) -> str:
+def _asked(
+    tools: Mapping[str, "Tool"],
+    db: str,
+    macros: Sequence[str],
+    name: str,
+    given: Mapping[str, Any],
+) -> str:
     if name not in tools:
         raise UsageError(f"there is no tool {name[:40]!r}: use {', '.join(tools)}")
-    return tools[name].answer(db, given)
+    return tools[name].answer(db, given, macros)
 
 
 def _is_installed(package: str) -> bool:

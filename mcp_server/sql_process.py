@@ -2,7 +2,7 @@
 
 DuckDB's own limits do not suffice: one long string or list takes memory that it does not count,
 and some functions do not stop when they are told to. Standard input is a JSON object with db,
-query, rows and seconds; standard output the answer, {"error": …} if it is refused or fails.
+macros, query, rows and seconds; standard output the answer, {"error": …} if it is refused or fails.
 """
 
 import json
@@ -49,12 +49,14 @@ def _answer(asked: dict[str, Any]) -> str:
 
     from ..queries.catalogue import use_views
     from ..queries.lint import lint
+    from ..queries.own_macros import use_macros
     from ..queries.sql import require_harmless
     from ..schema.stores import open_store
     from .bounded import Answer, Part, bounded
 
     store = when_free(lambda: open_store(asked["db"], read_only=True))
     use_views(store, read_only=True)
+    use_macros(store, asked["macros"])
     traps = lint(require_harmless(asked["query"], store), store)
     connection = confined(store)
     rows = asked["rows"]

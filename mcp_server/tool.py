@@ -36,9 +36,9 @@ class Tool:
         found: dict[str, Any] = _without_titles(self.arguments.model_json_schema())
         return found
 
-    def answer(self, db: str, given: Mapping[str, Any]) -> str:
+    def answer(self, db: str, given: Mapping[str, Any], macros: Sequence[str] = ()) -> str:
         """The answer's text. Raises UsageError for wrong arguments, and other MemhouseErrors."""
-        return self.function(db, **self._checked(given))
+        return self.function(db, macros, **self._checked(given))
 
     def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, with defaults. Raises UsageError."""
@@ -110,8 +110,8 @@ def opening(function: Callable[..., Answer]) -> Callable[..., str]:
     """
 
     @wraps(function)
-    def answer(db: str, **arguments: Any) -> str:
-        with when_free(lambda: open_warehouse(db, read_only=True)) as warehouse:
+    def answer(db: str, macros: Sequence[str], **arguments: Any) -> str:
+        with when_free(lambda: open_warehouse(db, read_only=True, macros=macros)) as warehouse:
             return bounded(function(warehouse, **arguments))
 
     return answer

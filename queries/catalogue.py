@@ -16,7 +16,7 @@ a row for each module that many dumps may share. Statements of memhouse read the
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -128,10 +128,12 @@ def views() -> dict[str, View]:
 def macros() -> dict[str, Macro]:
     """All macros by name: each uses only views, tables, and macros before it."""
     parsed = {
-        written["name"]: _macro(**written.groupdict())
+        written["name"]: macro_of(**written.groupdict())
         for family in _files("macros").values()
         for written in _MACRO.finditer(family)
     }
+    for macro in parsed.values():
+        _require_notes(macro)
     needs = {
         name: set(re.findall(r"\b(\w+)\(", macro.sql)) & parsed.keys() - {name}
         for name, macro in parsed.items()
@@ -149,18 +151,22 @@ def public_views() -> dict[str, View]:
     return {name: view for name, view in sorted(views().items()) if not name.startswith("_")}
 
 
-def listed_views() -> Rows:
-    """The canned views, then the macros with what they take. Columns: view, answers."""
+def listed_views(own: Mapping[str, Macro]) -> Rows:
+    """The canned views, then the macros with what they take, last the user's own.
+
+    Columns: view, answers.
+    """
     import pyarrow as pa
 
     named = [(view.name, view.answers) for view in public_views().values()]
-    named += [(macro.signature, macro.answers) for macro in public_macros().values()]
+    listed = [*public_macros().values(), *own.values()]
+    named += [(macro.signature, macro.answers) for macro in listed]
     return Rows(pa.Table.from_pylist([{"view": name, "answers": text} for name, text in named]))
 
 
-def named_view(name: str) -> View | Macro:
-    """A canned view, or a macro. Raises UsageError."""
-    canned = public_macros() | public_views()
+def named_view(name: str, own: Mapping[str, Macro]) -> View | Macro:
+    """A canned view, or a macro, also of the user's own. Raises UsageError."""
+    canned: dict[str, View | Macro] = {**own, **public_macros(), **public_views()}
     if name not in canned:
         raise UsageError(f"there is no view {name}: see `memhouse views`", "name")
     return canned[name]
@@ -251,7 +257,8 @@ def use_views(store: "Store", *, read_only: bool) -> None:
         if store.keeps_views:
             script += _comments()
         script += ["DELETE FROM view_set", f"INSERT INTO view_set (digest) VALUES ('{digest}')"]
-    store.execute(";\n".join(script))
+    is_stored = store.keeps_views and not read_only
+    (store.execute if is_stored else store.equip)(";\n".join(script))
 
 
 def _comments() -> list[str]:
@@ -302,13 +309,18 @@ def _view(header: str, name: str, sql: str) -> View:
     return View(name, answers, prose, {column: notes[column] for column in columns}, sql)
 
 
-def _macro(header: str, name: str, taken: str, sql: str) -> Macro:
-    """A macro with what it takes. Raises ValueError where a parameter has no meaning."""
+def macro_of(header: str, name: str, taken: str, sql: str) -> Macro:
+    """A macro with what it takes; a parameter that the header does not tell of means nothing."""
     answers, prose, notes = _header(header)
-    parameters = [re.findall(r"\w+", parameter)[0] for parameter in taken.split(",")]
-    if not name.startswith("_") and parameters != [*notes]:
-        raise ValueError(f"macro {name}: it takes {parameters}, and the header tells of {[*notes]}")
-    return Macro(name, f"{name}({', '.join(parameters)})", answers, prose, notes, sql)
+    parameters = re.findall(r"(?:^|,)\s*\W?(\w+)", taken)
+    meanings = {parameter: notes.get(parameter, "") for parameter in parameters}
+    return Macro(name, f"{name}({', '.join(parameters)})", answers, prose, meanings, sql)
+
+
+def _require_notes(macro: Macro) -> None:
+    """Raises ValueError where a parameter has no meaning."""
+    if not macro.name.startswith("_") and not all(macro.parameters.values()):
+        raise ValueError(f"macro {macro.name}: its header does not tell of all parameters")
 
 
 def _header(header: str) -> tuple[str, str, dict[str, str]]:

@@ -19,7 +19,7 @@ from ..schema.arrow import closed_lists, stored_columns
 from ..schema.errors import QueryError, RefusedError, duckdb_says
 from ..schema.stores.base import Store
 from .arguments import nearest
-from .catalogue import use_views, views
+from .catalogue import views
 from .lint import descendants, lint
 from .result import Rows
 
@@ -106,7 +106,6 @@ def sql(
         if not write:
             _require_other_files(query, store)
         with store.opened_to_files(writes=write) as opened:
-            use_views(opened, read_only=not write)
             if write:
                 return Rows(opened.change(query, parameters), empty="done")
             return Rows(opened.rows(query, parameters))

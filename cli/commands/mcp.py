@@ -12,5 +12,6 @@ def mcp(db: Db = DEFAULT_DB) -> None:
     see docs/mcp.md. It needs `pip install 'memhouse[mcp]'`.
     """
     from ...mcp_server.serve import serve
+    from ..settings import find_settings
 
-    serve(db)
+    serve(db, find_settings().macros)

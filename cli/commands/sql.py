@@ -33,23 +33,29 @@ def sql(
     """Run a SQL query on the warehouse.
 
     It reads the warehouse's tables and views, and nothing else unless you say --write or --files.
+    Functions of your own come from `macros` in memhouse.toml; `memhouse views` lists them.
     Traps are sums and joins whose answer is not what it seems to be: they are warnings on stderr.
     """
+    from ...queries.own_macros import use_macros
     from ...queries.sql import sql as find
     from ...queries.sql import traps
     from ..opening import reading, writing
     from ..render.text import print_error, print_note, print_rows
+    from ..settings import find_settings
 
+    macros = find_settings().macros
     if check and (write or files):
         raise UsageError("a query is checked that only reads the warehouse", "check")
     text = sys.stdin.read() if query == "-" else query
     try:
         if check:
             with reading(db, wait=wait) as store:
+                use_macros(store, macros)
                 rows = traps(store, text)
             print_rows(rows, output)
             raise typer.Exit(1 if len(rows) else 0)
         with (writing if write else reading)(db, wait=wait) as store:
+            use_macros(store, macros)
             rows = find(store, text, write=write, files=files)
     except QueryError as error:
         print_error(str(error))

@@ -20,12 +20,15 @@ def views(
 ) -> None:
     """List the canned views and what they answer, or one view's columns, examples and SQL."""
     from ...queries.catalogue import examples, listed_views, named_view, view_columns, view_sql
+    from ...queries.own_macros import listed_macros
     from ..render.text import print_prose, print_rows, print_text
+    from ..settings import find_settings
 
+    own = listed_macros(find_settings().macros)
     if name is None:
-        print_rows(listed_views(), output)
+        print_rows(listed_views(own), output)
         return
-    view = named_view(name)
+    view = named_view(name, own)
     columns = view_columns(view)
     if output != "table":
         print_rows(columns, output)

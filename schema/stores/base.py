@@ -173,6 +173,9 @@ class Store(Protocol):
     def execute(self, script: str) -> None:
         """Run SQL statements that have no rows, all or nothing: they define the views."""
 
+    def equip(self, script: str) -> None:
+        """Run SQL statements that make temporary views and macros, for as long as it is open."""
+
     def change(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """Run a user's statements, all or nothing; the rows of the last one.
 

@@ -66,7 +66,7 @@ class DeltaStore(DuckDBReading):
         self.read_only = read_only
         self._files = files
         self._is_cautious = False
-        self._views = ""
+        self._equipment: list[str] = []
         self._create = create
         self._one_query = Lock()
         # The snapshots that the connection shows so far: of each what asks for it alone needs.
@@ -187,8 +187,8 @@ class DeltaStore(DuckDBReading):
         self.close()
         vars(self).pop("_duckdb", None)
         self._held = self._history_of = self._shown = None
-        if self._views:
-            self.connection.execute(self._views)
+        for script in self._equipment:
+            self.connection.execute(script)
         return is_first
 
     @contextmanager
@@ -198,20 +198,26 @@ class DeltaStore(DuckDBReading):
             raise QueryError(_NOT_BY_SQL)
         opened = DeltaStore(self.name, read_only=True, files=True)
         try:
+            for script in self._equipment:
+                opened.equip(script)
             yield opened
         finally:
             opened.close()
 
     def execute(self, script: str) -> None:
-        """Run SQL statements that define views."""
+        """Run SQL statements that define views, which a lake keeps as long as it is open."""
         self._canned = None
-        self._views = script
         try:
             self.connection.execute(script)
         except duckdb.IOException:
             self._execute_without_lost_files(script)
         except duckdb.Error as error:
             raise WarehouseError(duckdb_says(error)) from error
+
+    def equip(self, script: str) -> None:
+        """Run SQL statements that make temporary views and macros, for as long as it is open."""
+        self.execute(script)
+        self._equipment.append(script)
 
     def _execute_without_lost_files(self, script: str) -> None:
         """Make all but the macros that read a lost file: DuckDB binds a macro when it is made."""

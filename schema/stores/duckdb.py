@@ -880,7 +880,7 @@ class DuckDBStore(DuckDBReading):
         self._is_replacing = False
         self._is_writing = False
         self._is_cautious = False
-        self._temporary_views = ""
+        self._equipment: list[str] = []
 
     @cached_property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -889,8 +889,8 @@ class DuckDBStore(DuckDBReading):
         # What is in memory cannot be opened again.
         if self._is_cautious or self._is_in_memory:
             connection.execute(CAUTIOUS)
-        if self._temporary_views:
-            connection.execute(self._temporary_views)
+        for script in self._equipment:
+            connection.execute(script)
         return connection
 
     @property
@@ -1014,8 +1014,11 @@ class DuckDBStore(DuckDBReading):
         """Run SQL statements that have no rows, all or nothing."""
         with one_thread(self.connection), self._transaction():
             self.connection.execute(script)
-        if self.read_only:
-            self._temporary_views = script
+
+    def equip(self, script: str) -> None:
+        """Run SQL statements that make temporary views and macros, for as long as it is open."""
+        self.execute(script)
+        self._equipment.append(script)
 
     def compact(self) -> Compacted:
         """Make the file as small as it can be; the sizes that it had and has."""
@@ -1057,6 +1060,8 @@ class DuckDBStore(DuckDBReading):
                     f"this process has another connection to {self.name}, which opens no other "
                     "files: close it first"
                 )
+            for script in self._equipment:
+                opened.equip(script)
             yield opened
         finally:
             opened.close()

@@ -57,7 +57,7 @@ def test_runs_get_the_entry_programs(project):
     [
         ("db = ", ["memhouse.toml"]),
         ('limit = "x"', ["limit", "'limits'"]),
-        ('size = "x"', ["size", "db, mine, entry, limits"]),
+        ('size = "x"', ["size", "db, mine, entry, limits, macros"]),
         ("db = 3", ["db", "path"]),
         ('mine = "*/x/*"', ["mine", "['*/x/*']"]),
     ],

@@ -1,7 +1,7 @@
 """An agent: the SDK's client, which asks a server in this process, or the real `memhouse mcp`."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,11 +64,11 @@ def agent(db: Path | str, stderr: Path) -> Iterator[Agent]:
 
 
 @contextmanager
-def agent_here(db: Path | str) -> Iterator[Agent]:
+def agent_here(db: Path | str, macros: Sequence[str] = ()) -> Iterator[Agent]:
     """An agent of a server in this process."""
     from memhouse.mcp_server.serve import server_of
 
-    with _agent_of(server_of(str(db))) as found:
+    with _agent_of(server_of(str(db), macros)) as found:
         yield found
 
 
