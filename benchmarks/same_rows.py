@@ -15,9 +15,9 @@ import duckdb
 import pyarrow as pa
 
 # When and by which version rows were written: two ingests of the same dumps differ in these.
-_LEFT_OUT_COLUMNS = ("ingested_at", "tool_version")
-# Which text of the views a warehouse holds.
-_LEFT_OUT_TABLES = ("view_set",)
+_LEFT_OUT_COLUMNS = ("ingested_at", "entered_at", "tool_version")
+# Which text of the views a warehouse holds, and who did what when.
+_LEFT_OUT_TABLES = ("view_set", "journal")
 _MODULES_AT_ONCE = 8
 
 

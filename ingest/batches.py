@@ -8,7 +8,7 @@ import signal
 import socket
 import tempfile
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
@@ -25,7 +25,7 @@ from ..schema.stores.base import Batch, Known, Store
 from ..schema.versions import READER_VERSION
 from .choose_run import Occurrences
 from .outcomes import OK
-from .read_program import ProgramOutcome, read_program, recognised
+from .read_program import Content, ProgramOutcome, ReadBefore, content_of, read_program, recognised
 from .readers.lines import use_quick_memory
 from .sources.program import Identified, Program
 
@@ -181,47 +181,27 @@ class Workers:
         With several jobs reading begins at once, not with the first outcome requested.
         """
         if self._pool is None:
-            return (read_program(program, known, mine=self._mine) for program in programs)
+            return self._in_turn(programs, known)
         if len(programs) == 1:
             (program,) = programs
             outcome = self._thread.submit(
                 read_program, program, known, beside=True, mine=self._mine
             )
             return (future.result() for future in [outcome])
-        begun: _Begun = deque()
-        rest = deque(programs)
-        self._begin_ahead(begun, rest, known)
-        return self._results(begun, rest, known)
+        at_once = _AtOnce(programs, known, self._jobs, self._submit)
+        at_once.begin_ahead()
+        return at_once.outcomes()
 
-    def _results(
-        self, begun: "_Begun", rest: deque[Program], known: Set[int]
-    ) -> Iterator[ProgramOutcome]:
-        while begun:
-            _, outcome = begun.popleft()
-            yield outcome()
-            self._begin_ahead(begun, rest, known)
+    def _in_turn(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
+        before = ReadBefore()
+        for program in programs:
+            yield read_program(program, known, mine=self._mine, before=before)
 
-    def _begin_ahead(self, begun: "_Begun", rest: deque[Program], known: Set[int]) -> None:
-        """Begin to read programs until enough are ahead and every process has work."""
-        ahead_bytes = sum(size for size, _ in begun)
-        while rest and (len(begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
-            program = rest.popleft()
-            begun.append((program.size_bytes, self._begin(program, known)))
-            ahead_bytes += program.size_bytes
-
-    def _begin(self, program: Program, known: Set[int]) -> Callable[[], ProgramOutcome]:
-        """Begin to read a program; returns a function that waits for the outcome."""
+    def _submit(self, program: Program, identified: Identified | None) -> "_Reading":
+        """Read a program in a process; returns a function that waits for the outcome."""
         assert self._pool is not None
         assert self._handed is not None
         handed, number = self._handed, next(self._numbers)
-        identified = None
-        if known:
-            # Hashing a program costs less than sending it to another process, and most
-            # programs of a run are known. The content is sent along, so it is read once.
-            identified = program.fingerprint()
-            if identified.module_id in known:
-                outcome = recognised(program, identified)
-                return lambda: outcome
         reading = self._pool.submit(_read_beside, program, identified, number, self._mine)
         reading.add_done_callback(lambda _: handed.receive())
 
@@ -235,8 +215,70 @@ class Workers:
         return read
 
 
-# The programs being read, in order: their sizes and the functions that wait for outcomes.
-_Begun = deque[tuple[int, Callable[[], ProgramOutcome]]]
+# Waits for the outcome of a program that is being read.
+_Reading = Callable[[], ProgramOutcome]
+
+
+class _AtOnce:
+    """The programs of a run that processes read; `submit` gives a program to one of them."""
+
+    def __init__(
+        self,
+        programs: Sequence[Program],
+        known: Set[int],
+        jobs: int,
+        submit: Callable[[Program, Identified | None], _Reading],
+    ) -> None:
+        self._known, self._jobs, self._submit = known, jobs, submit
+        self._rest = deque(programs)
+        # The programs being read, in order, with their sizes.
+        self._begun: deque[tuple[int, _Reading]] = deque()
+        self._names = Counter(program.key.module_name for program in programs)
+        self._before, self._contents = ReadBefore(), set[Content]()
+
+    def outcomes(self) -> Iterator[ProgramOutcome]:
+        """The outcome of each program, in order."""
+        while self._begun:
+            _, outcome = self._begun.popleft()
+            yield outcome()
+            self.begin_ahead()
+
+    def begin_ahead(self) -> None:
+        """Begin to read programs until enough are ahead and every process has work."""
+        ahead_bytes = sum(size for size, _ in self._begun)
+        while self._rest and (len(self._begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
+            program = self._rest.popleft()
+            self._begun.append((program.size_bytes, self._begin(program)))
+            ahead_bytes += program.size_bytes
+
+    def _begin(self, program: Program) -> _Reading:
+        """Begin to read a program, unless it is known or another one has its content."""
+        if not self._known and self._names[program.key.module_name] == 1:
+            return self._submit(program, None)
+        # Hashing a program costs less than sending it to another process, and most programs of
+        # a run are known, or another host's too. The content is sent along, so it is read once.
+        identified = program.fingerprint()
+        if identified.module_id in self._known:
+            outcome = recognised(program, identified)
+            return lambda: outcome
+        content = content_of(program.key, identified)
+        if content in self._contents:
+            # The first one's outcome comes before this one's. No content waits in memory.
+            identified.content = None
+            return lambda: (
+                self._before.outcome(program, identified) or self._submit(program, None)()
+            )
+        self._contents.add(content)
+        reading = self._submit(program, identified)
+
+        def read() -> ProgramOutcome:
+            outcome = reading()
+            self._before.remember(outcome)
+            if outcome.status != OK:
+                self._contents.remove(content)
+            return outcome
+
+        return read
 
 
 # A reading process's end of the hand-over.
@@ -325,6 +367,8 @@ class Batches:
         self.new_modules = self.read_again = 0
         self._dumps: list[tuple[_Row, ProgramOutcome]] = []
         self._modules: dict[int, ProgramOutcome] = {}
+        # Those of kept dumps, whose rows a repeated program may need.
+        self._spare: dict[int, ProgramOutcome] = {}
         self._flags: dict[int, dict[str, str]] = {}
         self._waiting_bytes = 0
 
@@ -332,6 +376,9 @@ class Batches:
         """Add a program's outcome; False if the dump stays as it is stored."""
         key = outcome.key
         if ids.dump_id(self._run_id, *key.in_run) in self._kept:
+            if outcome.module is not None and outcome.status == OK:
+                assert outcome.module_id is not None
+                self._spare[outcome.module_id] = outcome
             return False
         occurrence = self._occurrences.number(key.workload, outcome.module_name, key.platform)
         row = {**_dump_row(self._run_id, outcome, occurrence), "host": self._host}
@@ -347,6 +394,8 @@ class Batches:
         flags_id = row["flags_id"]
         if flags_id is not None and flags_id not in self._flag_sets:
             self._flags[flags_id] = outcome.settings.flags or {}
+        if outcome.is_repeated and outcome.module_id in self._spare:
+            outcome.module = self._spare[outcome.module_id].module
         if outcome.module is not None and self._is_wanted(outcome):
             assert outcome.module_id is not None
             self._modules[outcome.module_id] = outcome
@@ -365,7 +414,8 @@ class Batches:
         if self._known.dumps.get(dump_id) != row:
             return False
         if outcome.status == OK:
-            return outcome.module is None or outcome.module_id not in self._outdated
+            was_read = outcome.module is not None or outcome.is_repeated
+            return not was_read or outcome.module_id not in self._outdated
         stored = sorted(self._known.files[dump_id], key=itemgetter("path"))
         files = [{"dump_id": dump_id, **file.row()} for file in outcome.files]
         is_wanted = outcome.module is not None and self._is_wanted(outcome)

@@ -507,9 +507,7 @@ def _count(summary: Summary, outcome: ProgramOutcome, shown: Callable[[str], str
     summary.failed += outcome.status == FAILED
     summary.partial += outcome.status == PARTIAL
     summary.oom_dumps += outcome.oom
-    summary.without_figures += (
-        outcome.module is not None and outcome.module.header["origin"] is None
-    )
+    summary.without_figures += outcome.lacks_figures
     for file in outcome.files:
         if file.message is not None:
             line = "" if file.line is None else f":{file.line}"

@@ -3,11 +3,11 @@
 import ctypes
 import sys
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..xla.agreement import disagreements
 from ..xla.parts import Parts
-from .formats import FORMATS, Role
+from .formats import FORMATS, IS_CONTENT, Role
 from .join import Module, join_parts, work_out
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from .sources.program import Identified, Key, Program
@@ -22,7 +22,9 @@ class ProgramOutcome:
     """The outcome of a program. `module` is None if it was unreadable or is already stored.
 
     assumed: the opcodes for which a rule is assumed, with how many instructions have each;
-    left_out: why the program is no dump of its run, although nothing is wrong with it.
+    left_out: why the program is no dump of its run, although nothing is wrong with it;
+    lacks_figures: it was read, and nothing says what its memory is; is_repeated: another program
+    of the run has the same content, and the rows are with that one's outcome.
     """
 
     key: Key
@@ -36,6 +38,52 @@ class ProgramOutcome:
     module: Module | None = None
     assumed: dict[str, int] = field(default_factory=dict)
     left_out: str | None = None
+    lacks_figures: bool = False
+    is_repeated: bool = False
+
+
+# What the rows of a module depend on: its id, platform and compiler, and its files' content.
+Content = tuple[int | None, str | None, str | None, frozenset[tuple[str, str | None]]]
+# These are not part of a module.
+_SETTINGS = frozenset(f.name for f in FORMATS if f not in IS_CONTENT)
+
+
+def content_of(key: Key, identified: Identified | ProgramOutcome) -> Content:
+    """What the rows of the program's module depend on, beside the reader."""
+    files = [(f.kind, f.sha256) for f in identified.files if f.kind not in _SETTINGS]
+    return identified.module_id, key.platform, key.compiler, frozenset(files)
+
+
+class ReadBefore:
+    """What a run has read: of several programs of one content only the first is read.
+
+    Many hosts dump the same programs. A program that could not be read whole is not remembered,
+    because the files of the next one may say more.
+    """
+
+    def __init__(self) -> None:
+        self._outcomes: dict[Content, ProgramOutcome] = {}
+
+    def remember(self, outcome: ProgramOutcome) -> None:
+        """Remember the outcome of a program that was read, but for its rows."""
+        if outcome.status == OK and outcome.module is not None:
+            content = content_of(outcome.key, outcome)
+            self._outcomes.setdefault(content, replace(outcome, module=None))
+
+    def outcome(self, program: Program, identified: Identified) -> ProgramOutcome | None:
+        """The outcome of a program whose content was read before; None: it must be read."""
+        before = self._outcomes.get(content_of(program.key, identified))
+        if before is None or any(file.status != OK for file in identified.files):
+            return None
+        notes = {file.kind: file for file in before.files if file.kind not in _SETTINGS}
+        for file in identified.files:
+            if file.kind in notes:
+                of = notes[file.kind]
+                file.line, file.message, file.holds = of.line, of.message, of.holds
+        outcome = _outcome(program, identified)
+        outcome.assumed, outcome.lacks_figures = before.assumed, before.lacks_figures
+        outcome.is_repeated = True
+        return outcome
 
 
 def read_program(
@@ -45,8 +93,9 @@ def read_program(
     *,
     beside: bool = False,
     mine: Sequence[str] = (),
+    before: ReadBefore | None = None,
 ) -> ProgramOutcome:
-    """Read a program; a program whose module is `known` is only identified.
+    """Read a program; one whose module is `known`, or was read `before`, is only identified.
 
     `identified` is the program's fingerprint if already taken. With `beside`, threads may
     share the work. `mine` are patterns of files that are the user's code. An error in a file is
@@ -55,6 +104,8 @@ def read_program(
     identified = identified or program.fingerprint()
     if identified.module_id in known or identified.left_out is not None:
         return recognised(program, identified)
+    if before is not None and (repeated := before.outcome(program, identified)) is not None:
+        return repeated
     parts = program.read(identified, beside=beside)
     outcome = _outcome(program, identified)
     if parts is None:
@@ -64,7 +115,10 @@ def read_program(
     del parts
     if program.size_bytes > _MUCH_BYTES:
         _give_back_memory()
-    return _judged(outcome)
+    _judged(outcome)
+    if before is not None:
+        before.remember(outcome)
+    return outcome
 
 
 def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequence[str]) -> None:
@@ -85,12 +139,13 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequenc
         mine,
         platform=program.key.platform,
     )
+    outcome.lacks_figures = outcome.module.header["origin"] is None
     if found.attribution is not None:
         outcome.assumed = found.attribution.derived.assumed
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
-    elif found.why_not is not None and outcome.module.header["origin"] is None:
+    elif found.why_not is not None and outcome.lacks_figures:
         _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
     if found.unread is not None:
         _programs(outcome)[0].leave_out([found.unread])

@@ -28,8 +28,7 @@ from ..schema.lake.data_files import DataFile, write_file
 from ..schema.versions import READER_VERSION, TOOL_VERSION, layout
 from .batches import add_owned, joined
 from .join import Module
-from .outcomes import MISSING
-from .read_program import ProgramOutcome, read_program, recognised
+from .read_program import ProgramOutcome, ReadBefore, read_program, recognised
 from .readers.lines import use_quick_memory
 from .sources.dump_folder import DumpedProgram
 from .sources.files import Given, RemotePath, SourceFile
@@ -236,11 +235,12 @@ def _identify(programs: list[Program]) -> list[Identified]:
 
 
 def _read(lake: str, programs: list[Fingerprinted]) -> tuple[list[ProgramOutcome], _Written]:
-    """Read the programs, those of one module one after the other; the rows go to files."""
+    """Read the programs, each content once; the rows go to files."""
     outcomes: list[ProgramOutcome] = []
     rows: dict[int, Mapping[str, pa.Table]] = {}
+    before = ReadBefore()
     for program in programs:
-        outcome = _like(outcomes[-1], program) if outcomes else None
+        outcome = before.outcome(program, program.identified)
         if outcome is None:
             again = program.program.fingerprint()
             if again.module_id != program.identified.module_id:
@@ -248,7 +248,7 @@ def _read(lake: str, programs: list[Fingerprinted]) -> tuple[list[ProgramOutcome
                     f"dump {program.key.name} of workload {program.key.workload} changed while "
                     "it was read: give the same command again"
                 )
-            outcome = read_program(program.program, frozenset(), again)
+            outcome = read_program(program.program, frozenset(), again, before=before)
             if outcome.module is not None:
                 # Of several dumps of a module the rows of the last one count.
                 rows[again.module_id] = outcome.module.tables
@@ -259,22 +259,3 @@ def _read(lake: str, programs: list[Fingerprinted]) -> tuple[list[ProgramOutcome
         add_owned(by_table, module_id, tables)
     files = [write_file(lake, name, of) for name, of in joined(by_table).items() if len(of)]
     return outcomes, ({*rows}, files)
-
-
-def _like(before: ProgramOutcome, program: Fingerprinted) -> ProgramOutcome | None:
-    """The outcome of a program whose files have the content of those just read.
-
-    Many hosts dump one program, and one task would read all of them.
-    """
-    key = program.key
-    files = [file for file in program.identified.files if file.status != MISSING]
-    hashes = [(file.kind, file.sha256) for file in files]
-    if (
-        hashes != [(file.kind, file.sha256) for file in before.files]
-        or any(sha256 is None for _, sha256 in hashes)
-        or before.module_id != program.identified.module_id
-        or (before.key.platform, before.key.compiler) != (key.platform, key.compiler)
-    ):
-        return None
-    read = [replace(of, path=file.path) for of, file in zip(before.files, files, strict=True)]
-    return replace(before, key=key, oom=program.oom, size_bytes=program.size_bytes, files=read)
