@@ -30,9 +30,10 @@ def advise(
     how sure it is: **exact**, **expected** within some percent, **between** two figures,
     **at most**, or **estimated** if the dump is HLO text alone; a **fact** promises nothing.
 
-    Columns: saving_bytes (null of a fact), low_bytes, high_bytes, grade, tolerance, finding (its
-    kind), title, source, write, why, value_ids, alone_bytes. Raises UsageError, also if no replay
-    is possible: the dump has no live ranges.
+    Columns: saving_bytes (null of a fact), low_bytes, high_bytes, reserved_low_bytes and
+    reserved_high_bytes (how much less XLA reserves), told_of (by which figure it is ranked),
+    grade, tolerance, finding (its kind), title, source, write, why, value_ids, alone_bytes. Raises
+    UsageError, also if no replay is possible: the dump has no live ranges.
     """
     wanted_bytes = parse_size(save, "save")
     found = find_module(store, module, run)

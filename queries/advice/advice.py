@@ -51,6 +51,7 @@ from .findings.residuals import (
     worthwhile_scans,
 )
 from .peak import Kind, PeakShape, largest_kind, shape_of_peak
+from .reserved import reserved_bytes, with_reserved
 
 # What to compute again for a wanted saving, the cheapest first.
 
@@ -126,7 +127,10 @@ def _nothing(program: Program) -> Finding:
     if not read_residuals(program):
         why = "nothing is saved for a backward pass"
     elif program.platform == "cpu":
-        why = "XLA for CPU undoes jax.checkpoint but in loops, and no loop saves enough"
+        why = (
+            "no loop saves enough, and outside of loops what jax.checkpoint brings on CPU is not"
+            " foreseen: XLA of JAX 0.10 undoes it there, that of JAX 0.12 does not"
+        )
     elif program.platform != "tpu":
         why = "outside of scans it was measured on TPU only, and no scan saves enough"
     else:
@@ -197,9 +201,11 @@ _NO_OWNERS = (
 class Advice(Result):
     """What to change in a module: first what was measured, the largest saving first, then bounds.
 
-    rows: a row a finding, with saving_bytes (None of a fact), low_bytes, high_bytes, grade,
-    tolerance, finding (its kind), title, source, write, why, value_ids; see Finding.
-    peak: the peak of the memory space; self_check_bytes: what the replay of the unchanged program
+    rows: a row a finding, with saving_bytes (None of a fact), low_bytes, high_bytes,
+    reserved_low_bytes, reserved_high_bytes, told_of, grade, tolerance, finding (its kind), title,
+    source, write, why, value_ids; see Finding.
+    peak: the peak of the memory space; reserved_bytes: what XLA reserves there, None of HLO text
+    alone; self_check_bytes: what the replay of the unchanged program
     has more than the stored peak, which says how far to trust the replays: 0 if they agree.
     followed: the findings with a saving that can be replayed together; together: the peak then.
     consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
@@ -213,6 +219,7 @@ class Advice(Result):
 
     rows: Rows
     peak: Replayed
+    reserved_bytes: int | None
     self_check_bytes: int
     findings: tuple[Finding, ...]
     followed: tuple[Finding, ...]
@@ -254,6 +261,8 @@ class Advice(Result):
         peak = f"{mark}{human_bytes(self.peak.peak_bytes)}"
         told = [f"The peak is {peak} at time {self.peak.peak_time}"]
         told[0] += f": {parts}." if parts else "."
+        if self.reserved_bytes is not None:
+            told.append(f"XLA reserves {human_bytes(self.reserved_bytes)}.")
         if self.kind is not None:
             part = self.kind.size_bytes / max(self.peak.peak_bytes, 1)
             told.append(f"Most of it: {_kind_words(self.kind, mark)}, {part:.0%} of the peak.")
@@ -338,6 +347,7 @@ def advice_of(
             "no change is known that would lower the peak",
         ),
         Replayed(layout.peak_bytes, layout.peak_time),
+        None if program.origin == "estimated" else reserved_bytes(layout),
         unchanged.peak_bytes - layout.peak_bytes,
         findings,
         followed,
@@ -378,8 +388,10 @@ def _findings(program: Program, saving_bytes: int | None) -> tuple[Finding, ...]
     # What never holds a byte has nothing to lower.
     has_peak = bool(program.layout.peak_bytes)
     others = findings_of(program, with_computed_again=saving_bytes is None) if has_peak else ()
-    findings = (*chosen, *ranked(list(others)))
-    findings = tuple(map(with_true_range, findings))
+    findings = tuple(
+        with_reserved(program, with_true_range(finding)) for finding in (*chosen, *others)
+    )
+    findings = (*findings[: len(chosen)], *ranked(findings[len(chosen) :]))
     return tuple(map(_as_estimate, findings)) if program.origin == "estimated" else findings
 
 
@@ -418,6 +430,9 @@ _SCHEMA = pa.schema(
         ("saving_bytes", pa.int64()),
         ("low_bytes", pa.int64()),
         ("high_bytes", pa.int64()),
+        ("reserved_low_bytes", pa.int64()),
+        ("reserved_high_bytes", pa.int64()),
+        ("told_of", pa.string()),
         ("grade", pa.string()),
         ("tolerance", pa.float64()),
         ("finding", pa.string()),
@@ -436,6 +451,9 @@ def _row(finding: Finding) -> dict[str, object]:
         "saving_bytes": finding.saving_bytes,
         "low_bytes": finding.low_bytes,
         "high_bytes": finding.high_bytes,
+        "reserved_low_bytes": finding.reserved_low_bytes,
+        "reserved_high_bytes": finding.reserved_high_bytes,
+        "told_of": finding.told_of,
         "grade": finding.grade.value,
         "tolerance": finding.tolerance,
         "finding": finding.kind,

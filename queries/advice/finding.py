@@ -37,6 +37,9 @@ class Finding:
     that it may bring (high_bytes). choice: of the findings
     with the same choice only one can be followed; None if it stands alone. alone_bytes: where two
     edits are told together, such as to carry and to donate, what the last brings alone.
+    is_new_order: the instructions stay, in another order. reserved_low_bytes and
+    reserved_high_bytes: how much less XLA reserves, which is the peak and what packing adds; None
+    where that is not known, and no least of a bound.
     """
 
     kind: str
@@ -53,6 +56,16 @@ class Finding:
     change: "Change | None" = None
     choice: str | None = None
     alone_bytes: int | None = None
+    is_new_order: bool = False
+    reserved_low_bytes: int | None = None
+    reserved_high_bytes: int | None = None
+
+    @property
+    def told_of(self) -> str | None:
+        """By which figure of the program it is told and ranked: a column of `module_memory`."""
+        if self.saving_bytes is None:
+            return None
+        return "peak_bytes" if self.reserved_high_bytes is None else "total_bytes"
 
 
 def with_true_range(finding: Finding) -> Finding:
@@ -68,14 +81,14 @@ def with_true_range(finding: Finding) -> Finding:
 
 
 def ranked(findings: Sequence[Finding]) -> list[Finding]:
-    """What was measured on recompiled programs first, by the least that it saves; then bounds, then
-    facts.
+    """What was measured on recompiled programs first, by the least that it saves of what is
+    reserved, then of the peak; then bounds, then facts.
 
     Findings that exclude each other stand together, where the first of them belongs. Equal ones
     stay in order.
     """
     # Of each choice its best rank, and where it comes first.
-    places: dict[object, tuple[tuple[int, int], int]] = {}
+    places: dict[object, tuple[tuple[int, int, int], int]] = {}
     for number, finding in enumerate(findings):
         key, rank = _choice(number, finding), _rank(finding)
         best, first = places.get(key, (rank, number))
@@ -107,12 +120,12 @@ def _choice(number: int, finding: Finding) -> object:
     return number if finding.choice is None else finding.choice
 
 
-def _rank(finding: Finding) -> tuple[int, int]:
+def _rank(finding: Finding) -> tuple[int, int, int]:
     if finding.saving_bytes is None:
-        return 2, -(finding.high_bytes or 0)
+        return 2, 0, -(finding.high_bytes or 0)
     # What may save nothing comes after what surely saves something.
     sure = finding.saving_bytes if finding.low_bytes is None else finding.low_bytes
-    return int(finding.grade is Grade.at_most), -sure
+    return int(finding.grade is Grade.at_most), -(finding.reserved_low_bytes or 0), -sure
 
 
 # How findings are told: in a line, in full, all together.
@@ -135,6 +148,17 @@ def saved_words(finding: Finding) -> str:
             return f"{saved} ({grade.value})"
 
 
+def reserved_words(finding: Finding) -> str:
+    """By how much less is reserved, such as `-1.50 GiB to -2.00 GiB`; "" if that is not known."""
+    if finding.reserved_high_bytes is None:
+        return ""
+    most = f"-{human_bytes(finding.reserved_high_bytes)}"
+    if finding.reserved_low_bytes is None:
+        return f"at most {most}"
+    least = f"-{human_bytes(finding.reserved_low_bytes)}" if finding.reserved_low_bytes else "0"
+    return most if least == most else f"{least} to {most}"
+
+
 def headline(finding: Finding) -> str:
     """The saving and what to do."""
     saved = saved_words(finding)
@@ -148,7 +172,8 @@ def in_a_line(finding: Finding) -> str:
 
 
 def in_full(findings: Sequence[Finding]) -> list[list[str]]:
-    """Of each finding the headline, the line to edit, what to write there, and why, a text each.
+    """Of each finding the headline, what is reserved less, the line to edit, what to write there,
+    and why, a text each.
 
     Those that can be told instead of an earlier one stand with it, after "or".
     """
@@ -160,6 +185,7 @@ def in_full(findings: Sequence[Finding]) -> list[list[str]]:
             continue
         told[_choice(number, finding)] = [
             headline(finding),
+            *([f"reserved: {reserved}"] if (reserved := reserved_words(finding)) else []),
             *([finding.source] if finding.source is not None else []),
             f"write: {finding.write}",
             f"why: {finding.why}",

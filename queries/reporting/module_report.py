@@ -12,7 +12,7 @@ from ...schema.errors import UsageError
 from ...schema.readable import human_bytes, one_line
 from ...schema.stores.base import Store
 from ..advice.advice import Advice
-from ..advice.finding import Finding, saved_words, together_words
+from ..advice.finding import Finding, reserved_words, saved_words, together_words
 from ..advise import advise
 from ..catalogue import statement
 from ..cells import ESTIMATED, without_layout
@@ -227,7 +227,11 @@ def _cards(advice: Advice, in_map: frozenset[int]) -> Html:
 def _card(finding: Finding, lit: int) -> dict[str, Any]:
     texts = {name: getattr(finding, name) for name in ("title", "source", "write", "why")}
     shown = {name: one_line(text) if text else "" for name, text in texts.items()}
-    saving = {"saving": saved_words(finding), "saving_bytes": finding.saving_bytes}
+    saving = {
+        "saving": saved_words(finding),
+        "saving_bytes": finding.saving_bytes,
+        "reserved": reserved_words(finding),
+    }
     return shown | saving | {"lit": lit}
 
 

@@ -24,10 +24,10 @@ def advise(db, *arguments):
     return run_memhouse("advise", LLAMA, "--db", db, *arguments)
 
 
-def peak(db, run):
+def peak(db, run, figure="peak_bytes"):
     ((found,),) = rows(
         db,
-        f"SELECT peak_bytes FROM peaks WHERE workload = '{LLAMA}' AND run_id = '{run}' "
+        f"SELECT {figure} FROM peaks WHERE workload = '{LLAMA}' AND run_id = '{run}' "
         "AND memory_space = 0",
     )
     return found
@@ -42,12 +42,13 @@ def test_the_first_line_is_what_was_forgotten(history):
     )
     assert done.stdout == (
         "The peak is 674.96 MiB at time 402: 411.00 MiB of temps, 132.03 MiB of\n"
-        "  arguments, 131.92 MiB of outputs, 14.00 KiB of constants. Most of it:\n"
-        "  optimizer state: 105.57 MiB, 16% of the peak. It is a needle of 86 of 862\n"
-        "  steps, 123.00 MiB above what the others need.\n"
+        "  arguments, 131.92 MiB of outputs, 14.00 KiB of constants. XLA reserves\n"
+        "  678.96 MiB. Most of it: optimizer state: 105.57 MiB, 16% of the peak. It is a\n"
+        "  needle of 86 of 862 steps, 123.00 MiB above what the others need.\n"
         "\n"
         " 1. -105.31 MiB (expected, ± 1% of the new peak): donate p, m and v: outputs\n"
         "    could take their 131.90 MiB\n"
+        "    reserved: -46.08 MiB to -115.00 MiB\n"
         "    /train/zoo/zoo.py:52\n"
         "    write: donate_argnames=('p', 'm', 'v') in jax.jit, or their places in\n"
         "           donate_argnums\n"
@@ -64,6 +65,10 @@ def test_what_is_told_became_true(history):
     (donated,) = json.loads(advise(history, "--run", FORGOTTEN, "-f", "json").stdout)
     told = peak(history, FORGOTTEN) - donated["saving_bytes"]
     assert told == pytest.approx(peak(history, REMEMBERED), rel=donated["tolerance"])
+    reserved = [peak(history, run, "total_bytes") for run in (FORGOTTEN, REMEMBERED)]
+    saved = reserved[0] - reserved[1]
+    assert donated["reserved_low_bytes"] <= saved <= donated["reserved_high_bytes"]
+    assert donated["told_of"] == "total_bytes"
     first, *_ = json.loads(advise(history, "--run", UNCHECKPOINTED, "-f", "json").stdout)
     assert first["write"].startswith("jax.lax.scan(jax.checkpoint(body), ...)")
     saved = peak(history, UNCHECKPOINTED) - peak(history, CHECKPOINTED)

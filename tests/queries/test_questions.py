@@ -101,7 +101,8 @@ COLUMNS = {
         start_time:int end_time:int occupied_bytes:long live_bytes:long instruction op_name
         origin""",
     "advise": """
-        saving_bytes:long low_bytes:long high_bytes:long grade tolerance:double finding title
+        saving_bytes:long low_bytes:long high_bytes:long reserved_low_bytes:long
+        reserved_high_bytes:long told_of grade tolerance:double finding title
         source write why value_ids:longs alone_bytes:long""",
     "trends": """
         run_id run_at:time run_number:int branch suite workload module_name platform
