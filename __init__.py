@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .queries.modules import modules as _modules
     from .queries.oom import Oom
     from .queries.owners import owners as _owners
+    from .queries.passes import passes as _passes
     from .queries.peaks import peaks as _peaks
     from .queries.prune import prune as _prune
     from .queries.questions import asked
@@ -274,6 +275,7 @@ class Warehouse:
         log = asked(_log)
         modules = asked(_modules)
         owners = asked(_owners)
+        passes = asked(_passes)
         peaks = asked(_peaks)
         prune = asked(_prune)
         runs = asked(_runs)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from ..schema.arrow import module_rows
 from ..xla.agreement import Contradiction, agrees, contradictions, difference
 from ..xla.attribution import Attribution, attribute
+from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
@@ -30,7 +31,7 @@ from ..xla.parts import (
     with_spaces,
 )
 from ..xla.passes import PASSES
-from ..xla.peak_parts import peak_parts
+from ..xla.peak_parts import at_peak, peak_parts
 from ..xla.program import NONE, Ints, Mask, Names, NumberedProgram, combined, number_program
 from ..xla.program_id import program_id_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
@@ -653,8 +654,62 @@ def join_parts(
         tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
         runs = {"executions": pa.array(work.executions)}
         tables["computations"] = _with(tables["computations"], runs)
+    if parts.pass_texts:
+        tables |= _pass_tables(parts, tables)
     filled = {name: table for name, table in tables.items() if len(table)}
     return Module(header, filled, contradicting)
+
+
+def _pass_tables(parts: Parts, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """What the compiler's passes did to the program and to the large buffers of its peak."""
+    values, names = _followed_buffers(tables)
+    rows, events, _ = follow(parts.pass_texts, names)
+    return {
+        "passes": module_rows("passes", rows),
+        "buffer_passes": module_rows(
+            "buffer_passes",
+            [
+                {"value_id": value, "event_number": number, "step": step, **event._asdict()}
+                for value, of_value in zip(values, events, strict=True)
+                for number, (step, event) in enumerate(of_value)
+            ],
+        ),
+    }
+
+
+def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[str]]:
+    """The large values of the peak but for arguments, and the instructions that make them."""
+    if not {"values", "live_ranges", "module_memory"} <= tables.keys():
+        return [], []
+    figures = tables["module_memory"]
+    peaks = figures.filter(pc.equal(figures["memory_space"], 0)).to_pylist()
+    if not peaks or peaks[0].get("peak_time") is None:
+        return [], []
+    place, size, _ = at_peak(tables, peaks[0]["peak_time"])
+    order = np.argsort(-size, kind="stable")
+    order = order[(place[order] != NONE) & (size[order] >= LEAST_SHARE * size.sum())]
+    values = tables["values"].take(pa.array(place[order]))
+    of_module = tables["instructions"]
+    if "opcode" not in of_module.column_names:
+        return [], []
+    made = of_module.take(values["instruction_id"])
+    if "origin_instruction_id" in values.column_names:
+        # Of a loop's carry and the like, what is carried.
+        opcodes = made["opcode"].to_pylist()
+        forwards = pa.array([opcode is not None and is_forwarding(opcode) for opcode in opcodes])
+        origin = pc.coalesce(values["origin_instruction_id"], values["instruction_id"])
+        made = of_module.take(pc.if_else(forwards, origin, values["instruction_id"]))
+    kept = [
+        (value, name)
+        for value, name, opcode in zip(
+            values["value_id"].to_pylist(),
+            made["instruction"].to_pylist(),
+            made["opcode"].to_pylist(),
+            strict=True,
+        )
+        if opcode not in (None, "parameter")
+    ][:MOST_BUFFERS]
+    return [value for value, _ in kept], [name for _, name in kept]
 
 
 def opcode_counts(counts: Mapping[str, int]) -> str:

@@ -17,6 +17,7 @@ GROUPS = {
         "saved",
         "donations",
         "kernels",
+        "passes",
         "fragmentation",
         "oom",
         "advise",

@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine, UserDefinedType
 
+from ..xla.compiler_passes import EVENTS
 from ..xla.kernels import KINDS
 from ..xla.origins import RULES
 from ..xla.parts import ORIGINS, SPACES
@@ -649,6 +650,60 @@ operands = Table(
     comment="An operand of an instruction, from HLO text.",
 )
 
+passes = Table(
+    "passes",
+    metadata,
+    _module_id(),
+    _required("step", Integer, "XLA's number of the text; the final text is one more"),
+    _optional("pipeline", Text, "the pipeline of passes; null of the final text"),
+    _optional(
+        "compiler_pass",
+        Text,
+        "the pass that the text was written after; pipeline-start before the first of a pipeline; "
+        "null where the text's name does not say it, and of the final text",
+    ),
+    _required("instructions", Integer, "how many there are, those in fusions included"),
+    _required(
+        "estimated_peak_bytes",
+        BigInteger,
+        "an estimate: the most bytes of values in the main memory at one time, were the program "
+        "to run in the text's order",
+    ),
+    _required(
+        "digest",
+        BigInteger,
+        "a hash of opcodes, shapes and operands, without names, and of the order where it is "
+        "XLA's schedule",
+    ),
+    _optional(
+        "changes", Text, "the opcodes whose counts changed since the text before, with the changes"
+    ),
+    _required("text_bytes", BigInteger, "the text's size"),
+    comment="A text of the program between two passes of the compiler, which XLA dumps with "
+    "--xla_dump_hlo_pass_re.",
+)
+
+buffer_passes = Table(
+    "buffer_passes",
+    metadata,
+    _module_id(),
+    _required("value_id", Integer, "the value that is live at the peak, see `values`"),
+    _required("event_number", Integer, "from 0, the first"),
+    _required(
+        "event",
+        OneOf(*EVENTS),
+        "program: the instruction was there before all passes; appeared; fused; copied; "
+        "rematerialised; asynchronous: it became one; layout; type; replaced: another instruction "
+        "took its place",
+    ),
+    _required("step", Integer, "the text in which it is so first, see `passes`"),
+    _required("instruction", Text, "the name of the instruction from this text on"),
+    _optional("before", Text, "its name in the text before; null if it was not there"),
+    _required("is_certain", Boolean, "names or all that is said of the instruction tell it"),
+    comment="What the compiler's passes did to the instruction that makes a large buffer of the "
+    "peak.",
+)
+
 computations = Table(
     "computations",
     metadata,
@@ -1007,6 +1062,8 @@ KEYS = {
     "scopes": ("module_id", "scope_id"),
     "operands": ("module_id", "instruction_id", "operand_number"),
     "kernel_parts": ("module_id", "instruction_id", "part"),
+    "passes": ("module_id", "step"),
+    "buffer_passes": ("module_id", "value_id", "event_number"),
     "computations": ("module_id", "computation"),
     "stack_frames": ("module_id", "stack_frame_id"),
     "compiler_flags": ("flags_id", "flag"),

@@ -471,6 +471,46 @@ COMMENT ON COLUMN operands.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN operands.instruction_id IS 'the instruction, see `instructions`';
 COMMENT ON COLUMN operands.operand_number IS 'from 0';
 COMMENT ON COLUMN operands.operand_instruction_id IS 'the instruction that computes the operand';
+CREATE TABLE passes (
+    module_id BIGINT NOT NULL,
+    step INTEGER NOT NULL,
+    pipeline TEXT,
+    compiler_pass TEXT,
+    instructions INTEGER NOT NULL,
+    estimated_peak_bytes BIGINT NOT NULL,
+    digest BIGINT NOT NULL,
+    changes TEXT,
+    text_bytes BIGINT NOT NULL
+);
+COMMENT ON TABLE passes IS 'A text of the program between two passes of the compiler, which XLA dumps with --xla_dump_hlo_pass_re. Key: module_id, step.';
+COMMENT ON COLUMN passes.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN passes.step IS 'XLA''s number of the text; the final text is one more';
+COMMENT ON COLUMN passes.pipeline IS 'the pipeline of passes; null of the final text';
+COMMENT ON COLUMN passes.compiler_pass IS 'the pass that the text was written after; pipeline-start before the first of a pipeline; null where the text''s name does not say it, and of the final text';
+COMMENT ON COLUMN passes.instructions IS 'how many there are, those in fusions included';
+COMMENT ON COLUMN passes.estimated_peak_bytes IS 'an estimate: the most bytes of values in the main memory at one time, were the program to run in the text''s order';
+COMMENT ON COLUMN passes.digest IS 'a hash of opcodes, shapes and operands, without names, and of the order where it is XLA''s schedule';
+COMMENT ON COLUMN passes.changes IS 'the opcodes whose counts changed since the text before, with the changes';
+COMMENT ON COLUMN passes.text_bytes IS 'the text''s size';
+CREATE TABLE buffer_passes (
+    module_id BIGINT NOT NULL,
+    value_id INTEGER NOT NULL,
+    event_number INTEGER NOT NULL,
+    event ENUM('program', 'appeared', 'fused', 'copied', 'rematerialised', 'asynchronous', 'layout', 'type', 'replaced') NOT NULL,
+    step INTEGER NOT NULL,
+    instruction TEXT NOT NULL,
+    before TEXT,
+    is_certain BOOLEAN NOT NULL
+);
+COMMENT ON TABLE buffer_passes IS 'What the compiler''s passes did to the instruction that makes a large buffer of the peak. Key: module_id, value_id, event_number.';
+COMMENT ON COLUMN buffer_passes.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN buffer_passes.value_id IS 'the value that is live at the peak, see `values`';
+COMMENT ON COLUMN buffer_passes.event_number IS 'from 0, the first';
+COMMENT ON COLUMN buffer_passes.event IS 'program: the instruction was there before all passes; appeared; fused; copied; rematerialised; asynchronous: it became one; layout; type; replaced: another instruction took its place';
+COMMENT ON COLUMN buffer_passes.step IS 'the text in which it is so first, see `passes`';
+COMMENT ON COLUMN buffer_passes.instruction IS 'the name of the instruction from this text on';
+COMMENT ON COLUMN buffer_passes.before IS 'its name in the text before; null if it was not there';
+COMMENT ON COLUMN buffer_passes.is_certain IS 'names or all that is said of the instruction tell it';
 CREATE TABLE computations (
     module_id BIGINT NOT NULL,
     computation TEXT NOT NULL,

@@ -23,6 +23,7 @@ LAYOUTS = {
     3: "9d5c1679cc246295",
     4: "4e889fd03b0ed714",
     5: "39e67c13787a9104",
+    6: "4b6b4d9ace8b40cb",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

@@ -28,6 +28,7 @@ READING = {
     "advise": lambda w: w.advise(LLAMA),
     "donations": lambda w: w.donations(LLAMA, run=B),
     "kernels": lambda w: w.kernels(),
+    "passes": lambda w: w.passes(LLAMA),
     "saved": lambda w: w.saved(LLAMA),
     "timeline": lambda w: w.timeline(LLAMA),
     "trends": lambda w: w.trends(),

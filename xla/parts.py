@@ -1,11 +1,13 @@
 """The parts of a program: the contract between `ingest/readers/` and XLA's rules."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from .compiler_passes import PassText
 
 # The parts of a program: the contract between `readers/` and the rest of the model.
 #
@@ -160,7 +162,8 @@ class Parts:
 
     space_names: memory_space, space_name; doubled: the names of the parts that are in two
     files; is_binary: the buffer assignment is a binary's, which is never half read; totals: the
-    bytes of each memory space, where nothing but a usage report says them.
+    bytes of each memory space, where nothing but a usage report says them; pass_texts: the texts
+    between the compiler's passes, which are read later.
     """
 
     buffer_assignment: BufferAssignment | None = None
@@ -171,6 +174,7 @@ class Parts:
     doubled: list[str] = field(default_factory=list)
     is_binary: bool = False
     totals: dict[int, int] | None = None
+    pass_texts: Sequence[PassText] = ()
 
 
 # The memory spaces of a module and their names, also for sources that do not name them.

@@ -26,7 +26,7 @@ def peak_parts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
     peaks = figures.filter(pc.equal(figures["memory_space"], 0)).to_pylist()
     if not peaks or peaks[0].get("peak_time") is None:
         return None
-    value, size, category = _at_peak(tables, peaks[0]["peak_time"])
+    value, size, category = at_peak(tables, peaks[0]["peak_time"])
     columns = _columns(tables, value) | {"category": category}
     encoded = [columns[name].dictionary_encode() for name in _TEXTS]
     codes = np.stack([pc.fill_null(column.indices, NONE).to_numpy() for column in encoded])
@@ -59,7 +59,7 @@ def peak_parts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
     return table.add_column(0, "part", pa.array(range(len(table)), pa.int32()))
 
 
-def _at_peak(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints, pa.Array]:
+def at_peak(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints, pa.Array]:
     """The place in `values` of what is live at the peak, its bytes and its category.
 
     The place is NONE of an allocation that no value is known to be for.

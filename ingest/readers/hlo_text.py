@@ -759,9 +759,9 @@ def program_columns(instructions: InstructionLines) -> dict[str, pa.Array]:
     What an instruction does not say is null. Raises DumpError.
     """
     return {
-        "is_root": pa.array(_is_root(instructions)),
+        "is_root": pa.array(is_root(instructions)),
         "parameter_number": _parameter_numbers(instructions),
-        "tuple_index": _tuple_indices(instructions),
+        "tuple_index": tuple_indices(instructions),
         "fusion_kind": _fusion_kinds(instructions),
         "attributes": _dimension_attributes(instructions),
     }
@@ -847,7 +847,7 @@ def _loop_facts(instructions: InstructionLines) -> pa.Table:
     )
 
 
-def _is_root(instructions: InstructionLines) -> Mask:
+def is_root(instructions: InstructionLines) -> Mask:
     """Which lines start with `ROOT `, and are not of an instruction called ROOT."""
     lines = instructions.lines
     at = lines.starts + 2 * lines.starting("  ")
@@ -865,7 +865,8 @@ def _parameter_numbers(instructions: InstructionLines) -> pa.Int32Array:
     return _numbers(instructions, rows, instructions.operands[rows])
 
 
-def _tuple_indices(instructions: InstructionLines) -> pa.Int32Array:
+def tuple_indices(instructions: InstructionLines) -> pa.Int32Array:
+    """Which element each get-tuple-element takes; null of other instructions."""
     rows, starts = instructions.attribute("index")
     chosen = instructions.has_opcode(["get-tuple-element"])[rows]
     return _numbers(instructions, rows[chosen], starts[chosen])
@@ -1068,7 +1069,7 @@ def _sizes(shape: Shape) -> tuple[int | None, int | None]:
 # Reader of HLO text: the header, computations, instructions and stack frames.
 
 # To cut a name out of a whole long line takes five times as long as to check the line.
-_COMPUTATION_NAME = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ (][^ ]*) "
+COMPUTATION_NAME = r"^(?P<entry>ENTRY )?%?(?P<computation>[^ (][^ ]*) "
 _COMPUTATION = r"^(?:ENTRY )?%?[^ (][^ ]* (?:\(.*\) -> .* )?\{$"
 _INSTRUCTION = r"^  (?:ROOT )?%?[^ ]+ = "
 _HEADER_NAME = re.compile(r"^HloModule ([^ ,]+)")
@@ -1117,7 +1118,7 @@ def read_hlo_text(lines: Lines) -> HloText:
         return _read_body(header, body)
     except DumpError:
         # Few texts have instructions of several lines, so that others pay nothing.
-        joined = _joined_instructions(body)
+        joined = rejoined(body)
     text, errors = read_the_rest(joined, partial(_read_body, header))
     if not len(text.instructions):
         raise errors[0]
@@ -1125,7 +1126,7 @@ def read_hlo_text(lines: Lines) -> HloText:
     return replace(text, unread=(*unread, *text.unread))
 
 
-def _joined_instructions(body: Lines) -> Lines:
+def rejoined(body: Lines) -> Lines:
     """The lines, with each instruction of several lines on one."""
     is_instruction = body.starting("  ")
     texts = body.where(is_instruction).text
@@ -1138,13 +1139,13 @@ def _read_body(header: dict[str, object], lines: Lines) -> HloText:
 
     Raises DumpError; if its lines are wrong and no more, `lines` without them can be read.
     """
-    body, marks, newer = _marked(lines)
+    body, marks, newer = marked(lines)
     is_open, is_instruction, is_frame, unclosed = marks
     opening = body.where(is_open)
     is_right = as_numpy(pc.match_substring_regex(opening.text, pattern=_COMPUTATION))
     if not is_right.all():
         opening.refuse(~is_right, "expected a computation")
-    opened = opening.extract(_COMPUTATION_NAME, "a computation")
+    opened = opening.extract(COMPUTATION_NAME, "a computation")
     computations = pa.table(
         {
             "computation": opened["computation"],
@@ -1177,7 +1178,7 @@ def _read_body(header: dict[str, object], lines: Lines) -> HloText:
             | program_columns(instructions)
         ),
         operands=operands,
-        calls=_calls(instructions, computations["computation"].combine_chunks()),
+        calls=called_computations(instructions, computations["computation"].combine_chunks()),
         stack_frames=frames,
         entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
         attributes=read_once(read_attributes, instructions),
@@ -1199,7 +1200,7 @@ class _Marks(NamedTuple):
     unclosed: tuple[Unread, ...]
 
 
-def _marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
+def marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
     """The lines below the header, what they are, and the tables that were passed over.
 
     Raises DumpError for a line that is none of these, and if the last computation does not end.
@@ -1230,7 +1231,7 @@ def _marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
         )
         if len(known) == len(body):
             body.refuse(other, "expected a computation or an instruction")
-        found, marks, more = _marked(known)
+        found, marks, more = marked(known)
         return found, marks, newer + more
     wrong = (is_instruction & ~is_inside) | (is_close & ~was_inside)
     if wrong.any():
@@ -1328,7 +1329,9 @@ def _count(text: str, attribute: str) -> int:
     return int(found[1])
 
 
-def _calls(instructions: InstructionLines, computations: pa.LargeStringArray) -> pa.Table:
+def called_computations(
+    instructions: InstructionLines, computations: pa.LargeStringArray
+) -> pa.Table:
     """The computations that each instruction calls, with the attribute that names them."""
     lines = instructions.lines
     tables = []

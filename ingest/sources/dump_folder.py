@@ -3,15 +3,16 @@
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import PurePosixPath
 
 import pyarrow.compute as pc
 
 from ...schema import ids
+from ...xla.compiler_passes import PassProgram, PassText
 from ...xla.errors import DumpError
 from ...xla.parts import HloText, NotUnderstoods, Parts, UsedValues, with_space_names
 from .. import formats
@@ -20,6 +21,7 @@ from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
 from ..readers.hlo_text import FRAME_TABLES, header_name
 from ..readers.lines import Lines, check_end, excerpt, split_lines, whole_lines
+from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import holds_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
 from ..readers.usage_report import read_rounded_allocations, read_totals
@@ -212,6 +214,8 @@ def add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: Ou
 
 # The heading of the frames in HLO text.
 _FRAMES = f"\n{FRAME_TABLES[-1]}\n".encode()
+# The texts between passes, in a module's id.
+_PASSES = "passes"
 _NO_ASSIGNMENT = (
     "no buffer assignment: the program comes from JAX's compilation cache, or an early stage of "
     "compilation; JAX_ENABLE_COMPILATION_CACHE=false compiles it anew"
@@ -224,10 +228,14 @@ _FILES_AT_ONCE = 2
 
 @dataclass(frozen=True)
 class DumpedProgram:
-    """The files of one program, by format; see `program.Program`."""
+    """The files of one program, by format; see `program.Program`.
+
+    passes: its texts between the compiler's passes, in order.
+    """
 
     key: Key
     files: Mapping[Format, SourceFile]
+    passes: Sequence[tuple[PassName, SourceFile]] = ()
 
     @property
     def oom(self) -> bool:
@@ -237,7 +245,8 @@ class DumpedProgram:
     @property
     def size_bytes(self) -> int:
         """The size of its files on disk, compressed or not."""
-        return sum(file.size for file in self.files.values())
+        files = [*self.files.values(), *(file for _, file in self.passes)]
+        return sum(file.size for file in files)
 
     @property
     def modified(self) -> float:
@@ -258,6 +267,11 @@ class DumpedProgram:
         if binary is not None and FIRST in texts and any(f.role is Role.PROGRAM for f in texts):
             # The rest of the binary has numbers that change with what was compiled before.
             contents[BINARY.name] = binary.beside_text
+        if self.passes:
+            # To hash the texts would be to read all of them for a program that is stored.
+            contents[_PASSES] = _sha256(
+                "\n".join(f"{file.path.name} {file.size}" for _, file in self.passes).encode()
+            )
         module_id = ids.module_id(name, contents.items())
         content = {format_: text for format_, text in texts.items() if format_ in _CONTENT}
         found = Identified(module_id, name, list(outcomes.values()), settings, content)
@@ -325,6 +339,7 @@ class DumpedProgram:
                 if parts.is_binary:
                     parts = with_space_names(parts, self.key.platform)
                     outcomes[BINARY].holds = (FIRST.title,)
+        parts.pass_texts = self._pass_texts()
         if parts.hlo is None and parts.used_values is not None:
             add_definitions(parts, parts.used_values, documents[USED_VALUES], outcomes)
         readable = {f for f, file in outcomes.items() if file.status in (OK, PARTIAL)}
@@ -341,6 +356,18 @@ class DumpedProgram:
                 and format_.title not in held
             ]
         return parts
+
+    def _pass_texts(self) -> list[PassText]:
+        """The texts between the passes, and the final one."""
+        found = [
+            PassText(name.step, name.pipeline, name.compiler_pass, partial(_read_pass, file))
+            for name, file in self.passes
+        ]
+        final = self.files.get(BY_NAME["hlo"])
+        if found and final is not None:
+            last = max(text.step for text in found)
+            found.append(PassText(last + 1, None, None, partial(_read_pass, final)))
+        return found
 
     def _module_name(self, texts: Texts, binary: ProtoIdentity | None) -> str:
         """The module's name in the file names; for renamed files, the name in the content."""
@@ -372,6 +399,15 @@ def _read_file(file: SourceFile, outcome: FileOutcome) -> bytes | None:
             outcome.sha256 = _sha256(text)
         return text
     return None
+
+
+def _read_pass(file: SourceFile) -> tuple[PassProgram | None, int]:
+    """A text between two passes, and its size; None if it cannot be read."""
+    try:
+        text = file.read()
+        return read_pass_text(text), len(text)
+    except DumpError:
+        return None, 0
 
 
 def _sha256(text: bytes) -> str:
@@ -434,7 +470,11 @@ _DEVICES = {"tpu": BY_NAME["target-arguments"], "gpu": BY_NAME["gpu-target-confi
 
 def is_wanted(name: str) -> bool:
     """Whether a file of this name may be part of a dump."""
-    return formats.by_name(name) is not None or formats.may_be_renamed(name)
+    return (
+        formats.by_name(name) is not None
+        or formats.may_be_renamed(name)
+        or pass_name(name) is not None
+    )
 
 
 def find_dumps(
@@ -452,7 +492,14 @@ def find_dumps(
     dumps: dict[tuple[str, str, str | None], _Files] = defaultdict(dict)
     settings: dict[tuple[str, str], _Files] = defaultdict(dict)
     devices: dict[tuple[str, Format], list[SourceFile]] = defaultdict(list)
+    passes: dict[tuple[str, str], dict[int, tuple[PassName, SourceFile]]] = defaultdict(dict)
     for file in files:
+        workload = file.path.parent.as_posix()
+        name = pass_name(file.path.name)
+        if name is not None:
+            # A plain file precedes its compressed copy.
+            passes[workload, name.stem].setdefault(name.step, (name, file))
+            continue
         try:
             known = format_of(file, is_named=named_file)
         except DumpError as error:
@@ -460,7 +507,6 @@ def find_dumps(
             continue
         if known is None:
             continue
-        workload = file.path.parent.as_posix()
         if known.format.role in (Role.FLAGS, Role.DEVICE):
             # Their names have no target, so they belong to every dump of this stem.
             settings[workload, known.stem].setdefault(known.format, file)
@@ -484,7 +530,9 @@ def find_dumps(
         # XLA may describe the device beside the first module of the process alone.
         if device is not None and device not in beside and (only := device_of(key[0], device)):
             beside = beside | {device: only}
-        found.append(DumpedProgram(parsed, held | beside))
+        between = passes.get((key[0], key[1]), {})
+        texts = [between[step] for step in sorted(between)]
+        found.append(DumpedProgram(parsed, held | beside, texts))
     found.sort(
         key=lambda program: (
             program.key.workload,

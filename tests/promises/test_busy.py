@@ -144,6 +144,7 @@ READERS = {
     "log": [],
     "modules": [],
     "owners": ["002_79ae6c566c7e6550"],
+    "passes": ["002_79ae6c566c7e6550"],
     "peaks": [],
     "report": ["002_79ae6c566c7e6550"],
     "runs": [],

@@ -29,6 +29,8 @@ QUESTIONS = {
     "peaks": lambda w: w.peaks(),
     "fragmentation": lambda w: w.fragmentation(),
     "kernels": lambda w: w.kernels(),
+    "passes": lambda w: w.passes(LLAMA),
+    "passes, buffers": lambda w: w.passes(LLAMA, buffers=True),
     "owners": lambda w: w.owners(LLAMA),
     "owners by role": lambda w: w.owners(LLAMA, by="role"),
     "owners, callers": lambda w: w.owners(LLAMA, callers=1),
@@ -77,6 +79,11 @@ COLUMNS = {
     "fragmentation": """
         workload module space:int packing_bytes:long share:double size_bytes:long run fullest_at
         live_bound_bytes:long""",
+    "passes": """
+        step:long pipeline compiler_pass estimated_peak_bytes:long change_bytes:long
+        change_instructions:long what""",
+    "passes, buffers": """
+        size_bytes:long instruction source made_by passes is_certain:bool shape op_name""",
     "kernels": """
         workload kernel count:long space scoped_bytes:long at_least:bool limit_bytes:long
         headroom_bytes:long source share:double block_bytes:long scratch_bytes:long smem_bytes:long
@@ -154,5 +161,13 @@ def test_each_question_has_its_columns_and_types(name, request):
     found = {question: columns(rows) for question, rows in answers.items()}
     assert found == {question: " ".join(told.split()) for question, told in COLUMNS.items()}
     there = {question for question, rows in answers.items() if len(rows)}
-    may_be_none = {"donations", "advise", "trends, steps", "oom", "verify"}
+    may_be_none = {
+        "passes",
+        "passes, buffers",
+        "donations",
+        "advise",
+        "trends, steps",
+        "oom",
+        "verify",
+    }
     assert QUESTIONS.keys() - there <= may_be_none

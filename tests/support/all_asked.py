@@ -77,6 +77,8 @@ def _ask(warehouse: Warehouse, folder: Path) -> None:
         warehouse.fragmentation(run=run, workload=workload)
         warehouse.kernels(run=run, workload=workload)
     warehouse.kernels(LLAMA)
+    warehouse.passes(LLAMA)
+    warehouse.passes(LLAMA, buffers=True)
     _ask_of_module(warehouse, LLAMA, folder)
     for module in (DONATED, "jit_donated"):
         with suppress(UsageError):

@@ -1,0 +1,144 @@
+"""What the compiler's passes did to a program, and which of them made its large buffers."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated, Any
+
+from ..schema.readable import human_bytes
+from .catalogue import statement
+from .find_module import find_module
+from .questions import Kind, Module, RunOfModule, question
+from .result import Rows
+
+if TYPE_CHECKING:
+    from ..schema.stores.base import Store
+
+# A step moves the estimate if it changes it by this share.
+_LEAST_SHARE = 1e-3
+_EMPTY = (
+    "the dump has no texts between the compiler's passes: `memhouse record --passes` dumps them, "
+    "as XLA does with --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*"
+)
+_WORDS = {
+    "appeared": "makes {}",
+    "fused": "fuses {}",
+    "copied": "copies {}",
+    "rematerialised": "computes {} again",
+    "asynchronous": "makes {} asynchronous",
+    "layout": "changes the layout of {}",
+    "type": "changes the type of {}",
+    "replaced": "replaces {}",
+}
+_FINAL = "after the last text"
+_BY = {"program": "the program itself"}
+
+Buffers = Annotated[bool, Kind("The large buffers of the peak instead, and which pass made each.")]
+Every = Annotated[bool, Kind("Also the steps in which the estimate stays.")]
+
+
+@question(example="memhouse passes llama-v5e")
+def passes(
+    store: "Store",
+    module: Module,
+    *,
+    run: RunOfModule = None,
+    buffers: Buffers = False,
+    every: Every = False,
+) -> Rows:
+    """Show which passes of the compiler changed a program's memory, in order.
+
+    The dump must have the program's texts between the passes, see `memhouse record --passes`. The
+    peak of each text is estimated in the same simple way, so that texts can be compared. A step
+    that changed a large buffer of the final peak says how. With --buffers, a row for each of these
+    buffers, the largest first: which pass made it, and what others did to it.
+
+    Columns: step (XLA's number of the text), pipeline, compiler_pass, estimated_peak_bytes,
+    change_bytes, change_instructions, what. With buffers: size_bytes, instruction, source, made_by,
+    passes, is_certain (false where the instruction before a pass is a guess), shape, op_name.
+    Raises UsageError.
+    """
+    found = find_module(store, module, run)
+    rows = _of_buffers(store, found.module_id) if buffers else _of_steps(store, found.module_id)
+    if not buffers and not every:
+        least = _LEAST_SHARE * max((row["estimated_peak_bytes"] for row in rows), default=0)
+        rows = [
+            row
+            for row in rows
+            if row["change_bytes"] is None or row["buffers"] or abs(row["change_bytes"]) > least
+        ]
+    return Rows(_table(rows, buffers=buffers), found.caption, _EMPTY)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], *, buffers: bool) -> Any:
+    import pyarrow as pa
+
+    whole, text, truth = pa.int64(), pa.string(), pa.bool_()
+    columns = (
+        {
+            "size_bytes": whole,
+            "instruction": text,
+            "source": text,
+            "made_by": text,
+            "passes": text,
+            "is_certain": truth,
+            "shape": text,
+            "op_name": text,
+        }
+        if buffers
+        else {
+            "step": whole,
+            "pipeline": text,
+            "compiler_pass": text,
+            "estimated_peak_bytes": whole,
+            "change_bytes": whole,
+            "change_instructions": whole,
+            "what": text,
+        }
+    )
+    schema = pa.schema(list(columns.items()))
+    return pa.Table.from_pylist([{name: row[name] for name in columns} for row in rows], schema)
+
+
+def _of_steps(store: "Store", module_id: int) -> list[dict[str, Any]]:
+    touched: dict[int, list[str]] = {}
+    for row in store.rows(statement("passes.touched"), [module_id]).to_pylist():
+        if row["event"] in _WORDS:
+            count = row["buffers"]
+            what = "1 large buffer" if count == 1 else f"{count} large buffers"
+            words = _WORDS[row["event"]].format(f"{what} ({human_bytes(row['size_bytes'])})")
+            touched.setdefault(row["step"], []).append(words)
+    steps: list[dict[str, Any]] = store.rows(statement("passes.steps"), [module_id]).to_pylist()
+    for row in steps:
+        told = touched.get(row["step"], [])
+        row["buffers"] = len(told)
+        counted = [row["changes"]] if row["changes"] else []
+        row["what"] = "; ".join([*told, *counted]) or None
+        if row["pipeline"] is None:
+            row["pipeline"] = _FINAL
+    return steps
+
+
+def _of_buffers(store: "Store", module_id: int) -> list[dict[str, Any]]:
+    rows = store.rows(statement("passes.buffers"), [module_id]).to_pylist()
+    found = []
+    for _, group in groupby(rows, itemgetter("value_id")):
+        events = list(group)
+        first = events[0]
+        told = [f"{row['event']}: {_pass(row)}" for row in events if row["event"] != "program"]
+        found.append(
+            {
+                **first,
+                "made_by": _BY.get(first["event"]) or _pass(first),
+                "passes": ", ".join(told) or None,
+                "is_certain": all(row["is_certain"] for row in events),
+            }
+        )
+    return found
+
+
+def _pass(row: Mapping[str, Any]) -> str:
+    """A pass by name, with its text's number."""
+    if row["pipeline"] is None:
+        return _FINAL
+    return f"{row['compiler_pass'] or row['pipeline']} ({row['step']})"
