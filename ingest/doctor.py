@@ -329,12 +329,18 @@ def _of_cache(programs: int) -> list[str]:
 
 
 def nothing_found(path: Given) -> str:
-    """Why ingest finds nothing under a path, and what to do: one line, told by names alone.
+    """Why ingest finds nothing under a path, and what to do: one line, told by names alone."""
+    _, why = nothing_among(path)
+    return why
+
+
+def nothing_among(path: Given) -> tuple[int, str]:
+    """How many files there are under a path where ingest finds nothing, and why it does not.
 
     No file is opened but archives: one of the files may be the warehouse.
     """
     if is_dump_file(path):
-        return f"{path}: {_no_dump(path)}"
+        return 1, f"{path}: {_no_dump(path)}"
     kinds: Counter[str] = Counter()
     instead: dict[str, str] = {}
     count = 0
@@ -355,13 +361,13 @@ def nothing_found(path: Given) -> str:
             pass
     nothing = f"{path}: there are no memory dumps of XLA here"
     if not count:
-        return f"{nothing}, and nothing else: {_MAKE}"
+        return 0, f"{nothing}, and nothing else: {_MAKE}"
     if not kinds:
-        return f"{nothing}: {_MAKE}"
+        return count, f"{nothing}: {_MAKE}"
     found = kinds.most_common()
     listed = ", ".join(f"{title} ({counted})" for title, counted in found[:3])
     more = ", …" if len(found) > 3 else ""
-    return f"{nothing}, but {listed}{more}: {instead[found[0][0]]}"
+    return count, f"{nothing}, but {listed}{more}: {instead[found[0][0]]}"
 
 
 def _no_dump(path: Given) -> str:

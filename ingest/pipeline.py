@@ -53,12 +53,14 @@ class GivenPaths:
     Of several paths, a folder or archive is the workload of its name, and its own folders are
     workloads within it. Dump files are one dump if their names say so, wherever they are. All
     workloads are within that of the host, if one is named. `empty` has the folders and archives
-    that were read and hold no program and no message, once the programs were asked for.
+    that were read and hold no program and no message, once the programs were asked for; `others`
+    those of them that hold other files.
     """
 
     def __init__(self, paths: Sequence[Given], host: str | None = None) -> None:
         self.logs = OomLogs()
         self.empty: list[Given] = []
+        self.others: list[Given] = []
         self._outer = outer = PurePosixPath(host or "")
         self._paths = {outer / (_name_of(path) if len(paths) > 1 else ""): path for path in paths}
         if not paths:
@@ -104,11 +106,13 @@ class GivenPaths:
             has_some = here or (len(of_sessions), len(self.logs.found)) != before
             if not has_some and not problems:
                 # Imported here, because few paths hold nothing.
-                from .doctor import nothing_found
+                from .doctor import nothing_among
 
-                problems.append(nothing_found(path))
+                files_there, why = nothing_among(path)
+                problems.append(why)
                 if not is_file(path) or is_archive(path.name):
                     self.empty.append(path)
+                    self.others += [path] * bool(files_there)
             for problem in problems:
                 refuse(problem)
         if single:
@@ -251,7 +255,8 @@ def ingest(
     Several paths need a `run_id`. If the path's run holds other dumps, these become the run
     NAME@TIME; a `run_id` that holds other dumps is refused, unless `replaces`: see `choose_run`.
     With a `host`, they are its part of the run `run_id`, which other hosts add to. Folders without
-    a program are a run as well: nothing was compiled. `progress` receives the bytes done and the
+    a program are a run as well: nothing was compiled. If they hold other files, they may be named by
+    mistake, and are a run only if it has a name or claims a time. `progress` receives the bytes done and the
     total. An error in a file is recorded in `dump_files` and in the summary's problems; ingest
     continues. Raises WarehouseError and UsageError.
     """
@@ -263,7 +268,8 @@ def ingest(
         raise UsageError(f"{host!r} is no name of a host: it is one word without /", "host")
     problems: list[str] = []
     name = run_id or run_name(paths[0])
-    claim(run_at, name)
+    claimed = claim(run_at, name)
+    is_meant = run_id is not None or claimed is not None
     with ExitStack() as cleanup:
         found = workers.prepared(given.programs(store, cleanup, problems.append))
         notes = [
@@ -273,6 +279,9 @@ def ingest(
         ]
         if not found and not given.logs.found and len(given.empty) < len(paths):
             return Summary(name, problems=[*problems, *notes])
+        if not (found or given.logs.found or is_meant) and given.others:
+            notes.append(f"no run {name!r} is stored: --run {name} would store it without programs")
+            return Summary(name, problems=problems, notes=notes)
         run = Run(
             name,
             given.source,

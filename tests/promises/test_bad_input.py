@@ -387,7 +387,10 @@ def test_a_broken_archive_is_named_and_nothing_taken(tmp_path, db):
 
 
 def test_paths_without_dumps_are_named_and_stop_nothing(tmp_path, db):
-    """A folder or archive is a run all the same: on that night nothing was compiled."""
+    """An empty folder is a run: on that night nothing was compiled. One of other files is not.
+
+    It may be named by mistake, and would be the newest run; a date or `--run` says that it is meant.
+    """
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other/notes.txt").write_text("Buy milk.\n")
@@ -399,9 +402,13 @@ def test_paths_without_dumps_are_named_and_stop_nothing(tmp_path, db):
     assert (run.returncode, run.stdout) == (1, "")
     errors = [line for line in run.stderr.splitlines() if line.startswith("error: ")]
     assert [error.split(":")[1].strip() for error in errors] == bad
-    assert {run_id for (run_id,) in rows(db, "SELECT run_id FROM runs")} == {
-        *("empty", "other", "packed", seed.stem)
-    }
+    assert {run_id for (run_id,) in rows(db, "SELECT run_id FROM runs")} == {*("empty", seed.stem)}
+    assert run.stderr.count("--run other would store it") == 1
+    shutil.copytree(tmp_path / "other", tmp_path / "2026-10-01")
+    run_memhouse("ingest", "--db", db, "2026-10-01", cwd=tmp_path)
+    run_memhouse("ingest", "--db", db, "other", "--run", "other", cwd=tmp_path)
+    found = {run_id for (run_id,) in rows(db, "SELECT run_id FROM runs WHERE run_id <> 'empty'")}
+    assert found == {"2026-10-01", "other", seed.stem}
     assert rows(db, "SELECT run_id, status FROM dumps") == [(seed.stem, "ok")]
 
 
