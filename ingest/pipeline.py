@@ -255,9 +255,9 @@ def ingest(
     Several paths need a `run_id`. If the path's run holds other dumps, these become the run
     NAME@TIME; a `run_id` that holds other dumps is refused, unless `replaces`: see `choose_run`.
     With a `host`, they are its part of the run `run_id`, which other hosts add to. Folders without
-    a program are a run as well: nothing was compiled. If they hold other files, they may be named by
-    mistake, and are a run only if it has a name or claims a time. `progress` receives the bytes done and the
-    total. An error in a file is recorded in `dump_files` and in the summary's problems; ingest
+    a program are a run as well: nothing was compiled. If they hold other files, they may be named
+    by mistake, and are a run only if it has a name or claims a time. `progress` receives the bytes
+    done and the total. An error in a file is recorded in `dump_files` and in the summary's problems; ingest
     continues. Raises WarehouseError and UsageError.
     """
     given = GivenPaths(paths, host)

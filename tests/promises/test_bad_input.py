@@ -389,7 +389,7 @@ def test_a_broken_archive_is_named_and_nothing_taken(tmp_path, db):
 def test_paths_without_dumps_are_named_and_stop_nothing(tmp_path, db):
     """An empty folder is a run: on that night nothing was compiled. One of other files is not.
 
-    It may be named by mistake, and would be the newest run; a date or `--run` says that it is meant.
+    It may be named by mistake, and would be the newest run, unless a date or `--run` tells more.
     """
     (tmp_path / "empty").mkdir()
     (tmp_path / "other").mkdir()
