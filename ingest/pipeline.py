@@ -257,8 +257,8 @@ def ingest(
     With a `host`, they are its part of the run `run_id`, which other hosts add to. Folders without
     a program are a run as well: nothing was compiled. If they hold other files, they may be named
     by mistake, and are a run only if it has a name or claims a time. `progress` receives the bytes
-    done and the total. An error in a file is recorded in `dump_files` and in the summary's problems; ingest
-    continues. Raises WarehouseError and UsageError.
+    done and the total. An error in a file is recorded in `dump_files` and in the summary's
+    problems; ingest continues. Raises WarehouseError and UsageError.
     """
     given = GivenPaths(paths, host)
     if run_id is None and (replaces or len(paths) > 1 or host is not None):
