@@ -213,8 +213,10 @@ def fit(
     )
     search = Fit(asked, opening, tool_version=__version__)
     search.run()
-    sentences, table = answer(asked, search.points)
-    return Fitted(table, sentences, search.problems)
+    said = answer(asked, search.points)
+    return Fitted(
+        asked.name, said.table, said.sentences, search.problems, said.policies, said.searched
+    )
 
 
 def _held(program: Program, source: str, argument: str) -> ReadModule:

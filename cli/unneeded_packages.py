@@ -12,7 +12,7 @@ from types import ModuleType
 # Commands of which no part computes in numpy.
 _WITHOUT_NUMPY = ("modules", "peaks", "runs", "sql")
 # Bokeh asks whether pandas is there in a way that a refusal breaks.
-_WITH_ALL = ("report",)
+_WITH_ALL = ("report", "fit")
 
 
 class _Unneeded:

@@ -33,7 +33,7 @@ Outcome = Literal["fits", "too large", "refused", "given up", "failed"]
 # So narrow a bracket is an answer, unless it must be exact: the knee is no matter of a sample.
 _EDGE_TOLERANCE, _KNEE_TOLERANCE = 1 / 1000, 1 / 32
 # Sizes within this factor of the largest that fits are compared.
-_MAGNITUDE = 8
+MAGNITUDE = 8
 # Work a sample may be so much above the least before a size counts as recomputing.
 WORK_TOLERANCE = 0.01
 _ASK_AGAIN_SECONDS = 0.25
@@ -493,16 +493,17 @@ def _as_knee(point: Point, tried: Sequence[Point], name: str) -> Sized:
 def _reference(tried: Sequence[Point], sizes: range, name: str) -> int | None:
     """A size whose work the edge's can be held against; None if one was tried, or none is needed.
 
-    It is a quarter of the edge, which needs no memory that recomputing could save.
+    It is a quarter of the edge, which needs no memory that recomputing could save. What is near
+    the edge may all recompute.
     """
-    fitting = {p.size(name): p for p in tried if p.outcome == "fits" and p.flops}
-    if not fitting:
+    works = {p.size(name): work(p, name) or 0.0 for p in tried if p.outcome == "fits" and p.flops}
+    if not works:
         return None
-    edge = max(fitting)
-    near = [size for size in fitting if size * _MAGNITUDE >= edge and size < edge]
+    edge = max(works)
+    is_known = any(size * 2 <= edge <= size * MAGNITUDE for size in works)
+    is_same = max(works.values()) <= min(works.values()) * (1 + WORK_TOLERANCE)
     below = range(sizes.start, edge // 4 + 1, sizes.step)
-    is_same = len({round((work(p, name) or 0.0) / 1e3) for p in fitting.values()}) == 1
-    if near or is_same or not below or below[-1] in fitting:
+    if is_known or is_same or not below or below[-1] in works:
         return None
     return below[-1]
 
@@ -520,8 +521,8 @@ def is_recomputing(point: Point, tried: Sequence[Point], name: str) -> bool:
     """
     fitting = [p for p in tried if p.flops and p.outcome == "fits"]
     edge = max((p.size(name) for p in fitting), default=0)
-    near = [work(p, name) or 0.0 for p in fitting if p.size(name) * _MAGNITUDE >= edge]
+    near = [work(p, name) or 0.0 for p in fitting if p.size(name) * MAGNITUDE >= edge]
     own = work(point, name)
-    if own is None or not near or point.size(name) * _MAGNITUDE < edge:
+    if own is None or not near or point.size(name) * MAGNITUDE < edge:
         return False
     return own > min(near) * (1 + WORK_TOLERANCE)

@@ -1,13 +1,31 @@
 """What a fit found: for each topology a sentence, for each point a row, the knee first."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from ..schema.readable import human_bytes
-from .fit import Asked, Point, Value, is_recomputing, work
+from .fit import MAGNITUDE, WORK_TOLERANCE, Asked, Point, Value, is_recomputing, work
 from .fit_search import Sized, bracket
+
+Policies = Mapping[str, Sequence[tuple[int, float, float]]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found: in sentences, as rows, and, where work differs, policy by policy.
+
+    policies: by the topology and the other keywords, the sizes that fit, upwards: the size, the
+    bytes of a sample, which are its total_bytes over the size, and the work of a sample in percent
+    above the least, the rows' `work_change_pct`; searched: the keyword whose largest value is
+    searched.
+    """
+
+    sentences: Sequence[str]
+    table: pa.Table
+    policies: Policies = field(default_factory=dict)
+    searched: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,8 +70,8 @@ class _Combination:
         return " ".join(f"{name}={value}" for name, value in self.fixed.items())
 
 
-def answer(asked: Asked, points: Sequence[Point]) -> tuple[list[str], pa.Table]:
-    """The sentences and the rows.
+def answer(asked: Asked, points: Sequence[Point]) -> Answer:
+    """What the points say.
 
     Rows: topology, the keywords; answer: knee or largest; outcome; total_bytes, peak_bytes,
     capacity_bytes, headroom_bytes; gflops, of one run of the program; work_change_pct, of a sample
@@ -61,7 +79,7 @@ def answer(asked: Asked, points: Sequence[Point]) -> tuple[list[str], pa.Table]:
     run; message.
     """
     if asked.searched is None:
-        return [], _table(asked, points, {}, {})
+        return Answer([], _table(asked, points, {}, {}))
     sizes = asked.axes[asked.searched]
     assert isinstance(sizes, range)
     combinations = [
@@ -83,11 +101,35 @@ def answer(asked: Asked, points: Sequence[Point]) -> tuple[list[str], pa.Table]:
         for name, point in (("largest", combination.edge), ("knee", combination.knee)):
             if point is not None:
                 answers[id(point)] = name
-    return list(_sentences(asked, combinations, least)), _table(asked, points, answers, least)
+    return Answer(
+        list(_sentences(asked, combinations, least)),
+        _table(asked, points, answers, least),
+        _policies(combinations, least),
+        asked.searched,
+    )
 
 
-def _is_of(point: Point, topology: str, fixed: Mapping[str, Value]) -> bool:
-    return point.topology == topology and fixed.items() <= point.arguments.items()
+def _policies(combinations: Sequence[_Combination], least: Mapping[str, float]) -> Policies:
+    """The policies whose work is known; none if no sample takes more work than another."""
+    found = {}
+    for each in combinations:
+        if each.edge is None or each.topology not in least:
+            continue
+        found[f"{each.topology} {each}".strip()] = [
+            (
+                size := each.size(point),
+                point.total_bytes / size,
+                100 * (own / least[each.topology] - 1),
+            )
+            for point in sorted(each.points, key=each.size)
+            if point.outcome == "fits"
+            and point.total_bytes is not None
+            and (own := work(point, each.searched)) is not None
+            # The work of much smaller sizes says nothing, see `is_recomputing`.
+            and each.size(point) * MAGNITUDE >= each.size(each.edge)
+        ]
+    works = [own for points in found.values() for _, _, own in points]
+    return found if works and max(works) - min(works) >= 100 * WORK_TOLERANCE else {}
 
 
 def _sentences(

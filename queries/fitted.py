@@ -1,8 +1,8 @@
-"""What `fit` found, as a result: sentences above a row a point."""
+"""What `fit` found, as a result: sentences above a row a point, and a chart of the policies."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from .result import Result, Rows
@@ -10,18 +10,46 @@ from .result import Result, Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .reporting.page import Report
+
 
 class Fitted(Result):
     """The largest sizes that fit, and all points that were compiled or found.
 
-    rows: a row a point, the knee first, see `memhouse fit --help`; problems: what was left out.
+    name: of the program; rows: a row a point, the knee first, see `memhouse fit --help`; answers:
+    what fits, in sentences; problems: what was left out; policies: where work differs, by the
+    topology and the keywords that are not searched, each size that fits with the bytes and the
+    work of a sample, in percent above the least; searched: the keyword that is searched.
     """
 
-    def __init__(self, table: pa.Table, sentences: Sequence[str], problems: Sequence[str]) -> None:
-        self.rows = Rows(table, empty="nothing was compiled")
+    def __init__(
+        self,
+        name: str,
+        table: pa.Table,
+        answers: Sequence[str],
+        problems: Sequence[str],
+        policies: Mapping[str, Sequence[tuple[int, float, float]]],
+        searched: str,
+    ) -> None:
+        from .reporting.cell_charts import policies_drawn
+
+        self.name = name
+        self.answers = list(answers)
         self.problems = list(problems)
-        self._sentences = list(sentences)
+        self.policies = policies
+        self.searched = searched
+        chart = policies_drawn(policies, searched) if policies else None
+        self.rows = Rows(table, empty="nothing was compiled", chart=chart)
 
     def sentences(self) -> Sequence[str]:
         """What fits, and what was left out."""
-        return [*self._sentences, *self.problems]
+        return [*self.answers, *self.problems]
+
+    def report(self) -> Report:
+        """A page of the sentences, the chart and the rows. Raises MissingPackageError."""
+        from .reporting.page import require_packages
+
+        require_packages()
+        from .reporting.fit_report import fit_report
+
+        return fit_report(self.name, self.sentences(), self.rows, self.policies, self.searched)

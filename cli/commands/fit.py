@@ -1,10 +1,12 @@
 """`memhouse fit`: the largest batch that fits a device, found by compiling."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ... import __version__
+from ...schema.readable import human_bytes
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
 
 if TYPE_CHECKING:
@@ -62,6 +64,10 @@ def fit(
         str | None,
         typer.Option(metavar="SIZE", help="Give up a program that needs more to compile."),
     ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page of the answer too, as HTML."),
+    ] = None,
     db: Db = DEFAULT_DB,
     output: AsFormat = "table",
     wait: Wait = DEFAULT_WAIT,
@@ -106,26 +112,41 @@ def fit(
             search.run()
     except KeyboardInterrupt:
         search.problems.append("interrupted: what was compiled is kept")
-        _print(search, output)
+        _print(search, output, report)
         raise typer.Exit(_INTERRUPTED) from None
-    _print(search, output)
+    _print(search, output, report)
     if not any(point.outcome == "fits" for point in search.points):
         raise typer.Exit(1)
 
 
-def _print(search: "Fit", output: str) -> None:
+def _print(search: "Fit", output: str, report: Path | None) -> None:
     from ...ingest.fit_answer import answer
     from ...queries.fitted import Fitted
-    from ..render.text import print_note, print_prose, print_rows
+    from ..render.text import is_terminal, print_note, print_prose, print_rows, results
 
-    sentences, table = answer(search.asked, search.points)
-    found = Fitted(table, sentences, search.problems)
+    said = answer(search.asked, search.points)
+    found = Fitted(
+        search.asked.name,
+        said.table,
+        said.sentences,
+        search.problems,
+        said.policies,
+        said.searched,
+    )
     for problem in found.problems:
         print_note(problem)
     if output == "table":
-        for sentence in sentences:
+        for sentence in found.answers:
             print_prose(sentence)
+        if found.policies and is_terminal():
+            from ..render.chart import print_policies
+
+            with results():
+                print_policies(found.policies, found.searched)
     print_rows(found.rows, output)  # type: ignore[arg-type]
+    if report is not None:
+        path = found.report().save(report)
+        print_note(f"{path}: {human_bytes(path.stat().st_size)}")
 
 
 def _asked(

@@ -1,6 +1,8 @@
-"""A module's occupancy drawn in text."""
+"""Charts drawn in text: a module's occupancy, and the policies of a fit."""
 
 import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotext
@@ -9,6 +11,8 @@ import pyarrow as pa
 from ...schema.readable import UNITS, human_bytes, unit_for
 
 _HEIGHT = 18
+# A policy has a mark of its own; of more than these the first ones come again.
+_MARKS = "●▲■◆○△□◇"
 
 
 def print_timeline(rows: pa.Table) -> None:
@@ -23,10 +27,7 @@ def print_timeline(rows: pa.Table) -> None:
     # A step holds until the next one: without these points the chart would slope.
     steps = np.repeat(times, 2)[1:].astype(float)
     levels = np.repeat(occupied, 2)[:-1] / UNITS[unit]
-    width = shutil.get_terminal_size().columns
-    figure = plotext.figure
-    figure.clear()
-    figure.plot_size(width, _HEIGHT)
+    figure = _empty_figure()
     figure.draw(figure.signal(steps.tolist(), levels.tolist(), marker="hd").lines())
     figure.ruler(1).lim(0, float(levels.max()) or 1)
     figure.label(unit, axis=1)
@@ -34,3 +35,30 @@ def print_timeline(rows: pa.Table) -> None:
     figure.show(colorless=True)
     instruction = rows["instruction"][peak].as_py()
     print(f"peak {human_bytes(int(occupied[peak]))} at time {times[peak]}, {instruction}")
+
+
+def print_policies(
+    policies: Mapping[str, Sequence[tuple[int, float, float]]], searched: str
+) -> None:
+    """Draw the memory of a sample against its work: a mark a policy, a point a size that fits."""
+    unit = unit_for(int(max(size for points in policies.values() for _, size, _ in points)))
+    figure = _empty_figure()
+    legend = []
+    for place, (policy, points) in enumerate(policies.items()):
+        mark = _MARKS[place % len(_MARKS)]
+        sizes, shares, works = zip(*points, strict=True)
+        memory = [share / UNITS[unit] for share in shares]
+        figure.draw(figure.signal(memory, list(works), marker=mark))
+        sizes_told = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else sizes[0]
+        legend.append(f"{mark} {policy}: {searched} {sizes_told}")
+    print(f"work of a sample, % above the least, and its memory, {unit}")
+    figure.show(colorless=True)
+    print("\n".join(legend))
+
+
+def _empty_figure() -> Any:
+    """The figure of plotext, emptied, as wide as the terminal."""
+    figure = plotext.figure
+    figure.clear()
+    figure.plot_size(shutil.get_terminal_size().columns, _HEIGHT)
+    return figure

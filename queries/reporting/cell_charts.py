@@ -4,7 +4,7 @@ They are drawn when the result is shown. Where bokeh is missing, or the warehous
 the tables stand alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
@@ -95,6 +95,19 @@ def with_waterfall(diff: Diff, store: Store) -> Diff:
         yield from waterfalls(store, diff, _MOST_DIFFS)
 
     return _charted(diff, charts)
+
+
+def policies_drawn(
+    policies: Mapping[str, Sequence[tuple[int, float, float]]], searched: str
+) -> Callable[[], str]:
+    """What draws the memory and the work of each policy that a fit compares."""
+
+    def charts() -> Iterator[Chart]:
+        from .fit_report import policies_chart
+
+        yield policies_chart(policies, searched)
+
+    return _drawn(charts)
 
 
 def _charted(result: _Charted, charts: Callable[[], Iterator[Chart]]) -> _Charted:

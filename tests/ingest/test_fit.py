@@ -5,7 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memhouse
+from memhouse.cli.render.chart import print_policies
+from memhouse.ingest.fit import Asked, Point
+from memhouse.ingest.fit_answer import answer
 from memhouse.ingest.fit_search import Sized, bracket, next_size
+from memhouse.queries.fitted import Fitted
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -76,6 +80,38 @@ def test_a_size_that_fits_above_one_that_does_not_is_kept():
     tried = [Sized(1, 10, True), Sized(512, 900, False), Sized(64, 130, False), Sized(80, 90, True)]
     assert bracket(tried) == (80, 512)
     assert next_size(tried, range(1, 513), 100) > 80
+
+
+def test_policies_are_compared_in_a_chart(capfd):
+    """By the memory and the work of a sample; sizes far below the edge say nothing of the work."""
+    asked = Asked("t.py", "build", {"batch": range(1, 999), "remat": ["none", "full"]}, ["cpu"])
+
+    def point(batch, remat, total_bytes, flops, outcome="fits"):
+        arguments = {"batch": batch, "remat": remat}
+        return Point("cpu", arguments, outcome, "r", total_bytes, 0, 1000, flops, 0, 1.0)
+
+    points = [
+        point(1, "none", 10, 1),
+        point(20, "none", 400, 2000),
+        point(80, "none", 800, 8000),
+        point(90, "none", 1100, 9000, "too large"),
+        point(200, "full", 1000, 25000),
+    ]
+    said = answer(asked, points)
+    assert said.policies == {
+        "cpu remat=none": [(20, 20.0, 0.0), (80, 10.0, 0.0)],
+        "cpu remat=full": [(200, 5.0, 25.0)],
+    }
+    print_policies(said.policies, said.searched)
+    drawn = capfd.readouterr().out
+    assert drawn.count("●") == 2 + 1
+    assert "▲ cpu remat=full: batch 200" in drawn
+    pytest.importorskip("bokeh")
+    page = Fitted("t:build", said.table, said.sentences, [], said.policies, "batch").report()
+    assert [chart.title for chart in page.charts()] == ["Memory and work"]
+    assert "batch 80 with remat=none" in page.html()
+    # Where all take the same work, there is nothing to compare.
+    assert not answer(asked, points[:4]).policies
 
 
 @pytest.fixture
