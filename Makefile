@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-slow test-all test-lowest test-random simulate lint docs schema approve promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs schema approve promises bench notebook pictures warehouse-sample clean
 
 # The command alone, and all that developing it takes.
 $(BIN)/memhouse: pyproject.toml
@@ -33,6 +33,10 @@ test: $(BIN)/pytest
 test-slow: $(BIN)/pytest
 	$(PYTEST) -m "slow and not scheduled"
 
+# Both, in one session: what `.ci/run` runs.
+test-change: $(BIN)/pytest
+	$(PYTEST) -m "not scheduled"
+
 # All tests: also the engine against plain rules, all on Spark and S3, all pages, the benchmarks.
 test-all: $(BIN)/pytest
 	$(PYTEST)
@@ -55,7 +59,10 @@ test-lowest:
 		--resolution lowest-direct --editable '.[dev]'
 	$(VENV)/lowest/bin/python -m pytest -n auto -m "not slow and not scheduled"
 
-lint: $(BIN)/pytest
+# Two halves of one length: with `make --jobs 2` they run side by side.
+lint: lint-text lint-types
+
+lint-text: $(BIN)/pytest
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/sqlfluff lint queries schema
@@ -63,6 +70,8 @@ lint: $(BIN)/pytest
 	$(BIN)/shellcheck -x .ci/* .github/action/*.sh
 	$(BIN)/actionlint -shellcheck $(BIN)/shellcheck $(WORKFLOWS)
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
+
+lint-types: $(BIN)/pytest
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \

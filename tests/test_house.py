@@ -102,23 +102,43 @@ def test_every_package_is_listed_and_typer_is_imported_in_cli_alone():
     assert typed == {"cli"}
 
 
-def missing_from(wheel):
-    """The package's files that a wheel does not hold."""
-    with zipfile.ZipFile(wheel) as packed:
-        held = set(packed.namelist())
+def to_be_packed():
+    """Every file that the package needs, but the scripts, relative to the checkout."""
     kinds = (".py", ".sql", ".txt", ".json", ".typed", ".html", ".css", ".js", ".zst")
     root = [*(file for file in ROOT.glob("*.py") if file.name != "setup.py"), ROOT / "py.typed"]
-    there = {
-        f"memhouse/{file.relative_to(ROOT).as_posix()}"
+    return {
+        file.relative_to(ROOT)
         for place in [*root, *(ROOT / room for room in ROOMS)]
         for file in ([place] if place.is_file() else place.rglob("*"))
         if file.suffix in kinds or file.name == "py.typed"
     }
+
+
+def test_every_file_that_the_package_needs_is_one_that_pyproject_packs():
+    """What a wheel would lack; that a wheel is what this says is tried on the schedule."""
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    packed = set()
+    for name in tool["packages"]:
+        folder = ROOT.joinpath(*name.split(".")[1:])
+        patterns = ["*.py", *tool["package-data"].get(name, ())]
+        packed |= {file.relative_to(ROOT) for each in patterns for file in folder.glob(each)}
+    assert to_be_packed() - packed == set()
+    assert {str(file) for file in Path(ROOT / "scripts").iterdir()} == {
+        str(ROOT / script) for script in tool["script-files"]
+    }
+
+
+def missing_from(wheel):
+    """The package's files that a wheel does not hold."""
+    with zipfile.ZipFile(wheel) as packed:
+        held = set(packed.namelist())
+    there = {f"memhouse/{file.as_posix()}" for file in to_be_packed()}
     scripts = {f"scripts/{script.name}" for script in (ROOT / "scripts").iterdir()}
     return there - held | {s for s in scripts if not any(name.endswith(f"/{s}") for name in held)}
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_the_wheel_is_whole_and_the_sdist_has_the_tag_and_what_the_wheel_takes(tmp_path):
     """Tests, docs and dumps stay in the repository: they are most of its bytes."""
     copy = tmp_path / "memhouse"

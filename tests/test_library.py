@@ -315,36 +315,6 @@ def test_a_with_statement_closes_after_an_error_too(db, dump):
 
 # --- questions as methods -------------------------------------------------------------------
 
-USE = """
-import memhouse
-
-with memhouse.open("x") as warehouse:
-    reveal_type(warehouse.owners("m", by="scope"))
-    reveal_type(warehouse.check().outcome)
-    reveal_type(warehouse.timeline)
-    warehouse.owners("m", limits=3)
-    warehouse.peaks(run=3)
-"""
-SEEN = [
-    'Revealed type is "memhouse.queries.result.Rows"',
-    "Revealed type is \"Literal['pass'] | Literal['fail'] | Literal['not judged']\"",
-    'Revealed type is "def (module: str | int, *, run: str | None =, memory_space: int =) -> '
-    'memhouse.queries.result.Rows"',
-    'Unexpected keyword argument "limits"',
-    'Argument "run" has incompatible type "int"; expected "str | None"',
-]
-
-
-@pytest.mark.slow
-def test_a_type_checker_sees_what_questions_take_and_give(tmp_path):
-    (tmp_path / "memhouse").symlink_to(ROOT)
-    (tmp_path / "use.py").write_text(USE)
-    command = [sys.executable, "-m", "mypy", "--config-file", "memhouse/pyproject.toml", "use.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("use.py")]
-    assert len(lines) == len(SEEN)
-    assert [line for line, seen in zip(lines, SEEN, strict=True) if seen not in line] == []
-
 
 def test_every_question_is_declared_for_type_checkers_and_has_a_method():
     declared = re.findall(
