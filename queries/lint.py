@@ -41,6 +41,18 @@ _DEPEND = (
 # One of these must be chosen or grouped by, else bytes of several programs are added.
 _PROGRAMS = {"dump_id", "is_last", "is_latest", "module_id", "run_at", "run_id", "run_seq"}
 _CONSTANT: Column = ("", "")
+# The functions with rows that have the columns of a view, and others beside them.
+_ROWS_OF = {
+    "buffers_at": ("buffers", {"counted_bytes"}),
+    "live_at": ("buffers", {"counted_bytes"}),
+    "timeline_of": ("timeline", set()),
+    "history_of": ("trends", set()),
+    "owners_of": ("", {"memory_space", "space", "owner", "is_guess", "counted_bytes", "share"}),
+}
+# Where the functions take a memory space, and how it is named there.
+_IN_SPACE = {"buffers_at": 1, "owners_of": 2}
+_SHARED = {"peak_buffers", "buffers_at", "live_at"}
+_OVER_TIME = {"timeline", "timeline_of", "occupancy"}
 
 # The columns that tell figures apart which must not be added, and what to write.
 _NOT_ADDED = {
@@ -111,7 +123,10 @@ def descendants(tree: Any, *, into_queries: bool = True) -> Iterator[Node]:
 
 @cache
 def _columns(relation: str) -> frozenset[str]:
-    """The columns of a public table or view; none of any other."""
+    """The columns of a public table, view or function with rows; none of any other."""
+    if relation in _ROWS_OF:
+        like, more = _ROWS_OF[relation]
+        return _columns(like) | more
     if relation in public_views():
         return frozenset(public_views()[relation].columns)
     return frozenset(stored_columns().get(relation, ()))
@@ -192,6 +207,8 @@ class _Select:
             alias = str(source.get("alias") or name).lower()
             alias = alias if alias and alias not in self.relations else f"#{len(self.relations)}"
             self.relations[alias] = known if source["type"] == "BASE_TABLE" else ""
+            if source["type"] == "TABLE_FUNCTION":
+                self._function(alias, source["function"])
             return [alias]
         left, right = self._from(source["left"]), self._from(source["right"])
         shared = source.get("using_columns") or ()
@@ -207,6 +224,19 @@ class _Select:
             self.asides.update(right)
             return left
         return left + right
+
+    def _function(self, alias: str, called: Node) -> None:
+        """Take in a function with rows, and the memory space that it is asked for."""
+        name = _name(called)
+        if name not in _ROWS_OF:
+            return
+        self.relations[alias] = name
+        for place, argument in enumerate(called["arguments"]):
+            is_space = argument["name"] == "in_space" or (
+                not argument["name"] and place == _IN_SPACE.get(name)
+            )
+            if is_space and argument["expression"].get("literal", {}).get("kind") != "NULL_LITERAL":
+                self.chosen.add((alias, "memory_space"))
 
     def _has(self, alias: str) -> frozenset[str]:
         return _columns(self.relations[alias])
@@ -293,6 +323,8 @@ class _Select:
             for part in _conjuncts(node.get("filter")):
                 own |= set(self._chosen(part))
             summed = list(self.columns(node["arguments"]))
+            if trap := self._weighed(_name(node), summed):
+                yield trap
             for alias, column in summed:
                 if not _is_bytes(column) or not self.relations[alias]:
                     continue
@@ -302,6 +334,52 @@ class _Select:
                 repeats |= bool(repeated)
         if not repeats and (trap := self._multiplied()):
             yield trap
+        yield from self._unlike()
+
+    def _weighed(self, name: str, summed: Sequence[Column]) -> Trap | None:
+        """The trap of a sum that leaves out how often, or for how long, a row counts."""
+        columns = {column for _, column in summed}
+        for alias, column in summed:
+            relation = self.relations[alias]
+            if (relation, column) == ("instructions", "flops") and "executions" not in columns:
+                return Trap(
+                    "executions",
+                    f"{name.upper()}(flops) of `instructions` counts an instruction in a loop once:"
+                    " multiply by executions of `computations`, or read `work_by_scope`",
+                )
+            is_level = column in ("occupied_bytes", "live_bytes")
+            if relation in _OVER_TIME and is_level and not columns & {"start_time", "end_time"}:
+                return Trap(
+                    "stretches",
+                    f"{name.upper()}({column}) of `{relation}` counts a long stretch of the"
+                    f" schedule like a short one: for the mean write SUM({column} * (end_time -"
+                    " start_time + 1)) / SUM(end_time - start_time + 1) of `timeline`",
+                )
+            if relation in _SHARED and column == "size_bytes":
+                return Trap(
+                    "shared",
+                    f"{name.upper()}(size_bytes) of `{relation}` adds bytes that several values"
+                    " share once for each of them: sum counted_bytes",
+                )
+        return None
+
+    def _unlike(self) -> Iterator[Trap]:
+        """The traps of two columns that look alike and are not."""
+        for ends in self.pairs:
+            sides = {(self.relations.get(alias), column) for alias, column in ends}
+            if sides == {("dumps", "host"), ("run_parts", "host")}:
+                yield Trap(
+                    "host",
+                    "host of `dumps` is null where that of `run_parts` is empty, without --host:"
+                    " write COALESCE(dumps.host, '') = run_parts.host",
+                )
+        shown = {column for node in self._expressions() if (column := self.column(node))}
+        if {"peak_bytes", "reported_peak_bytes"} <= {column for _, column in shown}:
+            yield Trap(
+                "reported",
+                "reported_peak_bytes is XLA's own sum of logical sizes, without padding, over all"
+                " memory spaces: it is no measure of peak_bytes, which is of one space",
+            )
 
     def _added(
         self, alias: str, written: str, column: str, own: set[Column], repeated: Sequence[str]
@@ -319,8 +397,8 @@ class _Select:
             yield Trap(
                 "live_ranges",
                 f"{written} with `live_ranges` adds values while they are live, but memory is taken"
-                " for longer: sum counted_bytes of `peak_buffers`, or size_bytes of `buffers`"
-                " between taken_from and taken_to",
+                " for longer: sum counted_bytes of `peak_buffers`, or at another time of"
+                " `live_at(module, time)`",
             )
         is_chosen = any(c in _PROGRAMS for _, c in chosen) or "latest" in self.relations.values()
         programs = _key(relation) & {"dump_id", "module_id"}
@@ -374,10 +452,14 @@ class _Select:
 
     def _is_known(self, alias: str, roots: set[Column], equal: _Equal) -> bool:
         """Whether the columns that are known have the key of a relation."""
+        return _key(self.relations[alias]) <= self._given(alias, roots, equal)
+
+    def _given(self, alias: str, roots: set[Column], equal: _Equal) -> set[str]:
+        """The columns of a relation that are known by those that are equal to known ones."""
         given = {column for column in self._has(alias) if equal.of((alias, column)) in roots}
         for names, more in _DEPEND:
             given |= more if names <= given else set()
-        return _key(self.relations[alias]) <= given
+        return given
 
     def _multiplied(self) -> Trap | None:
         """A join without a relation of which each row is kept as it is."""
@@ -397,11 +479,23 @@ class _Select:
                 f"the join may repeat rows of `{here}`: of two runs, join on {others} and the rest"
                 " of the key, or read `trends`",
             )
+        equal = self._equal(grouped)
+        open_keys = [
+            f"one {', '.join(missing)} of `{self.relations[alias]}`"
+            for alias, other in ((left, right), (right, left))
+            if (missing := self._open(alias, other, equal))
+        ]
         return Trap(
             "fan-out",
             f"the join repeats rows of `{here}` and of `{there}`:"
-            f" join on the whole key of {self._keyed(left)} or {self._keyed(right)}",
+            f" choose {' or '.join(open_keys)}, or group by it",
         )
+
+    def _open(self, alias: str, other: str, equal: _Equal) -> list[str]:
+        """The columns of a relation's key that a row of the other leaves open."""
+        roots = {equal.of((other, column)) for column in self._has(other)} | {_CONSTANT}
+        given = self._given(alias, roots, equal)
+        return sorted(_key(self.relations[alias]) - given)
 
     def compares(self) -> bool:
         """Whether it sets bytes of one program against bytes of another."""
