@@ -22,6 +22,7 @@ from .arguments import nearest
 from .catalogue import views
 from .lint import descendants, lint
 from .result import Rows
+from .sql_names import require_known
 
 _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 _SOURCES = {
@@ -77,6 +78,7 @@ _TO_FILES = (
 _CONFINED = "disabled by configuration", "disabled through configuration"
 _AFTER_A_COLUMN = set(",).;=<>+-*/%|:[") | {""}
 _NAME = re.compile(r"\w+")
+_AMBIGUOUS = re.compile(r'Ambiguous reference to column name "(\w+)"')
 _EXPLAIN = re.compile(r"\A\s*EXPLAIN\s+(?:ANALYZE\s+)?", re.IGNORECASE)
 _TABLES = """SELECT table_name AS name, FALSE AS is_internal FROM duckdb_tables() WHERE NOT internal
     UNION ALL SELECT view_name, internal FROM duckdb_views()"""
@@ -122,6 +124,8 @@ def sql(
     except QueryError as error:
         if any(words in str(error) for words in _CONFINED):
             raise RefusedError(_ALONE, _TO_FILES) from error
+        if column := _AMBIGUOUS.search(str(error)):
+            raise QueryError(f"{error}; or join USING (…, {column[1]})") from error
         raise
 
 
@@ -165,6 +169,7 @@ def require_harmless(query: str, store: Store) -> list[dict[str, Any]]:
     there = {row["name"].lower() for row in found} - internal
     if read <= defined | stored_columns().keys() | views().keys():
         _require_words(nodes)
+        require_known(nodes, store)
     # A WITH inside one part of a statement hides none of DuckDB's own views from the others.
     for name in sorted((read - defined - there) | (defined & internal)):
         what = f"{_ALONE}, and {name} is none"

@@ -54,8 +54,8 @@ TRAPS = [
     ("spaces", "SELECT SUM(size_bytes) OVER (PARTITION BY dump_id) FROM buffers"),
     ("executions", "SELECT SUM(flops) FROM instructions JOIN latest USING (module_id)"),
     ("shared", "SELECT SUM(size_bytes) FROM peak_buffers WHERE memory_space = 0 AND is_latest"),
-    ("shared spaces", "SELECT SUM(size_bytes) FROM buffers_at(1, NULL, 3)"),
-    ("spaces", "SELECT SUM(counted_bytes) FROM live_at(1, 3)"),
+    ("shared spaces", "SELECT SUM(size_bytes) FROM buffers_at(module('llama-v5e'), NULL, 3)"),
+    ("spaces", "SELECT SUM(counted_bytes) FROM live_at(module('llama-v5e'), 3)"),
     ("stretches", "SELECT AVG(occupied_bytes) FROM timeline WHERE memory_space = 0 AND is_latest"),
     (
         "reported",
@@ -63,8 +63,8 @@ TRAPS = [
     ),
     ("host", "FROM dumps JOIN run_parts USING (run_id, host)"),
     # The same, asked as they are meant.
-    ("", "SELECT SUM(counted_bytes) FROM buffers_at(1, 'hbm', NULL)"),
-    ("", "SELECT SUM(counted_bytes) FROM owners_of(1, 'role', in_space := 0)"),
+    ("", "SELECT SUM(counted_bytes) FROM buffers_at(module('llama-v5e'), 'hbm', NULL)"),
+    ("", "SELECT SUM(counted_bytes) FROM owners_of(module('llama-v5e'), 'role', in_space := 0)"),
     (
         "",
         """SELECT SUM(flops * executions) FROM instructions JOIN computations
