@@ -732,8 +732,8 @@ calls = Table(
         "how often a loop calls it: what XLA says, else by its counter; null of other calls, and"
         " where it is not known",
     ),
-    comment="A computation that an instruction calls, from HLO text. No key: an instruction may call"
-    " one twice.",
+    comment="A computation that an instruction calls, from HLO text. No key: an instruction may"
+    " call one twice.",
 )
 
 stack_frames = Table(
@@ -953,7 +953,7 @@ accepted_changes = Table(
     _required("reason", Text, "why the change was accepted"),
     _required("accepted_at", DateTime, "when it was accepted (UTC)"),
     comment="A growth accepted by `memhouse check --accept`: the new floor of its series. No key: a"
-    " growth may be accepted again, and the last one holds.",
+    " growth may be accepted again.",
 )
 
 oom_reports = Table(

@@ -746,7 +746,7 @@ CREATE TABLE accepted_changes (
     reason TEXT NOT NULL,
     accepted_at TIMESTAMP WITHOUT TIME ZONE NOT NULL
 );
-COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new floor of its series. No key: a growth may be accepted again, and the last one holds.';
+COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new floor of its series. No key: a growth may be accepted again.';
 COMMENT ON COLUMN accepted_changes.dump_id IS 'the dump whose figure was accepted, see `dumps`';
 COMMENT ON COLUMN accepted_changes.memory_space IS 'the memory space';
 COMMENT ON COLUMN accepted_changes.metric IS 'the metric: peak_bytes, total_bytes, argument_bytes, output_bytes, alias_bytes, constant_bytes, thread_local_bytes, temp_bytes, fragmentation_bytes, padding_bytes, live_bound_bytes, packing_bytes';
