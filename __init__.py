@@ -181,7 +181,8 @@ def fit(
     It is called with the keywords: a `range` is searched, of a list each value is tried, as of
     `grid`, all else is fixed. It returns a jitted function and the tuple of its arguments,
     `jax.ShapeDtypeStruct` for example; if it takes `devices`, these are those of the topology. The
-    topology is of TPUs, such as "v5e:2x2", or "cpu" or "cpu:8" with a `memory`. Each point is a run
+    topology is of TPUs, such as "v5e:2x2", or "cpu" or "cpu:8" with a `memory`, or the file that
+    describes a GPU, "h100.pbtxt". Each point is a run
     in the warehouse `db`, where it is found again without a compile. `budget` is the most compiles,
     `reserve` the share of the memory to hold back, `timeout` in seconds and `ram` the limits of one
     compile; `exact` searches sizes over 1000 to the last step. Raises UsageError, and MemhouseError

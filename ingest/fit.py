@@ -37,7 +37,8 @@ MAGNITUDE = 8
 # Work a sample may be so much above the least before a size counts as recomputing.
 WORK_TOLERANCE = 0.01
 _ASK_AGAIN_SECONDS = 0.25
-_WATCH_SECONDS = 1.0
+# A compiler that takes more of the machine's memory would have others killed.
+_SHARE_OF_MACHINE = 0.9
 _UNUSUAL = re.compile(r"[^\w.+:=,-]+")
 _KNOWN = "SELECT run_id FROM run_labels WHERE key = 'fit_content' AND value = $1 LIMIT 1"
 _FIGURES = """
@@ -74,7 +75,8 @@ class Asked:
     axes: its keywords; a range is searched, of a list each value is tried; topologies: what to
     compile for; memory_bytes: of a device that does not say it; budget: at most so many compiles;
     is_exact: the edge to the step, also of large sizes; reserve: the share of the memory that is
-    held back; timeout: of one compile, in seconds; most_bytes: of memory for the compiler.
+    held back; timeout: of one compile, in seconds; most_bytes: of memory for the compiler, by
+    default nearly all that the machine has.
     """
 
     target: str
@@ -177,6 +179,7 @@ class _Worker:
             os.close(requests)
             os.close(answers)
         self._asked = asked
+        self._most_bytes = asked.most_bytes or int(_machine_bytes() * _SHARE_OF_MACHINE)
         self._buffer = b""
 
     def ask(self, request: Mapping[str, object] | None) -> dict[str, Any]:
@@ -185,7 +188,6 @@ class _Worker:
             with suppress(BrokenPipeError):
                 os.write(self._requests, json.dumps(request).encode() + b"\n")
         end = time.monotonic() + self._asked.timeout
-        watched = time.monotonic()
         while b"\n" not in self._buffer:
             ready, _, _ = select.select([self._answers], [], [], _ASK_AGAIN_SECONDS)
             if ready:
@@ -194,18 +196,15 @@ class _Worker:
                     raise _EndedError(self._why_ended())
                 self._buffer += read
                 continue
-            now = time.monotonic()
-            if now > end:
+            if time.monotonic() > end:
                 raise _EndedError(
                     f"it takes longer than {self._asked.timeout:g} s (timeout)", is_limit=True
                 )
-            if self._asked.most_bytes is not None and now - watched > _WATCH_SECONDS:
-                watched = now
-                if _resident_bytes(self._process.pid) > self._asked.most_bytes:
-                    most = human_bytes(self._asked.most_bytes)
-                    raise _EndedError(
-                        f"compiling it takes more than {most} of memory (ram)", is_limit=True
-                    )
+            if _resident_bytes(self._process.pid) > self._most_bytes:
+                raise _EndedError(
+                    f"compiling it takes more than {human_bytes(self._most_bytes)} of memory (ram)",
+                    is_limit=True,
+                )
         line, _, self._buffer = self._buffer.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
@@ -252,8 +251,20 @@ def _environment(topology: str) -> dict[str, str]:
 
 def _resident_bytes(pid: int) -> int:
     """The memory that a process has; 0 if nothing says it."""
-    said = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
-    return int(said.stdout.strip() or 0) << 10
+    try:
+        # Linux; elsewhere a program says it.
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        said = subprocess.run(
+            ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False
+        )
+        return int(said.stdout.strip() or 0) << 10
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _machine_bytes() -> int:
+    """The memory of the machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 # The search over all combinations.
@@ -363,11 +374,12 @@ class Fit:
         forget_folder(folder)
         if done["refused"]:
             (folder / "compile.log").write_text(done["refused"] + "\n")
+        device = Path(topology).name.removesuffix(fit_worker.TARGET_SUFFIX)
         said = ",".join(f"{name}={value}" for name, value in arguments.items())
-        run_id = _UNUSUAL.sub("_", f"fit-{self.asked.name}-{topology}-{said}-{content[:8]}")
+        run_id = _UNUSUAL.sub("_", f"fit-{self.asked.name}-{device}-{said}-{content[:8]}")
         labels = {name: str(value) for name, value in arguments.items()} | self._versions
         labels |= {
-            "topology": topology,
+            "topology": device,
             "fit": self.asked.name,
             "fit_content": content,
             "fit_seconds": f"{done['seconds']:.1f}",
@@ -476,6 +488,9 @@ def _check(asked: Asked) -> None:
             raise UsageError(f"the range of {name} has no size from 1 on: write 1..512")
     if not asked.topologies:
         raise UsageError("name what to compile for", "topology")
+    for topology in asked.topologies:
+        if topology.endswith(fit_worker.TARGET_SUFFIX) and not Path(topology).is_file():
+            raise UsageError(f"there is no file {topology}", "topology")
     if asked.memory_bytes is None and any(t.partition(":")[0] == "cpu" for t in asked.topologies):
         raise UsageError("say how much memory a program may use of the CPU's", "memory")
 

@@ -16,12 +16,16 @@ import inspect
 import json
 import os
 import sys
+import threading
 import time
 import traceback
 from pathlib import Path
 from typing import Any
 
-_VERSIONS = ("jax", "jaxlib", "libtpu")
+# A GPU is described by a file, as XLA dumps it beside its programs.
+TARGET_SUFFIX = ".pbtxt"
+_VERSIONS = ("jax", "jaxlib", "libtpu", "jax-cuda12-pjrt", "jax-cuda13-pjrt")
+_LOOK_SECONDS = 1.0
 
 
 class _WrongError(Exception):
@@ -30,6 +34,7 @@ class _WrongError(Exception):
 
 def main(target: str, name: str, topology: str, requests: int, answers: int) -> None:
     """Answer each request until the pipe of requests is closed."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     with os.fdopen(requests) as lines, os.fdopen(answers, "w", buffering=1) as out:
 
         def answer(**said: object) -> None:
@@ -53,6 +58,13 @@ def main(target: str, name: str, topology: str, requests: int, answers: int) -> 
                 answer(**_identified(lowered, topology, versions))
             except BaseException as error:
                 answer(failed=_told(error, target))
+
+
+def _end_with(parent: int) -> None:
+    """End this process with memhouse's, also if that is killed while a program is compiled."""
+    while os.getppid() == parent:
+        time.sleep(_LOOK_SECONDS)
+    os._exit(1)
 
 
 def _imported(target: str, name: str) -> Any:
@@ -92,6 +104,19 @@ def _devices(topology: str) -> tuple[list[Any], dict[str, str]]:
         return list(jax.devices("cpu")), versions
     from jax.experimental import topologies
 
+    if topology.endswith(TARGET_SUFFIX):
+        try:
+            found = topologies.get_topology_desc(
+                Path(topology).stem,
+                platform="cuda",
+                target_config=Path(topology).read_text(),
+                topology="1x1x1",
+            )
+        except Exception as error:
+            raise _WrongError(
+                f"for GPUs it needs jax[cuda12] or jax-cuda12-pjrt: {_first_line(error)}"
+            ) from None
+        return list(found.devices), versions
     if "libtpu" not in versions:
         raise _WrongError("libtpu is not installed: with it any machine compiles for TPUs")
     try:
@@ -145,7 +170,8 @@ def _shape(leaf: Any, sharding: Any) -> Any:
 def _identified(lowered: Any, topology: str, versions: dict[str, str]) -> dict[str, str]:
     """The program's name, and a hash of all that decides what is compiled of it."""
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
-    whole = json.dumps([topology, sorted(versions.items()), flags, lowered.as_text()])
+    target = Path(topology).read_text() if topology.endswith(TARGET_SUFFIX) else topology
+    whole = json.dumps([target, sorted(versions.items()), flags, lowered.as_text()])
     module = str(lowered.compiler_ir().operation.attributes["sym_name"].value)
     return {"content": hashlib.sha256(whole.encode()).hexdigest()[:16], "module": module}
 

@@ -35,7 +35,9 @@ def fit(
     ] = None,
     topology: Annotated[
         str,
-        typer.Option(metavar="A,B", help="What to compile for: v5e:2x2, v6e:2x2, cpu, cpu:8."),
+        typer.Option(
+            metavar="A,B", help="What to compile for: v5e:2x2, v6e:2x2, cpu, cpu:8, h100.pbtxt."
+        ),
     ] = "cpu",
     memory: Annotated[
         str | None,
@@ -62,7 +64,10 @@ def fit(
     ] = 900,
     ram: Annotated[
         str | None,
-        typer.Option(metavar="SIZE", help="Give up a program that needs more to compile."),
+        typer.Option(
+            metavar="SIZE",
+            help="Give up a program that needs more to compile; else 90 % of the machine's.",
+        ),
     ] = None,
     report: Annotated[
         Path | None,

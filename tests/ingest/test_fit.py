@@ -1,5 +1,7 @@
 """Fit: the search against brute force, and one real program from the question to the answer."""
 
+import subprocess
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +26,14 @@ def build(devices, *, batch, how="plain"):
         while True: pass
     if how == "wrong":
         return 42
+    if how == "misses":
+        import no_such_package
+    if how == "is killed":
+        import os; os.kill(os.getpid(), 11)
+    if how == "wants 100 GB":
+        held = [bytearray(1 << 28) for _ in range(400)]
+    if how == "leaves a child":
+        import subprocess; subprocess.Popen(["sleep", "4242"])
 
     def step(w, x):
         return w - jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w)
@@ -147,13 +157,33 @@ def test_a_program_from_the_question_to_the_answer(program):
 
 @pytest.mark.slow
 def test_what_cannot_be_built_is_told_in_a_line(program):
-    """And nothing is left running; what the function prints is nowhere."""
-    hows = ["raises", "ends", "wrong", "never ends"]
-    found = memhouse.fit(program, batch=[8], how=hows, memory="1GiB", timeout=5)
-    rows = {row["how"]: (row["outcome"], row["message"]) for row in found.arrow().to_pylist()}
-    assert [rows[how][0] for how in hows] == ["failed", "failed", "failed", "given up"]
-    assert "no such layer (train.py:" in rows["raises"][1]
-    assert "status 3" in rows["ends"][1]
-    assert "return a jitted function" in rows["wrong"][1]
+    """What was compiled is kept, nothing is left running; what the function prints is nowhere."""
+    hows = {
+        "raises": "ValueError: no such layer (train.py:",
+        "misses": "No module named 'no_such_package' (train.py:",
+        "wrong": "return a jitted function",
+        "is killed": "SIGSEGV",
+        "wants 100 GB": "more than 2.00 GiB of memory (ram)",
+        "never ends": "longer than 5 s (timeout)",
+        "leaves a child": None,
+        "ends": "status 3",
+    }
+    asked = {"batch": [8], "memory": "1GiB", "timeout": 5, "ram": "2GiB"}
+    found = memhouse.fit(program, how=["plain", *hows], **asked)
+    rows = {row["how"]: row for row in found.arrow().to_pylist()}
+    for how, message in hows.items():
+        outcome, told = rows[how]["outcome"], rows[how]["message"]
+        if message is None:
+            assert outcome == "fits"
+        else:
+            given_up = how in ("never ends", "wants 100 GB")
+            assert outcome == ("given up" if given_up else "failed")
+            assert message in told
+            assert len(told.splitlines()) == 1
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+    assert "sleep 4242" not in running.stdout
+    assert program.partition(":")[0] not in running.stdout
+    (again,) = memhouse.fit(program, how="plain", **asked).arrow().to_pylist()
+    assert not again["is_new"]
     with pytest.raises(memhouse.MemhouseError, match="it has no nothing"):
         memhouse.fit("train.py:nothing", batch=[8], memory="1GiB")
