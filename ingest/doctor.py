@@ -128,6 +128,12 @@ _QUESTIONS = (
         lambda held: "space names" in held,
         "no *-memory-usage-report.txt: XLA writes it beside a text dump since about JAX 0.10",
     ),
+    _Question(
+        "which pass of the compiler made a buffer",
+        lambda held: "passes" in held,
+        f"no texts between passes: compile with {TEXT} --xla_dump_hlo_pass_re=.*, or use "
+        "`memhouse record --passes`",
+    ),
 )
 
 
@@ -159,7 +165,7 @@ def _table(rows: Iterable[dict[str, str | None]]) -> pa.Table:
 _UNKNOWN = "other files"
 _FILES = ("what", "files", "size", "ingest")
 # The other files that ingest reads.
-_READ = ("session", "oom-list", "log")
+_READ = ("session", "oom-list", "log", "passes")
 _MAKE = "make some with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
 _WHOLE = (
     "give the folder with all files of the program, with *after_optimizations.txt and "
@@ -265,7 +271,11 @@ def examine(path: Path) -> Examination:
             find_dumps(rest, lambda file, why: None, named_file=is_one), problems
         )
         hints = [*_of_memory(sum(dump.oom for dump in dumps)), *_of_cache(cached)]
-        held = [*(held_by(dump.files) for dump in dumps), *map(held_by_module, ran)]
+        hints += _of_passes(dumps)
+        held = [
+            *(held_by(dump.files) | ({"passes"} if dump.passes else set()) for dump in dumps),
+            *map(held_by_module, ran),
+        ]
     programs: list[Program] = [*dumps, *ran]
     keys = [program.key for program in programs]
     return Examination(
@@ -294,6 +304,20 @@ def _kind(file: SourceFile, is_one: bool, problems: list[str]) -> Format | Other
 def _of_memory(programs: int) -> list[str]:
     many = "1 program" if programs == 1 else f"{programs} programs"
     return [f"{many} ran out of memory while being compiled"] if programs else []
+
+
+def _of_passes(dumps: Sequence[DumpedProgram]) -> list[str]:
+    """What `memhouse passes` would answer."""
+    dumped = [dump for dump in dumps if dump.passes]
+    if not dumped:
+        return []
+    texts = [file for dump in dumped for _, file in dump.passes]
+    many = "1 program has" if len(dumped) == 1 else f"{len(dumped)} programs have"
+    size = human_bytes(sum(file.size for file in texts))
+    return [
+        f"{many} {len(texts):,} texts between the compiler's passes ({size}): after ingest "
+        "`memhouse passes MODULE` tells which pass moved the memory and made each large buffer"
+    ]
 
 
 def _compiled(dumps: list[DumpedProgram], problems: list[str]) -> tuple[list[DumpedProgram], int]:

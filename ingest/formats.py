@@ -75,6 +75,11 @@ OTHER_FILES = (
         r"\.oom_top_memory_consuming_instructions$|\.peak_memory_tensors\.txt$",
     ),
     _of("usage-report-pb", "memory usage reports in binary", r"-memory-usage-report\.pb$"),
+    _of(
+        "passes",
+        "HLO texts between two passes",
+        r"^(?:\d{10,20}\.)?module_.*\.\d{4,9}\..*(?:after|before)_.*\.txt$",
+    ),
     _of("pass", "HLO between two passes", rf"\.\d{{4}}\..*{_DUMP}"),
     _of("stage", "HLO of another stage", r"^module_\d+\..*\.(?:hlo\.pb|hlo)$"),
     _of("object", "machine code", r"\.o$|\.so$|\.cubin$|\.hsaco$|\.sass$"),

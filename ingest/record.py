@@ -417,15 +417,19 @@ def own_folder(flags: str) -> Path | None:
     return Path(folder).absolute()
 
 
-def with_dump_flags(flags: str, folder: Path | None, *, only: str | None, text: bool) -> str:
+def with_dump_flags(
+    flags: str, folder: Path | None, *, only: str | None, text: bool, passes: bool = False
+) -> str:
     """The flags, and those that make XLA dump to `folder`, or to the user's own if it is None.
 
-    only: a regular expression of module names; text: dump texts too. The last of equal flags
-    counts for XLA.
+    only: a regular expression of module names; text: dump texts too; passes: and those between
+    the compiler's passes. The last of equal flags counts for XLA.
     """
     added = ["--xla_dump_hlo_as_proto=true"]
-    if text:
+    if text or passes:
         added.append("--xla_dump_hlo_as_text=true")
+    if passes:
+        added.append("--xla_dump_hlo_pass_re=.*")
     if folder is not None:
         # The processes of a command number their modules alike, so that one would overwrite the
         # other's files. The names in the user's own folder stay as the user expects them.
@@ -718,6 +722,7 @@ def record_command(
     keep: Path | None = None,
     only: str | None = None,
     text: bool = False,
+    passes: bool = False,
     replaces: bool = False,
     mine: Sequence[str] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -728,10 +733,10 @@ def record_command(
     claimed_at: the date that the user claims, else the run stands where it enters. labels: they
     replace those found out here: git's commit, branch and dirty, the versions of jax and so on,
     host, command and suite. keep: an empty folder for the dumps, which otherwise are removed; only:
-    a regular expression of module names; text: dump texts too; replaces: a run `run_id` that holds
-    other dumps is replaced; mine: see `Workers`. Without a run_id the run is named after the
-    command and the time. Raises UsageError before the command runs, CommandError if it cannot be
-    run, and NotIngestedError.
+    a regular expression of module names; text: dump texts too; passes: dump and read those between
+    the compiler's passes; replaces: a run `run_id` that holds other dumps is replaced; mine: see
+    `Workers`. Without a run_id the run is named after the command and the time. Raises UsageError
+    before the command runs, CommandError if it cannot be run, and NotIngestedError.
     """
     flags = own_flags(environment)
     own = own_folder(flags)
@@ -749,7 +754,7 @@ def record_command(
         git = cleanup.enter_context(ask_git(at, environment))
         interpreter = find_interpreter(command, environment)
         versions = cleanup.enter_context(ask_versions(interpreter, environment))
-        added = with_dump_flags(flags, None if own else folder, only=only, text=text)
+        added = with_dump_flags(flags, None if own else folder, only=only, text=text, passes=passes)
         status = run_child(command, {**environment, "XLA_FLAGS": added})
         packages = version_labels(versions.lines())
         found = {

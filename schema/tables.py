@@ -918,7 +918,9 @@ causes = Table(
     metadata,
     _required("dump_id", BigInteger, "the dump, see `dumps`"),
     _required("rank", Integer, "from 1, in the order in which they are told"),
-    _required("kind", Text, "for example compiler, argument, donation, layers, line or remainder"),
+    _required(
+        "kind", Text, "for example compiler, pass, argument, donation, layers, line or remainder"
+    ),
     _required("term", Text, "what differs from compared_dump_id, in words"),
     _optional(
         "change_bytes",

@@ -724,7 +724,7 @@ CREATE TABLE causes (
 COMMENT ON TABLE causes IS 'The ledger of a dump''s cause: the change_bytes of a dump add up to the change of its peak against `history`.compared_dump_id. Recomputed with `history`. Key: dump_id, rank.';
 COMMENT ON COLUMN causes.dump_id IS 'the dump, see `dumps`';
 COMMENT ON COLUMN causes.rank IS 'from 1, in the order in which they are told';
-COMMENT ON COLUMN causes.kind IS 'for example compiler, argument, donation, layers, line or remainder';
+COMMENT ON COLUMN causes.kind IS 'for example compiler, pass, argument, donation, layers, line or remainder';
 COMMENT ON COLUMN causes.term IS 'what differs from compared_dump_id, in words';
 COMMENT ON COLUMN causes.change_bytes IS 'how the peak of the main memory changes with it; null of what has no bytes of its own, such as a flag, and where a side has no figures';
 COMMENT ON COLUMN causes.source IS 'the line of most of these bytes, such as zoo.py:40';

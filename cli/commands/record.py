@@ -61,6 +61,12 @@ def record(
         typer.Option(metavar="REGEX", help="Only the modules whose names match."),
     ] = None,
     text: Annotated[bool, typer.Option("--text", help="Dump texts too, for --keep.")] = False,
+    passes: Annotated[
+        bool,
+        typer.Option(
+            "--passes", help="Also dump the program between the compiler's passes, see `passes`."
+        ),
+    ] = False,
     mine: Mine = None,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
@@ -120,6 +126,7 @@ def record(
             keep=keep,
             only=only,
             text=text,
+            passes=passes,
             replaces=replace,
             mine=mine or (),
             progress=lambda done, total: progress(done, total),

@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from itertools import accumulate, takewhile
 
 from ...xla.part_names import COLLECTIVES, unnumbered
+from .differing_pass import first_difference
 from .ledger import (
     Difference,
     Explains,
@@ -27,12 +28,12 @@ from .sides import VERSIONS, Leaf, Pair, Side
 
 # The order in which facts are told that have no bytes of the peak: first what a user sets.
 KINDS = (
-    *("health", "reader", "device", "compiler", "flag", "layers", "argument", "donation"),
+    *("health", "reader", "device", "compiler", "flag", "pass", "layers", "argument", "donation"),
     *("remat", "random", "loop", "clones", "type", "collective", "result", "renamed"),
     *("layout", "packing", "schedule", "line", "moved", "program", "remainder"),
 )
 # These stand before all bytes: they may be the reason of any.
-_SET = KINDS[:5]
+_SET = KINDS[:6]
 # The line is shorter than this.
 _LINE = 100
 # What has a smaller share of the change, or of the largest term, is only counted in the line.
@@ -884,6 +885,26 @@ def compiler_and_flags(pair: Pair) -> list[Phrase]:
     text = f"{len(names)} flags: {', '.join(listed)}"
     more = ", …" if len(names) > _LISTED_FLAGS else ""
     return [Phrase("flag", f"{text}{more}", f"{len(names)} flags: {listed[0]}, …")]
+
+
+_OF_PASS = {
+    "other": "pass {} does otherwise",
+    "gone": "pass {} changes nothing now",
+    "new": "pass {} changes the program now",
+    "from": "passes differ, from {} on",
+}
+
+
+def differing_pass(pair: Pair) -> list[Phrase]:
+    """The first pass of the compiler that does otherwise, if both sides have their texts."""
+    found = first_difference(pair.a.passes, pair.b.passes)
+    if found is None:
+        return []
+    step = found.step
+    text = _OF_PASS[found.how].format(step.name)
+    return [
+        Phrase("pass", f"{text} ({step.pipeline}, {step.step})" if step.pipeline else text, text)
+    ]
 
 
 def _versions(pair: Pair) -> list[str]:

@@ -14,6 +14,7 @@ from .changes import (
     collectives,
     compiler_and_flags,
     device,
+    differing_pass,
     donation,
     has_same_instructions,
     health,
@@ -168,6 +169,7 @@ def phrases_of(pair: Pair) -> list[Phrase]:
     elif pair.has_modules and pair.is_same_program:
         told += arguments(pair) if pair.has_shapes else []
     elif pair.has_modules:
+        told += differing_pass(pair)
         told += _of_modules(pair, is_set=bool(told))
     return told + renamed(pair)
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from .differing_pass import PassStep
+
 Rows = Callable[[str, Sequence[object]], pa.Table]
 # Figures by name, then by what they are of: see `xla/traits.py`.
 Traits = Mapping[str, Mapping[str, int]]
@@ -74,6 +76,7 @@ class Side:
     arguments: Sequence[Leaf]
     results: Sequence[Leaf]
     parts: Sequence[Part] = ()
+    passes: Sequence[PassStep] = ()
 
     def amount(self, trait: str, name: str = "") -> int:
         """One trait's amount; 0 if the module lacks it."""
@@ -173,6 +176,7 @@ def fetch(rows: Rows, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int],
     )
     traits, shapes = _traits(rows, modules), _shapes(rows, modules)
     parts = _parts(rows, modules)
+    passes = _passes(rows, modules)
     versions = _versions(rows, sorted({dump["run_id"] for dump in dumps.values()}))
     flags = _flags(rows, bare.values())
 
@@ -185,6 +189,7 @@ def fetch(rows: Rows, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int],
             of_entry.get(False, ()),
             of_entry.get(True, ()),
             parts.get(dump["module_id"], ()),
+            passes.get(dump["module_id"], ()),
         )
 
     return {
@@ -222,6 +227,16 @@ def _traits(rows: Rows, modules: Sequence[int]) -> dict[int, dict[str, dict[str,
         for row in rows(query, [list(modules)]).to_pylist():
             of_module = found.setdefault(row["module_id"], {})
             of_module.setdefault(row["trait"], {})[row["name"]] = row["amount"]
+    return found
+
+
+def _passes(rows: Rows, modules: Sequence[int]) -> dict[int, list[PassStep]]:
+    found: dict[int, list[PassStep]] = {}
+    if modules:
+        query = """SELECT module_id, step, pipeline, compiler_pass, digest FROM passes
+            WHERE module_id IN (SELECT UNNEST($1)) ORDER BY module_id, step"""
+        for row in rows(query, [list(modules)]).to_pylist():
+            found.setdefault(row.pop("module_id"), []).append(PassStep(**row))
     return found
 
 

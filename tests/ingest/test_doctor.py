@@ -37,7 +37,7 @@ KINDS = [
     (f"{STEM}.after_codegen.txt", "after-codegen"),
     (f"{STEM}.oom_top_memory_consuming_instructions", "oom-list"),
     (f"{STEM}.cpu_after_optimizations-memory-usage-report.pb", "usage-report-pb"),
-    (f"{STEM}.0007.spmd.after_flatten.before_cse.txt", "pass"),
+    (f"{STEM}.0007.spmd.after_flatten.before_cse.txt", "passes"),
     (f"{STEM}.obj-file.wrapped_kernel_module.o", "object"),
     (f"{STEM}.wrapped_kernel_module.ir-with-opt.ll", "llvm"),
     (f"{STEM}.sm_9.0a_gpu.ptx", "llvm"),
@@ -80,6 +80,7 @@ def test_a_whole_dump_answers_what_it_can(tmp_path):
         "which compiler flags differ": "1 of 3",
         "how full the device is": "no",
         "what the memory spaces are called": "yes",
+        "which pass of the compiler made a buffer": "no",
     }
 
 
@@ -293,6 +294,6 @@ def test_thousands_of_other_files_are_told_by_name(tmp_path, monkeypatch):
 
     monkeypatch.setattr(SourceFile, "read", noting)
     found = examine(folder)
-    assert files(found)["pass"] == (1000, "-")
+    assert files(found)["passes"] == (1000, "reads")
     assert found.programs == 1
     assert not [name for name in opened if ".before_y." in name]

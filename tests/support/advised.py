@@ -65,7 +65,7 @@ def _fill_compiled(db: Path) -> None:
         names = ("remat", "gathered", "advice-sizes", "advice", "advice-edits")
         archives = [folder / name for name in names]
         for archive in archives:
-            _unpack(archive)
+            unpack(archive)
         for pair in (folder / "advice").glob("*/*"):
             if pair.name not in _PAIRS:
                 shutil.rmtree(pair)
@@ -77,7 +77,7 @@ def _make_donating(folder: Path) -> None:
     archives = [folder / name for name in ("donations", "advised-donations")]
     said: dict[str, Any] = {}
     for archive in archives:
-        _unpack(archive)
+        unpack(archive)
         for path in archive.rglob("jax.json"):
             said[str(path.parent.relative_to(folder))] = json.loads(path.read_text())
             path.unlink()
@@ -86,7 +86,7 @@ def _make_donating(folder: Path) -> None:
         assert summary.problems == []
 
 
-def _unpack(archive: Path) -> None:
+def unpack(archive: Path) -> None:
     """Unpack `data/NAME.tar.zst` to a folder of that name."""
     with (DATA / f"{archive.name}.tar.zst").open("rb") as packed:
         reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(packed)

@@ -53,6 +53,8 @@ def test_a_place_that_is_no_folder(folder):
 def test_the_users_folder_stays_as_the_user_knows_it():
     added = with_dump_flags("--xla_dump_to=/a", None, only=None, text=True)
     assert added == ("--xla_dump_to=/a --xla_dump_hlo_as_proto=true --xla_dump_hlo_as_text=true")
+    passes = with_dump_flags("--xla_dump_to=/a", None, only=None, text=False, passes=True)
+    assert passes == f"{added} --xla_dump_hlo_pass_re=.*"
 
 
 def test_flags_in_a_file(tmp_path):
