@@ -24,7 +24,7 @@ def warehouse_of_runs(bench: Bench, runs: int) -> Path:
 
 def _make(bench: Bench, runs: int, path: Path) -> None:
     library.open(path).close()
-    with closing(open_file(str(path))) as store:
+    with closing(open_file(str(path), files=True)) as store:
         connection = store.connection
         variables = {"nights": runs, "series": bench.options.series, "families": _FAMILIES}
         for name, value in variables.items():

@@ -96,7 +96,7 @@ INNER JOIN member
 CREATE TEMP TABLE dumped AS
 SELECT
     night,
-    strftime(DATE '2026-01-01' + night::INTEGER, '%Y-%m-%d') AS run_id,
+    strftime(DATE '2021-01-01' + night::INTEGER, '%Y-%m-%d') AS run_id,
     version.*,
     hash('fails', number, night) % 97 = 0 AS fails,
     night * 3 // getvariable('nights') AS flags_variant
@@ -116,11 +116,11 @@ INSERT INTO runs BY NAME
 SELECT
     strftime(night, '%Y-%m-%d') AS run_id,
     night::TIMESTAMPTZ + INTERVAL 5 HOUR AS run_at,
-    night - DATE '2026-01-01' + 1 AS run_seq,
+    night - DATE '2021-01-01' + 1 AS run_seq,
     night::TIMESTAMPTZ + INTERVAL 6 HOUR AS ingested_at,
     'dumps/' || run_id AS source,
     'benchmark' AS tool_version
-FROM (SELECT DATE '2026-01-01' + UNNEST(range(getvariable('nights')))::INTEGER AS night);
+FROM (SELECT DATE '2021-01-01' + UNNEST(range(getvariable('nights')))::INTEGER AS night);
 
 INSERT INTO dumps BY NAME
 SELECT dumps.* REPLACE (
