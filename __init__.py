@@ -172,6 +172,7 @@ def fit(
     reserve: str = "0%",
     timeout: float = 900,
     ram: str | int | None = None,
+    jobs: int = 1,
     db: str | os.PathLike[str] = "memhouse.duckdb",
     **keywords: Any,
 ) -> Fitted:
@@ -182,11 +183,11 @@ def fit(
     `grid`, all else is fixed. It returns a jitted function and the tuple of its arguments,
     `jax.ShapeDtypeStruct` for example; if it takes `devices`, these are those of the topology. The
     topology is of TPUs, such as "v5e:2x2", or "cpu" or "cpu:8" with a `memory`, or the file that
-    describes a GPU, "h100.pbtxt". Each point is a run
-    in the warehouse `db`, where it is found again without a compile. `budget` is the most compiles,
-    `reserve` the share of the memory to hold back, `timeout` in seconds and `ram` the limits of one
-    compile; `exact` searches sizes over 1000 to the last step. Raises UsageError, and MemhouseError
-    if the file cannot be imported.
+    describes a GPU, "h100.pbtxt". Each point is a run in the warehouse `db`, where it is found
+    again without a compile. `budget` is the most compiles, `reserve` the share of the memory to
+    hold back, `timeout` in seconds and `ram` the limits of one compile, `jobs` how many
+    combinations are searched at once; `exact` searches sizes over 1000 to the last step. Raises
+    UsageError, and MemhouseError if the file cannot be imported.
     """
     from .ingest.fit import Asked, Fit
     from .ingest.fit_answer import answer
@@ -211,6 +212,7 @@ def fit(
         parse_share(reserve),
         timeout,
         parse_size(ram, "ram"),
+        jobs,
     )
     search = Fit(asked, opening, tool_version=__version__)
     search.run()

@@ -10,12 +10,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import IO, Any, Literal, Self
+from tempfile import TemporaryDirectory
+from threading import RLock
+from typing import IO, Any, Literal
 
 from ..schema.errors import MemhouseError, UsageError
 from ..schema.readable import human_bytes
@@ -28,6 +32,7 @@ from .sources.lowered import dump_options, forget_folder
 
 Value = int | float | bool | str
 Axis = range | Sequence[Value] | Value
+_Combination = tuple[str, dict[str, Value]]
 Outcome = Literal["fits", "too large", "refused", "given up", "failed"]
 
 # So narrow a bracket is an answer, unless it must be exact: the knee is no matter of a sample.
@@ -75,8 +80,8 @@ class Asked:
     axes: its keywords; a range is searched, of a list each value is tried; topologies: what to
     compile for; memory_bytes: of a device that does not say it; budget: at most so many compiles;
     is_exact: the edge to the step, also of large sizes; reserve: the share of the memory that is
-    held back; timeout: of one compile, in seconds; most_bytes: of memory for the compiler, by
-    default nearly all that the machine has.
+    held back; timeout: of one compile, in seconds; most_bytes: of memory for a compiler, by default
+    its part of nearly all that the machine has; jobs: how many compile at once.
     """
 
     target: str
@@ -89,6 +94,7 @@ class Asked:
     reserve: float = 0.0
     timeout: float = 900.0
     most_bytes: int | None = None
+    jobs: int = 1
 
     @property
     def name(self) -> str:
@@ -100,7 +106,7 @@ class Asked:
         """The keyword whose largest value is searched."""
         return next((name for name, axis in self.axes.items() if isinstance(axis, range)), None)
 
-    def combinations(self) -> Iterator[tuple[str, dict[str, Value]]]:
+    def combinations(self) -> Iterator[_Combination]:
         """Each topology with each choice of the keywords that are not searched."""
         fixed = {
             name: [axis] if isinstance(axis, Value) else list(axis)
@@ -154,6 +160,10 @@ class _SpentError(Exception):
     """The budget is spent."""
 
 
+class _OverError(Exception):
+    """Another thread failed, or the user interrupts: nothing more is to be compiled."""
+
+
 # The process that compiles.
 
 
@@ -179,7 +189,9 @@ class _Worker:
             os.close(requests)
             os.close(answers)
         self._asked = asked
-        self._most_bytes = asked.most_bytes or int(_machine_bytes() * _SHARE_OF_MACHINE)
+        self._most_bytes = asked.most_bytes or int(
+            _machine_bytes() * _SHARE_OF_MACHINE / asked.jobs
+        )
         self._buffer = b""
 
     def ask(self, request: Mapping[str, object] | None) -> dict[str, Any]:
@@ -215,15 +227,68 @@ class _Worker:
             return f"the compiler was killed by {signal.Signals(-status).name}"
         return f"the process ended by itself, with status {status}"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def kill(self) -> None:
+        """End it, with all that it started: who asks is told that it ended."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End it and wait for that."""
+        self.kill()
         self._process.wait()
         os.close(self._requests)
         os.close(self._answers)
+
+
+class _Lane:
+    """What compiles one program after the other: a worker, started anew for another topology."""
+
+    def __init__(self, asked: Asked, log: Path) -> None:
+        self.versions: dict[str, str] = {}
+        self._asked = asked
+        self._log = log
+        self._worker: _Worker | None = None
+        self._topology = ""
+        self._is_over = False
+
+    def ready(self, topology: str) -> _Worker:
+        """The worker for a topology, which is started anew after it ended. Raises FitError."""
+        self.require()
+        if self._worker is not None and self._topology == topology:
+            return self._worker
+        self.stop()
+        with self._log.open("wb") as log:
+            self._worker = _Worker(self._asked, topology, log)
+        self._topology = topology
+        # It may have been too new to be ended.
+        self.require()
+        try:
+            said = self._worker.ask(None)
+        except _EndedError as ended:
+            said = {"failed": str(ended)}
+        if "failed" in said:
+            self.require()
+            raise FitError(f"{self._asked.name} for {topology}: {said['failed']}")
+        self.versions = said["versions"]
+        return self._worker
+
+    def require(self) -> None:
+        """Raise _OverError if nothing more is to be compiled."""
+        if self._is_over:
+            raise _OverError
+
+    def stop(self) -> None:
+        """End the worker, of the thread that uses it."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def end(self) -> None:
+        """Have nothing more compiled, from another thread."""
+        self._is_over = True
+        worker = self._worker
+        if worker is not None:
+            worker.kill()
 
 
 def _interpreter() -> str:
@@ -292,30 +357,69 @@ class Fit:
         self._opening = opening
         self._tool_version = tool_version
         self._progress = progress
-        self._worker: _Worker | None = None
-        self._topology = ""
-        self._versions: dict[str, str] = {}
         self._compiles = 0
+        self._is_spent = False
+        # Held while the warehouse is used, a point is told, or a compile is counted.
+        self._lock = RLock()
 
     def run(self) -> None:
         """Search each combination. Raises FitError if the function or the compiler do not load."""
-        self._folder = Path(tempfile.mkdtemp(prefix="memhouse-fit-"))
-        try:
-            for topology, fixed in self.asked.combinations():
-                self._search(topology, fixed)
-        except _SpentError:
+        combinations = list(self.asked.combinations())
+        left = deque(combinations)
+        with TemporaryDirectory(prefix="memhouse-fit-", ignore_cleanup_errors=True) as folder:
+            self._folder = Path(folder)
+            lanes = [
+                _Lane(self.asked, self._folder / f"worker-{number}.log")
+                for number in range(min(self.asked.jobs, len(combinations)))
+            ]
+            try:
+                if len(lanes) == 1:
+                    self._work_off(lanes[0], left)
+                else:
+                    self._at_once(lanes, left)
+            finally:
+                for lane in lanes:
+                    lane.stop()
+        if self._is_spent:
             self.problems.append(
                 f"the budget of {self.asked.budget} compiles is spent: the search is not at its end"
             )
-        finally:
-            self._stop()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        order = {id(p): n for n, each in enumerate(combinations) for p in self._of(*each)}
+        self.points.sort(key=lambda point: order[id(point)])
 
-    def _search(self, topology: str, fixed: Mapping[str, Value]) -> None:
+    def _work_off(self, lane: _Lane, left: deque[_Combination]) -> None:
+        """Search one combination after the other, until none is left or the budget is spent."""
+        for topology, fixed in _taken(left):
+            try:
+                self._search(lane, topology, fixed)
+            except _SpentError:
+                self._is_spent = True
+                left.clear()
+
+    def _at_once(self, lanes: Sequence[_Lane], left: deque[_Combination]) -> None:
+        """Search one in each lane at once; the first that fails ends all, as an interrupt does."""
+        with ThreadPoolExecutor(len(lanes)) as threads:
+            try:
+                for done in as_completed(
+                    [threads.submit(self._work_off, lane, left) for lane in lanes]
+                ):
+                    done.result()
+            finally:
+                left.clear()
+                for lane in lanes:
+                    lane.end()
+
+    def _of(self, topology: str, fixed: Mapping[str, Value]) -> Iterator[Point]:
+        """The points so far of a combination."""
+        for point in self.points:
+            if point.topology == topology and fixed.items() <= point.arguments.items():
+                yield point
+
+    def _search(self, lane: _Lane, topology: str, fixed: Mapping[str, Value]) -> None:
         """Find the largest size that fits, then the largest without recomputed work."""
         name = self.asked.searched
         if name is None:
-            self._try(topology, fixed)
+            self._try(lane, topology, fixed)
             return
         sizes = self.asked.axes[name]
         assert isinstance(sizes, range)
@@ -330,43 +434,46 @@ class Fit:
                 size = next_size(points, sizes, held, tolerance=tolerance, begun=begun)
                 if size is None:
                     return
-                tried.append(self._try(topology, {name: size, **fixed}))
+                tried.append(self._try(lane, topology, {name: size, **fixed}))
                 if tried[-1].outcome == "failed":
                     return
 
         search(_as_edge, 0.0 if self.asked.is_exact else _EDGE_TOLERANCE)
         reference = _reference(tried, sizes, name)
         if reference is not None:
-            tried.append(self._try(topology, {name: reference, **fixed}))
+            tried.append(self._try(lane, topology, {name: reference, **fixed}))
         if all(point.outcome != "failed" for point in tried):
             search(_as_knee, 0.0 if self.asked.is_exact else _KNEE_TOLERANCE)
 
-    def _try(self, topology: str, arguments: Mapping[str, Value]) -> Point:
+    def _try(self, lane: _Lane, topology: str, arguments: Mapping[str, Value]) -> Point:
         """Compile a point, or find it in the warehouse."""
         in_order = {name: arguments[name] for name in self.asked.axes}
         try:
-            point = self._compiled(topology, in_order)
+            point = self._compiled(lane, topology, in_order)
         except _EndedError as ended:
-            self._stop()
+            lane.stop()
+            lane.require()
             outcome: Outcome = "given up" if ended.is_limit else "failed"
             point = Point(topology, in_order, outcome, message=str(ended))
-        self.points.append(point)
-        self._progress(self._line(point))
+        with self._lock:
+            self.points.append(point)
+            self._progress(self._line(point))
         return point
 
-    def _compiled(self, topology: str, arguments: dict[str, Value]) -> Point:
-        worker = self._ready(topology)
+    def _compiled(self, lane: _Lane, topology: str, arguments: dict[str, Value]) -> Point:
+        worker = lane.ready(topology)
         known = worker.ask({"arguments": arguments})
         if "failed" in known:
             return Point(topology, arguments, "failed", message=known["failed"])
         content = known["content"]
-        with self._opening() as store:
+        with self._lock, self._opening() as store:
             found = store.rows(_KNOWN, [content])["run_id"].to_pylist()
             if found:
                 return self._judged(store, found[0], topology, arguments)
-        if self.asked.budget is not None and self._compiles >= self.asked.budget:
-            raise _SpentError
-        self._compiles += 1
+        with self._lock:
+            if self.asked.budget is not None and self._compiles >= self.asked.budget:
+                raise _SpentError
+            self._compiles += 1
         folder = Path(tempfile.mkdtemp(dir=self._folder))
         done = worker.ask({"options": dump_options(folder, known["module"])})
         if "failed" in done:
@@ -377,7 +484,7 @@ class Fit:
         device = Path(topology).name.removesuffix(fit_worker.TARGET_SUFFIX)
         said = ",".join(f"{name}={value}" for name, value in arguments.items())
         run_id = _UNUSUAL.sub("_", f"fit-{self.asked.name}-{device}-{said}-{content[:8]}")
-        labels = {name: str(value) for name, value in arguments.items()} | self._versions
+        labels = {name: str(value) for name, value in arguments.items()} | lane.versions
         labels |= {
             "topology": device,
             "fit": self.asked.name,
@@ -389,7 +496,7 @@ class Fit:
         }
         if done["refused"]:
             labels["fit_refused"] = done["refused"].splitlines()[0][:300]
-        with self._opening() as store, Workers(1) as workers:
+        with self._lock, self._opening() as store, Workers(1) as workers:
             ingest(
                 store,
                 folder,
@@ -442,28 +549,6 @@ class Fit:
             **row,
         )
 
-    def _ready(self, topology: str) -> _Worker:
-        """The worker for a topology, which is started anew after it ended. Raises FitError."""
-        if self._worker is not None and self._topology == topology:
-            return self._worker
-        self._stop()
-        with (self._folder / "worker.log").open("wb") as log:
-            self._worker = _Worker(self.asked, topology, log)
-        self._topology = topology
-        try:
-            said = self._worker.ask(None)
-        except _EndedError as ended:
-            said = {"failed": str(ended)}
-        if "failed" in said:
-            raise FitError(f"{self.asked.name} for {topology}: {said['failed']}")
-        self._versions = said["versions"]
-        return self._worker
-
-    def _stop(self) -> None:
-        if self._worker is not None:
-            self._worker.__exit__()
-            self._worker = None
-
     def _line(self, point: Point) -> str:
         """What became of a point, and how many compiles there were."""
         what = " ".join(f"{name}={value}" for name, value in point.arguments.items())
@@ -493,6 +578,16 @@ def _check(asked: Asked) -> None:
             raise UsageError(f"there is no file {topology}", "topology")
     if asked.memory_bytes is None and any(t.partition(":")[0] == "cpu" for t in asked.topologies):
         raise UsageError("say how much memory a program may use of the CPU's", "memory")
+
+
+def _taken(left: deque[_Combination]) -> Iterator[_Combination]:
+    """One after the other, of those that other threads take too."""
+    while left:
+        try:
+            yield left.popleft()
+        except IndexError:
+            # Another thread took the last one.
+            return
 
 
 def _as_edge(point: Point, _: Sequence[Point], name: str) -> Sized:

@@ -69,6 +69,9 @@ def fit(
             help="Give up a program that needs more to compile; else 90 % of the machine's.",
         ),
     ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", "-j", metavar="N", min=1, help="Compile N programs at once.")
+    ] = 1,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a page of the answer too, as HTML."),
@@ -106,6 +109,7 @@ def fit(
         reserve,
         timeout,
         ram,
+        jobs,
         exact=exact,
     )
     search = Fit(
@@ -165,6 +169,7 @@ def _asked(
     reserve: str,
     timeout: float,
     ram: str | None,
+    jobs: int,
     *,
     exact: bool,
 ) -> "Asked":
@@ -184,4 +189,5 @@ def _asked(
         parse_share(reserve),
         timeout,
         parse_size(ram, "ram", "memory"),
+        jobs,
     )

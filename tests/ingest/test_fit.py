@@ -163,13 +163,13 @@ def test_what_cannot_be_built_is_told_in_a_line(program):
         "misses": "No module named 'no_such_package' (train.py:",
         "wrong": "return a jitted function",
         "is killed": "SIGSEGV",
-        "wants 100 GB": "more than 2.00 GiB of memory (ram)",
-        "never ends": "longer than 5 s (timeout)",
+        "wants 100 GB": "more than 1.00 GiB of memory (ram)",
+        "never ends": "longer than 12 s (timeout)",
         "leaves a child": None,
         "ends": "status 3",
     }
-    asked = {"batch": [8], "memory": "1GiB", "timeout": 5, "ram": "2GiB"}
-    found = memhouse.fit(program, how=["plain", *hows], **asked)
+    asked = {"batch": [8], "memory": "1GiB", "timeout": 12, "ram": "1GiB"}
+    found = memhouse.fit(program, how=["plain", *hows], jobs=3, **asked)
     rows = {row["how"]: row for row in found.arrow().to_pylist()}
     for how, message in hows.items():
         outcome, told = rows[how]["outcome"], rows[how]["message"]
