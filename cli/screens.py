@@ -333,8 +333,14 @@ def check(
         typer.Option("--all", help="Show unchanged programs and helpers too, and fold no hosts."),
     ] = False,
     output: Annotated[
-        Literal[Format, "github"], typer.Option("--format", "-f", help="How to print the verdicts.")
-    ] = "markdown",
+        Literal[Format, "github"] | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="How to print the verdicts.",
+            show_default="table on a terminal, else markdown",
+        ),
+    ] = None,
 ) -> None:
     """The verdicts; the growth that a reason is given for is accepted."""
     from ..queries import check as gate
@@ -343,10 +349,11 @@ def check(
     from ..queries.checking.read_policy import read_policy
     from .errors import CANNOT_BE_JUDGED, bisecting
     from .render.github import print_annotations
-    from .render.text import print_note
+    from .render.text import is_terminal, print_note
     from .render.verdicts import print_check
 
     given = asked.arguments
+    output = output or ("table" if is_terminal() else "markdown")
     is_for_scripts = output in FOR_SCRIPTS
     with bisecting(bisect):
         # Wrong usage is told before the warehouse is waited for.

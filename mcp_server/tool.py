@@ -50,8 +50,8 @@ class Tool:
             model = self.arguments.model_validate(given)
         except ValidationError as error:
             said = [
-                f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}"
-                for wrong in error.errors(include_url=False, include_input=False)[:5]
+                f"{'.'.join(map(str, wrong['loc']))}: {_in_words(wrong)}"
+                for wrong in error.errors(include_url=False)[:5]
             ]
             known = ", ".join(self.arguments.model_fields)
             raise UsageError(f"{'; '.join(said)} (arguments of {self.name}: {known})") from None
@@ -140,6 +140,28 @@ def _field(taken: Taken) -> tuple[Any, Any]:
         type_ = type_ | None
     meaning = Field(description=kind.to_agents or kind.meaning, ge=kind.least, **size)
     return Annotated[type_, meaning], ... if default is inspect.Parameter.empty else default
+
+
+def _in_words(wrong: Mapping[str, Any]) -> str:
+    """What is wrong with an argument, as memhouse says it; `wrong` is pydantic's."""
+    limits = wrong.get("ctx", {})
+    match wrong["type"]:
+        case "missing":
+            return "it is needed"
+        case "extra_forbidden":
+            return "there is no such argument"
+        case "literal_error":
+            return f"use one of {limits['expected']}"
+        case "greater_than_equal":
+            return f"at least {limits['ge']}"
+        case "less_than_equal":
+            return f"at most {limits['le']}"
+        case "too_long":
+            return f"at most {limits['max_length']} of them"
+        case type_:
+            kind = type_.partition("_")[0]
+            kinds = {"int": "a whole number", "bool": "true or false", "list": "a list"}
+            return f"it is {kinds.get(kind, 'a text')}, not {str(wrong['input'])[:40]!r}"
 
 
 def _without_titles(schema: Any) -> Any:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Columns with a part of a whole, from 0 to 1.
 _SHARES = {"share", "wasted", "fragmentation"}
+# How many times one size is of another.
+_MULTIPLE = "times_logical"
 # From a change of so many percent on, the figure is shown as a multiple of what it was.
 _MULTIPLE_PCT = 1000
 # The mark of a column whose sizes are all estimated, beside the column `origin` of rows.
@@ -76,8 +78,19 @@ def human(column: str, value: Any) -> str:
     if isinstance(value, float):
         if column in _SHARES:
             return f"{value:.1%}"
-        return human_pct(value) if column.endswith("_pct") else f"{value:.4g}"
+        if column == _MULTIPLE:
+            return f"{value:.4g}"
+        return human_pct(value) if column.endswith("_pct") else human_number(value)
     return one_line(str(value))
+
+
+def human_number(value: float) -> str:
+    """A number in six digits, or as many as it has before the point.
+
+    >>> human_number(1234567.25), human_number(1234.56789), human_number(2.0), human_number(1.5e-7)
+    ('1234567', '1234.57', '2', '1.5e-07')
+    """
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
 def human_pct(change: float) -> str:

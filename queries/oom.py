@@ -572,10 +572,7 @@ _FILLED = pa.schema(
         ("shape", pa.string()),
     ]
 )
-_LOG_ONLY = (
-    "; of a kernel's memory (VMEM, SMEM), and when a program runs, only the log says it: "
-    "`memhouse oom LOG`"
-)
+_ASK_LOG = "`memhouse oom LOG` asks a log"
 _Row = dict[str, Any]
 
 
@@ -656,9 +653,7 @@ def oom(store: Store, run: str | None = None) -> Oom:
     if run is None:
         names = store.rows(statement("oom.runs"))["run_id"].to_pylist()
         if not names:
-            return _nothing(
-                f"no run holds a message or a dump that says that memory ran out{_LOG_ONLY}"
-            )
+            return _nothing(f"no run says that memory ran out: {_ASK_LOG}")
         run = str(names[0])
     reports = store.rows(statement("oom.reports"), [run]).to_pylist()
     buffers = store.rows(statement("oom.buffers"), [run]).to_pylist()
@@ -666,7 +661,7 @@ def oom(store: Store, run: str | None = None) -> Oom:
     dumps = store.rows(statement("oom.dumps"), [run, None]).to_pylist()
     silent = [_of_dump(dump) for dump in dumps if dump["dump_id"] not in told]
     if not reports and not silent:
-        return _nothing(f"no message and no dump of run {run} says that memory ran out{_LOG_ONLY}")
+        return _nothing(f"run {run} does not say that memory ran out: {_ASK_LOG}")
     return _explained(store, [*reports, *silent], buffers)
 
 

@@ -42,14 +42,16 @@ def doctor(
     for problem in found.problems:
         print_error(problem)
     if len(found.files):
-        print_rows(found.files.select(["what", "files", "size_bytes", "ingest"]), "table")
+        print_rows(
+            found.files.select(["what", "files", "size_bytes", "ingest"]), "table", has_format=False
+        )
     if found.programs:
         platforms = [f"{name} {number}" for name, number in found.platforms.items()]
         compilers = [f"libtpu cl_{name}" for name in found.compilers]
         of = ", ".join([*platforms, *compilers])
         programs = counted(found.programs, "program")
         print_text(f"\n{programs}: {of}\n" if of else f"\n{programs}\n")
-        print_rows(found.questions, "table")
+        print_rows(found.questions, "table", has_format=False)
     for hint in found.hints:
         print_note(hint)
     if found.logs and not found.programs:

@@ -16,7 +16,7 @@ def print_answer(answer: OomAnswer) -> None:
         print_paragraph(fact, "  ", "           ")
     if len(answer.filled_by):
         print_text(f"\nwhat fills it, {answer.filled_from}:")
-        print_table(_cells(answer.filled_by.table), wide=None)
+        print_table(_cells(answer.filled_by.table), is_wide=False, remedy="--format csv")
     if answer.first:
         print_text("\nlook first at:")
         for number, text in enumerate(answer.first, start=1):

@@ -14,19 +14,19 @@ from ...queries.fitted_columns import GAP, LEAST_TEXT, Column, fit, taken_below
 _INDENT = "    "
 
 
-def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
+def print_table(rows: pa.Table, *, is_wide: bool, remedy: str) -> None:
     """Print rows; on a terminal too narrow for all columns the last ones are left out.
 
-    A `wide` table is whole; None if the command has no option for it.
+    A wide table is whole. remedy: what shows the columns that are left out
     """
     columns = [Column(field, cells) for field, cells in text_columns(rows)]
     # Without emoji: `:100:` is a line number.
     console = _Console(emoji=False)
     left_out: list[Column] = []
     below: list[str] | None = None
-    if console.is_terminal and not wide:
+    if console.is_terminal and not is_wide:
         below = taken_below(columns, console.width)
-    if console.is_terminal and not wide:
+    if console.is_terminal and not is_wide:
         while not fit(columns, console.width) and len(columns) > 1:
             left_out.insert(0, columns.pop())
     # A pipe has no width: what is cut to fit a screen is of no use to the next program. The lines
@@ -48,9 +48,8 @@ def print_table(rows: pa.Table, *, wide: bool | None = None) -> None:
         _print_with_texts_below(console, table, below)
     if left_out:
         names = ", ".join(column.name for column in left_out)
-        has_all = "--format csv has all" if wide is None else "--wide has all"
         Console(stderr=True, emoji=False).print(
-            f"no room for: {escape(names)} ({has_all})", style="dim", highlight=False
+            f"no room for: {escape(names)} ({remedy} has all)", style="dim", highlight=False
         )
 
 

@@ -113,10 +113,17 @@ def print_captioned(rows: "Rows", output: Format, *, wide: bool | None = None) -
     print_rows(rows, output, wide=wide)
 
 
-def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = None) -> None:
+def print_rows(
+    rows: "Rows | pa.Table",
+    output: Format,
+    *,
+    wide: bool | None = None,
+    has_format: bool = True,
+) -> None:
     """Print rows; where there are none, a table says so on stderr.
 
     A `wide` table is not fitted to the terminal; None if the command has no such option.
+    has_format: the command has the option --format
     """
     from ...queries.cells import notes
     from ...queries.result import Rows
@@ -143,7 +150,9 @@ def print_rows(rows: "Rows | pa.Table", output: Format, *, wide: bool | None = N
                 if is_terminal():
                     from .table import print_table
 
-                    print_table(found.table, wide=wide)
+                    by_option = "--format csv" if wide is None else "--wide"
+                    remedy = by_option if has_format else "| cat"
+                    print_table(found.table, is_wide=bool(wide), remedy=remedy)
                 else:
                     _print_plain_table(found.table)
                 for note in notes(found.table):

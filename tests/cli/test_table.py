@@ -78,6 +78,9 @@ def test_a_value_reads_as_its_column_says():
         ("change_pct", -0.01, "-0.0"),
         ("share", 0.2085, "20.8%"),
         ("wasted", 1.0, "100.0%"),
+        ("mean", 1234.56789, "1234.57"),
+        ("mean", 123456789.25, "123456789"),
+        ("mean", 1.5e-7, "1.5e-07"),
         ("times_logical", 10.66666, "10.67"),
         ("oom", True, "yes"),
         ("oom", False, ""),
@@ -142,6 +145,16 @@ def test_what_has_no_room_is_said(filled):
         assert left_out in " ".join(plain(said).split())
     _, said = on_terminal("peaks", "--db", filled, columns=200)
     assert "--format csv" not in plain(said)
+
+
+def test_check_is_a_table_and_doctor_names_no_option_that_it_lacks(history, tmp_path):
+    shown, _ = on_terminal("check", "--db", history, "--all")
+    assert "###" not in shown
+    assert "before_bytes" in plain(shown)
+    assert "### memhouse" in run_memhouse("check", "--db", history, "--all").stdout
+    (tmp_path / "module_0001.jit_f.cpu_after_optimizations.txt").write_text("x")
+    _, said = on_terminal("doctor", tmp_path, columns=30)
+    assert "(| cat has all)" in " ".join(plain(said).split())
 
 
 def test_long_names_are_cut_where_they_tell_least(filled):

@@ -92,10 +92,10 @@ def test_a_module_is_found_by_its_id_as_well(asked):
 
 # What is wrong, and what the error names.
 WRONG = [
-    ("owners", {}, "module: "),
+    ("owners", {}, "module: it is needed"),
     ("owners", {**LLAMA, "by": "colour"}, "by: "),
-    ("owners", {**LLAMA, "limit": 1000}, "limit: "),
-    ("owners", {**LLAMA, "path": "/etc/passwd"}, "path: "),
+    ("owners", {**LLAMA, "limit": 1000}, "limit: at most 100"),
+    ("owners", {**LLAMA, "path": "/etc/passwd"}, "path: there is no such argument"),
     ("owners", {"module": "llama"}, "llama-cpu"),
     ("owners", {"module": "nope"}, "the tool modules"),
     ("owners", {**LLAMA, "run": "nope"}, "the tool runs"),
@@ -104,6 +104,8 @@ WRONG = [
     ("trends", {"since": "yesterday"}, "'yesterday'"),
     ("diff", {"a": A, "b": "nope"}, "nope"),
     ("diff", {"a": f"{A}/llama-v5e", "b": f"{B}/llama-v5e", "workload": "x"}, "workload"),
+    ("owners", {**LLAMA, "callers": 1.5}, "callers: it is a whole number, not '1.5'"),
+    ("check", {"max_growth": 3}, "max_growth: it is a list, not '3'"),
     ("check", {"max_growth": ["lots"]}, "lots"),
     ("check", {"max_growth": ["1%"] * 5}, "max_growth: "),
     ("views", {"name": "schema_version"}, "'schema_version'"),
