@@ -14,8 +14,9 @@ $(BIN)/memhouse: pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
+# Python compiles what it imports: of the packages that is the least.
 $(BIN)/pytest: pyproject.toml $(BIN)/memhouse
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
 	@touch $@
 
 demo: $(BIN)/memhouse

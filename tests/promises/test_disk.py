@@ -78,7 +78,14 @@ def within(size, *command):
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
-    return subprocess.run([MEMHOUSE, *command], capture_output=True, text=True, preexec_fn=limit)
+    # Python 3.11 would leave half of a module's bytecode behind, and no later command would start.
+    return subprocess.run(
+        [MEMHOUSE, *command],
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+    )
 
 
 @pytest.mark.slow

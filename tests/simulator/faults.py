@@ -31,6 +31,8 @@ class Fault:
     def arm(self) -> None:
         """Let it happen to this process."""
         if self.room is not None:
+            # Python 3.11 would leave half of a module's bytecode behind.
+            sys.dont_write_bytecode = True
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (self.room, self.room))
         if self.killed_at is None and self.interrupted_at is None:
