@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from ..schema.errors import UsageError
 from .catalogue import statement
 from .cells import counted, listed
-from .entry_programs import helpers_line
+from .modules import helpers_line
 from .questions import Kind, Metric, Space, question
 from .result import Result, Rows
 from .runs import require_runs
@@ -219,7 +219,7 @@ def check(
     judged = run or store.rows(statement("runs.entered_last"))["run_id"][0].as_py()
     if judged not in has_dumps:
         raise UsageError(f"run {judged!r} has no dumps to judge, only a log", "run")
-    programs = store.rows(statement("check_now"), [judged, memory_space, column]).to_pylist()
+    programs = store.rows(statement("check.now"), [judged, memory_space, column]).to_pylist()
     against = find_against(store, judged, programs, baseline, policy.baseline)
     found = judge(
         store,

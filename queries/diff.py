@@ -11,8 +11,8 @@ from ..schema.errors import UsageError
 from .arguments import nearest
 from .catalogue import statement
 from .cells import counted
-from .entry_programs import helpers_line
 from .find_module import find_module
+from .modules import helpers_line
 from .questions import OWNERS, Kind, RunOrModule, Workload, question
 from .result import Result, Rows
 from .runs import run_names

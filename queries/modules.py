@@ -1,9 +1,14 @@
-"""The modules: programs as they were compiled."""
+"""The modules: programs as they were compiled. A workload is run for its entry programs; all others
+are helpers: see the view `_entry_programs`.
+"""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
+from ..schema.readable import human_bytes
 from .catalogue import statement
+from .cells import counted
 from .questions import Run, Workload, question
 from .result import Rows
 from .runs import require_runs, run_names
@@ -51,3 +56,26 @@ def or_no_runs(store: "Store", found: "pa.Table", otherwise: str) -> str:
     if len(found) or run_names(store):
         return otherwise
     return f"there are no runs yet in {store.name}: ingest dumps first"
+
+
+def helpers_line(peaks: Collection[int | None]) -> str:
+    """What helpers of these peaks are, in a line: `47 helpers, at most 103.4 MiB`; empty if none.
+
+    A peak is None for a helper of another run, whose figure is not among those asked for.
+    """
+    if not peaks:
+        return ""
+    known = [peak for peak in peaks if peak is not None]
+    most = f", at most {human_bytes(max(known))}" if known else ""
+    return f"{counted(len(peaks), 'helper')}{most}"
+
+
+def without_helpers(rows: "pa.Table") -> "tuple[pa.Table, str]":
+    """The rows of entry programs by their column `is_entry`, and what the helpers are, in a line.
+
+    The rows have memory_space and peak_bytes; a helper is counted in memory space 0.
+    """
+    import pyarrow.compute as pc
+
+    helpers = rows.filter(pc.and_(pc.invert(rows["is_entry"]), pc.equal(rows["memory_space"], 0)))
+    return rows.filter(rows["is_entry"]), helpers_line(helpers["peak_bytes"].to_pylist())

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .cells import folded
-from .entry_programs import without_helpers
-from .modules import of_run_and_workload, or_no_runs
+from .modules import of_run_and_workload, or_no_runs, without_helpers
 from .questions import Run, Workload, question
 from .result import Rows
 

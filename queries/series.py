@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .entry_programs import helpers_line
 from .levels import Level, levels
+from .modules import helpers_line
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]

@@ -218,7 +218,7 @@ class Accepted:
 
 def read_accepted(store: Store, run: str, memory_space: int) -> Accepted:
     """What was accepted in a memory space, up to a run."""
-    rows = store.rows(statement("check_accepted"), [run, memory_space]).to_pylist()
+    rows = store.rows(statement("check.accepted"), [run, memory_space]).to_pylist()
     return Accepted(tuple(Value(**row) for row in rows))
 
 
@@ -281,13 +281,13 @@ def find_against(
     baseline: str | None,
     named_default: str | None,
 ) -> Against:
-    """What a run is held against; programs: the rows of `check_now`.
+    """What a run is held against; programs: the rows of `check.now`.
 
     baseline: a run, or `branch=NAME` for the newest run of a branch before this one. Without
     it, a run of the default lineage is held against the programs before, and any other run
     against its base: the default lineage's newest run before it. Raises UsageError.
     """
-    lineages = store.rows(statement("check_lineages"), [run]).to_pylist()
+    lineages = store.rows(statement("check.lineages"), [run]).to_pylist()
     newest = {row["branch"]: row["newest_run_id"] for row in lineages}
     own = next(row["branch"] for row in lineages if row["is_judged"])
     if baseline is not None:
@@ -318,7 +318,7 @@ def find_against(
         else row["compared_dump_id"] or row["previous_dump_id"]
         for row in programs
     }
-    gone = store.rows(statement("check_gone"), [run, last])["dump_id"].to_pylist()
+    gone = store.rows(statement("check.gone"), [run, last])["dump_id"].to_pylist()
     return Against(held, tuple(gone), gone_fails=True)
 
 
@@ -360,7 +360,7 @@ def _asleep(
     if not new:
         return {}
     paired = set(held.values())
-    last = store.rows(statement("check_asleep"), [base]).to_pylist()
+    last = store.rows(statement("check.asleep"), [base]).to_pylist()
     left = _by_group(row for row in last if row["dump_id"] not in paired)
     return {
         dumps[0]: left[group][0]
@@ -417,8 +417,8 @@ def is_better_higher(metric: str) -> bool:
 
 @dataclass(frozen=True)
 class Judged:
-    """A program to judge. now: its row of `check_now`; held: what it is held against, a row of
-    `check_held`; creep_is_on: a creep is judged even if the limits do not ask for it;
+    """A program to judge. now: its row of `check.now`; held: what it is held against, a row of
+    `check.held`; creep_is_on: a creep is judged even if the limits do not ask for it;
     base_branch: the default lineage's branch, if the program is held against its base."""
 
     now: _Row
@@ -622,7 +622,7 @@ def with_causes(
 ) -> list[Verdict]:
     """The verdicts with their causes, each for the dump that it is held against.
 
-    programs: the rows of `check_now`, which have the cause against the dump before.
+    programs: the rows of `check.now`, which have the cause against the dump before.
     """
     told: dict[tuple[int, int], str | None] = {
         (row["compared_dump_id"], row["dump_id"]): row["cause"]
@@ -757,7 +757,7 @@ def _held(
     *,
     best: bool,
 ) -> dict[int, _Row]:
-    """The rows of `check_held` by the dumps that are named."""
+    """The rows of `check.held` by the dumps that are named."""
     asked: dict[int, int | None] = dict.fromkeys(against.gone)
     for row in programs:
         dump_id = against.held.get(row["dump_id"])
@@ -772,7 +772,7 @@ def _held(
         is_better_higher(column),
         list(asked.values()),
     ]
-    rows = store.rows(statement("check_held"), parameters).to_pylist() if asked else []
+    rows = store.rows(statement("check.held"), parameters).to_pylist() if asked else []
     return {row["named_dump_id"]: row for row in rows}
 
 
@@ -781,7 +781,7 @@ def _add_scoped(store: Store, programs: Sequence[_Row], policy: Policy) -> None:
     asked = {
         row["module_id"] for row in programs if policy.limits(row["workload"]).max_scoped_bytes
     } - {None}
-    rows = store.rows(statement("check_scoped"), [sorted(asked)]).to_pylist() if asked else []
+    rows = store.rows(statement("check.scoped"), [sorted(asked)]).to_pylist() if asked else []
     scoped = {row["module_id"]: row["scoped_bytes"] for row in rows}
     for row in programs:
         row["scoped_bytes"] = scoped.get(row["module_id"])

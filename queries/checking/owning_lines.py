@@ -29,7 +29,7 @@ def owning_lines(store: Store, verdicts: Sequence[Verdict]) -> dict[int, Line]:
             continue
         pair = verdict.held_module_id, verdict.module_id
         if pair not in known:
-            rows = store.rows(statement("check_line"), [*pair, verdict.memory_space]).to_pylist()
+            rows = store.rows(statement("check.line"), [*pair, verdict.memory_space]).to_pylist()
             known[pair] = Line(*rows[0].values()) if rows else None
         if line := known[pair]:
             found[verdict.dump_id] = line

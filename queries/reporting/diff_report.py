@@ -114,7 +114,7 @@ def compared_sides(store: Store, modules: Sequence[ModuleDiff]) -> list[Compared
     """The modules that both A and B have, in their order, with their peaks in main memory."""
     both = [(found, found.a, found.b) for found in modules if found.a and found.b]
     ids = sorted({dump.dump_id for _, *dumps in both for dump in dumps if dump})
-    rows = store.rows(statement("report_sides"), [ids]).to_pylist()
+    rows = store.rows(statement("report.sides"), [ids]).to_pylist()
     known = {row["dump_id"]: row for row in rows}
 
     def side(dump: Dump) -> Side:

@@ -68,7 +68,7 @@ def other_spaces(
 ) -> list[Section]:
     """A small timeline of each memory space but `memory_space`, in a section if there are any."""
     charts = [
-        space_chart(other, store.rows(statement("report_occupancy"), [module_id, number]))
+        space_chart(other, store.rows(statement("report.occupancy"), [module_id, number]))
         for number, other in spaces.items()
         if number != memory_space and other.peak_bytes and other.schedule_length
     ]

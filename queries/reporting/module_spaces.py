@@ -37,7 +37,7 @@ class Space:
 
 def module_spaces(store: Store, module_id: int, dump_id: int) -> dict[int, Space]:
     """The memory spaces of a module by number; the dump says which device it is for."""
-    found = store.rows(statement("report_spaces"), [module_id, dump_id]).to_pylist()
+    found = store.rows(statement("report.spaces"), [module_id, dump_id]).to_pylist()
     return {
         row["memory_space"]: Space(
             row["memory_space"],
@@ -88,7 +88,7 @@ def module_buffers(store: Store, module_id: int, memory_space: int = 0) -> pa.Ta
     pass, role: what it is for, see `values`
     origin_rule: how that was found; is_guess: that is a guess
     """
-    return store.rows(statement("report_buffers"), [module_id, memory_space])
+    return store.rows(statement("report.buffers"), [module_id, memory_space])
 
 
 # What fills a memory space at every time, summed by pass or category, each byte counted once.

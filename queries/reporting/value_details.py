@@ -55,11 +55,11 @@ def value_details(
     the values before it, and `readers_count` says how many there are in all. `first` is the value
     that fills most of the peak.
     """
-    values = store.rows(statement("report_values"), [module_id, memory_space])
-    instructions = store.rows(statement("report_instructions"), [module_id, memory_space])
-    frames = store.rows(statement("report_frames"), [module_id])
-    allocations = store.rows(statement("report_allocations"), [module_id, memory_space])
-    readers = store.rows(statement("report_readers"), [module_id, memory_space, NAMED_READERS])
+    values = store.rows(statement("report.values"), [module_id, memory_space])
+    instructions = store.rows(statement("report.instructions"), [module_id, memory_space])
+    frames = store.rows(statement("report.frames"), [module_id])
+    allocations = store.rows(statement("report.allocations"), [module_id, memory_space])
+    readers = store.rows(statement("report.readers"), [module_id, memory_space, NAMED_READERS])
     of_value = _rows_of(readers["value_id"], values["value_id"])
     count = np.zeros(len(values), np.int64)
     count[of_value] = whole(readers["readers"])

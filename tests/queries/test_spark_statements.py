@@ -46,7 +46,7 @@ REFUSED = {
 # Columns that have a number without a meaning: it is equal where the text is equal.
 HASHES = {"schema/history/lineage_dumps": "signature_id"}
 # Their ORDER BY leaves the order of some rows open.
-WITH_TIES = {"queries/statements/peaks", "queries/statements/check_accepted"}
+WITH_TIES = {"queries/statements/peaks", "queries/statements/check.accepted"}
 # Rows that differ still, and why.
 DIFFERENT = {"queries/statements/site.pages": "made_of, a JSON, has other values in Spark"}
 CHECKS = sorted(name for name in statements() if name.startswith("queries/checks/"))
