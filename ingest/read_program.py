@@ -129,7 +129,10 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequenc
         platform=program.key.platform,
         changelist=int(compiler) if compiler else None,
         completes=parts.is_binary
-        or not any(file.status in (FAILED, PARTIAL) for file in outcome.files),
+        or not any(
+            file.status in (FAILED, PARTIAL) and file.kind not in _SETTINGS
+            for file in outcome.files
+        ),
     )
     outcome.module = join_parts(
         found.parts,

@@ -18,6 +18,8 @@ from ...xla.errors import DumpError
 from ...xla.limits import LARGEST_ID, LARGEST_LINES
 
 _PIECE = 1 << 18
+# A file with more damaged lines is no text at all.
+_MOST_DAMAGED = 100
 _WORD = 8
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
@@ -176,6 +178,32 @@ def whole_lines(text: bytes) -> Lines:
     lines = split_lines(text)
     check_end(text)
     return lines
+
+
+def spared_lines(text: bytes) -> tuple[Lines, list[int]]:
+    """As `whole_lines` for HLO text, without the instructions that have bytes that are not UTF-8.
+
+    The second are these lines. Raises DumpError if other lines are damaged, or many are.
+    """
+    try:
+        return whole_lines(text), []
+    except DumpError as error:
+        lines = text.split(b"\n")
+        damaged = [place for place, line in enumerate(lines) if not _is_text(line)]
+        is_spared = all(lines[place].startswith(b"  ") for place in damaged)
+        if not (0 < len(damaged) <= _MOST_DAMAGED and is_spared):
+            raise error from None
+    for place in damaged:
+        lines[place] = b""
+    return whole_lines(b"\n".join(lines)), [place + 1 for place in damaged]
+
+
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def check_end(text: bytes) -> None:

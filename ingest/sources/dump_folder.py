@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from ...schema import ids
 from ...xla.compiler_passes import PassProgram, PassText
 from ...xla.errors import DumpError
-from ...xla.parts import HloText, NotUnderstoods, Parts, UsedValues, with_space_names
+from ...xla.parts import HloText, NotUnderstoods, Parts, Unread, UsedValues, with_space_names
 from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
 from ..readers.hlo_text import FRAME_TABLES, header_name
-from ..readers.lines import Lines, check_end, excerpt, split_lines, whole_lines
+from ..readers.lines import Lines, check_end, excerpt, spared_lines, split_lines, whole_lines
 from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import holds_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
@@ -124,10 +124,20 @@ def _read_hlo(texts: Texts, outcomes: Outcomes, parts: Parts) -> None:
 def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
     """Read a file that consists of one part."""
     with outcome.recording():
-        part = format_.read(whole_lines(text))
+        lines, damaged = _lines(format_, text)
+        part = format_.read(lines)
+        if damaged:
+            lines_are = "1 line is" if len(damaged) == 1 else f"{len(damaged)} lines are"
+            why = Unread(damaged[0], f"{lines_are} not read, whose bytes are not UTF-8")
+            part = replace(part, unread=(why, *part.unread))
         formats.store_part(parts, format_, part)
         outcome.leave_out(getattr(part, "unread", ()))
         outcome.pass_over(getattr(part, "not_understood", ()))
+
+
+def _lines(format_: Format, text: bytes) -> tuple[Lines, list[int]]:
+    """The lines of a file, and of HLO text those that are left out as damaged."""
+    return spared_lines(text) if format_.role is Role.PROGRAM else (whole_lines(text), [])
 
 
 def _read_document(

@@ -113,6 +113,11 @@ CASES = {
     "damaged-within": (
         NEW, VALUES, replace(b"<2 constant.5", b"<2 \xff\xfe.5"), "failed", 20, "", True, True,
     ),
+    # A damaged byte costs its instruction, and not the text.
+    "a-byte-of-an-instruction": (
+        NEW, "hlo", replace(b"jit(fft)/fft", b"jit(f\xfft)/fft"), "partial", 240,
+        "1 line is not read, whose bytes are not UTF-8", True, True,
+    ),
     "pasted-twice": (NEW, ASSIGNMENT, lambda text: text + text, "failed", None, "", False, False),
     # Numbers that cannot be.
     "size-out-of-range": (
@@ -310,6 +315,19 @@ def test_a_bad_file_is_named_and_recorded(night):
         ):
             failures.append((name, recorded[name]))
     assert failures == []
+
+
+def test_damage_costs_no_more_than_what_is_damaged(night):
+    query = """SELECT COUNT(opcode) FROM instructions JOIN dumps USING (module_id)
+        WHERE workload = '{}'"""
+    ((damaged,),), ((whole,),) = (
+        rows(night.db, query.format(name)) for name in ("a-byte-of-an-instruction", "notes")
+    )
+    assert damaged == whole - 1 > 100
+    # Damaged flags say nothing of the program.
+    query = """SELECT DISTINCT program_id IS NOT NULL FROM modules JOIN dumps USING (module_id)
+        WHERE workload IN ('bad-flagfile', 'bad-debug_options', 'bad-gpu_target_config.pbtxt')"""
+    assert rows(night.db, query) == [(True,)]
 
 
 def test_there_are_only_figures_that_the_rest_supports(night):
