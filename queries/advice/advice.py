@@ -283,7 +283,7 @@ class Advice(Result):
     @property
     def afterwards(self) -> str:
         """The peak if the first finding is followed, and what makes most of it; else empty."""
-        first = next((each for each in self.findings if each.saving_bytes), None)
+        first = next((each for each in self.findings if each.saving_bytes and each.change), None)
         if first is None or self.next_kind is None:
             return ""
         mark = "≈" if self.is_estimated else ""

@@ -110,7 +110,9 @@ def to_follow(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     followed: list[Finding] = []
     touched: set[int] = set()
     for finding in alternatives_left_out(findings):
-        if finding.saving_bytes is not None and touched.isdisjoint(finding.value_ids):
+        if finding.saving_bytes is None or finding.change is None:
+            continue
+        if touched.isdisjoint(finding.value_ids):
             followed.append(finding)
             touched.update(finding.value_ids)
     return tuple(followed)

@@ -1,0 +1,173 @@
+"""Another order of the same instructions, which needs less at its peak."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pyarrow.compute as pc
+
+from ....schema.readable import human_bytes
+from ....xla.order import Spare
+from ...cells import counted
+from ..asked_program import Program
+from ..finding import Finding, Grade
+from ..ordering import StoredOrder, order_of
+from . import INSTRUCTIONS, OWNERS, listed
+
+# What is less of the peak, or less than so many bytes, is not worth an order.
+_WORTH = 0.05
+_LEAST = 1 << 20
+# What became of the saving that the depth-first order promised: docs/advice/order.md.
+_LOW, _HIGH = 0.75, 1.05
+# So many arrays of one size and one line are the repeats of a loop that was unrolled.
+_REPEATS = 4
+_LINES = 3
+_FLAG = "xla_cpu_enable_concurrency_optimized_scheduler"
+
+
+@listed(6, OWNERS, INSTRUCTIONS)
+def another_order(program: Program) -> list[Finding]:
+    """On CPU the flag for XLA's depth-first order; and that repeats become a loop, or that barriers
+    stand between them, where XLA keeps barriers.
+    """
+    if not program.layout.is_temp.any():
+        return []
+    peaks = program.worked_out(order_of).ordering.peaks
+    found = []
+    if program.platform == "cpu" and _is_worth(program, peaks.now_bytes - peaks.depth_first_bytes):
+        found += _by_flag(program)
+    if _is_worth(program, peaks.now_bytes - peaks.best_bytes):
+        found += _by_hand(program)
+    return found
+
+
+def _is_worth(program: Program, saved: int) -> bool:
+    return saved >= max(_LEAST, _WORTH * program.layout.peak_bytes)
+
+
+def _by_flag(program: Program) -> list[Finding]:
+    """XLA's other scheduler, unless the program was compiled with it."""
+    is_set = program.rows(
+        "SELECT 1 FROM dumps INNER JOIN compiler_flags USING (flags_id)"
+        " WHERE module_id = $1 AND dump_id = $2 AND flag = $3 AND lower(value) = 'false'",
+        [program.dump_id, _FLAG],
+    )
+    if len(is_set):
+        return []
+    peaks = program.worked_out(order_of).ordering.peaks
+    saved = peaks.now_bytes - peaks.depth_first_bytes
+    groups = program.worked_out(_groups)
+    return [
+        Finding(
+            kind="another order",
+            title="compile for CPU in depth-first order: the same instructions need"
+            f" {human_bytes(peaks.depth_first_bytes)} of temps instead of"
+            f" {human_bytes(peaks.now_bytes)}",
+            grade=Grade.between,
+            write=f"XLA_FLAGS=--{_FLAG}=false in the environment of a new process; independent work"
+            " then waits for its turn",
+            why=f"{_spare_words(groups)}; no order of these instructions needs less than"
+            f" {human_bytes(peaks.bound_bytes)}",
+            value_ids=_value_ids(program, groups),
+            source=groups[0].line if groups else None,
+            saving_bytes=saved,
+            low_bytes=int(_LOW * saved),
+            high_bytes=min(int(_HIGH * saved), peaks.now_bytes),
+            is_new_order=True,
+        )
+    ]
+
+
+def _by_hand(program: Program) -> list[Finding]:
+    """What to write where equal arrays are there at once that one after the other would do."""
+    groups = program.worked_out(_groups)
+    repeats = [group for group in groups if group.repeats >= _REPEATS and group.is_large(program)]
+    if not repeats:
+        return []
+    peaks = program.worked_out(order_of).ordering.peaks
+    first = repeats[0]
+    write = f"jax.lax.map or jax.lax.scan over the {first.repeats} instead of a loop in Python"
+    if program.platform != "cpu":
+        write = (
+            "x, total = jax.lax.optimization_barrier((x, total)) between the parts, and compile"
+            f" again: it is possible that it brings something; or {write}"
+        )
+    return [
+        Finding(
+            kind="repeats at once",
+            title=f"compute the {first.repeats} equal parts one after the other:"
+            f" {human_bytes(first.size_bytes)} of theirs are there at once",
+            grade=Grade.fact,
+            write=write,
+            why=f"{_spare_words(groups)}; an order was found in which the same instructions need"
+            f" {human_bytes(peaks.best_bytes)} of temps instead of {human_bytes(peaks.now_bytes)}",
+            value_ids=_value_ids(program, [first]),
+            source=first.line,
+        )
+    ]
+
+
+# What is there at the peak, and need not be: exact, whatever the best order is.
+
+
+class _Group:
+    """Buffers of one line that wait for one line, or that one line made early.
+
+    repeats: how many of them are of one size.
+    """
+
+    def __init__(self, line: str | None, reader: str | None, spare: Sequence[Spare]) -> None:
+        self.line, self.reader, self.spare = line, reader, spare
+        self.is_read_late = spare[0].is_read_late
+        sizes = [each.size_bytes for each in spare]
+        self.size_bytes = sum(sizes)
+        self.repeats = max(map(sizes.count, set(sizes)))
+
+    def is_large(self, program: Program) -> bool:
+        """Whether it is worth a line."""
+        return _is_worth(program, self.size_bytes)
+
+    def __str__(self) -> str:
+        when = "read late" if self.is_read_late else "made early"
+        found = f"{when}: {human_bytes(self.size_bytes)} in {counted(len(self.spare), 'buffer')}"
+        if self.line is not None:
+            found += f", made at {self.line}"
+        return found if self.reader is None else f"{found}, for {self.reader}"
+
+
+def _groups(program: Program) -> list[_Group]:
+    """What is there at the peak and need not be, by the lines that make and read it."""
+    rows = program.instructions
+    at_peak = pc.equal(rows["schedule_time"], program.layout.peak_time)
+    (row,) = rows["instruction_id"].filter(at_peak).to_pylist()
+    files, numbers = rows["source_file"].to_pylist(), rows["source_line"].to_pylist()
+
+    def line(instruction: int) -> str | None:
+        file = files[instruction]
+        return None if file is None else f"{file}:{numbers[instruction]}"
+
+    found = defaultdict(list)
+    stored = program.worked_out(order_of)
+    for each in stored.ordering.spare(row):
+        values = stored.values[each.buffer]
+        made = line(each.maker) or next(filter(None, map(program.lines.get, values)), None)
+        found[made, line(each.reader), each.is_read_late].append(each)
+    groups = [_Group(made, reader, spare) for (made, reader, _), spare in found.items()]
+    return sorted(groups, key=lambda group: -group.size_bytes)
+
+
+def _spare_words(groups: Sequence[_Group]) -> str:
+    """What need not be there at the peak, the most of it by lines."""
+    if not groups:
+        return (
+            "all that is there at the peak is so in every order, but what is there later need not"
+        )
+    total = sum(group.size_bytes for group in groups)
+    lines = "; ".join(map(str, groups[:_LINES]))
+    return f"{human_bytes(total)} need not be there at the peak: {lines}"
+
+
+def _value_ids(program: Program, groups: Sequence[_Group]) -> tuple[int, ...]:
+    stored: StoredOrder = program.worked_out(order_of)
+    spare = [each for group in groups for each in group.spare]
+    spare.sort(key=lambda each: -each.size_bytes)
+    return tuple(value for each in spare for value in stored.values[each.buffer])

@@ -1,0 +1,518 @@
+"""The order of a program's instructions: what no order can be below, and what another would need.
+
+Each scheduled computation is ordered by itself, the innermost first: an instruction that calls
+others has their peak in it. A buffer is what shares one place in temps; it is there from the first
+to the last instruction that touches it. What a loop carries is the caller's. Arguments, results
+and constants stay what they are.
+"""
+
+import heapq
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .opcodes import ELEMENTWISE
+from .program import NONE, Ints, NumberedProgram
+
+# They define no buffer of their own, and XLA's scheduler does not count them.
+_NOT_COUNTED = ("parameter", "constant")
+# So many buffers are asked at once which instructions they must be there for.
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What temps hold, and who touches it.
+
+    size: by buffer; touch_buffer, touch_row: a row for each instruction that defines or reads it.
+    shares: instruction, operand's buffer, result's buffer: the two lie in one place today.
+    in_place: set, instruction, whether it defines: what shares memory whatever the order, in any
+    memory. defined_bytes: by instruction.
+    """
+
+    size: Ints
+    touch_buffer: Ints
+    touch_row: Ints
+    shares: Sequence[tuple[int, int, int]]
+    in_place: Sequence[tuple[int, int, bool]]
+    defined_bytes: Ints
+
+
+@dataclass(frozen=True)
+class Order:
+    """Peaks of temps in bytes: as ordered, in the best order that was found, and in the order of
+    XLA's depth-first scheduler; bound_bytes: no order of these instructions needs less.
+    """
+
+    now_bytes: int
+    bound_bytes: int
+    best_bytes: int
+    depth_first_bytes: int
+
+
+@dataclass(frozen=True)
+class Spare:
+    """A buffer that is there at a moment and need not be.
+
+    maker and reader: the instruction that makes it, and the next that waits for it. is_read_late:
+    the reader need not wait for the moment; else the maker need not have run.
+    """
+
+    buffer: int
+    size_bytes: int
+    maker: int
+    reader: int
+    is_read_late: bool
+
+
+class Ordering:
+    """The orders of a program.
+
+    schedule_time: by instruction, NONE without; keeps: instructions whose mutual order stays, as
+    that of transfers does on TPU and GPU.
+    """
+
+    def __init__(
+        self,
+        program: NumberedProgram,
+        schedule_time: Ints,
+        buffers: Buffers,
+        keeps: Iterable[int] = (),
+    ) -> None:
+        self._program, self._buffers = program, buffers
+        scheduled = np.flatnonzero(schedule_time != NONE)
+        self._rows: dict[int, list[int]] = defaultdict(list)
+        for row in scheduled[np.argsort(schedule_time[scheduled], kind="stable")].tolist():
+            self._rows[int(program.computation[row])].append(row)
+        self._caller: dict[int, int] = {}
+        calls = zip(program.call_row.tolist(), program.call_computation.tolist(), strict=True)
+        for row, computation in calls:
+            if schedule_time[row] != NONE and computation in self._rows:
+                self._caller.setdefault(computation, row)
+        self._kept = set(keeps)
+
+    @cached_property
+    def peaks(self) -> Order:
+        """The peaks of the whole program."""
+        now, bound, best, first = self._peaks(self._program.entry)
+        return Order(now, bound, min(now, best, first), first)
+
+    def spare(self, row: int) -> list[Spare]:
+        """What is there at an instruction, and need not be there in every order."""
+        found = []
+        computation = int(self._program.computation[row])
+        while computation in self._problems:
+            problem = self._problems[computation]
+            found += problem.spare(problem.place[row])
+            if computation not in self._caller:
+                break
+            row = self._caller[computation]
+            computation = int(self._program.computation[row])
+        return found
+
+    def _peaks(self, computation: int) -> tuple[int, int, int, int]:
+        """As ordered, bound, best that was found, depth first."""
+        problem = self._problems.get(computation)
+        if problem is None:
+            return 0, 0, 0, 0
+        inner = np.zeros((4, len(problem.rows)), np.int64)
+        for called in self._called[computation]:
+            at = problem.place[self._caller[called]]
+            inner[:, at] = np.maximum(inner[:, at], self._peaks(called))
+        depth_first = problem.depth_first(self._program, self._buffers.defined_bytes)
+        now = np.arange(len(problem.rows))
+        found = [now, depth_first, problem.greedy(), problem.greedy_backwards()]
+        return (
+            problem.peak(now, inner[0]),
+            problem.bound(inner[1]),
+            min(problem.peak(order, inner[2]) for order in found if problem.is_allowed(order)),
+            problem.peak(depth_first, inner[3]),
+        )
+
+    @cached_property
+    def _called(self) -> dict[int, list[int]]:
+        called = defaultdict(list)
+        for computation, row in self._caller.items():
+            called[int(self._program.computation[row])].append(computation)
+        return called
+
+    @cached_property
+    def _problems(self) -> dict[int, "_Problem"]:
+        """A problem for each scheduled computation that the entry comes to."""
+        touched: dict[int, list[tuple[int, list[int]]]] = defaultdict(list)
+        by_buffer: dict[int, list[int]] = defaultdict(list)
+        touches = (self._buffers.touch_buffer.tolist(), self._buffers.touch_row.tolist())
+        for buffer, row in zip(*touches, strict=True):
+            by_buffer[buffer].append(row)
+        for buffer, rows in by_buffer.items():
+            home, lifted = self._lifted(rows)
+            if home != NONE:
+                touched[home].append((buffer, lifted))
+        in_place: dict[int, list[tuple[int, bool]]] = defaultdict(list)
+        for number, row, defines in self._buffers.in_place:
+            in_place[number].append((row, defines))
+        edges: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for all_of_it in in_place.values():
+            if sum(defines for _, defines in all_of_it) > 1:
+                home, lifted = self._lifted([row for row, _ in all_of_it])
+                if home != NONE:
+                    defining = [row for row, defines in all_of_it if defines]
+                    edges[home] += self._in_turn(home, lifted, defining)
+        shares: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for row, given, taken in self._buffers.shares:
+            shares[int(self._program.computation[row])].append((row, given, taken))
+        return {
+            computation: _Problem(
+                self._program,
+                rows,
+                [(buffer, int(self._buffers.size[buffer]), at) for buffer, at in held],
+                shares[computation],
+                [*edges[computation], *_chain([row for row in rows if row in self._kept])],
+            )
+            for computation, rows in self._rows.items()
+            for held in [touched[computation]]
+        }
+
+    def _in_turn(self, home: int, touches: list[int], defining: list[int]) -> list[tuple[int, int]]:
+        """What is written in place is written after all that read what was there before."""
+        defines = {self._in(home, row) for row in defining}
+        place = {row: number for number, row in enumerate(self._rows[home])}
+        before: list[int] = []
+        edges = []
+        for row in sorted(set(touches), key=place.__getitem__):
+            if row in defines and before:
+                edges += [(earlier, row) for earlier in before]
+                before = []
+            before.append(row)
+        return edges
+
+    def _in(self, home: int, row: int) -> int:
+        """The instruction of a computation within which another one runs."""
+        while int(self._program.computation[row]) != home:
+            row = self._caller[int(self._program.computation[row])]
+        return row
+
+    def _lifted(self, rows: list[int]) -> tuple[int, list[int]]:
+        """The innermost computation that has all of these instructions in it, and its own."""
+        paths = [self._path(row) for row in dict.fromkeys(rows)]
+        paths = [path for path in paths if path]
+        if not paths:
+            return NONE, []
+        home, depth = NONE, 0
+        while all(len(path) > depth for path in paths):
+            computations = {path[depth][0] for path in paths}
+            if len(computations) > 1:
+                break
+            (home,) = computations
+            depth += 1
+        if home == NONE:
+            return NONE, []
+        return home, sorted({path[depth - 1][1] for path in paths})
+
+    def _path(self, row: int) -> list[tuple[int, int]]:
+        """From the entry to an instruction: computations, and the instruction in each."""
+        path: list[tuple[int, int]] = []
+        while True:
+            computation = int(self._program.computation[row])
+            if computation not in self._rows or len(path) > len(self._rows):
+                return []
+            path.append((computation, row))
+            if computation == self._program.entry:
+                return path[::-1]
+            if computation not in self._caller:
+                return []
+            row = self._caller[computation]
+
+
+def _chain(rows: list[int]) -> list[tuple[int, int]]:
+    return list(itertools.pairwise(rows))
+
+
+class _Problem:
+    """One computation: its instructions by their place today, and the buffers that are its own."""
+
+    def __init__(
+        self,
+        program: NumberedProgram,
+        rows: list[int],
+        buffers: list[tuple[int, int, list[int]]],
+        shares: list[tuple[int, int, int]],
+        edges: list[tuple[int, int]],
+    ) -> None:
+        self.rows = rows
+        self.place = {row: number for number, row in enumerate(rows)}
+        self.size = np.array([size for _, size, _ in buffers], np.int64)
+        self.buffer = [buffer for buffer, _, _ in buffers]
+        self.touches = [sorted(self.place[row] for row in at) for _, _, at in buffers]
+        self.operands: list[list[int]] = []
+        for row in rows:
+            start, stop = program.operand_start[row : row + 2]
+            found = dict.fromkeys(program.operands[start:stop].tolist())
+            self.operands.append([self.place[other] for other in found if other in self.place])
+        before = [set(operands) for operands in self.operands]
+        for earlier, later in edges:
+            first, then = self.place[earlier], self.place[later]
+            if first < then:
+                before[then].add(first)
+        self.before = [sorted(each) for each in before]
+        self.after: list[list[int]] = [[] for _ in rows]
+        for then, each in enumerate(self.before):
+            for first in each:
+                self.after[first].append(then)
+        self.held: list[list[int]] = [[] for _ in rows]
+        for number, at in enumerate(self.touches):
+            for place in at:
+                self.held[place].append(number)
+        self._set_shares(program, shares)
+
+    def _set_shares(self, program: NumberedProgram, shares: list[tuple[int, int, int]]) -> None:
+        """Which results take the place of an operand that ends there, and which may."""
+        number = {buffer: at for at, buffer in enumerate(self.buffer)}
+        found = {
+            (self.place[row], number[given], number[taken])
+            for row, given, taken in shares
+            if given in number and taken in number
+        }
+        elementwise = program.opcode.is_one_of(*ELEMENTWISE)
+        first = [at[0] if at else NONE for at in self.touches]
+        may = set(found)
+        for place, held in enumerate(self.held):
+            made = [each for each in held if first[each] == place]
+            taken = {(one, other) for at, one, other in found if at == place}
+            gone = {one for one, _ in taken}
+            for result in made:
+                equal = [
+                    each
+                    for each in held
+                    if each != result
+                    and first[each] != place
+                    and self.size[each] == self.size[result]
+                ]
+                may.update((place, each, result) for each in equal)
+                if elementwise[self.rows[place]] and result not in {b for _, b in taken}:
+                    free = [each for each in equal if each not in gone]
+                    if free:
+                        found.add((place, free[0], result))
+                        gone.add(free[0])
+        self._shares = np.array(sorted(found), np.int64).reshape(-1, 3)
+        self._may_share = sorted(may)
+
+    def is_allowed(self, order: Ints) -> bool:
+        """Whether nothing runs before what it must follow."""
+        position = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
+        then = np.repeat(np.arange(len(order)), [len(each) for each in self.before])
+        first = np.array([each for before in self.before for each in before], np.int64)
+        return bool((position[first] < position[then]).all())
+
+    def peak(self, order: Ints, inner: Ints) -> int:
+        """The most bytes in an order; inner: what the instructions call needs, by place today."""
+        count = len(self.rows)
+        if not count:
+            return 0
+        position = np.empty(count, np.int64)
+        position[order] = np.arange(count)
+        used = inner[order].copy()
+        if len(self.size):
+            at = position[np.array([each for touches in self.touches for each in touches], int)]
+            starts = np.cumsum([0, *(len(each) for each in self.touches[:-1])])
+            first, last = np.minimum.reduceat(at, starts), np.maximum.reduceat(at, starts)
+            change = np.zeros(count + 1, np.int64)
+            np.add.at(change, first, self.size)
+            np.subtract.at(change, last + 1, self.size)
+            used += np.cumsum(change[:-1])
+            place, given, taken = self._shares.T
+            here = position[place]
+            meets = (last[given] == here) & (first[taken] == here)
+            both = np.minimum(self.size[given], self.size[taken])
+            np.subtract.at(used, here[meets], both[meets])
+        return int(used.max())
+
+    # What must be there whatever the order.
+
+    @cached_property
+    def _earlier(self) -> list[int]:
+        """Of each instruction, itself and what must run before, as bits."""
+        found: list[int] = []
+        for place, before in enumerate(self.before):
+            bits = 1 << place
+            for each in before:
+                bits |= found[each]
+            found.append(bits)
+        return found
+
+    @cached_property
+    def _later(self) -> list[int]:
+        """Of each instruction, itself and what must run after it, as bits."""
+        found = [0] * len(self.rows)
+        for place in range(len(self.rows) - 1, -1, -1):
+            bits = 1 << place
+            for each in self.after[place]:
+                bits |= found[each]
+            found[place] = bits
+        return found
+
+    def bound(self, inner: Ints) -> int:
+        """No order needs less: what each instruction must find there, or make."""
+        count = len(self.rows)
+        if not count:
+            return 0
+        used = inner.astype(np.float64)
+        width = (count + 7) // 8
+        for start in range(0, len(self.touches), _AT_ONCE):
+            chunk = self.touches[start : start + _AT_ONCE]
+            bits = b"".join(self._must(touches).to_bytes(width, "little") for touches in chunk)
+            table = np.frombuffer(bits, np.uint8).reshape(len(chunk), width)
+            there = np.unpackbits(table, axis=1, bitorder="little")[:, :count]
+            used += self.size[start : start + len(chunk)].astype(np.float64) @ there
+        for place, less in self._least_shared().items():
+            used[place] -= less
+        return int(used.max())
+
+    def _must(self, touches: list[int]) -> int:
+        """The instructions that find a buffer there in every order, as bits."""
+        earlier = later = 0
+        for each in touches:
+            earlier |= self._earlier[each]
+            later |= self._later[each]
+        return earlier & later
+
+    def _least_shared(self) -> dict[int, int]:
+        """What results may take of the place of operands, by instruction."""
+        of_result: dict[tuple[int, int], int] = {}
+        for place, given, taken in self._may_share:
+            if not any(self._later[place] >> at & 1 for at in self.touches[given] if at != place):
+                size = int(min(self.size[given], self.size[taken]))
+                of_result[place, taken] = max(size, of_result.get((place, taken), 0))
+        less: dict[int, int] = defaultdict(int)
+        for (place, _), size in of_result.items():
+            less[place] += size
+        return less
+
+    def spare(self, place: int) -> list[Spare]:
+        """What is there at an instruction today, and need not be."""
+        found = []
+        for number, touches in enumerate(self.touches):
+            if not touches or not touches[0] <= place <= touches[-1] or place in touches:
+                continue
+            is_made = any(self._earlier[place] >> at & 1 for at in touches)
+            is_wanted = any(self._later[place] >> at & 1 for at in touches)
+            if not (is_made and is_wanted):
+                reader = next(at for at in touches if at > place)
+                found.append(
+                    Spare(
+                        self.buffer[number],
+                        int(self.size[number]),
+                        self.rows[touches[0]],
+                        self.rows[reader],
+                        is_made,
+                    )
+                )
+        return found
+
+    # Other orders.
+
+    def depth_first(self, program: NumberedProgram, defined_bytes: Ints) -> Ints:
+        """XLA's DFSMemoryScheduler: operands that others read too first, then the larger ones."""
+        rows, count = self.rows, len(self.rows)
+        users: list[list[int]] = [[] for _ in rows]
+        for place, operands in enumerate(self.operands):
+            for each in operands:
+                users[each].append(place)
+        root = int(program.root[program.computation[rows[0]]])
+        last = self.place.get(root, count - 1)
+        ends = [place for place in range(count) if not users[place] and place != last]
+        is_left_out = program.opcode.is_one_of(*_NOT_COUNTED)
+        extra, total = [0] * count, [0] * count
+        so_far = 0
+        # Sums are capped at what was counted until then, in the order of operands as written.
+        for place in self._visited([*ends, last], self.operands):
+            if is_left_out[rows[place]]:
+                continue
+            own = int(defined_bytes[rows[place]])
+            so_far += own
+            operands = self.operands[place]
+            extra[place] = max(len(users[place]) - 1, 0) + sum(extra[each] for each in operands)
+            total[place] = own + sum(total[each] for each in operands)
+            extra[place], total[place] = min(extra[place], count), min(total[place], so_far)
+        names = program.names.take(np.array(rows)).to_pylist()
+
+        def first(place: int) -> tuple[int, int, str]:
+            return -extra[place], -total[place], names[place]
+
+        in_turn = [sorted(operands, key=first) for operands in self.operands]
+        return np.array(self._visited([*ends, last], in_turn), np.int64)
+
+    def _visited(self, ends: list[int], operands: list[list[int]]) -> list[int]:
+        """Each instruction after its operands, which are visited in turn."""
+        order: list[int] = []
+        done = [False] * len(self.rows)
+        for end in ends:
+            waiting = [(end, False)]
+            while waiting:
+                place, is_open = waiting.pop()
+                if done[place]:
+                    continue
+                if is_open:
+                    done[place] = True
+                    order.append(place)
+                    continue
+                waiting.append((place, True))
+                waiting += [(each, False) for each in reversed(operands[place]) if not done[each]]
+        return order
+
+    def greedy(self) -> Ints:
+        """Always what frees most, or else adds least."""
+        return np.array(self._greedy(self.before, self.after), np.int64)
+
+    def greedy_backwards(self) -> Ints:
+        """The same from the last instruction to the first."""
+        return np.array(self._greedy(self.after, self.before)[::-1], np.int64)
+
+    def _greedy(self, before: list[list[int]], after: list[list[int]]) -> list[int]:
+        waits = [len(each) for each in before]
+        left = [len(each) for each in self.touches]
+        size = self.size.tolist()
+        is_there = [False] * len(size)
+        is_ready = [False] * len(waits)
+        since = [0] * len(waits)
+        ready: list[tuple[int, int, int]] = []
+
+        def push(place: int) -> None:
+            cost = sum(
+                (0 if is_there[each] else size[each]) - (size[each] if left[each] == 1 else 0)
+                for each in self.held[place]
+            )
+            costs[place] = cost
+            heapq.heappush(ready, (cost, -since[place], place))
+
+        costs: dict[int, int] = {}
+        for place, count in enumerate(waits):
+            if not count:
+                is_ready[place] = True
+                push(place)
+        order: list[int] = []
+        while ready:
+            cost, _, place = heapq.heappop(ready)
+            if not is_ready[place] or costs[place] != cost:
+                continue
+            is_ready[place] = False
+            order.append(place)
+            changed: set[int] = set()
+            for each in self.held[place]:
+                left[each] -= 1
+                if not is_there[each] or left[each] == 1:
+                    is_there[each] = True
+                    changed.update(at for at in self.touches[each] if is_ready[at])
+            for then in after[place]:
+                waits[then] -= 1
+                if not waits[then]:
+                    is_ready[then], since[then] = True, len(order)
+                    changed.add(then)
+            for each in sorted(changed):
+                push(each)
+        return order
