@@ -38,9 +38,11 @@ TELLS = {
     "microbatch": ("batch at once",),
     "gather": ("gathered before a product",),
     "returned": ("returned as it came",),
-    # Not recognised yet.
-    "int8": (),
+    "int8": ("cache in fewer bits",),
     "carry": ("donated and copied",),
+    "bits": ("random bits kept",),
+    # The peak stays.
+    "constant": ("constant of the program",),
 }
 # How far the peak may be from what is foreseen, where the finding gives no range.
 PROMISED = {
@@ -57,6 +59,8 @@ PROMISED = {
     "returned": 0.001,
     "int8": 0.01,
     "carry": 0.01,
+    "bits": 0.01,
+    "constant": 0.01,
 }
 # Of these kinds the policy says in how many parts, as the finding's title does.
 COUNTED = ("chunk", "map", "microbatch")

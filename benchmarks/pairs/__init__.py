@@ -1,6 +1,18 @@
 """Pairs of programs, before and after one change, that advice is held against."""
 
-from . import arrays, checkpoints, decoding, edits, host, right, scans, shapes, states, training
+from . import (
+    arrays,
+    checkpoints,
+    decoding,
+    edits,
+    families,
+    host,
+    right,
+    scans,
+    shapes,
+    states,
+    training,
+)
 from .registry import PAIRS, SAME
 
 __all__ = [
@@ -10,6 +22,7 @@ __all__ = [
     "checkpoints",
     "decoding",
     "edits",
+    "families",
     "host",
     "right",
     "scans",

@@ -24,7 +24,7 @@ class Pair:
     """A program before and after one change; a program that is right already has no `after`.
 
     kind: donate, remat, offload, pad, unpad, narrow, chunk, map, microbatch, gather, returned,
-    int8, carry or none. policy: of a checkpoint, what it saves; of parts, how many.
+    int8, carry, bits, constant or none. policy: of a checkpoint, what it saves; of parts, how many.
     """
 
     kind: str

@@ -86,16 +86,24 @@ class Cutting:
 
     @cached_property
     def of_weights(self) -> set[int]:
-        """The atoms of a training step's weights. What else is a weight, roles do not tell."""
+        """The atoms of a training step's weights. What else is a weight, roles do not tell.
+
+        What no output has the dimensions of is not trained. It may be frozen, or data that a frozen
+        weight is multiplied with: the first axis may be a batch.
+        """
         if not self.program.trains:
             return set()
-        return {
-            atom
-            for _, role, words in self.arguments
-            if role in {"weight", "optimizer state"}
-            for word in words
-            for atom in word
+        renewed = {
+            row["dimensions"] for row in self.program.entry_arrays.to_pylist() if row["is_output"]
         }
+        sizes = self.dimensions.atoms.sizes
+        found: set[int] = set()
+        for _, role, words in self.arguments:
+            if role in {"weight", "optimizer state"}:
+                dimensions = ",".join(str(prod(sizes[atom] for atom in word)) for word in words)
+                of_features = words if dimensions in renewed else words[1:]
+                found.update(atom for word in of_features for atom in word)
+        return found
 
     def atoms(self, place: Place) -> tuple[int, ...]:
         """All atoms of an array, in order of its dimensions."""

@@ -244,6 +244,25 @@ FROM _module_saved_for_backward AS saved
 WHERE saved.module_id = $1 AND saved.memory_space = $2
 ORDER BY saved.residual_id;
 
+-- name: random_bits
+-- The random bits that module $1 keeps for its backward pass in memory space $2, the largest first.
+SELECT
+    value_id,
+    size_bytes,
+    element_type,
+    source_file || ':' || source_line AS source
+FROM saved_for_backward
+WHERE
+    module_id = $1
+    AND memory_space = $2
+    AND element_type IN ('u32', 'u16', 'u8', 'pred')
+    AND (
+        operation IN ('random_bits', 'rng_bit_generator', 'threefry2x32')
+        OR op_name LIKE '%bernoulli%'
+        OR op_name LIKE '%Dropout%'
+    )
+ORDER BY size_bytes DESC, value_id;
+
 -- name: made_again
 -- The largest value of module $1 in memory space $2 that is computed again from time $3 to $4.
 SELECT COALESCE(MAX(size_bytes), 0) AS size_bytes
@@ -321,6 +340,17 @@ WHERE
     AND held.is_live_at_peak
     AND instructions.schedule_time IS NOT NULL
 ORDER BY held.size_bytes DESC, held.value_id, use_time;
+
+-- name: constants
+-- The constants of module $1 that memory space $2 has throughout, the largest first.
+SELECT
+    value_id,
+    size_bytes,
+    shape,
+    source_file || ':' || source_line AS source
+FROM _module_buffers
+WHERE module_id = $1 AND memory_space = $2 AND category = 'constant'
+ORDER BY size_bytes DESC, value_id;
 
 -- name: copies
 -- Copies within memory space $2 of module $1 that no line of the program asks for, and that are

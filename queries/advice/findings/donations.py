@@ -995,7 +995,7 @@ CARRY = (
 @listed(0, OWNERS, INSTRUCTIONS)
 def not_donated(program: Program) -> list[Finding]:
     """What to donate together, and what needs another change before; what only fits comes last."""
-    return [_not_donated(program, each) for each in donation_groups(program)]
+    return [_not_donated(program, each) for each in program.worked_out(donation_groups)]
 
 
 def _not_donated(program: Program, group: DonationGroup) -> Finding:
