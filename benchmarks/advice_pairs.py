@@ -68,7 +68,7 @@ def compile_one(name, which, platform, folder):
     """Compile one side of a pair; XLA writes its dump on the way."""
     import jax
     from pairs import PAIRS
-    from pairs.registry import Place
+    from places import Place
 
     # So that dumps name lines as pairs/training.py:82, wherever the checkout is.
     here = re.escape(str(Path(__file__).resolve().parent))
@@ -123,7 +123,7 @@ def copied(out, platform, name, which):
 def compile_pair(out, platform, name):
     """Compile both sides of a pair, and say how it went."""
     from pairs import PAIRS
-    from pairs.registry import Place
+    from places import Place
 
     folder = out / platform / name
     shutil.rmtree(folder, ignore_errors=True)

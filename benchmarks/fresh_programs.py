@@ -19,9 +19,10 @@ import sys
 import traceback
 from pathlib import Path
 
+from places import Place
+
 PLATFORMS = ("cpu", "tpu")
 DEVICES = 4
-TOPOLOGY = "v5e:2x2"
 KEPT = re.compile(r"after_optimizations(-[a-z-]+)?\.txt$")
 
 PROGRAMS = {}
@@ -31,43 +32,6 @@ def program(function):
     """Add a program; its function takes a place and gives a lowered computation."""
     PROGRAMS[function.__name__] = function
     return function
-
-
-class Place:
-    """The devices to compile for, and arguments that lie on them."""
-
-    def __init__(self, platform):
-        import jax
-
-        if platform == "tpu":
-            from jax.experimental import topologies
-
-            found = topologies.get_topology_desc(TOPOLOGY, platform="tpu").devices
-        else:
-            found = jax.devices("cpu")
-        self.devices = list(found)
-
-    def array(self, *shape, dtype="float32", memory=None):
-        """An argument on one device."""
-        import jax
-
-        where = jax.sharding.SingleDeviceSharding(self.devices[0], memory_kind=memory)
-        return jax.ShapeDtypeStruct(shape, dtype, sharding=where)
-
-    def mesh(self, **axes):
-        """All devices, as a mesh with these axes."""
-        import jax
-        import numpy
-
-        grid = numpy.array(self.devices).reshape(tuple(axes.values()))
-        return jax.sharding.Mesh(grid, tuple(axes))
-
-    def spread(self, mesh, spec, *shape, dtype="float32", memory=None):
-        """An argument that is spread over a mesh."""
-        import jax
-
-        where = jax.sharding.NamedSharding(mesh, spec, memory_kind=memory)
-        return jax.ShapeDtypeStruct(shape, dtype, sharding=where)
 
 
 def lowered(function, *arguments, **options):
@@ -160,9 +124,7 @@ def loops_in_loops_in_branches(place):
     return lowered(run, place.array(dtype="bool"), place.array(64, 64), place.array(64, 64))
 
 
-@program
-def branches_with_donated_arguments(place):
-    """One branch gives its argument back as it is, the other changes half of it in place."""
+def _branches(place, **options):
     import jax
 
     def change(state):
@@ -173,23 +135,19 @@ def branches_with_donated_arguments(place):
         return jax.lax.cond(p, change, lambda s: s, (a, b))
 
     big = place.array(256, 256)
-    return lowered(run, place.array(dtype="bool"), big, big, donate_argnums=(1, 2))
+    return lowered(run, place.array(dtype="bool"), big, big, **options)
+
+
+@program
+def branches_with_donated_arguments(place):
+    """One branch gives its argument back as it is, the other changes half of it in place."""
+    return _branches(place, donate_argnums=(1, 2))
 
 
 @program
 def branches_with_kept_arguments(place):
     """The same two branches, with the arguments not donated."""
-    import jax
-
-    def change(state):
-        a, b = state
-        return a.at[:8].set(b[:8] * 2.0), b
-
-    def run(p, a, b):
-        return jax.lax.cond(p, change, lambda s: s, (a, b))
-
-    big = place.array(256, 256)
-    return lowered(run, place.array(dtype="bool"), big, big)
+    return _branches(place)
 
 
 @program

@@ -76,12 +76,13 @@ def placed_parts(parts: pa.Table, operands: pa.Table, instructions: pa.Table) ->
     order = np.argsort(operators, kind="stable")
     first = np.searchsorted(operators, kernel[is_input], sorter=order)
     given = operands["operand_instruction_id"].take(pa.array(order[first + number[is_input]]))
+    # A block is of an operand, or of the kernel's own result: an element of it, if it is a tuple.
+    array_of = kernel.copy()
+    array_of[is_input] = given.to_numpy()
+    element = np.where(is_output, number - inputs, 0)
     in_vmem = np.zeros(len(parts), bool)
-    shapes = combined(instructions["shape"])
-    in_vmem[is_input] = [_is_in_vmem(text, 0) for text in shapes.take(combined(given)).to_pylist()]
-    results = shapes.take(pa.array(kernel[is_output])).to_pylist()
-    places = (number - inputs)[is_output].tolist()
-    in_vmem[is_output] = [*map(_is_in_vmem, results, places)]
+    shapes = combined(instructions["shape"]).take(pa.array(array_of[is_block])).to_pylist()
+    in_vmem[is_block] = [*map(_is_in_vmem, shapes, element[is_block].tolist())]
     buffers = np.where(in_vmem, 0, parts["buffers"].to_numpy())
     kind = np.where(is_input, "input", np.where(is_output, "output", parts["kind"].to_pylist()))
     sizes = [

@@ -1,12 +1,11 @@
-"""What a pair is, and where the programs' arguments lie."""
+"""What a pair is: a program before and after one change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
+from places import Place
 
-TOPOLOGY = "v5e:2x2"
 HALF = "bfloat16"
 
 
@@ -31,26 +30,6 @@ class Pair:
     before: Side
     after: Side | None = None
     policy: str | None = None
-
-
-class Place:
-    """The device to compile for, and arguments that lie on it."""
-
-    def __init__(self, platform: str) -> None:
-        device = jax.devices("cpu")[0]
-        if platform == "tpu":
-            from jax.experimental import topologies
-
-            device = topologies.get_topology_desc(TOPOLOGY, platform="tpu").devices[0]
-        self.sharding = jax.sharding.SingleDeviceSharding(device)
-
-    def array(self, *shape: int, dtype: str = "float32") -> jax.ShapeDtypeStruct:
-        """An argument."""
-        return jax.ShapeDtypeStruct(shape, dtype, sharding=self.sharding)
-
-    def arrays(self, shapes: dict[str, tuple[int, ...]], dtype: str = "float32") -> dict[str, Any]:
-        """An argument for each name."""
-        return {name: self.array(*shape, dtype=dtype) for name, shape in shapes.items()}
 
 
 Make = Callable[[Place], Pair]
