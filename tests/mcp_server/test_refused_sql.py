@@ -175,7 +175,9 @@ def test_a_lake_on_an_object_store_is_confined_too(history, bucket, there):
     memhouse.lake.import_file(bucket.url, history)
     bucket.server.client.put_object(Bucket=bucket.name, Key="secret.csv", Body=b"a,b")
     require_confined(bucket.url, there, f"FROM 's3://{bucket.name}/secret.csv'")
-    rows = json.loads(sql(bucket.url, "SELECT COUNT(*) FROM runs", seconds=30))["result"]["rows"]
+    rows = json.loads(sql(bucket.url, (), "SELECT COUNT(*) FROM runs", seconds=30))["result"][
+        "rows"
+    ]
     assert rows == [[10]]
 
 
