@@ -8,6 +8,7 @@ import pytest
 
 import memhouse
 from memhouse.ingest.doctor import examine
+from memhouse.queries.catalogue import examples
 from memhouse.schema.causes import differing_pass
 
 from ..support.advised import unpack
@@ -58,6 +59,12 @@ def test_a_cause_names_the_first_pass_that_differs(both):
     assert term == "pass fusion changes nothing now (HLO_passes_after_layout_assignment, 19)"
     ((cause,),) = rows(both, "SELECT cause FROM history WHERE cause IS NOT NULL")
     assert "pass fusion changes nothing now" in cause
+
+
+def test_the_examples_answer(both):
+    for name in ("passes", "buffer_passes", "pass_steps"):
+        for example in examples()[name]:
+            assert rows(both, example.sql), example.title
 
 
 def test_texts_are_read_once_and_a_damaged_one_is_passed_over(folder, db, tmp_path):

@@ -116,6 +116,8 @@ def test_a_filter_on_one_module_reaches_every_scan(filled):
                 steps += [(below, here) for below in step["children"]]
 
         of_modules = [name for name in views() if name.startswith("_module_")]
+        # No sample has its rows, and DuckDB plans no scan of an empty table.
+        of_modules.remove("_module_pass_steps")
         found = {view: list(scans(f"SELECT * FROM {view} WHERE {asked}")) for view in of_modules}
         without = {
             view: [table for table, filters in tables if "module_id = " not in filters]
