@@ -160,13 +160,15 @@ class Codes:
 
     def is_one_of(self, *texts: str) -> Mask:
         """Which rows hold one of these texts."""
-        chosen = np.array([text in texts for text in self.texts] + [False], bool)
-        if chosen.sum() > _FEW_CODES:
-            looked_up: Mask = chosen[self.codes]
+        chosen = [code for code, text in enumerate(self.texts) if text in texts]
+        if len(chosen) > _FEW_CODES:
+            is_chosen = np.zeros(len(self.texts) + 1, bool)
+            is_chosen[chosen] = True
+            looked_up: Mask = is_chosen[self.codes]
             return looked_up
         # Comparing all rows with a code is quicker than looking up each row.
-        found = np.zeros(len(self.codes), bool)
-        for code in np.flatnonzero(chosen):
+        found = self.small == chosen[0] if chosen else np.zeros(len(self.codes), bool)
+        for code in chosen[1:]:
             found |= self.small == code
         return found
 

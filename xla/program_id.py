@@ -214,7 +214,8 @@ def _digest(content: bytes | memoryview) -> bytes:
 def _numbers(column: pa.Array | pa.ChunkedArray) -> Ints:
     """The column as 64-bit numbers, NONE for null."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    numbers: Ints = pc.fill_null(array, NONE).to_numpy().astype(np.int64)
+    filled = pc.fill_null(array, NONE) if array.null_count else array
+    numbers: Ints = filled.to_numpy().astype(np.int64)
     return numbers
 
 

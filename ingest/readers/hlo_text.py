@@ -2,7 +2,6 @@
 
 import codecs
 import re
-import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
@@ -1219,9 +1218,8 @@ def marked(body: Lines) -> tuple[Lines, _Marks, NotUnderstoods]:
     is_inside = np.append(False, is_open)[at]
     was_inside = np.append(False, is_inside)[: len(body)]
     is_outside = ~(is_inside | is_close)
-    is_frame_row = is_outside & np.logical_or.reduce(
-        [body.starting(digit) for digit in string.digits]
-    )
+    first = body.content[body.starts]
+    is_frame_row = is_outside & (first >= ord("0")) & (first <= ord("9"))
     is_frame_table = np.logical_or.reduce([body.equal(name) for name in FRAME_TABLES])
     is_frame = is_frame_row | is_frame_table
     other = ~(is_instruction | is_close | is_open | is_frame | body.equal(""))
@@ -1329,6 +1327,11 @@ def _count(text: str, attribute: str) -> int:
     return int(found[1])
 
 
+_NO_CALLS = pa.table(
+    {name: pa.array([], pa.large_string()) for name in ("instruction", "attribute", "computation")}
+)
+
+
 def called_computations(
     instructions: InstructionLines, computations: pa.LargeStringArray
 ) -> pa.Table:
@@ -1337,6 +1340,8 @@ def called_computations(
     tables = []
     for attribute in (*_CALLS, *_CALL_LISTS):
         rows, starts = instructions.attribute(attribute)
+        if not len(rows):
+            continue
         value = slices(lines.content, starts, lines.ends[rows])
         pattern = r"^\{(?P<names>[^}]*)\}" if attribute in _CALL_LISTS else r"^(?P<names>[^ ,]+)"
         found = pc.struct_field(pc.extract_regex(value, pattern=pattern), "names")
@@ -1352,6 +1357,8 @@ def called_computations(
                 }
             )
         )
+    if not tables:
+        return _NO_CALLS
     calls = pa.concat_tables(tables)
     # An op_name may contain `, select=`, so only an existing computation's name is a call.
     return calls.filter(pc.is_in(calls["computation"], value_set=computations))

@@ -21,6 +21,7 @@ _PIECE = 1 << 18
 # A file with more damaged lines is no text at all.
 _MOST_DAMAGED = 100
 _WORD = 8
+_INTEGER_DIGITS = 18
 
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Positions: TypeAlias = npt.NDArray[np.int64]
@@ -54,7 +55,7 @@ class Lines:
     def where(self, chosen: Mask | Positions) -> "Lines":
         """The lines for which a mask is true, or the lines with these indices."""
         if chosen.dtype == bool:
-            chosen = np.flatnonzero(chosen)
+            (chosen,) = chosen.nonzero()
         return Lines(self.content, self.starts[chosen], self.ends[chosen], self.numbers[chosen])
 
     def without(self, numbers: Sequence[int]) -> "Lines":
@@ -122,15 +123,22 @@ class Lines:
 
         An empty text is null. Raises DumpError at the first number over `most`.
         """
-        digits = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        type_ = pa.int64() if most > LARGEST_ID else pa.int32()
+        lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy()
+        shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+        digits = texts
+        if not shortest:
+            digits = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+        if longest < len(str(most)):
+            return pc.cast(digits, type_)
         # 18 digits fit 64 bits; longer ones could overflow in the cast itself.
-        wrong = pc.fill_null(pc.greater(pc.binary_length(digits), 18), False)
-        if not pc.any(wrong).as_py():
+        wrong = lengths > _INTEGER_DIGITS
+        if not wrong.any():
             numbers = pc.cast(digits, pa.int64())
-            wrong = pc.fill_null(pc.greater(numbers, most), False)
-            if not pc.any(wrong).as_py():
-                return numbers if most > LARGEST_ID else numbers.cast(pa.int32())
-        self.refuse(as_numpy(wrong), f"a number is over {most}")
+            wrong = as_numpy(pc.fill_null(pc.greater(numbers, most), False))
+            if not wrong.any():
+                return numbers.cast(type_)
+        self.refuse(wrong, f"a number is over {most}")
 
     def refuse(self, mask: Mask, why: str) -> NoReturn:
         """Raise DumpError at the first line for which `mask` is true."""
@@ -253,7 +261,7 @@ def positions_of(character: str, content: Bytes) -> Positions:
     # In pieces that fit the processor's cache, because a mask of the whole file is slow.
     return np.concatenate(
         [
-            np.flatnonzero(content[start : start + _PIECE] == ord(character)) + start
+            (content[start : start + _PIECE] == ord(character)).nonzero()[0] + start
             for start in range(0, max(1, len(content)), _PIECE)
         ]
     )
@@ -270,8 +278,9 @@ def words(content: Bytes, at: Positions) -> Words:
         content, last = np.concatenate([content, np.zeros(_WORD, np.uint8)]), len(content)
     overlapping: Words = np.ndarray(last + 1, "<u8", content, strides=(1,))
     found = overlapping[np.minimum(at, last)]
-    beyond = np.flatnonzero(at > last)
-    found[beyond] >>= (8 * (at[beyond] - last)).astype(np.uint64)
+    (beyond,) = (at > last).nonzero()
+    if len(beyond):
+        found[beyond] >>= (8 * (at[beyond] - last)).astype(np.uint64)
     return found
 
 
@@ -279,7 +288,9 @@ def standing(content: Bytes, at: Positions, text: bytes, first: Words | None = N
     """At which positions `text` stands; `first` are the words at the positions, if known."""
     mask = _begin_with(words(content, at) if first is None else first, text[:_WORD])
     for offset in range(_WORD, len(text), _WORD):
-        found = np.flatnonzero(mask)
+        (found,) = mask.nonzero()
+        if not len(found):
+            break
         part = words(content, at[found] + offset)
         mask[found] = _begin_with(part, text[offset : offset + _WORD])
     return mask
