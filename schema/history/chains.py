@@ -90,14 +90,14 @@ def of_equal_count(before: Sequence[Dump], now: Sequence[Dump], key: Key) -> Pai
 
 
 def _aligned_by(before: Sequence[Dump], now: Sequence[Dump], key: Key) -> Pairs:
-    found: Pairs = []
+    places: Pairs = []
     for a, b in _of_equal_key(before, now, key):
         if len(a) == len(b):
-            found += zip(a, b, strict=True)
+            places += zip(a, b, strict=True)
         else:
             pairs = aligned([before[i].total_bytes for i in a], [now[i].total_bytes for i in b])
-            found += [(a[i], b[k]) for i, k in pairs]
-    return found
+            places += [(a[i], b[k]) for i, k in pairs]
+    return places
 
 
 def _of_equal_key(
@@ -274,25 +274,25 @@ def _match_group(
     chains = sorted(chains, key=lambda chain: chain.last.place)
     alive = [chain for chain in chains if chain.last.run_number == run - 1]
     asleep = [chain for chain in chains if chain.last.run_number < run - 1]
-    found: list[tuple[Chain, Dump, str]] = []
+    matches: list[tuple[Chain, Dump, str]] = []
     for how, pair in _STAGES:
         for candidates in (alive, asleep):
             if candidates and dumps:
                 pairs = pair([chain.last for chain in candidates], dumps)
-                found += _take(candidates, dumps, pairs, how)
+                matches += _take(candidates, dumps, pairs, how)
     waiting += dumps
-    return found
+    return matches
 
 
 def _match_renamed(leaving: list[Chain], waiting: list[Dump]) -> list[tuple[Chain, Dump, str]]:
     """The chains that go on under another name; both lists lose what is matched."""
-    found: list[tuple[Chain, Dump, str]] = []
+    matches: list[tuple[Chain, Dump, str]] = []
     leaving.sort(key=lambda chain: chain.last.place)
     for how, key in _RENAMES:
         if leaving and waiting:
             pairs = of_equal_count([chain.last for chain in leaving], waiting, key)
-            found += _take(leaving, waiting, pairs, how)
-    return found
+            matches += _take(leaving, waiting, pairs, how)
+    return matches
 
 
 def _keyed(identity: str, *names: str, but_tiny: bool = False) -> Key:
@@ -322,12 +322,12 @@ def _take(
     chains: list[Chain], dumps: list[Dump], pairs: Pairs, how: str
 ) -> list[tuple[Chain, Dump, str]]:
     """The pairs of chains and dumps at these places, which leave their lists."""
-    found = [(chains[i], dumps[k], how) for i, k in pairs]
+    matches = [(chains[i], dumps[k], how) for i, k in pairs]
     for place in sorted((i for i, _ in pairs), reverse=True):
         del chains[place]
     for place in sorted((k for _, k in pairs), reverse=True):
         del dumps[place]
-    return found
+    return matches
 
 
 def _linked(chain: Chain, dump: Dump, how: str) -> Link:

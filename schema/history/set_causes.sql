@@ -1,5 +1,5 @@
--- Set the causes to those of the table `told`.
+-- Set the causes to those of the table `renewed`.
 UPDATE history
-SET cause = told.cause
-FROM told
-WHERE history.dump_id = told.b_dump_id
+SET cause = renewed.cause
+FROM renewed
+WHERE history.dump_id = renewed.b_dump_id

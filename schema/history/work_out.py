@@ -38,16 +38,17 @@ class Lineage:
 
 
 def history_rows(
-    lineages: Sequence[Lineage], causes: Causes, told: Mapping[Pair, Mapping[str, Any]]
+    lineages: Sequence[Lineage], causes: Causes, stored_causes: Mapping[Pair, Mapping[str, Any]]
 ) -> dict[str, pa.Table]:
     """The rows of `history` and `causes`, by table.
 
-    told: rows of `find_causes` that need not be worked out again.
+    stored_causes: rows of `find_causes` that need not be worked out again.
     """
     links = [(lineage, link) for lineage in lineages for link in lineage.followed.links]
     pairs = [_pair(link) for _, link in links]
-    untold = [pair for pair in pairs if pair is not None and pair not in told]
-    all_told = {**told, **dict(zip(untold, causes(untold).to_pylist(), strict=True))}
+    new_pairs = [pair for pair in pairs if pair is not None and pair not in stored_causes]
+    new_causes = dict(zip(new_pairs, causes(new_pairs).to_pylist(), strict=True))
+    cause_of = {**stored_causes, **new_causes}
     ids = _series_ids(lineages)
     last = _lasts(lineages)
     rows = [
@@ -63,19 +64,19 @@ def history_rows(
             "missed_runs": link.missed_runs,
             "is_new": link.is_new,
             "is_last": link.dump.dump_id in last,
-            "cause": all_told[pair]["cause"] if pair is not None else None,
+            "cause": cause_of[pair]["cause"] if pair is not None else None,
         }
         for (lineage, link), pair in zip(links, pairs, strict=True)
     ]
-    ledgers = [all_told[pair] for pair in pairs if pair is not None]
+    ledgers = [cause_of[pair] for pair in pairs if pair is not None]
     return {"history": arrow.rows("history", rows), "causes": _ledger_rows(ledgers)}
 
 
-def _ledger_rows(told: Iterable[Mapping[str, Any]]) -> pa.Table:
+def _ledger_rows(causes: Iterable[Mapping[str, Any]]) -> pa.Table:
     """The rows of `causes`, from rows of `find_causes`."""
     rows = [
         {"dump_id": pair["b_dump_id"], "rank": rank, **term}
-        for pair in told
+        for pair in causes
         for rank, term in enumerate(pair["terms"] or (), 1)
     ]
     return arrow.rows("causes", rows)
@@ -162,7 +163,7 @@ def refresh(
     """Make the stored tables what the dumps give, within the transaction of a change.
 
     changed_runs: the runs whose dumps, modules, or labels that causes read, changed. Runs that
-    came, went, moved or changed their lineage are found out.
+    were added or removed, or changed their place or lineage, are recognised here.
     """
     runs = _rows(connection, "lineages")
     stored = connection.sql("SELECT * FROM lineages").to_arrow_table()
@@ -175,8 +176,8 @@ def refresh(
     _insert(connection, "lineages", runs)
     lineages = _follow_lineages(connection, runs, starts)
     followed_runs = [run_id for lineage in lineages for run_id in lineage.changed_runs]
-    told = _told_causes(connection, followed_runs, changed_runs)
-    rows = {**history_rows(lineages, causes, told), "gone": gone_rows(lineages)}
+    stored_causes = _stored_causes(connection, followed_runs, changed_runs)
+    rows = {**history_rows(lineages, causes, stored_causes), "gone": gone_rows(lineages)}
     if len(stored):
         for forget in ("forget", "forget_causes", "forget_gone"):
             connection.execute(_sql(forget), [followed_runs])
@@ -187,12 +188,12 @@ def refresh(
         _insert(connection, name, table)
 
 
-def tell_anew(connection: duckdb.DuckDBPyConnection, causes: Causes) -> None:
-    """Make the stored causes what `causes` tells, within the transaction of an upgrade."""
-    told = causes(connection.sql(_sql("compared_pairs")).fetchall())
-    with _registered(connection, told=told):
+def renew_causes(connection: duckdb.DuckDBPyConnection, causes: Causes) -> None:
+    """Replace the stored causes by those of `causes`, within the transaction of an upgrade."""
+    renewed = causes(connection.sql(_sql("compared_pairs")).fetchall())
+    with _registered(connection, renewed=renewed):
         connection.execute(_sql("set_causes"))
-    _insert(connection, "causes", _ledger_rows(told.to_pylist()))
+    _insert(connection, "causes", _ledger_rows(renewed.to_pylist()))
 
 
 def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) -> pa.Table:
@@ -202,11 +203,11 @@ def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) 
     """
     dumps = _dumps(connection, [(0, a_run_id, 1, True), (0, b_run_id, 2, True)], []).get(0, [])
     links = follow(dumps, [1, 2]).links
-    found = [(link.previous, link.dump, link.matched_by) for link in links if link.previous]
-    partners = {dump.dump_id for pair in found for dump in pair[:2] if dump is not None}
+    matches = [(link.previous, link.dump, link.matched_by) for link in links if link.previous]
+    partners = {dump.dump_id for pair in matches for dump in pair[:2] if dump is not None}
     alone = [dump for dump in dumps if dump.dump_id not in partners]
     rows: list[tuple[int | None, int | None, str | None]] = [
-        (a.dump_id, b.dump_id, how) for a, b, how in found
+        (a.dump_id, b.dump_id, how) for a, b, how in matches
     ]
     rows += [
         (dump.dump_id, None, None) if dump.run_number == 1 else (None, dump.dump_id, None)
@@ -228,12 +229,12 @@ def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) 
 
 def _by_lineage(runs: pa.Table) -> dict[_Key, dict[int, str]]:
     """The runs of each branch and suite by their numbers."""
-    found: dict[_Key, dict[int, str]] = {}
+    by_lineage: dict[_Key, dict[int, str]] = {}
     columns = ("run_number", "branch", "suite", "run_id")
     rows = zip(*(runs[name].to_pylist() for name in columns), strict=True)
     for number, branch, suite, run_id in sorted(rows):
-        found.setdefault((branch, suite), {})[number] = run_id
-    return found
+        by_lineage.setdefault((branch, suite), {})[number] = run_id
+    return by_lineage
 
 
 def _first_changes(
@@ -246,7 +247,7 @@ def _first_changes(
     That is the first run that is not the stored one, or that changed.
     """
     changed = set(changed_runs)
-    found = {}
+    first_changes = {}
     for key in sorted(now.keys() | stored.keys()):
         new, old = now.get(key, {}), stored.get(key, {})
         differing = [
@@ -255,8 +256,8 @@ def _first_changes(
             if new.get(number) != old.get(number) or new.get(number) in changed
         ]
         if differing:
-            found[key] = min(differing)
-    return found
+            first_changes[key] = min(differing)
+    return first_changes
 
 
 def _follow_lineages(
@@ -270,15 +271,15 @@ def _follow_lineages(
         for number, run_id in by_lineage.get(key, {}).items()
     ]
     stored = _stored_chains(connection, followed_runs)
-    wanted = {
+    stored_dump_ids = {
         stored_id
         for rows in stored.values()
         for row in rows
         for name, stored_id in row.items()
         if name.endswith("_id") and name != "series_id" and stored_id is not None
     }
-    by_place = _dumps(connection, followed_runs, sorted(wanted))
-    found = []
+    by_place = _dumps(connection, followed_runs, sorted(stored_dump_ids))
+    lineages = []
     for place, (key, first) in enumerate(starts.items()):
         of_lineage = by_lineage.get(key, {})
         dumps = by_place.get(place, [])
@@ -290,8 +291,8 @@ def _follow_lineages(
             chains,
             Counter(chain.born for chain in chains),
         )
-        found.append(Lineage(*key, of_lineage, first, followed))
-    return found
+        lineages.append(Lineage(*key, of_lineage, first, followed))
+    return lineages
 
 
 def _dumps(
@@ -300,24 +301,24 @@ def _dumps(
     """The dumps of the changed runs, and these dumps of the others, in order by lineage."""
     with _registered(connection, followed_runs=_run_table(runs)):
         rows = connection.execute(_sql("lineage_dumps"), [list(others)]).fetchall()
-    found: dict[int, list[Dump]] = {}
+    by_lineage: dict[int, list[Dump]] = {}
     for place, *values in rows:
-        found.setdefault(place, []).append(Dump(*values))
-    return found
+        by_lineage.setdefault(place, []).append(Dump(*values))
+    return by_lineage
 
 
 def _stored_chains(
     connection: duckdb.DuckDBPyConnection, runs: Sequence[_Run]
 ) -> dict[int, list[dict[str, int]]]:
     """The chains before the changed runs by lineage."""
-    found: dict[int, list[dict[str, int]]] = {}
+    by_lineage: dict[int, list[dict[str, int]]] = {}
     if all(is_changed for *_, is_changed in runs):
-        return found
+        return by_lineage
     with _registered(connection, followed_runs=_run_table(runs)):
         rows = connection.sql(_sql("stored_chains")).to_arrow_table().to_pylist()
     for row in rows:
-        found.setdefault(row.pop("lineage"), []).append(row)
-    return found
+        by_lineage.setdefault(row.pop("lineage"), []).append(row)
+    return by_lineage
 
 
 def _run_table(runs: Sequence[_Run]) -> pa.Table:
@@ -344,14 +345,14 @@ def _chain(row: Mapping[str, int], dumps: Mapping[int, Dump]) -> Chain:
     )
 
 
-def _told_causes(
+def _stored_causes(
     connection: duckdb.DuckDBPyConnection, runs: Sequence[str], changed_runs: Sequence[str]
 ) -> dict[Pair, Mapping[str, Any]]:
     """The stored causes of these runs; not of pairs with a dump of a changed run."""
     if set(runs) <= set(changed_runs):
         return {}
-    found = connection.sql(_sql("told_causes"), params=[list(runs), list(changed_runs)])
-    rows = found.to_arrow_table().to_pylist()
+    stored = connection.sql(_sql("stored_causes"), params=[list(runs), list(changed_runs)])
+    rows = stored.to_arrow_table().to_pylist()
     return {(row["a_dump_id"], row["b_dump_id"]): row for row in rows}
 
 

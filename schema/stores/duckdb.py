@@ -618,7 +618,7 @@ def _tell_causes(connection: duckdb.DuckDBPyConnection) -> None:
     def rows(query: str, parameters: Sequence[object] = ()) -> pa.Table:
         return arrow.plain(connection.execute(query, list(parameters)).to_arrow_table())
 
-    work_out.tell_anew(connection, lambda pairs: find_causes(rows, pairs))
+    work_out.renew_causes(connection, lambda pairs: find_causes(rows, pairs))
 
 
 def _upgraded_from(version: int) -> Mapping[str, pa.Table]:
