@@ -2,6 +2,7 @@
 
 from bench import measure
 from growth import modules_growth, runs_growth
+from hosts import hosts
 from large import large
 from made_programs import made_programs
 from memory import memory
@@ -18,6 +19,7 @@ ALL = (
     reingest,
     size,
     throughput,
+    hosts,
     memory,
     views,
     modules_growth,
