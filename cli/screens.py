@@ -296,18 +296,36 @@ def prune(asked: Asked) -> None:
             print_note(what_was_gained(store.name, compacted))
 
 
-def advise(asked: Asked, output: AsFormat = "table") -> None:
-    """What to change, for a person a paragraph a finding."""
+def advise(
+    asked: Asked,
+    prove: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:BUILD",
+            help="The function that builds this program, as for `memhouse fit`: compile it with"
+            " what options can change, and print what was told beside what became of it.",
+        ),
+    ] = None,
+    topology: Annotated[
+        str, typer.Option(metavar="NAME", help="What --prove compiles for: v5e:2x2, cpu, cpu:8.")
+    ] = "cpu",
+    output: AsFormat = "table",
+) -> None:
+    """What to change, for a person a paragraph a finding; with proofs a row of each."""
     from .render.text import print_note, print_rows
 
     found = asked()
     print_note(found.rows.caption)
-    if output != "table":
-        print_rows(found.rows, output)
-        return
-    from .render.advice import print_advice
+    if output == "table":
+        from .render.advice import print_advice
 
-    print_advice(found)
+        print_advice(found)
+    if prove is not None:
+        from .proving import print_proofs
+
+        print_proofs(found, prove, topology, output)
+    elif output != "table":
+        print_rows(found.rows, output)
 
 
 def check(

@@ -81,7 +81,8 @@ class Asked:
     compile for; memory_bytes: of a device that does not say it; budget: at most so many compiles;
     is_exact: the edge to the step, also of large sizes; reserve: the share of the memory that is
     held back; timeout: of one compile, in seconds; most_bytes: of memory for a compiler, by default
-    its part of nearly all that the machine has; jobs: how many compile at once.
+    its part of nearly all that the machine has; jobs: how many compile at once; flags: of XLA,
+    beside those of the environment.
     """
 
     target: str
@@ -95,6 +96,7 @@ class Asked:
     timeout: float = 900.0
     most_bytes: int | None = None
     jobs: int = 1
+    flags: str = ""
 
     @property
     def name(self) -> str:
@@ -177,7 +179,7 @@ class _Worker:
         try:
             self._process = subprocess.Popen(
                 [*command, str(requests), str(answers)],
-                env=_environment(topology),
+                env=_environment(topology, asked.flags),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -298,7 +300,7 @@ def _interpreter() -> str:
     return str(found) if found is not None and found.exists() else sys.executable
 
 
-def _environment(topology: str) -> dict[str, str]:
+def _environment(topology: str, more_flags: str) -> dict[str, str]:
     """The worker's environment: no accelerator is touched, and nothing comes from a cache."""
     environment = os.environ | {
         "JAX_PLATFORMS": "cpu",
@@ -308,10 +310,32 @@ def _environment(topology: str) -> dict[str, str]:
         "TPU_SKIP_MDS_QUERY": "1",
     }
     _, _, devices = topology.partition(":")
+    flags = [environment.get("XLA_FLAGS", ""), more_flags]
     if topology.startswith("cpu:"):
-        flag = f"--xla_force_host_platform_device_count={devices}"
-        environment["XLA_FLAGS"] = f"{environment.get('XLA_FLAGS', '')} {flag}".strip()
+        flags.append(f"--xla_force_host_platform_device_count={devices}")
+    if any(flags):
+        environment["XLA_FLAGS"] = " ".join(filter(None, flags))
     return environment
+
+
+def dump_one(asked: Asked, topology: str, donated: Sequence[str], folder: Path) -> None:
+    """Compile the program, with these arguments donated too; XLA dumps it into the folder.
+
+    Raises FitError if it is not built or not compiled.
+    """
+    with tempfile.TemporaryDirectory(prefix="memhouse-fit-") as logs:
+        lane = _Lane(asked, Path(logs) / "log")
+        try:
+            worker = lane.ready(topology)
+            done = known = worker.ask({"arguments": dict(asked.axes), "donated": list(donated)})
+            if "failed" not in known:
+                done = worker.ask({"options": dump_options(folder, known["module"])})
+        except _EndedError as ended:
+            done = {"failed": str(ended)}
+        finally:
+            lane.stop()
+    if failed := done.get("failed") or done.get("refused"):
+        raise FitError(f"{asked.name} for {topology}: {failed.splitlines()[0]}")
 
 
 def _resident_bytes(pid: int) -> int:

@@ -4,11 +4,13 @@ It is called with a file or module, the name of the function in it, the topology
 two pipes. Each request is a line of JSON, and so is each answer:
 
     -> {"arguments": {"batch": 64}}      <- {"content": …, "module": …}, or {"failed": …}
+       also "donated": ["params"], to donate these arguments as well
     -> {"options": {"xla_dump_to": …}}   <- {"seconds": …}, with "refused": … if memory ran out
 
 The second request is left out where the program is known by its content.
 """
 
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -19,6 +21,7 @@ import sys
 import threading
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +57,8 @@ def main(target: str, name: str, topology: str, requests: int, answers: int) -> 
                 if "options" in request:
                     answer(**_compiled(lowered, request["options"]))
                     continue
-                lowered = _lowered(build, devices, request["arguments"])
+                donated = request.get("donated", ())
+                lowered = _lowered(build, devices, request["arguments"], donated)
                 answer(**_identified(lowered, topology, versions))
             except BaseException as error:
                 answer(failed=_told(error, target))
@@ -126,13 +130,20 @@ def _devices(topology: str) -> tuple[list[Any], dict[str, str]]:
     return list(found.devices), versions
 
 
-def _lowered(build: Any, devices: list[Any], arguments: dict[str, Any]) -> Any:
-    """The program that the user's function builds, lowered for the devices."""
+def _lowered(
+    build: Any, devices: list[Any], arguments: dict[str, Any], donated: Sequence[str]
+) -> Any:
+    """The program that the user's function builds, lowered for the devices.
+
+    donated: the names of arguments that are donated beside those that the user donates.
+    """
     import jax
 
     takes = inspect.signature(build).parameters
     built = build(devices, **arguments) if "devices" in takes else build(**arguments)
     if hasattr(built, "compile") and hasattr(built, "compiler_ir"):
+        if donated:
+            raise _WrongError("it returned a lowered program, in which no more can be donated")
         return built
     wanted = "return a jitted function and the tuple of its arguments: return jax.jit(step), (x,)"
     if not isinstance(built, tuple) or len(built) != 2:
@@ -146,7 +157,50 @@ def _lowered(build: Any, devices: list[Any], arguments: dict[str, Any]) -> Any:
     if not any(_is_placed(leaf) for leaf in leaves):
         alone = jax.sharding.SingleDeviceSharding(devices[0])
         args = jax.tree.map(lambda leaf: _shape(leaf, alone), args)
-    return jitted.lower(*args)
+    lowered = jitted.lower(*args)
+    return _donating(jitted, lowered, args, donated).lower(*args) if donated else lowered
+
+
+def _donating(jitted: Any, lowered: Any, args: Sequence[Any], donated: Sequence[str]) -> Any:
+    """The jitted function around itself, which donates more of its arguments."""
+    import jax
+
+    parameters = list(inspect.signature(jitted).parameters.values())
+    names = []
+    for number in range(len(args)):
+        parameter = parameters[min(number, len(parameters) - 1)]
+        is_rest = parameter.kind is parameter.VAR_POSITIONAL
+        names.append(
+            f"{parameter.name}[{number - len(parameters) + 1}]" if is_rest else parameter.name
+        )
+    unknown = [name for name in donated if name not in names]
+    if unknown:
+        raise _WrongError(f"its arguments are {', '.join(names)}, and not {', '.join(unknown)}")
+    static = [
+        number
+        for number, arg in enumerate(args)
+        if not all(
+            hasattr(leaf, "shape") or isinstance(leaf, float | int) for leaf in jax.tree.leaves(arg)
+        )
+    ]
+    traced = [number for number in range(len(args)) if number not in static]
+    given = dict(zip(traced, lowered.args_info[0], strict=False))
+    chosen = [
+        number
+        for number in traced
+        if names[number] in donated
+        or any(leaf.donated for leaf in jax.tree.leaves(given.get(number), is_leaf=_is_info))
+    ]
+
+    @functools.wraps(jitted)
+    def around(*args: Any) -> Any:
+        return jitted(*args)
+
+    return jax.jit(around, donate_argnums=chosen, static_argnums=static)
+
+
+def _is_info(leaf: Any) -> bool:
+    return hasattr(leaf, "donated")
 
 
 def _is_placed(leaf: Any) -> bool:

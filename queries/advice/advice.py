@@ -282,15 +282,17 @@ class Advice(Result):
 
     @property
     def afterwards(self) -> str:
-        """The peak if the first finding is followed, and what makes most of it; else empty."""
+        """The peak if the first finding that can be replayed is followed, and what makes most of
+        it; else empty.
+        """
         first = next((each for each in self.findings if each.saving_bytes and each.change), None)
         if first is None or self.next_kind is None:
             return ""
         mark = "≈" if self.is_estimated else ""
         left = f"{mark}{human_bytes(self.peak.peak_bytes - (first.saving_bytes or 0))}"
-        return (
-            f"After the first the peak is {left}, most of it {_kind_words(self.next_kind, mark)}."
-        )
+        number = 1 + alternatives_left_out(self.findings).index(first)
+        after = "the first" if number == 1 else f"number {number} alone"
+        return f"After {after} the peak is {left}, most of it {_kind_words(self.next_kind, mark)}."
 
     def __str__(self) -> str:
         """The advice as the command prints it, but for the width of its lines."""

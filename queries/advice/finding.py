@@ -25,6 +25,14 @@ class Grade(StrEnum):
 
 
 @dataclass(frozen=True)
+class Options:
+    """What makes the change without another program: arguments to donate, or flags of XLA."""
+
+    donated: tuple[str, ...] = ()
+    flags: str = ""
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing to change.
 
@@ -40,7 +48,8 @@ class Finding:
     something else afterwards, as with fewer bits: it comes after what keeps the results, and is
     not followed with others. is_new_order: the instructions stay, in another order.
     reserved_low_bytes and reserved_high_bytes: how much less XLA reserves, which is the peak and
-    what packing adds; None where that is not known, and no least of a bound.
+    what packing adds; None where that is not known, and no least of a bound. options: what makes
+    the change when the program is compiled; None if the program must be changed.
     """
 
     kind: str
@@ -61,6 +70,7 @@ class Finding:
     is_new_order: bool = False
     reserved_low_bytes: int | None = None
     reserved_high_bytes: int | None = None
+    options: Options | None = None
 
     @property
     def told_of(self) -> str | None:

@@ -17,7 +17,8 @@ from ..support.warehouse import rows
 LLAMA = "llama-v5e"
 FORGOTTEN, REMEMBERED = "2026-10-08", "2026-10-07"
 UNCHECKPOINTED, CHECKPOINTED = "2026-10-10", "2026-10-09"
-VMEM = 128 << 20
+MIB = 1 << 20
+VMEM = 128 * MIB
 
 
 def advise(db, *arguments):
@@ -163,3 +164,43 @@ def test_without_owners_little_is_advised(tmp_path, db):
     assert (wanted.returncode, wanted.stdout) == (2, "")
     done = run_memhouse("report", "jit_mixed", "--db", db, "-o", tmp_path / "x.html")
     assert done.returncode == 0
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+
+def build():
+    def attend(q, k, v):
+        each = [jax.nn.softmax(q[h] @ k[h].T / 8) @ v[h] for h in range(8)]
+        return jnp.stack(each) + q, k + v
+
+    one = jax.ShapeDtypeStruct((8, 512, 64), jnp.float32)
+    return jax.jit(attend, donate_argnums=2), (one, one, one)
+
+def other():
+    return jax.jit(lambda x: x + 1), (jax.ShapeDtypeStruct((8,), jnp.float32),)
+"""
+
+
+@pytest.mark.slow
+def test_what_options_can_follow_is_proved(tmp_path, db, monkeypatch):
+    """The flag of XLA, and an argument that is donated beside those that the user donates."""
+    pytest.importorskip("jax", reason="jax is not installed: it is in the dev extra")
+    # The compiler is of this environment, whichever is active.
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    file = tmp_path / "train.py"
+    file.write_text(PROGRAM)
+    space: dict[str, object] = {}
+    exec(PROGRAM, space)
+    with memhouse.open(db) as warehouse:
+        jitted, arguments = space["build"]()
+        warehouse.record(jitted, *arguments)
+    asked = ("advise", "attend", "--db", db, "-f", "json")
+    done = run_memhouse(*asked, "--prove", f"{file}:build")
+    found = {row["finding"]: row for row in json.loads(done.stdout)}
+    assert "another program" not in done.stderr
+    assert all(row["holds"] for row in found.values()), found
+    donated = found["not donated"]
+    assert donated["proved_saving_bytes"] == donated["saving_bytes"] > 0
+    assert found["another order"]["proved_saving_bytes"] > MIB
+    assert "another program is built" in run_memhouse(*asked, "--prove", f"{file}:other").stderr

@@ -33,7 +33,7 @@ from ..asked_program import (
     values_that_move,
 )
 from ..dimensions import Dimensions
-from ..finding import Finding, Grade
+from ..finding import Finding, Grade, Options
 from . import INSTRUCTIONS, OWNERS, listed
 
 # Which things wait for each other in a circle.
@@ -1024,6 +1024,7 @@ def _not_donated(program: Program, group: DonationGroup) -> Finding:
         tolerance=tolerance,
         change=donation.without_copies if carries_copies(program, group) else donation.change,
         alone_bytes=max(donation.least_bytes, 0) if group.is_scanned else None,
+        options=None if group.is_scanned else Options(donated=tuple(group.arguments)),
     )
 
 

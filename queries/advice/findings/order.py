@@ -9,7 +9,7 @@ from ....schema.readable import human_bytes
 from ....xla.order import Spare
 from ...cells import counted
 from ..asked_program import Program
-from ..finding import Finding, Grade
+from ..finding import Finding, Grade, Options
 from ..ordering import StoredOrder, order_of
 from . import INSTRUCTIONS, OWNERS, listed
 
@@ -73,6 +73,7 @@ def _by_flag(program: Program) -> list[Finding]:
             low_bytes=int(_LOW * saved),
             high_bytes=min(int(_HIGH * saved), peaks.now_bytes),
             is_new_order=True,
+            options=Options(flags=f"--{_FLAG}=false"),
         )
     ]
 
