@@ -2,23 +2,22 @@
 --
 -- A row per kind of device. Where two cores run one program, the memory of one core.
 CREATE VIEW _devices AS
-SELECT 'TPU v2' AS device_kind, 16777216 AS vmem_bytes, 16777216 AS scoped_vmem_bytes
-UNION ALL
-SELECT 'TPU v3', 16777216, 16777216
-UNION ALL
-SELECT 'TPU v4', 16777216, 16777216
-UNION ALL
-SELECT 'TPU v4 core', 16777216, 16777216
-UNION ALL
-SELECT 'TPU v5e', 134217728, 16777216
-UNION ALL
-SELECT 'TPU v5p', 67108864, 16777216
-UNION ALL
-SELECT 'TPU v5p core', 67108864, 16777216
-UNION ALL
-SELECT 'TPU v6e', 134217728, 33554432
-UNION ALL
-SELECT 'TPU7x', 67108864, 33554432;
+SELECT
+    facts.device_kind,
+    facts.vmem_bytes,
+    facts.scoped_vmem_bytes
+FROM (
+    VALUES
+    ('TPU v2', 16777216, 16777216),
+    ('TPU v3', 16777216, 16777216),
+    ('TPU v4', 16777216, 16777216),
+    ('TPU v4 core', 16777216, 16777216),
+    ('TPU v5e', 134217728, 16777216),
+    ('TPU v5p', 67108864, 16777216),
+    ('TPU v5p core', 67108864, 16777216),
+    ('TPU v6e', 134217728, 33554432),
+    ('TPU7x', 67108864, 33554432)
+) AS facts (device_kind, vmem_bytes, scoped_vmem_bytes);
 
 -- What each kernel keeps on chip and reserves, beside how much it may.
 --
