@@ -51,6 +51,14 @@ FROM dumps
 WHERE device_kind IS NOT NULL
 ORDER BY device_kind, workload, module_name;
 
+-- dumps: The programs that most runs share, unchanged
+SELECT workload, module_name, module_id, COUNT(DISTINCT run_id) AS runs
+FROM dumps
+WHERE module_id IS NOT NULL
+GROUP BY workload, module_name, module_id
+ORDER BY runs DESC, workload, module_name
+LIMIT 10;
+
 -- dump_files: What is wrong with files, or was not understood
 SELECT run_id, workload, path, message
 FROM dump_files
@@ -184,6 +192,19 @@ GROUP BY flag
 ORDER BY different DESC, flag
 LIMIT 10;
 
+-- compiler_flags: The values that a flag had, and the first and last run with each
+SELECT
+    compiler_flags.flag,
+    compiler_flags.value,
+    ARG_MIN(runs.run_id, runs.run_at) AS first_run,
+    ARG_MAX(runs.run_id, runs.run_at) AS last_run
+FROM dumps
+INNER JOIN runs USING (run_id)
+INNER JOIN compiler_flags USING (flags_id)
+GROUP BY compiler_flags.flag, compiler_flags.value
+ORDER BY compiler_flags.flag, MIN(runs.run_at), compiler_flags.value
+LIMIT 10;
+
 -- reported_peak: What XLA itself says is largest at the peak
 SELECT workload, rank, instruction, size_bytes
 FROM reported_peak
@@ -309,6 +330,13 @@ SELECT workload, module_name, run_id, runs_since
 FROM latest
 ORDER BY workload, module_name;
 
+-- latest: How many runs each program has been what it is
+SELECT workload, module_name, COUNT(DISTINCT dumps.run_id) AS runs
+FROM latest
+INNER JOIN dumps USING (module_id, workload, module_name)
+GROUP BY module_id, workload, module_name
+ORDER BY runs DESC, workload, module_name;
+
 -- runs_summary: How many new programs does each night bring?
 SELECT run_id, dumps, new_modules, largest_peak_bytes
 FROM runs_summary
@@ -325,6 +353,18 @@ SELECT workload, module_name, value_bytes, best_bytes
 FROM trends
 WHERE is_latest AND metric = 'peak_bytes' AND memory_space = 0 AND value_bytes > best_bytes
 ORDER BY value_bytes - best_bytes DESC;
+
+-- trends: How often each program changed its peak, and by how much in all
+SELECT
+    workload,
+    module_name,
+    COUNT(*) FILTER (change_bytes <> 0) AS changes,
+    SUM(change_bytes) AS change_bytes
+FROM trends
+WHERE metric = 'peak_bytes' AND memory_space = 0 AND is_entry
+GROUP BY workload, module_name, series_id
+ORDER BY ABS(SUM(change_bytes)) DESC
+LIMIT 10;
 
 -- regressions: Which commit made a program grow?
 SELECT
@@ -366,6 +406,21 @@ WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
 ORDER BY rank
 LIMIT 10;
 
+-- peak_buffers: Bytes of the peak by role and element type
+SELECT "role", element_type, SUM(counted_bytes) AS counted_bytes
+FROM peak_buffers
+WHERE memory_space = 0 AND is_latest AND is_entry
+GROUP BY "role", element_type
+ORDER BY counted_bytes DESC
+LIMIT 10;
+
+-- peak_buffers: The largest arguments that are held at the peak, by name
+SELECT workload, module_name, op_name, counted_bytes
+FROM peak_buffers
+WHERE category = 'argument' AND memory_space = 0 AND is_latest
+ORDER BY counted_bytes DESC
+LIMIT 10;
+
 -- timeline: How full is memory over the schedule?
 SELECT start_time // 100 * 100 AS time, MAX(occupied_bytes) AS occupied_bytes
 FROM timeline
@@ -373,11 +428,33 @@ WHERE is_latest AND workload = 'llama-v5e' AND memory_space = 0
 GROUP BY time
 ORDER BY time;
 
+-- timeline: For how much of the schedule each program needs nine tenths of its peak
+SELECT
+    timeline.workload,
+    timeline.module_name,
+    SUM(timeline.end_time - timeline.start_time + 1) AS steps,
+    MAX(peaks.schedule_length) AS schedule_length
+FROM timeline
+INNER JOIN peaks USING (dump_id, memory_space)
+WHERE timeline.memory_space = 0
+    AND timeline.is_latest
+    AND timeline.occupied_bytes >= 0.9 * peaks.peak_bytes
+GROUP BY timeline.dump_id, timeline.workload, timeline.module_name
+ORDER BY steps DESC, timeline.workload, timeline.module_name;
+
 -- memory_by_source: Which lines of Python own most?
 SELECT workload, source_file, source_line, counted_bytes, share
 FROM memory_by_source
 WHERE is_latest AND memory_space = 0 AND source_file IS NOT NULL
 ORDER BY counted_bytes DESC
+LIMIT 10;
+
+-- memory_by_source: The Python files that own most of each program
+SELECT workload, module_name, source_file, SUM(counted_bytes) AS counted_bytes
+FROM memory_by_source
+WHERE memory_space = 0 AND is_latest AND source_file IS NOT NULL
+GROUP BY dump_id, workload, module_name, source_file
+ORDER BY counted_bytes DESC, workload, module_name, source_file
 LIMIT 10;
 
 -- memory_by_scope: What does each layer's part own?
@@ -432,6 +509,14 @@ WHERE is_latest AND memory_space = 0
 ORDER BY size_bytes DESC
 LIMIT 10;
 
+-- saved_for_backward: Operations whose results are kept, with bytes of all layers
+SELECT workload, operation, SUM(size_bytes) AS size_bytes, COUNT(*) AS residuals
+FROM saved_for_backward
+WHERE is_latest AND memory_space = 0 AND is_live_at_peak
+GROUP BY workload, operation
+ORDER BY size_bytes DESC
+LIMIT 10;
+
 -- long_lived: What is idle across the peak?
 SELECT workload, instruction, size_bytes, peak_idle_time
 FROM long_lived
@@ -483,6 +568,18 @@ SELECT workload, pass, flops, share
 FROM work_by_pass
 WHERE is_latest
 ORDER BY flops DESC, workload, pass
+LIMIT 10;
+
+-- work_by_pass: FLOPs for each byte of the peak
+SELECT
+    peaks.workload,
+    peaks.module_name,
+    SUM(work_by_pass.flops) / MAX(peaks.peak_bytes) AS flops_a_byte
+FROM work_by_pass
+INNER JOIN peaks ON peaks.dump_id = work_by_pass.dump_id AND peaks.memory_space = 0
+WHERE peaks.is_latest
+GROUP BY peaks.workload, peaks.module_name, peaks.dump_id
+ORDER BY flops_a_byte DESC
 LIMIT 10;
 
 -- gib: The programs that need more than 1 GiB
