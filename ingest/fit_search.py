@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 
+# The knee is searched below a size that recomputes in steps of this share, and of its doubles.
+_KNEE_STEP = 1 / 64
+
 
 @dataclass(frozen=True)
 class Sized:
@@ -29,7 +32,8 @@ def next_size(
     then the largest. Between a size that fits and a larger one that does not, the law through the
     sizes nearest to the capacity says which. Two guesses that leave more than half of what was
     between them are followed by the middle. The search ends at a step, or at a share `tolerance` of
-    the size. The first `begun` sizes were no guesses of this search.
+    the size. The first `begun` sizes were no guesses of this search: it is for the knee, whose
+    sizes that do not fit are near it.
 
     >>> next_size([], range(8, 513, 8), 100), next_size([Sized(8, 10, True)], range(8, 513, 8), 100)
     (8, 512)
@@ -45,8 +49,14 @@ def next_size(
         return None
     if upper - lower <= max(sizes.step, int(tolerance * upper)):
         return None
-    guess = None if _is_slow(tried, begun) else _foretold(tried, capacity_bytes)
-    if guess is None:
+    guessed = tried[begun:]
+    # Where the law reaches the capacity, XLA recomputes already.
+    is_slow = bool(guessed) if begun else _is_slow(tried)
+    guess = None if is_slow else _foretold(tried, capacity_bytes)
+    if guess is None and begun:
+        below = _below(upper, guessed, tolerance)
+        guess = max(below, (lower + upper) / 2)
+    elif guess is None:
         known = [point for point in tried if not point.fits and point.total_bytes is not None]
         # Nothing says how far the upper end is over: the answer may be of any magnitude.
         guess = (lower + upper) / 2 if known else sqrt(lower * upper)
@@ -63,9 +73,20 @@ def bracket(tried: Sequence[Sized]) -> tuple[int, int | None]:
     return lower, upper
 
 
-def _is_slow(tried: Sequence[Sized], begun: int) -> bool:
+def _below(upper: int, guessed: Sequence[Sized], tolerance: float) -> float:
+    """A size below one that recomputes: farther with each guess that does too.
+
+    0 once a guess did not: then the middle is next.
+    """
+    if any(point.fits for point in guessed):
+        return 0
+    share = max(tolerance, _KNEE_STEP) * (1 << max(len(guessed) - 1, 0))
+    return upper * (1 - share)
+
+
+def _is_slow(tried: Sequence[Sized]) -> bool:
     """Whether each of the last two sizes left more than half of its bracket."""
-    if len(tried) < max(4, begun + 2):
+    if len(tried) < 4:
         return False
     ends = [bracket(tried[: len(tried) - back]) for back in (2, 1, 0)]
     widths = [upper - lower for lower, upper in ends if upper is not None]

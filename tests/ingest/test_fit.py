@@ -85,6 +85,25 @@ def test_the_edge_is_that_of_brute_force(sizes, fixed, each, bend, percent, stai
     assert len(tried) <= (8 if not stairs else 4 + 2 * len(sizes).bit_length())
 
 
+@given(st.integers(200, 2000), st.integers(0, 10), st.sampled_from([0.0, 1 / 32]))
+def test_the_knee_is_found_near_where_the_law_says(capacity, percent, tolerance):
+    """XLA recomputes from a size on whose bytes, without that, would come near the capacity."""
+    knee, sizes = capacity * (100 - percent) // 100, range(1, 4097)
+    tried = [
+        Sized(size, 10 * size if size <= knee else None, size <= knee)
+        for size in (1, 4096, capacity + capacity // 10, capacity // 4)
+    ]
+    begun = len(tried)
+    while (
+        size := next_size(tried, sizes, 10 * capacity, tolerance=tolerance, begun=begun)
+    ) is not None:
+        tried.append(Sized(size, 10 * size if size <= knee else None, size <= knee))
+    lower, upper = bracket(tried)
+    assert lower <= knee < upper
+    assert upper - lower <= max(1, tolerance * upper)
+    assert len(tried) - begun <= (8 if tolerance else 16)
+
+
 def test_a_size_that_fits_above_one_that_does_not_is_kept():
     """Totals are not monotone: a workspace may vanish in larger programs."""
     tried = [Sized(1, 10, True), Sized(512, 900, False), Sized(64, 130, False), Sized(80, 90, True)]
