@@ -582,6 +582,12 @@ GROUP BY peaks.workload, peaks.module_name, peaks.dump_id
 ORDER BY flops_a_byte DESC
 LIMIT 10;
 
+-- work_trends: The programs whose work changed, and why
+SELECT run_id, workload, flops, change_pct, recomputed_flops, cause
+FROM work_trends
+WHERE change_flops <> 0
+ORDER BY run_at, workload;
+
 -- gib: The programs that need more than 1 GiB
 SELECT workload, module_name, ROUND(GIB(peak_bytes), 2) AS peak_gib
 FROM peaks

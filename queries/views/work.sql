@@ -56,3 +56,54 @@ SELECT
 FROM _work
 INNER JOIN modules ON modules.module_id = _work.module_id
 GROUP BY _work.module_id, _work.pass, modules.unknown_loops;
+
+-- How much each program computes, from run to run, and how much of it again.
+--
+-- A row per dump with HLO text. A dump is compared with the dump that `trends` compares it with.
+-- Flops that change without another batch are work that is recomputed, or no longer: see
+-- `recomputed_flops`, which is that of the pass rematerialised in `work_by_pass`.
+--
+-- Key: dump_id.
+--
+-- flops: the FLOPs of one execution of the program, loops counted
+-- recomputed_flops: those of them that the backward pass computes again
+-- previous_flops: flops in previous_run_id; null if there is no such run, or no HLO text there
+-- change_flops: flops - previous_flops
+-- unknown_loops: loops whose trip count is not known: their bodies count once
+CREATE VIEW work_trends AS
+WITH recomputed AS (
+    SELECT module_id, CAST(SUM(flops) AS BIGINT) AS flops
+    FROM _work
+    WHERE pass = 'rematerialised'
+    GROUP BY module_id
+)
+
+SELECT
+    dumps.run_id,
+    runs.run_at,
+    lineages.branch,
+    lineages.suite,
+    dumps.workload,
+    dumps.module_name,
+    dumps.platform,
+    history.series_id,
+    modules.flops,
+    COALESCE(recomputed.flops, 0) AS recomputed_flops,
+    modules.unknown_loops,
+    compared.flops AS previous_flops,
+    modules.flops - compared.flops AS change_flops,
+    CAST(100 AS DOUBLE) * (modules.flops - compared.flops) / NULLIF(compared.flops, 0)
+        AS change_pct,
+    history.cause,
+    previous.run_id AS previous_run_id,
+    dumps.dump_id,
+    dumps.module_id
+FROM history
+INNER JOIN dumps ON dumps.dump_id = history.dump_id
+INNER JOIN runs ON runs.run_id = dumps.run_id
+INNER JOIN lineages ON lineages.run_id = dumps.run_id
+INNER JOIN modules ON modules.module_id = dumps.module_id
+LEFT JOIN recomputed ON recomputed.module_id = dumps.module_id
+LEFT JOIN dumps AS previous ON previous.dump_id = history.compared_dump_id
+LEFT JOIN modules AS compared ON compared.module_id = previous.module_id
+WHERE modules.flops IS NOT NULL;

@@ -23,6 +23,8 @@ SELECT
     modules.schedule_length,
     modules.reader_version,
     modules.num_partitions,
+    modules.flops,
+    modules.unknown_loops,
     modules.origin,
     modules.grade,
     module_memory.total_bytes,

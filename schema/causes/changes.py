@@ -617,6 +617,8 @@ def _layout(leaf: Leaf) -> str:
 
 # XLA's own rematerialisation is told if the instructions change by so many, and by this share.
 _LEAST_CLONES, _LEAST_CLONES_SHARE = 3, 0.2
+# Work is told if it changes by this share.
+_LEAST_WORK = 0.01
 # A type is told if it comes to this share of the bytes, or goes, and is as good as absent else;
 # or if it was the type of so many products, and is of none.
 _PRESENT, _ABSENT = 0.05, 0.01
@@ -626,18 +628,32 @@ _COUNTING_TYPES = frozenset({"pred", "s32", "s64", "u32", "u64"})
 _LEAST_PACKING = 0.005
 
 
-def rematerialised(pair: Pair) -> list[Phrase]:
-    """Whether JAX computes activations again in the backward pass, and which operations."""
+def rematerialised(pair: Pair, *, is_resized: bool) -> list[Phrase]:
+    """Whether JAX computes activations again in the backward pass, and which operations.
+
+    The work that this takes is told where the arguments are not what changes it.
+    """
+    work = "" if is_resized else _more_work(pair)
+    in_brackets = work and f" ({work})"
     a, b = pair.a.amount("recomputed"), pair.b.amount("recomputed")
     if not a and not b:
         return []
     if not a or not b:
         text = "rematerialised now" if b else "no longer rematerialised"
-        return [Phrase("remat", f"{text} (jax.checkpoint)", text, of_residuals)]
-    return _policy(pair)
+        how = f"{text} (jax.checkpoint{work and f', {work}'})"
+        return [Phrase("remat", how, text + in_brackets, of_residuals)]
+    return _policy(pair, in_brackets)
 
 
-def _policy(pair: Pair) -> list[Phrase]:
+def _more_work(pair: Pair) -> str:
+    """How much more the program computes, such as `+21 % work`; empty if that is not known."""
+    ratio = pair.work_ratio
+    if ratio is None or abs(ratio - 1) < _LEAST_WORK:
+        return ""
+    return f"{100 * (ratio - 1):+.0f} % work"
+
+
+def _policy(pair: Pair, work: str) -> list[Phrase]:
     """Which costly operations another checkpoint policy computes again.
 
     The share of an operation's forward instructions counts, for more layers are no policy. The
@@ -658,7 +674,7 @@ def _policy(pair: Pair) -> list[Phrase]:
     if not told:
         return []
     change = ", ".join(f"{', '.join(operations)} {how}" for how, operations in told.items())
-    return [Phrase("remat", f"checkpoint policy: {change}", change, of_residuals)]
+    return [Phrase("remat", f"checkpoint policy: {change}{work}", change + work, of_residuals)]
 
 
 def _recomputed_share(side: Side, name: str) -> float:
@@ -675,13 +691,15 @@ def random_bits(pair: Pair) -> list[Phrase]:
 
 
 def clones(pair: Pair) -> list[Phrase]:
-    """What XLA itself computes again to save memory."""
+    """What XLA itself computes again to save memory; the arguments are the same."""
+    work = _more_work(pair)
+    work = work and f", {work}"
     a, b = pair.a.amount("clones"), pair.b.amount("clones")
     if bool(a) != bool(b):
         text = f"XLA recomputes {b} instructions now" if b else "XLA no longer recomputes"
-        return [Phrase("clones", text)]
+        return [Phrase("clones", text + work)]
     if abs(b - a) > max(_LEAST_CLONES, _LEAST_CLONES_SHARE * max(a, b)):
-        return [Phrase("clones", f"XLA recomputes {a} → {b} instructions")]
+        return [Phrase("clones", f"XLA recomputes {a} → {b} instructions{work}")]
     return []
 
 

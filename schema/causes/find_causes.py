@@ -183,7 +183,7 @@ def _of_modules(pair: Pair, *, is_set: bool) -> list[Phrase]:
     is_same = pair.has_traits and has_same_instructions(pair)
     facts: list[Phrase] = []
     if pair.has_traits and not is_same:
-        remat = rematerialised(pair)
+        remat = rematerialised(pair, is_resized=is_resized)
         facts = [*random_bits(pair), *remat]
         facts += [] if is_resized or remat else types(pair)
         facts += loops(pair)

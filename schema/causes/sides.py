@@ -155,6 +155,14 @@ class Pair:
         """The larger of both peaks."""
         return max(self.a.dump["peak_bytes"] or 0, self.b.dump["peak_bytes"] or 0)
 
+    @property
+    def work_ratio(self) -> float | None:
+        """The work of the second side over that of the first; None if it is not known of both."""
+        a, b = self.a.dump, self.b.dump
+        if not a["flops"] or not b["flops"] or a["unknown_loops"] or b["unknown_loops"]:
+            return None
+        return float(b["flops"] / a["flops"])
+
     def change(self, column: str) -> int:
         """How much a figure of the main memory grew; 0 if a side lacks it."""
         values = (self.a.dump[column], self.b.dump[column])

@@ -24,6 +24,24 @@ def test_checkpointing_that_comes_or_goes_is_told():
     assert told(full, none) == ["no longer rematerialised (jax.checkpoint)"]
 
 
+def test_the_work_of_what_is_recomputed_is_told_where_nothing_else_changes_it():
+    x, y = [leaf("x", "f32[4]")], [leaf("x", "f32[6]")]
+    less = side(x, flops=1000, traits={"recomputed": {"": 1}})
+    more = side(x, flops=1210, traits=remat(8))
+    assert told(side(x, flops=1000), more) == ["rematerialised now (jax.checkpoint, +21 % work)"]
+    assert told(more, less) == [
+        "checkpoint policy: dot_general no longer recomputed (-17 % work)",
+    ]
+    clones = side(x, flops=1670, traits={"clones": {"": 10}})
+    assert told(side(x, flops=1000), clones) == ["XLA recomputes 10 instructions now, +67 % work"]
+    for unknown in (
+        side(y, flops=1210, traits=remat(8)),
+        side(x, flops=1005, traits=remat(8)),
+        side(x, flops=1210, unknown_loops=1, traits=remat(8)),
+    ):
+        assert not any("work" in phrase for phrase in told(side(x, flops=1000), unknown))
+
+
 def test_another_policy_is_told_by_what_it_recomputes():
     full, dots, few = (side(traits=remat(count)) for count in (8, 1, 4))
     assert told(full, dots) == ["checkpoint policy: dot_general no longer recomputed"]

@@ -11,13 +11,13 @@ NIGHTLY = {
     ("decode-v5e", "2026-10-04"): "cache: bf16 → s8 in 4 arguments -32 MiB",
     ("decode-v5e", "2026-10-07"): "cache[0][0]: s8[8,2048,4,128] → s8[8,4096,4,128] and 3 more "
     "+32 MiB",
-    ("llama-cpu", "2026-10-05"): "no longer rematerialised (jax.checkpoint) +79.8 MiB",
-    ("llama-cpu", "2026-10-08"): "rematerialised now (jax.checkpoint) -79.8 MiB",
+    ("llama-cpu", "2026-10-05"): "no longer rematerialised (jax.checkpoint, -20 % work) +79.8 MiB",
+    ("llama-cpu", "2026-10-08"): "rematerialised now (jax.checkpoint, +25 % work) -79.8 MiB",
     # What is kept, and one line more of what is computed at the peak.
-    ("llama-v5e", "2026-10-03"): "dot_general no longer recomputed +143 MiB; "
-    "dot_general +64 MiB (zoo.py:40); 4 more -12.1 MiB",
-    ("llama-v5e", "2026-10-05"): "dot_general recomputed now -143 MiB (zoo.py:40); "
-    "dot_general -64 MiB (zoo.py:40); 4 more +12.1 MiB",
+    ("llama-v5e", "2026-10-03"): "checkpoint policy: dot_general no longer recomputed (-13 % work) "
+    "+143 MiB; 5 more +51.9 MiB",
+    ("llama-v5e", "2026-10-05"): "checkpoint policy: dot_general recomputed now (+15 % work) "
+    "-143 MiB (zoo.py:40); 5 more -51.9 MiB",
     # The peak is at another instruction, of which a mask of 96 MiB is live.
     ("llama-v5e", "2026-10-06"): "x, y: 4 → 6 in 2 arguments +105 MiB (zoo.py:41); "
     "select_n +96 MiB (zoo.py:39); 2 more +11.2 MiB",
@@ -26,7 +26,8 @@ NIGHTLY = {
     "dot_general -12.4 MiB (zoo.py:41); 5 more -14.2 MiB",
     ("llama-v5e", "2026-10-09"): "donated now: m, v, p -132 MiB (zoo.py:31); "
     "dot_general +12.4 MiB (zoo.py:41); 5 more +14.2 MiB",
-    ("llama-v5e", "2026-10-10"): "no longer rematerialised (jax.checkpoint) +1.84 GiB (zoo.py:40)",
+    ("llama-v5e", "2026-10-10"): "no longer rematerialised (jax.checkpoint, -19 % work) "
+    "+1.84 GiB (zoo.py:40)",
     ("resnet-h100", "2026-10-05"): "x: bf16[16,224,224,3] → bf16[24,224,224,3] and 1 more "
     "+104 MiB (zoo.py:80); 2 more -2.89 MiB",
     ("resnet-h100", "2026-10-08"): "x: bf16[24,224,224,3] → bf16[32,224,224,3] and 1 more "

@@ -28,6 +28,8 @@ _DUMP = {
     "schedule_length": None,
     "reader_version": 1,
     "num_partitions": 4,
+    "flops": None,
+    "unknown_loops": 0,
     "origin": "dumped",
     "grade": 0,
     "total_bytes": 1000 * MIB,
