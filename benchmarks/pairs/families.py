@@ -8,7 +8,7 @@ import numpy as np
 
 from .edits import at_once, in_chunks, in_parts, softmax_loss, weights_of
 from .networks import adam, with_moments
-from .registry import HALF, Pair, Side, pair
+from .registry import HALF, SAME, Pair, Side, pair
 
 # A large group in chunks.
 
@@ -152,6 +152,20 @@ def map_jacobians(place):
     return Pair("map", Side(whole, arguments), Side(mapped, arguments), "1024 at a time")
 
 
+@pair
+def map_wide_gather(place):
+    """Rows that are gathered and made wider, of a thousand sums at a time."""
+
+    def widen(weights, table, rows):
+        return (table[rows] @ weights).sum(1)
+
+    def mapped(weights, table, rows):
+        return jax.lax.map(lambda each: widen(weights, table, each[None])[0], rows, batch_size=1024)
+
+    arguments = place.array(64, 512), place.array(10_000, 64), place.array(8192, 32, dtype="int32")
+    return Pair("map", Side(widen, arguments), Side(mapped, arguments), "1024 at a time")
+
+
 # Microbatches.
 
 
@@ -204,6 +218,26 @@ def microbatch_recurrent(place):
     weights = place.arrays({"in": (128, 512), "again": (512, 512), "out": (512, 64)})
     batch = place.array(512, 512, 128), place.array(512, dtype="int32")
     return gradient_pair(loss, 4, with_moments(place, weights), *batch)
+
+
+@pair
+def microbatch_masked(place):
+    """Layers with dropout that are computed again."""
+
+    def loss(weights, x):
+        y = x
+        for number, each in enumerate(weights):
+
+            @jax.checkpoint
+            def layer(y, each, number=number):
+                key = jax.random.fold_in(jax.random.key(0), number)
+                return y + by_bernoulli(jax.nn.gelu(y @ each["up"]), key) @ each["down"]
+
+            y = layer(y, each)
+        return jnp.mean((y - x) ** 2)
+
+    weights = [place.arrays({"up": (512, 2048), "down": (2048, 512)}) for _ in range(6)]
+    return gradient_pair(loss, 4, with_moments(place, weights), place.array(16_384, 512))
 
 
 # Products before gathers.
@@ -366,19 +400,15 @@ def carry_states_of_layers(place):
 # Random bits that are kept for the gradient.
 
 
-def dropped(place, drop, wrap=lambda each: each):
+def dropped(place, drop):
     """A network whose layers drop some of what they hand on."""
 
     def step(state, key, x, targets):
         def loss(weights):
             y = x
             for number, each in enumerate(weights):
-
-                @wrap
-                def layer(y, each, key):
-                    return y + drop(jax.nn.gelu(y @ each["up"]), key) @ each["down"]
-
-                y = layer(y, each, jax.random.fold_in(key, number))
+                own = jax.random.fold_in(key, number)
+                y = y + drop(jax.nn.gelu(y @ each["up"]), own) @ each["down"]
             return jnp.mean((y - targets) ** 2)
 
         return adam(state, jax.grad(loss)(state["params"]))
@@ -390,7 +420,6 @@ def dropped(place, drop, wrap=lambda each: each):
 
 def by_bernoulli(x, key):
     """Dropout as flax does it."""
-    key = jax.random.wrap_key_data(key) if key.dtype == jnp.uint32 else key
     return jnp.where(jax.random.bernoulli(key, 0.9, x.shape), x / 0.9, 0.0)
 
 
@@ -551,12 +580,6 @@ def right_int8_cache(place):
 
 
 @pair
-def right_masks_drawn_again(place):
-    """Dropout in layers that are computed again."""
-    return Pair("none", dropped(place, by_bernoulli, jax.checkpoint))
-
-
-@pair
 def right_small_constant(place):
     """A table of positions of 64 KiB is part of the program."""
     table = np.sin(np.arange(128 * 128, dtype=np.float32)).reshape(128, 128)
@@ -580,17 +603,6 @@ def right_noise(place):
 
     arguments = place.array(1024, 1024), place.array(2, dtype="uint32"), place.array(65_536, 1024)
     return Pair("none", Side(sample, arguments, (2,)))
-
-
-@pair
-def right_wide_gather(place):
-    """Rows that are gathered and made wider."""
-
-    def widen(weights, table, rows):
-        return (table[rows] @ weights).sum(1)
-
-    arguments = place.array(64, 512), place.array(10_000, 64), place.array(8192, 32, dtype="int32")
-    return Pair("none", Side(widen, arguments))
 
 
 @pair
@@ -638,15 +650,27 @@ def right_adapters(place):
 
 
 @pair
-def right_microbatches(place):
-    """Gradients that are added up part by part."""
-    return Pair("none", microbatch_autoencoder(place).after)
-
-
-@pair
 def right_mapped(place):
     """Jacobians, a thousand at a time."""
     return Pair("none", map_jacobians(place).after)
+
+
+@pair
+def right_votes(place):
+    """Votes of the nearest, a part of the queries at a time."""
+    return Pair("none", chunk_votes(place).after)
+
+
+@pair
+def right_only_new(place):
+    """A loop that gives back what is new."""
+    return Pair("none", returned_by_fori(place).after)
+
+
+@pair
+def right_answer(place):
+    """An answer without its prompt."""
+    return Pair("none", returned_prompt(place).after)
 
 
 @pair
@@ -664,3 +688,13 @@ def right_sum_of_all(place):
         return mean, ((x - mean) ** 2).mean(0)
 
     return Pair("none", Side(statistics, (place.array(262_144, 512),)))
+
+
+SAME |= {
+    ("right_int8_cache", "before"): ("int8_grouped_cache", "after"),
+    ("right_mapped", "before"): ("map_jacobians", "after"),
+    ("right_votes", "before"): ("chunk_votes", "after"),
+    ("right_only_new", "before"): ("returned_by_fori", "after"),
+    ("right_answer", "before"): ("returned_prompt", "after"),
+    ("right_carried", "before"): ("carry_states_of_layers", "after"),
+}

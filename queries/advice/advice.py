@@ -70,7 +70,11 @@ def save(program: Program, wanted_bytes: int) -> list[Finding]:
     """
     scans = worthwhile_scans(program)
     if not scans:
-        found = [_short(finding, wanted_bytes) for finding in unrolled(program)]
+        found = [
+            _short(finding, wanted_bytes)
+            for finding in unrolled(program)
+            if finding.grade is not Grade.at_most
+        ]
         return found or [_nothing(program)]
     enough = max(wanted_bytes, least_saving(program) + 1)
     best: tuple[int, _Kept, Change] = (0, {}, Change())

@@ -218,7 +218,7 @@ def test_on_cpu_the_order_is_told_and_no_figure(nightly):
     assert [line for line, is_batched in products if is_batched] == [39, 40]
 
 
-def test_unrolled_layers_have_a_range_on_tpu_and_are_not_told_on_cpu(store):
+def test_unrolled_layers_have_a_range_on_tpu_and_a_bound_on_cpu(store):
     program = program_of(store, "tpu/gated_unrolled_full/before", "advice")
     real = program_of(store, "tpu/gated_unrolled_full/after", "advice").layout.peak_bytes
     (finding,) = unrolled(program)
@@ -231,7 +231,9 @@ def test_unrolled_layers_have_a_range_on_tpu_and_are_not_told_on_cpu(store):
     assert is_nothing(offloaded)
     # XLA for CPU computes the layers only once, whatever jax.checkpoint says.
     program = program_of(store, "cpu/gated_unrolled_full/before", "advice")
-    assert rematerialise(program) == unrolled(program) == idle(program) == []
+    (finding,) = unrolled(program)
+    assert finding.grade is Grade.at_most
+    assert rematerialise(program) == idle(program) == []
     (nothing,) = save(program, GIB)
     assert is_nothing(nothing)
     assert "jax.checkpoint" in nothing.why

@@ -1,10 +1,13 @@
 """Caches that are updated in place, in fewer bits."""
 
+from math import prod
+
 import numpy as np
 
 from ....schema.readable import human_bytes
+from ....xla.shapes import ArrayShape
 from ...cells import counted
-from ..asked_program import Change, Piece, Program, saving
+from ..asked_program import Change, Piece, Place, Program, saving
 from ..cutting import HAND_ON
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade
@@ -15,7 +18,10 @@ from .narrower import FLOATS
 # A smaller part of the peak is not worth what is lost in the elements.
 _WORTH = 0.05
 _BITS = 8
-_WRITE = {"dynamic-update-slice", "scatter"}
+# They write a part of their first operand, which is the operand of this number.
+_WRITE = {"dynamic-update-slice": 1, "scatter": 2}
+# A cache is written a token at a time; a state is written whole, layer by layer.
+_A_TIME = 1 / 1000
 _THROUGH = HAND_ON - {"convert", "dynamic-update-slice"} | {"transpose", "reshape", "copy-start"}
 _THROUGH |= {"copy-done", "optimization-barrier"}
 
@@ -85,11 +91,23 @@ def _is_updated(program: Program, argument: EntryArray) -> bool:
         for reader in flow.readers[place]:
             opcode = graph.opcode[reader[0]]
             if opcode in _WRITE and flow.sources[reader][0] == place:
-                return True
+                return _is_a_little(program, reader)
             if opcode in _THROUGH and reader not in seen:
                 seen.add(reader)
                 waiting.append(reader)
     return False
+
+
+def _is_a_little(program: Program, write: Place) -> bool:
+    """Whether an instruction writes a small part of an array."""
+    graph, shape = program.graph, program.worked_out(Dimensions).arrays.shape
+    number = _WRITE[graph.opcode[write[0]]]
+    part, whole = shape((graph.operands[write[0]][number], "{}")), shape(write)
+    return (
+        isinstance(part, ArrayShape)
+        and isinstance(whole, ArrayShape)
+        and prod(part.dimensions) <= _A_TIME * prod(whole.dimensions)
+    )
 
 
 def _narrowed(program: Program, caches: list[EntryArray], *, copies: float) -> Change:

@@ -14,7 +14,7 @@ _LEAST_BYTES = 1 << 20
 
 @listed(8, OWNERS)
 def constants(program: Program) -> list[Finding]:
-    """At most one finding, a fact: as an argument the array takes as much, but once."""
+    """At most one finding, a fact: as an argument the array is one for all programs."""
     layout = program.layout
     least = max(_LEAST_BYTES, _WORTH * layout.peak_bytes)
     rows = [
@@ -35,7 +35,7 @@ def constants(program: Program) -> list[Finding]:
             " once; what positions or shapes tell, compute with jnp",
             why=f"{counted(len(rows), 'constant')}, the largest"
             f" {without_layout(largest['shape'])}; each program that has them holds its own copy,"
-            " compiles it and keeps it in its executable; the peak of this one stays the same",
+            " compiles it and keeps it in its executable",
             value_ids=tuple(row["value_id"] for row in rows),
             source=next((row["source"] for row in rows if row["source"]), None)
             or function_line(program),
