@@ -24,7 +24,8 @@ import memhouse
 PROGRAMS = Path(__file__).parent / "fit_programs.py"
 # Those that fit take long to compile for a TPU, and those that do not a second or two.
 BELOW, ABOVE, SPREAD = {"cpu": 2}, 2, 4
-TOPOLOGIES = {"cpu": "cpu", "v5e": "v5e:2x2", "v6e": "v6e:2x2", "h100": "h100"}
+H100 = PROGRAMS.parent / "corpus" / "h100.pbtxt"
+TOPOLOGIES = {"cpu": "cpu", "v5e": "v5e:2x2", "v6e": "v6e:2x2", "h100": str(H100)}
 MESHES = {"cpu": "cpu:8", "v5e": "v5e:2x4", "v6e": "v6e:2x4"}
 # Of a CPU, which has no memory that is known.
 MEMORY = {"cpu": "16GiB"}
