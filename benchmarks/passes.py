@@ -36,10 +36,8 @@ def _without(platform: str, program: str, name: str) -> Variant:
 VARIANTS = (
     _without("cpu", "mlp", "fusion"),
     _without("cpu", "mlp", "dot-library-rewriter"),
-    _without("cpu", "mlp", "call-inliner"),
     _without("cpu", "attention", "algsimp"),
     _without("cpu", "attention", "cse"),
-    _without("cpu", "attention", "transpose-folding"),
     _without("cpu", "scan", "while-loop-invariant-code-motion"),
     _without("cpu", "scan", "simplify-while-loops"),
     Variant("tpu", "mlp", "xla_jf_enable_multi_output_fusion=false", ("tpu_multi_output_fusion",)),
@@ -58,7 +56,19 @@ VARIANTS = (
     _without("tpu", "scan", "bfloat16-propagation"),
     _without("tpu", "convolution", "convolution-folding"),
     _without("tpu", "attention", "transpose-folding"),
-    _without("tpu", "loop", "while-loop-simplification"),
+    _without("tpu", "convolution", "tpu_fusion"),
+    Variant(
+        "tpu",
+        "sharded",
+        "xla_tpu_enable_latency_hiding_scheduler=false",
+        ("latency-hiding-scheduler",),
+    ),
+    Variant(
+        "tpu",
+        "wide",
+        "xla_jf_rematerialization_percent_shared_memory_limit=2",
+        ("rematerialization",),
+    ),
 )
 
 
@@ -110,10 +120,12 @@ def _loss(name: str) -> Any:
 
     of_name = {
         "mlp": mlp,
+        "wide": mlp,
         "scan": scan,
         "attention": attention,
         "convolution": convolution,
         "parallel": parallel,
+        "sharded": parallel,
         "deep": deep,
     }
     return of_name[name]
@@ -133,21 +145,19 @@ def _lowered(platform: str, name: str, layers: int) -> Any:
     one: Any = SingleDeviceSharding(devices[0])
     # A scan of f32 has types that the compiler may narrow.
     dtype = jnp.float32 if platform == "cpu" or name == "scan" else jnp.bfloat16
-    size = 64 if platform == "cpu" else 512
+    size = 64 if platform == "cpu" else 4096 if name == "wide" else 512
 
     def array(*shape: int, on: Any = one) -> Any:
         return jax.ShapeDtypeStruct(shape, dtype, sharding=on)
 
     weights: Any = array(3, size, size)
     inputs = array(4 * size, size)
-    if name == "loop":
-        turn = jax.jit(lambda w, x: jax.lax.fori_loop(0, 3, lambda _, c: jnp.tanh(c @ w[0]), x))
-        return turn.lower(weights, inputs)
     if name == "convolution":
         weights, inputs = [array(3, 3, 128, 128)] * 3, array(8, 32, 32, 128)
-    if name == "parallel":
+    if name in ("parallel", "sharded"):
         mesh = Mesh(np.array(devices[:4]), ("data",))
-        weights = [array(size, size, on=NamedSharding(mesh, PartitionSpec()))] * 4
+        spec = PartitionSpec() if name == "parallel" else PartitionSpec("data")
+        weights = [array(size, size, on=NamedSharding(mesh, spec))] * 4
         inputs = array(4 * size, size, on=NamedSharding(mesh, PartitionSpec("data")))
     if name == "deep":
         width = 256
@@ -208,17 +218,10 @@ def print_table(out: Path) -> None:
                 continue
             warehouse.ingest(folder, run=folder.name)
             program = f"{variant.platform}-{variant.program}"
-            query = f"""SELECT
-                (SELECT LIST(term ORDER BY rank) FROM causes
-                WHERE causes.dump_id = dumps.dump_id AND kind = 'pass') AS named,
-                peak_bytes
-                FROM dumps JOIN modules USING (module_id) JOIN module_memory USING (module_id)
-                WHERE run_id = $run AND workload = '{program}' AND memory_space = 0
-                ORDER BY peak_bytes DESC LIMIT 1"""
             told = warehouse.diff("base", folder.name, workload=program).causes.table.to_pylist()
             passes = [row["term"] for row in told if row["kind"] == "pass"]
             peaks = [
-                warehouse.sql(query.replace("$run", f"'{run}'")).table["peak_bytes"][0].as_py()
+                warehouse.peaks(run=run, workload=program).table["peak_bytes"][0].as_py()
                 for run in ("base", folder.name)
             ]
             cells = [f"{peak / 2**20:.2f} MiB" for peak in peaks]

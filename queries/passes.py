@@ -31,7 +31,9 @@ _WORDS = {
     "replaced": "replaces {}",
 }
 _FINAL = "after the last text"
-_BY = {"program": "the program itself"}
+_PROGRAM = "the program itself"
+# After these a buffer is there that was not before.
+_MAKING = ("appeared", "copied", "rematerialised")
 
 Buffers = Annotated[bool, Kind("The large buffers of the peak instead, and which pass made each.")]
 Every = Annotated[bool, Kind("Also the steps in which the estimate stays.")]
@@ -124,12 +126,12 @@ def _of_buffers(store: "Store", module_id: int) -> list[dict[str, Any]]:
     found = []
     for _, group in groupby(rows, itemgetter("value_id")):
         events = list(group)
-        first = events[0]
+        making = [row for row in events if row["event"] in _MAKING]
         told = [f"{row['event']}: {_pass(row)}" for row in events if row["event"] != "program"]
         found.append(
             {
-                **first,
-                "made_by": _BY.get(first["event"]) or _pass(first),
+                **events[0],
+                "made_by": _pass(making[-1]) if making else _PROGRAM,
                 "passes": ", ".join(told) or None,
                 "is_certain": all(row["is_certain"] for row in events),
             }

@@ -100,6 +100,14 @@ class PassProgram:
         places: Ints = pc.fill_null(at, -1).to_numpy(zero_copy_only=False).astype(np.int64)
         return places
 
+    @cached_property
+    def _by_name(self) -> Mapping[str, int]:
+        return {name: at for at, name in enumerate(self.names.to_pylist())}
+
+    def place(self, name: str) -> int | None:
+        """The index of an instruction, None if there is none of this name."""
+        return self._by_name.get(name)
+
     def operands_of(self, at: int) -> list[int]:
         """The operands of an instruction, in order."""
         low, high = np.searchsorted(self.users, [at, at + 1])
@@ -524,8 +532,8 @@ def _layouts(shape: str) -> str:
 def event_of(after: PassProgram, at: int, before: PassProgram, gone: Gone) -> Event | None:
     """What the pass between two texts did to an instruction of the second; None if nothing."""
     name = after.name(at)
-    there = int(before.places([name])[0])
-    if there >= 0:
+    there = before.place(name)
+    if there is not None:
         event = shape_event(before.shape(there), after.shape(at))
         if before.opcode(there) != after.opcode(at):
             event = "replaced"
@@ -534,7 +542,7 @@ def event_of(after: PassProgram, at: int, before: PassProgram, gone: Gone) -> Ev
     opcode = after.opcode(at)
     if _REMAT.search(name):
         origin = _REMAT.split(name)[0]
-        is_there = int(before.places([origin])[0]) >= 0
+        is_there = before.place(origin) is not None
         return Event("rematerialised", name, origin if is_there else None, True)
     if opcode == "fusion":
         found, is_certain = gone.like(at, opcode="fusion")
@@ -552,12 +560,12 @@ def event_of(after: PassProgram, at: int, before: PassProgram, gone: Gone) -> Ev
     if base != opcode:
         found, is_certain = gone.like(at, opcode=_wrapped(after, at) if base == "async" else base)
         if found is None and base == "copy":
-            return Event("copied", name, None, True)
+            return Event("copied", name, _copied(after, at), True)
         return Event("asynchronous", name, _named(before, found), is_certain or found is None)
     if opcode == "copy":
         found, is_certain = gone.like(at, opcode="copy")
         if found is None or not is_certain:
-            return Event("copied", name, None, True)
+            return Event("copied", name, _copied(after, at), True)
         return Event(_RENAMED, name, before.name(found), True)
     found, is_certain = gone.like(at)
     if found is None:
@@ -568,6 +576,12 @@ def event_of(after: PassProgram, at: int, before: PassProgram, gone: Gone) -> Ev
     elif event != "type" or opcode != "convert":
         event = "replaced"
     return Event(event, name, before.name(found), is_certain)
+
+
+def _copied(after: PassProgram, at: int) -> str | None:
+    """What an instruction copies."""
+    operands = after.operands_of(at)
+    return after.name(operands[0]) if operands else None
 
 
 def _named(program: PassProgram, at: int | None) -> str | None:
@@ -657,11 +671,28 @@ def _step_back(
         is_same = before_at >= 0 and before.shape(before_at) == after.shape(at)
         if is_same and before.opcode(before_at) == after.opcode(at):
             continue
-        event = event_of(after, at, before, gone)
-        if event is not None:
-            each.name = event.before
-            if event.event != _RENAMED:
-                each.events.append((step, event))
+        _events(each, step, after, before, gone)
+
+
+def _events(
+    each: _Followed, step: int, after: PassProgram, before: PassProgram, gone: Gone
+) -> None:
+    """What one pass did to a buffer: a copy of what is new as well has several events."""
+    for _ in range(_MOST_STEPS):
+        at = None if each.name is None else after.place(each.name)
+        event = None if at is None else event_of(after, at, before, gone)
+        if event is None:
+            return
+        each.name = event.before
+        if event.event != _RENAMED:
+            each.events.append((step, event))
+        if (
+            event.event != "copied"
+            or event.before is None
+            or before.place(event.before) is not None
+        ):
+            return
+    each.name = None
 
 
 # So many buffers of the peak are followed, the largest, if they have this share of it.

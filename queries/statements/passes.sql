@@ -33,8 +33,11 @@ SELECT
     "values".size_bytes,
     "values".shape,
     instructions.instruction,
-    REGEXP_EXTRACT(instructions.source_file, '[^/]*$') || ':' || instructions.source_line AS source,
-    instructions.op_name,
+    COALESCE(
+        REGEXP_EXTRACT(instructions.source_file, '[^/]*$') || ':' || instructions.source_line,
+        REGEXP_EXTRACT(origins.source_file, '[^/]*$') || ':' || origins.source_line
+    ) AS source,
+    COALESCE(instructions.op_name, origins.op_name) AS op_name,
     buffer_passes.event,
     buffer_passes.step,
     passes.pipeline,
@@ -45,6 +48,9 @@ SELECT
 FROM buffer_passes
 INNER JOIN "values" USING (module_id, value_id)
 INNER JOIN instructions USING (module_id, instruction_id)
+LEFT JOIN instructions AS origins
+    ON origins.module_id = buffer_passes.module_id
+        AND origins.instruction_id = "values".origin_instruction_id
 LEFT JOIN passes
     ON passes.module_id = buffer_passes.module_id AND passes.step = buffer_passes.step
 WHERE buffer_passes.module_id = $1
