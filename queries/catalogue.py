@@ -16,7 +16,7 @@ a row for each module that many dumps may share. Statements of memhouse read the
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
@@ -287,22 +287,29 @@ def _with_dump(header: str, name: str, sql: str) -> list[View]:
     if shared is None or not first + last:
         return [_view(header, name, sql)]
     helper = f"_{shared.removesuffix('_id')}_{name}"
-    columns = [
-        *(f"_dumped.{column}" for column in first),
-        *(f"{helper}.{column}" for column in written),
-        *(f"_dumped.{column}" for column in last),
-    ]
-    selected = ",\n    ".join(columns)
+    below = _view(header, helper, sql)
+    selected = ",\n    ".join(
+        [
+            *(f"_dumped.{column}" for column in first),
+            # DuckDB stores a view as its parser has it: each name would take 100 bytes of a file.
+            f"{helper}.*",
+            *(f"_dumped.{column}" for column in last),
+        ]
+    )
     joined = f"INNER JOIN {helper}\n    ON {helper}.{shared} = _dumped.{shared}"
     told = f"SELECT\n    {selected}\nFROM _dumped\n{joined}"
-    return [_view(header, helper, sql), _view(header, name, told)]
+    return [below, _view(header, name, told, [*first, *_columns(below.sql), *last])]
 
 
-def _view(header: str, name: str, sql: str) -> View:
-    """A view with its notes. Raises ValueError where a column has no note."""
+def _view(header: str, name: str, sql: str, columns: Sequence[str] | None = None) -> View:
+    """A view with its notes; its columns, else those that its SQL names.
+
+    Raises ValueError where a column has no note.
+    """
     sql = _for_each_metric(sql)
     answers, prose, own = _header(header)
-    columns = [] if name.startswith("_") else _columns(sql)
+    if columns is None:
+        columns = [] if name.startswith("_") else _columns(sql)
     notes = _shared_notes() | own
     if columns and (wrong := own.keys() - set(columns) | set(columns) - notes.keys()):
         raise ValueError(f"view {name}: no column, or no note: {', '.join(sorted(wrong))}")
