@@ -70,7 +70,7 @@ def line(name: str, now: Path, flag: Path) -> tuple[str, ...]:
         layout = read_layout(warehouse._store, before["module_id"])
         assert layout is not None
         program = read_program(warehouse._store, before["module_id"], before["dump_id"], layout)
-        peaks = order_of(program).ordering.peaks
+        peaks = order_of(program).ordering
         found = [
             each
             for each in warehouse.advise(before["module_id"], run="now").findings

@@ -9,7 +9,7 @@ and constants stay what they are.
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,18 +40,6 @@ class Buffers:
     shares: Sequence[tuple[int, int, int]]
     in_place: Sequence[tuple[int, int, bool]]
     defined_bytes: Ints
-
-
-@dataclass(frozen=True)
-class Order:
-    """Peaks of temps in bytes: as ordered, in the best order that was found, and in the order of
-    XLA's depth-first scheduler; bound_bytes: no order of these instructions needs less.
-    """
-
-    now_bytes: int
-    bound_bytes: int
-    best_bytes: int
-    depth_first_bytes: int
 
 
 @dataclass(frozen=True)
@@ -96,10 +84,26 @@ class Ordering:
         self._kept = set(keeps)
 
     @cached_property
-    def peaks(self) -> Order:
-        """The peaks of the whole program."""
-        now, bound, best, first = self._peaks(self._program.entry)
-        return Order(now, bound, min(now, best, first), first)
+    def now_bytes(self) -> int:
+        """The peak of temps as ordered."""
+        return self._peak(lambda problem, inner: problem.peak(problem.today, inner))
+
+    @cached_property
+    def depth_first_bytes(self) -> int:
+        """The peak in the order of XLA's depth-first scheduler."""
+        return self._peak(lambda problem, inner: problem.peak(problem.depth_first, inner))
+
+    @cached_property
+    def best_bytes(self) -> int:
+        """The peak in the best order that was found, each computation's own."""
+        return self._peak(
+            lambda problem, inner: min(problem.peak(order, inner) for order in problem.orders)
+        )
+
+    @cached_property
+    def bound_bytes(self) -> int:
+        """No order of these instructions needs less. Takes the square of their number."""
+        return self._peak(_Problem.bound)
 
     def spare(self, row: int) -> list[Spare]:
         """What is there at an instruction, and need not be there in every order."""
@@ -114,24 +118,17 @@ class Ordering:
             computation = int(self._program.computation[row])
         return found
 
-    def _peaks(self, computation: int) -> tuple[int, int, int, int]:
-        """As ordered, bound, best that was found, depth first."""
-        problem = self._problems.get(computation)
+    def _peak(self, of: "Callable[[_Problem, Ints], int]", computation: int | None = None) -> int:
+        """The peak of a computation, else of the entry, with those of what it calls."""
+        at = self._program.entry if computation is None else computation
+        problem = self._problems.get(at)
         if problem is None:
-            return 0, 0, 0, 0
-        inner = np.zeros((4, len(problem.rows)), np.int64)
-        for called in self._called[computation]:
-            at = problem.place[self._caller[called]]
-            inner[:, at] = np.maximum(inner[:, at], self._peaks(called))
-        depth_first = problem.depth_first(self._program, self._buffers.defined_bytes)
-        now = np.arange(len(problem.rows))
-        found = [now, depth_first, problem.greedy(), problem.greedy_backwards()]
-        return (
-            problem.peak(now, inner[0]),
-            problem.bound(inner[1]),
-            min(problem.peak(order, inner[2]) for order in found if problem.is_allowed(order)),
-            problem.peak(depth_first, inner[3]),
-        )
+            return 0
+        inner = np.zeros(len(problem.rows), np.int64)
+        for called in self._called[at]:
+            place = problem.place[self._caller[called]]
+            inner[place] = max(inner[place], self._peak(of, called))
+        return of(problem, inner)
 
     @cached_property
     def _called(self) -> dict[int, list[int]]:
@@ -172,6 +169,7 @@ class Ordering:
                 [(buffer, int(self._buffers.size[buffer]), at) for buffer, at in held],
                 shares[computation],
                 [*edges[computation], *_chain([row for row in rows if row in self._kept])],
+                self._buffers.defined_bytes,
             )
             for computation, rows in self._rows.items()
             for held in [touched[computation]]
@@ -228,6 +226,16 @@ class Ordering:
             row = self._caller[computation]
 
 
+def _reached(place: int, edges: list[list[int]]) -> set[int]:
+    """Where the edges lead from here."""
+    found, waiting = {place}, [place]
+    while waiting:
+        new = [each for each in edges[waiting.pop()] if each not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
 def _chain(rows: list[int]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(rows))
 
@@ -242,8 +250,11 @@ class _Problem:
         buffers: list[tuple[int, int, list[int]]],
         shares: list[tuple[int, int, int]],
         edges: list[tuple[int, int]],
+        defined_bytes: Ints,
     ) -> None:
+        self._program, self._defined_bytes = program, defined_bytes
         self.rows = rows
+        self.today = np.arange(len(rows))
         self.place = {row: number for number, row in enumerate(rows)}
         self.size = np.array([size for _, size, _ in buffers], np.int64)
         self.buffer = [buffer for buffer, _, _ in buffers]
@@ -386,8 +397,8 @@ class _Problem:
         of_result: dict[tuple[int, int], int] = {}
         for place, given, taken in self._may_share:
             if not any(self._later[place] >> at & 1 for at in self.touches[given] if at != place):
-                size = int(min(self.size[given], self.size[taken]))
-                of_result[place, taken] = max(size, of_result.get((place, taken), 0))
+                size = int(self.size[given]) + of_result.get((place, taken), 0)
+                of_result[place, taken] = min(size, int(self.size[taken]))
         less: dict[int, int] = defaultdict(int)
         for (place, _), size in of_result.items():
             less[place] += size
@@ -395,12 +406,13 @@ class _Problem:
 
     def spare(self, place: int) -> list[Spare]:
         """What is there at an instruction today, and need not be."""
+        earlier, later = _reached(place, self.before), _reached(place, self.after)
         found = []
         for number, touches in enumerate(self.touches):
             if not touches or not touches[0] <= place <= touches[-1] or place in touches:
                 continue
-            is_made = any(self._earlier[place] >> at & 1 for at in touches)
-            is_wanted = any(self._later[place] >> at & 1 for at in touches)
+            is_made = any(at in earlier for at in touches)
+            is_wanted = any(at in later for at in touches)
             if not (is_made and is_wanted):
                 reader = next(at for at in touches if at > place)
                 found.append(
@@ -416,9 +428,16 @@ class _Problem:
 
     # Other orders.
 
-    def depth_first(self, program: NumberedProgram, defined_bytes: Ints) -> Ints:
+    @cached_property
+    def orders(self) -> list[Ints]:
+        """All that are tried."""
+        found = [self.depth_first, self.greedy(), self.greedy_backwards()]
+        return [self.today, *(order for order in found if self.is_allowed(order))]
+
+    @cached_property
+    def depth_first(self) -> Ints:
         """XLA's DFSMemoryScheduler: operands that others read too first, then the larger ones."""
-        rows, count = self.rows, len(self.rows)
+        program, rows, count = self._program, self.rows, len(self.rows)
         users: list[list[int]] = [[] for _ in rows]
         for place, operands in enumerate(self.operands):
             for each in operands:
@@ -433,7 +452,7 @@ class _Problem:
         for place in self._visited([*ends, last], self.operands):
             if is_left_out[rows[place]]:
                 continue
-            own = int(defined_bytes[rows[place]])
+            own = int(self._defined_bytes[rows[place]])
             so_far += own
             operands = self.operands[place]
             extra[place] = max(len(users[place]) - 1, 0) + sum(extra[each] for each in operands)

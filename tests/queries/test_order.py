@@ -66,7 +66,7 @@ def test_no_order_is_below_the_bound(seed):
     reads = [sorted(chosen.sample(range(at), min(at, chosen.randint(0, 2)))) for at in range(count)]
     sizes = [2 ** (2 * at) + chosen.randint(1, 900) for at in range(count)]
     # Of equal sizes a result may take the place of an operand, and here none are equal.
-    peaks = made(reads, sizes).peaks
+    peaks = made(reads, sizes)
     allowed = [
         order
         for order in permutations(range(count))
@@ -82,7 +82,7 @@ def test_branches_are_made_one_after_the_other(count):
     """As made all branches are there before the first is read."""
     begun = process_time()
     reads = [[]] * count + [[0], *([at, count + at - 1] for at in range(1, count))]
-    peaks = made(reads, [1000] * count + [1] * count).peaks
+    peaks = made(reads, [1000] * count + [1] * count)
     assert peaks.now_bytes >= 1000 * count
     assert peaks.best_bytes == peaks.depth_first_bytes <= peaks.bound_bytes + 2000 <= 5000
     # Ten thousand instructions take 1.1 s.
@@ -106,11 +106,11 @@ def program():
 )
 def test_the_order_of_a_dump_needs_what_xla_says(program, name, run):
     before = program(name, run)
-    layout, peaks = before.layout, order_of(before).ordering.peaks
+    layout, peaks = before.layout, order_of(before).ordering
     temps = layout.peak_bytes - int(layout.allocation_bytes[~layout.is_temp].sum())
     assert peaks.now_bytes == pytest.approx(temps, abs=MIB / 4)
     assert peaks.bound_bytes <= peaks.best_bytes <= peaks.now_bytes
-    assert order_of(before).ordering.peaks == peaks
+    assert order_of(before).ordering.best_bytes == peaks.best_bytes
     found = {finding.kind: finding for finding in another_order(before)}
     if before.platform == "cpu" and peaks.depth_first_bytes < 0.9 * peaks.now_bytes:
         told = found["another order"]

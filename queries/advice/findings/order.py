@@ -21,6 +21,8 @@ _LOW, _HIGH = 0.75, 1.05
 # So many arrays of one size and one line are the repeats of a loop that was unrolled.
 _REPEATS = 4
 _LINES = 3
+# Of more instructions the orders take longer than all other advice.
+_MOST = 20_000
 _FLAG = "xla_cpu_enable_concurrency_optimized_scheduler"
 
 
@@ -29,9 +31,13 @@ def another_order(program: Program) -> list[Finding]:
     """On CPU the flag for XLA's depth-first order; and that repeats become a loop, or that barriers
     stand between them, where XLA keeps barriers.
     """
-    if not program.layout.is_temp.any():
+    if not program.layout.is_temp.any() or program.layout.schedule_length > _MOST:
         return []
-    peaks = program.worked_out(order_of).ordering.peaks
+    layout, peaks = program.layout, program.worked_out(order_of).ordering
+    temps = layout.peak_bytes - int(layout.allocation_bytes[~layout.is_temp].sum())
+    if abs(peaks.now_bytes - temps) > _WORTH * layout.peak_bytes:
+        # XLA's places say more than the buffers, and nothing that is foreseen would be right.
+        return []
     found = []
     if program.platform == "cpu" and _is_worth(program, peaks.now_bytes - peaks.depth_first_bytes):
         found += _by_flag(program)
@@ -53,7 +59,7 @@ def _by_flag(program: Program) -> list[Finding]:
     )
     if len(is_set):
         return []
-    peaks = program.worked_out(order_of).ordering.peaks
+    peaks = program.worked_out(order_of).ordering
     saved = peaks.now_bytes - peaks.depth_first_bytes
     groups = program.worked_out(_groups)
     return [
@@ -84,7 +90,7 @@ def _by_hand(program: Program) -> list[Finding]:
     repeats = [group for group in groups if group.repeats >= _REPEATS and group.is_large(program)]
     if not repeats:
         return []
-    peaks = program.worked_out(order_of).ordering.peaks
+    peaks = program.worked_out(order_of).ordering
     first = repeats[0]
     write = f"jax.lax.map or jax.lax.scan over the {first.repeats} instead of a loop in Python"
     if program.platform != "cpu":
