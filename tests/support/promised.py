@@ -40,7 +40,7 @@ PRINTING_ROWS = (
     "tables runs",
     *(
         f"{name} {_MODULE}"
-        for name in ("buffers", "advise", "donations", "timeline", "saved", "since")
+        for name in ("buffers", "advise", "donations", "timeline", "saved", "since", "passes")
     ),
     *(f"owners {_MODULE} --by {by}" for by in OWNERS),
     *(f"diff one two --by {by}" for by in ("buffer", *OWNERS)),
