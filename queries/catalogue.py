@@ -152,15 +152,16 @@ def public_views() -> dict[str, View]:
 
 
 def listed_views(own: Mapping[str, Macro]) -> Rows:
-    """The canned views, then the macros with what they take, last the user's own.
+    """The user's own macros with what they take, then the canned views and macros.
 
     Columns: view, answers.
     """
     import pyarrow as pa
 
-    named = [(view.name, view.answers) for view in public_views().values()]
-    listed = [*public_macros().values(), *own.values()]
-    named += [(macro.signature, macro.answers) for macro in listed]
+    # An agent is shown so many rows as fit in 4 KB.
+    named = [(macro.signature, macro.answers) for macro in own.values()]
+    named += [(view.name, view.answers) for view in public_views().values()]
+    named += [(macro.signature, macro.answers) for macro in public_macros().values()]
     return Rows(pa.Table.from_pylist([{"view": name, "answers": text} for name, text in named]))
 
 
