@@ -5,6 +5,7 @@ import pytest
 
 import memhouse
 from memhouse.cli.render.markdown import as_code, as_text
+from memhouse.queries.advice.asked_program import Change
 from memhouse.queries.advice.finding import (
     Finding,
     Grade,
@@ -144,8 +145,14 @@ def test_what_excludes_each_other_stands_together():
 
 def test_what_is_followed_at_once_is_of_different_buffers():
     """To store a weight narrower and to donate it do not go together as they are replayed."""
-    donate, narrow, other = finding(9, values=(1, 2)), finding(5, values=(2,)), finding(3)
-    assert to_follow([donate, narrow, other]) == (donate, other)
+    change = Change()
+    donate, narrow = (
+        finding(9, values=(1, 2), change=change),
+        finding(5, values=(2,), change=change),
+    )
+    other, flag = finding(3, change=change), finding(4)
+    # A flag of the compiler is nothing that could be replayed.
+    assert to_follow([donate, narrow, flag, other]) == (donate, other)
 
 
 def test_a_range_is_told_unless_it_has_no_width():
