@@ -44,7 +44,7 @@ def in_int8(program: Program) -> list[Finding]:
         if each.is_shared
         and each.element_type in FLOATS
         and each.element_bits > _BITS
-        and _is_updated(program, each)
+        and is_cache(program, each)
     ]
     caches.sort(key=lambda each: -each.padded_bytes)
     size = sum(each.padded_bytes for each in caches)
@@ -79,7 +79,7 @@ def in_int8(program: Program) -> list[Finding]:
     ]
 
 
-def _is_updated(program: Program, argument: EntryArray) -> bool:
+def is_cache(program: Program, argument: EntryArray) -> bool:
     """Whether an instruction writes a part of it, or of a copy of it."""
     graph, flow = program.graph, program.worked_out(Dimensions).flow
     if argument.parameter_number is None:

@@ -15,6 +15,7 @@ from ..cutting import HAND_ON, Cut, Cutting, flat
 from ..finding import Finding, Grade
 from ..resizing import Array
 from . import INSTRUCTIONS, OWNERS, listed
+from .caches import is_cache
 from .donations import donation_groups
 from .residuals import read_residuals, read_scans
 
@@ -269,14 +270,15 @@ def _is_batch(cutting: Cutting, atom: int) -> bool:
     if not with_it or any(words[0][:1] != (atom,) for _, words in with_it):
         return False
     rows = program.entry_arrays.to_pylist()
-    states = {
+    caches = {
         each.pair.argument.value_id
         for group in program.worked_out(donation_groups)
         if not group.only_fits
         for each in group.foreseen
+        if is_cache(program, each.pair.argument)
     }
     words = {array.value_id: flat(array) for array in cutting.resizing.arrays}
     of_atom = [row for row in rows if atom in words.get(row["value_id"], ())]
-    if any(row["is_shared"] or row["value_id"] in states for row in of_atom):
+    if any(row["is_shared"] or row["value_id"] in caches for row in of_atom):
         return False
     return program.trains or all(row in of_atom for row in rows if row["is_output"])
