@@ -218,7 +218,9 @@ def print_table(out: Path) -> None:
                 continue
             warehouse.ingest(folder, run=folder.name)
             program = f"{variant.platform}-{variant.program}"
-            told = warehouse.diff("base", folder.name, workload=program).causes.table.to_pylist()
+            found = warehouse.diff("base", folder.name, workload=program).modules
+            largest = max(found, key=lambda module: module.peak_bytes)
+            told = largest.causes.table.to_pylist()
             passes = [row["term"] for row in told if row["kind"] == "pass"]
             peaks = [
                 warehouse.peaks(run=run, workload=program).table["peak_bytes"][0].as_py()
