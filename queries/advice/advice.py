@@ -296,7 +296,9 @@ class Advice(Result):
         left = f"{mark}{human_bytes(self.peak.peak_bytes - (first.saving_bytes or 0))}"
         number = 1 + alternatives_left_out(self.findings).index(first)
         after = "the first" if number == 1 else f"number {number} alone"
-        return f"After {after} the peak is {left}, most of it {_kind_words(self.next_kind, mark)}."
+        least = "at least " if first.grade is Grade.at_most else ""
+        then = f"{least}{left}, most of it {_kind_words(self.next_kind, mark)}"
+        return f"After {after} the peak is {then}."
 
     def __str__(self) -> str:
         """The advice as the command prints it, but for the width of its lines."""
