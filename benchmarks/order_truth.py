@@ -21,7 +21,7 @@ HEAD = ("program", "instructions", "now", "bound", "best", "told", "recompiled",
 
 def compile_one(name: str) -> None:
     """Compile a program in this process."""
-    from order_programs import PROGRAMS  # type: ignore[import-not-found]
+    from order_programs import PROGRAMS
 
     jitted, arguments = PROGRAMS[name]()
     jitted.lower(*arguments).compile()
