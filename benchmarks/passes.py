@@ -210,6 +210,7 @@ def print_table(out: Path) -> None:
 
     with memhouse.open(out / "passes.duckdb") as warehouse:
         warehouse.ingest(out / "base", run="base")
+        right = 0
         print("| program | changed | named | peak before | peak after |")
         print("| --- | --- | --- | ---: | ---: |")
         for number, variant in enumerate(VARIANTS):
@@ -228,7 +229,9 @@ def print_table(out: Path) -> None:
             ]
             cells = [f"{peak / 2**20:.2f} MiB" for peak in peaks]
             named = passes[0] if passes else "nothing differs"
+            right += any(name in named for name in variant.passes)
             print(f"| {program} | `{variant.option}` | {named} | {' | '.join(cells)} |")
+        print(f"\nThe right pass is named in {right} of {len(VARIANTS)}.")
 
 
 def read_deep(folder: Path) -> None:
