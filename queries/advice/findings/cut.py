@@ -186,6 +186,9 @@ def _figure(cutting: Cutting, cut: Cut) -> dict[str, Any]:
 
 
 def _contains(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
+    if not {*part} <= {*whole}:
+        # Of most arrays, and quicker than to count.
+        return False
     have = Counter(whole)
     return all(have[atom] >= count for atom, count in Counter(part).items())
 
