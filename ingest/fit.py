@@ -48,7 +48,7 @@ _UNUSUAL = re.compile(r"[^\w.+:=,-]+")
 _KNOWN = "SELECT run_id FROM run_labels WHERE key = 'fit_content' AND value = $1 LIMIT 1"
 _FIGURES = """
 SELECT
-    module_memory.total_bytes,
+    module_memory.total_bytes - COALESCE(module_memory.thread_local_bytes, 0) AS reserved_bytes,
     module_memory.peak_bytes,
     COALESCE(dumps.device_memory_bytes, oom_reports.capacity_bytes) AS capacity_bytes,
     oom_reports.used_bytes,
@@ -67,7 +67,7 @@ LEFT JOIN run_labels AS refused
 LEFT JOIN run_labels AS seconds
     ON seconds.run_id = runs.run_id AND seconds.key = 'fit_seconds'
 WHERE runs.run_id = $1
-ORDER BY module_memory.total_bytes DESC NULLS LAST
+ORDER BY reserved_bytes DESC NULLS LAST
 LIMIT 1
 """
 
@@ -124,7 +124,8 @@ class Asked:
 class Point:
     """A program in one size, and what became of it.
 
-    arguments: the keywords with which it was built; seconds: of the compile, now or when it was
+    arguments: the keywords with which it was built; reserved_bytes: what counts, without what is
+    thread-local, as in the headroom of `peaks`; seconds: of the compile, now or when it was
     made; is_new: it was compiled now; message: why it has no figures, or XLA's own words.
     """
 
@@ -132,7 +133,7 @@ class Point:
     arguments: Mapping[str, Value]
     outcome: Outcome
     run_id: str | None = None
-    total_bytes: int | None = None
+    reserved_bytes: int | None = None
     peak_bytes: int | None = None
     capacity_bytes: int | None = None
     flops: int | None = None
@@ -547,8 +548,8 @@ class Fit:
         """A stored point, by its figures."""
         (row,) = store.rows(_FIGURES, [run_id]).to_pylist()
         used, refused = row.pop("used_bytes"), row.pop("refused")
-        total = row.pop("total_bytes")
-        total = used if total is None else total
+        reserved = row.pop("reserved_bytes")
+        reserved = used if reserved is None else reserved
         # What the user says of the memory holds; else what the device is known to have.
         capacity = row.pop("capacity_bytes")
         capacity = self.asked.memory_bytes or capacity
@@ -556,17 +557,17 @@ class Fit:
         message = None
         if refused is not None:
             outcome, message = "refused", refused
-        elif total is None or capacity is None:
+        elif reserved is None or capacity is None:
             unknown = "capacity" if capacity is None else "total"
             outcome, message = "failed", f"nothing says the {unknown} of this program"
-        elif total > capacity * (1 - self.asked.reserve):
+        elif reserved > capacity * (1 - self.asked.reserve):
             outcome = "too large"
         return Point(
             topology,
             arguments,
             outcome,
             run_id,
-            total,
+            reserved,
             capacity_bytes=capacity,
             is_new=is_new,
             message=message,
@@ -578,8 +579,8 @@ class Fit:
         what = " ".join(f"{name}={value}" for name, value in point.arguments.items())
         how = "known" if point.run_id and not point.is_new else f"{point.seconds or 0:.1f} s"
         said = point.message or ""
-        if point.total_bytes is not None and point.capacity_bytes is not None:
-            said = f"{human_bytes(point.total_bytes)} of {human_bytes(point.capacity_bytes)}"
+        if point.reserved_bytes is not None and point.capacity_bytes is not None:
+            said = f"{human_bytes(point.reserved_bytes)} of {human_bytes(point.capacity_bytes)}"
         of = "" if self.asked.budget is None else f" of at most {self.asked.budget}"
         count = f"{self._compiles}{of} compile{'s' * (self._compiles != 1)}"
         return f"{point.topology} {what}: {point.outcome}, {said} ({how}; {count})"
@@ -615,13 +616,13 @@ def _taken(left: deque[_Combination]) -> Iterator[_Combination]:
 
 
 def _as_edge(point: Point, _: Sequence[Point], name: str) -> Sized:
-    return Sized(point.size(name), point.total_bytes, point.outcome == "fits")
+    return Sized(point.size(name), point.reserved_bytes, point.outcome == "fits")
 
 
 def _as_knee(point: Point, tried: Sequence[Point], name: str) -> Sized:
     """A point as a size that fits without recomputing: the law of one that does is another."""
     fits = point.outcome == "fits" and not is_recomputing(point, tried, name)
-    return Sized(point.size(name), point.total_bytes if fits else None, fits)
+    return Sized(point.size(name), point.reserved_bytes if fits else None, fits)
 
 
 def _reference(tried: Sequence[Point], sizes: range, name: str) -> int | None:

@@ -17,9 +17,9 @@ class Answer:
     """What was found: in sentences, as rows, and, where work differs, policy by policy.
 
     policies: by the topology and the other keywords, the sizes that fit, upwards: the size, the
-    bytes of a sample, which are its total_bytes over the size, and the work of a sample in percent
-    above the least, the rows' `work_change_pct`; searched: the keyword whose largest value is
-    searched.
+    bytes of a sample, which are its reserved_bytes over the size, and the work of a sample in
+    percent above the least, the rows' `work_change_pct`; searched: the keyword whose largest value
+    is searched.
     """
 
     sentences: Sequence[str]
@@ -58,7 +58,7 @@ class _Combination:
 
     @property
     def refuser(self) -> Point | None:
-        tried = [Sized(self.size(p), p.total_bytes, p.outcome == "fits") for p in self.points]
+        tried = [Sized(self.size(p), p.reserved_bytes, p.outcome == "fits") for p in self.points]
         _, upper = bracket(tried)
         return next((point for point in self.points if self.size(point) == upper), None)
 
@@ -73,7 +73,7 @@ class _Combination:
 def answer(asked: Asked, points: Sequence[Point]) -> Answer:
     """What the points say.
 
-    Rows: topology, the keywords; answer: knee or largest; outcome; total_bytes, peak_bytes,
+    Rows: topology, the keywords; answer: knee or largest; outcome; reserved_bytes, peak_bytes,
     capacity_bytes, headroom_bytes; gflops, of one run of the program; work_change_pct, of a sample
     against the least of the knees of its topology; seconds, of the compile; is_new: compiled now;
     run; message.
@@ -118,12 +118,12 @@ def _policies(combinations: Sequence[_Combination], least: Mapping[str, float]) 
         found[f"{each.topology} {each}".strip()] = [
             (
                 size := each.size(point),
-                point.total_bytes / size,
+                point.reserved_bytes / size,
                 100 * (own / least[each.topology] - 1),
             )
             for point in sorted(each.points, key=each.size)
             if point.outcome == "fits"
-            and point.total_bytes is not None
+            and point.reserved_bytes is not None
             and (own := work(point, each.searched)) is not None
             # The work of much smaller sizes says nothing, see `is_recomputing`.
             and each.size(point) * MAGNITUDE >= each.size(each.edge)
@@ -169,7 +169,7 @@ def _told(found: _Combination, least: float) -> str:
         smallest = min(found.points, key=found.size)
         if smallest.outcome == "given up":
             return f"{found.searched} {found.size(smallest)}{of} is given up: {smallest.message}"
-        why = _room(smallest) if smallest.total_bytes is not None else smallest.message or ""
+        why = _room(smallest) if smallest.reserved_bytes is not None else smallest.message or ""
         return f"not even {found.searched} {found.size(smallest)}{of} fits ({why})"
     proof = ""
     if edge is knee:
@@ -184,7 +184,7 @@ def _told(found: _Combination, least: float) -> str:
 
 
 def _room(point: Point) -> str:
-    total, capacity = point.total_bytes or 0, point.capacity_bytes or 0
+    total, capacity = point.reserved_bytes or 0, point.capacity_bytes or 0
     return f"{human_bytes(total)} of {human_bytes(capacity)}"
 
 
@@ -203,15 +203,15 @@ def _table(
         own = work(point, asked.searched) if asked.searched else None
         of = least.get(point.topology)
         headroom = None
-        if point.total_bytes is not None and point.capacity_bytes is not None:
-            headroom = point.capacity_bytes - point.total_bytes
+        if point.reserved_bytes is not None and point.capacity_bytes is not None:
+            headroom = point.capacity_bytes - point.reserved_bytes
         rows.append(
             {
                 "topology": point.topology,
                 **{name: point.arguments[name] for name in asked.axes},
                 "answer": answers.get(id(point)),
                 "outcome": point.outcome,
-                "total_bytes": point.total_bytes,
+                "reserved_bytes": point.reserved_bytes,
                 "peak_bytes": point.peak_bytes,
                 "capacity_bytes": point.capacity_bytes,
                 "headroom_bytes": headroom,

@@ -13,7 +13,7 @@ class Sized:
     """A size that was tried: what it takes, None if nothing says it, and whether it fits."""
 
     size: int
-    total_bytes: int | None
+    reserved_bytes: int | None
     fits: bool
 
 
@@ -57,7 +57,7 @@ def next_size(
         below = _below(upper, guessed, tolerance)
         guess = max(below, (lower + upper) / 2)
     elif guess is None:
-        known = [point for point in tried if not point.fits and point.total_bytes is not None]
+        known = [point for point in tried if not point.fits and point.reserved_bytes is not None]
         # Nothing says how far the upper end is over: the answer may be of any magnitude.
         guess = (lower + upper) / 2 if known else sqrt(lower * upper)
     place = int((guess - sizes.start) // sizes.step)
@@ -99,7 +99,7 @@ def _foretold(tried: Sequence[Sized], capacity_bytes: int) -> float | None:
     The law goes through the sizes whose bytes are nearest to the capacity. None if there are
     fewer than two, or if it does not rise there.
     """
-    known = [(p.size, p.total_bytes) for p in tried if p.total_bytes is not None]
+    known = [(p.size, p.reserved_bytes) for p in tried if p.reserved_bytes is not None]
     known.sort(key=lambda point: abs(point[1] - capacity_bytes))
     if len(known) < 2:
         return None

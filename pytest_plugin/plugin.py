@@ -140,7 +140,7 @@ class _Memory:
         lines = []
         for row in found.arrow().to_pylist():
             if row["outcome"] != "fits":
-                figures = [human(name, row[name]) for name in ("total_bytes", "capacity_bytes")]
+                figures = [human(name, row[name]) for name in ("reserved_bytes", "capacity_bytes")]
                 why = " of ".join(figures) if all(figures) else row["message"]
                 what = " ".join(f"{name}={row[name]}" for name in asked if name in row)
                 lines.append(f"{what} {row['outcome']}: {why}")

@@ -115,9 +115,9 @@ def test_policies_are_compared_in_a_chart(capfd):
     """By the memory and the work of a sample; sizes far below the edge say nothing of the work."""
     asked = Asked("t.py", "build", {"batch": range(1, 999), "remat": ["none", "full"]}, ["cpu"])
 
-    def point(batch, remat, total_bytes, flops, outcome="fits"):
+    def point(batch, remat, reserved_bytes, flops, outcome="fits"):
         arguments = {"batch": batch, "remat": remat}
-        return Point("cpu", arguments, outcome, "r", total_bytes, 0, 1000, flops, 0, 1.0)
+        return Point("cpu", arguments, outcome, "r", reserved_bytes, 0, 1000, flops, 0, 1.0)
 
     points = [
         point(1, "none", 10, 1),
@@ -170,6 +170,10 @@ def test_a_program_from_the_question_to_the_answer(program):
     with memhouse.open("memhouse.duckdb", read_only=True) as warehouse:
         series = warehouse.sql("SELECT COUNT(*) AS n FROM history GROUP BY series_id").arrow()
         assert set(series["n"].to_pylist()) == {1}
+        # What counts is what the warehouse counts.
+        peaks = warehouse.sql("SELECT run_id, headroom_bytes FROM peaks WHERE memory_space = 0")
+        headroom = {row["run_id"]: row["headroom_bytes"] for row in peaks.arrow().to_pylist()}
+        assert headroom == {row["run"]: row["headroom_bytes"] for row in again}
         # No size is what the program's name means, or what the newest night holds.
         assert not len(warehouse.peaks())
 
