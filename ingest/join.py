@@ -525,12 +525,14 @@ def work_out(
 class Module:
     """A module's rows by table, without module_id, and the contradictions of its parts.
 
-    `header` has the columns of the module's row in `modules`.
+    `header` has the columns of the module's row in `modules`; `unread_passes` are the texts between
+    passes that cannot be read, each with its step and pass.
     """
 
     header: dict[str, object]
     tables: dict[str, pa.Table]
     contradictions: list[Contradiction] = field(default_factory=list)
+    unread_passes: list[str] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
@@ -654,17 +656,24 @@ def join_parts(
         tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
         runs = {"executions": pa.array(work.executions)}
         tables["computations"] = _with(tables["computations"], runs)
+    unread: list[str] = []
     if parts.pass_texts:
-        tables |= _pass_tables(parts, tables)
+        of_passes, unread = _pass_tables(parts, tables)
+        tables |= of_passes
     filled = {name: table for name, table in tables.items() if len(table)}
-    return Module(header, filled, contradicting)
+    return Module(header, filled, contradicting, unread)
 
 
-def _pass_tables(parts: Parts, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """What the compiler's passes did to the program and to the large buffers of its peak."""
+def _pass_tables(
+    parts: Parts, tables: Mapping[str, pa.Table]
+) -> tuple[dict[str, pa.Table], list[str]]:
+    """What the compiler's passes did to the program and to the large buffers of its peak.
+
+    And the texts that cannot be read, each with its step and pass.
+    """
     values, names = _followed_buffers(tables)
-    rows, events, _ = follow(parts.pass_texts, names)
-    return {
+    rows, events, unread = follow(parts.pass_texts, names)
+    of_passes = {
         "passes": module_rows("passes", rows),
         "buffer_passes": module_rows(
             "buffer_passes",
@@ -675,6 +684,7 @@ def _pass_tables(parts: Parts, tables: Mapping[str, pa.Table]) -> dict[str, pa.T
             ],
         ),
     }
+    return of_passes, [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
 
 
 def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[str]]:

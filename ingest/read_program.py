@@ -9,7 +9,7 @@ from ..xla.agreement import disagreements
 from ..xla.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
 from .join import Module, join_parts, work_out
-from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
+from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
 from .sources.program import Identified, Key, Program
 
 # Reading programs of more bytes leaves much freed memory behind.
@@ -154,6 +154,9 @@ def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequenc
         _programs(outcome)[0].leave_out([found.unread])
     if found.no_owners is not None:
         _note(outcome, f"the owners of values are not known: {found.no_owners}")
+    if unread := outcome.module.unread_passes:
+        texts = f"{len(unread)} of {len(parts.pass_texts)} texts between the compiler's passes"
+        _note(outcome, f"{texts} cannot be read and are passed over: {some_of(unread)}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
     if all(file.status == OK for file in outcome.files):

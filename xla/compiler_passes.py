@@ -604,15 +604,15 @@ class _Followed:
 
 def follow(
     texts: Iterable[PassText], buffers: Sequence[str]
-) -> tuple[list[dict[str, object]], list[list[tuple[int, Event]]], int]:
-    """The rows of `passes`, the events of each buffer, and how many texts cannot be read.
+) -> tuple[list[dict[str, object]], list[list[tuple[int, Event]]], list[PassText]]:
+    """The rows of `passes`, the events of each buffer, and the texts that cannot be read.
 
     buffers: the final instruction of each. The texts are read once each, from the last to the
     first, and two are held at a time. Events are from the first to the last, with their steps.
     """
     followed = [_Followed(name) for name in buffers]
     rows: list[dict[str, object]] = []
-    unread = 0
+    unread: list[PassText] = []
     after: PassProgram | None = None
     step_after = 0
     counts: dict[str, int] = {}
@@ -620,7 +620,7 @@ def follow(
     for text in sorted(texts, key=lambda text: -text.step):
         program, size = text.read()
         if program is None:
-            unread += 1
+            unread.append(text)
             continue
         of_text = digest_of(program)
         of_opcodes = opcode_counts(program)
@@ -651,7 +651,7 @@ def follow(
         if each.name is not None:
             each.events.append((step_after, Event("program", each.name, None, True)))
     rows.reverse()
-    return rows, [each.events[::-1] for each in followed], unread
+    return rows, [each.events[::-1] for each in followed], unread[::-1]
 
 
 def _step_back(

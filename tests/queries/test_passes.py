@@ -1,6 +1,7 @@
 """`passes`: which pass of the compiler changed a program's memory, and made its large buffers."""
 
 import doctest
+import re
 import shutil
 from pathlib import Path
 
@@ -77,6 +78,8 @@ def test_texts_are_read_once_and_a_damaged_one_is_passed_over(folder, db, tmp_pa
         file.write_text("HloModule cut\n\nENTRY %main {\n  %a = f32[")
     (damaged,) = fill(db, base, run_id="damaged")
     assert (damaged.new_modules, damaged.problems) == (1, [])
+    ((told,),) = rows(db, "SELECT message FROM dump_files WHERE message IS NOT NULL")
+    assert re.fullmatch(r"(\d+) of \d+ texts between .* passed over: .+ and \d+ more", told)
     assert rows(db, "SELECT COUNT(*) FROM causes") == [(0,)]
     ((less,),) = rows(
         db, "SELECT COUNT(*) FROM passes JOIN dumps USING (module_id) WHERE run_id = 'damaged'"
