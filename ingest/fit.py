@@ -54,6 +54,21 @@ SELECT
     oom_reports.used_bytes,
     modules.flops,
     modules.unknown_loops,
+    (
+        SELECT LIST(DISTINCT COALESCE(
+            loops.source_file || ':' || loops.source_line, loops.instruction
+        ))
+        FROM calls
+        INNER JOIN instructions AS loops
+            ON loops.module_id = calls.module_id AND loops.instruction_id = calls.instruction_id
+        INNER JOIN computations
+            ON computations.module_id = loops.module_id
+                AND computations.computation = loops.computation
+        WHERE calls.module_id = modules.module_id
+            AND calls.attribute = 'body'
+            AND calls.trip_count IS NULL
+            AND computations.executions > 0
+    ) AS counted_once,
     refused.value AS refused,
     CAST(seconds.value AS DOUBLE) AS seconds
 FROM runs
@@ -125,8 +140,9 @@ class Point:
     """A program in one size, and what became of it.
 
     arguments: the keywords with which it was built; reserved_bytes: what counts, without what is
-    thread-local, as in the headroom of `peaks`; seconds: of the compile, now or when it was
-    made; is_new: it was compiled now; message: why it has no figures, or XLA's own words.
+    thread-local, as in the headroom of `peaks`; counted_once: where the loops are whose turns are
+    not known; seconds: of the compile, now or when it was made; is_new: it was compiled now;
+    message: why it has no figures, or XLA's own words.
     """
 
     topology: str
@@ -138,6 +154,7 @@ class Point:
     capacity_bytes: int | None = None
     flops: int | None = None
     unknown_loops: int | None = None
+    counted_once: Sequence[str] = ()
     seconds: float | None = None
     is_new: bool = False
     message: str | None = None
@@ -549,6 +566,7 @@ class Fit:
         (row,) = store.rows(_FIGURES, [run_id]).to_pylist()
         used, refused = row.pop("used_bytes"), row.pop("refused")
         reserved = row.pop("reserved_bytes")
+        counted_once = sorted(row.pop("counted_once") or ())
         reserved = used if reserved is None else reserved
         # What the user says of the memory holds; else what the device is known to have.
         capacity = row.pop("capacity_bytes")
@@ -569,6 +587,7 @@ class Fit:
             run_id,
             reserved,
             capacity_bytes=capacity,
+            counted_once=counted_once,
             is_new=is_new,
             message=message,
             **row,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -149,6 +150,12 @@ def _sentences(
             yield (
                 f"the largest that fits{of} is {asked.searched} {each.size(edge)},"
                 f" {_room(edge)}, but it recomputes:{more}"
+            )
+        loops = {Path(loop).name for each in here if each.knee for loop in each.knee.counted_once}
+        if loops:
+            yield (
+                f"{topology}: the work has one turn of each loop whose turns are not known: "
+                f"{', '.join(sorted(loops))}"
             )
     if not asked.reserve and any(each.edge for each in combinations):
         yield (

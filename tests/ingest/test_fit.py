@@ -36,6 +36,8 @@ def build(devices, *, batch, how="plain"):
         import subprocess; subprocess.Popen(["sleep", "4242"])
 
     def step(w, x):
+        if how == "loops":
+            return jax.lax.while_loop(lambda w: w.sum() < 9, lambda w: w @ w, w)
         return w - jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w)
 
     shape = jax.ShapeDtypeStruct
@@ -176,6 +178,9 @@ def test_a_program_from_the_question_to_the_answer(program):
         assert headroom == {row["run"]: row["headroom_bytes"] for row in again}
         # No size is what the program's name means, or what the newest night holds.
         assert not len(warehouse.peaks())
+    # A loop that ends when it ends is named by its line.
+    looping = memhouse.fit(program, how="loops", batch=range(8, 9), memory="400KiB")
+    assert "whose turns are not known: train.py:" in looping.sentences()[1]
 
 
 @pytest.mark.slow
