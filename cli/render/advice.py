@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ...queries.advice.advice import Advice
-from ...queries.advice.finding import in_full, together_words
+from ...queries.advice.finding import in_full
 from .text import print_paragraph, print_text, results
 
 
@@ -14,12 +14,9 @@ def print_advice(advice: Advice) -> None:
         for number, texts in enumerate(in_full(advice.findings), start=1):
             print_text("")
             _print_finding(f"{number:>2}. ", texts)
-        if advice.afterwards:
+        for sentence in filter(None, [advice.afterwards, advice.together_sentence]):
             print_text("")
-            print_paragraph(advice.afterwards)
-        if len(advice.followed) > 1:
-            print_text("")
-            print_paragraph(together_words(advice.followed, advice.together))
+            print_paragraph(sentence)
 
 
 def _print_finding(number: str, texts: Sequence[str]) -> None:

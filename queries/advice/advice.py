@@ -35,7 +35,6 @@ from .finding import (
     in_full,
     ranked,
     to_follow,
-    together_words,
     with_true_range,
 )
 from .findings import findings_of
@@ -244,9 +243,7 @@ class Advice(Result):
 
     def sentences(self) -> Sequence[str]:
         """The peak and its parts, and what following the findings together gives."""
-        if len(self.followed) < 2:
-            return (self.heading,)
-        return (self.heading, together_words(self.followed, self.together))
+        return tuple(filter(None, [self.heading, self.together_sentence]))
 
     @property
     def first(self) -> tuple[Finding, ...]:
@@ -300,14 +297,26 @@ class Advice(Result):
         then = f"{least}{left}, most of it {_kind_words(self.next_kind, mark)}"
         return f"After {after} the peak is {then}."
 
+    @property
+    def together_sentence(self) -> str:
+        """What the findings that can be followed together leave of the peak; empty if it is one."""
+        if len(self.followed) < 2:
+            return ""
+        told = alternatives_left_out(self.findings)
+        *numbers, last = (str(1 + told.index(finding)) for finding in self.followed)
+        grades = {finding.grade for finding in self.followed}
+        about = "about " if Grade.between in grades else ""
+        least = "at least " if Grade.at_most in grades else about
+        mark = "≈" if Grade.estimated in grades else ""
+        left = f"{least}{mark}{human_bytes(self.together.peak_bytes)}"
+        return f"Numbers {', '.join(numbers)} and {last} together leave {left}."
+
     def __str__(self) -> str:
         """The advice as the command prints it, but for the width of its lines."""
         told = [self.heading]
         for number, (first, *lines) in enumerate(in_full(self.findings), start=1):
             told.append("\n".join([f"{number:>2}. {first}", *(f"    {line}" for line in lines)]))
-        told += filter(None, [self.afterwards])
-        if len(self.followed) > 1:
-            told.append(together_words(self.followed, self.together))
+        told += filter(None, [self.afterwards, self.together_sentence])
         return "\n\n".join(told)
 
 

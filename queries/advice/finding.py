@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...schema.readable import human_bytes
 
 if TYPE_CHECKING:
-    from .asked_program import Change, Replayed
+    from .asked_program import Change
 
 # A finding: what to change, and by how much the peak would fall.
 
@@ -206,12 +206,3 @@ def in_full(findings: Sequence[Finding]) -> list[list[str]]:
             f"why: {finding.why}",
         ]
     return list(told.values())
-
-
-def together_words(followed: Sequence[Finding], together: "Replayed") -> str:
-    """What several findings leave of the peak."""
-    grades = {finding.grade for finding in followed}
-    about = "about " if Grade.between in grades else ""
-    least = "at least " if Grade.at_most in grades else about
-    mark = "≈" if Grade.estimated in grades else ""
-    return f"These {len(followed)} together leave {least}{mark}{human_bytes(together.peak_bytes)}."

@@ -12,7 +12,7 @@ from ...schema.errors import UsageError
 from ...schema.readable import human_bytes, one_line
 from ...schema.stores.base import Store
 from ..advice.advice import Advice
-from ..advice.finding import Finding, reserved_words, saved_words, together_words
+from ..advice.finding import Finding, alternatives_left_out, reserved_words, saved_words
 from ..advise import advise
 from ..catalogue import statement
 from ..cells import ESTIMATED, without_layout
@@ -207,8 +207,8 @@ def what_to_change(
     parts: list[Text | Html] = [Text(one_line(advice.heading))]
     if advice.findings:
         parts.append(_cards(advice, _in_map(advice, buffers)))
-    if len(advice.followed) > 1:
-        parts.append(Text(together_words(advice.followed, advice.together)))
+    if advice.together_sentence:
+        parts.append(Text(advice.together_sentence))
     if advice.is_estimated:
         parts.append(Text(ESTIMATED, "note"))
     yield Section("What to change", parts)
@@ -216,7 +216,13 @@ def what_to_change(
 
 def _cards(advice: Advice, in_map: frozenset[int]) -> Html:
     lit = [[each for each in finding.value_ids if each in in_map] for finding in advice.findings]
-    cards = [_card(*each) for each in zip(advice.findings, map(len, lit), strict=True)]
+    numbered = alternatives_left_out(advice.findings)
+    cards = [
+        _card(finding, len(buffers))
+        # One that excludes the one before has no number of its own, as in the terminal.
+        | {"number": f"{numbered.index(finding) + 1}." if finding in numbered else "or"}
+        for finding, buffers in zip(advice.findings, lit, strict=True)
+    ]
     return Html(
         templates().get_template("advice.html").render(cards=cards),
         scripts=("advice.js",),

@@ -105,7 +105,7 @@ def _by_hand(program: Program) -> list[Finding]:
             f" {human_bytes(first.size_bytes)} of theirs are there at once",
             grade=Grade.fact,
             write=write,
-            why=f"{_spare_words(groups)}; an order was found in which the same instructions need"
+            why="an order was found in which the same instructions need"
             f" {human_bytes(peaks.best_bytes)} of temps instead of {human_bytes(peaks.now_bytes)}",
             value_ids=_value_ids(program, [first]),
             source=first.line,
@@ -134,11 +134,13 @@ class _Group:
         return _is_worth(program, self.size_bytes)
 
     def __str__(self) -> str:
-        when = "read late" if self.is_read_late else "made early"
-        found = f"{when}: {human_bytes(self.size_bytes)} in {counted(len(self.spare), 'buffer')}"
-        if self.line is not None:
-            found += f", made at {self.line}"
-        return found if self.reader is None else f"{found}, for {self.reader}"
+        size = f"{human_bytes(self.size_bytes)} in {counted(len(self.spare), 'buffer')}"
+        at = "" if self.line is None else f" at {self.line}"
+        if self.reader in (None, self.line):
+            return f"{size} {'read late' if self.is_read_late else 'made early'}{at}"
+        if self.is_read_late:
+            return f"{size} made{at} and read late at {self.reader}"
+        return f"{size} made early{at}, for {self.reader}"
 
 
 def _groups(program: Program) -> list[_Group]:
