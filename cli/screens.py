@@ -164,7 +164,14 @@ def kernels(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> Non
 
     found = asked()
     print_captioned(found, output, wide=wide)
-    if without := found.table["scoped_bytes"].null_count:
+    sizes = found.table.select(["space", "scoped_bytes"]).to_pylist()
+    spaces = [row["space"] for row in sizes if row["scoped_bytes"] is None]
+    if on_gpu := spaces.count("shared"):
+        print_note(
+            f"{counted(on_gpu, 'kernel')} without a size: XLA writes the shared memory of a GPU's "
+            "kernels to *.thunk_sequence.txt and *.thunk_metadata.txt, which this dump lacks"
+        )
+    if without := len(spaces) - on_gpu:
         print_note(
             f"{counted(without, 'kernel')} without a size: memhouse does not understand the "
             "module of a Pallas kernel, or read the dump before it did: ingest it again"

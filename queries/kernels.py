@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 def kernels(
     store: "Store", module: OneModule = None, *, run: Run = None, workload: Workload = None
 ) -> Rows:
-    """Show what kernels take for themselves on TPU, and how much each may.
+    """Show what kernels take for themselves on chip, and how much each may.
 
     Equal kernels, as of unrolled layers, are one row. The text of an executable says what a Pallas
     kernel takes. A dump does not, so that its kernels take at least what their blocks and scratch
     take with padding: `at_least` is true, and the table `kernel_parts` has each of these arrays.
+    The shared memory of a GPU's kernels is known if the dump has XLA's `*.thunk_sequence.txt` and
+    `*.thunk_metadata.txt`.
     Without --run, the latest of each series of runs. `kernel_trends` is the view of all runs.
 
     Columns: workload, kernel, count (equal kernels are one row), space (its name), scoped_bytes
@@ -38,5 +40,5 @@ def kernels(
     rows = store.rows(statement("kernels"), [run, workload, dump])
     if found is not None:
         rows = rows.drop_columns(["workload", "module", "run"])
-    empty = "no kernel takes memory for itself; only dumps of TPU programs with HLO text say so"
+    empty = "no kernel takes memory for itself; only dumps for TPU or GPU with HLO text say so"
     return Rows(rows, "" if found is None else found.caption, empty)

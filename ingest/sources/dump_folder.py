@@ -5,10 +5,11 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import PurePosixPath
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...schema import ids
@@ -24,6 +25,7 @@ from ..readers.lines import Lines, check_end, excerpt, spared_lines, split_lines
 from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import holds_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
+from ..readers.thunks import METADATA, SEQUENCE, read_shared_memory, thunks_name
 from ..readers.usage_report import read_rounded_allocations, read_totals
 from ..readers.used_values import read_definitions
 from .files import SourceFile
@@ -226,6 +228,8 @@ def add_definitions(parts: Parts, used: UsedValues, section: Lines, outcomes: Ou
 _FRAMES = f"\n{FRAME_TABLES[-1]}\n".encode()
 # The texts between passes, in a module's id.
 _PASSES = "passes"
+# What the runtime's list of steps says, in a module's id.
+_SHARED = "shared-memory"
 _NO_ASSIGNMENT = (
     "no buffer assignment: the program comes from JAX's compilation cache, or an early stage of "
     "compilation; JAX_ENABLE_COMPILATION_CACHE=false compiles it anew"
@@ -240,12 +244,14 @@ _FILES_AT_ONCE = 2
 class DumpedProgram:
     """The files of one program, by format; see `program.Program`.
 
-    passes: its texts between the compiler's passes, in order.
+    passes: its texts between the compiler's passes, in order; thunks: the two files of the
+    runtime's list of steps, by what they are.
     """
 
     key: Key
     files: Mapping[Format, SourceFile]
     passes: Sequence[tuple[PassName, SourceFile]] = ()
+    thunks: Mapping[str, SourceFile] = field(default_factory=dict)
 
     @property
     def oom(self) -> bool:
@@ -255,7 +261,8 @@ class DumpedProgram:
     @property
     def size_bytes(self) -> int:
         """The size of its files on disk, compressed or not."""
-        files = [*self.files.values(), *(file for _, file in self.passes)]
+        passes = (file for _, file in self.passes)
+        files = [*self.files.values(), *passes, *self.thunks.values()]
         return sum(file.size for file in files)
 
     @property
@@ -282,9 +289,13 @@ class DumpedProgram:
             contents[_PASSES] = _sha256(
                 "\n".join(f"{file.path.name} {file.size}" for _, file in self.passes).encode()
             )
+        shared = self._shared_memory(outcomes)
+        if shared:
+            contents[_SHARED] = _sha256(repr(sorted(shared.items())).encode())
         module_id = ids.module_id(name, contents.items())
         content = {format_: text for format_, text in texts.items() if format_ in _CONTENT}
         found = Identified(module_id, name, list(outcomes.values()), settings, content)
+        found.shared_memory = shared
         found.unread = frozenset({BINARY.name} if BINARY in self.files else ()) - {
             format_.name for format_ in outcomes
         }
@@ -349,6 +360,8 @@ class DumpedProgram:
                 if parts.is_binary:
                     parts = with_space_names(parts, self.key.platform)
                     outcomes[BINARY].holds = (FIRST.title,)
+        if parts.hlo is not None and identified.shared_memory:
+            parts.hlo = _with_shared_memory(parts.hlo, identified.shared_memory)
         parts.pass_texts = self._pass_texts()
         if parts.hlo is None and parts.used_values is not None:
             add_definitions(parts, parts.used_values, documents[USED_VALUES], outcomes)
@@ -366,6 +379,18 @@ class DumpedProgram:
                 and format_.title not in held
             ]
         return parts
+
+    def _shared_memory(self, outcomes: Outcomes) -> dict[str, int]:
+        """The shared memory of a GPU's kernels; a list that cannot be read is a note."""
+        if self.key.platform != "gpu" or {SEQUENCE, METADATA} - self.thunks.keys():
+            return {}
+        try:
+            return read_shared_memory(*(self.thunks[name].read() for name in (SEQUENCE, METADATA)))
+        except DumpError as error:
+            for format_, outcome in outcomes.items():
+                if format_.role in (Role.PROGRAM, Role.BINARY):
+                    outcome.note(f"the shared memory of kernels is not known: {error}")
+            return {}
 
     def _pass_texts(self) -> list[PassText]:
         """The texts between the passes, and the final one."""
@@ -409,6 +434,15 @@ def _read_file(file: SourceFile, outcome: FileOutcome) -> bytes | None:
             outcome.sha256 = _sha256(text)
         return text
     return None
+
+
+def _with_shared_memory(hlo: HloText, shared: Mapping[str, int]) -> HloText:
+    """The text with the shared memory of its kernels."""
+    instructions = hlo.instructions
+    at = pc.index_in(instructions["instruction"], value_set=pa.array(shared, pa.large_string()))
+    used = pa.array(shared.values(), pa.int64()).take(at.combine_chunks())
+    number = instructions.schema.get_field_index("used_scoped_bytes")
+    return replace(hlo, instructions=instructions.set_column(number, "used_scoped_bytes", used))
 
 
 def _read_pass(file: SourceFile) -> tuple[PassProgram | None, int]:
@@ -484,6 +518,7 @@ def is_wanted(name: str) -> bool:
         formats.by_name(name) is not None
         or formats.may_be_renamed(name)
         or pass_name(name) is not None
+        or thunks_name(name) is not None
     )
 
 
@@ -503,12 +538,18 @@ def find_dumps(
     settings: dict[tuple[str, str], _Files] = defaultdict(dict)
     devices: dict[tuple[str, Format], list[SourceFile]] = defaultdict(list)
     passes: dict[tuple[str, str], dict[int, tuple[PassName, SourceFile]]] = defaultdict(dict)
+    thunks: dict[tuple[str, str], dict[str, SourceFile]] = defaultdict(dict)
     for file in files:
         workload = file.path.parent.as_posix()
         name = pass_name(file.path.name)
         if name is not None:
             # A plain file precedes its compressed copy.
             passes[workload, name.stem].setdefault(name.step, (name, file))
+            continue
+        step_list = thunks_name(file.path.name)
+        if step_list is not None:
+            stem, part = step_list
+            thunks[workload, stem].setdefault(part, file)
             continue
         try:
             known = format_of(file, is_named=named_file)
@@ -542,7 +583,8 @@ def find_dumps(
             beside = beside | {device: only}
         between = passes.get((key[0], key[1]), {})
         texts = [between[step] for step in sorted(between)]
-        found.append(DumpedProgram(parsed, held | beside, texts))
+        steps = thunks.get((key[0], key[1]), {})
+        found.append(DumpedProgram(parsed, held | beside, texts, steps))
     found.sort(
         key=lambda program: (
             program.key.workload,

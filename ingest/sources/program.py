@@ -4,6 +4,7 @@ The pipeline, the workers and the batches use only this protocol. To add a sourc
 objects that have these attributes and methods.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -43,7 +44,8 @@ class Identified:
     files: the outcome of each file so far; content: the data that `Program.read` needs, so
     that each file is read once, and takes out, so that the memory is free afterwards;
     unread: the kinds of files that are there but are not needed; left_out: why the program
-    cannot be read although nothing is wrong with it.
+    cannot be read although nothing is wrong with it; shared_memory: of a GPU's kernels, by
+    instruction.
     """
 
     module_id: int
@@ -53,6 +55,7 @@ class Identified:
     content: Any = None
     unread: frozenset[str] = frozenset()
     left_out: str | None = None
+    shared_memory: Mapping[str, int] = field(default_factory=dict)
 
 
 class Program(Protocol):

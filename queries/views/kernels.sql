@@ -1,27 +1,31 @@
--- What each TPU has on chip, for one program: see `docs/devices.md`.
+-- What each device has on chip, for one program: see `docs/devices.md`.
 --
 -- A row per kind of device. Where two cores run one program, the memory of one core.
 CREATE VIEW _devices AS
 SELECT
     facts.device_kind,
     facts.vmem_bytes,
-    facts.scoped_vmem_bytes
+    facts.scoped_vmem_bytes,
+    facts.shared_bytes
 FROM (
     VALUES
-    ('TPU v2', 16777216, 16777216),
-    ('TPU v3', 16777216, 16777216),
-    ('TPU v4', 16777216, 16777216),
-    ('TPU v4 core', 16777216, 16777216),
-    ('TPU v5e', 134217728, 16777216),
-    ('TPU v5p', 67108864, 16777216),
-    ('TPU v5p core', 67108864, 16777216),
-    ('TPU v6e', 134217728, 33554432),
-    ('TPU7x', 67108864, 33554432)
-) AS facts (device_kind, vmem_bytes, scoped_vmem_bytes);
+    ('TPU v2', 16777216, 16777216, NULL),
+    ('TPU v3', 16777216, 16777216, NULL),
+    ('TPU v4', 16777216, 16777216, NULL),
+    ('TPU v4 core', 16777216, 16777216, NULL),
+    ('TPU v5e', 134217728, 16777216, NULL),
+    ('TPU v5p', 67108864, 16777216, NULL),
+    ('TPU v5p core', 67108864, 16777216, NULL),
+    ('TPU v6e', 134217728, 33554432, NULL),
+    ('TPU7x', 67108864, 33554432, NULL),
+    ('NVIDIA H100 80GB HBM3', NULL, NULL, 232448)
+) AS facts (device_kind, vmem_bytes, scoped_vmem_bytes, shared_bytes);
 
 -- What each kernel keeps on chip and reserves, beside how much it may.
 --
--- A row per dump and instruction that is a TPU kernel (Pallas) or reserves memory in HBM. The size
+-- A row per dump and instruction that is a TPU kernel (Pallas), reserves memory in HBM, or is a
+-- GPU's kernel with shared memory: that is of a block of threads, and known if the dump has the
+-- runtime's list of steps. The size
 -- of a Pallas kernel is what the compiler says, in an executable's text. A dump is written before
 -- the kernel is compiled and does not say it; the kernel then has at least what its blocks and
 -- scratch take, see `kernel_parts`, and is_bound is true. Collectives reserve what
@@ -30,12 +34,12 @@ FROM (
 -- Key: dump_id, instruction_id.
 --
 -- instruction: the kernel
--- memory_space: where its memory is: 0 is HBM, 1 VMEM
+-- memory_space: where its memory is: 0 is HBM, 1 VMEM; null of a GPU's shared memory
 -- is_bound: it takes at least scoped_bytes: what the compiler adds is not known
 -- block_bytes: the part in blocks of inputs and outputs, twice where they are pipelined
 -- scratch_bytes: the part in scratch operands and in allocations of the kernel's body
 -- smem_bytes: its memory in SMEM, for scalars, beside scoped_bytes
--- limit_from: what sets the limit: the kernel's vmem_limit_bytes, a flag, or the device's default
+-- limit_from: what sets the limit: the kernel's vmem_limit_bytes, a flag, or the device
 -- share: scoped_bytes over limit_bytes
 -- op_name: the operation's name in the framework
 -- source_file: the Python file of source_line
@@ -99,14 +103,17 @@ placed AS (
         CAST(parts.scratch_bytes AS BIGINT) AS scratch_bytes,
         CAST(parts.smem_bytes AS BIGINT) AS smem_bytes,
         COALESCE(instructions.custom_call_target = 'tpu_custom_call', FALSE) AS is_pallas,
+        COALESCE(dumps.platform = 'gpu', FALSE) AS is_gpu,
         CASE
+            WHEN dumps.platform = 'gpu' THEN NULL
             WHEN instructions.opcode = 'custom-call' THEN 1
             -- Collectives, and fusions with one.
             ELSE 0
         END AS memory_space,
         -- 0 or less means the default.
         CASE WHEN flags.vmem_kib > 0 THEN flags.vmem_kib * 1024 END AS vmem_flag_bytes,
-        _devices.scoped_vmem_bytes
+        _devices.scoped_vmem_bytes,
+        _devices.shared_bytes
     FROM instructions
     INNER JOIN dumps ON dumps.module_id = instructions.module_id
     LEFT JOIN parts
@@ -122,6 +129,13 @@ placed AS (
             AND instructions.opcode <> 'parameter'
             AND COALESCE(instructions.scoped_space, 0) = 0
         )
+        OR (
+            dumps.platform = 'gpu'
+            AND (
+                instructions.used_scoped_bytes > 0
+                OR instructions.custom_call_target IN ('__gpu$xla.gpu.triton', 'mosaic_gpu_v2')
+            )
+        )
 ),
 
 sized AS (
@@ -133,6 +147,7 @@ sized AS (
         END AS scoped_bytes,
         -- What a collective reserves in HBM is set by a flag, and has no other limit.
         CASE
+            WHEN is_gpu THEN shared_bytes
             WHEN is_pallas
                 THEN COALESCE(NULLIF(reserved_bytes, 0), vmem_flag_bytes, scoped_vmem_bytes)
         END AS limit_bytes
@@ -146,7 +161,7 @@ SELECT
     instruction,
     opcode,
     memory_space,
-    CASE memory_space WHEN 1 THEN 'vmem' ELSE 'hbm' END AS space,
+    CASE WHEN is_gpu THEN 'shared' WHEN memory_space = 1 THEN 'vmem' ELSE 'hbm' END AS space,
     scoped_bytes,
     is_pallas AND used_scoped_bytes IS NULL AND scoped_bytes IS NOT NULL AS is_bound,
     block_bytes,
@@ -155,6 +170,7 @@ SELECT
     limit_bytes,
     CASE
         WHEN limit_bytes IS NULL THEN NULL
+        WHEN is_gpu THEN device_kind
         WHEN reserved_bytes > 0 THEN 'vmem_limit_bytes'
         WHEN vmem_flag_bytes IS NOT NULL THEN 'xla_tpu_scoped_vmem_limit_kib'
         ELSE 'default of ' || device_kind
@@ -177,7 +193,7 @@ FROM sized;
 --
 -- Key: dump_id, memory_space.
 --
--- memory_space: where it is: 0 is HBM, 1 VMEM; null if not known
+-- memory_space: where it is: 0 is HBM, 1 VMEM; null of a GPU's shared memory
 -- scoped_bytes: the most that a kernel takes
 -- is_bound: it takes at least scoped_bytes, see `kernels`
 -- limit_bytes: its limit

@@ -94,3 +94,37 @@ def test_what_is_not_there_is_wrong_usage_and_no_kernel_is_none(filled):
     assert kernels(filled, run="cpu") == []
     done = run_memhouse("kernels", "--run", "cpu", "--db", filled)
     assert (done.returncode, bool(done.stdout + done.stderr)) == (0, True)
+
+
+_STEPS = """001: kCustomKernel [source | sink] f grid: [8, 1, 1] threads: [128, 1, 1]  \
+shared_memory: {} bytes
+"""
+_OF_STEPS = """thunk_metadata {
+  thunk_info {
+    profile_annotation: "loop_gather_fusion"
+    thunk_id: 1
+  }
+  thunk_kind: "kCustomKernel"
+}
+"""
+
+
+def test_the_shared_memory_of_a_gpus_kernels(tmp_path, db):
+    """It is in the runtime's list of steps, and what that says is part of the program."""
+    folder = copy_dump("gpu/decode-h100/*", tmp_path / "night")
+    fill(db, folder, run_id="without")
+    assert kernels(db, run="without") == []
+    (name,) = (each.name.partition(".sm_")[0] for each in folder.glob("*.sm_*optimizations.txt*"))
+    (folder / f"{name}.thunk_sequence.txt").write_text(_STEPS.format(192 * 2**10))
+    (folder / f"{name}.thunk_metadata.txt").write_text(_OF_STEPS)
+    (result,) = fill(db, folder, run_id="with")
+    assert result.new_modules == 1
+    (row,) = kernels(db, run="with")
+    assert (row["first_instruction"], row["space"]) == ("loop_gather_fusion", "shared")
+    assert (row["scoped_bytes"], row["headroom_bytes"]) == (192 * 2**10, 35 * 2**10)
+    (folder / f"{name}.thunk_sequence.txt").write_bytes(b"\xff")
+    fill(db, folder, run_id="damaged")
+    told = rows(db, "SELECT message FROM dump_files WHERE message LIKE 'the shared memory%'")
+    assert told == [
+        ("the shared memory of kernels is not known: the runtime's list of steps is not UTF-8",)
+    ]
