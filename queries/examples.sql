@@ -59,6 +59,17 @@ GROUP BY workload, module_name, module_id
 ORDER BY runs DESC, workload, module_name
 LIMIT 10;
 
+-- dumps: The program that leaves least room on each kind of device
+SELECT
+    device_kind,
+    MIN_BY(dumps.workload, headroom_bytes) AS workload,
+    MIN(headroom_bytes) AS headroom_bytes
+FROM peaks
+INNER JOIN dumps USING (dump_id)
+WHERE peaks.memory_space = 0 AND is_latest AND headroom_bytes IS NOT NULL
+GROUP BY device_kind
+ORDER BY headroom_bytes;
+
 -- dump_files: What is wrong with files, or was not understood
 SELECT run_id, workload, path, message
 FROM dump_files
@@ -85,6 +96,21 @@ INNER JOIN latest USING (module_id)
 WHERE NOT is_output
 ORDER BY padded_bytes DESC NULLS LAST
 LIMIT 10;
+
+-- entry_shapes: Bytes of arguments that are sharded, and of those that are not
+SELECT
+    workload,
+    CASE
+        WHEN sharding IS NULL THEN 'not told'
+        WHEN sharding = '{replicated}' THEN 'replicated'
+        ELSE 'sharded'
+    END AS kind,
+    SUM(padded_bytes) AS padded_bytes
+FROM entry_shapes
+INNER JOIN latest USING (module_id)
+WHERE NOT is_output AND is_entry
+GROUP BY module_id, workload, kind
+ORDER BY padded_bytes DESC, workload, kind;
 
 -- memory_spaces: The names of the memory spaces
 SELECT memory_space, space_name, COUNT(*) AS modules
@@ -150,6 +176,18 @@ GROUP BY workload, opcode
 ORDER BY instructions DESC, workload, opcode
 LIMIT 10;
 
+-- instructions: The programs with the largest share of copies
+SELECT
+    workload,
+    latest.module_name,
+    COUNT(*) FILTER (opcode IN ('copy', 'copy-start', 'copy-done')) AS copies,
+    COUNT(*) AS of_instructions
+FROM instructions
+INNER JOIN latest USING (module_id)
+WHERE is_entry
+GROUP BY module_id, workload, latest.module_name
+ORDER BY copies / of_instructions DESC, workload, latest.module_name;
+
 -- scopes: Layers of each part of the program
 SELECT workload, fold, COUNT(DISTINCT module_path) AS layers
 FROM scopes
@@ -178,6 +216,19 @@ SELECT attribute, COUNT(*) AS calls
 FROM calls
 GROUP BY attribute
 ORDER BY calls DESC, attribute;
+
+-- calls: The loops of each program, and the most trips of one
+SELECT
+    workload,
+    latest.module_name,
+    COUNT(*) AS loops,
+    MAX(trip_count) AS most_trips,
+    COUNT(*) FILTER (trip_count IS NULL) AS not_known
+FROM calls
+INNER JOIN latest USING (module_id)
+WHERE attribute = 'body'
+GROUP BY module_id, workload, latest.module_name
+ORDER BY most_trips DESC NULLS LAST, workload, latest.module_name;
 
 -- stack_frames: Functions of the program in Python
 SELECT DISTINCT file, function
@@ -366,6 +417,18 @@ GROUP BY workload, module_name, series_id
 ORDER BY ABS(SUM(change_bytes)) DESC
 LIMIT 10;
 
+-- trends: The runs in which a peak fell below all before
+SELECT run_id, workload, module_name, value_bytes
+FROM trends
+WHERE metric = 'peak_bytes' AND memory_space = 0 AND is_entry
+QUALIFY
+    value_bytes < MIN(value_bytes) OVER (
+        PARTITION BY series_id
+        ORDER BY run_number
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+    )
+ORDER BY run_at, workload, module_name;
+
 -- regressions: Which commit made a program grow?
 SELECT
     regressions.run_id,
@@ -421,6 +484,26 @@ WHERE category = 'argument' AND memory_space = 0 AND is_latest
 ORDER BY counted_bytes DESC
 LIMIT 10;
 
+-- peak_buffers: How few buffers make nine tenths of each peak
+SELECT
+    peak_buffers.workload,
+    peak_buffers.module_name,
+    COUNT(*) FILTER (running_bytes - counted_bytes < 0.9 * peaks.peak_bytes) AS buffers,
+    COUNT(*) AS of_buffers
+FROM peak_buffers
+INNER JOIN peaks USING (dump_id, memory_space)
+WHERE peak_buffers.memory_space = 0 AND peak_buffers.is_latest AND peak_buffers.is_entry
+GROUP BY dump_id, peak_buffers.workload, peak_buffers.module_name
+ORDER BY buffers, peak_buffers.workload;
+
+-- peak_buffers: Results of collectives that are held at the peak
+SELECT workload, module_name, opcode, COUNT(*) AS buffers, SUM(counted_bytes) AS counted_bytes
+FROM peak_buffers
+WHERE memory_space = 0 AND is_latest
+    AND REGEXP_MATCHES(opcode, '^(all-|reduce-scatter|collective-)')
+GROUP BY dump_id, workload, module_name, opcode
+ORDER BY counted_bytes DESC, workload, opcode;
+
 -- timeline: How full is memory over the schedule?
 SELECT start_time // 100 * 100 AS time, MAX(occupied_bytes) AS occupied_bytes
 FROM timeline
@@ -457,6 +540,20 @@ GROUP BY dump_id, workload, module_name, source_file
 ORDER BY counted_bytes DESC, workload, module_name, source_file
 LIMIT 10;
 
+-- memory_by_source: Lines that own more in the newest run than in the one before
+SELECT
+    workload,
+    source_file,
+    source_line,
+    SUM(counted_bytes) FILTER (run_id = RUN(-2)) AS before_bytes,
+    SUM(counted_bytes) FILTER (run_id = RUN(-1)) AS now_bytes
+FROM memory_by_source
+WHERE run_id IN (RUN(-2), RUN(-1)) AND memory_space = 0 AND is_entry AND source_line IS NOT NULL
+GROUP BY workload, source_file, source_line
+HAVING COALESCE(now_bytes, 0) > COALESCE(before_bytes, 0)
+ORDER BY now_bytes - COALESCE(before_bytes, 0) DESC, workload, source_line
+LIMIT 10;
+
 -- memory_by_scope: What does each layer's part own?
 SELECT workload, fold, SUM(counted_bytes) AS counted_bytes
 FROM memory_by_scope
@@ -469,6 +566,17 @@ SELECT workload, pass, counted_bytes, share
 FROM memory_by_scope
 WHERE is_latest AND memory_space = 0 AND depth = 0
 ORDER BY workload, counted_bytes DESC;
+
+-- memory_by_scope: The forward and the backward pass in each outermost scope
+SELECT
+    workload,
+    scope,
+    SUM(counted_bytes) FILTER (pass = 'forward') AS forward_bytes,
+    SUM(counted_bytes) FILTER (pass = 'backward') AS backward_bytes
+FROM memory_by_scope
+WHERE memory_space = 0 AND is_latest AND is_entry AND depth = 1 AND scope <> ''
+GROUP BY workload, scope
+ORDER BY workload, scope;
 
 -- memory_by_op: Which operations own most?
 SELECT workload, operation, counted_bytes
@@ -517,6 +625,14 @@ GROUP BY workload, operation
 ORDER BY size_bytes DESC
 LIMIT 10;
 
+-- saved_for_backward: Scopes whose residuals are idle most
+SELECT workload, scope, COUNT(*) AS residuals, SUM(size_bytes * idle_time) AS idle_byte_steps
+FROM saved_for_backward
+WHERE memory_space = 0 AND is_latest
+GROUP BY workload, scope
+ORDER BY idle_byte_steps DESC, workload, scope
+LIMIT 10;
+
 -- long_lived: What is idle across the peak?
 SELECT workload, instruction, size_bytes, peak_idle_time
 FROM long_lived
@@ -550,6 +666,15 @@ INNER JOIN latest USING (module_id)
 WHERE kernel_parts.space = 'vmem'
 ORDER BY kernel_parts.size_bytes DESC, workload, instruction, part
 LIMIT 10;
+
+-- kernel_parts: What each kernel spends on pipelined blocks
+SELECT workload, instruction, COUNT(*) AS blocks, SUM(kernel_parts.size_bytes) AS pipelined_bytes
+FROM kernel_parts
+INNER JOIN instructions USING (module_id, instruction_id)
+INNER JOIN latest USING (module_id)
+WHERE kernel_parts.space = 'vmem' AND buffers = 2
+GROUP BY module_id, workload, instruction
+ORDER BY pipelined_bytes DESC, workload, instruction;
 
 -- kernel_trends: How the largest kernel of each program changes
 SELECT run_id, workload, memory_space, scoped_bytes, change_bytes
