@@ -133,6 +133,9 @@ def part_of(place: Place, number: int) -> Place:
 
 # A program as lists, for rules that walk from instruction to instruction.
 
+# They name the computation that a fusion or a call runs.
+_BODY = ("calls", "to_apply")
+
 
 @dataclass(frozen=True)
 class Graph:
@@ -192,7 +195,16 @@ class Graph:
 
     def body(self, caller: int) -> int:
         """The computation that a fusion or a call runs."""
-        return int(self.program.callee(np.array([caller]), "calls", "to_apply")[0])
+        found = self._bodies.get(caller)
+        if found is None:
+            (found,) = self.program.callee(np.array([caller]), *_BODY).tolist()
+        return found
+
+    @cached_property
+    def _bodies(self) -> dict[int, int]:
+        named = self.program.call_attribute.is_one_of(*_BODY)
+        rows, computations = self.program.call_row[named], self.program.call_computation[named]
+        return dict(zip(rows.tolist(), computations.tolist(), strict=True))
 
     def readers(self, instruction: int) -> Iterator[tuple[int, int]]:
         """What reads an instruction, and as which operand."""

@@ -5,14 +5,14 @@ back into what has it, and nothing sorts it or slides over it. Sums over it are 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
 from ...xla.program import attribute_values
 from .asked_program import Change, Piece, Place, Program, replay
-from .dimensions import Dimensions, numbers, window_parts
+from .dimensions import Dimensions, Words, numbers, window_parts
 from .resizing import Array, resizing_of
 
 # What is summed over all parts is carried from the first to the last.
@@ -57,7 +57,7 @@ class Cutting:
         self.dimensions = program.worked_out(Dimensions)
         self.resizing = program.worked_out(resizing_of)
         self.flow = self.dimensions.flow
-        self._atoms: dict[Place, tuple[int, ...]] = {}
+        self._atoms: dict[Words, tuple[int, ...]] = {}
 
     @cached_property
     def arrays(self) -> list[Array]:
@@ -107,12 +107,24 @@ class Cutting:
 
     def atoms(self, place: Place) -> tuple[int, ...]:
         """All atoms of an array, in order of its dimensions."""
-        found = self._atoms.get(place)
+        words = self.dimensions.arrays.words(place)
+        found = self._atoms.get(words)
         if found is None:
-            leaves, words = self.dimensions.atoms.leaves, self.dimensions.arrays.words
-            found = self._atoms[place] = tuple(
-                atom for word in words(place) for atom in leaves(word)
-            )
+            leaves = self.dimensions.atoms.leaves
+            found = self._atoms[words] = tuple(atom for word in words for atom in leaves(word))
+        return found
+
+    def region(self, has: Callable[[tuple[int, ...]], bool]) -> set[Place]:
+        """All arrays whose atoms are such; each combination of atoms is asked once."""
+        asked: dict[tuple[int, ...], bool] = {}
+        found = set()
+        for place in self.flow.sources:
+            atoms = self.atoms(place)
+            is_such = asked.get(atoms)
+            if is_such is None:
+                is_such = asked[atoms] = has(atoms)
+            if is_such:
+                found.add(place)
         return found
 
     def lies_at(self, array: Array, time: int) -> bool:
@@ -196,7 +208,7 @@ class Cutting:
             for number, size in enumerate(sizes)
         )
 
-    def _words(self, place: Place) -> list[tuple[int, ...]]:
+    def _words(self, place: Place) -> Words:
         return self.dimensions.arrays.words(place)
 
     def _adds(self, place: Place) -> bool:

@@ -170,6 +170,8 @@ def _index(found: Links, opcode: str, values: Mapping[str, str], sizes: Sizes) -
 
 # The atoms that a size is the product of, the major first; a size of 1 has none.
 Word = tuple[int, ...]
+# A word a dimension.
+Words = tuple[Word, ...]
 
 
 class Atoms:
@@ -204,8 +206,17 @@ class Atoms:
                 found.extend(self.leaves(parts))
         return tuple(found)
 
-    def equate(self, one: Iterable[int], other: Iterable[int]) -> None:
+    def equate(self, one: Sequence[int], other: Sequence[int]) -> None:
         """Let two words be the same size; what does not fit is a lost link."""
+        if len(one) == len(other) == 1:
+            # So are most, and this is quicker than what follows.
+            a, b = self._root(one[0]), self._root(other[0])
+            is_of_parts = a in self._parts or b in self._parts
+            if a == b:
+                return
+            if self.sizes[a] == self.sizes[b] and not is_of_parts:
+                self._parent[a] = b
+                return
         ones, others = list(self.leaves(one))[::-1], list(self.leaves(other))[::-1]
         while ones and others:
             a, b = ones.pop(), others.pop()
@@ -271,7 +282,7 @@ class Arrays:
     def __init__(self, graph: Graph) -> None:
         self.atoms = Atoms()
         self._graph = graph
-        self._words: dict[Place, list[Word]] = {}
+        self._words: dict[Place, Words] = {}
         self._parts: list[tuple[Word, Word]] = []
         self._counts: list[int] = []
 
@@ -280,19 +291,22 @@ class Arrays:
         """The atoms that only say into how many parts, such as halves, a program cuts."""
         return set(self.atoms.leaves(self._counts))
 
-    def words(self, place: Place) -> list[Word]:
+    def words(self, place: Place) -> Words:
         """A word a dimension of the array there."""
         found = self._words.get(place)
         if found is None:
             shape = self.shape(place)
             sizes = shape.dimensions if isinstance(shape, ArrayShape) else ()
-            found = self._words[place] = [self.atoms.new(max(size, 1)) for size in sizes]
+            new = self.atoms.new
+            found = self._words[place] = tuple([new(max(size, 1)) for size in sizes])
         return found
 
     def shape(self, place: Place) -> Shape:
         """The shape there."""
         instruction, index = place
         shape = self._parsed[instruction]
+        if index == "{}":
+            return shape
         for number in filter(None, index.strip("{}").split(",")):
             assert isinstance(shape, TupleShape)
             shape = shape.elements[int(number)]
@@ -318,10 +332,21 @@ class Arrays:
                 self.same(part_of(one, number), part_of(other, number))
         elif isinstance(here, ArrayShape) and isinstance(there, ArrayShape):
             if here.dimensions == there.dimensions:
-                for pair in zip(self.words(one), self.words(other), strict=True):
-                    self.atoms.equate(*pair)
+                self._same_words(one, other)
             elif here.dimensions and there.dimensions:
                 self.lose([one, other])
+
+    def _same_words(self, one: Place, other: Place) -> None:
+        """Let two arrays have the same words; one that has none yet gets those of the other."""
+        words = self._words
+        ones, others = words.get(one), words.get(other)
+        if ones is None:
+            words[one] = self.words(other)
+        elif others is None:
+            words[other] = ones
+        elif ones is not others:
+            for pair in zip(ones, others, strict=True):
+                self.atoms.equate(*pair)
 
     def like(self, operand: Place, result: Place) -> None:
         """Each dimension is the operand's if their sizes are equal, else their link is lost."""
@@ -407,7 +432,7 @@ class Arrays:
 
     @cached_property
     def _parsed(self) -> list[Shape]:
-        return [parse_shape(shape) for shape in self._graph.shape]
+        return list(map(parse_shape, self._graph.shape))
 
 
 # What each dimension of each array is: followed from the arguments through the whole program.
@@ -479,14 +504,13 @@ class Dimensions:
         columns = (
             table[name].to_pylist() for name in ("value_id", "instruction_id", "shape_index")
         )
-        first: dict[tuple[int, str], Place] = {}
+        first: dict[object, Place] = {}
         for value, instruction, index in zip(*columns, strict=True):
             shape = self.arrays.shape((instruction, index))
             if isinstance(shape, ArrayShape) and shape.dimensions:
-                form = f"{shape.dimensions}{shape.minor_to_major}"
-                self.arrays.same(
-                    first.setdefault((value, form), (instruction, index)), (instruction, index)
-                )
+                place = (instruction, index)
+                form = (value, shape.dimensions, shape.minor_to_major)
+                self.arrays.same(first.setdefault(form, place), place)
 
     def _follow(self, instruction: int, opcode: str) -> None:
         result = (instruction, "{}")

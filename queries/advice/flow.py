@@ -107,7 +107,10 @@ class Flow:
                 yield operands[0], "{}"
         else:
             for operand in operands:
-                yield from self.leaves((operand, "{}"))
+                if isinstance(self._shape((operand, "{}")), TupleShape):
+                    yield from self.leaves((operand, "{}"))
+                else:
+                    yield operand, "{}"
 
     def _of_start(self, start: int, part: str, rest: str) -> Iterator[Place]:
         """Of what runs beside others: its operands, its results, and its context."""

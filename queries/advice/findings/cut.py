@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import chain
 from math import prod
 from typing import Any
@@ -58,7 +59,7 @@ def chunked(program: Program) -> list[Finding]:
         drawn = sum(cutting.size(each) for each in arrays if each.value_id in bits)
         if stacked.issuperset(each.value_id for each in arrays) or 2 * drawn > size:
             continue
-        region = {place for place in cutting.flow.sources if _contains(cutting.atoms(place), group)}
+        region = cutting.region(partial(_contains, part=group))
         inside = [each for each in cutting.arrays if _contains(flat(each), group)]
         for atom in sorted({*group}, key=lambda each: -cutting.dimensions.atoms.sizes[each]):
             if (
@@ -221,7 +222,7 @@ def batched(program: Program) -> list[Finding]:
 
 def _of_batch(cutting: Cutting, atom: int, at_peak: list[Array]) -> list[Finding]:
     program = cutting.program
-    region = {place for place in cutting.flow.sources if atom in cutting.atoms(place)}
+    region = cutting.region(lambda atoms: atom in atoms)
     if any(cutting.atoms(place).count(atom) > 1 for place in region):
         return []
     if not cutting.can_be_cut(atom, region):
