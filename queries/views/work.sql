@@ -44,7 +44,6 @@ GROUP BY _work.module_id, scope, _work.pass;
 -- Key: dump_id, pass.
 --
 -- share: flops over those of all passes
--- unknown_loops: loops whose trip count is not known: their bodies count once
 CREATE VIEW work_by_pass AS
 SELECT
     _work.module_id,
@@ -65,11 +64,10 @@ GROUP BY _work.module_id, _work.pass, modules.unknown_loops;
 --
 -- Key: dump_id.
 --
--- flops: the FLOPs of one execution of the program, loops counted
 -- recomputed_flops: those of them that the backward pass computes again
 -- previous_flops: flops in previous_run_id; null if there is no such run, or no HLO text there
 -- change_flops: flops - previous_flops
--- unknown_loops: loops whose trip count is not known: their bodies count once
+-- change_pct: change_flops in percent of previous_flops; null if that is 0
 CREATE VIEW work_trends AS
 WITH recomputed AS (
     SELECT module_id, CAST(SUM(flops) AS BIGINT) AS flops
