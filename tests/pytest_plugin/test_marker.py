@@ -4,7 +4,10 @@ import re
 
 import pytest
 
+from ..support.dumps import DATA
 from ..support.pytest_runs import project, run_pytest, run_pytest_process
+
+OWN_LIMIT = DATA / "devices/own-limit/module_0018.jit_double.cl_1014260217.after_optimizations.txt"
 
 
 def outcomes(printed):
@@ -93,6 +96,24 @@ class Unit(unittest.TestCase):
     assert "48.00 MiB" in printed
     assert "112.00 MiB of vmem" in printed
     assert "AssertionError: 1 != 2" in printed
+
+
+def test_a_kernel_is_judged_if_it_takes_more_than_the_arrays_in_its_memory(tmp_path):
+    folder = project(
+        tmp_path / "p",
+        f"""
+@pytest.mark.limit_memory("1 MiB", space="vmem")
+def test_over(memory):
+    memory(Path({str(OWN_LIMIT)!r}))
+
+@pytest.mark.limit_memory("36 MiB", space="vmem")
+def test_at_its_limit(memory):
+    memory(Path({str(OWN_LIMIT)!r}))
+""",
+    )
+    printed = run_pytest(folder, "-rA", code=1)
+    assert outcomes(printed) == {"test_over": "failed", "test_at_its_limit": "passed"}
+    assert "≈36.00 MiB of vmem in a kernel" in printed
 
 
 def test_what_is_not_judged(tmp_path):
