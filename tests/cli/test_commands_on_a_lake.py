@@ -31,6 +31,7 @@ READING = {
     "donations llama-v5e": 0,
     "advise llama-v5e --run 2026-10-08": 0,
     "kernels": 0,
+    "passes llama-v5e": 0,
     "timeline llama-v5e --format csv": 0,
     "fragmentation --format json": 0,
     "trends --workload llama-v5e --figure total": 0,
