@@ -119,7 +119,7 @@ def test_policies_are_compared_in_a_chart(capfd):
 
     def point(batch, remat, reserved_bytes, flops, outcome="fits"):
         arguments = {"batch": batch, "remat": remat}
-        return Point("cpu", arguments, outcome, "r", reserved_bytes, 0, 1000, flops, 0, 1.0)
+        return Point("cpu", arguments, outcome, "r", reserved_bytes, 0, 1000, flops, 0, seconds=1.0)
 
     points = [
         point(1, "none", 10, 1),
