@@ -48,7 +48,7 @@ def compiled(runner, nights):
     return put
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_pushes_are_judged_commented_and_kept(runner, github, compiled):
     """The first push to main, then a pull request that grows, that is mended, and that may grow."""
     done = runner.run(1, allow_new="true", **compiled("2026-10-01"))
@@ -172,7 +172,7 @@ def broken(done, github, step, told):
     return True
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_what_cannot_be_judged_is_told(runner, github, compiled):
     assert broken(runner.run(1, 7, dumps="dumps"), github, "Ingest", "dumps: ")
     (runner.workspace / "dumps").mkdir()
@@ -273,7 +273,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_hostile_names_are_only_names(runner, github):
     programs = {f"{name}/jit {name}": 100 + number for number, name in enumerate(HOSTILE)}
     make_run(runner.workspace / "memhouse.duckdb", "1-1", programs, day=1, branch="main")

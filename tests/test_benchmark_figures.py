@@ -161,7 +161,7 @@ def test_a_file_that_is_no_result_is_named(tmp_path):
             read_results(path)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_session_is_one_file_to_read(tmp_path):
     """The programs of a session have no files of their own."""
     from dumps import lay_out, read_files

@@ -10,7 +10,7 @@ import pytest
 from .support.dumps import DUMPS
 
 # One worker measures.
-pytestmark = [pytest.mark.slow, pytest.mark.scheduled, pytest.mark.xdist_group("benchmarks")]
+pytestmark = [pytest.mark.scheduled, pytest.mark.scheduled, pytest.mark.xdist_group("benchmarks")]
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 ROWS = (
     "`memhouse --help`",

@@ -93,7 +93,7 @@ def follow(heading, tmp_path):
     return copy
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize("heading", sorted(recipes().keys() - {"Add a question"}))
 def test_a_recipe_is_complete(heading, tmp_path):
     follow(heading, tmp_path)
@@ -110,7 +110,7 @@ print(json.dumps([rows, json.loads(told), TOOLS["spaces"].description]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_new_question_is_a_command_a_method_and_a_tool(tmp_path):
     copy = follow("Add a question", tmp_path)
     there = os.environ | {"PYTHONPATH": str(copy.parent)}

@@ -89,7 +89,7 @@ def test_an_answer_is_a_table_with_sizes_and_prints_nothing(nightly, monkeypatch
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_reports_and_what_was_written_are_shown_too(nightly, own, tmp_path, capfd):
     shown = {name: ask(nightly)._repr_html_() for name, ask in REPORTS.items()}
     with memhouse.open(own) as warehouse:
@@ -135,7 +135,7 @@ def test_a_result_of_a_closed_warehouse_still_has_its_table(history):
     assert found._repr_html_().startswith("<p>llama-v5e")
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_hostile_names_stay_text(own):
     poison(own)
     with memhouse.open(own) as warehouse:

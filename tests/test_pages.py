@@ -23,7 +23,7 @@ OF_PROCESSES = {"README.md"}
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=[pytest.mark.slow] if name in DEAR else [])
+        pytest.param(name, marks=[pytest.mark.scheduled] if name in DEAR else [])
         for name in WITH_COMMANDS
     ],
 )

@@ -118,7 +118,7 @@ def test_every_relation_is_read_alike_by_each_in_turn(lake, as_memhouse_reads):
 # --- what they may do ---------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize(
     "rewrite",
     [
@@ -141,7 +141,7 @@ def test_files_that_deltalake_rewrote_are_read_and_written_on(own, as_memhouse_r
     assert breaches(own) == []
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_deltalake_does_not_rewrite_what_memhouse_compacted_meanwhile(own):
     """Its check of conflicts passes over files that are removed without a change of data."""
     stale = DeltaTable(own)
@@ -152,7 +152,7 @@ def test_deltalake_does_not_rewrite_what_memhouse_compacted_meanwhile(own):
     assert breaches(own) == []
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_rows_of_others_are_read_and_what_they_added_is_passed_over(own, as_memhouse_reads):
     label = {"relation": ["run_labels"], "run_id": ["gpu"], "key": ["team"], "value": ["a"]}
     costs = {"relation": ["costs"], "run_id": ["gpu"], "euros": [12.5]}
@@ -166,7 +166,7 @@ def test_rows_of_others_are_read_and_what_they_added_is_passed_over(own, as_memh
     assert rows.filter(pc.equal(rows["relation"], "costs"))["euros"].to_pylist() == [12.5]
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_what_two_compactions_of_deltalake_doubled_is_found_and_undone(own, as_memhouse_reads):
     """Neither sees that the other removed the same files: `docs/lake.md` warns of this."""
     one, other = DeltaTable(own), DeltaTable(own)

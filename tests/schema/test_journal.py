@@ -76,7 +76,7 @@ def fail(*_):
     raise FullError
 
 
-@pytest.mark.parametrize("kind", ["file.duckdb", pytest.param("lake", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["file.duckdb", pytest.param("lake", marks=pytest.mark.scheduled)])
 def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(
     kind, made, tmp_path, monkeypatch
 ):

@@ -217,7 +217,7 @@ def test_another_process_s_commits_are_added_to_what_is_in_memory(growing):
     assert found["n"].to_pylist() == [41]
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_what_does_not_fit_into_memory_stays_out_of_the_users_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with closing(connect(str(tmp_path / "lake"))) as connection:

@@ -10,7 +10,7 @@ from ..support.rounds import rounds
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.scheduled,
     pytest.mark.skipif(sys.platform != "linux", reason="forks with libraries loaded"),
 ]
 # Of each seed, for a file and for a lake.
