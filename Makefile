@@ -30,7 +30,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup
 test: $(BIN)/pytest
 	$(PYTEST) -m "not slow and not scheduled"
 
-# Promises that take other processes: kills, disks, races, hostile input, a browser, Spark.
+# Promises that take other processes: kills, disks, races, hostile input, a browser.
 test-slow: $(BIN)/pytest
 	$(PYTEST) -m "slow and not scheduled"
 

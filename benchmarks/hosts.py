@@ -7,7 +7,8 @@ from statistics import median
 
 from bench import Bench, measure
 from figures import Figure
-from process import Finished, in_turn, memhouse
+from process import in_turn
+from throughput import ingest
 
 _HOSTS = 8
 _LIMIT = 1.3
@@ -29,7 +30,7 @@ def _laid_out(bench: Bench, night: Path, count: int) -> Path:
 
 
 def _figure(bench: Bench, one: Path, all_hosts: Path, jobs: int) -> Figure:
-    works = (partial(_ingest, bench, folder, jobs) for folder in (all_hosts, one))
+    works = (partial(ingest, bench, folder, jobs) for folder in (all_hosts, one))
     of_all, of_one = (
         [done.cpu_seconds for done in found] for found in in_turn(bench.rounds, *works)
     )
@@ -39,13 +40,6 @@ def _figure(bench: Bench, one: Path, all_hosts: Path, jobs: int) -> Figure:
         limit=_LIMIT,
         parts=f"{median(of_all):.2f} s / {median(of_one):.2f} s",
     )
-
-
-def _ingest(bench: Bench, folder: Path, jobs: int) -> Finished:
-    database = bench.new_path("hosts.duckdb")
-    done = memhouse("ingest", "--db", database, "--jobs", str(jobs), folder)
-    database.unlink()
-    return done
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def _figures(bench: Bench, name: str, modules: list[Module], limit: float | None
     folders = [lay_copies(bench.new_path("copies"), modules, count) for count in (few, many)]
     works = [(folder, jobs) for jobs in (1, 2) for folder in folders]
     one_few, one_many, two_few, two_many = in_turn(
-        bench.few_rounds, *(partial(_ingest, bench, *work) for work in works)
+        bench.few_rounds, *(partial(ingest, bench, *work) for work in works)
     )
     count = (many - few) * len(modules)
     size = (many - few) * sum(module.bytes for module in modules)
@@ -58,7 +58,8 @@ def _figure(
     return Figure(what, values, "MB/s", limit, at_least=True, parts=parts)
 
 
-def _ingest(bench: Bench, folder: Path, jobs: int) -> Finished:
+def ingest(bench: Bench, folder: Path, jobs: int) -> Finished:
+    """Ingest a folder into a file of its own, which is gone afterwards."""
     database = bench.new_path("throughput.duckdb")
     done = memhouse("ingest", "--db", database, "--jobs", str(jobs), folder)
     database.unlink()

@@ -9,10 +9,7 @@ import pytest
 from ..support.rounds import rounds
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [
-    pytest.mark.scheduled,
-    pytest.mark.skipif(sys.platform != "linux", reason="forks with libraries loaded"),
-]
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks with libraries loaded")
 # Of each seed, for a file and for a lake.
 STEPS = 25
 
@@ -25,11 +22,13 @@ def simulate(*arguments):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.scheduled
 def test_a_warehouse_is_what_the_model_says():
     seeds = rounds(1)
     # Where tests try more often, they try other seeds.
     simulate("--seed", 1000 * seeds, "--seeds", seeds, "--steps", STEPS)
 
 
+@pytest.mark.slow
 def test_what_was_found_stays_repaired():
     simulate("--replay", Path(__file__).with_name("found.json"))
