@@ -62,8 +62,8 @@ def show_first_steps() -> None:
 
 def _held(store: "Store") -> tuple[list[str], str | None]:
     """What a warehouse holds, in lines, and the module of the largest peak, as it is typed."""
-    from ..queries.cells import counted
     from ..queries.peaks import peaks as all_peaks
+    from ..queries.result import counted
     from ..queries.runs import runs as all_runs
     from ..schema.readable import human_bytes, one_line
 

@@ -71,7 +71,7 @@ def wide_table(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> 
 
 def runs(asked: Asked, output: AsFormat = "table") -> None:
     """The runs, for a person without columns that are empty, and a few hosts for all."""
-    from ..queries.cells import listed
+    from ..queries.result import listed
     from .render.text import print_rows
 
     found = asked()
@@ -159,7 +159,7 @@ def buffers(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> Non
 
 def kernels(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:
     """The kernels, and how many of them have no size."""
-    from ..queries.cells import counted
+    from ..queries.result import counted
     from .render.text import print_captioned, print_note
 
     found = asked()
@@ -194,7 +194,7 @@ def timeline(asked: Asked, output: AsFormat = "table") -> None:
 
 def trends(asked: Asked, unfold: All = False, output: AsFormat = "table") -> None:
     """The series, the steps in words, and what was left out; for scripts a row a run and series."""
-    from ..queries.cells import counted
+    from ..queries.result import counted
     from .render.text import print_note, print_prose, print_rows, print_text
 
     found = asked(fold=not unfold)
@@ -280,7 +280,7 @@ def prune(asked: Asked) -> None:
     """What was dropped, or would be."""
     if ("keep" in asked.arguments) == bool(asked.arguments.get("runs")):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
-    from ..queries.cells import counted
+    from ..queries.result import counted
     from ..schema.stores.base import DELETED_BYTES
     from .render.compacted import what_was_gained
     from .render.text import print_note, print_text

@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 
-from ..schema.readable import human_bytes
-from ..schema.small_table import paragraph, small_table
+from ..schema.readable import human_bytes, paragraph, small_table
 from ..xla.errors import DumpError
 from . import formats
 from .formats import Format, OtherFile, Role, other_by_name

@@ -12,7 +12,7 @@ from typing import Any
 from ..schema import arrow, clock, ids
 from ..schema.errors import UsageError, until_unchanged
 from ..schema.journal import entries, entry
-from ..schema.small_table import figures_table
+from ..schema.readable import figures_table
 from ..schema.stores.base import Batch, Deleted, Store
 from ..xla.errors import DumpError
 from .batches import Batches, Reading

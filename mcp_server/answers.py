@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import Warehouse
-from ..queries.cells import counted
 from ..queries.diff import BUFFER, Diff, ModuleDiff
 from ..queries.questions import Run, Space
-from ..queries.result import Rows
+from ..queries.result import Rows, counted
 from ..schema.readable import human_bytes
 from .bounded import Answer, Part, size_text
 from .shown_rows import newest_first, pick, plain_shapes, with_program

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..queries.cells import has_estimates, has_guesses, heading, text_columns
 from ..queries.encoders import plain
+from ..queries.result import has_estimates, has_guesses, heading, text_columns
 from ..schema.readable import UNITS, one_line
 
 MOST_BYTES = 4000

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from ..queries.cells import without_layout
-from ..queries.result import Rows
+from ..queries.result import Rows, without_layout
 from .bounded import Part
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..queries.cells import counted
+from ..queries.result import counted
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
 from .measured import Measured, platform_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..queries.cells import ESTIMATED, human_pct
+from ..queries.result import ESTIMATED, human_pct
 from ..schema.readable import human_bytes, one_line
 from .baseline import Before, WhatChanged
 from .measured import Limit, Measured

@@ -130,7 +130,7 @@ class _Memory:
         """
         __tracebackhide__ = True
         from .. import fit
-        from ..queries.cells import human
+        from ..queries.result import human
 
         # Only one process can use a warehouse. With -p no:cacheprovider there is no cache.
         worker = os.environ.get("PYTEST_XDIST_WORKER", "main")

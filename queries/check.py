@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..schema.errors import UsageError
 from .catalogue import statement
-from .cells import counted, listed
 from .modules import helpers_line
 from .questions import Kind, Metric, Space, question
-from .result import Result, Rows
+from .result import Result, Rows, counted, listed
 from .runs import require_runs
 
 if TYPE_CHECKING:

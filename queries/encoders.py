@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .cells import has_nanoseconds
+from .result import has_nanoseconds
 
 # Few enough for texts of some 60 KB in each row.
 _ROWS_AT_ONCE = 4096

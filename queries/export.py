@@ -10,13 +10,12 @@ import pyarrow as pa
 
 from ..schema.errors import QueryError, UsageError
 from ..schema.metrics import METRICS
-from ..schema.readable import quoted
-from ..schema.small_table import figures_table
+from ..schema.readable import figures_table, quoted
 from ..schema.stores.base import Store
 from .arguments import metric_column, parse_time
-from .cells import heading
 from .encoders import csv_parts, json_parts
 from .modules import require_workload
+from .result import heading
 from .sql import require_harmless
 from .whole_file import whole_file
 

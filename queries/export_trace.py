@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..schema.errors import MissingPackageError, UsageError
-from ..schema.readable import human_bytes
-from ..schema.small_table import figures_table
+from ..schema.readable import figures_table, human_bytes
 from ..schema.stores.base import Store
 from .catalogue import statement
-from .cells import without_layout
 from .find_module import FoundModule, find_module
 from .reporting.colours import PASSES
 from .reporting.module_spaces import (
@@ -26,6 +24,7 @@ from .reporting.module_spaces import (
     module_spaces,
     stacked,
 )
+from .result import without_layout
 from .whole_file import whole_file
 
 if TYPE_CHECKING:

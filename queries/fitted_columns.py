@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow as pa
 from rich.cells import cell_len, chop_cells
 
-from .cells import is_number, without_layout
+from .result import is_number, without_layout
 
 # Truncate text at the end, but paths, sparklines and runs (whose names end in a time) at the start.
 _CUT_AT_START = {"op_name", "run", "run_id", "scope", "source", "source_file", "trend", "via"}

@@ -7,8 +7,7 @@ from json import dumps
 from ..schema.errors import UsageError, until_unchanged
 from ..schema.stores.base import Store
 from .catalogue import statement
-from .cells import counted
-from .result import Rows
+from .result import Rows, counted
 from .runs import default_branch, require_runs
 
 # Runs of the same values of these are one history.

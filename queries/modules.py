@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
 from .catalogue import statement
-from .cells import counted
 from .questions import Run, Workload, question
-from .result import Rows
+from .result import Rows, counted
 from .runs import require_runs, run_names
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from ..xla.frames import are_library
 from .advice.finding import Finding, in_a_line
 from .advise import advise
 from .catalogue import statement
-from .cells import counted, without_layout
 from .owners import owners
-from .result import Result, Rows
+from .result import Result, Rows, counted, without_layout
 from .runs import require_runs
 
 # The sentences that say by how much memory ran out, and of which memory.

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .cells import folded
 from .modules import of_run_and_workload, or_no_runs, without_helpers
 from .questions import Run, Workload, question
-from .result import Rows
+from .result import Rows, folded
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store

@@ -1,17 +1,17 @@
-"""What a question returns: Arrow tables with captions, which convert to data frames."""
+"""What a question returns: Arrow tables with captions, and values as a person reads them."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..schema.errors import MissingPackageError
-from ..schema.readable import one_line
-from ..schema.small_table import paragraph, small_table
-from .cells import heading, is_number, notes, plain_lines, text_columns
+from ..schema.readable import human_bytes, one_line, paragraph, small_table
 
 if TYPE_CHECKING:
     import pandas
@@ -182,3 +182,323 @@ def _table_html(rows: Rows) -> str:
     if len(rows) > _MOST_ROWS:
         parts.append(paragraph(f"… and {len(rows) - _MOST_ROWS:,} more rows"))
     return "\n".join(parts)
+
+
+# Values as a person reads them: sizes with units, shares as percentages, equal rows as one.
+
+# Columns with a part of a whole, from 0 to 1.
+_SHARES = {"share", "wasted", "fragmentation"}
+# How many times one size is of another.
+_MULTIPLE = "times_logical"
+# From a change of so many percent on, the figure is shown as a multiple of what it was.
+_MULTIPLE_PCT = 1000
+# The mark of a column whose sizes are all estimated, beside the column `origin` of rows.
+_MARK = {"origin": "estimated"}
+# A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
+_LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}|/\*index=\d+\*/")
+_SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+ESTIMATED = "≈ is estimated without a buffer assignment"
+GUESSED = "? is a guess: what XLA made has no name, so its largest operand stands for it, or a loop"
+UNSCHEDULED = (
+    "peak high is of text without a schedule: XLA may order it so that this much is needed"
+)
+_HIGH = "peak_high_bytes"
+# What a guess can be wrong about.
+_MAY_BE_GUESSED = {"source", "scope", "operation", "pass", "role"}
+# What a term of a cause adds to the peak.
+_TERM_BYTES = re.compile(r" [+-][\d.]+ (?:[KMGT]i)?B\b")
+
+
+def heading(column: str) -> str:
+    """A column's name for pages and agents, who read sizes with their unit in the cells."""
+    name = column.removesuffix("_bytes")
+    if name.endswith("_pct"):
+        name = f"{name.removesuffix('_pct')}_%"
+    return name.replace("_", " ")
+
+
+def is_number(type_: pa.DataType) -> bool:
+    """Whether a column holds numbers."""
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    )
+
+
+def has_nanoseconds(type_: pa.DataType) -> bool:
+    """Whether a column holds times to the nanosecond, which Python has only with pandas."""
+    import pyarrow as pa
+
+    return bool(type_ in (pa.timestamp("ns"), pa.time64("ns")))
+
+
+def human(column: str, value: Any) -> str:
+    """A value of a column; the column's name tells its unit."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else ""
+    if column == "trend" and isinstance(value, list):
+        return sparkline(value)
+    if _SIZE.search(column) and isinstance(value, int | float):
+        size = human_bytes(value)
+        return f"+{size}" if value > 0 and "change" in column else size
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M")
+    if isinstance(value, float):
+        if column in _SHARES:
+            return f"{value:.1%}"
+        if column == _MULTIPLE:
+            return f"{value:.4g}"
+        return human_pct(value) if column.endswith("_pct") else human_number(value)
+    return one_line(str(value))
+
+
+def human_number(value: float) -> str:
+    """A number in six digits, or as many as it has before the point.
+
+    >>> human_number(1234567.25), human_number(1234.56789), human_number(2.0), human_number(1.5e-7)
+    ('1234567', '1234.57', '2', '1.5e-07')
+    """
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
+
+
+def human_pct(change: float) -> str:
+    """A change in percent as a person reads it: +7.5, and 12 times where it is over 1000."""
+    times = "\N{MULTIPLICATION SIGN}"
+    return f"{times}{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
+
+
+def change_in_words(change: int, pct: float | None, now: int, mark: str = "") -> str:
+    """What a figure did: `grew by 64.00 MiB (+5.2 %) to 1.27 GiB`; `mark` is ≈ for estimates."""
+    if not change:
+        return f"changed at the same {mark}{human_bytes(now)}"
+    verb = "grew" if change > 0 else "shrank"
+    relative = "" if pct is None else f" ({percent(pct)})"
+    return f"{verb} by {mark}{human_bytes(abs(change))}{relative} to {mark}{human_bytes(now)}"
+
+
+def cause_of(cause: str | None, metric: str, memory_space: int) -> str | None:
+    """A stored cause beside this figure: its bytes are of the main memory's peak, and say so."""
+    is_the_peak = (metric, memory_space) == ("peak_bytes", 0)
+    if cause is None or is_the_peak or _TERM_BYTES.search(cause) is None:
+        return cause
+    return f"{cause} (bytes of the peak in memory space 0)"
+
+
+def percent(change: float) -> str:
+    """A change in percent with its unit, or a multiple where that is easier to read."""
+    text = human_pct(change)
+    return f"{text} %" if text[0] in "+-" else text
+
+
+def without_layout(shape: str) -> str:
+    """A shape without its layout: `bf16[8,128]` of `bf16[8,128]{1,0:T(8,128)}`."""
+    return _LAYOUT.sub("", shape)
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """A bar a value, from the lowest to the highest of them; a blank where there is none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    if low == high:
+        return "".join(" " if value is None else _BARS[3] for value in values)
+    step = (len(_BARS) - 1) / (high - low)
+    return "".join(
+        " " if value is None else _BARS[round((value - low) * step + 1) - 1] for value in values
+    )
+
+
+def printable(text: str) -> str:
+    """A text whose control characters do not reach the terminal; its lines stay lines."""
+    return "\n".join(map(one_line, text.split("\n")))
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something: `1 dump`, `2 dumps`."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def mark_estimated(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    """The rows with the sizes of some columns marked as estimated."""
+    import pyarrow as pa
+
+    fields = [each.with_metadata(_MARK) if each.name in columns else each for each in rows.schema]
+    return rows.cast(pa.schema(fields))
+
+
+def _is_marked(field: pa.Field) -> bool:
+    return (field.metadata or {}).get(b"origin") == b"estimated"
+
+
+def has_estimates(rows: pa.Table) -> bool:
+    """Whether some of the rows or columns are of modules without a buffer assignment."""
+    return any(_is_marked(field) for field in rows.schema) or _has_estimated_rows(rows)
+
+
+def _has_estimated_rows(rows: pa.Table) -> bool:
+    return "origin" in rows.column_names and "estimated" in rows["origin"].to_pylist()
+
+
+def has_guesses(rows: pa.Table) -> bool:
+    """Whether some of the rows say whose a buffer is by a guess."""
+    return "is_guess" in rows.column_names and True in rows["is_guess"].to_pylist()
+
+
+def notes(rows: pa.Table) -> list[str]:
+    """What the marks in the rows' cells mean, a line each."""
+    is_unscheduled = _HIGH in rows.column_names and rows[_HIGH].null_count < len(rows)
+    meanings = [
+        (has_estimates(rows), ESTIMATED),
+        (has_guesses(rows), GUESSED),
+        (is_unscheduled, UNSCHEDULED),
+    ]
+    return [meaning for is_there, meaning in meanings if is_there]
+
+
+def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
+    """The columns to show with their cells' texts.
+
+    The sizes of estimated rows and columns have the mark ≈, and a guessed owner has the mark ?.
+    The columns `origin` and `is_guess` are not shown beside columns that have the marks, which say
+    the same in less room.
+    """
+    import pyarrow as pa
+
+    count = range(len(rows))
+    estimated, guessed = [False for _ in count], [False for _ in count]
+    if _has_estimated_rows(rows):
+        estimated = [origin == "estimated" for origin in rows["origin"].to_pylist()]
+    if has_guesses(rows):
+        guessed = rows["is_guess"].to_pylist()
+    told_by_marks = set()
+    if any(_SIZE.search(name) for name in rows.column_names):
+        told_by_marks.add("origin")
+    if any(name in _MAY_BE_GUESSED for name in rows.column_names):
+        told_by_marks.add("is_guess")
+    columns = []
+    for shown, column in zip(rows.schema, rows.columns, strict=True):
+        if shown.name in told_by_marks:
+            continue
+        if has_nanoseconds(shown.type):
+            to = pa.time64("us") if pa.types.is_time(shown.type) else pa.timestamp("us")
+            column = column.cast(to, safe=False)
+        cells = [human(shown.name, value) for value in column.to_pylist()]
+        if _SIZE.search(shown.name):
+            marked = zip(cells, estimated, strict=True)
+            is_marked = _is_marked(shown)
+            cells = [f"≈{cell}" if (mark or is_marked) and cell else cell for cell, mark in marked]
+        elif shown.name in _MAY_BE_GUESSED:
+            marked = zip(cells, guessed, strict=True)
+            cells = [f"{cell}?" if mark and cell else cell for cell, mark in marked]
+        columns.append((shown, cells))
+    return columns
+
+
+# Columns of text as the lines of a table: without rich, which takes long to import.
+
+_GAP = "  "
+
+
+def plain_lines(columns: Iterable[tuple[Sequence[str], bool]]) -> Iterator[str]:
+    """The lines of a table; a column is its texts and whether it holds numbers."""
+    padded = [_padded(texts, at_end=is_number) for texts, is_number in columns]
+    return map(_GAP.join, zip(*padded, strict=True))
+
+
+def _padded(texts: Sequence[str], *, at_end: bool) -> Iterable[str]:
+    """The texts of a column, as wide as the widest; numbers stand at the end."""
+    widths = [_cells(text) for text in texts]
+    most = max(widths)
+    blanks = (" " * (most - width) for width in widths)
+    pairs = zip(blanks, texts, strict=True)
+    return [blank + text if at_end else text + blank for blank, text in pairs]
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal a text takes: 名 takes two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+# Folds rows of equal programs on many hosts to one row: `host0 … host7 (8 the same)`.
+
+_Row = TypeVar("_Row")
+
+# A name's only number, or that of the host `host7/decode-v5e`: it tells one host from another.
+_NUMBERED = re.compile(r"(\D*)(\d+)(\D*|[^/\d]*/.*)")
+# More names, or ranges of names, than these are counted.
+_MOST_NAMES = 3
+
+
+def folded(
+    rows: Iterable[_Row], key: Callable[[_Row], Hashable], name: Callable[[_Row], str]
+) -> list[tuple[_Row, str]]:
+    """The first row of each key in the rows' order, with the names of all rows of this key.
+
+    A key of None is equal to no other.
+    """
+    groups: dict[Hashable, list[_Row]] = {}
+    for row in rows:
+        found = key(row)
+        groups.setdefault(object() if found is None else found, []).append(row)
+    return [(group[0], folded_name([name(row) for row in group])) for group in groups.values()]
+
+
+def folded_name(names: Sequence[str]) -> str:
+    """One name for many: `host0 … host7 (8 the same)`, or `a, b and 6 more (8 the same)`."""
+    if len(names) == 1:
+        return names[0]
+    return f"{listed(names)} ({len(names)} the same)"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Many names in a few words: `host0 … host7`, or `a, b and 6 more`."""
+    names = set(names)
+    shown = _ranges(sorted(names, key=_by_number))
+    if len(shown) > _MOST_NAMES:
+        most = _MOST_NAMES - 1
+        left = len(names) - sum(count for _, count in shown[:most])
+        shown = [*shown[:most], (f"{left} more", left)]
+    texts = [text for text, _ in shown]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def _ranges(names: Sequence[str]) -> list[tuple[str, int]]:
+    """Names and ranges of names that differ in consecutive numbers, with their counts."""
+    ranges: list[list[str]] = []
+    for name in names:
+        if ranges and _follows(ranges[-1][-1], name):
+            ranges[-1].append(name)
+        else:
+            ranges.append([name])
+    found: list[tuple[str, int]] = []
+    for group in ranges:
+        # A range of two is no shorter than its names.
+        found += (
+            [(f"{group[0]} … {group[-1]}", len(group))]
+            if len(group) > 2
+            else [(name, 1) for name in group]
+        )
+    return found
+
+
+def _follows(name: str, next_name: str) -> bool:
+    here, there = _NUMBERED.fullmatch(name), _NUMBERED.fullmatch(next_name)
+    if here is None or there is None:
+        return False
+    return (here[1], here[3]) == (there[1], there[3]) and int(there[2]) == int(here[2]) + 1
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    match = _NUMBERED.fullmatch(name)
+    return (match[1], int(match[2]), match[3]) if match else (name, -1, "")

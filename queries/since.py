@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..schema.metrics import METRICS
 from ..schema.readable import human_bytes
 from .catalogue import statement
-from .cells import cause_of, change_in_words, counted, percent
 from .find_module import FoundModule, find_module
 from .questions import Branch, Kind, Metric, Module, Space, question
-from .result import Result, Rows
+from .result import Result, Rows, cause_of, change_in_words, counted, percent
 
 if TYPE_CHECKING:
     import pyarrow as pa

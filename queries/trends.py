@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..schema.readable import as_typed, human_bytes
 from .catalogue import statement
-from .cells import cause_of, change_in_words, counted, folded
 from .modules import require_workload
 from .questions import Branch, Metric, Since, Space, Workload, question
-from .result import Result, Rows
+from .result import Result, Rows, cause_of, change_in_words, counted, folded
 
 if TYPE_CHECKING:
     from datetime import datetime

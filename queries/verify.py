@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .catalogue import Check, checks, statement
-from .cells import counted
 from .questions import question
-from .result import Result, Rows
+from .result import Result, Rows, counted
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -30,7 +30,7 @@ def doctor(
         return
     from ...ingest.doctor import examine, nothing_found
     from ...ingest.sources.files import exists
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ...schema.readable import command
     from ..errors import FAILED
     from ..render.text import print_error, print_note, print_rows, print_text

@@ -76,9 +76,9 @@ def export(
 
     With --format perfetto, write a module as a trace that https://ui.perfetto.dev shows.
     """
-    from ...queries.cells import counted
     from ...queries.export import export as write
     from ...queries.export_trace import ENDINGS, export_trace
+    from ...queries.result import counted
     from ..opening import reading
     from ..render.text import print_note
 

@@ -87,7 +87,7 @@ def vacuum(
 ) -> None:
     """Delete files that compaction or deletion left behind, and those of writers that died."""
     from ...lake import vacuum as clean
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ...schema.readable import human_bytes
     from ..render.text import print_note
 
@@ -116,7 +116,7 @@ def check(
     as it was written. Files of other programs have no SHA-256: they are told as not checked.
     """
     from ...lake import check as look
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ..render.text import print_note
 
     found = look(place, read_data=read_data)
@@ -151,7 +151,7 @@ def repair(
     """
     from ...lake import check as look
     from ...lake import repair as drop
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ...schema.errors import UsageError
     from ..render.text import print_note, print_text
 
@@ -178,7 +178,7 @@ def repair(
 
 def _list_damage(found: "Checked") -> None:
     """Each damaged file on a line, what is wrong on the next."""
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ..render.text import print_text
 
     for damage in found.damaged:
@@ -212,7 +212,7 @@ def import_(
 ) -> None:
     """Store the runs of a DuckDB warehouse that the lake does not have, in one commit."""
     from ...lake import import_file
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ..render.text import print_note
 
     new = import_file(db, file)

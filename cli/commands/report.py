@@ -164,7 +164,7 @@ def _write(made: "Report", file: Path) -> None:
 
 
 def _tell_of_site(done: "Site") -> None:
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ...schema.readable import human_bytes
     from ..render.text import print_note
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...queries.cells import counted
 from ...queries.diff import BUFFER, Diff, Dump, ModuleDiff
+from ...queries.result import counted
 from ...schema.readable import human_bytes, one_line
 from ..options import Format
 from .text import print_json, print_prose, print_rows, print_text

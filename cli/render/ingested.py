@@ -48,7 +48,7 @@ def oom_hints(summary: "Summary") -> list[str]:
 
 def summary_line(summary: "Summary", seconds: float) -> str:
     """What became of a path, in a line."""
-    from ...queries.cells import counted
+    from ...queries.result import counted
     from ...schema.readable import human_bytes, one_line
 
     parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from ...queries.cells import is_number, notes, text_columns
+from ...queries.result import is_number, notes, text_columns
 
 _ESCAPED = re.compile(r"[\\`*\[\]<|~]")
 # GitHub tells whoever is named like this, wherever the name stands.

@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from ...queries.cells import without_layout
 from ...queries.oom import OomAnswer
+from ...queries.result import without_layout
 from ...schema.readable import human_bytes
 from .table import print_table
 from .text import print_paragraph, print_text

@@ -36,7 +36,7 @@ def print_error(message: str) -> None:
 
 def print_note(message: str) -> None:
     """Something the user should know, on stderr."""
-    from ...queries.cells import printable
+    from ...queries.result import printable
 
     _print_on_stderr(printable(message))
 
@@ -51,7 +51,7 @@ def _print_on_stderr(text: str) -> None:
 
 def print_text(text: str) -> None:
     """A line of a result, on stdout."""
-    from ...queries.cells import printable
+    from ...queries.result import printable
 
     with results():
         sys.stdout.write(printable(text) + "\n")
@@ -125,8 +125,7 @@ def print_rows(
     A `wide` table is not fitted to the terminal; None if the command has no such option.
     has_format: the command has the option --format
     """
-    from ...queries.cells import notes
-    from ...queries.result import Rows
+    from ...queries.result import Rows, notes
 
     found = rows if isinstance(rows, Rows) else Rows(rows)
     # It stands on stderr: rows in a pipe are rows alone.
@@ -165,7 +164,7 @@ def print_rows(
 
 def _print_plain_table(rows: "pa.Table") -> None:
     """Print rows in a pipe as whole as in CSV: it has no width, so nothing is cut."""
-    from ...queries.cells import is_number, plain_lines, text_columns
+    from ...queries.result import is_number, plain_lines, text_columns
 
     columns = [
         ([one_line(field.name), *cells], is_number(field.type))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...queries.advice.finding import Finding, headline, in_a_line
-from ...queries.cells import folded
 from ...queries.check import Check
 from ...queries.checking.judge import Verdict
+from ...queries.result import folded
 from ...schema.readable import command, one_line
 from ..options import Format
 from .markdown import as_code, as_text, markdown_lines

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...schema.readable import human_bytes
-from ..cells import without_layout
+from ..result import without_layout
 from .asked_program import Change, Program, occupied
 from .cutting import Cutting
 

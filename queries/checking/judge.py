@@ -11,7 +11,7 @@ from ...schema.metrics import METRICS
 from ...schema.readable import command, human_bytes
 from ...schema.stores.base import Batch, Store
 from ..catalogue import statement
-from ..cells import cause_of
+from ..result import cause_of
 from ..runs import default_branch
 from .policy import DEFAULT_CREEP, Limits, Policy, Threshold, Thresholds
 from .policy import Outcome as Failing

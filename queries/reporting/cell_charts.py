@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from ...schema.errors import MemhouseError
-from ...schema.readable import human_bytes
-from ...schema.small_table import paragraph
+from ...schema.readable import human_bytes, paragraph
 from ...schema.stores.base import Store
 from ..diff import Diff
 from ..find_module import find_module

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..cells import counted, human_pct, mark_estimated
 from ..diff import BUFFER, Diff, Dump, ModuleDiff, changed_buffers, changed_owners, diff
 from ..questions import OWNERS
-from ..result import Rows
+from ..result import Rows, counted, human_pct, mark_estimated
 from ..timeline import timeline
 from .address_map import Colouring, address_map, colourings
 from .colours import CHANGES

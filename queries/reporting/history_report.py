@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from ...schema.readable import human_bytes, one_line
 from ...schema.stores.base import Store
-from ..cells import counted, mark_estimated
 from ..diff import BUFFER, changed_buffers, changed_owners
-from ..result import Rows
+from ..result import Rows, counted, mark_estimated
 from .page import Chart, Fact, Html, Report, Section, Table, Text, templates
 from .series import Event, Histories, SeriesHistory, histories
 from .steps_chart import RunAxis, edges, steps_chart

@@ -10,8 +10,7 @@ from bokeh.models import ColumnDataSource, Label, Range1d, Span
 from bokeh.plotting import figure
 
 from ...schema.readable import human_bytes
-from ..cells import mark_estimated
-from ..result import Rows
+from ..result import Rows, mark_estimated
 from .colours import CATEGORIES, PASSES, REST, TOTAL
 from .figures import house_figure, in_bytes, in_positions
 from .module_spaces import Space, Stacks

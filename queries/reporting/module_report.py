@@ -15,10 +15,10 @@ from ..advice.advice import Advice
 from ..advice.finding import Finding, alternatives_left_out, reserved_words, saved_words
 from ..advise import advise
 from ..catalogue import statement
-from ..cells import ESTIMATED, without_layout
 from ..find_module import FoundModule, find_module
 from ..label import label
 from ..oom import OomAnswer, oom
+from ..result import ESTIMATED, without_layout
 from ..since import since_of
 from .flame_graph import flame_graph
 from .memory_over_time import memory_over_time, other_spaces, schedule_range

@@ -20,8 +20,7 @@ import pyarrow as pa
 
 from ...schema.errors import MissingPackageError
 from ...schema.readable import human_bytes, one_line
-from ..cells import heading, is_number, notes, text_columns
-from ..result import Rows
+from ..result import Rows, heading, is_number, notes, text_columns
 from ..whole_file import whole_file
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ..arguments import parse_time
 from ..catalogue import statement
-from ..cells import counted, folded, percent
 from ..levels import alternating
 from ..modules import require_workload
+from ..result import counted, folded, percent
 from ..runs import choose_branch
 from ..series import Series, entry_series, take_apart
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...schema.errors import FileError, UsageError, with_remedy
-from ...schema.small_table import figures_table
+from ...schema.readable import figures_table
 from ...schema.stores.base import Store
 from ..catalogue import statement
 from ..find_module import FoundModule

@@ -13,10 +13,9 @@ from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, Range1d
 from ...schema.readable import one_line
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..cells import without_layout
 from ..find_module import FoundModule
 from ..owners import owners
-from ..result import Rows
+from ..result import Rows, without_layout
 from ..stacks import PART_OF_NAME, folded_steps
 from .colours import RANKED, REST
 from .figures import house_figure

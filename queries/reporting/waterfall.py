@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, Text
 
 from ...schema.readable import human_bytes, one_line
-from ..cells import counted
+from ..result import counted
 from .colours import GREW, SHRANK, TOTAL
 from .figures import house_figure, in_bytes
 from .page import Chart, Html, Table, templates

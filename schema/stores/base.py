@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from ..small_table import figures_table
+from ..readable import figures_table
 
 if TYPE_CHECKING:
     from ..lake.data_files import DataFile

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 import memhouse.cli
 from memhouse.cli.render.table import Column
 from memhouse.cli.render.text import print_rows
-from memhouse.queries.cells import heading, human, is_number
+from memhouse.queries.result import heading, human, is_number
 from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from memhouse.queries.cells import human, sparkline, text_columns, without_layout
+from memhouse.queries.result import human, sparkline, text_columns, without_layout
 from memhouse.schema.readable import UNITS, unit_for
 
 TIMES = "\N{MULTIPLICATION SIGN}"

@@ -1,7 +1,7 @@
 """Equal programs on many hosts are one row; the one that differs stands out."""
 
 import memhouse
-from memhouse.queries.cells import folded, folded_name
+from memhouse.queries.result import folded, folded_name
 
 from ..support.command import run_memhouse
 from ..support.history import copy_night

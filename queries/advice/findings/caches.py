@@ -6,7 +6,7 @@ import numpy as np
 
 from ....schema.readable import human_bytes
 from ....xla.shapes import ArrayShape
-from ...cells import counted
+from ...result import counted
 from ..asked_program import Change, Piece, Place, Program, saving
 from ..cutting import HAND_ON
 from ..dimensions import Dimensions

@@ -2,7 +2,7 @@
 
 from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import counted, without_layout
+from ...result import counted, without_layout
 from ..asked_program import Program, function_line
 from ..finding import Finding, Grade
 from . import OWNERS, listed

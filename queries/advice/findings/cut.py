@@ -10,7 +10,7 @@ from typing import Any
 from ....schema.readable import human_bytes
 from ....xla.shapes import ArrayShape
 from ...catalogue import statement
-from ...cells import counted, without_layout
+from ...result import counted, without_layout
 from ..asked_program import Change, Place, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Cut, Cutting, flat
 from ..finding import Finding, Grade

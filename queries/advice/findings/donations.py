@@ -17,7 +17,7 @@ from ....xla.opcodes import ELEMENTWISE
 from ....xla.program import Mask
 from ....xla.sharing import Elementwise
 from ...catalogue import statement
-from ...cells import counted, without_layout
+from ...result import counted, without_layout
 from ..asked_program import (
     Change,
     FreeMemory,

@@ -5,7 +5,7 @@ from math import prod
 
 from ....schema.readable import human_bytes
 from ....xla.shapes import ArrayShape
-from ...cells import without_layout
+from ...result import without_layout
 from ..asked_program import Change, Piece, Place, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Cutting, flat
 from ..dimensions import Dimensions

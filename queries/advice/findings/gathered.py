@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import counted
+from ...result import counted
 from ..asked_program import Change, Piece, Program, saving
 from ..finding import Finding, Grade
 from . import OWNERS, listed

@@ -10,7 +10,7 @@ import numpy as np
 
 from ....schema.readable import human_bytes
 from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
-from ...cells import counted
+from ...result import counted
 from ..asked_program import Change, Piece, Program, saving, together
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed

@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from ....schema.readable import human_bytes
 from ....xla.order import Spare
-from ...cells import counted
+from ...result import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade, Options
 from ..ordering import StoredOrder, order_of

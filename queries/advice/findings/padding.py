@@ -11,7 +11,7 @@ from itertools import chain
 
 from ....schema.readable import human_bytes
 from ....xla.shapes import COMBINE, logical_bytes
-from ...cells import without_layout
+from ...result import without_layout
 from ..asked_program import Program, memory_on_chip
 from ..cutting import Cutting
 from ..dimensions import Dimensions

@@ -4,7 +4,7 @@ import numpy as np
 
 from ....schema.readable import human_bytes
 from ...catalogue import statement
-from ...cells import counted
+from ...result import counted
 from ..asked_program import Change, Program, least_saving, saving
 from ..finding import Finding, Grade
 from . import OWNERS, listed

@@ -12,7 +12,7 @@ import numpy as np
 from ....schema.readable import human_bytes
 from ....xla.shapes import ArrayShape, padded_bytes, parse_shape
 from ...catalogue import statement
-from ...cells import counted
+from ...result import counted
 from ..asked_program import Change, Piece, Program, least_saving, memory_on_chip, saving
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed

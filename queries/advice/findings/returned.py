@@ -5,7 +5,7 @@ from collections import defaultdict
 import numpy as np
 
 from ....schema.readable import human_bytes
-from ...cells import counted
+from ...result import counted
 from ..asked_program import Change, Program, function_line
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed
