@@ -1,15 +1,10 @@
 """Twelve programs whose largest batch `fits.py` searches; `memhouse fit` calls their functions.
 
-    python fit_programs.py PROGRAM BATCH
-
-prints the FLOPs of the dots and convolutions in a program's jaxpr, over all devices. Needs `jax`,
-`optax`, `flax` and `keras`.
+Needs `jax`, `optax`, `flax` and `keras`.
 """
 
 import os
-import sys
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import jax
@@ -389,55 +384,3 @@ def keras(*, batch: int) -> Built:
         images,
         shape(batch, dtype="int32"),
     )
-
-
-# The work that a jaxpr says.
-
-
-def jaxpr_flops(jaxpr: Any) -> int:
-    """The FLOPs of its dots and convolutions; a scan counts as often as it runs."""
-    total = 0
-    for eqn in jaxpr.eqns:
-        name, params = eqn.primitive.name, eqn.params
-        if name == "dot_general":
-            (contracted, _), _ = params["dimension_numbers"]
-            left = eqn.invars[0].aval.shape
-            total += 2 * prod(eqn.outvars[0].aval.shape) * prod(left[i] for i in contracted)
-        elif name == "conv_general_dilated":
-            total += _conv_flops(eqn)
-        times = params["length"] if name == "scan" else 1
-        if name == "shard_map":
-            times = params["mesh"].size
-        for value in params.values():
-            for each in value if isinstance(value, list | tuple) else [value]:
-                inner = getattr(each, "jaxpr", each)
-                if hasattr(inner, "eqns"):
-                    total += times * jaxpr_flops(inner)
-    return total
-
-
-def _conv_flops(eqn: Any) -> int:
-    """The FLOPs of a convolution: where its window meets an element, and no padding or hole."""
-    params, numbers = eqn.params, eqn.params["dimension_numbers"]
-    left, right = (v.aval.shape for v in eqn.invars)
-    out = eqn.outvars[0].aval.shape
-    met = 2 * out[numbers.out_spec[0]] * out[numbers.out_spec[1]] * right[numbers.rhs_spec[1]]
-    for axis in range(len(params["padding"])):
-        size, hole = left[numbers.lhs_spec[2 + axis]], params["lhs_dilation"][axis]
-        taps = right[numbers.rhs_spec[2 + axis]]
-        at = [
-            place * params["window_strides"][axis]
-            + tap * params["rhs_dilation"][axis]
-            - params["padding"][axis][0]
-            for place in range(out[numbers.out_spec[2 + axis]])
-            for tap in range(taps)
-        ]
-        met *= sum(each % hole == 0 and 0 <= each <= (size - 1) * hole for each in at)
-    return met
-
-
-if __name__ == "__main__":
-    build = globals()[sys.argv[1]]
-    takes = build.__code__.co_varnames[: build.__code__.co_argcount]
-    jitted, given = build(*([jax.devices("cpu")] if takes else []), batch=int(sys.argv[2]))
-    print(jaxpr_flops(jitted.trace(*given).jaxpr.jaxpr))

@@ -19,28 +19,29 @@ from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, TypeVar
 
-from ..schema.errors import MemhouseError, UsageError
+from ..schema.errors import MemhouseError, UsageError, WarehouseBusyError
 from ..schema.readable import human_bytes
 from ..schema.stores.base import Store
 from . import fit_worker
 from .batches import Workers
-from .fit_search import Sized, next_size
+from .fit_search import WORK_TOLERANCE, Sized, next_size
 from .pipeline import ingest
 from .sources.lowered import dump_options, forget_folder
 
 Value = int | float | bool | str
 Axis = range | Sequence[Value] | Value
 _Combination = tuple[str, dict[str, Value]]
+_T = TypeVar("_T")
 Outcome = Literal["fits", "too large", "refused", "given up", "failed"]
 
 # So narrow a bracket is an answer, unless it must be exact: the knee is no matter of a sample.
 _EDGE_TOLERANCE, _KNEE_TOLERANCE = 1 / 1000, 1 / 32
 # Sizes within this factor of the largest that fits are compared.
 MAGNITUDE = 8
-# Work a sample may be so much above the least before a size counts as recomputing.
-WORK_TOLERANCE = 0.01
+# With a total of more of the capacity, XLA recomputes: so it is on TPUs.
+_SHARE_WITHOUT_RECOMPUTING = 0.945
 _ASK_AGAIN_SECONDS = 0.25
 # A compiler that takes more of the machine's memory would have others killed.
 _SHARE_OF_MACHINE = 0.9
@@ -140,9 +141,10 @@ class Point:
     """A program in one size, and what became of it.
 
     arguments: the keywords with which it was built; reserved_bytes: what counts, without what is
-    thread-local, as in the headroom of `peaks`; counted_once: where the loops are whose turns are
-    not known; seconds: of the compile, now or when it was made; is_new: it was compiled now;
-    message: why it has no figures, or XLA's own words.
+    thread-local, as in the headroom of `peaks`; flops: of a device; program_flops: of the program
+    as it is written, over all `devices`, None if it has loops that end when they end; counted_once:
+    where the loops are whose turns are not known; seconds: of the compile, now or when it was made;
+    is_new: it was compiled now; message: why it has no figures, or XLA's own words.
     """
 
     topology: str
@@ -153,6 +155,8 @@ class Point:
     peak_bytes: int | None = None
     capacity_bytes: int | None = None
     flops: int | None = None
+    program_flops: int | None = None
+    devices: int = 1
     unknown_loops: int | None = None
     counted_once: Sequence[str] = ()
     seconds: float | None = None
@@ -162,6 +166,13 @@ class Point:
     def size(self, searched: str) -> int:
         """The value of the keyword that is searched."""
         return int(self.arguments[searched])
+
+    @property
+    def extra_work_pct(self) -> float | None:
+        """The work of all devices above the program's own: done again, or on several devices."""
+        if not self.program_flops or self.flops is None:
+            return None
+        return 100 * (self.flops * self.devices / self.program_flops - 1)
 
 
 class FitError(MemhouseError):
@@ -467,25 +478,22 @@ class Fit:
         assert isinstance(sizes, range)
         tried: list[Point] = []
 
-        def search(goal: Callable[[Point, Sequence[Point], str], Sized], tolerance: float) -> None:
-            begun = len(tried)
-            while True:
+        def search(
+            goal: Callable[[Point, Sequence[Point], str], Sized], share: float, tolerance: float
+        ) -> None:
+            while all(point.outcome != "failed" for point in tried):
                 capacity = next((p.capacity_bytes for p in tried if p.capacity_bytes), 0)
-                held = int(capacity * (1 - self.asked.reserve))
+                held = int(capacity * (1 - self.asked.reserve) * share)
                 points = [goal(point, tried, name) for point in tried]
-                size = next_size(points, sizes, held, tolerance=tolerance, begun=begun)
+                size = next_size(points, sizes, held, tolerance=tolerance)
                 if size is None:
                     return
                 tried.append(self._try(lane, topology, {name: size, **fixed}))
-                if tried[-1].outcome == "failed":
-                    return
 
-        search(_as_edge, 0.0 if self.asked.is_exact else _EDGE_TOLERANCE)
-        reference = _reference(tried, sizes, name)
-        if reference is not None:
+        search(_as_edge, 1.0, 0.0 if self.asked.is_exact else _EDGE_TOLERANCE)
+        while (reference := _reference(tried, sizes, name)) is not None:
             tried.append(self._try(lane, topology, {name: reference, **fixed}))
-        if all(point.outcome != "failed" for point in tried):
-            search(_as_knee, 0.0 if self.asked.is_exact else _KNEE_TOLERANCE)
+        search(_as_knee, _SHARE_WITHOUT_RECOMPUTING, _KNEE_TOLERANCE)
 
     def _try(self, lane: _Lane, topology: str, arguments: Mapping[str, Value]) -> Point:
         """Compile a point, or find it in the warehouse."""
@@ -508,10 +516,14 @@ class Fit:
         if "failed" in known:
             return Point(topology, arguments, "failed", message=known["failed"])
         content = known["content"]
-        with self._lock, self._opening() as store:
+
+        def lookup(store: Store) -> Point | None:
             found = store.rows(_KNOWN, [content])["run_id"].to_pylist()
-            if found:
-                return self._judged(store, found[0], topology, arguments)
+            return self._judged(store, found[0], topology, arguments, known) if found else None
+
+        point = self._when_free(lane, lookup)
+        if point is not None:
+            return point
         with self._lock:
             if self.asked.budget is not None and self._compiles >= self.asked.budget:
                 raise _SpentError
@@ -538,20 +550,46 @@ class Fit:
         }
         if done["refused"]:
             labels["fit_refused"] = done["refused"].splitlines()[0][:300]
-        with self._lock, self._opening() as store, Workers(1) as workers:
-            ingest(
-                store,
-                folder,
-                tool_version=self._tool_version,
-                workers=workers,
-                run_id=run_id,
-                labels=labels,
-                replaces=True,
-                device_memory_bytes=self.asked.memory_bytes,
-            )
-            point = self._judged(store, run_id, topology, arguments, is_new=True)
+
+        def stored(store: Store) -> Point:
+            with Workers(1) as workers:
+                ingest(
+                    store,
+                    folder,
+                    tool_version=self._tool_version,
+                    workers=workers,
+                    run_id=run_id,
+                    labels=labels,
+                    replaces=True,
+                    device_memory_bytes=self.asked.memory_bytes,
+                    source=f"{self.asked.target}:{self.asked.function}",
+                )
+            return self._judged(store, run_id, topology, arguments, known, is_new=True)
+
+        point = self._when_free(lane, stored)
         shutil.rmtree(folder)
         return point
+
+    def _when_free(self, lane: _Lane, use: Callable[[Store], _T]) -> _T:
+        """What `use` gives of the warehouse, once no other process has it.
+
+        However long that takes, if something was compiled: that is not to be lost. Raises
+        WarehouseBusyError before.
+        """
+        is_told = False
+        while True:
+            with self._lock:
+                try:
+                    with self._opening() as store:
+                        return use(store)
+                except WarehouseBusyError as busy:
+                    if not self._compiles:
+                        raise
+                    if not is_told:
+                        self._progress(f"{busy.in_use}: waiting for it, Ctrl-C ends that")
+                    is_told = True
+            lane.require()
+            time.sleep(_ASK_AGAIN_SECONDS)
 
     def _judged(
         self,
@@ -559,10 +597,11 @@ class Fit:
         run_id: str,
         topology: str,
         arguments: dict[str, Value],
+        known: Mapping[str, Any],
         *,
         is_new: bool = False,
     ) -> Point:
-        """A stored point, by its figures."""
+        """A stored point, by its figures, and by what is known of its program."""
         (row,) = store.rows(_FIGURES, [run_id]).to_pylist()
         used, refused = row.pop("used_bytes"), row.pop("refused")
         reserved = row.pop("reserved_bytes")
@@ -587,6 +626,8 @@ class Fit:
             run_id,
             reserved,
             capacity_bytes=capacity,
+            program_flops=known["flops"],
+            devices=known["devices"],
             counted_once=counted_once,
             is_new=is_new,
             message=message,
@@ -635,7 +676,8 @@ def _taken(left: deque[_Combination]) -> Iterator[_Combination]:
 
 
 def _as_edge(point: Point, _: Sequence[Point], name: str) -> Sized:
-    return Sized(point.size(name), point.reserved_bytes, point.outcome == "fits")
+    fits = point.outcome == "fits"
+    return Sized(point.size(name), point.reserved_bytes, fits, work(point, name))
 
 
 def _as_knee(point: Point, tried: Sequence[Point], name: str) -> Sized:
@@ -645,21 +687,23 @@ def _as_knee(point: Point, tried: Sequence[Point], name: str) -> Sized:
 
 
 def _reference(tried: Sequence[Point], sizes: range, name: str) -> int | None:
-    """A size whose work the edge's can be held against; None if one was tried, or none is needed.
+    """A size whose work the edge's can be held against; None if none is needed, or no more.
 
-    It is a quarter of the edge, which needs no memory that recomputing could save. What is near
-    the edge may all recompute.
+    It is half of the edge, where little memory is to be saved by recomputing; or a quarter, if half
+    takes more work than the smallest. What is near the edge may all recompute.
     """
     works = {p.size(name): work(p, name) or 0.0 for p in tried if p.outcome == "fits" and p.flops}
-    if not works:
+    if not works or any(point.outcome == "failed" for point in tried):
         return None
     edge = max(works)
-    is_known = any(size * 2 <= edge <= size * MAGNITUDE for size in works)
-    is_same = max(works.values()) <= min(works.values()) * (1 + WORK_TOLERANCE)
-    below = range(sizes.start, edge // 4 + 1, sizes.step)
-    if is_known or is_same or not below or below[-1] in works:
+    least = min(works.values()) * (1 + WORK_TOLERANCE)
+    if any(own <= least for size, own in works.items() if edge <= size * MAGNITUDE):
         return None
-    return below[-1]
+    for part in (2, 4):
+        below = range(sizes.start, edge // part + 1, sizes.step)
+        if below and below[-1] not in works:
+            return below[-1]
+    return None
 
 
 def work(point: Point, name: str) -> float | None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema.readable import human_bytes
-from .fit import MAGNITUDE, WORK_TOLERANCE, Asked, Point, Value, is_recomputing, work
-from .fit_search import Sized, bracket
+from .fit import MAGNITUDE, Asked, Point, Value, is_recomputing, work
+from .fit_search import WORK_TOLERANCE, Sized, bracket
 
 Policies = Mapping[str, Sequence[tuple[int, float, float]]]
 
@@ -75,9 +75,9 @@ def answer(asked: Asked, points: Sequence[Point]) -> Answer:
     """What the points say.
 
     Rows: topology, the keywords; answer: knee or largest; outcome; reserved_bytes, peak_bytes,
-    capacity_bytes, headroom_bytes; gflops, of one run of the program; work_change_pct, of a sample
-    against the least of the knees of its topology; seconds, of the compile; is_new: compiled now;
-    run; message.
+    capacity_bytes, headroom_bytes; gflops, of one run of the program on a device; extra_work_pct:
+    of all devices, above the program as it is written; work_change_pct, of a sample against the
+    least of the knees of its topology; seconds, of the compile; is_new: compiled now; run; message.
     """
     if asked.searched is None:
         return Answer([], _table(asked, points, {}, {}))
@@ -151,6 +151,9 @@ def _sentences(
                 f"the largest that fits{of} is {asked.searched} {each.size(edge)},"
                 f" {_room(edge)}, but it recomputes:{more}"
             )
+        for each in here:
+            if each.knee is not None and (each.knee.extra_work_pct or 0.0) >= 100 * WORK_TOLERANCE:
+                yield f"{topology}: {_extra(each, each.knee)}"
         loops = {Path(loop).name for each in here if each.knee for loop in each.knee.counted_once}
         if loops:
             yield (
@@ -162,6 +165,16 @@ def _sentences(
             "this is what XLA reserves; a runtime takes some more, which is not known here: "
             "--reserve 2% holds it back"
         )
+
+
+def _extra(found: _Combination, knee: Point) -> str:
+    """Work that the program does not have: `batch 80 takes +33 % … replicated over 8 devices`."""
+    of = f" with {found}" if found.fixed else ""
+    how = f"replicated over its {knee.devices} devices" if knee.devices > 1 else "done again"
+    return (
+        f"{found.searched} {found.size(knee)}{of} takes +{knee.extra_work_pct:.3g} % work above"
+        f" the program's own: it is {how}"
+    )
 
 
 def _told(found: _Combination, least: float) -> str:
@@ -223,6 +236,7 @@ def _table(
                 "capacity_bytes": point.capacity_bytes,
                 "headroom_bytes": headroom,
                 "gflops": point.flops / 1e9 if point.flops is not None else None,
+                "extra_work_pct": point.extra_work_pct,
                 "unknown_loops": point.unknown_loops,
                 "work_change_pct": 100 * (own / of - 1) if own and of else None,
                 "seconds": point.seconds,

@@ -4,36 +4,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, sqrt
 
-# The knee is searched below a size that recomputes in steps of this share, and of its doubles.
-_KNEE_STEP = 1 / 64
+# Work a sample may be so much above the least before a size counts as recomputing.
+WORK_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class Sized:
-    """A size that was tried: what it takes, None if nothing says it, and whether it fits."""
+    """A size that was tried: what it takes, None if nothing says it, and whether it fits.
+
+    work: of a sample, None if it is not known.
+    """
 
     size: int
     reserved_bytes: int | None
     fits: bool
+    work: float | None = None
 
 
 def next_size(
-    tried: Sequence[Sized],
-    sizes: range,
-    capacity_bytes: int,
-    *,
-    tolerance: float = 0.0,
-    begun: int = 0,
+    tried: Sequence[Sized], sizes: range, capacity_bytes: int, *, tolerance: float = 0.0
 ) -> int | None:
     """The size to compile next; None if the largest size that fits is proved from both sides.
 
     tried: the sizes so far, in the order in which they were tried; sizes: those that may be
     tried, upwards. The smallest comes first, because it says whether the program is right at all,
     then the largest. Between a size that fits and a larger one that does not, the law through the
-    sizes nearest to the capacity says which. Two guesses that leave more than half of what was
-    between them are followed by the middle. The search ends at a step, or at a share `tolerance` of
-    the size. The first `begun` sizes were no guesses of this search: it is for the knee, whose
-    sizes that do not fit are near it.
+    sizes nearest to the capacity says which: if it names an end, then the size beside that is to
+    prove it. Proofs that fail are followed by ever farther sizes, and a stair by the middle. The
+    search ends at a step, or at a share `tolerance` of the size.
 
     >>> next_size([], range(8, 513, 8), 100), next_size([Sized(8, 10, True)], range(8, 513, 8), 100)
     (8, 512)
@@ -45,25 +43,26 @@ def next_size(
         if end == sizes[0] and not any(point.fits for point in tried):
             return None
     lower, upper = bracket(tried)
-    if upper is None:
+    proofs = _proofs(tried, sizes, tolerance)
+    if upper is None or proofs is None:
         return None
-    if upper - lower <= max(sizes.step, int(tolerance * upper)):
-        return None
-    guessed = tried[begun:]
-    # Where the law reaches the capacity, XLA recomputes already.
-    is_slow = bool(guessed) if begun else _is_slow(tried)
-    guess = None if is_slow else _foretold(tried, capacity_bytes)
-    if guess is None and begun:
-        below = _below(upper, guessed, tolerance)
-        guess = max(below, (lower + upper) / 2)
-    elif guess is None:
-        known = [point for point in tried if not point.fits and point.reserved_bytes is not None]
+    if any(not point.fits and point.reserved_bytes is not None for point in tried):
+        guess = (lower + upper) / 2
+    else:
         # Nothing says how far the upper end is over: the answer may be of any magnitude.
-        guess = (lower + upper) / 2 if known else sqrt(lower * upper)
-    place = int((guess - sizes.start) // sizes.step)
-    least = (lower - sizes.start) // sizes.step + 1
-    most = (upper - sizes.start - 1) // sizes.step
-    return sizes[min(max(place, least), most)]
+        guess = sqrt(lower * upper)
+    last = tried[-1]
+    fails = _failed_proofs(tried, sizes, tolerance)
+    if fails > 1 or (fails and last.reserved_bytes is None):
+        # Nearer than the middle, and farther each time.
+        alike = next((n for n, p in enumerate(reversed(tried)) if p.fits != last.fits), len(tried))
+        reach = (proofs[0] - lower) << alike
+        guess = min(guess, lower + reach) if last.fits else max(guess, upper - reach)
+    elif not _is_stair(tried, capacity_bytes):
+        law = _Law.through(tried, capacity_bytes)
+        found = None if law is None else law.size_of(capacity_bytes)
+        guess = guess if found is None else min(max(found, proofs[0]), proofs[1])
+    return sizes[max(int((guess - sizes.start) // sizes.step), sizes.index(lower) + 1)]
 
 
 def bracket(tried: Sequence[Sized]) -> tuple[int, int | None]:
@@ -73,49 +72,87 @@ def bracket(tried: Sequence[Sized]) -> tuple[int, int | None]:
     return lower, upper
 
 
-def _below(upper: int, guessed: Sequence[Sized], tolerance: float) -> float:
-    """A size below one that recomputes: farther with each guess that does too.
+def _proofs(tried: Sequence[Sized], sizes: range, tolerance: float) -> tuple[int, int] | None:
+    """The sizes that end the search: one if it does not fit, one if it does. None at its end."""
+    lower, upper = bracket(tried)
+    if upper is None:
+        return None
+    gap = max(int(tolerance * upper) // sizes.step, 1) * sizes.step
+    if upper - lower <= gap:
+        return None
+    above = int(lower * tolerance / (1 - tolerance)) // sizes.step
+    return lower + max(above, 1) * sizes.step, upper - gap
 
-    0 once a guess did not: then the middle is next.
-    """
-    if any(point.fits for point in guessed):
-        return 0
-    share = max(tolerance, _KNEE_STEP) * (1 << max(len(guessed) - 1, 0))
-    return upper * (1 - share)
+
+def _failed_proofs(tried: Sequence[Sized], sizes: range, tolerance: float) -> int:
+    """How many of the last sizes were beside an end and became the new end."""
+    for number in range(len(tried)):
+        proofs = _proofs(tried[: len(tried) - number - 1], sizes, tolerance)
+        last = tried[-1 - number]
+        if proofs is None or last.size != proofs[0 if last.fits else 1]:
+            return number
+    return len(tried)
 
 
-def _is_slow(tried: Sequence[Sized]) -> bool:
-    """Whether each of the last two sizes left more than half of its bracket."""
-    if len(tried) < 4:
+def _is_stair(tried: Sequence[Sized], capacity_bytes: int) -> bool:
+    """Whether the last size is farther from the law than half of what is between the ends."""
+    *before, last = tried
+    law = _Law.through(before, capacity_bytes)
+    ends = [p.reserved_bytes for p in tried if p.size in bracket(tried) and p.reserved_bytes]
+    if law is None or last.reserved_bytes is None or len(ends) < 2:
         return False
-    ends = [bracket(tried[: len(tried) - back]) for back in (2, 1, 0)]
-    widths = [upper - lower for lower, upper in ends if upper is not None]
-    return len(widths) == 3 and widths[2] > widths[1] / 2 > widths[0] / 4
+    between = abs(ends[0] - ends[1])
+    return abs(law.bytes_of(last.size) - last.reserved_bytes) > between / 2
 
 
-def _foretold(tried: Sequence[Sized], capacity_bytes: int) -> float | None:
-    """The size at which the law reaches the capacity: a parabola of three, else a line of two.
+@dataclass(frozen=True)
+class _Law:
+    """A parabola in Newton's form, or a line: at_a + slope (x - a) + bend (x - a) (x - b)."""
 
-    The law goes through the sizes whose bytes are nearest to the capacity. None if there are
-    fewer than two, or if it does not rise there.
-    """
-    known = [(p.size, p.reserved_bytes) for p in tried if p.reserved_bytes is not None]
-    known.sort(key=lambda point: abs(point[1] - capacity_bytes))
-    if len(known) < 2:
-        return None
-    (a, at_a), (b, at_b) = known[:2]
-    slope = (at_b - at_a) / (b - a)
-    bend = 0.0
-    if len(known) > 2:
-        c, at_c = known[2]
-        bend = ((at_c - at_b) / (c - b) - slope) / (c - a)
-    # Newton's form: at_a + slope (x - a) + bend (x - a) (x - b).
-    linear = slope - bend * (a + b)
-    rest = at_a - slope * a + bend * a * b - capacity_bytes
-    square = linear * linear - 4 * bend * rest
-    if bend > 0 and square >= 0:
-        return (-linear + sqrt(square)) / (2 * bend)
-    if slope <= 0:
-        return None
-    found = a + (capacity_bytes - at_a) / slope
-    return found if isfinite(found) else None
+    a: int
+    b: int
+    at_a: int
+    slope: float
+    bend: float
+
+    @classmethod
+    def through(cls, tried: Sequence[Sized], capacity_bytes: int) -> "_Law | None":
+        """Through the three or two sizes whose bytes are nearest to the capacity, if there are.
+
+        Those that take the work of the nearest are one program, and others are another.
+        """
+        known = [(p.size, p.reserved_bytes, p.work) for p in tried if p.reserved_bytes is not None]
+        known.sort(key=lambda point: abs(point[1] - capacity_bytes))
+        if len(known) < 2:
+            return None
+        work = known[0][2]
+        alike = [
+            point
+            for point in known
+            if work and point[2] and abs(point[2] / work - 1) <= WORK_TOLERANCE
+        ]
+        if len(alike) > 1:
+            known = alike
+        (a, at_a, _), (b, at_b, _), *rest = known
+        slope = (at_b - at_a) / (b - a)
+        bend = 0.0
+        if rest:
+            c, at_c, _ = rest[0]
+            bend = ((at_c - at_b) / (c - b) - slope) / (c - a)
+        return cls(a, b, at_a, slope, bend)
+
+    def bytes_of(self, size: int) -> float:
+        """What a size takes."""
+        return self.at_a + (size - self.a) * (self.slope + self.bend * (size - self.b))
+
+    def size_of(self, capacity_bytes: int) -> float | None:
+        """The size that takes so much; None if the law does not rise there."""
+        linear = self.slope - self.bend * (self.a + self.b)
+        rest = self.bytes_of(0) - capacity_bytes
+        square = linear * linear - 4 * self.bend * rest
+        if self.bend > 0 and square >= 0:
+            return (-linear + sqrt(square)) / (2 * self.bend)
+        if self.slope <= 0:
+            return None
+        found = self.a + (capacity_bytes - self.at_a) / self.slope
+        return found if isfinite(found) else None

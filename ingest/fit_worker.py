@@ -3,8 +3,9 @@
 It is called with a file or module, the name of the function in it, the topology, and the numbers of
 two pipes. Each request is a line of JSON, and so is each answer:
 
-    -> {"arguments": {"batch": 64}}      <- {"content": …, "module": …}, or {"failed": …}
-       also "donated": ["params"], to donate these arguments as well
+    -> {"arguments": {"batch": 64}}      <- {"content": …, "module": …, "devices": …, "flops": …},
+       also "donated": ["params"], to          or {"failed": …}; flops: over all devices, of the
+       donate these arguments as well          program as it is written, null if they are not known
     -> {"options": {"xla_dump_to": …}}   <- {"seconds": …}, with "refused": … if memory ran out
 
 The second request is left out where the program is known by its content.
@@ -22,6 +23,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +60,8 @@ def main(target: str, name: str, topology: str, requests: int, answers: int) -> 
                     answer(**_compiled(lowered, request["options"]))
                     continue
                 donated = request.get("donated", ())
-                lowered = _lowered(build, devices, request["arguments"], donated)
-                answer(**_identified(lowered, topology, versions))
+                lowered, flops = _lowered(build, devices, request["arguments"], donated)
+                answer(**_identified(lowered, topology, versions), flops=flops)
             except BaseException as error:
                 answer(failed=_told(error, target))
 
@@ -132,8 +134,8 @@ def _devices(topology: str) -> tuple[list[Any], dict[str, str]]:
 
 def _lowered(
     build: Any, devices: list[Any], arguments: dict[str, Any], donated: Sequence[str]
-) -> Any:
-    """The program that the user's function builds, lowered for the devices.
+) -> tuple[Any, int | None]:
+    """The program that the user's function builds, lowered for the devices, and its FLOPs.
 
     donated: the names of arguments that are donated beside those that the user donates.
     """
@@ -144,7 +146,7 @@ def _lowered(
     if hasattr(built, "compile") and hasattr(built, "compiler_ir"):
         if donated:
             raise _WrongError("it returned a lowered program, in which no more can be donated")
-        return built
+        return built, None
     wanted = "return a jitted function and the tuple of its arguments: return jax.jit(step), (x,)"
     if not isinstance(built, tuple) or len(built) != 2:
         raise _WrongError(f"it returned {_kind(built)}: {wanted}")
@@ -157,8 +159,12 @@ def _lowered(
     if not any(_is_placed(leaf) for leaf in leaves):
         alone = jax.sharding.SingleDeviceSharding(devices[0])
         args = jax.tree.map(lambda leaf: _shape(leaf, alone), args)
-    lowered = jitted.lower(*args)
-    return _donating(jitted, lowered, args, donated).lower(*args) if donated else lowered
+    if donated:
+        jitted = _donating(jitted, jitted.lower(*args), args, donated)
+    if not hasattr(jitted, "trace"):
+        return jitted.lower(*args), None
+    traced = jitted.trace(*args)
+    return traced.lower(), _flops(traced.jaxpr.jaxpr)
 
 
 def _donating(jitted: Any, lowered: Any, args: Sequence[Any], donated: Sequence[str]) -> Any:
@@ -221,13 +227,65 @@ def _shape(leaf: Any, sharding: Any) -> Any:
     return struct(leaf.shape, leaf.dtype, sharding=sharding, weak_type=weak)
 
 
-def _identified(lowered: Any, topology: str, versions: dict[str, str]) -> dict[str, str]:
-    """The program's name, and a hash of all that decides what is compiled of it."""
+def _flops(jaxpr: Any) -> int | None:
+    """The FLOPs of the dots and convolutions; None if some are done nobody knows how often."""
+    total = 0
+    for eqn in jaxpr.eqns:
+        name, params = eqn.primitive.name, eqn.params
+        if name == "dot_general":
+            (contracted, _), _ = params["dimension_numbers"]
+            left = eqn.invars[0].aval.shape
+            total += 2 * prod(eqn.outvars[0].aval.shape) * prod(left[i] for i in contracted)
+        elif name == "conv_general_dilated":
+            total += _conv_flops(eqn)
+        within = 0
+        for value in params.values():
+            for each in value if isinstance(value, list | tuple) else [value]:
+                inner = getattr(each, "jaxpr", each)
+                if hasattr(inner, "eqns"):
+                    flops = _flops(inner)
+                    if flops is None:
+                        return None
+                    within += flops
+        if within and name in ("while", "cond", "pallas_call"):
+            return None
+        if name == "shard_map":
+            within *= prod(params["mesh"].shape[axis] for axis in params["manual_axes"])
+        total += within * (params["length"] if name == "scan" else 1)
+    return total
+
+
+def _conv_flops(eqn: Any) -> int:
+    """The FLOPs of a convolution: where its window meets an element, and no padding or hole."""
+    params, numbers = eqn.params, eqn.params["dimension_numbers"]
+    left, right = (v.aval.shape for v in eqn.invars)
+    out = eqn.outvars[0].aval.shape
+    met: int = 2 * out[numbers.out_spec[0]] * out[numbers.out_spec[1]] * right[numbers.rhs_spec[1]]
+    for axis in range(len(params["padding"])):
+        size, hole = left[numbers.lhs_spec[2 + axis]], params["lhs_dilation"][axis]
+        at = [
+            place * params["window_strides"][axis]
+            + tap * params["rhs_dilation"][axis]
+            - params["padding"][axis][0]
+            for place in range(out[numbers.out_spec[2 + axis]])
+            for tap in range(right[numbers.rhs_spec[2 + axis]])
+        ]
+        met *= sum(each % hole == 0 and 0 <= each <= (size - 1) * hole for each in at)
+    return met
+
+
+def _identified(lowered: Any, topology: str, versions: dict[str, str]) -> dict[str, Any]:
+    """The program's name and devices, and a hash of all that decides what is compiled of it."""
     flags = [os.environ.get(name, "") for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")]
     target = Path(topology).read_text() if topology.endswith(TARGET_SUFFIX) else topology
     whole = json.dumps([target, sorted(versions.items()), flags, lowered.as_text()])
-    module = str(lowered.compiler_ir().operation.attributes["sym_name"].value)
-    return {"content": hashlib.sha256(whole.encode()).hexdigest()[:16], "module": module}
+    attributes = lowered.compiler_ir().operation.attributes
+    counts = [attributes[f"mhlo.num_{of}"].value for of in ("partitions", "replicas")]
+    return {
+        "content": hashlib.sha256(whole.encode()).hexdigest()[:16],
+        "module": str(attributes["sym_name"].value),
+        "devices": prod(counts),
+    }
 
 
 def _compiled(lowered: Any, options: dict[str, Any]) -> dict[str, object]:

@@ -248,13 +248,15 @@ def ingest(
     replaces: bool = False,
     device_memory_bytes: int | None = None,
     host: str | None = None,
+    source: str | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Ingest the dumps under `paths` (folders, files or archives) as one run.
 
     Several paths need a `run_id`. If the path's run holds other dumps, these become the run
     NAME@TIME; a `run_id` that holds other dumps is refused, unless `replaces`: see `choose_run`.
-    With a `host`, they are its part of the run `run_id`, which other hosts add to. Folders without
+    With a `host`, they are its part of the run `run_id`, which other hosts add to. `source` names
+    where they come from, if the paths do not last. Folders without
     a program are a run as well: nothing was compiled. If they hold other files, they may be named
     by mistake, and are a run only if it has a name or claims a time. `progress` receives the bytes
     done and the total. An error in a file is recorded in `dump_files` and in the summary's
@@ -284,7 +286,7 @@ def ingest(
             return Summary(name, problems=problems, notes=notes)
         run = Run(
             name,
-            given.source,
+            source or given.source,
             tool_version,
             run_at,
             labels or {},
