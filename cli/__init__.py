@@ -3,8 +3,9 @@
 import gc
 import os
 import sys
-
-from .unneeded_packages import keep_out_unneeded
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 _OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _WRONG_USAGE = 2
@@ -17,7 +18,7 @@ def main() -> None:
     # Nearly all objects belong to the libraries and stay until the end. Looking for garbage
     # among them at every import, and freeing them one by one at exit, only takes time.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    keep_out_unneeded(sys.argv[1:])
+    _keep_out_unneeded(sys.argv[1:])
     # deltalake logs what went wrong on the way to an error, which we tell in a line.
     os.environ.setdefault("RUST_LOG", "off")
     os._exit(run())
@@ -91,3 +92,37 @@ def _open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
     if sys.stdin is None:
         sys.stdin = os.fdopen(0, closefd=False)
+
+
+# pyarrow imports pandas and numpy wherever they are installed, only to recognise their objects,
+# and each takes longer than a short command. The library does not refuse them: a notebook needs
+# both.
+
+# Commands of which no part computes in numpy.
+_WITHOUT_NUMPY = ("modules", "peaks", "runs", "sql")
+# Bokeh asks whether pandas is there in a way that a refusal breaks.
+_WITH_ALL = ("report", "fit")
+
+
+class _Unneeded:
+    """A finder that says these packages are not installed, which pyarrow and DuckDB accept."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        self._packages = packages
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name in self._packages:
+            raise ModuleNotFoundError(f"this memhouse command works without {name}", name=name)
+        return None
+
+
+def _keep_out_unneeded(arguments: Sequence[str]) -> None:
+    """Refuse packages to this process and to those it forks, but not to programs it starts."""
+    if arguments and arguments[0] in _WITH_ALL:
+        return
+    packages = ["pandas"]
+    if arguments and arguments[0] in _WITHOUT_NUMPY:
+        packages.append("numpy")
+    sys.meta_path.insert(0, _Unneeded(packages))

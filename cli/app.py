@@ -12,8 +12,7 @@ from ..queries.names import BY_HAND, GROUPS
 from ..queries.questions import Question, Taken, declared, taken_by
 from . import screens
 from .errors import usage_errors
-from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
-from .settings import find_settings
+from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, find_settings
 
 _PANEL_OF = {name: panel for panel, names in GROUPS.items() for name in names}
 COMMANDS = tuple(_PANEL_OF)

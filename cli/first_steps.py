@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..queries.result import counted
 from ..schema.errors import WarehouseBusyError, WarehouseError
 from ..schema.lake.storage import is_lake
-from ..schema.readable import command
-from .options import DEFAULT_DB
-from .settings import find_settings
+from ..schema.readable import command, human_bytes, one_line
+from .options import DEFAULT_DB, find_settings
+from .render.text import print_commands, print_prose, print_text
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
@@ -30,8 +31,6 @@ _ALL = "`memhouse --help` lists all commands."
 
 def show_first_steps() -> None:
     """Print what the warehouse that is set, or this folder's, holds, and commands that fit."""
-    from .render.text import print_prose, print_text
-
     db = os.environ.get("MEMHOUSE_DB") or find_settings().db or DEFAULT_DB
     commands: Sequence[tuple[str, str]] = _FILL
     if not is_lake(db) and "://" not in db and not Path(db).exists():
@@ -53,19 +52,15 @@ def show_first_steps() -> None:
                 commands = [(command(asked, names=names), said) for asked, names, said in _ASK]
         for line in held:
             print_prose(line)
-    width = max(len(typed) for typed, _ in commands)
     print_text("")
-    for typed, said in commands:
-        print_text(f"  {typed:{width}}  # {said}")
+    print_commands(commands)
     print_text(f"\n{_ALL}")
 
 
 def _held(store: "Store") -> tuple[list[str], str | None]:
     """What a warehouse holds, in lines, and the module of the largest peak, as it is typed."""
     from ..queries.peaks import peaks as all_peaks
-    from ..queries.result import counted
     from ..queries.runs import runs as all_runs
-    from ..schema.readable import human_bytes, one_line
 
     runs = all_runs(store).table.to_pylist()
     if not runs:

@@ -8,9 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from ..queries.questions import Question, Space
+from ..queries.result import counted, listed
 from .options import FOR_SCRIPTS, All, AsFormat, Format, Wide
+from .render.text import (
+    is_terminal,
+    print_captioned,
+    print_note,
+    print_paragraph,
+    print_prose,
+    print_rows,
+    print_text,
+    results,
+)
 
 if TYPE_CHECKING:
+    from ..queries.advice.advice import Advice
     from ..queries.checking.what_to_change import Changes
     from ..schema.stores.base import Deleted, Store
 
@@ -57,23 +69,16 @@ class Asked:
 
 def table(asked: Asked, output: AsFormat = "table") -> None:
     """The rows, under their caption."""
-    from .render.text import print_captioned
-
     print_captioned(asked(), output)
 
 
 def wide_table(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:
     """The rows, under their caption; as wide as they are if asked for."""
-    from .render.text import print_captioned
-
     print_captioned(asked(), output, wide=wide)
 
 
 def runs(asked: Asked, output: AsFormat = "table") -> None:
     """The runs, for a person without columns that are empty, and a few hosts for all."""
-    from ..queries.result import listed
-    from .render.text import print_rows
-
     found = asked()
     if output not in FOR_SCRIPTS:
         import pyarrow as pa
@@ -90,8 +95,6 @@ def runs(asked: Asked, output: AsFormat = "table") -> None:
 
 def peaks(asked: Asked, unfold: All = False, output: AsFormat = "table") -> None:
     """The peaks, for a person one of equal programs, without helpers."""
-    from .render.text import print_rows
-
     print_rows(asked(fold=not unfold and output not in FOR_SCRIPTS), output)
 
 
@@ -109,8 +112,6 @@ def owners(
     ] = "table",
 ) -> None:
     """The owners; callers, a library's line, or a scope take the room of the categories."""
-    from .render.text import print_captioned, print_text
-
     given = asked.arguments
     if output in ("collapsed", "speedscope"):
         print_text(_stacks(asked, output))
@@ -149,8 +150,6 @@ def _stacks(asked: Asked, output: str) -> str:
 
 def buffers(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:
     """The buffers, for a person without details."""
-    from .render.text import print_captioned
-
     found = asked()
     if output not in FOR_SCRIPTS and not wide:
         found = replace(found, table=found.table.drop_columns(_DETAILS))
@@ -159,9 +158,6 @@ def buffers(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> Non
 
 def kernels(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> None:
     """The kernels, and how many of them have no size."""
-    from ..queries.result import counted
-    from .render.text import print_captioned, print_note
-
     found = asked()
     print_captioned(found, output, wide=wide)
     sizes = found.table.select(["space", "scoped_bytes"]).to_pylist()
@@ -180,8 +176,6 @@ def kernels(asked: Asked, wide: Wide = False, output: AsFormat = "table") -> Non
 
 def timeline(asked: Asked, output: AsFormat = "table") -> None:
     """The timeline, on a terminal as a chart."""
-    from .render.text import is_terminal, print_captioned, print_note
-
     found = asked()
     if output != "table" or not is_terminal() or not len(found):
         print_captioned(found, output)
@@ -194,9 +188,6 @@ def timeline(asked: Asked, output: AsFormat = "table") -> None:
 
 def trends(asked: Asked, unfold: All = False, output: AsFormat = "table") -> None:
     """The series, the steps in words, and what was left out; for scripts a row a run and series."""
-    from ..queries.result import counted
-    from .render.text import print_note, print_prose, print_rows, print_text
-
     found = asked(fold=not unfold)
     if output != "table":
         print_rows(found.rows, output)
@@ -220,8 +211,6 @@ def trends(asked: Asked, unfold: All = False, output: AsFormat = "table") -> Non
 
 def since(asked: Asked, output: AsFormat = "table") -> None:
     """The answer in sentences; for scripts a row a level."""
-    from .render.text import print_prose, print_rows
-
     found = asked()
     if output != "table" or not found.answer:
         print_rows(found.rows, output)
@@ -260,7 +249,6 @@ def verify(
 ) -> None:
     """The breaches, of many the first; the status says whether there are any."""
     from ..queries.verify import checks_list
-    from .render.text import print_note, print_rows
 
     if list_checks:
         print_rows(checks_list(), output)
@@ -280,10 +268,8 @@ def prune(asked: Asked) -> None:
     """What was dropped, or would be."""
     if ("keep" in asked.arguments) == bool(asked.arguments.get("runs")):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
-    from ..queries.result import counted
     from ..schema.stores.base import DELETED_BYTES
-    from .render.compacted import what_was_gained
-    from .render.text import print_note, print_text
+    from .commands.compact import what_was_gained
 
     def tell(done: str, gone: "Deleted") -> None:
         print_note(
@@ -319,20 +305,33 @@ def advise(
     output: AsFormat = "table",
 ) -> None:
     """What to change, for a person a paragraph a finding; with proofs a row of each."""
-    from .render.text import print_note, print_rows
-
     found = asked()
     print_note(found.rows.caption)
     if output == "table":
-        from .render.advice import print_advice
-
-        print_advice(found)
+        _print_advice(found)
     if prove is not None:
         from .proving import print_proofs
 
         print_proofs(found, prove, topology, output)
     elif output != "table":
         print_rows(found.rows, output)
+
+
+def _print_advice(advice: "Advice") -> None:
+    """Print what the peak consists of, and a numbered paragraph a finding."""
+    from ..queries.advice.finding import in_full
+
+    with results():
+        print_paragraph(advice.heading)
+        for number, (first, *lines) in enumerate(in_full(advice.findings), start=1):
+            print_text("")
+            margin = " " * len(f"{number:>2}. ")
+            print_paragraph(first, f"{number:>2}. ", margin)
+            for line in lines:
+                print_paragraph(line, margin, f"{margin}       ")
+        for sentence in filter(None, [advice.afterwards, advice.together_sentence]):
+            print_text("")
+            print_paragraph(sentence)
 
 
 def check(
@@ -373,9 +372,7 @@ def check(
     from ..queries.checking.owning_lines import owning_lines
     from ..queries.checking.read_policy import read_policy
     from .errors import CANNOT_BE_JUDGED, bisecting
-    from .render.github import print_annotations
-    from .render.text import is_terminal, print_note
-    from .render.verdicts import print_check
+    from .render.verdicts import print_annotations, print_check
 
     given = asked.arguments
     output = output or ("table" if is_terminal() else "markdown")

@@ -15,8 +15,7 @@ import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from .app import command_named
-from .options import spellings
-from .settings import find_settings
+from .options import find_settings, spellings
 
 # Which parameter of a command the last word of a line belongs to.
 #

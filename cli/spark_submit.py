@@ -13,10 +13,9 @@ from ..ingest.sources.files import exists, path_of
 from ..schema.errors import MissingPackageError
 from ..schema.lake.snapshot import Lake, is_made
 from ..schema.lake.storage import location
-from .commands.ingest import named_paths
+from .commands.ingest import named_paths, print_summary
 from .errors import told, usage_errors
 from .options import parse_labels
-from .render.ingested import print_summary
 from .render.text import print_error, print_note
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ..render.text import print_prose
+
 EXAMPLE = "memhouse demo"
 
 
@@ -18,9 +20,7 @@ def demo(
     The dumps come with memhouse: four nights of two programs for a TPU. They go into
     memhouse-demo.duckdb in DIR, which you can ask on, and delete. No other warehouse is touched.
     """
-    from ..demo.samples import demo_warehouse
-    from ..demo.walk import walk
-    from ..render.text import print_prose
+    from ..demo.walk import demo_warehouse, walk
 
     db = demo_warehouse(folder)
     print_prose(

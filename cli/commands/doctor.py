@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ...queries.result import counted
+from ...schema.readable import command
+from ..options import find_settings
+from ..render.text import print_error, print_note, print_prose, print_rows, print_text
+
 EXAMPLE = "memhouse doctor dumps/2026-10-08"
 
 
@@ -30,10 +35,7 @@ def doctor(
         return
     from ...ingest.doctor import examine, nothing_found
     from ...ingest.sources.files import exists
-    from ...queries.result import counted
-    from ...schema.readable import command
     from ..errors import FAILED
-    from ..render.text import print_error, print_note, print_rows, print_text
 
     if not exists(path):
         print_error(f"{path}: there is no such file or folder")
@@ -67,7 +69,6 @@ def doctor(
 def _look_around() -> None:
     """Print how things stand: this machine's packages and flags, and the warehouse."""
     from ..first_steps import show_first_steps
-    from ..render.text import print_prose, print_text
 
     for line in _environment(os.environ):
         print_prose(line)
@@ -78,8 +79,6 @@ def _look_around() -> None:
 
 def _settings() -> str:
     """Which file sets options here, and to what."""
-    from ..settings import find_settings
-
     settings = find_settings()
     if settings.file is None:
         return "There is no memhouse.toml in this folder or above it: no option is set."

@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from ...queries.questions import RunOfModule, Since, Workload
+from ...queries.result import counted
 from ...schema.errors import UsageError
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
+from ..render.text import print_note
 
 EXAMPLE = "memhouse export trends trends.csv --wide --metric peak"
 
@@ -78,9 +80,7 @@ def export(
     """
     from ...queries.export import export as write
     from ...queries.export_trace import ENDINGS, export_trace
-    from ...queries.result import counted
     from ..opening import reading
-    from ..render.text import print_note
 
     if output is not None or file.suffix in ENDINGS:
         chosen = {

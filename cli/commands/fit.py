@@ -8,6 +8,7 @@ import typer
 from ... import __version__
 from ...schema.readable import human_bytes
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
+from ..render.text import is_terminal, print_note, print_prose, print_rows, results
 
 if TYPE_CHECKING:
     from ...ingest.fit import Asked, Fit
@@ -96,7 +97,6 @@ def fit(
     from ...ingest.fit import Fit
     from ...ingest.record import ending_well
     from ..opening import ingesting
-    from ..render.text import print_note
 
     asked = _asked(
         keywords or [],
@@ -131,7 +131,6 @@ def fit(
 def _print(search: "Fit", output: str, report: Path | None) -> None:
     from ...ingest.fit_answer import answer
     from ...queries.fitted import Fitted
-    from ..render.text import is_terminal, print_note, print_prose, print_rows, results
 
     said = answer(search.asked, search.points)
     found = Fitted(

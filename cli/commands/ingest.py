@@ -1,7 +1,9 @@
 """`memhouse ingest`: dumps into the warehouse."""
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
@@ -11,9 +13,14 @@ import typer
 from typer.core import TyperCommand
 
 from ... import __version__
+from ...queries.result import counted
+from ...schema.errors import UsageError
+from ...schema.readable import command, human_bytes, one_line
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Mine, Wait, parse_labels
+from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
+    from ...ingest.pipeline import Summary
     from ...ingest.sources.files import Given
 
 EXAMPLE = "memhouse ingest dumps/2026-10-08 --label branch=main"
@@ -22,7 +29,6 @@ _P = TypeVar("_P", bound="Given")
 
 def _given(path: str) -> Path:
     from ...ingest.sources.files import local_path
-    from ...schema.errors import UsageError
 
     try:
         return local_path(path)
@@ -129,8 +135,6 @@ def ingest(
     from ...queries.label import hint_at_branches
     from ...schema.stores.base import DELETED_BYTES, QUICK_BYTES
     from ..opening import ingesting
-    from ..render.ingested import print_summary, progress_bar
-    from ..render.text import print_error, print_note
 
     if not any(map(exists, paths)):
         # A mistyped path must not leave an empty warehouse behind.
@@ -186,3 +190,54 @@ def named_paths(paths: Sequence[_P], run: str | None) -> dict[str, list[_P]]:
                 f"two of these paths would both be the run {name!r}: ingest one with --run NAME"
             )
     return named
+
+
+# How an ingest goes on, and what became of it: on stderr.
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar over the bytes, on a terminal; elsewhere nothing."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(name), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def print_summary(summary: "Summary", seconds: float) -> None:
+    """What became of a run's dumps, and what to ask next."""
+    for problem in summary.problems:
+        print_error(problem)
+    for note in summary.notes:
+        print_note(note)
+    if summary.dumps:
+        print_note(summary_line(summary, seconds))
+    for hint in oom_hints(summary):
+        print_note(hint)
+
+
+def oom_hints(summary: "Summary") -> list[str]:
+    """What tells why memory ran out, if it did."""
+    if not summary.oom_dumps and not summary.oom_reports:
+        return []
+    return [f"memory ran out: {command('oom', names=[summary.run_id])} says why"]
+
+
+def summary_line(summary: "Summary", seconds: float) -> str:
+    """What became of a path, in a line."""
+    parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]
+    for number, what in (
+        (summary.unchanged, "unchanged"),
+        (summary.partial, "partial"),
+        (summary.failed, "failed"),
+        (summary.without_figures, "without figures"),
+    ):
+        parts += [f"{number} {what}"] if number else []
+    size = human_bytes(summary.read_bytes)
+    return f"{one_line(summary.run_id)}: {', '.join(parts)}, {size} in {seconds:.1f} s"

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...queries.result import counted
+from ...schema.errors import UsageError, WarehouseError
+from ...schema.readable import command, human_bytes
 from ..errors import FAILED, usage_errors
 from ..options import Lake
+from ..render.text import print_note, print_text
 
 if TYPE_CHECKING:
     from ...schema.lake.upkeep import Checked
@@ -40,8 +44,6 @@ class Dialect(StrEnum):
 def init(place: Place) -> None:
     """Make an empty lake, to ingest into with --db LAKE."""
     from ...lake import init as make
-    from ...schema.readable import command
-    from ..render.text import print_note
 
     make(place)
     print_note(f"{place} is a lake: fill it with `{command('ingest', '--db', place, 'DUMPS')}`")
@@ -54,7 +56,6 @@ def compact(db: Lake) -> None:
 
     Others may read and write meanwhile. `memhouse lake vacuum` deletes the small files later.
     """
-    from ...schema.errors import WarehouseError
     from ...schema.lake.storage import is_lake
     from .compact import compact as run
 
@@ -87,9 +88,6 @@ def vacuum(
 ) -> None:
     """Delete files that compaction or deletion left behind, and those of writers that died."""
     from ...lake import vacuum as clean
-    from ...queries.result import counted
-    from ...schema.readable import human_bytes
-    from ..render.text import print_note
 
     gone = clean(db, retention, dry_run=dry_run, force=force)
     if dry_run:
@@ -116,8 +114,6 @@ def check(
     as it was written. Files of other programs have no SHA-256: they are told as not checked.
     """
     from ...lake import check as look
-    from ...queries.result import counted
-    from ..render.text import print_note
 
     found = look(place, read_data=read_data)
     _list_damage(found)
@@ -131,8 +127,6 @@ def check(
         + (f"; {unchecked}" if found.unchecked else "")
     )
     if found.damaged:
-        from ...schema.readable import command
-
         repair = command("lake", "repair", names=[place])
         print_note(f"What to do: restore them from a copy, or drop what they held:\n  {repair}")
         raise typer.Exit(FAILED)
@@ -151,9 +145,6 @@ def repair(
     """
     from ...lake import check as look
     from ...lake import repair as drop
-    from ...queries.result import counted
-    from ...schema.errors import UsageError
-    from ..render.text import print_note, print_text
 
     found = look(place, read_data=True)
     if not found.damaged:
@@ -178,9 +169,6 @@ def repair(
 
 def _list_damage(found: "Checked") -> None:
     """Each damaged file on a line, what is wrong on the next."""
-    from ...queries.result import counted
-    from ..render.text import print_text
-
     for damage in found.damaged:
         runs = [*damage.runs[:_SHOWN], *(["…"] if len(damage.runs) > _SHOWN else [])]
         of = f" of {', '.join(runs)}" if runs else ""
@@ -198,7 +186,6 @@ def export(
 ) -> None:
     """Write every row of the lake to a new DuckDB warehouse."""
     from ...lake import export_file
-    from ..render.text import print_note
 
     rows = export_file(db, file)
     print_note(f"{file}: {rows} rows")
@@ -212,8 +199,6 @@ def import_(
 ) -> None:
     """Store the runs of a DuckDB warehouse that the lake does not have, in one commit."""
     from ...lake import import_file
-    from ...queries.result import counted
-    from ..render.text import print_note
 
     new = import_file(db, file)
     print_note(f"{db}: {counted(len(new), 'new run')} from {file}")

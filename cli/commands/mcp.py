@@ -1,6 +1,6 @@
 """`memhouse mcp`: a server that agents ask."""
 
-from ..options import DEFAULT_DB, Db
+from ..options import DEFAULT_DB, Db, find_settings
 
 EXAMPLE = "memhouse mcp --db memhouse.duckdb"
 
@@ -12,6 +12,5 @@ def mcp(db: Db = DEFAULT_DB) -> None:
     see docs/mcp.md. It needs `pip install 'memhouse[mcp]'`.
     """
     from ...mcp_server.serve import serve
-    from ..settings import find_settings
 
     serve(db, find_settings().macros)

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...queries.result import without_layout
 from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
+from ...schema.readable import human_bytes
 from ..errors import FAILED
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format
+from ..render.text import print_note, print_paragraph, print_rows, print_text
 
 if TYPE_CHECKING:
-    from ...queries.oom import Oom
+    import pyarrow as pa
+
+    from ...queries.oom import Oom, OomAnswer
 
 EXAMPLE = "memhouse oom train.log"
 # So many messages are told in full, the others in a line each.
@@ -65,7 +70,6 @@ def _of_log(target: str, db: str, wait: float | None) -> "Oom":
     from ... import read_oom
     from ...queries.oom import explain
     from ..opening import reading
-    from ..render.text import print_note
 
     found = read_oom(sys.stdin.buffer if target == "-" else target)
     if not found.answers or (db == DEFAULT_DB and not Path(db).exists()):
@@ -98,15 +102,49 @@ def _of_run(target: str | None, db: str, wait: float | None) -> "Oom":
 
 
 def _print(found: "Oom", output: Format) -> None:
-    from ..render.memory_answers import print_answer
-    from ..render.text import print_rows, print_text
-
     if output != "table" or not found.answers:
         print_rows(found.rows, output)
         return
     for place, answer in enumerate(found.told()[:_TOLD]):
         if place:
             print_text("")
-        print_answer(answer)
+        _print_answer(answer)
     for answer in found.answers[_TOLD:]:
         print_text(f"\nalso {answer.title}\n  {answer.facts[0] if answer.facts else ''}")
+
+
+def _print_answer(answer: "OomAnswer") -> None:
+    """Print what is to be said of one message to a person, in a few lines."""
+    # It takes long to import.
+    from ..render.table import print_table
+
+    print_paragraph(answer.title)
+    for fact in answer.facts:
+        print_paragraph(fact, "  ", "           ")
+    if len(answer.filled_by):
+        print_text(f"\nwhat fills it, {answer.filled_from}:")
+        print_table(_cells(answer.filled_by.table), is_wide=False, remedy="--format csv")
+    if answer.first:
+        print_text("\nlook first at:")
+        for number, text in enumerate(answer.first, start=1):
+            print_paragraph(text, f"  {number}. ", "     ")
+    if answer.more:
+        print_text("\nmore:")
+        for text in answer.more:
+            print_text(f"  {text}")
+
+
+def _cells(table: "pa.Table") -> "pa.Table":
+    """The rows as texts; ~ says that a size is rounded."""
+    import pyarrow as pa
+
+    rows = [
+        {
+            "size": f"{'~' if row['is_rounded'] else ''}{human_bytes(row['size_bytes'])}",
+            "buffers": row["buffers"],
+            "made at": row["source"],
+            "what": without_layout(row["shape"] or ""),
+        }
+        for row in table.to_pylist()
+    ]
+    return pa.Table.from_pylist(rows)

@@ -89,7 +89,7 @@ def record(
     claimed_at = parse_time(at, "at")
     claim(claimed_at, run or "")
     from ...ingest.record import CommandError, NotIngestedError, record_command
-    from ..render.ingested import oom_hints, progress_bar, summary_line
+    from .ingest import oom_hints, progress_bar, summary_line
 
     hints: list[str] = []
     begun = perf_counter()

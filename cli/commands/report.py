@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...queries.questions import Branch, RunOfModule, Since, Space, Workload
+from ...queries.result import counted
+from ...schema.readable import human_bytes
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
+from ..render.text import print_note, results
 
 if TYPE_CHECKING:
     from ...queries.reporting.page import Report
@@ -146,8 +149,6 @@ def _require_one_report(
 def _write(made: "Report", file: Path) -> None:
     """Write the report, and tell of its file."""
     from ...queries.reporting.site import is_report
-    from ...schema.readable import human_bytes
-    from ..render.text import print_note, results
 
     if file == _STDOUT:
         import sys
@@ -164,10 +165,6 @@ def _write(made: "Report", file: Path) -> None:
 
 
 def _tell_of_site(done: "Site") -> None:
-    from ...queries.result import counted
-    from ...schema.readable import human_bytes
-    from ..render.text import print_note
-
     print_note(
         f"{done.index}: {counted(len(done.written), 'page')} written, "
         f"{len(done.unchanged)} unchanged, {human_bytes(done.size_bytes)} in all"

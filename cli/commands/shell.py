@@ -8,6 +8,7 @@ from pathlib import Path
 import typer
 
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+from ..render.text import print_error
 
 EXAMPLE = "memhouse shell --db memhouse.duckdb"
 _WRONG_USAGE = 2
@@ -22,7 +23,6 @@ def shell(
     It is harlequin, which `pip install 'memhouse[shell]'` installs.
     """
     from ...schema.lake.storage import is_lake
-    from ..render.text import print_error
 
     if is_lake(db):
         print_error(

@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from ..options import AsFormat, completer
+from ..options import AsFormat, completer, find_settings
+from ..render.text import print_prose, print_rows, print_text
 
 EXAMPLE = "memhouse views saved_for_backward"
 
@@ -21,8 +22,6 @@ def views(
     """List the canned views and what they answer, or one view's columns, examples and SQL."""
     from ...queries.catalogue import examples, listed_views, named_view, view_columns, view_sql
     from ...queries.own_macros import listed_macros
-    from ..render.text import print_prose, print_rows, print_text
-    from ..settings import find_settings
 
     own = listed_macros(find_settings().macros)
     if name is None:

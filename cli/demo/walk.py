@@ -1,13 +1,20 @@
-"""The walk through five commands: each as it is typed, what it prints, and what to see in it."""
+"""The demo: a warehouse of nights that come with the package, and five commands on it."""
 
 import shlex
 import sys
-from collections.abc import Sequence
-from contextlib import redirect_stderr
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr
+from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+import zstandard
+
+from ... import open as open_warehouse
+from ...schema.errors import UsageError
 from ..app import app_for
-from ..render.text import print_prose, print_text
+from ..render.text import print_commands, print_prose, print_text
 
 # What is typed after `memhouse`, and what to see in its answer.
 STEPS = (
@@ -38,13 +45,13 @@ STEPS = (
     ),
 )
 _NEXT = (
-    ("since llama-v5e", "when it changed"),
-    ("check --max-growth 2%", "for nightly jobs"),
+    ("memhouse since llama-v5e", "when it changed"),
+    ("memhouse check --max-growth 2%", "for nightly jobs"),
 )
 _YOUR_OWN = (
-    ("record -- python train.py", "a program of yours"),
-    ("ingest DUMPS", "dumps that you have"),
-    ("--help", "all commands"),
+    ("memhouse record -- python train.py", "a program of yours"),
+    ("memhouse ingest DUMPS", "dumps that you have"),
+    ("memhouse --help", "all commands"),
 )
 
 
@@ -57,14 +64,48 @@ def walk(db: Path) -> None:
             app_for(arguments)(arguments, prog_name="memhouse", standalone_mode=False)
         print_text("")
         print_prose(f"→ {what_to_see}")
-    of_demo = [(shlex.join([*typed.split(), "--db", str(db)]), said) for typed, said in _NEXT]
+    on_db = ["--db", str(db)]
+    of_demo = [(shlex.join([*typed.split(), *on_db]), said) for typed, said in _NEXT]
     print_text("\nNext, on these dumps:")
-    _print_listed(of_demo)
+    print_commands(of_demo)
     print_text("\nAnd on your own:")
-    _print_listed(_YOUR_OWN)
+    print_commands(_YOUR_OWN)
 
 
-def _print_listed(commands: Sequence[tuple[str, str]]) -> None:
-    width = max(len(typed) for typed, _ in commands)
-    for typed, said in commands:
-        print_text(f"  memhouse {typed:{width}}  # {said}")
+# The nights that come with the package, and a warehouse of them.
+
+# Dumps of two programs for a TPU, a folder for each night.
+_NIGHTS = "nights.tar.zst"
+_WINDOW_BYTES = 2**25
+_NAME = "memhouse-demo.duckdb"
+
+
+def demo_warehouse(folder: Path) -> Path:
+    """The demo's warehouse in a folder: made, or found as an earlier demo left it.
+
+    Raises UsageError for a file of that name that holds other runs.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    db = folder / _NAME
+    with _nights() as nights, open_warehouse(db) as warehouse:
+        demo_runs = {night.name for night in nights}
+        if not demo_runs.issuperset(warehouse.runs().table["run"].to_pylist()):
+            raise UsageError(
+                f"{db} holds other runs than the demo's: name a folder for the demo", "folder"
+            )
+        for night in nights:
+            warehouse.ingest(night)
+    return db
+
+
+@contextmanager
+def _nights() -> Iterator[list[Path]]:
+    """The folders of the nights, the oldest first, until the end of the block."""
+    with TemporaryDirectory(prefix="memhouse-demo-") as folder:
+        with (
+            files(__package__).joinpath(_NIGHTS).open("rb") as packed,
+            zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(packed) as tar,
+            tarfile.open(fileobj=tar, mode="r|") as archive,
+        ):
+            archive.extractall(folder, filter="data")
+        yield sorted(Path(folder).iterdir())

@@ -4,19 +4,18 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ...queries.result import Rows, is_number, notes, plain_lines, printable, text_columns
 from ...schema.readable import one_line
 from ..options import Format
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ...queries.result import Rows
 
 # Messages on stderr and lines of a result on stdout, without control characters.
 
@@ -36,8 +35,6 @@ def print_error(message: str) -> None:
 
 def print_note(message: str) -> None:
     """Something the user should know, on stderr."""
-    from ...queries.result import printable
-
     _print_on_stderr(printable(message))
 
 
@@ -51,8 +48,6 @@ def _print_on_stderr(text: str) -> None:
 
 def print_text(text: str) -> None:
     """A line of a result, on stdout."""
-    from ...queries.result import printable
-
     with results():
         sys.stdout.write(printable(text) + "\n")
 
@@ -61,6 +56,13 @@ def print_prose(text: str) -> None:
     """A paragraph of a result, on stdout; a terminal's lines break between words."""
     width = shutil.get_terminal_size().columns
     print_text(textwrap.fill(text, width, subsequent_indent="  ") if is_terminal() else text)
+
+
+def print_commands(commands: Sequence[tuple[str, str]]) -> None:
+    """Commands to type, each with what it is for."""
+    width = max(len(typed) for typed, _ in commands)
+    for typed, said in commands:
+        print_text(f"  {typed:{width}}  # {said}")
 
 
 def is_terminal() -> bool:
@@ -106,7 +108,7 @@ def print_paragraph(text: str, first: str = "", rest: str = "  ") -> None:
 # Rows in the format that the user asked for.
 
 
-def print_captioned(rows: "Rows", output: Format, *, wide: bool | None = None) -> None:
+def print_captioned(rows: Rows, output: Format, *, wide: bool | None = None) -> None:
     """Print rows after what they are rows of, which is a note."""
     if rows.caption:
         print_note(rows.caption)
@@ -125,8 +127,6 @@ def print_rows(
     A `wide` table is not fitted to the terminal; None if the command has no such option.
     has_format: the command has the option --format
     """
-    from ...queries.result import Rows, notes
-
     found = rows if isinstance(rows, Rows) else Rows(rows)
     # It stands on stderr: rows in a pipe are rows alone.
     left_out = f"{found.left_out} (--all)" if found.left_out else ""
@@ -142,8 +142,6 @@ def print_rows(
 
                 sys.stdout.writelines(json_parts(found.table))
             case "markdown":
-                from .markdown import markdown_lines
-
                 sys.stdout.writelines(markdown_lines(found.table))
             case "table" if len(found):
                 if is_terminal():
@@ -164,8 +162,6 @@ def print_rows(
 
 def _print_plain_table(rows: "pa.Table") -> None:
     """Print rows in a pipe as whole as in CSV: it has no width, so nothing is cut."""
-    from ...queries.result import is_number, plain_lines, text_columns
-
     columns = [
         ([one_line(field.name), *cells], is_number(field.type))
         for field, cells in text_columns(rows)
@@ -182,3 +178,50 @@ def print_json(value: Any) -> None:
     with results():
         json.dump(plain(value), sys.stdout, indent=1, allow_nan=False)
         sys.stdout.write("\n")
+
+
+# Rows as a Markdown table.
+
+_ESCAPED = re.compile(r"[\\`*\[\]<|~]")
+# GitHub tells whoever is named like this, wherever the name stands.
+_MENTION = re.compile(r"(?<!\w)@(?=\w)")
+
+
+def markdown_lines(rows: "pa.Table") -> Iterator[str]:
+    """The lines of a table, with values as a person reads them, and of the notes to it."""
+    columns = text_columns(rows)
+    yield _line(field.name for field, _ in columns)
+    yield _line("---:" if is_number(field.type) else "---" for field, _ in columns)
+    for record in zip(*(cells for _, cells in columns), strict=True):
+        yield _line(record)
+    for note in notes(rows):
+        yield f"\n{note}\n"
+
+
+def as_text(words: str) -> str:
+    """Words as text in a paragraph: no links, no emphasis, no code, no HTML."""
+    return _without_mentions(_ESCAPED.sub(r"\\\g<0>", words))
+
+
+def as_code(words: str) -> str:
+    """Words as code."""
+    longest = max(map(len, re.findall("`+", words)), default=0)
+    fence = "`" * (longest + 1)
+    # A space is left out again, and keeps a word's own ` apart.
+    pad = " " if words.startswith("`") or words.endswith("`") else ""
+    return f"{fence}{pad}{words}{pad}{fence}"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(map(_cell, cells)) + " |\n"
+
+
+def _cell(text: str) -> str:
+    """A cell's text as text: not the end of the cell, and not HTML, a link or an image."""
+    for special in ("\\", "|", "<"):
+        text = text.replace(special, f"\\{special}")
+    return _without_mentions(text.replace("](", "]\\("))
+
+
+def _without_mentions(text: str) -> str:
+    return _MENTION.sub("@\u200b", text)

@@ -7,8 +7,7 @@ import tarfile
 import pytest
 import zstandard
 
-from memhouse.cli.demo.samples import _NIGHTS
-from memhouse.cli.demo.walk import STEPS
+from memhouse.cli.demo.walk import _NIGHTS, STEPS
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal

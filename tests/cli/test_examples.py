@@ -9,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from memhouse.cli.app import COMMANDS, app_for
-from memhouse.cli.demo.samples import _nights, demo_warehouse
+from memhouse.cli.demo.walk import _nights, demo_warehouse
 
 from ..support.command import run_memhouse
 from ..support.dumps import DATA

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import memhouse
-from memhouse.cli.render.markdown import as_code, as_text
+from memhouse.cli.render.text import as_code, as_text
 from memhouse.queries.advice.asked_program import Change
 from memhouse.queries.advice.finding import (
     Finding,
