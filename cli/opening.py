@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ..queries.catalogue import use_views
-from ..schema.errors import WarehouseBusyError
+from ..schema.errors import until_free
 from ..schema.lake.snapshot import is_made
 from ..schema.lake.storage import is_lake, location
 from ..schema.stores import open_store
@@ -17,8 +16,6 @@ from .render.text import print_note
 
 if TYPE_CHECKING:
     import duckdb
-
-_ASK_AGAIN_SECONDS = 0.2
 
 
 @contextmanager
@@ -80,19 +77,11 @@ def ingesting(db: str, *, wait: float = 0, most_bytes: int = QUICK_BYTES) -> Ite
 
 def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> Store:
     """The warehouse with its views; the user is told whom it is waited for."""
-    end = monotonic() + wait
-    told = False
-    while True:
-        try:
-            store = open_store(db, create=create, read_only=read_only)
-            break
-        except WarehouseBusyError as busy:
-            if monotonic() >= end:
-                raise
-            if not told:
-                print_note(f"{busy.in_use}: waiting up to {wait:g} s for it")
-                told = True
-        sleep(_ASK_AGAIN_SECONDS)
+    store = until_free(
+        lambda: open_store(db, create=create, read_only=read_only),
+        wait,
+        lambda busy: print_note(f"{busy.in_use}: waiting up to {wait:g} s for it"),
+    )
     try:
         use_views(store, read_only=read_only)
     except BaseException:

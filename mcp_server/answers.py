@@ -1,4 +1,4 @@
-"""What agents are told: of each question the answer, cut to what it needs to go on.
+"""The tools: of each question what agents are told, cut to what they need to go on.
 
 A tool's description is the function's docstring. A question that has no function here is told in
 all its columns, after its help.
@@ -6,18 +6,30 @@ all its columns, after its help.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Annotated
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import Warehouse
-from ..queries.diff import BUFFER, Diff, ModuleDiff
-from ..queries.questions import Run, Space
-from ..queries.result import Rows, counted
+from ..queries.catalogue import (
+    listed_views,
+    named_view,
+    public_macros,
+    public_views,
+    view_columns,
+    view_sql,
+)
+from ..queries.diff import BUFFER, Diff, ModuleDiff, summed_changes
+from ..queries.names import GROUPS, QUESTIONS
+from ..queries.own_macros import listed_macros
+from ..queries.questions import Kind, Run, Space, declared
+from ..queries.result import Rows, counted, without_layout
+from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
+from .ask_sql import sql
 from .bounded import Answer, Part, size_text
-from .shown_rows import newest_first, pick, plain_shapes, with_program
-from .tool import Asked
+from .tool import Asked, Tool, opening, tool_of, tool_of_question
 
 _MOST_REPORTS = 5
 _MOST_CAUSES = 4
@@ -35,9 +47,9 @@ def runs(asked: Asked) -> Answer:
     (incomplete), out-of-memory messages (oom) and the largest peak. Start here if you do not know
     the warehouse; then `trends` for what changed, or `modules` for what a run compiled.
     """
-    found = newest_first(asked())
+    found = _newest_first(asked())
     columns = ["run", "run_at", "branch", "dumps", "incomplete", "oom", "largest_peak_bytes"]
-    return Answer(parts={"runs": pick(found, columns)}, narrow="ask `sql` of the table runs")
+    return Answer(parts={"runs": _pick(found, columns)}, narrow="ask `sql` of the table runs")
 
 
 def modules(asked: Asked) -> Answer:
@@ -46,9 +58,9 @@ def modules(asked: Asked) -> Answer:
     A module is called WORKLOAD/NAME, for example llama/jit_train_step. peak and total are of
     memory space 0. Without `run` those of all runs, the newest first. Then `owners` or `advise`.
     """
-    found = with_program(newest_first(asked()))
+    found = _with_program(_newest_first(asked()))
     columns = ["module", "run", "status", "peak_bytes", "total_bytes", "device", "module_id"]
-    return Answer(parts={"modules": pick(found, columns)}, narrow="give run or workload")
+    return Answer(parts={"modules": _pick(found, columns)}, narrow="give run or workload")
 
 
 def peaks(asked: Asked) -> Answer:
@@ -58,7 +70,7 @@ def peaks(asked: Asked) -> Answer:
     them. headroom is what is left of the device's memory (HBM), empty where the device is not
     known. Without `run` the latest of each module. Then `owners` for whose memory it is.
     """
-    found = with_program(asked(fold=True))
+    found = _with_program(asked(fold=True))
     columns = [
         "module",
         "space",
@@ -69,7 +81,7 @@ def peaks(asked: Asked) -> Answer:
         "peak_instruction",
     ]
     said = [found.left_out] if found.left_out else []
-    return Answer(said, {"peaks": pick(found, columns)}, "give run or workload")
+    return Answer(said, {"peaks": _pick(found, columns)}, "give run or workload")
 
 
 def owners(asked: Asked) -> Answer:
@@ -102,7 +114,7 @@ def buffers(asked: Asked) -> Answer:
         "is_guess",
         "origin",
     ]
-    part = pick(plain_shapes(found), columns)
+    part = _pick(_plain_shapes(found), columns)
     return Answer(_said(found), {"buffers": part}, "lower limit")
 
 
@@ -139,7 +151,7 @@ def advise(asked: Asked) -> Answer:
     ]
     return Answer(
         said,
-        {"findings": pick(_without_equal_ends(found.rows), columns)},
+        {"findings": _pick(_without_equal_ends(found.rows), columns)},
         "the largest savings are first",
     )
 
@@ -158,7 +170,7 @@ def oom(warehouse: Warehouse, run: Run = None) -> Answer:
         said += ["; ".join([f"{number}. {answer.title}", *facts]), *answer.first]
         if len(answer.filled_by):
             columns = ["size_bytes", "buffers", "source", "shape"]
-            parts[f"filled_by_{number}"] = pick(answer.filled_by, columns)
+            parts[f"filled_by_{number}"] = _pick(answer.filled_by, columns)
     if len(told) > _MOST_REPORTS:
         said.append(f"{len(told) - _MOST_REPORTS} more: ask `sql` of oom_reports by run_id")
     return Answer(said or [found.rows.empty], parts, "give run")
@@ -180,8 +192,8 @@ def trends(asked: Asked) -> Answer:
     return Answer(
         said,
         {
-            "steps": pick(with_program(found.steps), names),
-            "series": pick(with_program(found.series), series),
+            "steps": _pick(_with_program(found.steps), names),
+            "series": _pick(_with_program(found.series), series),
         },
         "give workload or since",
     )
@@ -195,7 +207,7 @@ def since(asked: Asked) -> Answer:
     """
     found = asked()
     columns = ["since_run", "last_run", "runs", "value_bytes", "change_bytes", "change_pct"]
-    part = pick(newest_first(found.rows), [*columns, "before_run", "cause"])
+    part = _pick(_newest_first(found.rows), [*columns, "before_run", "cause"])
     return Answer(found.answer, {"levels": part}, "older levels are left out")
 
 
@@ -234,7 +246,7 @@ def check(asked: Asked) -> Answer:
     columns = ["module", "verdict", "status", "before_bytes", "now_bytes", "change_bytes"]
     columns += ["held_against", "cause", "why", "accepted"]
     said = [found.rows.caption, *found.notes, *filter(None, [found.helpers])]
-    return Answer(said, {"verdicts": pick(rows, columns)}, "give run")
+    return Answer(said, {"verdicts": _pick(rows, columns)}, "give run")
 
 
 def _said(rows: Rows) -> list[str]:
@@ -280,15 +292,15 @@ def _one_module(module: ModuleDiff, found: Diff, said: Sequence[str], space: int
     )
     changes = _largest(_in_space(module.rows, space))
     if found.by == BUFFER:
-        changes = plain_shapes(changes)
+        changes = _plain_shapes(changes)
         names = ["change_bytes", "what", "shape", "source", "operation", "pass", "role", "category"]
     else:
         names = [name for name in changes.table.column_names if name != "memory_space"]
     parts = {"causes": Part(module.causes.table.slice(0, _MOST_CAUSES))} if module.causes else {}
-    parts["changes"] = pick(changes, names)
+    parts["changes"] = _pick(changes, names)
     if len(module.metrics):
         figures = ["metric", "a_bytes", "b_bytes", "change_bytes"]
-        parts["figures"] = pick(_in_space(module.metrics, space), figures)
+        parts["figures"] = _pick(_in_space(module.metrics, space), figures)
     if len(module.flags):
         parts["flags"] = Part(module.flags.table)
     return Answer(
@@ -300,18 +312,9 @@ def _largest(changes: Rows) -> Rows:
     """The largest changes, and the rest summed as one row, so that they still add up."""
     if len(changes) <= _MOST_CHANGES + 1:
         return changes
-    table = changes.table
-    rest = table.slice(_MOST_CHANGES).to_pylist()
-    sums = {
-        name: sum(row[name] or 0 for row in rest)
-        for name in table.column_names
-        if name.endswith(("_bytes", "_buffers"))
-    }
-    named = next(name for name in table.column_names if name not in ("memory_space", *sums))
-    summed = pa.Table.from_pylist(
-        [{**sums, named: counted(len(rest), "smaller change")}], schema=table.schema
-    )
-    return replace(changes, table=pa.concat_tables([table.slice(0, _MOST_CHANGES), summed]))
+    rest = changes.table.slice(_MOST_CHANGES)
+    summed = pa.Table.from_pylist(summed_changes(rest.to_pylist()), schema=rest.schema)
+    return replace(changes, table=pa.concat_tables([changes.table.slice(0, _MOST_CHANGES), summed]))
 
 
 def _in_space(rows: Rows, memory_space: int) -> Rows:
@@ -321,3 +324,113 @@ def _in_space(rows: Rows, memory_space: int) -> Rows:
     return replace(
         rows, table=rows.table.filter(pc.equal(rows.table["memory_space"], memory_space))
     )
+
+
+# The tool on the warehouse itself: its views and tables.
+
+
+def views(
+    warehouse: Warehouse,
+    name: Annotated[str | None, Kind("a view or table; else all are listed")] = None,
+    show: Annotated[
+        str,
+        Kind("of a view: its columns, or its SQL to copy from", choices=("columns", "sql")),
+    ] = "columns",
+) -> Answer:
+    """Which views and tables `sql` can ask, and the columns of one with what they mean.
+
+    Views answer common questions: WHERE is_latest keeps the newest dump of each name. Tables of
+    modules join `latest` with USING (module_id). `saved_for_backward`, `timeline`,
+    `missed_donations` and `padding` have no tool of their own. Sizes are bytes; times are positions
+    in a module's schedule. Names with parentheses are functions: FROM live_at(module('NAME'), 9).
+    """
+    own = listed_macros(warehouse.macros)
+    if name is None:
+        return Answer(
+            [f"tables: {', '.join(_tables(warehouse))}"],
+            {"views": Part(listed_views(own).table)},
+            "give name",
+        )
+    if name in {*public_views(), *public_macros(), *own}:
+        view = named_view(name, own)
+        if show == "sql":
+            stripped = (line.strip() for line in view_sql(view).splitlines())
+            lines = pa.table({"sql": [line for line in stripped if line[:2] not in ("", "--")]})
+            return Answer([view.answers], {"sql": Part(lines, exact=True)}, "copy what you need")
+        return Answer(
+            [view.answers, view.description],
+            {"columns": Part(view_columns(view).table)},
+            "DESCRIBE in `sql` has their types",
+        )
+    if name not in _tables(warehouse):
+        raise UsageError(f"there is no view or table {name!r}: ask `views` without a name", "name")
+    columns = warehouse.tables(name)
+    return Answer(parts={"columns": Part(columns.table)}, narrow="DESCRIBE in `sql` has all")
+
+
+def _tables(warehouse: Warehouse) -> list[str]:
+    """The tables' names, but for what the warehouse notes for itself."""
+    names = warehouse.tables().table["table"].to_pylist()
+    return sorted(set(names) - {"schema_version", "view_set"})
+
+
+# The rows of the library as answers show them: few columns, the newest first.
+
+
+def _pick(rows: Rows, columns: Sequence[str]) -> Part:
+    """These columns of the rows, as far as there are any, and what marks estimates."""
+    names = [*columns, *(mark for mark in ("is_guess", "origin") if mark not in columns)]
+    there = [name for name in names if name in rows.table.column_names]
+    return Part(rows.table.select(there), rows.empty)
+
+
+def _newest_first(rows: Rows) -> Rows:
+    """The rows from the last to the first: what is left out is old."""
+    return replace(rows, table=rows.table.take(pa.array(range(len(rows) - 1, -1, -1), pa.int64())))
+
+
+def _with_program(rows: Rows) -> Rows:
+    """The rows whose column `module` is WORKLOAD/NAME, as arguments take it; ids are texts.
+
+    A number above 2**53 does not survive in every client.
+    """
+    table = rows.table
+    both = zip(table["workload"].to_pylist(), table["module"].to_pylist(), strict=True)
+    names = pa.array([f"{workload}/{module}" for workload, module in both], pa.string())
+    place = table.column_names.index("module")
+    table = table.set_column(place, "module", names)
+    if "module_id" in table.column_names:
+        place = table.column_names.index("module_id")
+        table = table.set_column(place, "module_id", table["module_id"].cast(pa.string()))
+    return replace(rows, table=table)
+
+
+def _plain_shapes(rows: Rows) -> Rows:
+    """The rows with shapes without their layouts."""
+    table = rows.table
+    shapes = [shape and without_layout(shape) for shape in table["shape"].to_pylist()]
+    place = table.column_names.index("shape")
+    return replace(rows, table=table.set_column(place, "shape", pa.array(shapes, pa.string())))
+
+
+# The tools, in the order of the commands: the questions that are tools, and those made by hand.
+
+_BY_HAND = {
+    "oom": tool_of(opening(oom), "Why memory ran out"),
+    "sql": tool_of(sql, "SQL"),
+    "views": tool_of(opening(views), "Views, tables and columns"),
+}
+
+
+def _tool(name: str) -> Tool | None:
+    if name not in QUESTIONS:
+        return _BY_HAND.get(name)
+    question = declared(name)
+    if question.tool is None:
+        return None
+    return tool_of_question(question, globals().get(name), question.tool)
+
+
+TOOLS = {
+    name: tool for names in GROUPS.values() for name in names if (tool := _tool(name)) is not None
+}

@@ -70,7 +70,7 @@ def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
     from mcp import types
     from mcp.server import Server
 
-    from .tools import TOOLS
+    from .answers import TOOLS
 
     # A question may take much memory: one at a time.
     one = anyio.CapacityLimiter(1)

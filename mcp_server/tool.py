@@ -12,8 +12,8 @@ from .. import Warehouse
 from .. import open as open_warehouse
 from ..queries.questions import Question, Taken, taken_by
 from ..schema.errors import UsageError
+from .ask_sql import when_free
 from .bounded import Answer, Part, bounded
-from .when_free import when_free
 
 _LONGEST_ARGUMENT = 20_000
 # A module's id may come as the number that it is.

@@ -337,6 +337,22 @@ def changed_buffers(store: Store, a_module_id: int, b_module_id: int) -> pa.Tabl
     return store.rows(statement("diff.buffers"), [a_module_id, b_module_id])
 
 
+def summed_changes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for many changes, so that all still add up; none for none.
+
+    Its first column that is not summed says how many there are.
+    """
+    if not rows:
+        return []
+    sums = {
+        name: sum(row[name] or 0 for row in rows)
+        for name in rows[0]
+        if name.endswith(("_bytes", "_buffers"))
+    }
+    named = next(name for name in rows[0] if name not in ("memory_space", *sums))
+    return [{**sums, named: counted(len(rows), "smaller change")}]
+
+
 def changed_owners(
     store: Store, a_module_id: int, b_module_id: int, kinds: Sequence[str]
 ) -> dict[str, pa.Table]:

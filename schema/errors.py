@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ def _short(cmdline: str) -> str:
 # Begins again what another process came between.
 
 _ATTEMPTS = 5
+_ASK_AGAIN_SECONDS = 0.1
 _T = TypeVar("_T")
 
 
@@ -158,3 +160,23 @@ def until_unchanged(do: Callable[[], _T]) -> _T:
         with suppress(ChangedMeanwhileError):
             return do()
     return do()
+
+
+def until_free(
+    do: Callable[[], _T], seconds: float, tell: Callable[[WarehouseBusyError], None] | None = None
+) -> _T:
+    """What `do` returns when no other process has the warehouse; WarehouseBusyError at last.
+
+    tell: is called once if there is something to wait for.
+    """
+    end = monotonic() + seconds
+    while True:
+        try:
+            return do()
+        except WarehouseBusyError as busy:
+            if monotonic() >= end:
+                raise
+            if tell is not None:
+                tell(busy)
+                tell = None
+        sleep(_ASK_AGAIN_SECONDS)

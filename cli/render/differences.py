@@ -1,14 +1,12 @@
 """What `memhouse diff` shows: modules with their causes, metrics and buffers or groups."""
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...queries.diff import BUFFER, Diff, Dump, ModuleDiff
-from ...queries.result import counted
+from ...queries.diff import BUFFER, Diff, Dump, ModuleDiff, summed_changes
 from ...schema.readable import human_bytes, one_line
 from ..options import Format
 from .text import print_json, print_prose, print_rows, print_text
@@ -101,13 +99,13 @@ def _buffers(changes: pa.Table, limit: int | None) -> pa.Table:
         if not row["source"]:
             row["source"] = row["op_name"]
     schema = pa.schema([changes.schema.field(name) for name in _BUFFER_COLUMNS])
-    return pa.Table.from_pylist([*rows, *_summed(rest, "what")], schema=schema)
+    return pa.Table.from_pylist([*rows, *summed_changes(rest)], schema=schema)
 
 
 def _groups(changes: pa.Table, limit: int | None) -> pa.Table:
     """The same of groups."""
     rows, rest = _largest(changes, limit)
-    rows += _summed(rest, changes.column_names[1])
+    rows += summed_changes(rest)
     return _beside(pa.Table.from_pylist(rows, schema=changes.schema))
 
 
@@ -130,18 +128,6 @@ def _largest(
     if len(rows) == len(shown) + 1:
         return rows, []
     return shown, rows[len(shown) :]
-
-
-def _summed(rows: Sequence[dict[str, Any]], named: str) -> list[dict[str, Any]]:
-    """One row for many, or none for none; the column `named` says how many."""
-    if not rows:
-        return []
-    sums = {
-        name: sum(row[name] or 0 for row in rows)
-        for name in rows[0]
-        if name.endswith(("_bytes", "_buffers"))
-    }
-    return [{**sums, named: counted(len(rows), "smaller change")}]
 
 
 def _short_shape(shape: str) -> str:

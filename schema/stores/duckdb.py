@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from time import monotonic, sleep
 from typing import Any
 
 import duckdb
@@ -23,10 +22,10 @@ from ..causes.sides import VERSIONS
 from ..errors import (
     QueryError,
     UnpreparedError,
-    WarehouseBusyError,
     WarehouseError,
     duckdb_says,
     opening_error,
+    until_free,
     with_remedy,
 )
 from ..history import work_out
@@ -687,7 +686,6 @@ def _stored_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | 
 _FEW_BYTES = 1 << 20
 _MOSTLY_USED = 0.8
 _LONGEST_WAIT_SECONDS = 60
-_ASK_AGAIN_SECONDS = 0.05
 _EMPTY_LOG = "0 bytes"
 # Two copies differ a little, by which thread wrote what.
 _SAME = 0.99
@@ -754,14 +752,7 @@ def _compact(connection: duckdb.DuckDBPyConnection, path: Path) -> Compacted:
 
 def _opened_to_files(path: Path) -> duckdb.DuckDBPyConnection:
     """The warehouse on an instance that may write files; waits for a process that was faster."""
-    end = monotonic() + _LONGEST_WAIT_SECONDS
-    while True:
-        try:
-            return connect(str(path), files=True)[0]
-        except WarehouseBusyError:
-            if monotonic() >= end:
-                raise
-        sleep(_ASK_AGAIN_SECONDS)
+    return until_free(lambda: connect(str(path), files=True)[0], _LONGEST_WAIT_SECONDS)
 
 
 def _require_sole(connection: duckdb.DuckDBPyConnection, path: Path, target: Path) -> None:

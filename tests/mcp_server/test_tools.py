@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import memhouse
+from memhouse.mcp_server.answers import TOOLS
 from memhouse.mcp_server.bounded import MOST_BYTES, NOTE, Answer, Part, bounded
-from memhouse.mcp_server.tools import TOOLS
 from memhouse.schema.metrics import METRICS
 
 from ..support.agent import agent_here
