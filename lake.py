@@ -114,7 +114,7 @@ def import_file(url: str | os.PathLike[str], file: str | os.PathLike[str]) -> li
 
 def ddl(url: str | os.PathLike[str]) -> str:
     """SQL that registers the lake in Spark's catalog: its table, a view a relation, our views."""
-    from .queries.spark_ddl import ddl
+    from .queries.on_spark import ddl
 
     with _opened(url) as store:
         return ddl(store.lake.place)

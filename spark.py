@@ -36,8 +36,7 @@ def views(spark: SparkSession, url: str | os.PathLike[str]) -> list[str]:
     They show the lake as it is now: call again to see what was stored since. The session's time
     zone becomes UTC. Raises WarehouseError, and MissingPackageError without `memhouse[spark]`.
     """
-    from .queries.spark_tables import spark_tables
-    from .queries.spark_views import register, spark_views
+    from .queries.on_spark import register, spark_tables, spark_views
 
     with _lake(url, read_only=True) as store:
         tables = spark_tables(spark, store)

@@ -23,7 +23,7 @@ from .render.text import (
 
 if TYPE_CHECKING:
     from ..queries.advice.advice import Advice
-    from ..queries.checking.what_to_change import Changes
+    from ..queries.check import Changes
     from ..schema.stores.base import Deleted, Store
 
 # What of `buffers` only a wide table, csv and json have.
@@ -127,7 +127,7 @@ def _stacks(asked: Asked, output: str) -> str:
     """The stacks of the peak as other programs read them."""
     import json
 
-    from ..queries.find_module import find_module
+    from ..queries.modules import find_module
     from ..queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
 
     given = asked.arguments
@@ -369,8 +369,6 @@ def check(
     """The verdicts; the growth that a reason is given for is accepted."""
     from ..queries import check as gate
     from ..queries.arguments import metric_column
-    from ..queries.checking.owning_lines import owning_lines
-    from ..queries.checking.read_policy import read_policy
     from .errors import CANNOT_BE_JUDGED, bisecting
     from .render.verdicts import print_annotations, print_check
 
@@ -383,16 +381,13 @@ def check(
         gate.require_one_baseline(given.get("baseline"), given["best"])
         if accept is not None:
             gate.require_reason(accept)
-        read_policy(given.get("max_growth"), given.get("limits"))
+        gate.read_policy(given.get("max_growth"), given.get("limits"))
         with asked.reading() as store:
             found = asked.of(store, module=bisect)
-            lines = owning_lines(store, found.verdicts) if output == "github" else {}
+            lines = gate.owning_lines(store, found.verdicts) if output == "github" else {}
             changes: Sequence[Changes] = ()
             if advise and found.breaches and accept is None and not is_for_scripts:
-                # It takes longer to import than a check that passes.
-                from ..queries.checking.what_to_change import what_to_change
-
-                changes = what_to_change(store, found.verdicts)
+                changes = gate.what_to_change(store, found.verdicts)
         for workload in found.unused:
             print_note(f"{given['limits']}: run {found.run_id} has no workload {workload!r}")
         if accept is not None and not found.breaches:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .arguments import parse_size
-from .find_module import find_module
+from .modules import find_module
 from .questions import Module, RunOfModule, Saving, Space, question
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .catalogue import statement
-from .find_module import find_module
+from .modules import find_module
 from .owners import callers_of
 from .questions import At, Callers, Limit, Module, RunOfModule, Space, question
 from .result import Rows

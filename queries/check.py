@@ -1,14 +1,16 @@
-"""The gate: is a run's memory within its limits?"""
+"""The gate: is a run's memory within its limits, who owns what grew, and what to change?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ..schema.errors import UsageError
+from .advise import advise
 from .catalogue import statement
+from .checking.policy import DEFAULT_GROWTH, DEFAULT_LOST_DONATION, Limits, Policy, parse_growth
 from .modules import helpers_line
 from .questions import Kind, Metric, Space, question
 from .result import Result, Rows, counted, listed
@@ -16,6 +18,7 @@ from .runs import require_runs
 
 if TYPE_CHECKING:
     from ..schema.stores.base import Store
+    from .advice.finding import Finding
     from .checking.judge import Verdict
 
 # The columns of the rows and their types.
@@ -204,7 +207,6 @@ def check(
     """
     from .arguments import metric_column
     from .checking.judge import find_against, is_better_higher, judge
-    from .checking.read_policy import read_policy
 
     column = metric_column(metric)
     require_one_baseline(baseline, best)
@@ -347,3 +349,98 @@ def _row(verdict: Verdict) -> _Row:
         "is_entry": not verdict.is_helper,
         "origin": verdict.origin,
     }
+
+
+def read_policy(
+    max_growth: Sequence[str] | None = None,
+    limits: str | PathLike[str] | None = None,
+    *,
+    require_baseline: bool = False,
+) -> Policy:
+    """The policy of these growths, 1% if there are none, and of a TOML file.
+
+    With `require_baseline` each new program fails. Raises UsageError.
+    """
+    try:
+        growth = tuple(map(parse_growth, max_growth)) if max_growth else DEFAULT_GROWTH
+    except ValueError as error:
+        raise UsageError(str(error), "max_growth") from None
+    default = Limits(max_growth=growth, lost_donation=DEFAULT_LOST_DONATION)
+    policy = Policy(default)
+    if limits is not None:
+        # Its pydantic takes as long to import as a short query takes.
+        from .checking.limits_file import read_limits
+
+        policy = read_limits(limits, default)
+    option = {"max_growth": "--max-growth"} if max_growth else {}
+    required = {"new": "--require-baseline"} if require_baseline else {}
+    sources = option | policy.sources | required
+    return replace(policy, requires_baseline=require_baseline, sources=sources)
+
+
+# The source lines that own what grew: where an annotation on a pull request belongs.
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a source file, as the dump names it, and by how much its buffers grew."""
+
+    file: str
+    number: int
+    change_bytes: int
+
+
+def owning_lines(store: Store, verdicts: Sequence[Verdict]) -> dict[int, Line]:
+    """Of each program that breaks a rule, by dump_id: the line whose buffers grew most.
+
+    It is counted at the peaks. A program without a module before has the line with the most.
+    """
+    found: dict[int, Line] = {}
+    known: dict[tuple[int | None, int], Line | None] = {}
+    for verdict in verdicts:
+        if not verdict.breaches or verdict.dump_id is None or verdict.module_id is None:
+            continue
+        pair = verdict.held_module_id, verdict.module_id
+        if pair not in known:
+            rows = store.rows(statement("check.line"), [*pair, verdict.memory_space]).to_pylist()
+            known[pair] = Line(*rows[0].values()) if rows else None
+        if line := known[pair]:
+            found[verdict.dump_id] = line
+    return found
+
+
+# What to change in the programs that fail, so that they fit again.
+
+# Working out the advice of a large program takes seconds.
+_PROGRAMS = 3
+_FINDINGS = 3
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What to change in a program: its name, and at most three findings with a saving."""
+
+    name: str
+    findings: tuple[Finding, ...]
+
+
+def what_to_change(store: Store, verdicts: Sequence[Verdict]) -> list[Changes]:
+    """Of the first programs that fail: what would lower their peak most, if anything is known."""
+    failing: dict[int, Verdict] = {}
+    for verdict in verdicts:
+        # What a program takes of another memory is the compiler's choice.
+        if verdict.outcome == "fail" and verdict.module_id is not None and not verdict.memory_space:
+            failing.setdefault(verdict.module_id, verdict)
+    return list(_changes(store, list(failing.values())[:_PROGRAMS]))
+
+
+def _changes(store: Store, failing: Sequence[Verdict]) -> Iterator[Changes]:
+    for verdict in failing:
+        assert verdict.module_id is not None
+        try:
+            found = advise(store, verdict.module_id)
+        except UsageError:
+            # The dump has no live ranges: nothing can be replayed.
+            continue
+        if found.followed:
+            yield Changes(verdict.name, found.followed[:_FINDINGS])

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..schema.errors import UsageError
 from .arguments import nearest
 from .catalogue import statement
-from .find_module import find_module
-from .modules import helpers_line
+from .modules import find_module, helpers_line
 from .questions import OWNERS, Kind, RunOrModule, Workload, question
 from .result import Result, Rows, counted
 from .runs import run_names

@@ -14,7 +14,7 @@ from ..schema.errors import MissingPackageError, UsageError
 from ..schema.readable import figures_table, human_bytes
 from ..schema.stores.base import Store
 from .catalogue import statement
-from .find_module import FoundModule, find_module
+from .modules import FoundModule, find_module
 from .reporting.colours import PASSES
 from .reporting.module_spaces import (
     Space,

@@ -3,8 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .catalogue import statement
-from .find_module import find_module
-from .modules import require_workload
+from .modules import find_module, require_workload
 from .questions import OneModule, Run, Workload, question
 from .result import Rows
 from .runs import require_runs

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
 from .catalogue import statement
-from .find_module import find_module
+from .modules import find_module
 from .questions import (
     OWNERS,
     At,

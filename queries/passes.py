@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from ..schema.readable import human_bytes
 from .catalogue import statement
-from .find_module import find_module
+from .modules import find_module
 from .questions import Kind, Module, RunOfModule, question
 from .result import Rows
 

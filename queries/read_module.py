@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from ..schema import arrow
 from ..schema.readable import human_bytes
-from ..schema.stores.base import Store
+from ..schema.stores.base import Batch, Store
 from .buffers import buffers
 from .donations import donations
 from .kernels import kernels
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
     from .advice.advice import Advice
     from .diff import ModuleDiff
     from .reporting.page import Report
+
+# The name of the dump's run beside the module.
+_RUN = "before"
+# A diff does not ask for these, or the store works them out anew.
+_LEFT_OUT = {
+    *("accepted_changes", "causes", "dump_files", "gone", "history", "lineages"),
+    *("oom_buffers", "oom_reports", "run_labels"),
+}
 
 
 class ReadModule:
@@ -118,10 +129,23 @@ class ReadModule:
         return with_timeline(found, self._store, self._module, None, memory_space)
 
     def changes_since(self, warehouse: Store, dump_id: int) -> ModuleDiff:
-        """What changed since a dump of a warehouse, by buffer, and why."""
-        from .changes_since import changes_since
+        """What changed since a dump of a warehouse, by buffer, and why.
 
-        return changes_since(self._store, self._module, warehouse, dump_id)
+        The dump is in the store in memory meanwhile, because a diff and its cause need both in one.
+        """
+        from .diff import diff
+
+        (dump,) = warehouse.rows(
+            "SELECT module_id, run_id, flags_id FROM dumps WHERE dump_id = $1", [dump_id]
+        ).to_pylist()
+        if dump["module_id"] != self._module:
+            rows = _rows(warehouse, {"dump_id": dump_id, **dump}, self._store)
+            self._store.write(Batch(dict(rows)))
+        try:
+            (found,) = diff(self._store, str(dump["module_id"]), str(self._module)).modules
+        finally:
+            self._store.delete_runs([_RUN])
+        return found
 
     def report(self, memory_space: int = 0) -> Report:
         """The module as charts and tables: `.save(path)` writes a page, a notebook shows it."""
@@ -134,3 +158,27 @@ class ReadModule:
 
     def _repr_html_(self) -> str:
         return with_timeline(self.peaks(), self._store, self._module, None, 0)._repr_html_()
+
+
+def _rows(
+    warehouse: Store, ids: dict[str, object], memory: Store
+) -> Iterator[tuple[str, pa.Table]]:
+    """The dump's rows of each table, by the first key of its that the table has."""
+    for table in arrow.stored_columns():
+        names = arrow.schema(table).names
+        key = next((name for name in ids if name in names), None)
+        if key is None or table in _LEFT_OUT:
+            continue
+        if table == "compiler_flags" and _has_flags(memory, ids["flags_id"]):
+            continue
+        columns = ", ".join(f'"{name}"' for name in names)
+        rows = warehouse.rows(f'SELECT {columns} FROM "{table}" WHERE {key} = $1', [ids[key]])
+        if "run_id" in names:
+            runs = pa.array([_RUN] * len(rows), pa.string())
+            rows = rows.set_column(names.index("run_id"), "run_id", runs)
+        yield table, rows
+
+
+def _has_flags(memory: Store, flags_id: object) -> bool:
+    query = "SELECT 1 FROM compiler_flags WHERE flags_id = $1"
+    return len(memory.rows(query, [flags_id])) > 0

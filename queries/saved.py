@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from .catalogue import statement
-from .find_module import find_module
+from .modules import find_module
 from .questions import Limit, Module, RunOfModule, Space, question
 from .result import Rows
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ..schema.metrics import METRICS
 from ..schema.readable import human_bytes
 from .catalogue import statement
-from .find_module import FoundModule, find_module
+from .modules import FoundModule, find_module
 from .questions import Branch, Kind, Metric, Module, Space, question
 from .result import Result, Rows, cause_of, change_in_words, counted, percent
 

@@ -115,7 +115,7 @@ def report(
 
 def _of_module(store: "Store", module: str, run: str | None, space: int) -> tuple["Report", str]:
     """A module's report, and a name for its file."""
-    from ...queries.find_module import find_module
+    from ...queries.modules import find_module
     from ...queries.reporting.module_report import module_report
     from ...queries.reporting.site import file_name
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...queries.advice.finding import Finding, headline, in_a_line
-from ...queries.check import Check
+from ...queries.check import Check, Line
 from ...queries.checking.judge import Verdict
-from ...queries.checking.owning_lines import Line
 from ...queries.result import folded
 from ...schema.readable import command, human_bytes, one_line
 from ..options import Format
@@ -26,7 +25,7 @@ from .text import (
 )
 
 if TYPE_CHECKING:
-    from ...queries.checking.what_to_change import Changes
+    from ...queries.check import Changes
 
 _SHOWN = pa.schema(
     [

@@ -14,7 +14,7 @@ from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ...xla.errors import DumpError
 from ..catalogue import statement
-from ..find_module import FoundModule
+from ..modules import FoundModule
 from ..owners import owners
 from ..result import Result, Rows
 from .asked_program import (

@@ -13,7 +13,7 @@ from ...schema.errors import MemhouseError
 from ...schema.readable import human_bytes, paragraph
 from ...schema.stores.base import Store
 from ..diff import Diff
-from ..find_module import find_module
+from ..modules import find_module
 from ..result import Rows
 from ..trends import Trends
 from .page import Chart, Report, Section, require_packages

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from ...schema.readable import command, one_line
 from ...schema.stores.base import Store
-from ..find_module import FoundModule
+from ..modules import FoundModule
 from ..result import Rows
 from ..stacks import Frame, Stacks, peak_rows, peak_stacks
 from .module_spaces import Space

@@ -8,7 +8,7 @@ from bokeh.models import Range1d
 
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..find_module import FoundModule
+from ..modules import FoundModule
 from ..timeline import timeline
 from .address_map import address_map, colouring
 from .memory_timeline import memory_timeline, space_chart

@@ -15,8 +15,8 @@ from ..advice.advice import Advice
 from ..advice.finding import Finding, alternatives_left_out, reserved_words, saved_words
 from ..advise import advise
 from ..catalogue import statement
-from ..find_module import FoundModule, find_module
 from ..label import label
+from ..modules import FoundModule, find_module
 from ..oom import OomAnswer, oom
 from ..result import ESTIMATED, without_layout
 from ..since import since_of

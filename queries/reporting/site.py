@@ -18,7 +18,7 @@ from ...schema.errors import FileError, UsageError, with_remedy
 from ...schema.readable import figures_table
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..find_module import FoundModule
+from ..modules import FoundModule
 from ..whole_file import whole_file
 from .page import Html, Report, Section, bokeh_script, require_packages, templates
 

@@ -13,7 +13,7 @@ from bokeh.models import ColumnDataSource, CustomJSHover, HoverTool, Range1d
 from ...schema.readable import one_line
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..find_module import FoundModule
+from ..modules import FoundModule
 from ..owners import owners
 from ..result import Rows, without_layout
 from ..stacks import PART_OF_NAME, folded_steps

@@ -15,7 +15,7 @@ from memhouse.queries.advice.finding import (
     to_follow,
     with_true_range,
 )
-from memhouse.queries.checking.what_to_change import what_to_change
+from memhouse.queries.check import what_to_change
 from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import memhouse
-from memhouse.queries.find_module import find_module
+from memhouse.queries.modules import find_module
 
 from ..support.command import run_memhouse
 from ..support.made_runs import MIB, make_run

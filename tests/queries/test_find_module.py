@@ -3,7 +3,7 @@
 import pytest
 
 import memhouse
-from memhouse.queries.find_module import find_module
+from memhouse.queries.modules import find_module
 from memhouse.queries.runs import default_branch
 from memhouse.schema.errors import UsageError
 

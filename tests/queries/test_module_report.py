@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memhouse
-from memhouse.queries.find_module import find_module
+from memhouse.queries.modules import find_module
 from memhouse.queries.owners import owners
 from memhouse.queries.reporting.memory_over_time import stacks_of
 from memhouse.queries.reporting.memory_timeline import space_chart

@@ -6,9 +6,8 @@ from sqlglot import exp
 
 import memhouse.lake
 from memhouse.queries.catalogue import views
-from memhouse.queries.spark_ddl import ddl
+from memhouse.queries.on_spark import ddl, spark_views
 from memhouse.queries.spark_sql import to_spark
-from memhouse.queries.spark_views import spark_views
 from memhouse.schema import arrow
 from memhouse.schema.lake.data_files import relations
 

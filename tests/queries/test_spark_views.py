@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 from memhouse.queries.catalogue import views
+from memhouse.queries.on_spark import register
 from memhouse.queries.spark_sql import to_spark
-from memhouse.queries.spark_views import register
 
 from ..support.dumps import RUNS
 from ..support.spark import assert_same, tables

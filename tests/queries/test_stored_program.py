@@ -11,7 +11,7 @@ from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.queries.advice.asked_program import stored_program
 from memhouse.queries.advise import advise
-from memhouse.queries.find_module import find_module
+from memhouse.queries.modules import find_module
 from memhouse.xla.program import Codes
 from tests.support.dumps import DATA, DUMPS
 from tests.support.warehouse import fill, reading, writing

@@ -8,7 +8,7 @@ from pathlib import Path
 import zstandard
 
 from memhouse import UsageError, Warehouse
-from memhouse.queries.checking.owning_lines import owning_lines
+from memhouse.queries.check import owning_lines
 from memhouse.queries.label import hint_at_branches
 from memhouse.queries.questions import OWNERS
 

@@ -5,7 +5,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from ....schema.stores.base import Store
-from ...find_module import FoundModule
+from ...modules import FoundModule
 from ..module_spaces import Space
 from ..page import Section
 

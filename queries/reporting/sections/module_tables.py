@@ -6,8 +6,8 @@ from ....schema.readable import command, human_bytes
 from ....schema.stores.base import Store
 from ...catalogue import statement
 from ...donations import donations
-from ...find_module import FoundModule
 from ...kernels import kernels
+from ...modules import FoundModule
 from ...result import Rows
 from ..module_spaces import Space
 from ..page import Section, Table, Text

@@ -7,7 +7,7 @@ from bokeh.models import ColumnDataSource, CustomJSHover, FactorRange, HoverTool
 
 from ....schema.readable import command, human_bytes
 from ....schema.stores.base import Store
-from ...find_module import FoundModule
+from ...modules import FoundModule
 from ...result import Rows
 from ..colours import REST, TOTAL
 from ..figures import BYTES_JS, house_figure, in_bytes
