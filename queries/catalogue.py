@@ -206,8 +206,8 @@ def examples() -> dict[str, list[Example]]:
 def statement(name: str) -> str:
     """The statement behind a command or an analysis.
 
-    `peaks` is a file in `statements/`; `advise.memory` is the part of `advise.sql` that follows
-    the line `-- name: memory`.
+    `peaks` is a file in `statements/`, up to its first line `-- name:`; `advise.memory` is the part
+    of `advise.sql` that follows the line `-- name: memory`.
     """
     subject, _, _ = name.partition(".")
     return statements(subject)[name]
@@ -218,10 +218,9 @@ def statements(subject: str) -> dict[str, str]:
     """The statements of a file in `statements/` by name."""
     text = (_HERE / "statements" / f"{subject}.sql").read_text()
     alone, *parts = _NAME.split(text)
-    if not parts:
-        return {subject: alone}
     pairs = zip(parts[::2], parts[1::2], strict=True)
-    return {f"{subject}.{name}": sql.rstrip(";\n") + "\n" for name, sql in pairs}
+    named = {subject: alone, **{f"{subject}.{name}": sql for name, sql in pairs}}
+    return {name: sql.rstrip(";\n") + "\n" for name, sql in named.items() if sql}
 
 
 @cache

@@ -33,8 +33,8 @@ def donations(
     """
     found = find_module(store, module, run)
     rows = store.rows(statement("donations"), [found.module_id, memory_space, limit])
-    ((is_known,),) = store.rows(statement("has_signature"), [found.module_id]).to_pydict().values()
+    signature = store.rows(statement("donations.has_signature"), [found.module_id])
     empty = "no argument could be donated, and none is donated for nothing"
-    if not is_known:
+    if not signature["is_known"][0].as_py():
         empty = "the dump has no HLO text, which says what arguments and results there are"
     return Rows(rows, found.caption, empty)

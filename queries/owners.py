@@ -118,7 +118,7 @@ def callers_of(store: Store, module_id: int, count: int) -> tuple[list[int], lis
     """
     if not count:
         return [], []
-    rows = store.rows(statement("callers"), [module_id, count])
+    rows = store.rows(statement("owners.callers"), [module_id, count])
     return rows["stack_frame_id"].to_pylist(), rows["called_by"].to_pylist()
 
 

@@ -132,7 +132,7 @@ def trends(
     chosen = None
     if workload is not None:
         require_workload(store, workload)
-        chosen = store.rows(statement("series_of"), [workload])["series_id"].to_pylist()
+        chosen = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
     parameters = [branches.chosen, memory_space, column, chosen]
     found = store.rows(statement("trends"), parameters)
     is_shown = _is_since(found, start)
@@ -311,7 +311,7 @@ def _gone(store: Store, found: pa.Table, start: datetime | None) -> list[_Row]:
     series = pc.unique(found["series_id"]).to_pylist()
     return [
         row | {"run": row["run_id"], "module": row["module_name"], "cause": "gone"}
-        for row in store.rows(statement("gone"), [series]).to_pylist()
+        for row in store.rows(statement("trends.gone"), [series]).to_pylist()
         if start is None or row["run_at"] >= start
     ]
 

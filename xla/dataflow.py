@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .errors import DumpError
+from .errors import LARGEST_ID, LARGEST_SIZE, DumpError
 from .in_place import InPlaceRules, in_place_slots
-from .limits import LARGEST_ID, LARGEST_SIZE
 from .parts import HloText
 from .program import NONE, Ints, Mask, NumberedProgram, Slots, lay_slots
 from .runs import followed, joined

@@ -1,8 +1,13 @@
-"""The error for a wrong dump, with its line."""
+"""What ingest refuses: a wrong dump, with its line, and numbers that are too large to be right."""
 
 from collections.abc import Sequence
 
-# The error for a wrong dump, with its line.
+# Ids and times are 32-bit integers in the warehouse. Sizes are bytes; their limit lets 64 bits
+# hold the sum of some thousand sizes.
+LARGEST_ID = 2**31 - 1
+LARGEST_SIZE = 2**50
+# A text's lines: the largest programs known have a million.
+LARGEST_LINES = 20_000_000
 
 
 class DumpError(ValueError):
@@ -16,6 +21,3 @@ class DumpError(ValueError):
         super().__init__(message)
         self.line = line
         self.lines = lines
-
-
-# The error for a wrong dump; reading shapes raises it too, so it stands with the schema.

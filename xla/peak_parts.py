@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .part_names import COLLECTIVE_ENDS, COLLECTIVES, NUMBER
+from .opcodes import COLLECTIVE_ENDS, COLLECTIVES, NUMBER
 from .program import NONE, Ints
 
 # The largest groups have a row each, if they have at least this share of the peak.

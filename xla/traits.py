@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .attribution import Attribution
-from .part_names import COLLECTIVES
+from .opcodes import COLLECTIVES
 from .passes import FORWARD, REMATERIALISED
 from .peak_parts import lines_of
 from .program import NONE, Ints, Mask, NumberedProgram

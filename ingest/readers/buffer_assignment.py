@@ -7,8 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...xla.errors import DumpError
-from ...xla.limits import LARGEST_SIZE
+from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import BufferAssignment, NotUnderstoods
 from ...xla.shapes import ELEMENT_BYTES, shape_columns
 from .lines import Lines, as_numpy, lines_of, slices

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from ...schema.arrow import module_rows
 from ...xla.dataflow import KNOWN_OPCODES
-from ...xla.errors import DumpError
-from ...xla.limits import LARGEST_ID, LARGEST_SIZE
+from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
 from ...xla.op_names import read_path
 from ...xla.parts import HloAttributes, HloText, NotUnderstoods, Unread
 from ...xla.shapes import Shape, TupleShape, is_shape, logical_bytes, padded_bytes, parse_shape

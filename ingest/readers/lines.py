@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...xla.errors import DumpError
-from ...xla.limits import LARGEST_ID, LARGEST_LINES
+from ...xla.errors import LARGEST_ID, LARGEST_LINES, DumpError
 
 _PIECE = 1 << 18
 # A file with more damaged lines is no text at all.

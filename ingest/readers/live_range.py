@@ -4,8 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...xla.errors import DumpError
-from ...xla.limits import LARGEST_SIZE
+from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import LiveRange, NotUnderstoods
 from .lines import Lines, as_numpy
 from .newer_text import before_newer_sections, newer_lines

@@ -11,8 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from ...xla.errors import DumpError
-from ...xla.limits import LARGEST_SIZE
+from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import BufferAssignment
 from .buffer_assignment import HEADING, read_buffer_assignment
 from .lines import Lines, lines_of

@@ -8,8 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...xla.errors import DumpError
-from ...xla.limits import LARGEST_SIZE
+from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import NotUnderstoods, UsedValues
 from .buffer_assignment import value_names
 from .hlo_text import (

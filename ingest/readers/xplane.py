@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from ...xla.errors import DumpError
-from ...xla.limits import LARGEST_SIZE
+from ...xla.errors import LARGEST_SIZE, DumpError
 from .proto_schema import UnparsableError, parse
 from .wire import BYTES, EIGHT, FOUR, VARINT
 

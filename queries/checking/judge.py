@@ -709,7 +709,7 @@ def _moved_by_reader(
     store: Store, programs: Sequence[_Row], against: Against, held: dict[int, _Row]
 ) -> set[tuple[int, int]]:
     """The pairs of dumps, held and now, whose figures differ only because readers did."""
-    if len(store.rows(statement("reader_versions"))) < 2:
+    if len(store.rows(statement("check.reader_versions"))) < 2:
         return set()
     pairs = {
         (dump_id, now["dump_id"])

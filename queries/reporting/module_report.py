@@ -55,7 +55,7 @@ class Headline:
 
 def headline(store: Store, found: FoundModule, space: Space | None, memory_space: int) -> Headline:
     """The top of the report of a dumped module; space: that of the number, if it has one."""
-    query = statement("headline")
+    query = statement("report.headline")
     (row,) = store.rows(query, [found.dump_id, memory_space]).to_pylist()
     mark = "≈" if row["origin"] == "estimated" else ""
     labels = label(store, [found.run_id]).table.to_pylist()
@@ -169,7 +169,7 @@ def _changes(store: Store, found: FoundModule, memory_space: int) -> Iterator[Te
         yield Text(" ".join(map(_sentence, since_when)))
         if course:
             yield Text(" ".join(map(_sentence, course)), "note")
-    accepted = store.rows(statement("accepted_of_dump"), [found.dump_id, memory_space])
+    accepted = store.rows(statement("report.accepted"), [found.dump_id, memory_space])
     for each in accepted.to_pylist():
         size = human_bytes(each["accepted_bytes"])
         metric = each["metric"].removesuffix("_bytes")

@@ -190,7 +190,7 @@ def histories(
     wanted = None
     if workload is not None:
         require_workload(store, workload)
-        wanted = store.rows(statement("series_of"), [workload])["series_id"].to_pylist()
+        wanted = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
     found = store.rows(statement("trends"), [chosen_branch, memory_space, METRIC, wanted])
     runs = store.rows(statement("runs.of_branch"), [chosen_branch])
     if start is not None:
@@ -278,7 +278,7 @@ def _gone(store: Store, axis: _Axis) -> dict[int, list[Event]]:
     ids = sorted(set(axis.ids))
     where = {name: place for place, name in enumerate(axis.names)}
     found: dict[int, list[Event]] = {}
-    for row in store.rows(statement("gone"), [ids]).to_pylist():
+    for row in store.rows(statement("trends.gone"), [ids]).to_pylist():
         if row["run_id"] in where:
             event = Event(
                 where[row["run_id"]],

@@ -286,3 +286,7 @@ GROUP BY source_file, source_line
 HAVING change_bytes > 0
 ORDER BY change_bytes DESC, source_file, source_line
 LIMIT 1;
+
+-- name: reader_versions
+-- The versions of the readers that read the stored modules.
+SELECT DISTINCT reader_version FROM modules;

@@ -45,4 +45,10 @@ FROM findings
 ORDER BY
     saving_bound_bytes DESC, finding, parameter_number,
     LENGTH(parameter_shape_index), parameter_shape_index, instruction
-LIMIT $3
+LIMIT $3;
+
+-- name: has_signature
+-- Whether the shapes of the arguments and results of module $1 are known.
+SELECT entry_signature IS NOT NULL AS is_known
+FROM modules
+WHERE module_id = $1;

@@ -226,3 +226,65 @@ SELECT
 FROM reading
 QUALIFY place <= $3
 ORDER BY value_id, place;
+
+-- name: accepted
+-- The changes that were accepted of dump $1 in memory space $2.
+SELECT metric, accepted_bytes, reason, accepted_at
+FROM accepted_changes
+WHERE dump_id = $1 AND memory_space = $2
+ORDER BY metric;
+
+-- name: headline
+-- What the top of a report says of dump $1 in memory space $2: its figures, device and compiler.
+SELECT
+    dumps.run_id,
+    runs.run_at,
+    dumps.platform,
+    dumps.compiler,
+    dumps.device_kind,
+    dumps.device_memory_bytes,
+    dumps.topology,
+    dumps.oom,
+    modules.origin,
+    _peaks.peak_bytes,
+    _peaks.peak_time,
+    _peaks.schedule_length,
+    instructions.instruction AS peak_instruction,
+    _peaks.headroom_bytes,
+    _peaks.argument_bytes,
+    _peaks.output_bytes,
+    _peaks.alias_bytes,
+    _peaks.constant_bytes,
+    _peaks.temp_bytes,
+    _peaks.packing_bytes,
+    _peaks.padding_bytes
+FROM dumps
+INNER JOIN runs ON runs.run_id = dumps.run_id
+LEFT JOIN modules ON modules.module_id = dumps.module_id
+LEFT JOIN _peaks ON _peaks.dump_id = dumps.dump_id AND _peaks.memory_space = $2
+LEFT JOIN instructions
+    ON instructions.module_id = _peaks.module_id
+        AND instructions.instruction_id = _peaks.peak_instruction_id
+WHERE dumps.dump_id = $1;
+
+-- name: padded
+-- What tiling pads in module $1 and memory space $2: equal values of a line are one row. What is
+-- live at the peak comes first.
+SELECT
+    padding_bytes,
+    COUNT(*) AS "values",
+    is_live_at_peak AS live_at_peak,
+    times_logical,
+    size_bytes,
+    shape,
+    REGEXP_EXTRACT(source_file, '[^/]*$') || ':' || source_line AS source,
+    MIN(op_name) AS op_name,
+    MIN(instruction) AS first_instruction,
+    (SELECT modules.origin FROM modules WHERE modules.module_id = $1) AS origin
+FROM _module_padding
+WHERE module_id = $1 AND memory_space = $2
+GROUP BY
+    padding_bytes, is_live_at_peak, times_logical, size_bytes, shape, source_file, source_line
+ORDER BY
+    is_live_at_peak DESC, padding_bytes * COUNT(*) DESC, padding_bytes DESC, shape,
+    source_file, source_line;

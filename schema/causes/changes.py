@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import accumulate, takewhile
 
-from ...xla.part_names import COLLECTIVES, unnumbered
+from ...xla.opcodes import COLLECTIVES, unnumbered
 from .differing_pass import first_difference
 from .ledger import (
     Difference,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
-from ...xla.part_names import unnumbered
+from ...xla.opcodes import unnumbered
 from .sides import Pair, Part
 
 # A line, or another owner, whose change is smaller than this share of what changes most is part

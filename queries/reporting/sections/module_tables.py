@@ -37,7 +37,7 @@ def listed(rows: Rows, all_by: str) -> Rows:
 
 
 def _padding(store: Store, found: FoundModule, memory_space: int) -> Section:
-    rows = Rows(store.rows(statement("padded"), [found.module_id, memory_space]))
+    rows = Rows(store.rows(statement("report.padded"), [found.module_id, memory_space]))
     title = "Padding"
     if not len(rows):
         return Section(title, (Text("No value takes more than its elements do."),))

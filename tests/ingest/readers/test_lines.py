@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memhouse.ingest.readers.lines import split_lines, standing, whole_lines
-from memhouse.xla.errors import DumpError
-from memhouse.xla.limits import LARGEST_ID, LARGEST_SIZE
+from memhouse.xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
 
 from ...support.rounds import rounds
 
