@@ -473,9 +473,6 @@ class Warehouse:
 
         `.charts()` are the charts one by one; `chart.model` is bokeh's.
         """
-        from .queries.reporting.page import require_packages
-
-        require_packages()
         from .queries.reporting.module_report import module_report
 
         return module_report(self._store, module, run, memory_space)
@@ -492,18 +489,12 @@ class Warehouse:
 
         Each step has its cause, and what it changed.
         """
-        from .queries.reporting.page import require_packages
-
-        require_packages()
         from .queries.reporting.history_report import history_report
 
         return history_report(self._store, workload, since, memory_space, branch=branch)
 
     def report_diff(self, a: str, b: str, *, workload: str | None = None) -> Report:
         """The report of what differs from A to B, two runs or two modules."""
-        from .queries.reporting.page import require_packages
-
-        require_packages()
         from .queries.reporting.diff_report import diff_report
 
         return diff_report(self._store, a, b, workload)
@@ -511,7 +502,7 @@ class Warehouse:
     def report_site(self, folder: str | os.PathLike[str]) -> Site:
         """Write the history and a page a series to a folder, or what changed of them since.
 
-        Raises FileError, and MissingPackageError as `report` does.
+        Raises FileError.
         """
         from .queries.reporting.site import write_site
 

@@ -20,7 +20,7 @@ from ..queries.catalogue import (
     view_columns,
     view_sql,
 )
-from ..queries.diff import BUFFER, Diff, ModuleDiff, summed_changes
+from ..queries.diff import BUFFER, Diff, ModuleDiff, largest_changes
 from ..queries.names import GROUPS, QUESTIONS
 from ..queries.own_macros import listed_macros
 from ..queries.questions import Kind, Run, Space, declared
@@ -290,7 +290,8 @@ def _one_module(module: ModuleDiff, found: Diff, said: Sequence[str], space: int
     peak = (
         [] if change is None else [f"the peak changes by {size_text(human_bytes(change), change)}"]
     )
-    changes = _largest(_in_space(module.rows, space))
+    changes = _in_space(module.rows, space)
+    changes = replace(changes, table=largest_changes(changes.table, _MOST_CHANGES))
     if found.by == BUFFER:
         changes = _plain_shapes(changes)
         names = ["change_bytes", "what", "shape", "source", "operation", "pass", "role", "category"]
@@ -306,15 +307,6 @@ def _one_module(module: ModuleDiff, found: Diff, said: Sequence[str], space: int
     return Answer(
         [module.name, module.cause, *peak, *said], parts, "sum them with by=source or by=pass"
     )
-
-
-def _largest(changes: Rows) -> Rows:
-    """The largest changes, and the rest summed as one row, so that they still add up."""
-    if len(changes) <= _MOST_CHANGES + 1:
-        return changes
-    rest = changes.table.slice(_MOST_CHANGES)
-    summed = pa.Table.from_pylist(summed_changes(rest.to_pylist()), schema=rest.schema)
-    return replace(changes, table=pa.concat_tables([changes.table.slice(0, _MOST_CHANGES), summed]))
 
 
 def _in_space(rows: Rows, memory_space: int) -> Rows:

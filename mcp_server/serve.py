@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -46,8 +45,10 @@ def serve(db: str, macros: Sequence[str] = ()) -> None:
     Raises MissingPackageError without the package mcp, and WarehouseError if there is no
     warehouse; another process may be writing to it.
     """
-    if not _is_installed("mcp"):
-        raise MissingPackageError("the MCP server needs mcp: pip install 'memhouse[mcp]'")
+    try:
+        import mcp  # noqa: F401 - its own message does not say what to do.
+    except ImportError:
+        raise MissingPackageError("the MCP server needs mcp: pip install 'memhouse[mcp]'") from None
     with suppress(WarehouseBusyError):
         open_warehouse(db, read_only=True).close()
     import anyio
@@ -151,10 +152,3 @@ def _asked(
     if name not in tools:
         raise UsageError(f"there is no tool {name[:40]!r}: use {', '.join(tools)}")
     return tools[name].answer(db, given, macros)
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ValueError:  # How find_spec says that the package was blocked.
-        return False

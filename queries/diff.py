@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 BUFFER = "buffer"
 # What the change can be summed by.
 KINDS = (BUFFER, *OWNERS)
+# What is shown of a flag that a side does not set, as causes say it.
+UNSET = "unset"
 # Columns of changed_buffers that are not shown.
 _MEMBERS = ("a_members", "b_members")
 
@@ -336,11 +338,51 @@ def changed_buffers(store: Store, a_module_id: int, b_module_id: int) -> pa.Tabl
     return store.rows(statement("diff.buffers"), [a_module_id, b_module_id])
 
 
-def summed_changes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for many changes, so that all still add up; none for none.
+def with_sides(changes: pa.Table) -> pa.Table:
+    """The rows with A and B in the columns' names as a person calls them."""
+    return changes.rename_columns(
+        [name.capitalize() if name[:2] in ("a_", "b_") else name for name in changes.column_names]
+    )
 
-    Its first column that is not summed says how many there are.
+
+def compared_figures(module: ModuleDiff) -> pa.Table:
+    """The figures that differ, of A beside those of B, in all memory spaces."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = module.metrics.arrow()
+    if not len(rows):
+        return pa.table({"memory_space": pa.array([], pa.int64())})
+    change, before = (rows[name].cast(pa.float64()) for name in ("change_bytes", "a_bytes"))
+    share = pc.divide(pc.multiply(change, 100.0), pc.if_else(pc.equal(before, 0), None, before))
+    return pa.table(
+        {
+            "memory_space": rows["memory_space"],
+            "figure": pc.replace_substring_regex(rows["metric"], "_bytes$", ""),
+            "A_bytes": rows["a_bytes"],
+            "B_bytes": rows["b_bytes"],
+            "change_bytes": rows["change_bytes"],
+            "change_pct": share,
+        }
+    )
+
+
+def largest_changes(changes: pa.Table, most: int) -> pa.Table:
+    """The first changes, and the others summed in one row, so that all still add up.
+
+    Its first column that is not summed says how many they are. One more is a row of its own.
     """
+    import pyarrow as pa
+
+    if len(changes) <= most + 1:
+        return changes
+    rest = changes.slice(most).to_pylist()
+    last = pa.Table.from_pylist(summed_changes(rest), schema=changes.schema)
+    return pa.concat_tables([changes.slice(0, most), last])
+
+
+def summed_changes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for many changes; none for none."""
     if not rows:
         return []
     sums = {

@@ -46,10 +46,7 @@ class Fitted(Result):
         return [*self.answers, *self.problems]
 
     def report(self) -> Report:
-        """A page of the sentences, the chart and the rows. Raises MissingPackageError."""
-        from .reporting.page import require_packages
-
-        require_packages()
+        """A page of the sentences, the chart and the rows."""
         from .reporting.fit_report import fit_report
 
         return fit_report(self.name, self.sentences(), self.rows, self.policies, self.searched)

@@ -149,9 +149,6 @@ class ReadModule:
 
     def report(self, memory_space: int = 0) -> Report:
         """The module as charts and tables: `.save(path)` writes a page, a notebook shows it."""
-        from .reporting.page import require_packages
-
-        require_packages()
         from .reporting.module_report import module_report
 
         return module_report(self._store, self._module, None, memory_space)

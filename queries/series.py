@@ -1,16 +1,20 @@
 """Series of a metric, taken apart: the levels and the steps of each."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..schema.stores.base import Store
+from .catalogue import statement
 from .levels import Level, levels
-from .modules import helpers_line
+from .modules import helpers_line, require_workload
+from .result import counted
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
@@ -74,6 +78,37 @@ class _Columns:
             is_renamed[1:] |= np.diff(name) != 0
         is_equal = _ints(rows["change_bytes"]) == 0
         self.is_told = is_failed | is_back | _bools(rows["oom"]) | is_renamed | is_equal
+
+
+def trend_rows(
+    store: Store, workload: str | None, branch: str, memory_space: int, metric: str
+) -> pa.Table:
+    """The rows of a branch in the view `trends`, of one metric and space, in order of series.
+
+    With a workload, all rows of the series that it ever had. Raises UsageError.
+    """
+    chosen = None
+    if workload is not None:
+        require_workload(store, workload)
+        chosen = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
+    return store.rows(statement("trends"), [branch, memory_space, metric, chosen])
+
+
+def rows_to_read(rows: pa.Table, shown: Sequence[Series]) -> dict[int, dict[str, Any]]:
+    """The few rows that are read one by one, by their places: steps, and where series stand."""
+    places = {place for one in shown for place in (one.stop - 1, one.last, *one.steps)}
+    wanted = sorted(places.union(one.since for one in shown if one.since is not None))
+    return dict(zip(wanted, rows.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True))
+
+
+def happened(row: Mapping[str, Any]) -> str:
+    """What happened to a program in a run, beside its figure: it came, or its dump is not whole."""
+    said = ["new"] if row["is_new"] else []
+    if missed := row["missed_runs"]:
+        said.append(f"back after {counted(missed, 'missing run')}")
+    said += [f"the dump is {row['status']}"] if row["status"] != "ok" else []
+    said += ["out of memory"] if row["oom"] else []
+    return "; ".join(said)
 
 
 def take_apart(rows: pa.Table) -> list[Series]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..schema.readable import as_typed, human_bytes
 from .catalogue import statement
-from .modules import require_workload
 from .questions import Branch, Metric, Since, Space, Workload, question
 from .result import Result, Rows, cause_of, change_in_words, counted, folded
 
@@ -124,17 +123,12 @@ def trends(
 
     from .arguments import metric_column, parse_time
     from .runs import choose_branch
-    from .series import entry_series, take_apart
+    from .series import entry_series, rows_to_read, take_apart, trend_rows
 
     start = parse_time(since, "since")
     column = metric_column(metric)
     branches = choose_branch(store, branch)
-    chosen = None
-    if workload is not None:
-        require_workload(store, workload)
-        chosen = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
-    parameters = [branches.chosen, memory_space, column, chosen]
-    found = store.rows(statement("trends"), parameters)
+    found = trend_rows(store, workload, branches.chosen, memory_space, column)
     is_shown = _is_since(found, start)
     gone = _gone(store, found, start)
     vanished = {step["series_id"] for step in gone}
@@ -149,7 +143,7 @@ def trends(
         shown, helpers = entry_series(found, shown, is_shown)
         kept = {ids[series.start] for series in shown}
         gone = [step for step in gone if step["series_id"] in kept]
-    rows = _rows(found, shown)
+    rows = rows_to_read(found, shown)
     shown = sorted(shown, key=lambda series: -(rows[series.last]["value_bytes"] or 0))
     steps = gone + [
         _step(rows[place], column, memory_space)
@@ -207,19 +201,6 @@ def _is_since(found: pa.Table, start: datetime | None) -> npt.NDArray[np.bool_]:
     return is_since
 
 
-def _rows(found: pa.Table, shown: Sequence[Series]) -> dict[int, _Row]:
-    """The few rows that are read one by one, by their places."""
-    places: set[int] = set()
-    for series in shown:
-        places.update((series.stop - 1, series.last, *series.steps))
-        if series.since is not None:
-            places.add(series.since)
-    wanted = sorted(places)
-    import pyarrow as pa
-
-    return dict(zip(wanted, found.take(pa.array(wanted, pa.int64())).to_pylist(), strict=True))
-
-
 class _Axes:
     """The latest runs of each suite, as their numbers: a place in the trend for each."""
 
@@ -275,18 +256,13 @@ def _series(
 
 def _step(row: _Row, column: str, memory_space: int) -> _Row:
     """A step of a series, and why."""
+    from .series import happened
+
     cause = cause_of(row["cause"], column, memory_space)
-    if cause is None:
-        health = [f"the dump is {row['status']}"] if row["status"] != "ok" else []
-        health += ["out of memory"] if row["oom"] else []
-        came = ["new"] if row["is_new"] else []
-        missed = row["missed_runs"]
-        came += [f"back after {counted(missed, 'missing run')}"] if missed else []
-        cause = "; ".join(came + health)
     return row | {
         "run": row["run_id"],
         "now_bytes": row["value_bytes"],
-        "cause": cause,
+        "cause": happened(row) if cause is None else cause,
         "module": row["module_name"],
         "previous_run": row["previous_run_id"],
     }

@@ -83,11 +83,9 @@ def report(
         "--output": file,
     }
     _require_one_report(module, other, history, site, given)
-    from ...queries.reporting.page import require_packages
     from ...queries.reporting.site import file_name
     from ..opening import reading
 
-    require_packages()
     with reading(db, wait=wait) as store:
         if file is not None and store.holds(file):
             problem = f"{file} is of the warehouse itself: name another file"

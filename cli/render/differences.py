@@ -6,7 +6,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...queries.diff import BUFFER, Diff, Dump, ModuleDiff, summed_changes
+from ...queries.diff import (
+    BUFFER,
+    UNSET,
+    Diff,
+    Dump,
+    ModuleDiff,
+    compared_figures,
+    summed_changes,
+    with_sides,
+)
 from ...schema.readable import human_bytes, one_line
 from ..options import Format
 from .text import print_json, print_prose, print_rows, print_text
@@ -19,9 +28,6 @@ _BUFFER_COLUMNS = (
 # Smaller changes than this share of all are summed.
 _LEAST_SHARE = 0.001
 _SHAPE = re.compile(r"(\w+)\[([^]]*)\]")
-
-# As causes say it.
-_UNSET = "unset"
 
 
 def print_diff(
@@ -60,13 +66,15 @@ def _print_module(
     _print_causes(module, output)
     flags = module.flags.arrow().to_pylist()
     for flag in flags[:limit]:
-        a, b = (_UNSET if flag[side] is None else flag[side] for side in ("a_value", "b_value"))
+        a, b = (UNSET if flag[side] is None else flag[side] for side in ("a_value", "b_value"))
         print_text(one_line(f"- {flag['flag']}: {a} → {b}"))
     if limit is not None and len(flags) > limit:
         print_text(f"- … and {len(flags) - limit} more flags")
     if len(module.metrics):
         print_text("")
-        print_rows(_metrics(module, space), output)
+        figures = compared_figures(module)
+        of_space = figures.filter(pc.equal(figures["memory_space"], space))
+        print_rows(of_space.drop_columns(["memory_space"]), output)
     rows = module.rows.arrow()
     changes = rows.filter(pc.equal(rows["memory_space"], space)).drop_columns(["memory_space"])
     if len(changes):
@@ -92,7 +100,7 @@ def _buffers(changes: pa.Table, limit: int | None) -> pa.Table:
     for row in rows:
         row["shape"] = _short_shape(row["shape"])
     if limit is None:
-        return _beside(pa.Table.from_pylist(rows, schema=changes.schema))
+        return with_sides(pa.Table.from_pylist(rows, schema=changes.schema))
     for row in rows:
         if (row["residuals"] or 0) > 1:
             row["shape"] += f" +{row['residuals'] - 1} more"
@@ -106,14 +114,7 @@ def _groups(changes: pa.Table, limit: int | None) -> pa.Table:
     """The same of groups."""
     rows, rest = _largest(changes, limit)
     rows += summed_changes(rest)
-    return _beside(pa.Table.from_pylist(rows, schema=changes.schema))
-
-
-def _beside(changes: pa.Table) -> pa.Table:
-    """The rows with A and B as a person calls them."""
-    return changes.rename_columns(
-        [re.sub("^[ab]_", lambda side: side[0].upper(), name) for name in changes.column_names]
-    )
+    return with_sides(pa.Table.from_pylist(rows, schema=changes.schema))
 
 
 def _largest(
@@ -143,27 +144,6 @@ def _short_shape(shape: str) -> str:
     pairs = [(a_type, b_type), *zip(a_dims, b_dims, strict=True)]
     kind, *dims = [a if a == b else f"{a}→{b}" for a, b in pairs]
     return f"{kind}[{','.join(dims)}]"
-
-
-def _metrics(module: ModuleDiff, space: int) -> pa.Table:
-    """The metrics of one memory space, A and B side by side."""
-    rows = [
-        {
-            "figure": row["metric"].removesuffix("_bytes"),
-            "A_bytes": row["a_bytes"],
-            "B_bytes": row["b_bytes"],
-            "change_bytes": row["change_bytes"],
-            "change_pct": 100 * row["change_bytes"] / row["a_bytes"] if row["a_bytes"] else None,
-        }
-        for row in module.metrics.arrow().to_pylist()
-        if row["memory_space"] == space
-    ]
-    schema = pa.schema(
-        [("figure", pa.string())]
-        + [(f"{name}_bytes", pa.int64()) for name in ("A", "B", "change")]
-        + [("change_pct", pa.float64())]
-    )
-    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def _as_object(module: ModuleDiff, by: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The charts that a notebook shows above the tables of results: those of the reports.
 
-They are drawn when the result is shown. Where bokeh is missing, or the warehouse is closed by then,
-the tables stand alone.
+They are drawn when the result is shown. Where the warehouse is closed by then, the tables stand
+alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from ..diff import Diff
 from ..modules import find_module
 from ..result import Rows
 from ..trends import Trends
-from .page import Chart, Report, Section, require_packages
+from .page import Chart, Report, Section
 
 # A notebook saves its cells: a larger chart is left to a report, which is a file of its own.
 _MOST_BYTES = 1 << 20
@@ -118,7 +118,6 @@ def _drawn(charts: Callable[[], Iterator[Chart]]) -> Callable[[], str]:
 
     def html() -> str:
         try:
-            require_packages()
             drawn = [replace(chart, tables=()) for chart in charts()]
         except MemhouseError:
             return ""

@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ..catalogue import statement
-from ..diff import BUFFER, Diff, Dump, ModuleDiff, changed_buffers, changed_owners, diff
+from ..diff import (
+    BUFFER,
+    UNSET,
+    Diff,
+    Dump,
+    ModuleDiff,
+    changed_buffers,
+    changed_owners,
+    compared_figures,
+    diff,
+    with_sides,
+)
 from ..questions import OWNERS
 from ..result import Rows, counted, human_pct, mark_estimated
 from ..timeline import timeline
@@ -260,7 +271,6 @@ _BUFFER_COLUMNS = (
     *("change_bytes", "what", "A_bytes", "B_bytes", "shape", "source", "operation"),
     *("pass", "category", "value", "is_guess"),
 )
-_UNSET = "unset"
 
 
 def modules_table(modules: Sequence[Compared]) -> Table:
@@ -310,27 +320,13 @@ def figures_tables(module: Compared) -> list[Table]:
 
 
 def _figures(module: Compared) -> pa.Table:
-    """A and B side by side in all memory spaces."""
-    rows = module.diff.metrics.arrow()
-    if not len(rows):
-        return pa.table({"memory_space": pa.array([], pa.int64())})
-    a, b = rows["a_bytes"], rows["b_bytes"]
-    share = pc.divide(
-        pc.multiply(rows["change_bytes"].cast(pa.float64()), 100.0),
-        pc.if_else(pc.equal(a, 0), None, a).cast(pa.float64()),
-    )
-    names = pc.replace_substring_regex(rows["metric"], "_bytes$", "")
-    table = pa.table(
-        {
-            "memory_space": rows["memory_space"],
-            "figure": pc.replace_substring(names, "_", " "),
-            "change_bytes": rows["change_bytes"],
-            "change_pct": share,
-            "A_bytes": a,
-            "B_bytes": b,
-        }
-    )
-    return _marked(table, module)
+    """A and B side by side in all memory spaces, the change first."""
+    table = compared_figures(module.diff)
+    if not len(table):
+        return table
+    order = ["memory_space", "figure", "change_bytes", "change_pct", "A_bytes", "B_bytes"]
+    names = pc.replace_substring(table["figure"], "_", " ")
+    return _marked(table.set_column(1, "figure", names).select(order), module)
 
 
 def flags_table(module: Compared) -> Table | None:
@@ -342,8 +338,8 @@ def flags_table(module: Compared) -> Table | None:
     table = pa.table(
         {
             "flag": shown["flag"],
-            "A": pc.fill_null(shown["a_value"], _UNSET),
-            "B": pc.fill_null(shown["b_value"], _UNSET),
+            "A": pc.fill_null(shown["a_value"], UNSET),
+            "B": pc.fill_null(shown["b_value"], UNSET),
         }
     )
     return Table(
@@ -355,7 +351,7 @@ def flags_table(module: Compared) -> Table | None:
 
 def changes_table(module: Compared, changes: pa.Table, by: str, *, folded: bool) -> Table:
     """What changes at the peaks by `by`: the rows of `changed_buffers` or `changed_owners`."""
-    shown = _beside(changes.slice(0, _SHOWN))
+    shown = with_sides(changes.slice(0, _SHOWN))
     if by == "buffer":
         place = shown.column_names.index("shape")
         shown = shown.set_column(place, "shape", _short_shapes(shown["shape"]))
@@ -385,13 +381,6 @@ def _caption(count: int, shown: int, what: str, command: str) -> str:
     if shown == count:
         return ""
     return f"The first {shown} of {count} {what}s; `{command}` lists all."
-
-
-def _beside(changes: pa.Table) -> pa.Table:
-    """The rows with A and B as a person calls them."""
-    names = {"a_bytes": "A_bytes", "b_bytes": "B_bytes"}
-    names |= {"a_buffers": "A_buffers", "b_buffers": "B_buffers"}
-    return changes.rename_columns([names.get(name, name) for name in changes.column_names])
 
 
 def _marked(table: pa.Table, module: Compared) -> pa.Table:

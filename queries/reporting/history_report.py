@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ...schema.readable import human_bytes, one_line
 from ...schema.stores.base import Store
-from ..diff import BUFFER, changed_buffers, changed_owners
+from ..diff import BUFFER, changed_buffers, changed_owners, largest_changes
 from ..result import Rows, counted, mark_estimated
 from .page import Chart, Fact, Html, Report, Section, Table, Text, templates
 from .series import Event, Histories, SeriesHistory, histories
@@ -128,23 +128,14 @@ def step_diff(store: Store, event: Event, memory_space: int, *, with_buffers: bo
 
 
 def _largest_changes(rows: pa.Table, by: str) -> pa.Table:
-    """The largest changes, and the sum of the others in one row."""
+    """The largest changes, with the columns that a page has room for."""
     if by == BUFFER:
-        rows = rows.select(_COLUMNS)
-        named = "what"
+        shown = rows.select(_COLUMNS)
     else:
-        named = rows.column_names[1]
-        rows = rows.select(["change_bytes", named, "a_bytes", "b_bytes"])
-        rows = rows.rename_columns(["change_bytes", named, "before_bytes", "after_bytes"])
-    if len(rows) <= _MOST_CHANGES + 1:
-        return rows
-    rest = rows.slice(_MOST_CHANGES)
-    summed = {
-        name: pc.sum(rest[name]).as_py() or 0 for name in rest.column_names if "_bytes" in name
-    }
-    summed[named] = counted(len(rest), "smaller change")
-    last = pa.Table.from_pylist([summed], schema=rows.schema)
-    return pa.concat_tables([rows.slice(0, _MOST_CHANGES), last])
+        owner = rows.column_names[1]
+        shown = rows.select(["change_bytes", owner, "a_bytes", "b_bytes"])
+        shown = shown.rename_columns(["change_bytes", owner, "before_bytes", "after_bytes"])
+    return largest_changes(shown, _MOST_CHANGES)
 
 
 # The report of a history: every series over the runs, and what each step changed.

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from ...schema.errors import MissingPackageError
 from ...schema.readable import human_bytes, one_line
 from ..result import Rows, heading, is_number, notes, text_columns
 from ..whole_file import whole_file
@@ -174,8 +173,6 @@ def chart_document(models: Sequence[UIElement]) -> dict[str, Any] | None:
 # A report has facts and sections; a section has texts, tables and charts. The page needs no
 # other file: it contains bokeh's script and the charts' data, compressed. Jinja2 escapes names
 # from dumps, or the page's scripts show these as text.
-
-_INSTALL = "install what reports need: pip install bokeh jinja2 squarify"
 
 
 @dataclass(frozen=True)
@@ -388,14 +385,10 @@ def _frame(page: str, height: str) -> str:
 
 @cache
 def templates() -> Environment:
-    """The templates in `pages/`; they escape whatever they are given. Raises
-    MissingPackageError.
-    """
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-        from markupsafe import Markup
-    except ImportError:
-        raise MissingPackageError(_INSTALL) from None
+    """The templates in `pages/`; they escape whatever they are given."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
     made = Environment(
         loader=FileSystemLoader(PAGES),
         autoescape=True,
@@ -411,16 +404,6 @@ def templates() -> Environment:
     made.tests["beside"] = lambda part: isinstance(part, Beside)
     made.tests["html"] = lambda part: isinstance(part, Html)
     return made
-
-
-def require_packages() -> None:
-    """Raise MissingPackageError if a package is missing that reports need."""
-    try:
-        import bokeh  # noqa: F401
-        import jinja2  # noqa: F401
-        import squarify  # noqa: F401
-    except ImportError:
-        raise MissingPackageError(_INSTALL) from None
 
 
 def _sortable(values: list[Any], cells: list[str]) -> list[Any]:

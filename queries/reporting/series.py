@@ -17,10 +17,9 @@ from ...schema.stores.base import Store
 from ..arguments import parse_time
 from ..catalogue import statement
 from ..levels import alternating
-from ..modules import require_workload
-from ..result import counted, folded, percent
+from ..result import folded, percent
 from ..runs import choose_branch
-from ..series import Series, entry_series, take_apart
+from ..series import Series, entry_series, happened, rows_to_read, take_apart, trend_rows
 
 # What happened to a series in a run: it grew, came, went, failed.
 
@@ -74,10 +73,6 @@ def event_of(
 ) -> Event:
     """The step that a row of `trends` is; `module_before` is the module it is compared with."""
     change, missed = row["change_bytes"], row["missed_runs"]
-    health = [f"the dump {row['status']}"] if row["status"] == "failed" else []
-    health += ["out of memory"] if row["oom"] else []
-    came = ["new"] if row["is_new"] else []
-    came += [f"back after {counted(missed, 'missing run')}"] if missed else []
     kinds: dict[str, Hashable] = {
         "oom": row["oom"],
         "failed": row["status"] == "failed",
@@ -91,7 +86,7 @@ def event_of(
         place,
         row["run_id"],
         next((kind for kind, holds in kinds.items() if holds), "changed"),
-        row["cause"] or "; ".join(came + health),
+        row["cause"] or happened(row),
         row["value_bytes"],
         change,
         row["change_pct"],
@@ -187,11 +182,7 @@ def histories(
     """The peaks of the series of a branch, or of those of a workload. Raises UsageError."""
     start = parse_time(since, "since")
     chosen_branch = choose_branch(store, branch).chosen
-    wanted = None
-    if workload is not None:
-        require_workload(store, workload)
-        wanted = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
-    found = store.rows(statement("trends"), [chosen_branch, memory_space, METRIC, wanted])
+    found = trend_rows(store, workload, chosen_branch, memory_space, METRIC)
     runs = store.rows(statement("runs.of_branch"), [chosen_branch])
     if start is not None:
         runs = runs.filter(pc.greater_equal(runs["run_at"], start))
@@ -210,7 +201,7 @@ def histories(
         if places[series.stop - 1] >= 0 or axis.ids[series.start] in gone
     ]
     shown, helpers = entry_series(found, shown, places >= 0)
-    rows = axis.rows(shown)
+    rows = rows_to_read(found, shown)
     names = _names([rows[series.stop - 1] for series in shown])
     together = folded(
         list(zip(shown, names, strict=True)),
@@ -250,12 +241,6 @@ class _Axis:
         self.values = pc.fill_null(values, float("nan")).to_numpy()
         self.estimated = pc.fill_null(pc.equal(self.found["origin"], "estimated"), False).to_numpy()
 
-    def rows(self, shown: Sequence[Series]) -> dict[int, dict[str, Any]]:
-        """The few rows that are read one by one, by their places in `found`."""
-        wanted = sorted({row for one in shown for row in (one.stop - 1, one.last, *one.steps)})
-        taken = self.found.take(pa.array(wanted, pa.int64())).to_pylist()
-        return dict(zip(wanted, taken, strict=True))
-
 
 def _names(newest: Sequence[Mapping[str, Any]]) -> list[str]:
     """The names of series: with what tells them apart, where two have the same."""
@@ -280,12 +265,7 @@ def _gone(store: Store, axis: _Axis) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = {}
     for row in store.rows(statement("trends.gone"), [ids]).to_pylist():
         if row["run_id"] in where:
-            event = Event(
-                where[row["run_id"]],
-                row["run_id"],
-                "gone",
-                "gone",
-            )
+            event = Event(where[row["run_id"]], row["run_id"], "gone", "gone")
             found.setdefault(row["series_id"], []).append(event)
     return found
 

@@ -20,7 +20,7 @@ from ...schema.stores.base import Store
 from ..catalogue import statement
 from ..modules import FoundModule
 from ..whole_file import whole_file
-from .page import Html, Report, Section, bokeh_script, require_packages, templates
+from .page import Html, Report, Section, bokeh_script, templates
 
 # The files of reports: names made of names from dumps, and which files are reports.
 
@@ -115,11 +115,10 @@ class Site:
 
 
 def write_site(store: Store, folder: str | os.PathLike[str]) -> Site:
-    """Write the site, or what changed of it. Raises FileError, UsageError and MissingPackageError.
+    """Write the site, or what changed of it. Raises FileError and UsageError.
 
     UsageError: the folder has files of the same names that memhouse did not write.
     """
-    require_packages()
     written = _Folder(Path(folder))
     series = _series(store)
     written.require_ours([_INDEX, *(page["path"] for page in series)])

@@ -5,7 +5,6 @@ import re
 import resource
 import signal
 import subprocess
-import sys
 
 import pytest
 
@@ -137,17 +136,6 @@ def test_a_full_disk_leaves_no_half_page(history, folder, target):
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"error: [^\n]*File too large[^\n]*\n", done.stderr)
     assert [file for file in folder.rglob("*") if file.is_file()] == []
-
-
-def test_a_missing_package_is_told(history, folder, monkeypatch):
-    for package in ("bokeh", "jinja2", "squarify"):
-        with monkeypatch.context() as patched:
-            patched.setitem(sys.modules, package, None)
-            for target in (["decode-v5e"], ["--history"], ["--site", "pages"]):
-                done = run_memhouse("report", *target, "--db", history)
-                assert (done.returncode, done.stdout) == (1, "")
-                assert "pip install bokeh jinja2 squarify" in done.stderr
-    assert list(folder.iterdir()) == []
 
 
 def test_hostile_workloads_name_a_file_here(db, folder, tmp_path):
