@@ -64,6 +64,24 @@ Mine = Annotated[
         show_default=False,
     ),
 ]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Replace the dumps of the run NAME if they differ.")
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="When the run was compiled, in ISO form, UTC unless it says otherwise; else a date in"
+        " the run's name, else now.",
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE",
+        help="Label the run, for example branch=main; KEY= leaves a label out.",
+    ),
+]
 DEFAULT_DB = "memhouse.duckdb"
 # A night's ingest is over by then; a prompt that someone left open may not be.
 DEFAULT_WAIT = 600

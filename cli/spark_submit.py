@@ -15,7 +15,7 @@ from ..schema.lake.snapshot import Lake, is_made
 from ..schema.lake.storage import location
 from .commands.ingest import named_paths, print_summary
 from .errors import told, usage_errors
-from .options import parse_labels
+from .options import At, Labels, parse_labels
 from .render.text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -42,16 +42,8 @@ def ingest(
         str | None,
         typer.Option(metavar="NAME", help="Name the run; else it is named after the path."),
     ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="When the run was compiled, in ISO form, UTC unless it says so."
-        ),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Label the run, for example branch=main."),
-    ] = None,
+    at: At = None,
+    label: Labels = None,
     tasks: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="At most N tasks read; else two for each core."),

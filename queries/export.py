@@ -17,7 +17,7 @@ from .encoders import csv_parts, json_parts
 from .modules import require_workload
 from .result import heading
 from .sql import require_harmless
-from .whole_file import whole_file
+from .whole_file import require_place, whole_file
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # What a wide table has of each metric, by the column of `trends`.
@@ -73,10 +73,7 @@ def export(
     if path.suffix not in ENDINGS:
         traces = "; a trace of a module ends in .pftrace"
         raise UsageError(f"{path.name} ends in none of {', '.join(ENDINGS)}{traces}", "file")
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}", "file")
-    if store.holds(path):
-        raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
+    require_place(store, path)
     narrow = {
         "run_at": _at_least(parse_time(since, "since")),
         "workload": f"workload = {quoted(workload)}" if workload is not None else None,

@@ -25,7 +25,7 @@ from .reporting.module_spaces import (
     stacked,
 )
 from .result import without_layout
-from .whole_file import whole_file
+from .whole_file import require_place, whole_file
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2
@@ -257,10 +257,7 @@ def export_trace(
     UsageError, FileError and MissingPackageError.
     """
     path = Path(file)
-    if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}", "file")
-    if store.holds(path):
-        raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
+    require_place(store, path)
     trace = TraceFile()
     found = find_module(store, module, run)
     buffers = store.rows(statement("trace.buffers"), [found.module_id]).to_pylist()

@@ -76,11 +76,7 @@ class Trap:
 def lint(statements: Sequence[Node], store: Store) -> list[Trap]:
     """The traps in statements, as `json_serialize_sql` gives them."""
     nodes = list(descendants(statements))
-    defined = {
-        str(entry["key"]).lower()
-        for node in nodes
-        for entry in node.get("cte_map", {}).get("map", ())
-    }
+    defined = defined_names(nodes)
     selects = [
         _Select(node, defined)
         for node in nodes
@@ -119,6 +115,12 @@ def descendants(tree: Any, *, into_queries: bool = True) -> Iterator[Node]:
                 waiting += node.values()
         elif isinstance(node, list):
             waiting += node
+
+
+def defined_names(nodes: Iterable[Node]) -> set[str]:
+    """The names of the CTEs among the objects of a statement."""
+    maps = (node.get("cte_map", {}).get("map", ()) for node in nodes)
+    return {str(entry["key"]).lower() for entries in maps for entry in entries}
 
 
 @cache

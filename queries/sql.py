@@ -20,7 +20,7 @@ from ..schema.errors import QueryError, RefusedError, duckdb_says
 from ..schema.stores.base import Store
 from .arguments import nearest
 from .catalogue import views
-from .lint import descendants, lint
+from .lint import defined_names, descendants, lint
 from .result import Rows
 
 _SELECTS = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
@@ -155,11 +155,7 @@ def require_harmless(query: str, store: Store) -> list[dict[str, Any]]:
         functions = functions | {*store.rows(_MACROS)["name"].to_pylist()}
     for node in nodes:
         _require_reading(node, store.how_sql_changes, functions)
-    defined = {
-        str(entry["key"]).lower()
-        for node in nodes
-        for entry in node.get("cte_map", {}).get("map", ())
-    }
+    defined = defined_names(nodes)
     if odd := [name for name in defined if not _NAME.fullmatch(name)]:
         raise QueryError(f"{odd[0]!r} is no name: use letters and digits")
     read = {str(node["table_name"]).lower() for node in nodes if node.get("type") == "BASE_TABLE"}

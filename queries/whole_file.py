@@ -5,7 +5,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..schema.errors import FileError, with_remedy
+from ..schema.errors import FileError, UsageError, with_remedy
+from ..schema.stores.base import Store
+
+
+def require_place(store: Store, path: Path) -> None:
+    """Raises UsageError for a file without a folder, and for one of the warehouse itself."""
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}", "file")
+    if store.holds(path):
+        raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
 
 
 @contextmanager

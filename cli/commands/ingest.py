@@ -16,7 +16,7 @@ from ... import __version__
 from ...queries.result import counted
 from ...schema.errors import UsageError
 from ...schema.readable import command, human_bytes, one_line
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Mine, Wait, parse_labels
+from ..options import DEFAULT_DB, DEFAULT_WAIT, At, Db, Labels, Mine, Replace, Wait, parse_labels
 from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -68,17 +68,8 @@ def ingest(
         str | None,
         typer.Option(metavar="NAME", help="Name the run; else it is named after the path."),
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the dumps of the run NAME if they differ.")
-    ] = False,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="When the run was compiled, in ISO form, UTC unless it says otherwise; "
-            "else a date in the run's name, else now.",
-        ),
-    ] = None,
+    replace: Replace = False,
+    at: At = None,
     host: Annotated[
         str | None,
         typer.Option(
@@ -86,10 +77,7 @@ def ingest(
             help="Add to the run NAME the part of one host, by default of this machine.",
         ),
     ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Label the run, for example branch=main."),
-    ] = None,
+    label: Labels = None,
     device_memory: Annotated[
         str | None,
         typer.Option(

@@ -15,7 +15,7 @@ from ... import __version__
 from ...schema.errors import WarehouseError
 from ...schema.readable import command as to_paste
 from ..errors import FAILED, told
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Mine, Wait, parse_labels
+from ..options import DEFAULT_DB, DEFAULT_WAIT, At, Db, Labels, Mine, Replace, Wait, parse_labels
 from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -38,20 +38,9 @@ def record(
         str | None,
         typer.Option(metavar="NAME", help="Name the run; else it is SCRIPT-TIME."),
     ] = None,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Replace the dumps of the run NAME if they differ.")
-    ] = False,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="When the run was compiled, in ISO form; else a date in its name, else now.",
-        ),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="Label the run; KEY= leaves a label out."),
-    ] = None,
+    replace: Replace = False,
+    at: At = None,
+    label: Labels = None,
     keep: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Keep the dumps in DIR, a new folder."),

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -93,13 +94,13 @@ CRASHES = (duckdb.InternalException, duckdb.FatalException)
 CAUTIOUS = "SET disabled_optimizers = 'build_side_probe_side'"
 
 
-class DuckDBReading:
+class DuckDBReading(ABC):
     """The reading methods of a store; `base.Store` says what each promises."""
 
     @property
+    @abstractmethod
     def connection(self) -> duckdb.DuckDBPyConnection:
         """The connection that shows tables, history and views."""
-        raise NotImplementedError
 
     @property
     def tables(self) -> duckdb.DuckDBPyConnection:
@@ -126,12 +127,12 @@ class DuckDBReading:
                 raise
         return self._rows(query, parameters, only_reads=only_reads)
 
+    @abstractmethod
     def _reopen(self) -> bool:
         """Let the next query have a new connection, after a crash; whether a second try may help.
 
         After a crash DuckDB refuses everything on the old connection.
         """
-        raise NotImplementedError
 
     def _rows(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
         connection = self.connection
