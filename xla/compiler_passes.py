@@ -408,11 +408,11 @@ def counted_changes(before: Mapping[str, int], after: Mapping[str, int]) -> str 
     '-2 add, +1 fusion'
     """
     changes = {name: after.get(name, 0) - before.get(name, 0) for name in {*before, *after}}
-    told = sorted((n for n in changes if changes[n]), key=lambda n: (-abs(changes[n]), n))
-    if not told:
+    opcodes = sorted((n for n in changes if changes[n]), key=lambda n: (-abs(changes[n]), n))
+    if not opcodes:
         return None
-    listed = ", ".join(f"{changes[name]:+d} {name}" for name in told[:_MOST_OPCODES])
-    return f"{listed}, …" if len(told) > _MOST_OPCODES else listed
+    listed = ", ".join(f"{changes[name]:+d} {name}" for name in opcodes[:_MOST_OPCODES])
+    return f"{listed}, …" if len(opcodes) > _MOST_OPCODES else listed
 
 
 # -- Which pass made a buffer ------------------------------------------------------------------
@@ -532,10 +532,10 @@ def _layouts(shape: str) -> str:
 def event_of(after: PassProgram, at: int, before: PassProgram, gone: Gone) -> Event | None:
     """What the pass between two texts did to an instruction of the second; None if nothing."""
     name = after.name(at)
-    there = before.place(name)
-    if there is not None:
-        event = shape_event(before.shape(there), after.shape(at))
-        if before.opcode(there) != after.opcode(at):
+    place_before = before.place(name)
+    if place_before is not None:
+        event = shape_event(before.shape(place_before), after.shape(at))
+        if before.opcode(place_before) != after.opcode(at):
             event = "replaced"
         # Before layouts are assigned there are none to change.
         return None if event is None else Event(event, name, name, True)
@@ -642,57 +642,57 @@ def follow(
         )
         if after is not None:
             _step_back(followed, after, step_after, program)
-        elif after is None:
+        else:
             # What the last text does not have was made after it.
-            for each, place in zip(followed, program.places(buffers).tolist(), strict=True):
-                each.name = each.name if place >= 0 else None
+            for buffer, place in zip(followed, program.places(buffers).tolist(), strict=True):
+                buffer.name = buffer.name if place >= 0 else None
         after, step_after, counts, digest = program, text.step, of_opcodes, of_text
-    for each in followed:
-        if each.name is not None:
-            each.events.append((step_after, Event("program", each.name, None, True)))
+    for buffer in followed:
+        if buffer.name is not None:
+            buffer.events.append((step_after, Event("program", buffer.name, None, True)))
     rows.reverse()
-    return rows, [each.events[::-1] for each in followed], unread[::-1]
+    return rows, [buffer.events[::-1] for buffer in followed], unread[::-1]
 
 
 def _step_back(
     followed: Sequence[_Followed], after: PassProgram, step: int, before: PassProgram
 ) -> None:
     """Take all buffers back over one pass."""
-    alive = [each for each in followed if each.name is not None]
-    names = [each.name or "" for each in alive]
+    alive = [buffer for buffer in followed if buffer.name is not None]
+    names = [buffer.name or "" for buffer in alive]
     places = after.places(names)
-    there = before.places(names)
+    places_before = before.places(names)
     # Most names stay, with all that is said of them.
     gone = Gone(before, after)
-    for each, at, before_at in zip(alive, places.tolist(), there.tolist(), strict=True):
+    for buffer, at, before_at in zip(alive, places.tolist(), places_before.tolist(), strict=True):
         if at < 0:
-            each.name = None
+            buffer.name = None
             continue
         is_same = before_at >= 0 and before.shape(before_at) == after.shape(at)
         if is_same and before.opcode(before_at) == after.opcode(at):
             continue
-        _events(each, step, after, before, gone)
+        _events(buffer, step, after, before, gone)
 
 
 def _events(
-    each: _Followed, step: int, after: PassProgram, before: PassProgram, gone: Gone
+    buffer: _Followed, step: int, after: PassProgram, before: PassProgram, gone: Gone
 ) -> None:
     """What one pass did to a buffer: a copy of what is new as well has several events."""
     for _ in range(_MOST_STEPS):
-        at = None if each.name is None else after.place(each.name)
+        at = None if buffer.name is None else after.place(buffer.name)
         event = None if at is None else event_of(after, at, before, gone)
         if event is None:
             return
-        each.name = event.before
+        buffer.name = event.before
         if event.event != _RENAMED:
-            each.events.append((step, event))
+            buffer.events.append((step, event))
         if (
             event.event != "copied"
             or event.before is None
             or before.place(event.before) is not None
         ):
             return
-    each.name = None
+    buffer.name = None
 
 
 # So many buffers of the peak are followed, the largest, if they have this share of it.

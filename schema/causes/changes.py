@@ -90,22 +90,22 @@ def one_line(phrases: Sequence[Phrase]) -> str | None:
     changes = [abs(phrase.change or 0) for phrase in phrases]
     whole = abs(sum(phrase.change or 0 for phrase in phrases))
     least = _LEAST_OF_LINE * min(max(whole, 1), max(changes)) if max(changes) else 0
-    told = [
+    shown = [
         phrase
         for phrase, change in zip(phrases, changes, strict=True)
         if phrase.kind != "remainder" and (change >= least or phrase.change is None)
     ] or list(phrases)
     # Terms that explain less than half of the change, or twice as much, do not stand alone.
     change = sum(phrase.change or 0 for phrase in phrases)
-    sums = accumulate(phrase.change or 0 for phrase in told)
+    sums = accumulate(phrase.change or 0 for phrase in shown)
     enough = (n for n, total in enumerate(sums, 1) if 2 * abs(change - total) <= abs(change))
-    fewest = next(enough, len(told))
+    fewest = next(enough, len(shown))
     lines = [
         (count, texts, f"; {more}" if more else "")
         for with_sources in (True, False)
-        for count in range(len(told), 0, -1)
-        for more in [_left_out(phrases, told[:count])]
-        for texts in _shortened(told[:count], with_sources=with_sources)
+        for count in range(len(shown), 0, -1)
+        for more in [_left_out(phrases, shown[:count])]
+        for texts in _shortened(shown[:count], with_sources=with_sources)
     ]
     fitting = [
         (count, line)
@@ -119,9 +119,9 @@ def one_line(phrases: Sequence[Phrase]) -> str | None:
     return f"{texts[0][: _LINE - len(more) - 2]}…{more}"
 
 
-def _left_out(phrases: Sequence[Phrase], told: Sequence[Phrase]) -> str:
+def _left_out(phrases: Sequence[Phrase], shown: Sequence[Phrase]) -> str:
     """How many phrases are not told, and their bytes; empty if none is worth a word."""
-    left = [phrase for phrase in phrases if phrase not in told]
+    left = [phrase for phrase in phrases if phrase not in shown]
     rest = sum(phrase.change or 0 for phrase in left)
     least = _LEAST_LEFT_OUT * max(abs(phrase.change or 0) for phrase in phrases)
     if not any(phrase.change is None or abs(phrase.change) > least for phrase in left):
@@ -266,7 +266,7 @@ def arguments(pair: Pair) -> list[Phrase]:
         for what, group in groups.items()
         if all(_is_resharded(pair, *leaves) for leaves in group)
     ]
-    told = [
+    weighed = [
         (_bytes(groups[what]), _changed(pair, groups[what], is_resharded=what in resharded))
         for what in groups
         if what not in resharded or len(resharded) == 1
@@ -274,11 +274,11 @@ def arguments(pair: Pair) -> list[Phrase]:
     # Another mesh changes most arguments, each in its own way.
     if len(resharded) > 1:
         whole = [leaves for what in resharded for leaves in groups[what]]
-        told.append((_bytes(whole), _resharded(whole)))
-    told = _of_one_ratio(groups, resharded) or told
+        weighed.append((_bytes(whole), _resharded(whole)))
+    weighed = _of_one_ratio(groups, resharded) or weighed
     layers, matched = _layers(pair, matched)
-    told += _new_and_gone(pair, matched)
-    return [*layers, *(phrase for _, phrase in sorted(told, key=lambda row: -row[0]))]
+    weighed += _new_and_gone(pair, matched)
+    return [*layers, *(phrase for _, phrase in sorted(weighed, key=lambda row: -row[0]))]
 
 
 def _layers(pair: Pair, matched: Matched) -> tuple[list[Phrase], Matched]:
@@ -493,7 +493,7 @@ def _new_and_gone(pair: Pair, matched: Matched) -> list[tuple[int, Phrase]]:
         counts = f"{len(pair.a.arguments)} → {len(pair.b.arguments)}"
         text = f"arguments regrouped: {counts}, same bytes"
         return [(most, Phrase("argument", text, explains=_of_leaves((*gone, *new))))]
-    told = []
+    weighed = []
     sides = (pair.b.arguments, pair.a.arguments)
     states = [_of_optimizer(side, leaves) for side, leaves in ((pair.a, gone), (pair.b, new))]
     if all(states):
@@ -501,7 +501,7 @@ def _new_and_gone(pair: Pair, matched: Matched) -> list[tuple[int, Phrase]]:
         before, after = map(_own_names, states, sides)
         text = f"other optimizer: {before} → {after}"
         phrase = Phrase("argument", text, "other optimizer", _of_leaves((*states[0], *states[1])))
-        told.append((sum(leaf.size for leaf in (*states[0], *states[1])), phrase))
+        weighed.append((sum(leaf.size for leaf in (*states[0], *states[1])), phrase))
         gone, new = (
             [leaf for leaf in leaves if leaf not in state]
             for leaves, state in ((gone, {*states[0]}), (new, {*states[1]}))
@@ -514,12 +514,12 @@ def _new_and_gone(pair: Pair, matched: Matched) -> list[tuple[int, Phrase]]:
         explains = _of_leaves(leaves)
         if len(leaves) == 1:
             text = f"{one.format(called(leaves[0]))}: {leaves[0].shape}"
-            told.append((total, Phrase("argument", text, explains=explains)))
+            weighed.append((total, Phrase("argument", text, explains=explains)))
         elif leaves:
             text = many.format(len(leaves))
             names = _own_names(leaves, side)
-            told.append((total, Phrase("argument", f"{text}: {names}", text, explains=explains)))
-    return told
+            weighed.append((total, Phrase("argument", f"{text}: {names}", text, explains=explains)))
+    return weighed
 
 
 def _own_names(leaves: Sequence[Leaf], others: Sequence[Leaf]) -> str:
@@ -659,21 +659,21 @@ def _policy(pair: Pair, work: str) -> list[Phrase]:
     The share of an operation's forward instructions counts, for more layers are no policy. The
     last quarter does not: what `dots_with_no_batch_dims_saveable` leaves, say.
     """
-    told: dict[str, list[str]] = {}
+    by_change: dict[str, list[str]] = {}
     names = {*pair.a.traits.get("recomputed", {}), *pair.b.traits.get("recomputed", {})} - {""}
     for name in sorted(names):
         a, b = (_recomputed_share(side, name) for side in (pair.a, pair.b))
         if b <= a / 4:
-            told.setdefault("no longer recomputed", []).append(name)
+            by_change.setdefault("no longer recomputed", []).append(name)
         elif a <= b / 4:
-            told.setdefault("recomputed now", []).append(name)
+            by_change.setdefault("recomputed now", []).append(name)
         elif b <= a / 2:
-            told.setdefault("recomputed less", []).append(name)
+            by_change.setdefault("recomputed less", []).append(name)
         elif a <= b / 2:
-            told.setdefault("recomputed more", []).append(name)
-    if not told:
+            by_change.setdefault("recomputed more", []).append(name)
+    if not by_change:
         return []
-    change = ", ".join(f"{', '.join(operations)} {how}" for how, operations in told.items())
+    change = ", ".join(f"{', '.join(operations)} {how}" for how, operations in by_change.items())
     return [Phrase("remat", f"checkpoint policy: {change}{work}", change + work, of_residuals)]
 
 
@@ -849,17 +849,17 @@ _GRADES = {1: "figures are estimated", 2: "figures are estimated without a sched
 def health(pair: Pair) -> list[Phrase]:
     """Whether one side failed, ran out of memory or is known in part only."""
     a, b = pair.a.dump, pair.b.dump
-    told = []
+    texts = []
     if a["oom"] != b["oom"]:
-        told.append(
+        texts.append(
             "XLA runs out of memory now" if b["oom"] else "XLA no longer runs out of memory"
         )
     if a["status"] != b["status"]:
-        told += [f"the dump before {_STATUS[a['status']]}"] if a["status"] in _STATUS else []
-        told += [f"this dump {_STATUS[b['status']]}"] if b["status"] in _STATUS else []
+        texts += [f"the dump before {_STATUS[a['status']]}"] if a["status"] in _STATUS else []
+        texts += [f"this dump {_STATUS[b['status']]}"] if b["status"] in _STATUS else []
     if pair.has_modules and a["grade"] != b["grade"]:
-        told.append(_GRADES.get(b["grade"], "figures were estimated before"))
-    return [Phrase("health", text) for text in told]
+        texts.append(_GRADES.get(b["grade"], "figures were estimated before"))
+    return [Phrase("health", text) for text in texts]
 
 
 def device(pair: Pair) -> list[Phrase]:
@@ -882,14 +882,14 @@ def compiler_and_flags(pair: Pair) -> list[Phrase]:
 
     Another compiler has other defaults, so its flags are only counted.
     """
-    told = []
+    versions = []
     if pair.differs("compiler"):
-        told.append(f"compiler {pair.a.dump['compiler']} → {pair.b.dump['compiler']}")
-    told += _versions(pair)
-    if told:
+        versions.append(f"compiler {pair.a.dump['compiler']} → {pair.b.dump['compiler']}")
+    versions += _versions(pair)
+    if versions:
         count = len(pair.flags)
         counted = f" ({count} {'flag' if count == 1 else 'flags'})" if count else ""
-        return [Phrase("compiler", f"{', '.join(told)}{counted}", told[0])]
+        return [Phrase("compiler", f"{', '.join(versions)}{counted}", versions[0])]
     if not pair.flags:
         return []
     listed = [
@@ -927,16 +927,16 @@ def differing_pass(pair: Pair) -> list[Phrase]:
 
 def _versions(pair: Pair) -> list[str]:
     """The versions that the runs are labelled with, where they differ."""
-    told: list[str] = []
+    versions: list[str] = []
     for key in VERSIONS:
         a, b = pair.a.versions.get(key), pair.b.versions.get(key)
         if None in (a, b) or a == b or (key == "libtpu" and pair.differs("compiler")):
             continue
         # jaxlib mostly has the version of jax.
-        if key == "jaxlib" and told == [f"jax {a} → {b}"]:
+        if key == "jaxlib" and versions == [f"jax {a} → {b}"]:
             continue
-        told.append(f"{key} {a} → {b}")
-    return told
+        versions.append(f"{key} {a} → {b}")
+    return versions
 
 
 def renamed(pair: Pair) -> list[Phrase]:

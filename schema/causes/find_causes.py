@@ -62,17 +62,17 @@ def find_causes(rows: Rows, pairs: Sequence[tuple[int, int]]) -> pa.Table:
     if nothing differs but names, lines and constants; terms, the rows of `causes` in order. If the
     peaks of both are known, the terms' change_bytes add up to the change of the peak.
     """
-    told: dict[tuple[int, int], list[Phrase]] = {}
+    phrases_by_pair: dict[tuple[int, int], list[Phrase]] = {}
     # All modules of a year at once would take too much memory.
     for start in range(0, len(pairs), _AT_ONCE):
         fetched = fetch(rows, pairs[start : start + _AT_ONCE])
-        told |= {pair: terms_of(sides) for pair, sides in fetched.items()}
+        phrases_by_pair |= {pair: terms_of(sides) for pair, sides in fetched.items()}
     return pa.Table.from_pylist(
         [
             {
                 "a_dump_id": pair[0],
                 "b_dump_id": pair[1],
-                "cause": one_line(told.get(pair, [])),
+                "cause": one_line(phrases_by_pair.get(pair, [])),
                 "terms": [
                     {
                         "kind": phrase.kind,
@@ -81,7 +81,7 @@ def find_causes(rows: Rows, pairs: Sequence[tuple[int, int]]) -> pa.Table:
                         "source": phrase.source,
                         "role": phrase.role,
                     }
-                    for phrase in told.get(pair, [])
+                    for phrase in phrases_by_pair.get(pair, [])
                 ],
             }
             for pair in pairs
@@ -103,8 +103,8 @@ def terms_of(pair: Pair) -> list[Phrase]:
     if not (pair.has_ledger and pair.differs("module_id")) or pair.is_same_program:
         return in_order(facts)
     explained, left = _explained(facts, differences(pair))
-    told = moved(pair)
-    if told:
+    phrases = moved(pair)
+    if phrases:
         # What runs at the peak now is as many times larger as the arguments are.
         for fact, group in zip(facts, explained, strict=True):
             for ratio in fact.ratios:
@@ -123,9 +123,9 @@ def terms_of(pair: Pair) -> list[Phrase]:
             if group
         ]
     change = sum(abs(term.change or 0) for term in terms)
-    if told and sum(abs(difference.change) for difference in left) > change:
+    if phrases and sum(abs(difference.change) for difference in left) > change:
         at_both, left = exchanged(left)
-        terms += [_with_bytes(phrase, entry(at_both)) for phrase in told]
+        terms += [_with_bytes(phrase, entry(at_both)) for phrase in phrases]
     lines = [
         _with_bytes(Phrase("line", words, short) if words else _SMALLER, bytes_)
         for words, short, bytes_ in by_owner(left)
@@ -163,21 +163,21 @@ _OTHER_COLLECTIVES = frozenset({"device", "compiler", "flag", "remat", "donation
 
 def phrases_of(pair: Pair) -> list[Phrase]:
     """What is to be said of a pair, consequences left out."""
-    told = [*health(pair), *device(pair), *compiler_and_flags(pair)]
+    phrases = [*health(pair), *device(pair), *compiler_and_flags(pair)]
     if pair.has_modules and pair.is_read_otherwise:
-        told.append(READER_CHANGED)
+        phrases.append(READER_CHANGED)
     elif pair.has_modules and pair.is_same_program:
-        told += arguments(pair) if pair.has_shapes else []
+        phrases += arguments(pair) if pair.has_shapes else []
     elif pair.has_modules:
-        told += differing_pass(pair)
-        told += _of_modules(pair, is_set=bool(told))
-    return told + renamed(pair)
+        phrases += differing_pass(pair)
+        phrases += _of_modules(pair, is_set=bool(phrases))
+    return phrases + renamed(pair)
 
 
 def _of_modules(pair: Pair, *, is_set: bool) -> list[Phrase]:
     """What differs in the modules; `is_set` says that something else is told."""
-    told = arguments(pair) if pair.has_shapes else []
-    is_resized = any(phrase.kind in ("argument", "layers") for phrase in told)
+    phrases = arguments(pair) if pair.has_shapes else []
+    is_resized = any(phrase.kind in ("argument", "layers") for phrase in phrases)
     donated = donation(pair) if pair.has_shapes and pair.has_figures else []
     # With the same instructions, what the program does otherwise is a consequence.
     is_same = pair.has_traits and has_same_instructions(pair)
@@ -188,17 +188,17 @@ def _of_modules(pair: Pair, *, is_set: bool) -> list[Phrase]:
         facts += [] if is_resized or remat else types(pair)
         facts += loops(pair)
         facts += [] if is_resized else clones(pair)
-    told += [*donated, *facts]
+    phrases += [*donated, *facts]
     if is_resized:
-        return told
+        return phrases
     if pair.has_shapes:
-        told += [*results(pair), *layouts(pair)]
+        phrases += [*results(pair), *layouts(pair)]
     if donated:
-        return told
+        return phrases
     if is_same:
-        told += schedule(pair)
+        phrases += schedule(pair)
     if pair.has_figures and not facts:
-        told += packing(pair)
-    if not (told or is_set):
-        told += program(pair) if pair.has_traits else [Phrase("program", "unknown: no HLO text")]
-    return told
+        phrases += packing(pair)
+    if not (phrases or is_set):
+        phrases += program(pair) if pair.has_traits else [Phrase("program", "unknown: no HLO text")]
+    return phrases

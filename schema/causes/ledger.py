@@ -292,14 +292,14 @@ def by_owner(differences: Sequence[Difference]) -> Iterator[tuple[str, str, Entr
         groups.setdefault(_owner(difference), []).append(difference)
     gross = max((abs(entry(group).change) for group in groups.values()), default=0)
     rest = groups.pop(None, [])
-    told = []
+    worded = []
     for group in groups.values():
         found = entry(group)
         if abs(found.change) > _LEAST_SHARE * gross:
-            told.append((*_words(group), found))
+            worded.append((*_words(group), found))
         else:
             rest += group
-    yield from sorted(told, key=lambda row: -abs(row[2].change))
+    yield from sorted(worded, key=lambda row: -abs(row[2].change))
     if sum(difference.change for difference in rest):
         yield "", "", entry(rest)
 
