@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ...queries.fitted_columns import GAP, LEAST_TEXT, Column, fit, taken_below
-from ...queries.result import text_columns
+from ...queries.result import GAP, LEAST_TEXT, Column, fit, taken_below, text_columns
 
 _INDENT = "    "
 
