@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -123,7 +125,6 @@ def _missing(package: str) -> MissingPackageError:
 _MOST_ROWS = 20
 # A notebook's cell and a file have no width of their own.
 _WIDTH = 120
-_INDENT = "    "
 
 
 def _table_text(rows: Rows) -> str:
@@ -131,21 +132,12 @@ def _table_text(rows: Rows) -> str:
     told = [one_line(rows.caption)] if rows.caption else []
     if not len(rows):
         return "\n".join(filter(None, [*told, one_line(rows.empty), *_warned(rows)]))
-    shown = text_columns(rows.table.slice(0, _MOST_ROWS))
-    columns = [Column(field, list(map(one_line, cells))) for field, cells in shown]
+    columns = list(map(Column, *zip(*text_columns(rows.table.slice(0, _MOST_ROWS)), strict=True)))
     for column in columns:
         # A row is a line here.
         column.is_prose = False
-    width = _width()
-    below = taken_below(columns, width) or [""] * len(columns[0].cells)
-    left_out: list[str] = []
-    while not fit(columns, width) and len(columns) > 1:
-        left_out.insert(0, one_line(columns.pop().name))
-    texts = [(list(map(c.cut, (c.name, *c.cells))), c.is_number) for c in columns]
-    heading, *lines = plain_lines(texts)
-    told.append(heading.rstrip())
-    for line, text in zip(lines, below, strict=True):
-        told += [line.rstrip(), *([_INDENT + text] if text else [])]
+    lines, left_out = fitted_lines(columns, _width())
+    told += map(str.rstrip, lines)
     if len(rows) > _MOST_ROWS:
         told.append(f"… and {len(rows) - _MOST_ROWS:,} more rows")
     if left_out:
@@ -400,24 +392,34 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     return columns
 
 
-# Columns of text as the lines of a table: plain ASCII without rich, which takes long to import.
+# Columns of text as the lines of a table. Rich, which takes long to import, measures what is not
+# ASCII, and nothing else.
 
-GAP = 2
-
-
-def plain_lines(columns: Iterable[tuple[Sequence[str], bool]]) -> Iterator[str]:
-    """The lines of a table; a column is its texts and whether it holds numbers."""
-    padded = [_padded(texts, at_end=is_number) for texts, is_number in columns]
-    return map((" " * GAP).join, zip(*padded, strict=True))
+_GAP = 2
+_INDENT = "    "
 
 
-def _padded(texts: Sequence[str], *, at_end: bool) -> Iterable[str]:
-    """The texts of a column, as wide as the widest; numbers stand at the end."""
-    widths = [_cells(text) for text in texts]
-    most = max(widths)
-    blanks = (" " * (most - width) for width in widths)
-    pairs = zip(blanks, texts, strict=True)
-    return [blank + text if at_end else text + blank for blank, text in pairs]
+def fitted_lines(columns: list[Column], width: int | None) -> tuple[list[str], list[str]]:
+    """The lines of a table, the heading first, and the names of columns that have no room.
+
+    Without a width nothing is cut or wrapped. A text without room stands below its row.
+    """
+    left_out: list[str] = []
+    below = None
+    if width is not None:
+        below = _taken_below(columns, width)
+        while not _fit(columns, width) and len(columns) > 1:
+            left_out.insert(0, columns.pop().name)
+    lines = []
+    texts = (map(column.lines, (column.name, *column.cells)) for column in columns)
+    for place, row in enumerate(zip(*texts, strict=True)):
+        for parts in zip_longest(*row, fillvalue=""):
+            padded = (column.padded(part) for column, part in zip(columns, parts, strict=True))
+            lines.append((" " * _GAP).join(padded))
+        if below is not None and place:
+            room = max((width or 0) - len(_INDENT), _LEAST_TEXT)
+            lines += [f"{_INDENT}{part}" for part in wrap(below[place - 1], room)]
+    return lines, left_out
 
 
 def _cells(text: str) -> int:
@@ -439,7 +441,7 @@ _PROSE = {"answers", "holds", "meaning", "breach", "why"}
 _WHOLE = {"what", "cause"}
 # A text that has no room beside the columns before it stands below its row.
 _BELOW = "cause"
-LEAST_TEXT = 10
+_LEAST_TEXT = 10
 # Shapes lose their layouts, but element type and dimensions stay whole. If that leaves too little
 # room, leave out what follows the shapes, cut the names of operations even shorter, and only then
 # cut the shapes.
@@ -452,7 +454,7 @@ class Column:
     """A column's texts and the width it is shown with: cells, of which 名 takes two."""
 
     def __init__(self, field: pa.Field, cells: list[str]) -> None:
-        self.name = field.name
+        self.name = one_line(field.name)
         self.is_number = is_number(field.type)
         self.cut_at_start = field.name in _CUT_AT_START
         self.is_prose = field.name in _PROSE
@@ -460,7 +462,7 @@ class Column:
         self.cells = cells
         self.width = self.whole_width = self._width(cells)
         is_whole = self.is_number or field.name in _WHOLE
-        self.leasts = [self.width if is_whole else min(self.width, LEAST_TEXT)] * 3
+        self.leasts = [self.width if is_whole else min(self.width, _LEAST_TEXT)] * 3
         if self.is_shape:
             whole = min(self._width(map(without_layout, cells)), _MOST_SHAPE)
             self.leasts[:2] = [whole, whole]
@@ -470,13 +472,22 @@ class Column:
     def _width(self, cells: Iterable[str]) -> int:
         return max(_cells(text) for text in (self.name, *cells))
 
-    def shown(self, text: str) -> str:
-        """The text cut to the column's width; prose is whole."""
-        return text if self.is_prose else self.cut(text)
+    def lines(self, text: str) -> list[str]:
+        """The text cut to the column's width; prose is wrapped."""
+        if self.is_prose and self.width < self.whole_width:
+            return wrap(text, self.width, break_on_hyphens=False) or [""]
+        return [self.cut(text)]
+
+    def padded(self, text: str) -> str:
+        """The text as wide as the column."""
+        blanks = " " * (self.width - _cells(text))
+        return blanks + text if self.is_number else text + blanks
 
     def cut(self, text: str) -> str:
         """The text cut to the column's width."""
-        if self.is_shape and self.width < self.whole_width:
+        if self.width >= self.whole_width:
+            return text
+        if self.is_shape:
             text = without_layout(text)
         if _cells(text) <= self.width:
             return text
@@ -494,20 +505,20 @@ def _first_cells(text: str, width: int) -> str:
     return chop_cells(text, width)[0]
 
 
-def taken_below(columns: list[Column], available: int) -> list[str] | None:
+def _taken_below(columns: list[Column], available: int) -> list[str] | None:
     """The texts of the column that has no room, which is taken out; None if there is room."""
     if any(column.is_prose for column in columns):
         return None
     for place, column in enumerate(columns):
-        width = sum(before.width + GAP for before in columns[:place]) + column.width
+        width = sum(before.width + _GAP for before in columns[:place]) + column.width
         if column.name == _BELOW and place and width > available:
             return columns.pop(place).cells
     return None
 
 
-def fit(columns: list[Column], available: int) -> bool:
+def _fit(columns: list[Column], available: int) -> bool:
     """Narrow the widest texts until all columns fit; whether they do."""
-    over = sum(column.width + GAP for column in columns) - GAP - available
+    over = sum(column.width + _GAP for column in columns) - _GAP - available
     stages = list(zip(*(column.leasts for column in columns), strict=True))
     if not columns[-1].is_shape and any(column.is_shape for column in columns):
         del stages[1:]

@@ -11,7 +11,7 @@ from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
 from ...schema.readable import human_bytes
 from ..errors import FAILED
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format
-from ..render.text import print_note, print_paragraph, print_rows, print_text
+from ..render.text import print_note, print_paragraph, print_rows, print_table, print_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,9 +115,6 @@ def _print(found: "Oom", output: Format) -> None:
 
 def _print_answer(answer: "OomAnswer") -> None:
     """Print what is to be said of one message to a person, in a few lines."""
-    # It takes long to import.
-    from ..render.table import print_table
-
     print_paragraph(answer.title)
     for fact in answer.facts:
         print_paragraph(fact, "  ", "           ")

@@ -1,16 +1,17 @@
 """What is printed: messages on stderr, lines and rows of a result on stdout."""
 
+import os
 import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
-from ...queries.result import Rows, is_number, notes, plain_lines, printable, text_columns
+from ...queries.result import Column, Rows, fitted_lines, is_number, notes, printable, text_columns
 from ...schema.readable import one_line
 from ..options import Format
 
@@ -22,15 +23,8 @@ if TYPE_CHECKING:
 
 def print_error(message: str) -> None:
     """An error, on one line of stderr."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        _print_on_stderr(f"error: {one_line(message)}")
-        return
-    from rich.console import Console
-    from rich.markup import escape
-
-    Console(stderr=True, soft_wrap=True, emoji=False).print(
-        f"[bold red]error:[/] {escape(one_line(message))}", highlight=False
-    )
+    error = "\x1b[1;31merror:\x1b[0m" if _has_styles(sys.stderr) else "error:"
+    _print_on_stderr(f"{error} {one_line(message)}")
 
 
 def print_note(message: str) -> None:
@@ -68,6 +62,12 @@ def print_commands(commands: Sequence[tuple[str, str]]) -> None:
 def is_terminal() -> bool:
     """Whether results go to a terminal."""
     return sys.stdout is not None and sys.stdout.isatty()
+
+
+def _has_styles(stream: TextIO | None) -> bool:
+    """Whether it goes to a terminal that has styles, for a user who wants them."""
+    is_plain = os.environ.get("TERM") == "dumb" or os.environ.get("NO_COLOR")
+    return stream is not None and stream.isatty() and not is_plain
 
 
 @contextmanager
@@ -132,7 +132,7 @@ def print_rows(
     left_out = f"{found.left_out} (--all)" if found.left_out else ""
     with results():
         match output:
-            # rich and the functions of pyarrow take long to import.
+            # The functions of pyarrow take long to import.
             case "csv":
                 from ...queries.encoders import csv_parts
 
@@ -144,14 +144,9 @@ def print_rows(
             case "markdown":
                 sys.stdout.writelines(markdown_lines(found.table))
             case "table" if len(found):
-                if is_terminal():
-                    from .table import print_table
-
-                    by_option = "--format csv" if wide is None else "--wide"
-                    remedy = by_option if has_format else "| cat"
-                    print_table(found.table, is_wide=bool(wide), remedy=remedy)
-                else:
-                    _print_plain_table(found.table)
+                by_option = "--format csv" if wide is None else "--wide"
+                remedy = by_option if has_format else "| cat"
+                print_table(found.table, is_wide=bool(wide), remedy=remedy)
                 for note in notes(found.table):
                     print_note(note)
             case _:
@@ -160,13 +155,22 @@ def print_rows(
             print_note(left_out)
 
 
-def _print_plain_table(rows: "pa.Table") -> None:
-    """Print rows in a pipe as whole as in CSV: it has no width, so nothing is cut."""
-    columns = [
-        ([one_line(field.name), *cells], is_number(field.type))
-        for field, cells in text_columns(rows)
-    ]
-    sys.stdout.writelines(f"{line}\n" for line in plain_lines(columns))
+def print_table(rows: "pa.Table", *, is_wide: bool, remedy: str) -> None:
+    """Print rows; on a terminal too narrow for all columns the last ones are left out.
+
+    A wide table is whole, and so is one in a pipe: it has no width, and what is cut is of no use to
+    the next program. remedy: what shows the columns that are left out
+    """
+    columns = [Column(field, cells) for field, cells in text_columns(rows)]
+    width = shutil.get_terminal_size().columns
+    (heading, *lines), left_out = fitted_lines(
+        columns, None if is_wide or not is_terminal() else width
+    )
+    if _has_styles(sys.stdout):
+        heading = f"\x1b[1m{heading}\x1b[0m"
+    sys.stdout.writelines(f"{line}\n" for line in (heading, *lines))
+    if left_out:
+        print_note(textwrap.fill(f"no room for: {', '.join(left_out)} ({remedy} has all)", width))
 
 
 def print_json(value: Any) -> None:

@@ -12,9 +12,8 @@ import pytest
 from rich.cells import cell_len
 
 import memhouse.cli
-from memhouse.cli.render.table import Column
 from memhouse.cli.render.text import print_rows
-from memhouse.queries.result import heading, human, is_number
+from memhouse.queries.result import Column, heading, human, is_number
 from memhouse.schema.readable import human_bytes
 
 from ..support.command import run_memhouse
@@ -260,7 +259,7 @@ def test_a_cut_text_fits_its_cells():
     ):
         table_column = Column(pa.field(column, pa.string()), [text])
         table_column.width = 10
-        assert table_column.shown(text) == shown
+        assert table_column.lines(text) == [shown]
         assert cell_len(shown) <= 10
 
 
