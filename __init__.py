@@ -105,15 +105,9 @@ def open(
     it can be read by several at once, but must be there. `macros` are files of functions for `sql`,
     or patterns such as "*.sql". Raises WarehouseError.
     """
-    from .queries.catalogue import use_views
-    from .schema.stores import open_store
+    from .queries.catalogue import open_with_views
 
-    store = open_store(os.fspath(db), create=not read_only, read_only=read_only)
-    try:
-        use_views(store, read_only=read_only)
-    except BaseException:
-        store.close()
-        raise
+    store = open_with_views(os.fspath(db), create=not read_only, read_only=read_only)
     return Warehouse(store, macros=[os.fspath(each) for each in macros])
 
 

@@ -5,11 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..queries.catalogue import use_views
+from ..queries.catalogue import open_with_views
 from ..schema.errors import until_free
 from ..schema.lake.snapshot import is_made
 from ..schema.lake.storage import is_lake, location
-from ..schema.stores import open_store
 from ..schema.stores.base import QUICK_BYTES, Store
 from ..schema.stores.duckdb import DuckDBStore
 from .render.text import print_note
@@ -77,14 +76,8 @@ def ingesting(db: str, *, wait: float = 0, most_bytes: int = QUICK_BYTES) -> Ite
 
 def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> Store:
     """The warehouse with its views; the user is told whom it is waited for."""
-    store = until_free(
-        lambda: open_store(db, create=create, read_only=read_only),
+    return until_free(
+        lambda: open_with_views(db, create=create, read_only=read_only),
         wait,
         lambda busy: print_note(f"{busy.in_use}: waiting up to {wait:g} s for it"),
     )
-    try:
-        use_views(store, read_only=read_only)
-    except BaseException:
-        store.close()
-        raise
-    return store

@@ -104,15 +104,13 @@ def main() -> None:
 def _answer(asked: dict[str, Any]) -> str:
     import duckdb
 
-    from ..queries.catalogue import use_views
+    from ..queries.catalogue import open_with_views
     from ..queries.lint import lint
     from ..queries.own_macros import use_macros
     from ..queries.sql import require_harmless
-    from ..schema.stores import open_store
     from .bounded import Answer, Part, bounded
 
-    store = when_free(lambda: open_store(asked["db"], read_only=True))
-    use_views(store, read_only=True)
+    store = when_free(lambda: open_with_views(asked["db"], read_only=True))
     use_macros(store, asked["macros"])
     traps = lint(require_harmless(asked["query"], store), store)
     connection = confined(store)

@@ -290,20 +290,6 @@ _KERNEL = """SELECT scoped_bytes AS peak_bytes, CASE WHEN is_bound THEN 'estimat
     FROM kernels WHERE module_id = $1 AND memory_space = $2 ORDER BY scoped_bytes DESC LIMIT 1"""
 
 
-def open_warehouse(db: str) -> Store:
-    """The warehouse, for reading alone. Raises WarehouseError."""
-    from ..queries.catalogue import use_views
-    from ..schema.stores import open_store
-
-    store = open_store(db, read_only=True)
-    try:
-        use_views(store, read_only=True)
-    except BaseException:
-        store.close()
-        raise
-    return store
-
-
 def before_in_warehouse(
     warehouse: Store, module: ReadModule, measured: Measured, workload: str | None
 ) -> Before | None:

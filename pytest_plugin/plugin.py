@@ -221,10 +221,11 @@ def _before(
     if limit.growth is None or config.getoption("memory_update"):
         return None
     if db := config.getoption("memhouse_db"):
-        from .baseline import before_in_warehouse, open_warehouse
+        from ..queries.catalogue import open_with_views
+        from .baseline import before_in_warehouse
 
         if _warehouse not in config.stash:
-            config.stash[_warehouse] = open_warehouse(db)
+            config.stash[_warehouse] = open_with_views(db, read_only=True)
         before = before_in_warehouse(config.stash[_warehouse], module, measured, limit.workload)
         if before is None:
             _tell_of_new(item, measured, db, "ingest a run that has it")

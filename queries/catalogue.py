@@ -230,6 +230,22 @@ def checks() -> tuple[Check, ...]:
     return tuple(sorted([*found, _keys_are_unique()], key=lambda check: check.name))
 
 
+def open_with_views(db: str, *, create: bool = False, read_only: bool = False) -> "Store":
+    """The warehouse at `db`, with its views; with `create`, what is absent is made.
+
+    Raises WarehouseError.
+    """
+    from ..schema.stores import open_store
+
+    store = open_store(db, create=create, read_only=read_only)
+    try:
+        use_views(store, read_only=read_only)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
 def use_views(store: "Store", *, read_only: bool) -> None:
     """Give the warehouse the views and macros of this memhouse version.
 
