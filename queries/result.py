@@ -12,8 +12,6 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
-
 from ..schema.errors import MissingPackageError
 from ..schema.readable import human_bytes, one_line, paragraph, small_table
 
