@@ -391,7 +391,8 @@ def _machine_bytes() -> int:
 class Fit:
     """Compiles what is asked, into a warehouse.
 
-    opening: opens the warehouse to write, for one point; progress: is told a line a point.
+    opening: opens the warehouse to write, for one point; wait: so many seconds, if another process
+    has it; progress: is told a line a point.
     `points` are those so far, also if the search is interrupted; `problems` say what was left out.
     """
 
@@ -401,6 +402,7 @@ class Fit:
         opening: Callable[[], AbstractContextManager[Store]],
         *,
         tool_version: str,
+        wait: float = 0,
         progress: Callable[[str], None] = lambda line: None,
     ) -> None:
         _check(asked)
@@ -409,6 +411,7 @@ class Fit:
         self.problems: list[str] = []
         self._opening = opening
         self._tool_version = tool_version
+        self._wait = wait
         self._progress = progress
         self._compiles = 0
         self._is_spent = False
@@ -535,7 +538,7 @@ class Fit:
         forget_folder(folder)
         if done["refused"]:
             (folder / "compile.log").write_text(done["refused"] + "\n")
-        device = Path(topology).name.removesuffix(fit_worker.TARGET_SUFFIX)
+        device = device_name(topology)
         said = ",".join(f"{name}={value}" for name, value in arguments.items())
         run_id = _UNUSUAL.sub("_", f"fit-{self.asked.name}-{device}-{said}-{content[:8]}")
         labels = {name: str(value) for name, value in arguments.items()} | lane.versions
@@ -573,20 +576,20 @@ class Fit:
     def _when_free(self, lane: _Lane, use: Callable[[Store], _T]) -> _T:
         """What `use` gives of the warehouse, once no other process has it.
 
-        However long that takes, if something was compiled: that is not to be lost. Raises
-        WarehouseBusyError before.
+        However long that takes, if something was compiled: that is not to be lost. Before, it
+        raises WarehouseBusyError after `wait` seconds.
         """
-        is_told = False
+        begun, is_told = time.monotonic(), False
         while True:
             with self._lock:
                 try:
                     with self._opening() as store:
                         return use(store)
                 except WarehouseBusyError as busy:
-                    if not self._compiles:
+                    if not self._compiles and time.monotonic() - begun >= self._wait:
                         raise
                     if not is_told:
-                        self._progress(f"{busy.in_use}: waiting for it, Ctrl-C ends that")
+                        self._progress(f"{busy.in_use}: waiting for it")
                     is_told = True
             lane.require()
             time.sleep(_ASK_AGAIN_SECONDS)
@@ -643,7 +646,7 @@ class Fit:
             said = f"{human_bytes(point.reserved_bytes)} of {human_bytes(point.capacity_bytes)}"
         of = "" if self.asked.budget is None else f" of at most {self.asked.budget}"
         count = f"{self._compiles}{of} compile{'s' * (self._compiles != 1)}"
-        return f"{point.topology} {what}: {point.outcome}, {said} ({how}; {count})"
+        return f"{device_name(point.topology)} {what}: {point.outcome}, {said} ({how}; {count})"
 
 
 def _check(asked: Asked) -> None:
@@ -704,6 +707,11 @@ def _reference(tried: Sequence[Point], sizes: range, name: str) -> int | None:
         if below and below[-1] not in works:
             return below[-1]
     return None
+
+
+def device_name(topology: str) -> str:
+    """How a topology is called: v5e:2x2, or h100 for the file that describes it."""
+    return Path(topology).name.removesuffix(fit_worker.TARGET_SUFFIX)
 
 
 def work(point: Point, name: str) -> float | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..schema.readable import human_bytes
-from .fit import MAGNITUDE, Asked, Point, Value, is_recomputing, work
+from .fit import MAGNITUDE, Asked, Point, Value, device_name, is_recomputing, work
 from .fit_search import WORK_TOLERANCE, Sized, bracket
 
 Policies = Mapping[str, Sequence[tuple[int, float, float]]]
@@ -116,7 +116,7 @@ def _policies(combinations: Sequence[_Combination], least: Mapping[str, float]) 
     for each in combinations:
         if each.edge is None or each.topology not in least:
             continue
-        found[f"{each.topology} {each}".strip()] = [
+        found[f"{device_name(each.topology)} {each}".strip()] = [
             (
                 size := each.size(point),
                 point.reserved_bytes / size,
@@ -140,7 +140,8 @@ def _sentences(
         here = [each for each in combinations if each.topology == topology]
         if not here:
             continue
-        yield f"{topology}: {'; '.join(_told(each, least.get(topology, 0.0)) for each in here)}"
+        device = device_name(topology)
+        yield f"{device}: {'; '.join(_told(each, least.get(topology, 0.0)) for each in here)}"
         for each in here:
             knee, edge = each.knee, each.edge
             if knee is None or edge is None or edge is knee:
@@ -153,11 +154,11 @@ def _sentences(
             )
         for each in here:
             if each.knee is not None and (each.knee.extra_work_pct or 0.0) >= 100 * WORK_TOLERANCE:
-                yield f"{topology}: {_extra(each, each.knee)}"
+                yield f"{device}: {_extra(each, each.knee)}"
         loops = {Path(loop).name for each in here if each.knee for loop in each.knee.counted_once}
         if loops:
             yield (
-                f"{topology}: the work has one turn of each loop whose turns are not known: "
+                f"{device}: the work has one turn of each loop whose turns are not known: "
                 f"{', '.join(sorted(loops))}"
             )
     if not asked.reserve and any(each.edge for each in combinations):
@@ -227,7 +228,7 @@ def _table(
             headroom = point.capacity_bytes - point.reserved_bytes
         rows.append(
             {
-                "topology": point.topology,
+                "topology": device_name(point.topology),
                 **{name: point.arguments[name] for name in asked.axes},
                 "answer": answers.get(id(point)),
                 "outcome": point.outcome,

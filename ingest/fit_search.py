@@ -59,9 +59,13 @@ def next_size(
         reach = (proofs[0] - lower) << alike
         guess = min(guess, lower + reach) if last.fits else max(guess, upper - reach)
     elif not _is_stair(tried, capacity_bytes):
-        law = _Law.through(tried, capacity_bytes)
-        found = None if law is None else law.size_of(capacity_bytes)
-        guess = guess if found is None else min(max(found, proofs[0]), proofs[1])
+        ends = [point for point in tried if point.size in (lower, upper)]
+        for known in (tried, ends):
+            law = _Law.through(known, capacity_bytes)
+            found = None if law is None else law.size_of(capacity_bytes)
+            if found is not None:
+                guess = min(max(found, proofs[0]), proofs[1])
+                break
     return sizes[max(int((guess - sizes.start) // sizes.step), sizes.index(lower) + 1)]
 
 
@@ -147,12 +151,12 @@ class _Law:
 
     def size_of(self, capacity_bytes: int) -> float | None:
         """The size that takes so much; None if the law does not rise there."""
+        if self.slope <= 0:
+            return None
         linear = self.slope - self.bend * (self.a + self.b)
         rest = self.bytes_of(0) - capacity_bytes
         square = linear * linear - 4 * self.bend * rest
         if self.bend > 0 and square >= 0:
             return (-linear + sqrt(square)) / (2 * self.bend)
-        if self.slope <= 0:
-            return None
         found = self.a + (capacity_bytes - self.at_a) / self.slope
         return found if isfinite(found) else None

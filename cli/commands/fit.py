@@ -113,7 +113,7 @@ def fit(
         exact=exact,
     )
     search = Fit(
-        asked, lambda: ingesting(db, wait=wait), tool_version=__version__, progress=print_note
+        asked, lambda: ingesting(db), tool_version=__version__, wait=wait, progress=print_note
     )
     try:
         # SIGTERM and SIGHUP end the compiler too.
