@@ -1,8 +1,9 @@
 """Compile pairs of programs, before and after one change: what advice must foresee.
 
-    python benchmarks/advice_pairs.py OUT [--platform tpu] [--only PAIR ...]
+    python benchmarks/advice_pairs.py OUT [--platform tpu] [--only PAIR ...] [--jobs N]
 
 Needs `jax`, and `libtpu` for `--platform tpu` (a v5e); a TPU is not needed, as nothing is run.
+`--platform gpu` needs a GPU: there each program is also run, on zeros, for what the runtime takes.
 Each program is compiled in a process of its own, because XLA reads its flags once in a process.
 OUT/PLATFORM/PAIR/before and OUT/PLATFORM/PAIR/after then hold the scheduled HLO text, the buffer
 assignment and the live ranges; a program that is right already has no `after`. A program that a
@@ -10,11 +11,13 @@ platform cannot compile leaves `error.txt` there instead.
 
 OUT/PLATFORM/PAIR/pair.json says the kind of change (`Pair.kind` of `pairs/registry.py`) and, of a
 checkpoint or of parts, the policy; and of each side the arguments that are donated, by number
-and name, whether JAX warns that one is not usable, the argument that each output aliases, and the
-bytes of `memory_analysis()`.
+and name, whether JAX warns that one is not usable, the argument that each output aliases, the
+bytes of `memory_analysis()`, and of a GPU `ran`: the bytes in use at most, before the run (XLA tries
+kernels while it compiles) and after it.
 """
 
 import argparse
+import functools
 import json
 import os
 import re
@@ -23,16 +26,32 @@ import subprocess
 import sys
 import traceback
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-PLATFORMS = ("cpu", "tpu")
+PLATFORMS = ("cpu", "tpu", "gpu")
 KEPT = re.compile(r"after_optimizations(-buffer-assignment(-values)?|-live-range)?\.txt$")
 ALIAS = re.compile(r"\{(\d*)\}: \((\d+), \{\}, m\w+-alias\)")
 SAID = "said.json"
 ANALYSIS = ("argument", "output", "alias", "temp", "generated_code")
 
 
-def compiled(jax, name, side):
+def ran(jax, program, arguments):
+    """Run a compiled program on zeros: the bytes in use at most, before and after."""
+    import numpy as np
+
+    device = jax.devices()[0]
+    # Made by NumPy: what JAX makes is compiled, and dumped beside the program.
+    zeros = jax.tree.map(
+        lambda leaf: jax.device_put(np.zeros(leaf.shape, leaf.dtype), leaf.sharding), arguments
+    )
+    jax.block_until_ready(zeros)
+    before = device.memory_stats()["peak_bytes_in_use"]
+    jax.block_until_ready(program(*zeros))
+    return {"before_bytes": before, "after_bytes": device.memory_stats()["peak_bytes_in_use"]}
+
+
+def compiled(jax, name, side, platform):
     """Compile one side in this process, where XLA dumps it: what JAX says of it."""
 
     def named(*arguments):
@@ -61,6 +80,7 @@ def compiled(jax, name, side):
         "memory_analysis": {
             f"{name}_bytes": getattr(figures, f"{name}_size_in_bytes") for name in ANALYSIS
         },
+        "ran": ran(jax, program, side.arguments) if platform == "gpu" else None,
     }
 
 
@@ -74,7 +94,7 @@ def compile_one(name, which, platform, folder):
     here = re.escape(str(Path(__file__).resolve().parent))
     jax.config.update("jax_hlo_source_file_canonicalization_regex", f"{here}/")
     side = getattr(PAIRS[name](Place(platform)), which)
-    (folder / SAID).write_text(json.dumps(compiled(jax, name, side)))
+    (folder / SAID).write_text(json.dumps(compiled(jax, name, side, platform)))
 
 
 def keep_what_is_read(folder):
@@ -95,6 +115,8 @@ def compile_apart(out, platform, name, which):
         "TPU_SKIP_MDS_QUERY": "1",
         # The lock keeps processes apart that run on a TPU; here they only compile.
         "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        # Programs share a GPU.
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
     }
     command = [sys.executable, __file__, str(out), "--platform", platform, "--one", name, which]
     done = subprocess.run(
@@ -148,10 +170,11 @@ def main():
     parser.add_argument("out", type=Path)
     parser.add_argument("--platform", choices=PLATFORMS, default="cpu")
     parser.add_argument("--only", nargs="+", metavar="PAIR")
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     # A TPU is asked for by its topology.
-    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["JAX_PLATFORMS"] = "cuda,cpu" if given.platform == "gpu" and given.one else "cpu"
     if given.one:
         name, which = given.one
         folder = given.out / given.platform / name / which
@@ -164,8 +187,9 @@ def main():
         return
     from pairs import PAIRS
 
-    for name in given.only or PAIRS:
-        compile_pair(given.out, given.platform, name)
+    compile_next = functools.partial(compile_pair, given.out, given.platform)
+    with ThreadPoolExecutor(given.jobs) as jobs:
+        list(jobs.map(compile_next, given.only or PAIRS))
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ BELOW, ABOVE, SPREAD = {"cpu": 2}, 2, 4
 H100 = PROGRAMS.parent / "corpus" / "h100.pbtxt"
 TOPOLOGIES = {"cpu": "cpu", "v5e": "v5e:2x2", "v6e": "v6e:2x2", "h100": str(H100)}
 MESHES = {"cpu": "cpu:8", "v5e": "v5e:2x4", "v6e": "v6e:2x4"}
-# Of a CPU, which has no memory that is known.
-MEMORY = {"cpu": "16GiB"}
+# A CPU has no memory that is known; of a GPU all is asked for.
+MEMORY = {"cpu": "16GiB", "h100": "84942979072"}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""Where programs are compiled for, and arguments that lie there: nothing is run, so that a TPU need
-not be there.
-"""
+"""Where programs are compiled for, and arguments that lie there: a TPU need not be there."""
 
 from typing import Any
 
@@ -18,7 +16,7 @@ class Place:
 
             self.devices = list(topologies.get_topology_desc(TOPOLOGY, platform="tpu").devices)
         else:
-            self.devices = list(jax.devices("cpu"))
+            self.devices = list(jax.devices(platform))
 
     def array(self, *shape: int, dtype: str = "float32", memory: str | None = None) -> Any:
         """An argument on one device."""

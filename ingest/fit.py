@@ -40,6 +40,9 @@ Outcome = Literal["fits", "too large", "refused", "given up", "failed"]
 _EDGE_TOLERANCE, _KNEE_TOLERANCE = 1 / 1000, 1 / 32
 # Sizes within this factor of the largest that fits are compared.
 MAGNITUDE = 8
+# Of a GPU's memory JAX's runtime takes this part, unless XLA_PYTHON_CLIENT_MEM_FRACTION says another:
+# on an H100 of 85,017,493,504 bytes its limit was 63,763,906,560.
+_JAX_SHARE_OF_GPU = 0.75
 # With a total of more of the capacity, XLA recomputes: so it is on TPUs.
 _SHARE_WITHOUT_RECOMPUTING = 0.945
 _ASK_AGAIN_SECONDS = 0.25
@@ -612,6 +615,8 @@ class Fit:
         reserved = used if reserved is None else reserved
         # What the user says of the memory holds; else what the device is known to have.
         capacity = row.pop("capacity_bytes")
+        if capacity is not None and topology.endswith(fit_worker.TARGET_SUFFIX):
+            capacity = int(capacity * _JAX_SHARE_OF_GPU)
         capacity = self.asked.memory_bytes or capacity
         outcome: Outcome = "fits"
         message = None

@@ -465,7 +465,7 @@ class InPlace:
 #
 # O is the instruction of the entry computation that first writes into what becomes the output.
 # On a CPU XLA decides before it schedules: it copies if an instruction reads the argument that O
-# is not computed from. On a TPU the schedule is arranged so that the reads come first; XLA
+# is not computed from. On a TPU or GPU the schedule is arranged so that the reads come first; XLA
 # copies only if reading first would make the instructions wait for each other in a circle.
 
 
@@ -520,7 +520,7 @@ class Foresight:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._is_tpu = program.platform == "tpu"
+        self._reads_come_first = program.platform in ("tpu", "gpu")
         self._dependencies = Dependencies(program)
         self._entry = EntryReads(program, self._dependencies)
         self._in_place = InPlace(program)
@@ -532,7 +532,11 @@ class Foresight:
         orders = [self._order(pair) for pair in pairs]
         readers = {each: 1 << bit for bit, each in enumerate(_readers(orders))}
         ancestors = self._dependencies.ancestors(readers)
-        forced = self._circles(orders) if self._is_tpu else self._late(orders, readers, ancestors)
+        forced = (
+            self._circles(orders)
+            if self._reads_come_first
+            else self._late(orders, readers, ancestors)
+        )
         return [
             self._foreseen(order, read_by, readers, ancestors)
             for order, read_by in zip(orders, forced, strict=True)
@@ -570,9 +574,9 @@ class Foresight:
         before_first = ancestors.get(order.written_by, 0) & all_readers
         before_last = ancestors.get(order.last_written_by, 0) & all_readers
         # All read before the output is made, so that a copy of the output is enough.
-        of_output = before_last == all_readers and (bool(order.loops) or not self._is_tpu)
+        of_output = before_last == all_readers and (bool(order.loops) or not self._reads_come_first)
         # Nothing but the output's own data keeps its first write behind a copy.
-        is_unordered = not (self._is_tpu or before_first or order.reads_as_it_writes)
+        is_unordered = not (self._reads_come_first or before_first or order.reads_as_it_writes)
         is_copied = read_by is not None
         return Foreseen(
             order.pair,
@@ -703,7 +707,7 @@ class Donation:
     """What donating brings: by how many bytes the peak falls, with XLA's own copies and without.
 
     change: with these copies; without_copies: without them. Where XLA reuses more memory with
-    copies than without, both are that.
+    copies than without, both are that. On a GPU the most is what the arrays take.
     """
 
     change: Change
@@ -716,6 +720,9 @@ def donate(program: Program, foreseen: Sequence[Foreseen]) -> Donation:
     """Replay the program with each pair's output in its argument's memory."""
     change = _change(program, foreseen, with_copies=False)
     most = saving(program.layout, change)
+    if program.platform == "gpu":
+        # XLA for GPU orders anew what has room, and never made copies: the arrays are the bound.
+        return Donation(change, change, max(most, _argument_bytes(foreseen)), most)
     if not any(each.is_copied for each in foreseen):
         return Donation(change, change, most, most)
     copied = _change(program, foreseen, with_copies=True)
@@ -724,6 +731,10 @@ def donate(program: Program, foreseen: Sequence[Foreseen]) -> Donation:
         return Donation(copied, copied, least, most)
     # The copies can be bounded only roughly, but they never took more than donation saved.
     return Donation(copied if least > 0 else Change(), change, most, max(0, least))
+
+
+def _argument_bytes(foreseen: Sequence[Foreseen]) -> int:
+    return sum(each.pair.argument.padded_bytes for each in foreseen)
 
 
 def _change(program: Program, foreseen: Sequence[Foreseen], *, with_copies: bool) -> Change:
@@ -846,7 +857,7 @@ class DonationGroup:
     @property
     def size_bytes(self) -> int:
         """What all arrays of the arguments take, with padding."""
-        return sum(each.pair.argument.padded_bytes for each in self.foreseen)
+        return _argument_bytes(self.foreseen)
 
     @property
     def copied(self) -> list[Foreseen]:
@@ -970,6 +981,8 @@ def _may_lie_in_vmem(program: Program, foreseen: Foreseen) -> bool:
 def grade_of(program: Program, group: DonationGroup) -> tuple[Grade, float | None]:
     """How sure the figure is, and how far the new peak may be from the one told."""
     copied = group.copied
+    if program.platform == "gpu":
+        return Grade.between, None
     if program.platform not in ("cpu", "tpu") or carries_copies(program, group):
         return Grade.at_most, None
     if copied and (
