@@ -12,8 +12,8 @@ platform cannot compile leaves `error.txt` there instead.
 OUT/PLATFORM/PAIR/pair.json says the kind of change (`Pair.kind` of `pairs/registry.py`) and, of a
 checkpoint or of parts, the policy; and of each side the arguments that are donated, by number
 and name, whether JAX warns that one is not usable, the argument that each output aliases, the
-bytes of `memory_analysis()`, and of a GPU `ran`: the bytes in use at most, before the run (XLA tries
-kernels while it compiles) and after it.
+bytes of `memory_analysis()`, and of a GPU `ran`: the bytes in use at most, before the run, as XLA
+tries kernels while it compiles, and after it.
 """
 
 import argparse

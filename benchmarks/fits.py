@@ -26,7 +26,7 @@ H100 = PROGRAMS.parent / "corpus" / "h100.pbtxt"
 TOPOLOGIES = {"cpu": "cpu", "v5e": "v5e:2x2", "v6e": "v6e:2x2", "h100": str(H100)}
 MESHES = {"cpu": "cpu:8", "v5e": "v5e:2x4", "v6e": "v6e:2x4"}
 # A CPU has no memory that is known; of a GPU all is asked for.
-MEMORY = {"cpu": "16GiB", "h100": "84942979072"}
+MEMORY = {"cpu": "16GiB", "h100": "79.1GiB"}
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ Outcome = Literal["fits", "too large", "refused", "given up", "failed"]
 _EDGE_TOLERANCE, _KNEE_TOLERANCE = 1 / 1000, 1 / 32
 # Sizes within this factor of the largest that fits are compared.
 MAGNITUDE = 8
-# Of a GPU's memory JAX's runtime takes this part, unless XLA_PYTHON_CLIENT_MEM_FRACTION says another:
-# on an H100 of 85,017,493,504 bytes its limit was 63,763,906,560.
+# Of a GPU's memory JAX's runtime takes this part, unless XLA_PYTHON_CLIENT_MEM_FRACTION says
+# another: on an H100 of 85,017,493,504 bytes its limit was 63,763,906,560.
 _JAX_SHARE_OF_GPU = 0.75
 # With a total of more of the capacity, XLA recomputes: so it is on TPUs.
 _SHARE_WITHOUT_RECOMPUTING = 0.945
