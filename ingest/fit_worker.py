@@ -11,6 +11,7 @@ two pipes. Each request is a line of JSON, and so is each answer:
 The second request is left out where the program is known by its content.
 """
 
+import contextlib
 import functools
 import hashlib
 import importlib
@@ -164,7 +165,11 @@ def _lowered(
     if not hasattr(jitted, "trace"):
         return jitted.lower(*args), None
     traced = jitted.trace(*args)
-    return traced.lower(), _flops(traced.jaxpr.jaxpr)
+    flops = None
+    # A JAX that names things otherwise compiles all the same.
+    with contextlib.suppress(AttributeError, KeyError, TypeError):
+        flops = _flops(traced.jaxpr.jaxpr)
+    return traced.lower(), flops
 
 
 def _donating(jitted: Any, lowered: Any, args: Sequence[Any], donated: Sequence[str]) -> Any:
@@ -250,7 +255,9 @@ def _flops(jaxpr: Any) -> int | None:
         if within and name in ("while", "cond", "pallas_call"):
             return None
         if name == "shard_map":
-            within *= prod(params["mesh"].shape[axis] for axis in params["manual_axes"])
+            # JAX 0.9 and older say it otherwise.
+            axes = params.get("newly_manual_axes") or params["manual_axes"]
+            within *= prod(params["mesh"].shape[axis] for axis in axes)
         total += within * (params["length"] if name == "scan" else 1)
     return total
 

@@ -43,9 +43,12 @@ def build(devices, *, batch, how="plain"):
         return w - jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(w)
 
     shape = jax.ShapeDtypeStruct
-    if how == "replicated":
-        whole = jax.NamedSharding(jax.make_mesh((2,), "x"), jax.P())
-        shape = functools.partial(shape, sharding=whole)
+    if how in ("replicated", "shared"):
+        mesh = jax.sharding.Mesh(devices, ("x",))
+        shape = functools.partial(shape, sharding=jax.NamedSharding(mesh, jax.P()))
+    if how == "shared":
+        placed = {"in_specs": (jax.P(), jax.P("x")), "out_specs": jax.P()}
+        step = jax.shard_map(step, mesh=mesh, check_vma=False, **placed)
     return jax.jit(step), (shape((64, 64), "float32"), shape((batch, 64), "float32"))
 """
 
@@ -264,10 +267,13 @@ def test_a_program_from_the_question_to_the_answer(program, monkeypatch):
         return opened(db)
 
     monkeypatch.setattr(memhouse, "open", opening)
-    asked = {"how": ["loops", "replicated"], "batch": range(8, 9), "topology": "cpu:2"}
-    _, replicated, looping, *_ = memhouse.fit(program, memory="1MiB", **asked).sentences()
+    asked = {"how": ["loops", "replicated", "shared"], "batch": range(8, 9), "topology": "cpu:2"}
+    found = memhouse.fit(program, memory="1MiB", **asked)
+    _, replicated, looping, *_ = found.sentences()
     assert "whose turns are not known: train.py:" in looping
     assert "+100 % work above the program's own: it is replicated over its 2 devices" in replicated
+    works = {row["how"]: row["extra_work_pct"] for row in found.rows.arrow().to_pylist()}
+    assert works == {"loops": None, "replicated": 100.0, "shared": 0.0}
 
 
 @pytest.mark.slow
