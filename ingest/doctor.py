@@ -164,7 +164,7 @@ def _table(rows: Iterable[dict[str, str | None]]) -> pa.Table:
 _UNKNOWN = "other files"
 _FILES = ("what", "files", "size", "ingest")
 # The other files that ingest reads.
-_READ = ("session", "oom-list", "log", "passes")
+_READ = ("session", "oom-list", "log", "passes", "thunks")
 _MAKE = "make some with XLA_FLAGS='--xla_dump_to=DIR --xla_dump_hlo_as_text'"
 _WHOLE = (
     "give the folder with all files of the program, with *after_optimizations.txt and "
