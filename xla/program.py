@@ -592,6 +592,23 @@ class Slots:
         found: Ints = self.start[rows] + within
         return found
 
+    def named(self, rows: Ints, indices: pa.Array | pa.ChunkedArray) -> Ints:
+        """The slot of each row's sub-shape with an index as text; NONE if it has no such."""
+        texts = pa.array(self.trees.index_texts, pa.large_string())
+        codes = pc.index_in(indices.cast(pa.large_string()), value_set=texts)
+        numbers = pc.fill_null(codes, NONE).to_numpy()
+        wanted, is_known = rows * len(texts) + numbers, numbers != NONE
+        keys, order = self._keys
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(is_known & (keys[at] == wanted), order[at], NONE)
+
+    @cached_property
+    def _keys(self) -> tuple[Ints, Ints]:
+        """The slots by their rows and indices."""
+        keys = self.instruction * len(self.trees.index_texts) + self.trees.index[self.node]
+        order = np.argsort(keys)
+        return keys[order], order
+
     def find(self, rows: Ints, indices: Sequence[tuple[int, ...]]) -> Ints:
         """The slot of a sub-shape of each instruction; NONE if its shape has no such."""
         trees, root = self.trees, self.root[rows]

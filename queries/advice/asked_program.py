@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...schema.stores.base import Store
 from ...xla.occupancy import Extents, Ints, changes, occupied_changes
-from ...xla.program import Codes, NumberedProgram, program_of
+from ...xla.program import Codes, NumberedProgram, Slots, lay_slots, program_of
 from ...xla.runs import starts_of
 from ..catalogue import statement
 
@@ -120,15 +120,8 @@ def _ints(column: pa.ChunkedArray) -> Ints:
     return found
 
 
-# Where an array stands: an instruction, and the part of its result.
-Place = tuple[int, str]
-
-
-def part_of(place: Place, number: int) -> Place:
-    """A part of a tuple."""
-    instruction, index = place
-    inner = index.strip("{}")
-    return instruction, f"{{{inner},{number}}}" if inner else f"{{{number}}}"
+# Where an array stands: a slot of the program, which is a part of what an instruction gives.
+Place = int
 
 
 # A program as lists, for rules that walk from instruction to instruction.
@@ -154,22 +147,49 @@ class Graph:
         return _texts(self.program.shape)
 
     @cached_property
+    def slots(self) -> Slots:
+        """The parts of what each instruction gives, the whole first. Raises DumpError."""
+        return lay_slots(self.program, np.ones(len(self.program), bool))
+
+    @cached_property
+    def whole(self) -> list[Place]:
+        """What each instruction gives, as a place."""
+        places: list[Place] = self.slots.start.tolist()
+        return places
+
+    @cached_property
+    def instruction(self) -> list[int]:
+        """The instruction of each place."""
+        instructions: list[int] = self.slots.instruction.tolist()
+        return instructions
+
+    def places(self, instructions: Sequence[int], indices: Sequence[str]) -> list[Place]:
+        """The places of parts of instructions, such as `{0,1}`."""
+        texts = pa.array(indices, pa.large_string())
+        places: list[Place] = self.slots.named(np.array(instructions, np.int64), texts).tolist()
+        return places
+
+    def opcode_at(self, place: Place) -> str:
+        """What the instruction of a place does."""
+        return self.opcode[self.instruction[place]]
+
+    @cached_property
     def computation(self) -> list[int]:
         """Where each instruction stands."""
         numbers: list[int] = self.program.computation.tolist()
         return numbers
 
     @cached_property
-    def operands(self) -> "_Lists":
+    def operands(self) -> "Lists":
         """What each instruction reads, in order."""
-        return _Lists(self.program.operand_start.tolist(), self.program.operands.tolist())
+        return Lists(self.program.operand_start.tolist(), self.program.operands.tolist())
 
     @cached_property
-    def users(self) -> "_Lists":
+    def users(self) -> "Lists":
         """What reads each instruction; an instruction that reads it twice stands twice."""
         order = np.argsort(self.program.operands, kind="stable")
         counts = np.bincount(self.program.operands, minlength=len(self.program))
-        return _Lists(starts_of(counts).tolist(), self.program.operand_row[order].tolist())
+        return Lists(starts_of(counts).tolist(), self.program.operand_row[order].tolist())
 
     @cached_property
     def called(self) -> dict[int, dict[str, list[int]]]:
@@ -215,14 +235,14 @@ class Graph:
 
 
 @dataclass(frozen=True)
-class _Lists:
-    """A list for each instruction, one behind the other: many are made faster so."""
+class Lists:
+    """A list for each instruction or place, one behind the other: many are made faster so."""
 
     starts: list[int]
     values: list[int]
 
-    def __getitem__(self, instruction: int) -> list[int]:
-        return self.values[self.starts[instruction] : self.starts[instruction + 1]]
+    def __getitem__(self, number: int) -> list[int]:
+        return self.values[self.starts[number] : self.starts[number + 1]]
 
 
 def _texts(column: Codes) -> list[str]:
@@ -263,15 +283,28 @@ class Program:
 
     @cached_property
     def uses(self) -> pa.Table:
-        """value_id, use_index, instruction_id, operand_number, operand_shape_index."""
-        return self.rows("SELECT * FROM uses WHERE module_id = $1 ORDER BY value_id, use_index")
+        """value_id, instruction_id, operand_number: a value's uses in order."""
+        return self.rows(
+            "SELECT value_id, instruction_id, operand_number FROM uses"
+            " WHERE module_id = $1 ORDER BY value_id, use_index"
+        )
 
     @cached_property
     def positions(self) -> pa.Table:
-        """value_id, position_index, instruction_id, shape_index."""
+        """value_id, instruction_id, shape_index: a value's positions in order."""
         return self.rows(
-            "SELECT * FROM positions WHERE module_id = $1 ORDER BY value_id, position_index"
+            "SELECT value_id, instruction_id, shape_index FROM positions"
+            " WHERE module_id = $1 ORDER BY value_id, position_index"
         )
+
+    @cached_property
+    def holders(self) -> dict[int, list[int]]:
+        """The instructions that hold each value, without tuples that hold it within."""
+        found: dict[int, list[int]] = {}
+        columns = (self.positions[name].to_numpy() for name in ("value_id", "instruction_id"))
+        for value, instruction in zip(*(each.tolist() for each in columns), strict=True):
+            found.setdefault(value, []).append(instruction)
+        return found
 
     @cached_property
     def trains(self) -> bool:

@@ -8,9 +8,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from math import prod
 
-from ...xla.program import attribute_values
+import numpy as np
+import numpy.typing as npt
+
+from ...xla.program import NONE, Ints, Mask, attribute_values
 from .asked_program import Change, Piece, Place, Program, replay
 from .dimensions import Dimensions, Words, numbers, window_parts
 from .resizing import Array, resizing_of
@@ -32,6 +36,10 @@ _ELEMENT_BY_ELEMENT = {
     *("GatherScatterIndicesBitpacked", "PartialReduce", "TopK"),
 }
 _ADDS = {"add", "and", "or"}
+
+
+Floats = npt.NDArray[np.float64]
+_Combinations = tuple[list[tuple[int, ...]], Ints]
 
 
 @dataclass(frozen=True)
@@ -57,7 +65,7 @@ class Cutting:
         self.dimensions = program.worked_out(Dimensions)
         self.resizing = program.worked_out(resizing_of)
         self.flow = self.dimensions.flow
-        self._atoms: dict[Words, tuple[int, ...]] = {}
+        self._slots = program.graph.slots
 
     @cached_property
     def arrays(self) -> list[Array]:
@@ -105,27 +113,39 @@ class Cutting:
                 found.update(atom for word in of_features for atom in word)
         return found
 
-    def atoms(self, place: Place) -> tuple[int, ...]:
-        """All atoms of an array, in order of its dimensions."""
-        words = self.dimensions.arrays.words(place)
-        found = self._atoms.get(words)
-        if found is None:
-            leaves = self.dimensions.atoms.leaves
-            found = self._atoms[words] = tuple(atom for word in words for atom in leaves(word))
+    @cached_property
+    def _atoms(self) -> _Combinations:
+        """The combinations of atoms that arrays have, and which one each place has."""
+        leaves, arrays = self.dimensions.atoms.leaves, self.dimensions.arrays
+        places, of_place = np.unique(arrays.first, return_inverse=True)
+        number: dict[tuple[int, ...], int] = {}
+        numbers = [
+            number.setdefault(tuple(chain(*map(leaves, arrays.words(place)))), len(number))
+            for place in places.tolist()
+        ]
+        return list(number), np.array(numbers, np.int64)[of_place]
+
+    @cached_property
+    def elements(self) -> Floats:
+        """How many elements the array at each place has; 0 of a tuple."""
+        counts = [float(prod(shape.dimensions)) for shape in self._slots.trees.arrays]
+        found: Floats = np.array([*counts, 0.0])[self._slots.array]
         return found
 
-    def region(self, has: Callable[[tuple[int, ...]], bool]) -> set[Place]:
-        """All arrays whose atoms are such; each combination of atoms is asked once."""
-        asked: dict[tuple[int, ...], bool] = {}
-        found = set()
-        for place in self.flow.sources:
-            atoms = self.atoms(place)
-            is_such = asked.get(atoms)
-            if is_such is None:
-                is_such = asked[atoms] = has(atoms)
-            if is_such:
-                found.add(place)
+    def atoms(self, place: Place) -> tuple[int, ...]:
+        """All atoms of an array, in order of its dimensions."""
+        combinations, of_place = self._atoms
+        return combinations[int(of_place[place])]
+
+    def region(self, has: Callable[[tuple[int, ...]], bool]) -> Mask:
+        """At which places arrays have such atoms; each combination of atoms is asked once."""
+        combinations, of_place = self._atoms
+        found: Mask = np.array(list(map(has, combinations)), bool)[of_place]
         return found
+
+    def with_atom(self, atom: int) -> Mask:
+        """At which places arrays have an atom."""
+        return self.region(lambda atoms: atom in atoms)
 
     def lies_at(self, array: Array, time: int) -> bool:
         """Whether it is live at a time."""
@@ -151,30 +171,25 @@ class Cutting:
                 found[flat(array)].append(array)
         return sorted(found.items(), key=lambda group: -self.bytes_of(group[1]))
 
-    def can_be_cut(self, atom: int, region: set[Place]) -> bool:
+    def can_be_cut(self, atom: int, region: Mask) -> bool:
         """Whether a part of an axis needs no other: see above."""
-        graph, flow = self.program.graph, self.flow
-
-        def has(place: Place) -> bool:
-            return atom in self.atoms(place)
-
-        for place in region:
-            opcode = graph.opcode[place[0]]
-            if opcode in _ALONG | _WHOLE and has(place) and self._goes_along(place, atom):
-                return False
-            for reader in flow.readers[place]:
-                if not has(reader) and not self._adds(reader):
-                    return False
-        twice = [place for place in region if self.atoms(place).count(atom) > 1]
-        if twice and len({*self._summed_over(twice, atom)}) > 1:
+        graph, flow, has = self.program.graph, self.flow, self.with_atom(atom)
+        along = region & graph.program.opcode.is_one_of(*_ALONG, *_WHOLE)[self._slots.instruction]
+        if any(self._goes_along(place, atom) for place in np.flatnonzero(along).tolist()):
+            return False
+        without = self._slots.instruction[flow.leaving(region, has)]
+        if not all(map(self._adds, np.unique(without).tolist())):
+            return False
+        twice = region & self.region(lambda atoms: atoms.count(atom) > 1)
+        if len({*self._summed_over(twice, atom)}) > 1:
             return False
         return not flow.comes_back(region, has)
 
     def _goes_along(self, place: Place, atom: int) -> bool:
         """Whether an instruction sorts along an axis, or computes elements from neighbours."""
-        instruction, _ = place
-        program = self.program.graph.program
-        opcode = self.program.graph.opcode[instruction]
+        graph = self.program.graph
+        instruction, program = graph.instruction[place], graph.program
+        opcode = graph.opcode[instruction]
         axes = [atom in self.dimensions.atoms.leaves(word) for word in self._words(place)]
         code = int(program.attributes.codes[instruction])
         values = attribute_values(program.attributes.texts[code]) if code >= 0 else {}
@@ -186,9 +201,9 @@ class Cutting:
         if opcode == "convolution":
             return self._slides(instruction, values, axes)
         if opcode == "scatter":
-            return not {*self.atoms((self.program.graph.operands[instruction][-1], "{}"))} >= {atom}
+            return atom not in self.atoms(graph.whole[graph.operands[instruction][-1]])
         if opcode == "custom-call":
-            target = self.program.graph.program.custom_call_target.at(instruction)
+            target = program.custom_call_target.at(instruction)
             if target in _ELEMENT_BY_ELEMENT:
                 return False
         # Of the others the last two dimensions are those of one matrix, or of one row.
@@ -198,7 +213,8 @@ class Cutting:
         """Whether a kernel of several elements slides along an axis of the result."""
         labels = values["dim_labels"].partition("->")[2]
         sizes = window_parts(values.get("window", "")).get("size", [])
-        source = self._words((self.program.graph.operands[instruction][0], "{}"))
+        graph = self.program.graph
+        source = self._words(graph.whole[graph.operands[instruction][0]])
         inputs = values["dim_labels"].partition("_")[0]
         return any(
             axes[labels.index(str(number))]
@@ -211,9 +227,9 @@ class Cutting:
     def _words(self, place: Place) -> Words:
         return self.dimensions.arrays.words(place)
 
-    def _adds(self, place: Place) -> bool:
+    def _adds(self, instruction: int) -> bool:
         """Whether a result without the axis is a sum over it."""
-        graph, (instruction, _) = self.program.graph, place
+        graph = self.program.graph
         opcode = graph.opcode[instruction]
         if opcode in {"dot", "convolution"}:
             # A gradient is a sum over the batch; other programs have no reason to add up parts.
@@ -225,19 +241,20 @@ class Cutting:
         (computation,) = graph.called[instruction]["to_apply"]
         return graph.opcode[graph.root(computation)] in _ADDS
 
-    def _summed_over(self, region: list[Place], atom: int) -> Iterator[int]:
+    def _summed_over(self, region: Mask, atom: int) -> Iterator[int]:
         """Of an axis that arrays have twice, which of the two the reductions go over."""
-        graph = self.program.graph
+        graph, flow = self.program.graph, self.flow
         attributes = graph.program.attributes
-        for place in region:
-            for reader, _ in self.flow.readers[place]:
-                if graph.opcode[reader] == "reduce":
-                    values = attribute_values(attributes.texts[int(attributes.codes[reader])])
-                    words = [self.dimensions.atoms.leaves(word) for word in self._words(place)]
-                    both = [axis for axis, word in enumerate(words) if atom in word]
-                    yield from (
-                        both.index(axis) for axis in numbers(values["dimensions"]) if axis in both
-                    )
+        reads = region[flow.source]
+        for place, reader in zip(flow.source[reads], flow.reader[reads], strict=True):
+            instruction = graph.instruction[reader]
+            if graph.opcode[instruction] == "reduce":
+                values = attribute_values(attributes.texts[int(attributes.codes[instruction])])
+                words = [self.dimensions.atoms.leaves(word) for word in self._words(place)]
+                both = [axis for axis, word in enumerate(words) if atom in word]
+                yield from (
+                    both.index(axis) for axis in numbers(values["dimensions"]) if axis in both
+                )
 
     def cut(self, atom: int, arrays: list[Array], summed: set[int], count: int) -> Cut:
         """The program with an axis in so many parts; what is summed over them is there from the
@@ -269,35 +286,37 @@ class Cutting:
         peak = replay(layout, change).peak_bytes
         return Cut(atom, tuple(arrays), count, peak, change, parts)
 
-    def summed(self, region: set[Place], atom: int) -> set[int]:
+    def summed(self, region: Mask, atom: int) -> set[int]:
         """The rows of temps that are large sums over an axis."""
-        rows = {int(value): row for row, value in enumerate(self.layout.value_id)}
-        temps = set(self.layout.allocation_index[self.layout.is_temp].tolist())
-        values = self.values
+        layout = self.layout
+        rows = {int(value): row for row, value in enumerate(layout.value_id)}
+        temps = set(layout.allocation_index[layout.is_temp].tolist())
         found = set()
-        for place in region:
-            for reader in self.flow.readers[place]:
-                row = rows.get(values.get(self._outer(reader), -1))
-                if row is None or atom in self.atoms(reader):
-                    continue
-                if int(self.layout.allocation[row]) in temps and self.layout.size[row] > _SUMMED:
-                    found.add(row)
+        for place in self.flow.leaving(region, self.with_atom(atom)).tolist():
+            row = rows.get(int(self.values[self._outer(place)]))
+            if row is None:
+                continue
+            if int(layout.allocation[row]) in temps and layout.size[row] > _SUMMED:
+                found.add(row)
         return found
 
     @cached_property
-    def values(self) -> dict[Place, int]:
-        """The value that is defined at a place."""
+    def values(self) -> Ints:
+        """The value that is defined at each place, else NONE."""
         table = self.program.rows(
             'SELECT instruction_id, shape_index, value_id FROM "values" WHERE module_id = $1'
         )
-        instructions, indices, values = (column.to_pylist() for column in table.columns)
-        return dict(zip(zip(instructions, indices, strict=True), values, strict=True))
+        places = self._slots.named(table["instruction_id"].to_numpy(), table["shape_index"])
+        # One place more, for values that are nowhere.
+        found = np.full(len(self._slots) + 1, NONE)
+        found[places] = table["value_id"].to_numpy()
+        return found
 
     def _outer(self, place: Place) -> Place:
         """What a fusion gives, of a place within it; else the place."""
-        while place not in self.values:
+        while self.values[place] == NONE:
             readers = self.flow.readers[place]
-            if len(readers) != 1 or self.program.graph.opcode[readers[0][0]] not in HAND_ON:
+            if len(readers) != 1 or self.program.graph.opcode_at(readers[0]) not in HAND_ON:
                 return place
             (place,) = readers
         return place

@@ -4,13 +4,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
+import numpy as np
+
 from ...xla.opcodes import ELEMENTWISE
-from ...xla.program import attribute_values
-from ...xla.shapes import ArrayShape, Shape, TupleShape, parse_shape
-from .asked_program import Graph, Place, Program, part_of
+from ...xla.program import NONE, Ints, attribute_values
+from ...xla.runs import components
+from ...xla.shapes import ArrayShape, Shape, TupleShape
+from .asked_program import Graph, Place, Program
 from .flow import Flow
 
 # Which dimensions of an instruction's operands are which of its result, as its attributes say.
@@ -277,14 +279,33 @@ _MOST_PARTS = 8
 
 
 class Arrays:
-    """A word a dimension of every array, and the atoms of which the words consist."""
+    """A word a dimension of every array, and the atoms of which the words consist.
 
-    def __init__(self, graph: Graph) -> None:
+    alike: places whose arrays are the same, two and two. first: of each place, the first that has
+    the same words.
+    """
+
+    def __init__(self, graph: Graph, alike: Sequence[tuple[Ints, Ints]]) -> None:
         self.atoms = Atoms()
         self._graph = graph
-        self._words: dict[Place, Words] = {}
+        shapes = graph.slots.trees.shapes
+        self._shapes: list[Shape] = [shapes[node] for node in graph.slots.node.tolist()]
+        self._sizes: list[int] = graph.slots.size.tolist()
+        self._words: list[Words | None] = [None] * len(self._shapes)
         self._parts: list[tuple[Word, Word]] = []
         self._counts: list[int] = []
+        ones, others = (np.concatenate(side) for side in zip(*alike, strict=True))
+        number: dict[tuple[int, ...], int] = {(): NONE}
+        arrays = graph.slots.trees.arrays
+        forms = [number.setdefault(each.dimensions, len(number)) for each in arrays]
+        form = np.array([*forms, NONE], np.int64)[graph.slots.array]
+        is_same = form[ones] == form[others]
+        # The first of all places that are known to have the same dimensions has their words.
+        self.first = components(len(form), ones[is_same], others[is_same])
+        self._first: list[Place] = self.first.tolist()
+        lost = ~is_same & (form[ones] != NONE) & (form[others] != NONE)
+        for pair in zip(ones[lost].tolist(), others[lost].tolist(), strict=True):
+            self.lose(pair)
 
     @property
     def counts(self) -> set[int]:
@@ -293,24 +314,27 @@ class Arrays:
 
     def words(self, place: Place) -> Words:
         """A word a dimension of the array there."""
-        found = self._words.get(place)
+        first = self._first[place]
+        found = self._words[first]
         if found is None:
-            shape = self.shape(place)
+            shape = self._shapes[first]
             sizes = shape.dimensions if isinstance(shape, ArrayShape) else ()
             new = self.atoms.new
-            found = self._words[place] = tuple([new(max(size, 1)) for size in sizes])
+            found = self._words[first] = tuple([new(max(size, 1)) for size in sizes])
         return found
 
     def shape(self, place: Place) -> Shape:
         """The shape there."""
-        instruction, index = place
-        shape = self._parsed[instruction]
-        if index == "{}":
-            return shape
-        for number in filter(None, index.strip("{}").split(",")):
-            assert isinstance(shape, TupleShape)
-            shape = shape.elements[int(number)]
-        return shape
+        return self._shapes[place]
+
+    def parts(self, place: Place) -> list[Place]:
+        """The elements of a tuple."""
+        found, end = [], place + self._sizes[place]
+        place += 1
+        while place < end:
+            found.append(place)
+            place += self._sizes[place]
+        return found
 
     def copied_from(self, instruction: int) -> tuple[int, ...] | None:
         """Of a copy of an argument the order of the argument's dimensions, from minor to major."""
@@ -319,34 +343,8 @@ class Arrays:
         (operand,) = self._graph.operands[instruction]
         if self._graph.opcode[operand] != "parameter":
             return None
-        shape = self.shape((operand, "{}"))
+        shape = self._shapes[self._graph.whole[operand]]
         return shape.minor_to_major if isinstance(shape, ArrayShape) else None
-
-    def same(self, one: Place, other: Place) -> None:
-        """Let two arrays have the same dimensions; the parts of two tuples likewise."""
-        if one == other:
-            return
-        here, there = self.shape(one), self.shape(other)
-        if isinstance(here, TupleShape) and isinstance(there, TupleShape):
-            for number in range(min(len(here.elements), len(there.elements))):
-                self.same(part_of(one, number), part_of(other, number))
-        elif isinstance(here, ArrayShape) and isinstance(there, ArrayShape):
-            if here.dimensions == there.dimensions:
-                self._same_words(one, other)
-            elif here.dimensions and there.dimensions:
-                self.lose([one, other])
-
-    def _same_words(self, one: Place, other: Place) -> None:
-        """Let two arrays have the same words; one that has none yet gets those of the other."""
-        words = self._words
-        ones, others = words.get(one), words.get(other)
-        if ones is None:
-            words[one] = self.words(other)
-        elif others is None:
-            words[other] = ones
-        elif ones is not others:
-            for pair in zip(ones, others, strict=True):
-                self.atoms.equate(*pair)
 
     def like(self, operand: Place, result: Place) -> None:
         """Each dimension is the operand's if their sizes are equal, else their link is lost."""
@@ -379,16 +377,15 @@ class Arrays:
         lost: list[Word] = []
         waiting = list(places)
         for place in waiting:
-            shape = self.shape(place)
-            if isinstance(shape, TupleShape):
-                waiting.extend(part_of(place, number) for number in range(len(shape.elements)))
+            if self.is_tuple(place):
+                waiting.extend(self.parts(place))
             else:
                 lost.extend(self.words(place))
         self.atoms.lose(lost)
 
     def is_tuple(self, place: Place) -> bool:
         """Whether there are several arrays."""
-        return isinstance(self.shape(place), TupleShape)
+        return isinstance(self._shapes[place], TupleShape)
 
     def flat(self, place: Place) -> list[int]:
         """All dimensions as one."""
@@ -430,10 +427,6 @@ class Arrays:
         for whole, part in self._parts:
             self.divide(whole, part)
 
-    @cached_property
-    def _parsed(self) -> list[Shape]:
-        return list(map(parse_shape, self._graph.shape))
-
 
 # What each dimension of each array is: followed from the arguments through the whole program.
 #
@@ -462,8 +455,12 @@ _MAKES_INDICES = {
     *("copy-done", "copy-start", "dynamic-update-slice", "pad", "parameter", "reshape", "slice"),
     *("async-done", "async-start", "transpose", "tuple"),
 }
-# Their parts stand at the positions of values.
-_BY_POSITIONS = {"get-tuple-element", "async-start", "async-done", "async-update", "copy-done"}
+# What they give is alike by the flow of arrays, or by the positions of values.
+_MOVED = (
+    *("async-done", "async-start", "async-update", "call", "collective-permute-done"),
+    *("collective-permute-start", "all-gather-done", "conditional", "copy-done", "copy-start"),
+    *("fusion", "get-tuple-element", "parameter", "tuple", "while"),
+)
 # Their attributes say it.
 _SAID = {"broadcast", "convolution", "dot", "gather", "reduce", "scatter", "transpose"}
 # Their results have sizes of their own.
@@ -480,59 +477,62 @@ class Dimensions:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._graph = graph = program.graph
-        self.arrays = Arrays(graph)
+        self.flow = Flow(graph)
+        self.arrays = Arrays(graph, [*self._alike()])
         self.atoms = self.arrays.atoms
         self._attributes = list(map(attribute_values, [*graph.program.attributes.texts, ""]))
         starts = graph.program.rows("async-start")
         self._fetches = set(graph.program.callee(starts, "calls").tolist())
-        self._positions()
-        for instruction, opcode in enumerate(graph.opcode):
-            if graph.operands[instruction] and opcode != "parameter":
-                self._follow(instruction, opcode)
+        is_told = graph.program.opcode.is_one_of(*_ALIKE, *_MOVED)
+        for instruction in np.flatnonzero(~is_told & (graph.program.operand_count > 0)).tolist():
+            self._follow(instruction, graph.opcode[instruction])
         for instruction in map(int, graph.program.rows("gather", "scatter")):
             self._own_rows(instruction)
         self.arrays.equate_parts()
 
-    @cached_property
-    def flow(self) -> Flow:
-        """What is computed from what."""
-        return Flow(self._graph, self.arrays.shape)
-
-    def _positions(self) -> None:
-        """A value's dimensions are the same at all its positions, but for a bitcast's."""
+    def _alike(self) -> Iterator[tuple[Ints, Ints]]:
+        """Places whose arrays have the same dimensions, if they have as many elements."""
+        program, slots, flow = self._graph.program, self._graph.slots, self.flow
+        yield flow.same
+        # A value's dimensions are the same at all its positions, but for a bitcast's.
         table = self._program.positions
-        columns = (
-            table[name].to_pylist() for name in ("value_id", "instruction_id", "shape_index")
-        )
-        first: dict[object, Place] = {}
-        for value, instruction, index in zip(*columns, strict=True):
-            shape = self.arrays.shape((instruction, index))
-            if isinstance(shape, ArrayShape) and shape.dimensions:
-                place = (instruction, index)
-                form = (value, shape.dimensions, shape.minor_to_major)
-                self.arrays.same(first.setdefault(form, place), place)
+        places = slots.named(table["instruction_id"].to_numpy(), table["shape_index"])
+        forms: dict[object, int] = {}
+        shapes = [(each.dimensions, each.minor_to_major) for each in slots.trees.arrays]
+        form = np.array([*(forms.setdefault(each, len(forms)) for each in shapes), NONE], np.int64)
+        known = np.flatnonzero((places != NONE) & (form[slots.array[places]] != NONE))
+        places = places[known]
+        keys = table["value_id"].to_numpy()[known] * len(forms) + form[slots.array[places]]
+        _, first, number = np.unique(keys, return_index=True, return_inverse=True)
+        yield places[first[number]], places
+        owner, count = program.operand_row, program.operand_count
+        number = np.arange(len(owner)) - program.operand_start[owner]
+        is_update = program.opcode.is_one_of("dynamic-update-slice")[owner] & (number == 0)
+        is_scatter = program.opcode.is_one_of("scatter")[owner]
+        is_scatter &= number < (count[owner] - 1) // 2
+        is_first = program.opcode.is_one_of("all-gather-start")[owner] & (number == 0)
+        at = program.opcode.is_one_of(*_ALIKE)[owner] | is_update | is_scatter | is_first
+        taken, number = slots.whole(program.operands[at]), number[at]
+        result = slots.whole(owner[at])
+        is_array = slots.is_leaf[result]
+        yield flow.alike(np.where(is_array, result, flow.element(result, number)), taken)
+        rows = program.rows("collective-permute-start")
+        for part in (0, 1):
+            made = flow.element(slots.whole(rows), part)
+            yield flow.alike(made, slots.whole(program.operand(rows, 0)))
+        rows = program.rows("collective-permute-done", "all-gather-done")
+        start = slots.whole(program.operand(rows, 0))
+        yield flow.alike(slots.whole(rows), flow.element(start, 1))
 
     def _follow(self, instruction: int, opcode: str) -> None:
-        result = (instruction, "{}")
-        operands = [(each, "{}") for each in self._graph.operands[instruction]]
+        whole = self._graph.whole
+        result = whole[instruction]
+        operands = [whole[each] for each in self._graph.operands[instruction]]
         first = operands[0]
-        if opcode in _ALIKE:
-            self._elementwise(result, operands)
-        elif opcode in {"fusion", "call", "while", "conditional"}:
-            self._calls(instruction, opcode)
-        elif opcode == "tuple":
-            for number, operand in enumerate(operands):
-                self.arrays.same(part_of(result, number), operand)
-        elif opcode in {"copy-start", "collective-permute-start", "all-gather-start"}:
-            self.arrays.same(first, (instruction, "{0}"))
-            if opcode == "collective-permute-start":
-                self.arrays.same(first, (instruction, "{1}"))
-            if opcode == "all-gather-start" and not self.arrays.is_tuple((instruction, "{1}")):
-                self.arrays.cut(first, (instruction, "{1}"))
-        elif opcode in {"collective-permute-done", "all-gather-done"}:
-            self.arrays.same(part_of(first, 1), result)
-        elif opcode in _BY_POSITIONS:
-            pass
+        if opcode == "all-gather-start":
+            made = self.arrays.parts(result)[1]
+            if not self.arrays.is_tuple(made):
+                self.arrays.cut(first, made)
         elif opcode == "bitcast":
             self._bitcast(first, result)
         elif opcode == "reshape":
@@ -540,8 +540,6 @@ class Dimensions:
         elif opcode in _SAID:
             self._by_attributes(instruction, opcode)
         elif opcode in {"dynamic-slice", "dynamic-update-slice"}:
-            if opcode == "dynamic-update-slice":
-                self.arrays.same(first, result)
             self.arrays.window(first, result if opcode == "dynamic-slice" else operands[1])
         elif opcode in {"all-gather", "reduce-scatter"} and not self.arrays.is_tuple(result):
             # A device has a part of the dimension.
@@ -556,8 +554,8 @@ class Dimensions:
             self._joined(instruction)
         elif opcode == "custom-call" and self._calls_for(instruction) in _OF_THE_LARGEST:
             # The largest elements of each row, and their places.
-            for number in range(2):
-                self.arrays.window(first, part_of(result, number))
+            for part in self.arrays.parts(result)[:2]:
+                self.arrays.window(first, part)
         elif opcode in _LIKE or (opcode == "custom-call" and len(operands) == 1):
             self.arrays.like(first, result)
         elif opcode not in _NOTHING:
@@ -565,17 +563,16 @@ class Dimensions:
 
     def _by_attributes(self, instruction: int, opcode: str) -> None:
         """Follow what the attributes say; of a reduce or scatter of several arrays, each."""
-        result, operands = (instruction, "{}"), self._graph.operands[instruction]
-        places = [(each, "{}") for each in operands]
+        whole, operands = self._graph.whole, self._graph.operands[instruction]
+        places, result = [whole[each] for each in operands], whole[instruction]
         code = int(self._graph.program.attributes.codes[instruction])
         count = {"reduce": len(operands) // 2, "scatter": (len(operands) - 1) // 2}.get(opcode, 1)
         for number in range(count):
-            at = part_of(result, number) if self.arrays.is_tuple(result) else result
+            at = self.arrays.parts(result)[number] if self.arrays.is_tuple(result) else result
             sides = {RESULT: at, **dict(enumerate(places))}
             if opcode in {"reduce", "scatter"}:
                 sides[0] = places[number]
             if opcode == "scatter":
-                self.arrays.same(places[number], at)
                 sides = {0: places[number], 1: places[count], 2: places[count + 1 + number]}
             sizes = {side: self._sizes(place) for side, place in sides.items()}
             self._link(sides, links(opcode, self._attributes[code], sizes))
@@ -586,25 +583,26 @@ class Dimensions:
         So JAX takes an element of each row, as the loss of a label.
         """
         code = int(self._graph.program.attributes.codes[instruction])
-        values, indices = self._attributes[code], self._graph.operands[instruction][-1]
+        whole, operands = self._graph.whole, self._graph.operands[instruction]
+        values, indices = self._attributes[code], whole[operands[-1]]
         name = "start_index_map"
         if self._graph.opcode[instruction] == "scatter":
-            name, indices = "scatter_dims_to_operand_dims", self._graph.operands[instruction][1]
+            name, indices = "scatter_dims_to_operand_dims", whole[operands[1]]
         axes = numbers(values.get(name))
         if len(axes) < 2:
             return
         counted = {
             self._sizes(place)[axis]
-            for place in self.flow.before((indices, "{}"), _MAKES_INDICES)
-            if self._graph.opcode[place[0]] == "iota"
-            for axis in numbers(self._attribute(place[0], "iota_dimension"))
+            for place in self.flow.before(indices, _MAKES_INDICES)
+            if self._graph.opcode_at(place) == "iota"
+            for axis in numbers(self._attribute(self._graph.instruction[place], "iota_dimension"))
         }
-        words = self.arrays.words((indices, "{}"))
+        words = self.arrays.words(indices)
         vector = int(values["index_vector_dim"])
         rows = self.atoms.leaves(
             a for axis, word in enumerate(words) if axis != vector for a in word
         )
-        operand = self.arrays.words((self._graph.operands[instruction][0], "{}"))
+        operand = self.arrays.words(whole[operands[0]])
         for axis in axes:
             same = [
                 atom for atom in rows if self.atoms.sizes[atom] == self.arrays.size(operand[axis])
@@ -636,37 +634,6 @@ class Dimensions:
         shape = self.arrays.shape(place)
         return shape.dimensions if isinstance(shape, ArrayShape) else ()
 
-    def _elementwise(self, result: Place, operands: Sequence[Place]) -> None:
-        if self.arrays.is_tuple(result):
-            for number, operand in enumerate(operands):
-                self.arrays.same(part_of(result, number), operand)
-            return
-        for operand in operands:
-            if not self.arrays.is_tuple(operand) and self.arrays.words(operand):
-                self.arrays.same(operand, result)
-
-    def _runs(self, caller: int, computation: int, operands: Sequence[int]) -> None:
-        """The arguments are a computation's parameters, and the result is its root."""
-        parameters = self._graph.parameters(computation)
-        for operand, parameter in zip(operands, parameters, strict=True):
-            self.arrays.same((operand, "{}"), (parameter, "{}"))
-        self.arrays.same((self._graph.root(computation), "{}"), (caller, "{}"))
-
-    def _calls(self, caller: int, opcode: str) -> None:
-        operands, called = self._graph.operands[caller], self._graph.called[caller]
-        if opcode == "while":
-            # What a loop carries has the same dimensions in every turn.
-            self._runs(caller, called["body"][0], operands)
-            (parameter,) = self._graph.parameters(called["condition"][0])
-            self.arrays.same((parameter, "{}"), (caller, "{}"))
-            self.arrays.same((operands[0], "{}"), (caller, "{}"))
-        elif opcode == "conditional":
-            branches = [branch for computations in called.values() for branch in computations]
-            for number, branch in enumerate(branches, start=1):
-                self._runs(caller, branch, [operands[number]])
-        else:
-            self._runs(caller, self._graph.body(caller), operands)
-
     def _bitcast(self, operand: Place, result: Place) -> None:
         """Both have their elements in one order, if tiles do not take it apart."""
         here, there = (self.arrays.in_memory(place) for place in (operand, result))
@@ -689,9 +656,9 @@ class Dimensions:
         start = graph.operands[joining][0]
         while graph.opcode[start] in {"async-done", "async-start", "bitcast"}:
             start = graph.operands[start][0]
-        shapes = [self.arrays.shape((each, "{}")) for each in (start, joining)]
-        if all(isinstance(shape, ArrayShape) for shape in shapes):
-            self.arrays.like((start, "{}"), (joining, "{}"))
+        fetched, result = graph.whole[start], graph.whole[joining]
+        if not self.arrays.is_tuple(fetched) and not self.arrays.is_tuple(result):
+            self.arrays.like(fetched, result)
 
     def _by_size(self, *sides: Sequence[Word]) -> Iterator[tuple[list[Word], ...]]:
         """The dimensions of each size, side by side."""

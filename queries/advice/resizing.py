@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
 
+from ...xla.program import NONE
 from ...xla.shapes import ArrayShape, allocated_bytes, logical_bytes
-from .asked_program import Change, Piece, Place, Program, replay
+from .asked_program import Change, Piece, Program, replay
 from .dimensions import Dimensions, Word
 
 # What the peak would be if a dimension had another size: layouts, tiles and schedule kept.
@@ -106,13 +107,14 @@ def _arrays(program: Program, dimensions: Dimensions) -> list[Array]:
     table = program.rows(
         'SELECT value_id, instruction_id, shape_index FROM "values" WHERE module_id = $1'
     )
+    instructions = table["instruction_id"].to_numpy()
+    places = program.graph.slots.named(instructions, table["shape_index"]).tolist()
     arrays = []
-    for value, instruction, index in zip(*table.to_pydict().values(), strict=True):
-        place: Place = (instruction, index)
-        shape = dimensions.arrays.shape(place) if value in rows else None
+    for value, place in zip(table["value_id"].to_pylist(), places, strict=True):
+        shape = dimensions.arrays.shape(place) if value in rows and place != NONE else None
         if isinstance(shape, ArrayShape):
             words = tuple(dimensions.atoms.leaves(word) for word in dimensions.arrays.words(place))
-            order = dimensions.arrays.copied_from(instruction)
+            order = dimensions.arrays.copied_from(program.graph.instruction[place])
             arrays.append(Array(value, rows[value], shape, words, order))
     return arrays
 

@@ -58,12 +58,7 @@ WHERE "values".module_id = $1 AND instructions.source_file IS NOT NULL;
 -- The instructions of module $1, by their numbers, which count from 0.
 SELECT
     instruction_id,
-    instruction,
-    computation,
-    opcode,
-    shape,
     schedule_time,
-    custom_call_target,
     source_file,
     source_line
 FROM instructions

@@ -84,12 +84,13 @@ def is_cache(program: Program, argument: EntryArray) -> bool:
     graph, flow = program.graph, program.worked_out(Dimensions).flow
     if argument.parameter_number is None:
         return False
-    place = graph.parameters(graph.program.entry)[argument.parameter_number], argument.index
+    parameter = graph.parameters(graph.program.entry)[argument.parameter_number]
+    (place,) = graph.places([parameter], [argument.index])
     seen, waiting = {place}, [place]
     while waiting:
         place = waiting.pop()
         for reader in flow.readers[place]:
-            opcode = graph.opcode[reader[0]]
+            opcode = graph.opcode_at(reader)
             if opcode in _WRITE and flow.sources[reader][0] == place:
                 return _is_a_little(program, reader)
             if opcode in _THROUGH and reader not in seen:
@@ -101,8 +102,9 @@ def is_cache(program: Program, argument: EntryArray) -> bool:
 def _is_a_little(program: Program, write: Place) -> bool:
     """Whether an instruction writes a small part of an array."""
     graph, shape = program.graph, program.worked_out(Dimensions).arrays.shape
-    number = _WRITE[graph.opcode[write[0]]]
-    part, whole = shape((graph.operands[write[0]][number], "{}")), shape(write)
+    instruction = graph.instruction[write]
+    written = graph.operands[instruction][_WRITE[graph.opcode[instruction]]]
+    part, whole = shape(graph.whole[written]), shape(write)
     return (
         isinstance(part, ArrayShape)
         and isinstance(whole, ArrayShape)

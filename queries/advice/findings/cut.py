@@ -4,14 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
-from math import prod
 from typing import Any
 
+import numpy as np
+
 from ....schema.readable import human_bytes
-from ....xla.shapes import ArrayShape
+from ....xla.program import Mask
 from ...catalogue import statement
 from ...result import counted, without_layout
-from ..asked_program import Change, Place, Program, memory_on_chip, saving
+from ..asked_program import Change, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Cut, Cutting, flat
 from ..finding import Finding, Grade
 from ..resizing import Array
@@ -96,26 +97,18 @@ def _is_of_few_lines(cutting: Cutting, arrays: list[Array]) -> bool:
     return few >= _OF_LINES * sum(sizes.values())
 
 
-def _stands_out(cutting: Cutting, atom: int, region: set[Place]) -> bool:
+def _stands_out(cutting: Cutting, atom: int, region: Mask) -> bool:
     """Whether what goes into a group and what comes out of it are small beside it."""
-    graph, flow, shape = cutting.program.graph, cutting.flow, cutting.dimensions.arrays.shape
-    whole = max((_elements(shape(place)) for place in region), default=0)
-    for beside in (flow.sources, flow.readers):
-        outside = {
-            other
-            for place in region
-            for other in beside[place]
-            if other not in region and atom in cutting.atoms(other)
-        }
-        sizes = {other: _elements(shape(other)) for other in outside}
-        made = sum(size for other, size in sizes.items() if graph.opcode[other[0]] not in HAND_ON)
-        if max([made, *sizes.values()]) > _BULGE * whole:
+    graph, flow, elements = cutting.program.graph, cutting.flow, cutting.elements
+    hands_on = graph.program.opcode.is_one_of(*HAND_ON)[graph.slots.instruction]
+    outside = cutting.with_atom(atom) & ~region
+    most = _BULGE * elements[region].max(initial=0)
+    for within, beside in ((flow.reader, flow.source), (flow.source, flow.reader)):
+        others = np.unique(beside[region[within] & outside[beside]])
+        made = elements[others[~hands_on[others]]].sum()
+        if max(made, elements[others].max(initial=0)) > most:
             return False
     return True
-
-
-def _elements(shape: object) -> int:
-    return prod(shape.dimensions) if isinstance(shape, ArrayShape) else 0
 
 
 def _in_parts(
@@ -222,8 +215,8 @@ def batched(program: Program) -> list[Finding]:
 
 def _of_batch(cutting: Cutting, atom: int, at_peak: list[Array]) -> list[Finding]:
     program = cutting.program
-    region = cutting.region(lambda atoms: atom in atoms)
-    if any(cutting.atoms(place).count(atom) > 1 for place in region):
+    region = cutting.with_atom(atom)
+    if cutting.region(lambda atoms: atoms.count(atom) > 1).any():
         return []
     if not cutting.can_be_cut(atom, region):
         return []

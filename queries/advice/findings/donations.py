@@ -134,7 +134,7 @@ class EntryReads:
         return [
             each
             for value in values
-            for each in self._positions.get(value, ())
+            for each in self._program.holders.get(value, ())
             if each in self._dependencies and self._dependencies.opcode[each] not in _HANDS_ON
         ]
 
@@ -167,17 +167,6 @@ class EntryReads:
                 and self._dependencies.opcode[instruction] not in _HANDS_ON
             ):
                 found.setdefault(instruction, []).append((value, number))
-        return found
-
-    @cached_property
-    def _positions(self) -> dict[int, list[int]]:
-        """The instructions that hold each value, without tuples that hold it within."""
-        table = self._program.positions
-        found: dict[int, list[int]] = {}
-        for value, instruction in zip(
-            table["value_id"].to_pylist(), table["instruction_id"].to_pylist(), strict=True
-        ):
-            found.setdefault(value, []).append(instruction)
         return found
 
 
@@ -341,17 +330,17 @@ def returned_arrays(program: Program) -> list[tuple[EntryArray, EntryArray]]:
     graph = program.graph
     entry = graph.program.entry
     parameters = graph.parameters(entry)
-    by_place = {
-        (parameters[each.parameter_number], each.index): each
-        for each in arguments
-        if each.parameter_number is not None
-    }
+    given = [(each.parameter_number, each) for each in arguments]
+    numbered = [(parameters[number], each) for number, each in given if number is not None]
+    places = graph.places([row for row, _ in numbered], [each.index for _, each in numbered])
+    by_place = dict(zip(places, (each for _, each in numbered), strict=True))
     alike = {(each.element_type, each.dimensions) for each in arguments}
     found = []
-    for output in outputs:
+    made = graph.places([graph.root(entry)] * len(outputs), [each.index for each in outputs])
+    for output, made_at in zip(outputs, made, strict=True):
         if output.is_shared or (output.element_type, output.dimensions) not in alike:
             continue
-        place = _copied_from(program, (graph.root(entry), output.index), set(by_place))
+        place = _copied_from(program, made_at, set(by_place))
         argument = by_place.get(place) if place is not None else None
         if argument is not None and argument.dimensions == output.dimensions:
             found.append((argument, output))
@@ -366,11 +355,11 @@ def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Plac
     seen, waiting = {output}, [output]
     while waiting:
         place = waiting.pop()
-        opcode = graph.opcode[place[0]]
+        opcode = graph.opcode_at(place)
         if place in arguments:
             found.add(place)
             continue
-        if program.graph.program.custom_call_target.at(place[0]) == "ConcatBitcast":
+        if graph.program.custom_call_target.at(graph.instruction[place]) == "ConcatBitcast":
             # XLA fetched it in parts.
             opcode = "bitcast"
         if opcode not in _COPIES:
@@ -378,7 +367,7 @@ def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Plac
             if opcode not in _EMPTY or not indices:
                 return None
             continue
-        sources = flow.sources.get(place) or []
+        sources = flow.sources[place]
         if opcode in {"dynamic-slice", "dynamic-update-slice"}:
             count = _COPIES[opcode]
             indices.append(_makes(program, sources[count:]))
@@ -400,7 +389,7 @@ def _makes(program: Program, places: list[Place]) -> Counter[str]:
     for place in places:
         made |= set(flow.before(place, {"parameter", "get-tuple-element", "fusion", "bitcast"}))
     hand_on = {"parameter", "get-tuple-element", "fusion", "bitcast", "while", "constant"}
-    return Counter(op for op in {graph.opcode[at] for at, _ in made} if op not in hand_on)
+    return Counter(op for op in {graph.opcode_at(each) for each in made} if op not in hand_on)
 
 
 # Whether an instruction may write its result over an operand: the rules that ingest has.

@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from math import prod
 
 from ....schema.readable import human_bytes
-from ....xla.shapes import ArrayShape
 from ...result import without_layout
 from ..asked_program import Change, Piece, Place, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Cutting, flat
-from ..dimensions import Dimensions
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed
 
@@ -45,19 +43,18 @@ def _gathers(program: Program) -> Iterator[tuple[Place, Place]]:
     """Gathers of rows, each with a product that contracts what it gathers."""
     graph, cutting = program.graph, program.worked_out(Cutting)
     for instruction in map(int, graph.program.rows("gather")):
-        gather = (instruction, "{}")
-        operand = (graph.operands[instruction][0], "{}")
-        if _elements(program, gather) < _REPEATED * _elements(program, operand):
+        gather, operand = (graph.whole[at] for at in (instruction, graph.operands[instruction][0]))
+        if cutting.elements[gather] < _REPEATED * cutting.elements[operand]:
             continue
         features = {*cutting.atoms(operand)} & {*cutting.atoms(gather)}
         seen, waiting = {gather}, [gather]
         while waiting:
             place = waiting.pop()
             for reader in cutting.flow.readers[place]:
-                opcode = graph.opcode[reader[0]]
+                opcode = graph.opcode_at(reader)
                 if opcode in {"dot", "convolution"}:
                     left = features & {*cutting.atoms(reader)}
-                    narrower = _elements(program, reader) <= _NARROWER * _elements(program, gather)
+                    narrower = cutting.elements[reader] <= _NARROWER * cutting.elements[gather]
                     if not left and features and narrower:
                         yield gather, reader
                 elif opcode in _THROUGH and reader not in seen:
@@ -65,15 +62,10 @@ def _gathers(program: Program) -> Iterator[tuple[Place, Place]]:
                     waiting.append(reader)
 
 
-def _elements(program: Program, place: Place) -> int:
-    shape = program.worked_out(Dimensions).arrays.shape(place)
-    return prod(shape.dimensions) if isinstance(shape, ArrayShape) else 0
-
-
 def _multiplied_first(program: Program, gather: Place, product: Place) -> Finding | None:
-    cutting, layout = program.worked_out(Cutting), program.layout
-    whole = _elements(program, gather)
-    operand = (program.graph.operands[gather[0]][0], "{}")
+    cutting, layout, graph = program.worked_out(Cutting), program.layout, program.graph
+    whole = cutting.elements[gather]
+    operand = graph.whole[graph.operands[graph.instruction[gather]][0]]
     rows = [atom for atom in cutting.atoms(gather) if atom not in cutting.atoms(operand)]
     wide = [
         array
@@ -82,7 +74,7 @@ def _multiplied_first(program: Program, gather: Place, product: Place) -> Findin
     ]
     if not rows or not wide or cutting.bytes_of(wide) < _WORTH * layout.peak_bytes:
         return None
-    part = _elements(program, product) / whole
+    part = cutting.elements[product] / whole
     places: dict[tuple[int, int], int] = {}
     pieces = []
     for array in wide:
@@ -94,7 +86,7 @@ def _multiplied_first(program: Program, gather: Place, product: Place) -> Findin
     # The product of all rows is there from the first gather to the last.
     largest = max(wide, key=cutting.size)
     width = cutting.size(largest) / prod(largest.shape.dimensions)
-    product_bytes = round(part * _elements(program, operand) * width)
+    product_bytes = round(part * cutting.elements[operand] * width)
     since = min(piece.start_time for piece in pieces)
     until = max(piece.end_time for piece in pieces)
     pieces.append(Piece(len(places), product_bytes, since, until))

@@ -11,7 +11,7 @@ import numpy as np
 from ....schema.readable import human_bytes
 from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from ...result import counted
-from ..asked_program import Change, Piece, Program, saving, together
+from ..asked_program import Change, Piece, Place, Program, saving, together
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed
 
@@ -71,18 +71,21 @@ class Narrowing:
         self._program = program
         self._graph = program.graph
         values = program.rows(
-            'SELECT value_id, instruction_id, shape_index, element_type, alias_set FROM "values"'
-            " WHERE module_id = $1"
-        ).to_pylist()
-        self._type = {each["value_id"]: each["element_type"] for each in values}
-        self._instruction = {each["value_id"]: each["instruction_id"] for each in values}
-        self._value = {
-            (each["instruction_id"], each["shape_index"]): each["value_id"] for each in values
-        }
-        self._alias_set = {each["value_id"]: each["alias_set"] for each in values}
+            "SELECT value_id, instruction_id, shape_index, element_type,"
+            ' coalesce(alias_set, value_id) AS alias_set FROM "values" WHERE module_id = $1'
+        )
+        ids, rows, types, sets = (
+            values[name].to_pylist()
+            for name in ("value_id", "instruction_id", "element_type", "alias_set")
+        )
+        self._type = dict(zip(ids, types, strict=True))
+        self._instruction = dict(zip(ids, rows, strict=True))
+        places = self._graph.slots.named(values["instruction_id"].to_numpy(), values["shape_index"])
+        self._value = dict(zip(places.tolist(), ids, strict=True))
+        self._alias_set = dict(zip(ids, sets, strict=True))
         self._aliases: dict[int, list[int]] = defaultdict(list)
         for value, alias_set in self._alias_set.items():
-            self._aliases[value if alias_set is None else alias_set].append(value)
+            self._aliases[alias_set].append(value)
 
     @cached_property
     def _uses(self) -> dict[int, list[tuple[int, int]]]:
@@ -94,22 +97,12 @@ class Narrowing:
         return uses
 
     @cached_property
-    def _positions(self) -> dict[int, list[int]]:
-        positions: dict[int, list[int]] = defaultdict(list)
-        table = self._program.positions
-        for value, instruction in zip(
-            table["value_id"].to_pylist(), table["instruction_id"].to_pylist(), strict=True
-        ):
-            positions[value].append(instruction)
-        return positions
-
-    @cached_property
     def _live_out(self) -> set[int]:
         """The values in the result of the entry."""
         times = self._program.instructions["schedule_time"].to_pylist()
         last = max((time for time in times if time is not None), default=None)
         root = times.index(last) if last is not None else -1
-        return {value for value, at in self._positions.items() if root in at}
+        return {value for value, at in self._program.holders.items() if root in at}
 
     def narrowed(self, value: int) -> Narrowed | None:
         """What is narrower if this value is; None if something reads it as it is."""
@@ -133,8 +126,7 @@ class Narrowing:
         return found
 
     def _set_of(self, value: int) -> list[int]:
-        alias_set = self._alias_set[value]
-        return self._aliases[value if alias_set is None else alias_set]
+        return self._aliases[self._alias_set[value]]
 
     def _read(self, value: int, user: int, number: int, found: Narrowed) -> Iterable[int] | None:
         """The values that a use only moves the value to; None if it reads it otherwise."""
@@ -146,11 +138,12 @@ class Narrowing:
             inside = any(
                 self._graph.opcode[at] == "parameter" and self._graph.computation[at] in called
                 for every in self._set_of(value)
-                for at in self._positions[every]
+                for at in self._program.holders.get(every, ())
             )
             return () if inside else None
         if opcode == "copy-start":
-            return self._results(user, "{0}")
+            # The first element of a tuple is the place after the tuple's own.
+            return self._results(self._graph.whole[user] + 1)
         if opcode == "fusion":
             return self._read_inside(value, user, number, found)
         if self._converts(user, number):
@@ -158,10 +151,10 @@ class Narrowing:
             if opcode == "convert":
                 self._repeat(value, user, found)
             return ()
-        return self._results(user, "{}") if self._moves(user, number) else None
+        return self._results(self._graph.whole[user]) if self._moves(user, number) else None
 
-    def _results(self, instruction: int, shape_index: str) -> list[int] | None:
-        result = self._value.get((instruction, shape_index))
+    def _results(self, place: Place) -> list[int] | None:
+        result = self._value.get(place)
         return None if result is None else [result]
 
     def _read_inside(
@@ -178,7 +171,7 @@ class Narrowing:
                     self._repeat(value, fusion, found)
                 continue
             # The operand leaves the fusion as it came.
-            moved = self._results(fusion, "{}")
+            moved = self._results(self._graph.whole[fusion])
             if moved is None or self._graph.shape[fusion].startswith("("):
                 return None
             results.extend(moved)
@@ -236,7 +229,7 @@ class Narrowing:
 
     def _repeat(self, value: int, converting: int, found: Narrowed) -> None:
         """Note the result of a conversion that the narrower value can stand for."""
-        result = self._value.get((converting, "{}"))
+        result = self._value.get(self._graph.whole[converting])
         if result is None or result in self._live_out or len(self._set_of(result)) > 1:
             return
         one, other = (
