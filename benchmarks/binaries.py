@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from parts import find
 
-from memhouse.ingest.join import Module, join_parts, work_out
+from memhouse.ingest.join import Module, Told, join_parts, work_out
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
 from memhouse.ingest.readers.lines import use_quick_memory
 from memhouse.ingest.sources.program import Key
@@ -47,12 +47,8 @@ def read_binary(path: Path, key: Key) -> Module:
 
 def joined(parts: Parts, key: Key) -> Module:
     """The module's rows, with all that can be worked out."""
-    found = work_out(
-        parts,
-        platform=key.platform,
-        changelist=int(key.compiler) if key.compiler else None,
-        completes=True,
-    )
+    changelist = int(key.compiler) if key.compiler else None
+    (found,) = work_out([Told(parts, key.platform, changelist)])
     return join_parts(found.parts, found.attribution, found.program)
 
 

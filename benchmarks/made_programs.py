@@ -8,7 +8,7 @@ from bench import Bench, measure
 from exponents import growth_figure
 from figures import Figure
 
-from memhouse.ingest.join import join_parts, work_out
+from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.parts import Parts
@@ -82,7 +82,7 @@ def _stages(text: str) -> tuple[float, float, float]:
     times = [process_time()]
     parts = Parts(hlo=read_hlo_text(split_lines(text.encode())))
     times.append(process_time())
-    found = work_out(parts, platform="cpu", changelist=None, completes=True)
+    (found,) = work_out([Told(parts, "cpu")])
     times.append(process_time())
     join_parts(found.parts, found.attribution, found.program, found.names)
     times.append(process_time())

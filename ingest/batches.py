@@ -25,7 +25,15 @@ from ..schema.stores.base import Batch, Known, Store
 from ..schema.versions import READER_VERSION
 from .choose_run import Occurrences
 from .outcomes import OK
-from .read_program import Content, ProgramOutcome, ReadBefore, content_of, read_program, recognised
+from .read_program import (
+    Content,
+    ProgramOutcome,
+    ReadBefore,
+    batches_of,
+    content_of,
+    read_programs,
+    recognised,
+)
 from .readers.lines import use_quick_memory
 from .sources.program import Identified, Program
 
@@ -123,6 +131,7 @@ def _nameless_memory() -> int:
 # The bytes of files to read ahead: enough to keep the processes busy while a new warehouse is
 # created, few enough for memory. One program a process, and one more, may always wait.
 _AHEAD_BYTES = 32 << 20
+_BATCHES_PER_JOB = 2
 
 
 class Reading(Protocol):
@@ -132,7 +141,7 @@ class Reading(Protocol):
         """The programs as those who read see them."""
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """The outcome of each program, in order; see `read_program` for `known`."""
+        """The outcome of each program, in order; see `read_programs` for `known`."""
 
     @property
     def files_of(self) -> "FilesOf | None":
@@ -176,85 +185,122 @@ class Workers:
         return programs
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """The outcome of each program, in order; see `read_program` for `known`.
+        """The outcome of each program, in order; see `read_programs` for `known`.
 
         With several jobs reading begins at once, not with the first outcome requested.
         """
         if self._pool is None:
             return self._in_turn(programs, known)
         if len(programs) == 1:
-            (program,) = programs
-            outcome = self._thread.submit(
-                read_program, program, known, beside=True, mine=self._mine
+            found = self._thread.submit(
+                read_programs, [(programs[0], None)], known, beside=True, mine=self._mine
             )
-            return (future.result() for future in [outcome])
+            return (outcome for future in [found] for outcome in future.result())
         at_once = _AtOnce(programs, known, self._jobs, self._submit)
         at_once.begin_ahead()
         return at_once.outcomes()
 
     def _in_turn(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
         before = ReadBefore()
-        for program in programs:
-            yield read_program(program, known, mine=self._mine, before=before)
+        for batch in batches_of(programs):
+            together = [(program, None) for program in batch]
+            yield from read_programs(together, known, mine=self._mine, before=before)
 
-    def _submit(self, program: Program, identified: Identified | None) -> "_Reading":
-        """Read a program in a process; returns a function that waits for the outcome."""
+    def _submit(self, programs: "_Together") -> Callable[[], list[ProgramOutcome]]:
+        """Read programs in a process; returns a function that waits for the outcomes."""
         assert self._pool is not None
         assert self._handed is not None
-        handed, number = self._handed, next(self._numbers)
-        reading = self._pool.submit(_read_beside, program, identified, number, self._mine)
+        handed, numbers = self._handed, [next(self._numbers) for _ in programs]
+        reading = self._pool.submit(_read_beside, programs, numbers, self._mine)
         reading.add_done_callback(lambda _: handed.receive())
 
-        def read() -> ProgramOutcome:
-            outcome, is_handed_over = reading.result()
-            if is_handed_over:
-                assert outcome.module is not None
-                outcome.module.tables = handed.take(number)
-            return outcome
+        def read() -> list[ProgramOutcome]:
+            outcomes = []
+            for number, (outcome, is_handed_over) in zip(numbers, reading.result(), strict=True):
+                if is_handed_over:
+                    assert outcome.module is not None
+                    outcome.module.tables = handed.take(number)
+                outcomes.append(outcome)
+            return outcomes
 
         return read
 
 
+# Programs that one process reads, with the fingerprints that were taken already.
+_Together = list[tuple[Program, Identified | None]]
 # Waits for the outcome of a program that is being read.
 _Reading = Callable[[], ProgramOutcome]
 
 
+class _Batch:
+    """Programs that a process reads together, once all of them are known."""
+
+    def __init__(self) -> None:
+        self.programs: _Together = []
+        self._read: Callable[[], list[ProgramOutcome]] | None = None
+        self._outcomes: dict[int, ProgramOutcome] = {}
+
+    def add(self, program: Program, identified: Identified | None) -> _Reading:
+        """One program more; returns what waits for its outcome."""
+        place = len(self.programs)
+        self.programs.append((program, identified))
+
+        def outcome() -> ProgramOutcome:
+            if self._read is not None:
+                self._outcomes = dict(enumerate(self._read()))
+                self._read = None
+            # Nobody else asks for its rows, so they go.
+            return self._outcomes.pop(place)
+
+        return outcome
+
+    def begin(self, submit: Callable[[_Together], Callable[[], list[ProgramOutcome]]]) -> None:
+        """Begin to read the programs, if there are any."""
+        if self.programs:
+            self._read = submit(self.programs)
+            self.programs = []
+
+
 class _AtOnce:
-    """The programs of a run that processes read; `submit` gives a program to one of them."""
+    """The programs of a run that processes read; `submit` gives programs to one of them."""
 
     def __init__(
         self,
         programs: Sequence[Program],
         known: Set[int],
         jobs: int,
-        submit: Callable[[Program, Identified | None], _Reading],
+        submit: Callable[[_Together], Callable[[], list[ProgramOutcome]]],
     ) -> None:
         self._known, self._jobs, self._submit = known, jobs, submit
-        self._rest = deque(programs)
-        # The programs being read, in order, with their sizes.
-        self._begun: deque[tuple[int, _Reading]] = deque()
+        # Each process has a few batches to do, so that they end together.
+        self._rest = deque(batches_of(programs, least=_BATCHES_PER_JOB * jobs))
+        # The batches being read, in order: of each its size and what waits for each outcome.
+        self._begun: deque[tuple[int, list[_Reading]]] = deque()
         self._names = Counter(program.key.module_name for program in programs)
         self._before, self._contents = ReadBefore(), set[Content]()
 
     def outcomes(self) -> Iterator[ProgramOutcome]:
         """The outcome of each program, in order."""
         while self._begun:
-            _, outcome = self._begun.popleft()
-            yield outcome()
+            _, outcomes = self._begun.popleft()
+            for outcome in outcomes:
+                yield outcome()
             self.begin_ahead()
 
     def begin_ahead(self) -> None:
-        """Begin to read programs until enough are ahead and every process has work."""
+        """Begin to read batches until enough are ahead and every process has work."""
         ahead_bytes = sum(size for size, _ in self._begun)
         while self._rest and (len(self._begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
-            program = self._rest.popleft()
-            self._begun.append((program.size_bytes, self._begin(program)))
-            ahead_bytes += program.size_bytes
+            programs, batch = self._rest.popleft(), _Batch()
+            size = sum(program.size_bytes for program in programs)
+            self._begun.append((size, [self._begin(program, batch) for program in programs]))
+            batch.begin(self._submit)
+            ahead_bytes += size
 
-    def _begin(self, program: Program) -> _Reading:
-        """Begin to read a program, unless it is known or another one has its content."""
+    def _begin(self, program: Program, batch: _Batch) -> _Reading:
+        """Add a program to the batch, unless it is known or another one has its content."""
         if not self._known and self._names[program.key.module_name] == 1:
-            return self._submit(program, None)
+            return batch.add(program, None)
         # Hashing a program costs less than sending it to another process, and most programs of
         # a run are known, or another host's too. The content is sent along, so it is read once.
         identified = program.fingerprint()
@@ -266,10 +312,10 @@ class _AtOnce:
             # The first one's outcome comes before this one's. No content waits in memory.
             identified.content = None
             return lambda: (
-                self._before.outcome(program, identified) or self._submit(program, None)()
+                self._before.outcome(program, identified) or self._submit([(program, None)])()[0]
             )
         self._contents.add(content)
-        reading = self._submit(program, identified)
+        reading = batch.add(program, identified)
 
         def read() -> ProgramOutcome:
             outcome = reading()
@@ -296,16 +342,20 @@ def _prepare(sending: socket.socket) -> None:
 
 
 def _read_beside(
-    program: Program, identified: Identified | None, number: int, mine: Sequence[str]
-) -> tuple[ProgramOutcome, bool]:
-    """Read a program in a process; whether its rows are handed over, not in the outcome."""
-    outcome = read_program(program, frozenset(), identified, mine=mine)
-    module = outcome.module
-    if module is None or module.nbytes < LARGE_BYTES:
-        return outcome, False
-    send(_sending, number, module.tables)
-    module.tables = {}
-    return outcome, True
+    programs: _Together, numbers: Sequence[int], mine: Sequence[str]
+) -> list[tuple[ProgramOutcome, bool]]:
+    """Read programs in a process; whether the rows of each are handed over, not in its outcome."""
+    found = []
+    for number, outcome in zip(
+        numbers, read_programs(programs, frozenset(), mine=mine), strict=True
+    ):
+        module = outcome.module
+        is_large = module is not None and module.nbytes >= LARGE_BYTES
+        if module is not None and is_large:
+            send(_sending, number, module.tables)
+            module.tables = {}
+        found.append((outcome, is_large))
+    return found
 
 
 def _end_with_parent() -> None:

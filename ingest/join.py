@@ -9,14 +9,14 @@ import pyarrow.compute as pc
 
 from ..schema.arrow import module_rows
 from ..xla.agreement import Contradiction, agrees, contradictions, difference
-from ..xla.attribution import Attribution, attribute
+from ..xla.attribution import Attribution, attribute, attribute_all
 from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
 from ..xla.frames import with_own_lines
 from ..xla.kernels import placed_parts
-from ..xla.liveness import derive
+from ..xla.liveness import Derived, derive_all
 from ..xla.origins import RULES
 from ..xla.parts import (
     LIVE_RANGE,
@@ -32,11 +32,21 @@ from ..xla.parts import (
 )
 from ..xla.passes import PASSES
 from ..xla.peak_parts import at_peak, peak_parts
-from ..xla.program import NONE, Ints, Mask, Names, NumberedProgram, combined, number_program
+from ..xla.program import (
+    NONE,
+    Ints,
+    Mask,
+    Names,
+    NumberedProgram,
+    combined,
+    lay_slots,
+    number_program,
+)
 from ..xla.program_id import program_id_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of
 from ..xla.traits import traits_of
+from ..xla.union import derived_of_each, joined_programs
 from ..xla.work import work_of
 
 # The lives of values in temp allocations.
@@ -473,49 +483,167 @@ class WorkedOut:
     unread: Unread | None = None
 
 
-def work_out(
-    parts: Parts, *, platform: str | None, changelist: int | None, completes: bool
-) -> WorkedOut:
-    """Work out liveness and attribution from the HLO text, if there is one.
+@dataclass(frozen=True)
+class Told:
+    """The parts of a program, and what is told beside them.
 
-    `platform` and `changelist` are what the file names say. What the parts lack is filled in
-    only if the text `completes` them: what a damaged file should have said is not made up.
+    `platform` and `changelist` are what the file names say. What the parts lack is filled in only
+    if the text `completes` them: what a damaged file should have said is not made up.
     """
-    parts = with_dumped_elements(parts)
-    hlo, names = parts.hlo, Names(parts)
-    if hlo is None:
-        return WorkedOut(parts, names)
-    attribution = why_not = no_owners = None
-    try:
-        program = number_program(hlo, names)
-    except DumpError as error:
-        return WorkedOut(
-            parts, names, why_not=str(error) if completes else None, no_owners=str(error)
+
+    parts: Parts
+    platform: str | None = None
+    changelist: int | None = None
+    completes: bool = True
+
+
+def work_out(programs: Sequence[Told]) -> list[WorkedOut]:
+    """Work out liveness and attribution from the HLO texts of programs, where they have one.
+
+    That is done for all programs at once, because small ones cost the calls. If that fails, it is
+    done for each alone: so what is wrong with one program says nothing of the others.
+    """
+    found = [_OfText.begun(told) for told in programs]
+    texts = [each for each in found if isinstance(each, _OfText)]
+    derived = _derive(texts)
+    for each in texts:
+        each.complete(shares_shapes=len(texts) > 1)
+    _attribute(texts, derived)
+    return [each.worked_out() if isinstance(each, _OfText) else each for each in found]
+
+
+@dataclass
+class _OfText:
+    """What is known of a program with HLO text so far; the fields are those of WorkedOut.
+
+    `derived` is None if it could not be worked out; `is_reordered` says that it is not what was
+    worked out with others, because a text without a schedule has got one.
+    """
+
+    told: Told
+    parts: Parts
+    hlo: HloText
+    names: Names
+    program: NumberedProgram
+    completes: bool
+    why_not: str | None = None
+    no_owners: str | None = None
+    derived: Derived | None = None
+    is_reordered: bool = False
+    is_scheduled: bool = False
+    attribution: Attribution | None = None
+
+    @staticmethod
+    def begun(told: Told) -> "_OfText | WorkedOut":
+        """The program with its text as numbers; without such a text all that can be known."""
+        parts = with_dumped_elements(told.parts)
+        hlo, names = parts.hlo, Names(parts)
+        if hlo is None:
+            return WorkedOut(parts, names)
+        try:
+            program = number_program(hlo, names)
+        except DumpError as error:
+            why_not = str(error) if told.completes else None
+            return WorkedOut(parts, names, why_not=why_not, no_owners=str(error))
+        is_whole = program.unread is None and not hlo.unread
+        found = _OfText(told, parts, hlo, names, program, told.completes and is_whole)
+        if not is_whole and parts.buffer_assignment is None:
+            found.why_not = "the text is damaged"
+        return found
+
+    def complete(self, *, shares_shapes: bool) -> None:
+        """Fill in what the parts lack, if that is allowed.
+
+        With `shares_shapes` other programs' shapes are among those of `derived`.
+        """
+        self.is_scheduled = bool(self.hlo.header["is_scheduled"])
+        if self.derived is None or not self.completes:
+            return
+        if shares_shapes and self.parts.buffer_assignment is None:
+            # An estimate sizes all shapes.
+            flow = self.derived.dataflow
+            slots = lay_slots(self.program, flow.slots.count > 0)
+            self.derived = replace(self.derived, dataflow=replace(flow, slots=slots))
+        before = self.derived
+        self.parts, self.derived, self.why_not = completed(
+            self.parts, before, platform=self.told.platform
         )
-    unread = None if hlo.unread else program.unread
-    if unread is not None or hlo.unread:
-        completes = False
-        if parts.buffer_assignment is None:
-            why_not = "the text is damaged"
+        self.is_reordered = self.derived is not before
+        self.names.add(self.parts)
+        assignment = self.parts.buffer_assignment
+        is_estimate = assignment is not None and bool(assignment.peak_high)
+        self.is_scheduled = self.is_scheduled or is_estimate
+
+    def worked_out(self) -> WorkedOut:
+        """All that is known."""
+        return WorkedOut(
+            self.parts,
+            self.names,
+            self.program if self.completes and self.derived is not None else None,
+            self.attribution,
+            self.why_not,
+            self.no_owners,
+            None if self.hlo.unread else self.program.unread,
+        )
+
+
+# What a rule raises where a program does not fit it; with others it may also meet their rows.
+_REFUSALS = (DumpError, IndexError, ValueError)
+
+
+def _derive(texts: Sequence[_OfText]) -> Derived | None:
+    """Set what follows from each text; what follows from all at once, None if they are apart."""
+    if not texts:
+        return None
+    programs = [each.program for each in texts]
     try:
-        derived = derive(hlo, program, changelist=changelist, live_range=parts.live_range)
-    except DumpError as error:
-        why_not = str(error) if completes else why_not
-        return WorkedOut(parts, names, why_not=why_not, no_owners=str(error), unread=unread)
-    is_scheduled = bool(hlo.header["is_scheduled"])
-    if completes:
-        parts, derived, why_not = completed(parts, derived, platform=platform)
-        names.add(parts)
-        is_estimate = parts.buffer_assignment is not None and parts.buffer_assignment.peak_high
-        is_scheduled = is_scheduled or bool(is_estimate)
-    try:
-        # Whose memory values are does not depend on the schedule, only on what computes them.
-        attribution = attribute(hlo, derived, is_scheduled=is_scheduled)
-    except DumpError as error:
-        no_owners = str(error)
-    return WorkedOut(
-        parts, names, program if completes else None, attribution, why_not, no_owners, unread
-    )
+        derived = derive_all(
+            [each.hlo for each in texts],
+            joined_programs(programs),
+            [each.told.changelist for each in texts],
+            [each.parts.live_range for each in texts],
+        )
+    except _REFUSALS as error:
+        if len(texts) > 1:
+            for each in texts:
+                _derive([each])
+        elif isinstance(error, DumpError):
+            (each,) = texts
+            each.why_not = str(error) if each.completes else each.why_not
+            each.no_owners = str(error)
+        else:
+            raise
+        return None
+    for each, own in zip(texts, derived_of_each(derived, programs), strict=True):
+        each.derived = own
+    return derived
+
+
+def _attribute(texts: Sequence[_OfText], derived: Derived | None) -> None:
+    """Set the attribution of each text. `derived` is what follows from all of them at once."""
+    apart = texts
+    if derived is not None:
+        try:
+            found = attribute_all(
+                [each.hlo for each in texts],
+                derived,
+                [each.derived for each in texts if each.derived is not None],
+                [each.is_scheduled for each in texts],
+            )
+            for each, attribution in zip(texts, found, strict=True):
+                each.attribution = attribution
+            apart = [each for each in texts if each.is_reordered]
+        except _REFUSALS as error:
+            if len(texts) == 1 and not isinstance(error, DumpError):
+                raise
+    for each in apart:
+        if each.derived is None:
+            continue
+        try:
+            # Whose memory values are does not depend on the schedule, only on what computes them.
+            each.attribution = attribute(each.hlo, each.derived, is_scheduled=each.is_scheduled)
+        except DumpError as error:
+            each.attribution, each.no_owners = None, str(error)
 
 
 # Joins the parts of a module into the rows of the warehouse's tables.

@@ -1,14 +1,15 @@
-"""Reads one program into a module's rows, in any process, and determines its status."""
+"""Reads programs into the rows of modules, in any process, and determines their status."""
 
 import ctypes
 import sys
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 from ..xla.agreement import disagreements
 from ..xla.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
-from .join import Module, join_parts, work_out
+from .join import Module, Told, WorkedOut, join_parts, work_out
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
 from .sources.program import Identified, Key, Program
 
@@ -86,62 +87,126 @@ class ReadBefore:
         return outcome
 
 
-def read_program(
-    program: Program,
+# Small programs are read together: to that many bytes and programs more brings nothing but memory.
+_TOGETHER_BYTES = 8 << 20
+_TOGETHER = 50
+_Program = TypeVar("_Program", bound=Program)
+
+
+def batches_of(programs: Sequence[_Program], *, least: int = 1) -> Iterator[list[_Program]]:
+    """The programs in batches that are read together, in order; at least so many, if possible.
+
+    A large program is a batch of its own.
+    """
+    most_bytes = min(_TOGETHER_BYTES, sum(program.size_bytes for program in programs) // least)
+    most = max(1, min(_TOGETHER, len(programs) // least))
+    batch: list[_Program] = []
+    size = 0
+    for program in programs:
+        if batch and (size + program.size_bytes > most_bytes or len(batch) == most):
+            yield batch
+            batch, size = [], 0
+        batch.append(program)
+        size += program.size_bytes
+    if batch:
+        yield batch
+
+
+def read_program(program: Program, known: Set[int], *, beside: bool = False) -> ProgramOutcome:
+    """Read one program: see `read_programs`."""
+    (outcome,) = read_programs([(program, None)], known, beside=beside)
+    return outcome
+
+
+def read_programs(
+    programs: Sequence[tuple[Program, Identified | None]],
     known: Set[int],
-    identified: Identified | None = None,
     *,
     beside: bool = False,
     mine: Sequence[str] = (),
     before: ReadBefore | None = None,
-) -> ProgramOutcome:
-    """Read a program; one whose module is `known`, or was read `before`, is only identified.
+) -> list[ProgramOutcome]:
+    """Read programs; one whose module is `known`, or was read `before`, is only identified.
 
-    `identified` is the program's fingerprint if already taken. With `beside`, threads may
-    share the work. `mine` are patterns of files that are the user's code. An error in a file is
-    recorded in the file's outcome, never raised.
+    Beside each program stands its fingerprint, if already taken. With `beside`, threads may share
+    the work. `mine` are patterns of files that are the user's code. An error in a file is recorded
+    in the file's outcome, never raised.
     """
-    identified = identified or program.fingerprint()
-    if identified.module_id in known or identified.left_out is not None:
-        return recognised(program, identified)
-    if before is not None and (repeated := before.outcome(program, identified)) is not None:
-        return repeated
-    parts = program.read(identified, beside=beside)
-    outcome = _outcome(program, identified)
-    if parts is None:
-        outcome.status, outcome.module_id = FAILED, None
-        return outcome
-    _join(program, parts, outcome, mine)
-    del parts
-    if program.size_bytes > _MUCH_BYTES:
-        _give_back_memory()
-    _judged(outcome)
-    if before is not None:
-        before.remember(outcome)
-    return outcome
+    before = ReadBefore() if before is None else before
+    outcomes: dict[int, ProgramOutcome] = {}
+    waiting = list(enumerate(programs))
+    while waiting:
+        read: list[_Read] = []
+        contents = set[Content]()
+        again: list[tuple[int, tuple[Program, Identified | None]]] = []
+        for place, (program, given) in waiting:
+            identified = given or program.fingerprint()
+            content = content_of(program.key, identified)
+            if identified.module_id in known or identified.left_out is not None:
+                outcomes[place] = recognised(program, identified)
+            elif (repeated := before.outcome(program, identified)) is not None:
+                outcomes[place] = repeated
+            elif content in contents:
+                # The first program with this content may yet be read whole.
+                again.append((place, (program, identified)))
+            else:
+                contents.add(content)
+                parts = program.read(identified, beside=beside)
+                outcome = outcomes[place] = _outcome(program, identified)
+                if parts is None:
+                    outcome.status, outcome.module_id = FAILED, None
+                else:
+                    read.append(_Read(program, parts, outcome))
+        _join(read, mine)
+        for each in read:
+            _judged(each.outcome)
+            before.remember(each.outcome)
+        is_much = sum(each.program.size_bytes for each in read) > _MUCH_BYTES
+        del read
+        if is_much:
+            _give_back_memory()
+        waiting = again
+    return [outcomes[place] for place in range(len(programs))]
 
 
-def _join(program: Program, parts: Parts, outcome: ProgramOutcome, mine: Sequence[str]) -> None:
-    """Add the module to the outcome, and to its files what the parts lack or contradict."""
-    compiler = program.key.compiler
-    found = work_out(
-        parts,
-        platform=program.key.platform,
-        changelist=int(compiler) if compiler else None,
-        completes=parts.is_binary
-        or not any(
-            file.status in (FAILED, PARTIAL) and file.kind not in _SETTINGS
-            for file in outcome.files
-        ),
-    )
-    outcome.module = join_parts(
-        found.parts,
-        found.attribution,
-        found.program,
-        found.names,
-        mine,
-        platform=program.key.platform,
-    )
+class _Read(NamedTuple):
+    """A program whose files were read."""
+
+    program: Program
+    parts: Parts
+    outcome: ProgramOutcome
+
+
+def _join(read: Sequence[_Read], mine: Sequence[str]) -> None:
+    """Add modules to the outcomes, and to their files what the parts lack or contradict."""
+    told = [
+        Told(
+            parts,
+            program.key.platform,
+            int(program.key.compiler) if program.key.compiler else None,
+            parts.is_binary
+            or not any(
+                file.status in (FAILED, PARTIAL) and file.kind not in _SETTINGS
+                for file in outcome.files
+            ),
+        )
+        for program, parts, outcome in read
+    ]
+    for (program, parts, outcome), found in zip(read, work_out(told), strict=True):
+        outcome.module = join_parts(
+            found.parts,
+            found.attribution,
+            found.program,
+            found.names,
+            mine,
+            platform=program.key.platform,
+        )
+        _note_all(outcome, parts, found)
+
+
+def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut) -> None:
+    """Note at the files of a program that was read what its parts lack or contradict."""
+    assert outcome.module is not None
     outcome.lacks_figures = outcome.module.header["origin"] is None
     if found.attribution is not None:
         outcome.assumed = found.attribution.derived.assumed

@@ -28,7 +28,7 @@ from ..schema.lake.data_files import DataFile, write_file
 from ..schema.versions import READER_VERSION, TOOL_VERSION, layout
 from .batches import add_owned, joined
 from .join import Module
-from .read_program import ProgramOutcome, ReadBefore, read_program, recognised
+from .read_program import ProgramOutcome, ReadBefore, batches_of, read_programs, recognised
 from .readers.lines import use_quick_memory
 from .sources.dump_folder import DumpedProgram
 from .sources.files import Given, RemotePath, SourceFile
@@ -239,21 +239,20 @@ def _read(lake: str, programs: list[Fingerprinted]) -> tuple[list[ProgramOutcome
     outcomes: list[ProgramOutcome] = []
     rows: dict[int, Mapping[str, pa.Table]] = {}
     before = ReadBefore()
-    for program in programs:
-        outcome = before.outcome(program, program.identified)
-        if outcome is None:
-            again = program.program.fingerprint()
-            if again.module_id != program.identified.module_id:
+    for batch in batches_of(programs):
+        module_ids = [program.identified.module_id for program in batch]
+        read = read_programs([(program, None) for program in batch], frozenset(), before=before)
+        for program, module_id, outcome in zip(batch, module_ids, read, strict=True):
+            if program.identified.module_id != module_id:
                 raise JobError(
                     f"dump {program.key.name} of workload {program.key.workload} changed while "
                     "it was read: give the same command again"
                 )
-            outcome = read_program(program.program, frozenset(), again, before=before)
             if outcome.module is not None:
                 # Of several dumps of a module the rows of the last one count.
-                rows[again.module_id] = outcome.module.tables
+                rows[module_id] = outcome.module.tables
                 outcome.module = Module(outcome.module.header, {})
-        outcomes.append(outcome)
+        outcomes += read
     by_table: dict[str, list[pa.Table]] = {}
     for module_id, tables in rows.items():
         add_owned(by_table, module_id, tables)

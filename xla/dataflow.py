@@ -61,9 +61,11 @@ class Schedule:
 
 
 def flatten(
-    program: NumberedProgram, *, order: Ints | None = None, is_shared: bool = False
+    program: NumberedProgram, *, order: Ints | None = None, is_shared: Mask | bool = False
 ) -> Schedule:
     """Flatten the computations that the control flow reaches into one schedule.
+
+    The times of several programs follow each other.
 
     `order` has the rows of the instructions in the order in which each computation runs them, if
     that is not the text's.
@@ -75,7 +77,7 @@ def flatten(
     run within the time of one instruction.
 
     Raises DumpError if one computation is called twice: XLA flattens the call graph before it
-    schedules. With `is_shared`, of several calls only the first runs the computation.
+    schedules. With `is_shared`, by program, of several calls only the first runs the computation.
     """
     rows = np.arange(len(program)) if order is None else order
     place = np.empty(len(program), np.int64)
@@ -94,13 +96,16 @@ def flatten(
     start_of[program.async_binder[async_starts]] = async_starts
     is_conditional = program.opcode.is_one_of("conditional")
     is_call = program.opcode.is_one_of("call")
+    may_share = np.broadcast_to(is_shared, len(program.entries))[program.program_of_computation]
 
     def enter(computation: int) -> None:
         span_start[computation] = length
         waiting.append((computation, int(program.first[computation]), int(start[computation])))
 
-    enter(program.entry)
-    while waiting:
+    entries = program.entries[::-1].tolist()
+    while entries or waiting:
+        if not waiting:
+            enter(entries.pop())
         computation, at, call = waiting.pop()
         if call == start[computation + 1]:
             stop = int(program.stop[computation])
@@ -109,7 +114,7 @@ def flatten(
             span_end[computation] = length
             continue
         calling, called = int(callers[call]), int(callees[call])
-        if span_start[called] != NONE and is_shared and is_call[calling]:
+        if span_start[called] != NONE and may_share[called] and is_call[calling]:
             waiting.append((computation, at, call + 1))
             continue
         if span_start[called] != NONE:
@@ -547,7 +552,7 @@ def forward_calls(
     chosen: Mask,
     in_place: tuple[Ints, Ints],
     *,
-    is_written_at_start: bool,
+    is_written_at_start: Mask | bool,
 ) -> None:
     """Forwarding between callers and the computations of calls, branches and async-starts.
 
@@ -576,8 +581,8 @@ def forward_calls(
     starts = starts[chosen[starts]]
     root = slots.whole(program.called_root(starts))
     flow.forward(flow.element(slots.whole(program.async_binder[starts]), 1), root, leaves=True)
-    if not is_written_at_start:
-        _forward_written(flow, starts, in_place)
+    at_done = ~np.broadcast_to(is_written_at_start, len(program.entries))
+    _forward_written(flow, starts[at_done[program.program_of[starts]]], in_place)
     dones = program.rows("async-done")
     dones = dones[chosen[dones]]
     root = slots.whole(program.called_root(program.async_start[dones]))
@@ -691,14 +696,14 @@ def trace_values(
     regions: Ints,
     rules: InPlaceRules,
     *,
-    is_written_at_start: bool = False,
+    is_written_at_start: Mask | bool = False,
 ) -> Dataflow:
     """Find the values of the scheduled computations, and of `regions`.
 
     A region, such as a reducer, is applied to elements, so that its parameters define values.
-    With `is_written_at_start`, what an async-start updates in place is the new value from there
-    on, otherwise from the async-done on. Raises DumpError where an instruction does not fit its
-    operands.
+    With `is_written_at_start`, by program, what an async-start updates in place is the new value
+    from there on, otherwise from the async-done on. Raises DumpError where an instruction does
+    not fit its operands.
     """
     has_values = schedule.is_reached.copy()
     has_values[regions] = True

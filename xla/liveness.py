@@ -1,5 +1,6 @@
 """When each value is live, and which values must share memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,12 +46,12 @@ class Liveness:
 
 
 def live_ranges(
-    program: NumberedProgram, schedule: Schedule, dataflow: Dataflow, *, async_starts_late: bool
+    program: NumberedProgram, schedule: Schedule, dataflow: Dataflow, *, async_starts_late: Mask
 ) -> Liveness:
     """Compute live ranges and alias sets.
 
-    `async_starts_late` says when values of async computations start; see `derive`. Raises
-    DumpError if an alias names a sub-shape that does not exist.
+    `async_starts_late` says of each program when values of async computations start; see
+    `derive_all`. Raises DumpError if an alias names a sub-shape that does not exist.
     """
     aliased = _aliased_parameters(program, dataflow)
     alias_set = must_alias(program, schedule, dataflow, aliased)
@@ -62,7 +63,7 @@ def live_ranges(
 def _aliased_parameters(program: NumberedProgram, dataflow: Dataflow) -> tuple[Ints, Ints]:
     """The header's `input_output_alias` as slots: of the entry's parameters, of its root."""
     aliases, slots = program.input_output_alias, dataflow.slots
-    entry = np.full(len(aliases), program.entry)
+    entry = program.alias_entry
     root = program.root[entry]
     number = np.array([alias.number for alias in aliases], np.int64)
     parameters = slots.find(
@@ -118,7 +119,7 @@ def _raw_ranges(
     schedule: Schedule,
     dataflow: Dataflow,
     aliased: Ints,
-    async_starts_late: bool,
+    async_starts_late: Mask,
 ) -> tuple[Ints, Ints]:
     """Each value's range before values that must share memory are kept apart."""
     time, span_end = schedule.time, schedule.span_end
@@ -131,16 +132,19 @@ def _raw_ranges(
     start = np.where(
         program.opcode.is_one_of("parameter")[row], schedule.span_start[computation[row]], time[row]
     )
-    if async_starts_late:
+    if async_starts_late.any():
         context = schedule.async_start[computation[row]]
-        start = np.where(context != NONE, np.maximum(time[context], start), start)
+        is_late = (context != NONE) & async_starts_late[program.program_of[row]]
+        start = np.where(is_late, np.maximum(time[context], start), start)
     end = np.maximum(until[row], _async_ends(program, schedule)[computation[row]])
     uses_at, counts = _use_times(program, schedule)
     use = np.flatnonzero(counts[dataflow.use_instruction])
     np.maximum.at(end, dataflow.use_value[use], uses_at[dataflow.use_instruction[use]])
     held = np.flatnonzero(dataflow.value != NONE)
     np.maximum.at(end, dataflow.value[held], until[dataflow.slots.instruction[held]])
-    end[_never_freed(program, dataflow, aliased)] = len(schedule)
+    never = _never_freed(program, dataflow, aliased)
+    # Those are of the entry, which ends with the program's schedule.
+    end[never] = span_end[computation[row[never]]]
     regional = time[row] == NONE
     start[regional] = end[regional] = NONE
     return start, end
@@ -175,8 +179,8 @@ def _async_ends(program: NumberedProgram, schedule: Schedule) -> Ints:
 
 def _never_freed(program: NumberedProgram, dataflow: Dataflow, aliased: Ints) -> Ints:
     """The values of the entry's parameters that no output takes the place of."""
-    entry = program.computation[dataflow.instruction] == program.entry
-    parameters = entry & program.opcode.is_one_of("parameter")[dataflow.instruction]
+    is_parameter = program.is_entry & program.opcode.is_one_of("parameter")
+    parameters = is_parameter[dataflow.instruction]
     taken = np.zeros(len(dataflow.slots), bool)
     taken[aliased] = True
     return np.flatnonzero(parameters & ~taken[dataflow.defined_at])
@@ -219,15 +223,15 @@ _WRITTEN_AT_DONE = 890_000_000
 class Derived:
     """What the text of a scheduled module says, as XLA's own analyses would.
 
-    `is_newest_libtpu` and `async_starts_late` tell compilers apart: see `derive`.
+    `is_newest_libtpu` and `async_starts_late` tell the programs' compilers apart: see `derive`.
     """
 
     program: NumberedProgram
     schedule: Schedule
     dataflow: Dataflow
     liveness: Liveness
-    is_newest_libtpu: bool
-    async_starts_late: bool
+    is_newest_libtpu: Mask
+    async_starts_late: Mask
 
     @cached_property
     def assumed(self) -> dict[str, int]:
@@ -253,37 +257,52 @@ def derive(
     changelist: int | None = None,
     live_range: LiveRange | None = None,
 ) -> Derived:
-    """Compute a module's schedule, values, positions, uses and live ranges.
+    """Compute a module's schedule, values, positions, uses and live ranges: see `derive_all`.
 
-    `program` is the numbered text, if the caller has it. The text's order is taken for the
-    schedule. If the text is not scheduled, the times are an estimate, and all else but the live
-    ranges holds. For an opcode without a rule one is assumed (`Derived.assumed`): then values,
-    positions, uses and live ranges are an estimate.
+    `program` is the numbered text, if the caller has it.
+    """
+    return derive_all([hlo], program or number_program(hlo), [changelist], [live_range])
+
+
+def derive_all(
+    texts: Sequence[HloText],
+    program: NumberedProgram,
+    changelists: Sequence[int | None],
+    live_ranges_of: Sequence[LiveRange | None],
+) -> Derived:
+    """Compute the schedule, values, positions, uses and live ranges of programs.
+
+    `program` has the rows of all of them. The text's order is taken for the schedule. If a text is
+    not scheduled, the times are an estimate, and all else but the live ranges holds. For an opcode
+    without a rule one is assumed (`Derived.assumed`): then values, positions, uses and live ranges
+    are an estimate.
 
     Compilers differ in two rules. In the newest libtpu no value reuses the memory of an output.
-    `changelist` is that of the TPU compiler, if the file names tell; without it the text decides
+    A changelist is that of the TPU compiler, if the file names tell; without it the text decides
     by a heuristic: only the newest libtpu prints `dma_priority`. In an older libtpu an array that
     an async-start updates in place is the new value from the start on.
 
     In XLA since JAX 0.12, and in the newest libtpu, a value of an async computation starts at the
-    time of the async-start and not at its own earlier time. The `live_range` of the dump tells,
+    time of the async-start and not at its own earlier time. The live range of the dump tells,
     because the texts of JAX 0.11 and 0.12 do not differ. Without it, text that leaves out the
     elements of tuples is taken to be new. Raises DumpError where an instruction does not fit its
     operands, or a computation its callers.
     """
-    program = program or number_program(hlo)
-    newest, is_written_at_start = hlo.attributes().has_dma_priority, False
-    late = newest or bool(pc.any(pc.match_substring(program.names, "#")).as_py())
-    if changelist is not None:
-        is_written_at_start = changelist < _WRITTEN_AT_DONE
-        late = newest = changelist > _BEFORE_NEWEST_LIBTPU
-    schedule = flatten(program, is_shared=not hlo.header["is_scheduled"])
+    newest = np.array([hlo.attributes().has_dma_priority for hlo in texts], bool)
+    has_element = pc.match_substring(program.names, "#").to_numpy(zero_copy_only=False)
+    late = newest | program.with_any(has_element)[program.root[program.entries]]
+    is_written_at_start = np.zeros(len(texts), bool)
+    for number, changelist in enumerate(changelists):
+        if changelist is not None:
+            is_written_at_start[number] = changelist < _WRITTEN_AT_DONE
+            late[number] = newest[number] = changelist > _BEFORE_NEWEST_LIBTPU
+    is_shared = np.array([not hlo.header["is_scheduled"] for hlo in texts], bool)
+    schedule = flatten(program, is_shared=is_shared)
     regions = find_regions(program, schedule)
     dataflow = trace_values(
         program, schedule, regions, InPlaceRules(program), is_written_at_start=is_written_at_start
     )
-    if live_range is not None:
-        late = _starts_late(program, schedule, dataflow, live_range, late)
+    late = _starts_late(program, schedule, dataflow, live_ranges_of, late)
     liveness = live_ranges(program, schedule, dataflow, async_starts_late=late)
     return Derived(program, schedule, dataflow, liveness, newest, late)
 
@@ -292,25 +311,32 @@ def _starts_late(
     program: NumberedProgram,
     schedule: Schedule,
     dataflow: Dataflow,
-    live_range: LiveRange,
-    otherwise: bool,
-) -> bool:
-    """Whether the dump's values of async computations start at the async-start.
+    dumped: Sequence[LiveRange | None],
+    otherwise: Mask,
+) -> Mask:
+    """Whether a dump's values of async computations start at the async-start, by program.
 
-    `otherwise` is the answer if the dump has no such value.
+    `otherwise` is the answer for a dump that has no live ranges or no such value.
     """
+    is_late = otherwise.copy()
     row = np.unique(dataflow.instruction)
     start = schedule.async_start[program.computation[row]]
     row, start = row[start != NONE], start[start != NONE]
-    if not len(row):
-        return otherwise
-    whole = live_range.ranges.filter(pc.equal(live_range.ranges["shape_index"], "{}"))
-    at = pc.index_in(
-        program.names.take(pa.array(row)), value_set=whole["instruction"].combine_chunks()
-    )
-    if at.null_count == len(at):
-        return otherwise
-    dumped = whole["start_time"].take(at.drop_null()).to_numpy()
-    known = pc.is_valid(at).to_numpy(zero_copy_only=False)
-    late = np.maximum(schedule.time[start[known]], schedule.time[row[known]])
-    return bool((dumped == late).all())
+    of = program.program_of[row]
+    for number in np.unique(of).tolist():
+        live_range = dumped[number]
+        if live_range is None:
+            continue
+        whole = live_range.ranges.filter(pc.equal(live_range.ranges["shape_index"], "{}"))
+        rows, starts = row[of == number], start[of == number]
+        at = pc.index_in(
+            program.names.take(pa.array(rows)), value_set=whole["instruction"].combine_chunks()
+        )
+        if at.null_count == len(at):
+            continue
+        known = pc.is_valid(at).to_numpy(zero_copy_only=False)
+        times = np.maximum(schedule.time[starts[known]], schedule.time[rows[known]])
+        times -= schedule.span_start[program.entries[number]]
+        at_start = whole["start_time"].take(at.drop_null()).to_numpy()
+        is_late[number] = (at_start == times).all()
+    return is_late

@@ -311,7 +311,6 @@ class OpNames:
     whether it lacks the program at its start and continues its caller's; `loops`, how many
     loops lie around the differentiated code; `scope` and `operation`, what its own components
     name: both empty, and the flags False, where it names no path (ARGUMENT, XLA_MADE).
-    `is_jax` says that some op_name starts with a program.
     """
 
     code: Ints
@@ -325,7 +324,6 @@ class OpNames:
     loops: Ints
     scope: list[str]
     operation: list[str]
-    is_jax: bool
 
     def by_row(self, mask: Mask) -> Mask:
         """A mask by distinct op_name as a mask by instruction; no op_name is False."""
@@ -376,7 +374,33 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
         loops=np.fromiter((path.loops for path in paths), np.int64, len(paths)),
         scope=[path.scope for path in paths],
         operation=[path.operation for path in paths],
-        is_jax=is_jax,
+    )
+
+
+def joined_names(names: Sequence[OpNames]) -> OpNames:
+    """The op_names of several programs: a text that two of them have stands there twice.
+
+    So each text is of one program, and means what it means there.
+    """
+    if len(names) == 1:
+        return names[0]
+    shift = 0
+    codes = []
+    for each in names:
+        codes.append(np.where(each.code == NONE, NONE, each.code + shift))
+        shift += len(each.texts)
+
+    def joined(column: str) -> np.ndarray:
+        return np.concatenate([getattr(each, column) for each in names])
+
+    columns = ("kind", "text_kind", "has_rematted", "has_transpose", "has_jvp", "is_relative",
+               "loops")  # fmt: skip
+    return OpNames(
+        code=np.concatenate(codes),
+        texts=[text for each in names for text in each.texts],
+        scope=[scope for each in names for scope in each.scope],
+        operation=[operation for each in names for operation in each.operation],
+        **{column: joined(column) for column in columns},
     )
 
 
@@ -389,14 +413,14 @@ def callers(program: NumberedProgram) -> Ints:
     count = len(program.first)
     caller = np.full(count, NONE)
     caller[program.call_computation[::-1]] = program.call_row[::-1]
-    caller[program.entry] = NONE
+    caller[program.entries] = NONE
     parent = np.where(caller == NONE, np.arange(count), program.computation[caller])
     for _ in range(count.bit_length()):
         further = parent[parent]
         if np.array_equal(further, parent):
             break
         parent = further
-    return np.where(parent == program.entry, caller, NONE)
+    return np.where(np.isin(parent, program.entries), caller, NONE)
 
 
 def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints, pa.Table]:

@@ -30,9 +30,9 @@ _MOST = 2**50
 
 @dataclass(frozen=True)
 class Named:
-    """A program with its values and op_names: the input of the owner rules.
+    """Programs with their values and op_names: the input of the owner rules.
 
-    `caller` is the instruction that calls each computation, NONE for the entry.
+    `caller` is the instruction that calls each computation, NONE for an entry.
     """
 
     program: NumberedProgram
@@ -70,10 +70,7 @@ class Named:
     @cached_property
     def is_entry_parameter(self) -> Mask:
         """Which instructions are the program's arguments."""
-        program = self.program
-        is_argument: Mask = (program.parameter_number != NONE) & (
-            program.computation == program.entry
-        )
+        is_argument: Mask = (self.program.parameter_number != NONE) & self.program.is_entry
         return is_argument
 
     @cached_property

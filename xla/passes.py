@@ -100,16 +100,21 @@ class Reach:
     is_backward_loop: Mask
 
 
-def find_reach(program: NumberedProgram, caller: Ints, backward: Mask, loops: Ints) -> Reach:
+def find_reach(
+    program: NumberedProgram, caller: Ints, backward: Mask, loops: Ints, chosen: Mask
+) -> Reach:
     """Spread the optimizer's reach from the instructions that are backward by their names.
 
-    `loops` is how many loops lie around the differentiated code of each such instruction.
-    Instructions that depend on no parameter are never in reach, because XLA shares constants
-    between the backward and the forward pass.
+    `chosen` are the instructions of the programs that have a backward pass; `loops` is how many
+    loops lie around the differentiated code of each such instruction. Instructions that depend on
+    no parameter are never in reach, because XLA shares constants between the backward and the
+    forward pass.
     """
     holds = _holds(program, caller, backward)
     is_loop = program.opcode.is_one_of("while")[caller] & (caller != NONE)
-    main = _main_computations(program, caller, is_loop, backward, loops)
+    main = np.zeros(len(program.first), bool)
+    main[program.entries] = chosen[program.root[program.entries]]
+    main = _main_computations(program, caller, main, is_loop, backward, loops)
     is_main = main[program.computation]
     place = climb(program, caller, is_main)
     depends = is_main.copy()
@@ -155,14 +160,12 @@ def _holds(program: NumberedProgram, caller: Ints, rows: Mask) -> Mask:
 
 
 def _main_computations(
-    program: NumberedProgram, caller: Ints, is_loop: Mask, backward: Mask, loops: Ints
+    program: NumberedProgram, caller: Ints, main: Mask, is_loop: Mask, backward: Mask, loops: Ints
 ) -> Mask:
-    """The entry, and the bodies of loops around differentiated code.
+    """The entries that are `main`, and the bodies of loops around differentiated code.
 
     Such a body has a forward and a backward pass, so that the loop as a whole belongs to none.
     """
-    main = np.zeros(len(program.first), bool)
-    main[program.entry] = True
     level = main
     for depth in range(1, int(loops.max(initial=0, where=backward)) + 1):
         holds = _holds(program, caller, backward & (loops >= depth))
@@ -269,24 +272,26 @@ def passes(
     """
     is_clone = _clones(program)
     codes = _by_name(program, names, is_clone)
-    if not names.has_transpose.any():
-        codes[codes == NONE] = OTHER
+    has_backward = program.with_any(names.by_row(names.has_transpose))
+    codes[(codes == NONE) & ~has_backward] = OTHER
+    if not has_backward.any():
         return Passes(codes, is_clone, *np.zeros((2, len(program)), bool))
-    reach = _reach(program, names, caller, codes)
+    reach = _reach(program, names, caller, codes, has_backward)
     has_pass = (codes != NONE) | reach.is_main
     has_pass |= (names.kind >= Kind.JOINED) & ~names.by_row(names.is_relative)
-    by_place = _by_place(program, names, source_file, source_line, codes, reach)
+    is_old = program.with_any(names.by_row(np.array([_OLD in text for text in names.texts], bool)))
+    by_place = _by_place(program, is_old, source_file, source_line, codes, reach)
     codes = np.where(codes == NONE, by_place, codes)
     # The gradient of looked up rows is one of their table.
     is_lookup = np.array([operation == "gather" for operation in names.operation], bool)
     is_differentiated = names.by_row(
         names.has_jvp | names.has_transpose | names.has_rematted | is_lookup
     )
-    codes = codes[climb(program, caller, has_pass)]
-    if _is_old(names) or not names.has_jvp.any():
-        # Names do not tell the forward pass from code around it.
-        is_differentiated |= (codes == FORWARD) | (codes == BACKWARD)
-    return Passes(codes, is_clone, reach.is_in_reach, is_differentiated)
+    codes = np.where(has_backward, codes[climb(program, caller, has_pass)], codes)
+    # There names do not tell the forward pass from code around it.
+    is_vague = is_old | ~program.with_any(names.by_row(names.has_jvp))
+    is_differentiated |= is_vague & ((codes == FORWARD) | (codes == BACKWARD))
+    return Passes(codes, is_clone, reach.is_in_reach, is_differentiated & has_backward)
 
 
 def value_pass(by_instruction: Passes, made_by: Ints, origin: Ints, uses_maker: Mask) -> PassCodes:
@@ -305,13 +310,17 @@ def value_pass(by_instruction: Passes, made_by: Ints, origin: Ints, uses_maker: 
     return np.where(origin == NONE, np.int8(NONE), codes)
 
 
-def without_optimizer(by_instruction: Passes, by_value: Ints) -> tuple[Passes, Ints]:
-    """The passes of instructions and values in a program that does not train.
+def without_optimizer(
+    by_instruction: Passes, by_value: Ints, row: Ints, trains: Mask
+) -> tuple[Passes, Ints]:
+    """The passes of instructions and values, where only programs that train have an optimizer.
 
-    What depends on its gradients, such as a particle's next velocity, is in no pass of its own.
+    What depends on the gradients of another one, such as a particle's next velocity, is in no pass
+    of its own. `row` is the instruction of each value; `trains` is by instruction.
     """
-    codes = np.where(by_instruction.codes == OPTIMIZER, OTHER, by_instruction.codes)
-    return replace(by_instruction, codes=codes), np.where(by_value == OPTIMIZER, OTHER, by_value)
+    codes = np.where((by_instruction.codes == OPTIMIZER) & ~trains, OTHER, by_instruction.codes)
+    of_value = np.where((by_value == OPTIMIZER) & ~trains[row], OTHER, by_value)
+    return replace(by_instruction, codes=codes), of_value
 
 
 def _clones(program: NumberedProgram) -> Mask:
@@ -333,18 +342,20 @@ def _by_name(program: NumberedProgram, names: OpNames, is_clone: Mask) -> PassCo
     by_text = np.select(rules, [REMATERIALISED, BACKWARD, FORWARD], np.int8(NONE))
     codes: PassCodes = np.append(by_text, np.int8(NONE))[names.code]
     codes[is_clone] = REMATERIALISED
-    entry = slice(program.first[program.entry], program.stop[program.entry])
-    codes[entry][program.parameter_number[entry] != NONE] = ARGUMENT
+    codes[program.is_entry & (program.parameter_number != NONE)] = ARGUMENT
     return codes
 
 
-def _reach(program: NumberedProgram, names: OpNames, caller: Ints, codes: PassCodes) -> Reach:
-    return find_reach(program, caller, codes == BACKWARD, np.append(names.loops, 0)[names.code])
+def _reach(
+    program: NumberedProgram, names: OpNames, caller: Ints, codes: PassCodes, has_backward: Mask
+) -> Reach:
+    loops = np.append(names.loops, 0)[names.code]
+    return find_reach(program, caller, codes == BACKWARD, loops, has_backward)
 
 
 def _by_place(
     program: NumberedProgram,
-    names: OpNames,
+    is_old: Mask,
     source_file: pa.Array | pa.ChunkedArray,
     source_line: pa.Array | pa.ChunkedArray,
     codes: PassCodes,
@@ -363,12 +374,11 @@ def _by_place(
     by_place[reach.is_backward_loop] = BACKWARD
     of_torch = pc.match_substring(source_file, _TORCH_OPTIMIZERS)
     is_torch = pc.fill_null(of_torch, False).to_numpy(zero_copy_only=False).astype(bool)
-    if is_torch.any():
-        by_place[reach.is_in_reach & ~is_torch] = BACKWARD
-    if _is_old(names):
-        line = _source_lines(source_file, source_line)
+    by_place[reach.is_in_reach & program.with_any(is_torch) & ~is_torch] = BACKWARD
+    if is_old.any():
+        line = _source_lines(program, source_file, source_line)
         outside = reach.depends & ~reach.is_in_reach & (codes != ARGUMENT) & (line != NONE)
-        by_place[reach.is_in_reach & np.isin(line, line[outside])] = BACKWARD
+        by_place[is_old & reach.is_in_reach & np.isin(line, line[outside])] = BACKWARD
     undecided = reach.is_main & (codes == NONE)
     optimizer_alone = read_by_optimizer_alone(
         program, undecided & ~reach.is_in_reach, undecided & (by_place == OPTIMIZER)
@@ -377,17 +387,15 @@ def _by_place(
     return by_place
 
 
-def _is_old(names: OpNames) -> bool:
-    return any(_OLD in text for text in names.texts)
-
-
 def _source_lines(
-    source_file: pa.Array | pa.ChunkedArray, source_line: pa.Array | pa.ChunkedArray
+    program: NumberedProgram,
+    source_file: pa.Array | pa.ChunkedArray,
+    source_line: pa.Array | pa.ChunkedArray,
 ) -> Ints:
-    """A number for each instruction's file and line; NONE without them."""
+    """A number for each instruction's program, file and line; NONE without them."""
     chunked = isinstance(source_file, pa.ChunkedArray)
     column = source_file.combine_chunks() if chunked else source_file
     file = pc.fill_null(column.dictionary_encode().indices, NONE).to_numpy().astype(np.int64)
     line = pc.fill_null(source_line, NONE).to_numpy().astype(np.int64)
-    numbers: Ints = np.where((file == NONE) | (line == NONE), NONE, line * (file.max() + 1) + file)
-    return numbers
+    numbers = (line * (file.max() + 1) + file) * len(program.entries) + program.program_of
+    return np.where((file == NONE) | (line == NONE), NONE, numbers)

@@ -194,6 +194,10 @@ class NumberedProgram:
     rows, and `root` is the row of its root. The operands of row i are
     `operands[operand_start[i]:operand_start[i + 1]]`. A call is (call_row, call_attribute,
     call_computation); the calls of one instruction by one attribute are in the text's order.
+
+    Rows may be those of several programs, one after the other (`union.joined_programs`): `entries`
+    has the entry computation of each, `program_of_computation` the program's number, and
+    `alias_entry` the entry that each of `input_output_alias` is of.
     """
 
     names: pa.LargeStringArray
@@ -202,7 +206,8 @@ class NumberedProgram:
     shape: Codes
     computation: Ints
     computation_names: list[str]
-    entry: int
+    entries: Ints
+    program_of_computation: Ints
     first: Ints
     stop: Ints
     root: Ints
@@ -217,10 +222,40 @@ class NumberedProgram:
     attributes: Codes
     custom_call_target: Codes
     input_output_alias: list[Alias]
+    alias_entry: Ints
     unread: Unread | None = None
 
     def __len__(self) -> int:
         return len(self.computation)
+
+    @property
+    def entry(self) -> int:
+        """The entry computation of the one program."""
+        (entry,) = self.entries.tolist()
+        return int(entry)
+
+    @cached_property
+    def is_entry(self) -> Mask:
+        """Which instructions are in an entry computation."""
+        is_entry = np.zeros(len(self.first), bool)
+        is_entry[self.entries] = True
+        found: Mask = is_entry[self.computation]
+        return found
+
+    @cached_property
+    def program_of(self) -> Ints:
+        """The number of the program that each instruction is of."""
+        found: Ints = self.program_of_computation[self.computation]
+        return found
+
+    def with_any(self, rows: Mask) -> Mask:
+        """All instructions of the programs that have one of these instructions."""
+        if len(self.entries) == 1:
+            return np.full(len(self), rows.any())
+        has = np.zeros(len(self.entries), bool)
+        has[self.program_of[rows]] = True
+        found: Mask = has[self.program_of]
+        return found
 
     @cached_property
     def operand_count(self) -> Ints:
@@ -415,6 +450,8 @@ def program_of(
     if (call_row >= len(lines)).any():
         raise DumpError("a caller is not in the text")
     names, opcode = combined(instructions["instruction"]), _codes(instructions["opcode"])
+    entries = np.array([np.argmax(_mask(computations["is_entry"]))])
+    aliases = parse_aliases(str(alias)) if alias else []
     # An operand stands before its instruction, in its computation.
     is_defined = operands < operand_owners
     is_defined &= computation[np.minimum(operands, operand_owners)] == computation[operand_owners]
@@ -429,7 +466,8 @@ def program_of(
         shape=_codes(instructions["shape"]),
         computation=computation,
         computation_names=computation_names,
-        entry=int(np.argmax(_mask(computations["is_entry"]))),
+        entries=entries,
+        program_of_computation=np.zeros(len(first), np.int64),
         first=first,
         stop=stop,
         root=_roots(computation, _mask(instructions["is_root"]), stop - 1),
@@ -443,7 +481,8 @@ def program_of(
         fusion_kind=_codes(instructions["fusion_kind"]),
         attributes=_codes(instructions["attributes"]),
         custom_call_target=_codes(instructions["custom_call_target"]),
-        input_output_alias=parse_aliases(str(alias)) if alias else [],
+        input_output_alias=aliases,
+        alias_entry=np.repeat(entries, len(aliases)),
         unread=unread,
     )
 

@@ -45,6 +45,7 @@ def find_residuals(
     a slice of the other. Each memory space has its own residuals. `time` is by instruction.
     """
     named = values.named
+    program_of = named.program.program_of[values.row]
     bytes_ = values.bytes
     largest = _largest(alias_set, bytes_)
     # Values inside of reducers have no time.
@@ -56,11 +57,10 @@ def find_residuals(
     # Of several reads of a set, the last one stays.
     last_pass[alias_set[reads.value[forward_reads]]] = reads.pass_[forward_reads]
     part, whole = _parts(named, values, origins)
-    copied_at = time[values.row[part]]
+    copied_at, copied_to = time[values.row[part]], program_of[part]
     part, whole = alias_set[part], alias_set[whole]
     # If the backward pass reads a copy or slice that it makes itself, it also reads the source.
-    backward_times = time[reads.user[reads.pass_ == BACKWARD]]
-    is_copied_late = copied_at >= backward_times[backward_times != NONE].min(initial=len(time))
+    is_copied_late = copied_at >= _first_backward(named, reads, time)[copied_to]
     is_read_later = np.isin(last_pass, _LATER)
     is_saved = _with_sources(is_read_later, part[is_copied_late], whole[is_copied_late])
     group = components(len(alias_set), part, whole)
@@ -69,10 +69,19 @@ def find_residuals(
     keys, residual = np.unique(keys, axis=1, return_inverse=True)
     of = np.full(len(is_forward), NONE)
     of[residual_values] = residual.reshape(-1)
-    rank, value = _by_size(of, bytes_, keys.shape[1])
+    rank, value = _by_size(of, program_of, bytes_, keys.shape[1])
     of[residual_values] = rank[of[residual_values]]
     reader = _first_readers(named, reads, forward_reads, time, group[alias_set])
     return Residuals(of, value, _layers(values, origins, value), reader[group[alias_set[value]]])
+
+
+def _first_backward(named: Named, reads: Reads, time: Ints) -> Ints:
+    """When the backward pass of each program reads the first time; after all times if never."""
+    users = reads.user[reads.pass_ == BACKWARD]
+    users = users[time[users] != NONE]
+    first = np.full(len(named.program.entries), len(time))
+    np.minimum.at(first, named.program.program_of[users], time[users])
+    return first
 
 
 def _first_readers(named: Named, reads: Reads, chosen: Ints, time: Ints, group: Ints) -> Ints:
@@ -124,10 +133,10 @@ def _with_sources(chosen: Mask, part: Ints, whole: Ints) -> Mask:
         with_sources[sources] = True
 
 
-def _by_size(of: Ints, bytes_: Ints, count: int) -> tuple[Ints, Ints]:
-    """The rank of each residual by the size of its largest value, and that value by rank."""
+def _by_size(of: Ints, program_of: Ints, bytes_: Ints, count: int) -> tuple[Ints, Ints]:
+    """The rank of each residual by program and size of its largest value; that value by rank."""
     values = np.flatnonzero(of != NONE)
-    order = values[np.lexsort((values, -bytes_[values]))]
+    order = values[np.lexsort((values, -bytes_[values], program_of[values]))]
     _, first = np.unique(of[order], return_index=True)
     value = order[np.sort(first)]
     rank = np.full(count, NONE)

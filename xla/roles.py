@@ -23,7 +23,7 @@ from .origins import (
 )
 from .passes import BACKWARD, FORWARD, OPTIMIZER, PASSES, REMATERIALISED, Passes
 from .program import NONE, Ints, Mask
-from .runs import followed
+from .runs import followed, joined
 
 # Touches: the times at which values are defined and read.
 
@@ -234,8 +234,8 @@ def find_roles(
     passes: Passes,
     alias_set: Ints,
     is_residual: Mask,
-) -> tuple[Ints, bool]:
-    """The role of each array, as a place in ROLES, and whether the program trains.
+) -> tuple[Ints, Mask]:
+    """The role of each array, as a place in ROLES, and the instructions of programs that train.
 
     The role is NONE for a tuple's table. Only a program that trains has gradients and activations.
     """
@@ -254,8 +254,8 @@ def find_roles(
     read_by_optimizer[alias_set[reads.value[backward_reads]]] = True
     role = np.full(len(row), WORKSPACE)
     for has_role, name in (
-        (trains & (value_pass == BACKWARD) & read_by_optimizer[alias_set], GRADIENT),
-        (trains & is_residual, ACTIVATION),
+        (trains[row] & (value_pass == BACKWARD) & read_by_optimizer[alias_set], GRADIENT),
+        (trains[row] & is_residual, ACTIVATION),
         ((origin_role == WEIGHT) & is_gathered, GATHERED),
         (named.program.opcode.is_one_of("constant")[row], CONSTANT),
         (lives_out(values), OUTPUT),
@@ -267,8 +267,10 @@ def find_roles(
 
 def argument_roles(
     values: Values, origins: Origins, reads: Reads, passes: Passes, alias_set: Ints
-) -> tuple[Ints, bool]:
-    """The role of each argument, by instruction, NONE for others; and whether the program trains.
+) -> tuple[Ints, Mask]:
+    """The role of each argument, NONE for others, and what is of a program that trains.
+
+    Both are by instruction.
 
     A program trains if an output that depends on a gradient replaces an argument that the
     differentiated code reads, and if the names of such arguments say so or the model also reads
@@ -276,27 +278,30 @@ def argument_roles(
     data. A program that returns gradients and replaces nothing counts as a part of training.
     """
     arguments = Arguments(values, origins, reads, passes, alias_set)
-    if not arguments.has_backward:
-        return arguments.roles_without_training(), False
+    has_backward = arguments.has_backward
+    otherwise = arguments.roles_without_training()
+    if not has_backward.any():
+        return otherwise, has_backward
     role = arguments.roles_in_training()
     is_weight = (role == WEIGHT) & arguments.is_trained & arguments.is_differentiated
-    is_told = arguments.is_named_weight | arguments.is_named_optimizers
+    is_told = (arguments.is_named_weight | arguments.is_named_optimizers) & arguments.is_trained
     is_data = (role == INPUT) & arguments.is_read_by_model & arguments.holds_data
-    if is_weight.any() and ((is_told & arguments.is_trained).any() or is_data.any()):
-        return role, True
-    return arguments.roles_without_training(), arguments.gives_gradients
+    with_any = values.named.program.with_any
+    trains = has_backward & with_any(is_weight) & with_any(is_told | is_data)
+    return np.where(trains, role, otherwise), trains | (has_backward & arguments.gives_gradients)
 
 
 class Arguments:
     """What the structure, the names and the types of a program say of its arguments.
 
-    All columns are by instruction, and only valid for arguments. `is_replaced`: an output takes
-    the place of the argument, or is the argument. `has_own_result`: there are as many outputs of
-    its type and dimensions as arguments. `is_trained`: the output that replaces it, or one that
-    may be its next value, depends on a gradient. `is_read_by_model` and `is_read_by_optimizer`:
-    passes that read it. `is_differentiated`: differentiated code reads the argument itself.
+    All columns are by instruction, and but for the last two only valid for arguments.
+    `is_replaced`: an output takes the place of the argument, or is the argument.
+    `has_own_result`: there are as many outputs of its type and dimensions as arguments.
+    `is_trained`: the output that replaces it, or one that may be its next value, depends on a
+    gradient. `is_read_by_model` and `is_read_by_optimizer`: passes that read it.
+    `is_differentiated`: differentiated code reads the argument itself.
 
-    `has_backward` says whether there is a backward pass, `gives_gradients` whether the program
+    `has_backward` says whether the program has a backward pass, `gives_gradients` whether it
     returns gradients, has no optimizer and replaces nothing.
     """
 
@@ -304,7 +309,8 @@ class Arguments:
         self, values: Values, origins: Origins, reads: Reads, passes: Passes, alias_set: Ints
     ) -> None:
         self._named = values.named
-        self.has_backward = bool(passes.follows_gradient.any())
+        with_any = self._named.program.with_any
+        self.has_backward = with_any(passes.follows_gradient)
         is_updated = self._find_readers(values, origins, reads, passes)
         results, slots = _results(values)
         is_computed = ~self._named.is_entry_parameter[values.row[results]]
@@ -313,12 +319,14 @@ class Arguments:
         # The result's layout may differ from the value's, so that its slot gives the shape.
         self.has_own_result = _has_own_result(values, slots[is_computed])
         has_own_update = _has_own_result(values, slots[is_computed & follows_gradient])
-        has_optimizer = bool(self.is_read_by_optimizer.any())
-        replaces = has_optimizer or bool(self.is_replaced.any())
-        self.gives_gradients = bool(has_own_update.any()) and not replaces
-        if not has_optimizer:
-            # The program computes gradients alone, possibly also of inputs.
-            has_own_update &= self.is_in_container | (self._named.names.code == NONE)
+        replaces = with_any(self.is_read_by_optimizer | self.is_replaced)
+        self.gives_gradients = with_any(has_own_update) & ~replaces
+        # Without an optimizer the program computes gradients alone, possibly also of inputs.
+        has_own_update &= (
+            with_any(self.is_read_by_optimizer)
+            | self.is_in_container
+            | (self._named.names.code == NONE)
+        )
         self.is_trained = _replaced(values, origins, alias_set, results[follows_gradient])
         self.is_trained |= ~self.is_replaced & (has_own_update | is_updated)
 
@@ -429,16 +437,11 @@ class Arguments:
 
         A batch has indices, or with `by_size` one first dimension, and is not named after weights.
         """
-        number: dict[str, int] = {}
-        container = np.zeros(len(self._named.names.texts) + 1, np.int64)
-        for code, name in self._names:
-            match = _CONTAINER.match(name)
-            container[code] = number.setdefault(match[0] if match else "", len(number))
-        container = container[self._named.names.code]
+        container, count = self._container
         chosen = chosen & self._named.is_entry_parameter & ~self.is_named_weight
         size = self._first_dimension
         rows = np.flatnonzero(chosen & (size != NONE))
-        is_of_data = np.zeros(max(len(number), 1), bool)
+        is_of_data = np.zeros(count, bool)
         if by_size:
             smallest, largest = np.full(len(is_of_data), 1 << 62), np.zeros(len(is_of_data), int)
             np.minimum.at(smallest, container[rows], size[rows])
@@ -446,6 +449,26 @@ class Arguments:
             is_of_data = smallest >= largest
         is_of_data[container[rows[self._is_index[rows]]]] = True
         return chosen & is_of_data[container]
+
+    @cached_property
+    def _container(self) -> tuple[Ints, int]:
+        """The container of each argument, and how many there are.
+
+        An argument without a name counts as of the program's first container.
+        """
+        program, code = self._named.program, self._named.names.code
+        program_of_name = np.zeros(len(self._named.names.texts) + 1, np.int64)
+        program_of_name[code] = program.program_of
+        number: dict[tuple[int, str], int] = {}
+        of_name = np.zeros(len(program_of_name), np.int64)
+        first = np.arange(len(program.entries))
+        for name_code, name in self._names[::-1]:
+            match = _CONTAINER.match(name)
+            key = int(program_of_name[name_code]), match[0] if match else ""
+            of_name[name_code] = number.setdefault(key, len(first) + len(number))
+            first[key[0]] = of_name[name_code]
+        container = np.where(code == NONE, first[program.program_of], of_name[code])
+        return container, len(first) + len(number)
 
     @cached_property
     def _names(self) -> list[tuple[int, str]]:
@@ -493,8 +516,15 @@ def _made_by(values: Values) -> Ints:
 def _has_own_result(values: Values, slots: Ints) -> Mask:
     """The arguments, by instruction, whose shape at least as many of these slots have."""
     arguments = np.flatnonzero(values.named.is_entry_parameter[values.row] & values.is_array)
-    shape = values.plain_shape(values.named.dataflow.defined_at[arguments])
-    of_results = values.plain_shape(slots)
+    program = values.named.program
+    flow = values.named.dataflow
+
+    def shapes(slots: Ints) -> Ints:
+        """A number for the program and the plain shape of each slot."""
+        program_of = program.program_of[flow.slots.instruction[slots]]
+        return values.plain_shape(slots) * len(program.entries) + program_of
+
+    shape, of_results = shapes(flow.defined_at[arguments]), shapes(slots)
     size = int(max(shape.max(initial=0), of_results.max(initial=0))) + 1
     suffices = np.bincount(of_results, minlength=size) >= np.bincount(shape, minlength=size)
     return _marked(values.named, values.row[arguments[suffices[shape]]])
@@ -526,9 +556,9 @@ def lives_out(values: Values) -> Mask:
 
 
 def _results(values: Values) -> tuple[Ints, Ints]:
-    """The values that are part of the program's result, and the result's slot of each."""
+    """The values that are part of a program's result, and the result's slot of each."""
     named = values.named
-    slots, root = named.dataflow.slots, named.program.root[named.program.entry]
-    result_slots = np.arange(slots.start[root], slots.start[root] + slots.count[root])
+    slots, roots = named.dataflow.slots, named.program.root[named.program.entries]
+    result_slots = joined(slots.start[roots], slots.count[roots])
     result_values = named.dataflow.value[result_slots]
     return result_values[result_values != NONE], result_slots[result_values != NONE]

@@ -120,5 +120,6 @@ class Fingerprinted:
         return self.identified
 
     def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
-        """Parse the program all the same."""
-        return self.program.read(self.program.fingerprint(), beside=beside)
+        """Parse the program all the same: its files are read again."""
+        vars(identified).update(vars(self.program.fingerprint()))
+        return self.program.read(identified, beside=beside)

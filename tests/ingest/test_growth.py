@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memhouse.ingest.join import join_parts, work_out
+from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.readers import lines
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.xla.parts import Parts
@@ -19,7 +19,7 @@ SHAPES = ("chain", "star", "nest")
 
 def read(text):
     parts = Parts(hlo=read_hlo_text(lines.split_lines(text.encode())))
-    found = work_out(parts, platform="cpu", changelist=None, completes=True)
+    (found,) = work_out([Told(parts, "cpu")])
     assert found.why_not is None
     return join_parts(found.parts, found.attribution, found.program, found.names)
 

@@ -23,9 +23,9 @@ def read(monkeypatch):
         found.append((program.key.workload, program.key.module_name))
         return plainly(program, *others, **options)
 
-    def submitted(workers, program, *others):
-        found.append((program.key.workload, program.key.module_name))
-        return submit(workers, program, *others)
+    def submitted(workers, programs):
+        found.extend((program.key.workload, program.key.module_name) for program, _ in programs)
+        return submit(workers, programs)
 
     monkeypatch.setattr(DumpedProgram, "read", counted)
     monkeypatch.setattr(batches.Workers, "_submit", submitted)

@@ -13,7 +13,7 @@ import pytest
 import memhouse
 import memhouse.spark
 from memhouse.ingest import spark_ingest
-from memhouse.ingest.sources.dump_folder import find_dumps
+from memhouse.ingest.sources.dump_folder import DumpedProgram, find_dumps
 from memhouse.ingest.sources.files import RemotePath, open_source, path_of
 from memhouse.schema.errors import JobError, UsageError
 from memhouse.schema.lake.snapshot import Lake
@@ -96,13 +96,13 @@ def test_a_program_of_many_hosts_is_read_once(lake, tmp_path, monkeypatch):
     hlo = next((night / "host4").glob("*after_optimizations.txt"))
     hlo.write_bytes(hlo.read_bytes()[:5000])
     read = []
-    plainly = spark_ingest.read_program
+    plainly = DumpedProgram.read
 
     def counted(program, *others, **options):
         read.append(program.key.workload)
         return plainly(program, *others, **options)
 
-    monkeypatch.setattr(spark_ingest, "read_program", counted)
+    monkeypatch.setattr(DumpedProgram, "read", counted)
     summary = by_spark(lake, night)
     assert (summary.dumps, summary.new_modules) == (5, 2)
     assert sorted(read) == ["host0", "host4"]

@@ -6,7 +6,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
-from memhouse.ingest.join import work_out
+from memhouse.ingest.join import Told, work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.queries.advice.asked_program import stored_program
@@ -34,12 +34,9 @@ def programs(path):
     with ExitStack() as cleanup:
         files = open_source(path, is_wanted, cleanup, pytest.fail)
         for dump in find_dumps(files, lambda file, why: pytest.fail(str(why))):
-            found = work_out(
-                dump.read(dump.fingerprint()),
-                platform=dump.key.platform,
-                changelist=int(dump.key.compiler) if dump.key.compiler else None,
-                completes=True,
-            )
+            parts = dump.read(dump.fingerprint())
+            changelist = int(dump.key.compiler) if dump.key.compiler else None
+            (found,) = work_out([Told(parts, dump.key.platform, changelist)])
             yield dump.key, found.program
 
 

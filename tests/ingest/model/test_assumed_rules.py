@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from memhouse.ingest.join import join_parts, work_out
+from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.parts import Parts
@@ -50,7 +50,7 @@ def in_short(text):
 def figures(text, changelist=None):
     """The peaks by memory space, the header, and what is assumed."""
     hlo = read_hlo_text(split_lines(text.encode()))
-    found = work_out(Parts(hlo=hlo), platform=None, changelist=changelist, completes=True)
+    (found,) = work_out([Told(Parts(hlo=hlo), changelist=changelist)])
     module = join_parts(found.parts, found.attribution, found.program, found.names)
     memory = module.tables["module_memory"].select(["memory_space", "peak_bytes"])
     return memory.to_pylist(), module.header, found.attribution.derived.assumed

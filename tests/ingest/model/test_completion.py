@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 import memhouse
-from memhouse.ingest.join import join_parts, work_out
+from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.xla.agreement import difference
@@ -50,7 +50,7 @@ def test_without_live_ranges_all_figures_are_the_same():
     for key, parts, names in scheduled():
         expected = join_parts(parts).tables
         bare = Parts(buffer_assignment=parts.buffer_assignment, hlo=parts.hlo)
-        found = work_out(bare, completes=True, **names)
+        (found,) = work_out([Told(bare, **names)])
         assert found.why_not is None
         module = join_parts(found.parts, found.attribution)
         assert module.header["origin"] == "derived"
@@ -64,11 +64,12 @@ def test_from_text_alone_the_peaks_are_those_of_the_dump():
     compared = 0
     for key, parts, names in scheduled():
         expected = join_parts(parts).tables["module_memory"].to_pylist()
-        module = join_parts(work_out(Parts(hlo=parts.hlo), completes=True, **names).parts)
+        (found,) = work_out([Told(Parts(hlo=parts.hlo), **names)])
+        module = join_parts(found.parts)
         assert module.header["origin"] == "estimated"
-        found = {row["memory_space"]: row for row in module.tables["module_memory"].to_pylist()}
+        here = {row["memory_space"]: row for row in module.tables["module_memory"].to_pylist()}
         for row in expected:
-            estimate = found[row["memory_space"]]
+            estimate = here[row["memory_space"]]
             for figure in ("peak_bytes", "argument_bytes", "output_bytes", "alias_bytes"):
                 assert estimate[figure] == row[figure], (key, row["memory_space"], figure)
             # Packing decides these.
@@ -79,7 +80,7 @@ def test_from_text_alone_the_peaks_are_those_of_the_dump():
 
 def test_the_samples_agree_with_their_text():
     for key, parts, names in scheduled():
-        found = work_out(parts, completes=True, **names)
+        (found,) = work_out([Told(parts, **names)])
         module = join_parts(found.parts, found.attribution)
         assert module.header["liveness_difference"] is None, key
         # Both ways to compare say so: by numbers, and by names where numbers differ.

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 import memhouse
-from memhouse.ingest.join import join_parts, work_out
+from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.parts import Parts
@@ -41,7 +41,7 @@ ENTRY %main (p: f32[1024]) -> f32[4] {
 def memory(text):
     """The rows of `module_memory`, by space; and the module's times by instruction."""
     hlo = read_hlo_text(split_lines(text.encode()))
-    found = work_out(Parts(hlo=hlo), platform=None, changelist=None, completes=True)
+    (found,) = work_out([Told(Parts(hlo=hlo))])
     module = join_parts(found.parts, found.attribution, found.program, found.names)
     instructions = module.tables["instructions"]
     names, times = (instructions[name].to_pylist() for name in ("instruction", "schedule_time"))

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from memhouse.ingest.join import join_parts, work_out
+from memhouse.ingest.join import Told, join_parts, work_out
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
 from memhouse.ingest.readers.proto_identity import identify_hlo_proto
 from memhouse.ingest.readers.proto_schema import UnparsableError
@@ -24,7 +24,7 @@ def outcome(data):
         parts = read_hlo_proto(data)
     except DumpError as error:
         return error
-    found = work_out(parts, platform="tpu", changelist=None, completes=True)
+    (found,) = work_out([Told(parts, "tpu")])
     return join_parts(found.parts, found.attribution, found.program)
 
 

@@ -190,7 +190,6 @@ def test_programs_that_are_not_jax_keep_their_first_component():
     entry = [line("a = parameter(0)", "x"), line("ROOT b = copy(a)", "model/dense/MatMul")]
     assert scope_by_name(module(entry=entry)) == {"a": None, "b": ("model/dense", "MatMul")}
     _, _, names = read(module(entry=entry))
-    assert not names.is_jax
     assert not names.is_relative.any()
 
 
