@@ -23,6 +23,7 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # The same examples each time, so that only a change can fail; `make test-random` tries others.
 settings.register_profile("memhouse", derandomize="MEMHOUSE_TEST_ROUNDS" not in os.environ)
 settings.load_profile("memhouse")
+_HERE = Path(__file__).parent
 
 
 @pytest.hookimpl(trylast=True)
@@ -31,6 +32,19 @@ def pytest_configure(config: pytest.Config) -> None:
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(_FailuresAtOnce(terminal))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for two cores: a test waits for processes and disks a quarter of its time."""
+    return max(1, (os.cpu_count() or 1) * 3 // 2)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One worker does a file, or what a mark says is one group: what is set up is set up once."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(_HERE))))
 
 
 class _FailuresAtOnce:

@@ -16,8 +16,6 @@ from .support.pages import (
 
 # What they ingest or compile takes long.
 DEAR = {"docs/advise.md", "docs/lake.md", "docs/pytest.md", "docs/tutorial.md"}
-# Elsewhere memhouse runs in this process, on a terminal all the same.
-OF_PROCESSES = {"README.md"}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +27,7 @@ OF_PROCESSES = {"README.md"}
 )
 def test_a_document_shows_only_what_happens(name, samples):
     """Block by block, in one folder: a reader who types along sees the same; else make approve."""
-    for command, shown in tried(name, samples, here=name not in OF_PROCESSES):
+    for command, shown in tried(name, samples):
         assert command.matches(shown), f"$ {command.text}\n{shown}"
 
 
@@ -59,5 +57,5 @@ def test_most_documents_with_commands_are_tried():
     commands = [c for asked in WITH_COMMANDS.values() for b in asked for c in b]
     kept_out = [c for c in commands if any(word in c.text for word in NOT_HERE)]
     assert len(kept_out) < len(commands) / 5
-    assert {*DEAR, *OF_PROCESSES} <= {*WITH_COMMANDS}
+    assert {*WITH_COMMANDS} >= DEAR
     assert sum(not command.matches("something else\r\n") for command in commands) > 100

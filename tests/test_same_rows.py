@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import duckdb
+import pytest
 
+pytestmark = pytest.mark.scheduled
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 MADE = """
 CREATE TABLE modules (module_id BIGINT);

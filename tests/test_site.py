@@ -72,6 +72,7 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_the_site_builds_without_a_warning(site):
     """The settings ask for that; what is shown is whole, down to the methods' docstrings."""
     assert {page.relative_to(site).with_suffix("") for page in site.rglob("*.html")} >= {
@@ -83,6 +84,7 @@ def test_the_site_builds_without_a_warning(site):
 
 @pytest.mark.slow
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
+@pytest.mark.scheduled
 def test_a_page_fits_a_phone_and_asks_nothing_of_a_network(site):
     pages = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
     with browser() as opened:

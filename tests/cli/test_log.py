@@ -32,7 +32,9 @@ STEPS: list[tuple[list[str], list[tuple[str, str, str | None]]]] = [
 ]
 
 
-@pytest.mark.parametrize("place", ["memhouse.duckdb", pytest.param("lake", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "place", ["memhouse.duckdb", pytest.param("lake", marks=pytest.mark.scheduled)]
+)
 def test_what_changes_it_is_an_entry_and_nothing_else(tmp_path, nights, place):
     db = tmp_path / place
     if place == "lake":

@@ -81,6 +81,7 @@ def version(lake):
     return Lake(str(lake)).snapshot.version
 
 
+@pytest.mark.scheduled
 def test_the_rows_are_those_of_a_plain_ingest(lake, tmp_path):
     by_spark(lake, *RUNS, *OTHERS)
     assert rows(lake) == plain_rows(tmp_path / "plain.duckdb", *RUNS, *OTHERS)

@@ -239,6 +239,7 @@ def test_who_opened_the_old_file_gets_the_new_one(pruned, monkeypatch, read_only
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_processes_that_take_turns_lose_nothing(pruned):
     """Compactions and labels at once: each label that was told to be set is there."""
     labels = [["label", NIGHTS[9], f"key{number}=value", "--db", pruned] for number in range(6)]

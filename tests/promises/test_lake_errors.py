@@ -219,6 +219,7 @@ def test_nobody_listens():
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_nobody_answers():
     """Where packets vanish, ten seconds are enough."""
     with socket.socket() as full, socket.socket() as first, socket.socket() as second:
@@ -232,6 +233,7 @@ def test_nobody_answers():
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_bucket_that_may_only_be_read(bucket, tmp_path):
     assert run_memhouse("ingest", "--db", bucket.url, NIGHT).returncode == 0
     before = bucket.keys()

@@ -52,6 +52,7 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_writer_writes_a_reader_reads_and_only_one_deletes(run):
     written: list[tuple[str | Path, ...]] = [
         ("lake", "init", LAKE),

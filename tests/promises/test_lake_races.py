@@ -21,13 +21,13 @@ from ..support.warehouse import reading
 
 deltalake = pytest.importorskip("deltalake")
 # Each starts many processes.
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.scheduled]
 
 # A module of the first night is another one in the third and in the fourth.
 FEW = NIGHTS[:4]
 
 
-@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.scheduled)])
+@pytest.fixture(params=["folder", "s3"])
 def place(request, tmp_path):
     """Where a lake is, in a folder and in a bucket, for this process and others."""
     if request.param == "folder":
@@ -143,7 +143,6 @@ def test_four_that_make_a_lake_at_once_make_one(place):
             maker.communicate()
 
 
-@pytest.mark.scheduled
 def test_four_that_ingest_into_a_new_lake_at_once_make_one(place, nights, alone):
     """An ingest makes the lake of a URL."""
     if "://" not in place:
@@ -152,7 +151,6 @@ def test_four_that_ingest_into_a_new_lake_at_once_make_one(place, nights, alone)
     check_as_if_alone(place, alone)
 
 
-@pytest.mark.scheduled
 @pytest.mark.parametrize("number", range(rounds(1)))
 def test_writers_killed_at_any_moment_leave_nothing_and_lose_nothing(
     place, nights, alone, seconds, number

@@ -155,6 +155,7 @@ def test_after_each_kind_of_change_the_rows_are_those_of_a_file(tmp_path):
                 assert any(causes)
 
 
+@pytest.mark.scheduled
 def test_each_kind_of_change_gives_way_to_a_second_writer(tmp_path, monkeypatch):
     """All runs share the files, which the second writer has written anew."""
     runs = {}

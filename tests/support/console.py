@@ -86,13 +86,11 @@ def replayed(
     asked: Iterable[list[Command]],
     folder: Path,
     left_out: Sequence[str] = (),
-    *,
-    here: bool = False,
 ) -> Iterator[tuple[Command, str]]:
     """Each command, and what a terminal shows for it, as a reader types along in a folder.
 
     What a command exports holds for those that follow. Blocks with one of the words are left out.
-    With `here` memhouse runs in this process where no shell is needed, which is quick.
+    memhouse runs in this process where no shell is needed, which is quick.
     """
     exported: dict[str, str] = {}
     for block in asked:
@@ -102,7 +100,7 @@ def replayed(
             if command.text.startswith("export "):
                 name, value = command.text.removeprefix("export ").split("=")
                 exported[name] = value
-            elif here and _needs_no_shell(command.text):
+            elif _needs_no_shell(command.text):
                 words = shlex.split(command.text)[1:]
                 yield command, _on_terminal_here(words, folder, exported)
             else:

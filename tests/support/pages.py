@@ -60,7 +60,7 @@ def link_samples(folder: Path) -> Path:
     return folder
 
 
-def tried(name: str, folder: Path, *, here: bool = False) -> Iterator[tuple[Command, str]]:
+def tried(name: str, folder: Path) -> Iterator[tuple[Command, str]]:
     """Each command of a page, and what a terminal shows for it, in a folder with the samples.
 
     A document that ingests starts with nothing; any other asks the warehouse of the ten nights.
@@ -70,7 +70,7 @@ def tried(name: str, folder: Path, *, here: bool = False) -> Iterator[tuple[Comm
         shutil.copy(history(), folder / "memhouse.duckdb")
     for page in PAGES[name]:
         write_files(page, folder)
-    yield from replayed(asked, folder, NOT_HERE, here=here)
+    yield from replayed(asked, folder, NOT_HERE)
 
 
 def renew(name: str) -> None:
