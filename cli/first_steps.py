@@ -9,7 +9,7 @@ from ..queries.result import counted
 from ..schema.errors import WarehouseBusyError, WarehouseError
 from ..schema.lake.storage import is_lake
 from ..schema.readable import command, human_bytes, one_line
-from .options import DEFAULT_DB, find_settings
+from .options import DEFAULT_DB, find_settings, reading
 from .render.text import print_commands, print_prose, print_text
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ def show_first_steps() -> None:
     if not is_lake(db) and "://" not in db and not Path(db).exists():
         print_prose(f"There is no warehouse at {db} yet. Type one of these:")
     else:
-        from .opening import reading
-
         try:
             with reading(db) as store:
                 held, largest = _held(store)

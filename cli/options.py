@@ -1,21 +1,24 @@
-"""Options that several commands take, what memhouse.toml sets of them, and names to complete."""
+"""What commands share: options, what memhouse.toml sets of them, and opening the warehouse."""
 
 import glob
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.models import OptionInfo
 
-from ..schema.errors import UsageError
+from ..schema.errors import UsageError, until_free
+from .render.text import Format, print_note
 
-# How rows are printed; a command that prints something else too names that beside these.
-Format = Literal["table", "csv", "json", "markdown"]
-# Formats of plain values: nothing is folded, rounded or cut in them.
-FOR_SCRIPTS = ("csv", "json")
+if TYPE_CHECKING:
+    import duckdb
+
+    from ..schema.stores.base import Store
+
 Db = Annotated[
     str,
     typer.Option(
@@ -212,3 +215,80 @@ def _value(file: str, name: str, value: Any) -> Any:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise UsageError(f"{file}: {name}: it is a list of texts, such as [{value!r}]")
     return tuple(value)
+
+
+# Opening the warehouse for a command: tables by `schema`, views by `queries`.
+
+
+@contextmanager
+def reading(db: str, *, wait: float = 0) -> "Iterator[Store]":
+    """The warehouse, to read only; waits `wait` seconds while another process uses it."""
+    store = _opened(db, wait, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@contextmanager
+def writing(db: str, *, wait: float = 0) -> "Iterator[Store]":
+    """The warehouse, to write; waits `wait` seconds while another process uses it."""
+    store = _opened(db, wait)
+    try:
+        yield store
+        store.tidy()
+    finally:
+        store.close()
+
+
+@contextmanager
+def ingesting(db: str, *, wait: float = 0, deletes: bool = False) -> "Iterator[Store]":
+    """The warehouse to ingest into: opened, or made, when it is first needed.
+
+    At the end it is tidied if that is quick; where rows were deleted, it may take longer.
+    """
+    from ..schema.lake.snapshot import is_made
+    from ..schema.lake.storage import is_lake, location
+    from ..schema.stores.base import DELETED_BYTES, QUICK_BYTES
+    from ..schema.stores.duckdb import DuckDBStore
+
+    most_bytes = DELETED_BYTES if deletes else QUICK_BYTES
+    if is_lake(db):
+        is_new = not is_made(location(db))
+        store = _opened(db, wait, create=True)
+        if is_new:
+            # A slip in a URL makes one too.
+            print_note(f"{db} is a new lake")
+        try:
+            yield store
+            store.tidy(most_bytes)
+        finally:
+            store.close()
+        return
+    opened: list[DuckDBStore] = []
+
+    def connect() -> "duckdb.DuckDBPyConnection":
+        store = _opened(db, wait, create=True)
+        assert isinstance(store, DuckDBStore)
+        opened.append(store)
+        return opened[0].connection
+
+    is_new = "://" not in db and not Path(db).exists()
+    try:
+        yield DuckDBStore(db, connect, is_new=is_new)
+        for store in opened:
+            store.tidy(most_bytes)
+    finally:
+        for store in opened:
+            store.close()
+
+
+def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> "Store":
+    """The warehouse with its views; the user is told whom it is waited for."""
+    from ..queries.catalogue import open_with_views
+
+    return until_free(
+        lambda: open_with_views(db, create=create, read_only=read_only),
+        wait,
+        lambda busy: print_note(f"{busy.in_use}: waiting up to {wait:g} s for it"),
+    )

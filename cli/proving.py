@@ -13,8 +13,7 @@ from ..ingest.record import ending_well
 from ..queries.advice.advice import Advice
 from ..queries.advice.finding import Finding, Grade, saved_words
 from ..schema.readable import human_bytes
-from .options import Format
-from .render.text import print_note, print_rows, print_text
+from .render.text import Format, print_note, print_rows, print_text
 
 _SCHEMA = pa.schema(
     [

@@ -9,8 +9,10 @@ import typer
 
 from ..queries.questions import Question, Space
 from ..queries.result import counted, listed
-from .options import FOR_SCRIPTS, All, AsFormat, Format, Wide
+from .options import All, AsFormat, Wide, reading, writing
 from .render.text import (
+    FOR_SCRIPTS,
+    Format,
     is_terminal,
     print_captioned,
     print_note,
@@ -56,14 +58,10 @@ class Asked:
 
     def reading(self) -> "AbstractContextManager[Store]":
         """The warehouse, to read only."""
-        from .opening import reading
-
         return reading(self.db, wait=self.wait)
 
     def writing(self) -> "AbstractContextManager[Store]":
         """The warehouse, to write."""
-        from .opening import writing
-
         return writing(self.db, wait=self.wait)
 
 

@@ -12,7 +12,7 @@ from ..schema.errors import UsageError
 from ..schema.stores.base import Known, Store
 from .outcomes import FAILED, MISSING, OK
 from .sources.program import Fingerprinted, Identified, Program
-from .sources.session_names import session_time
+from .sources.xprof_session import session_time
 
 # The dates that people put into the names of runs, folders and archives.
 

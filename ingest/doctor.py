@@ -20,8 +20,7 @@ from .sources.dump_folder import DumpedProgram, find_dumps, format_of, is_wanted
 from .sources.files import Given, SourceFile, is_dump_file, open_source
 from .sources.hlo_protos import HloProtoProgram
 from .sources.program import Program
-from .sources.session_names import is_session_file
-from .sources.xprof_session import find_modules
+from .sources.xprof_session import find_modules, is_session_file
 
 # The questions that a dump may answer, and which of a program's files answer them.
 

@@ -43,8 +43,7 @@ from .sources.files import (
     source_name,
 )
 from .sources.program import Program
-from .sources.session_names import is_session_file, named_after
-from .sources.xprof_session import find_modules
+from .sources.xprof_session import find_modules, is_session_file, named_after
 
 
 class GivenPaths:

@@ -10,7 +10,7 @@ from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .batches import Workers
 from .pipeline import Run, Summary, ingest_programs
-from .sources.jax_objects import to_lowered
+from .sources.compiled import to_lowered
 from .sources.lowered import Dumped, compile_and_dump
 
 _SOURCE = "memhouse.record"

@@ -4,7 +4,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ...schema.readable import human_bytes
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, writing
 from ..render.text import print_note
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ def compact(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
     The warehouse is copied to a file beside it, which then takes its place: the disk needs
     room for both. `ingest` and `prune` do this themselves where much is free and it is quick.
     """
-    from ..opening import writing
-
     with writing(db, wait=wait) as store:
         start = perf_counter()
         compacted = store.compact()

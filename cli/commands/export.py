@@ -9,7 +9,7 @@ import typer
 from ...queries.questions import RunOfModule, Since, Workload
 from ...queries.result import counted
 from ...schema.errors import UsageError
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, reading
 from ..render.text import print_note
 
 EXAMPLE = "memhouse export trends trends.csv --wide --metric peak"
@@ -80,7 +80,6 @@ def export(
     """
     from ...queries.export import export as write
     from ...queries.export_trace import ENDINGS, export_trace
-    from ..opening import reading
 
     if output is not None or file.suffix in ENDINGS:
         chosen = {

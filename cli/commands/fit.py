@@ -7,7 +7,7 @@ import typer
 
 from ... import __version__
 from ...schema.readable import human_bytes
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, ingesting
 from ..render.text import is_terminal, print_note, print_prose, print_rows, results
 
 if TYPE_CHECKING:
@@ -96,7 +96,6 @@ def fit(
     """
     from ...ingest.fit import Fit
     from ...ingest.record import ending_well
-    from ..opening import ingesting
 
     asked = _asked(
         keywords or [],

@@ -16,7 +16,18 @@ from ... import __version__
 from ...queries.result import counted
 from ...schema.errors import UsageError
 from ...schema.readable import command, human_bytes, one_line
-from ..options import DEFAULT_DB, DEFAULT_WAIT, At, Db, Labels, Mine, Replace, Wait, parse_labels
+from ..options import (
+    DEFAULT_DB,
+    DEFAULT_WAIT,
+    At,
+    Db,
+    Labels,
+    Mine,
+    Replace,
+    Wait,
+    ingesting,
+    parse_labels,
+)
 from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -121,8 +132,6 @@ def ingest(
     from ...ingest.readers.lines import use_quick_memory
     from ...ingest.sources.files import exists
     from ...queries.label import hint_at_branches
-    from ...schema.stores.base import DELETED_BYTES, QUICK_BYTES
-    from ..opening import ingesting
 
     if not any(map(exists, paths)):
         # A mistyped path must not leave an empty warehouse behind.
@@ -130,11 +139,10 @@ def ingest(
             print_error(f"{path}: there is no such file or folder")
         raise typer.Exit(1)
     use_quick_memory()
-    most_bytes = DELETED_BYTES if replace else QUICK_BYTES
     unreadable = False
     with (
         Workers(jobs, mine or ()) as workers,
-        ingesting(db, wait=wait, most_bytes=most_bytes) as store,
+        ingesting(db, wait=wait, deletes=replace) as store,
         hint_at_branches(store, labels) as hints,
     ):
         for name, of_run in named.items():

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, completer
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, completer, reading, writing
 from ..render.text import print_note, print_rows
 
 EXAMPLE = "memhouse label 2026-10-08 branch=main"
@@ -39,7 +39,6 @@ def label(
     runs, labels = _parse(given or [])
     from ...queries.label import hint_at_branches, rename_label
     from ...queries.label import label as set_labels
-    from ..opening import reading, writing
 
     if rename is not None:
         with writing(db, wait=wait) as store:

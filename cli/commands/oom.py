@@ -10,8 +10,8 @@ from ...queries.result import without_layout
 from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
 from ...schema.readable import human_bytes
 from ..errors import FAILED
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Format
-from ..render.text import print_note, print_paragraph, print_rows, print_table, print_text
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, reading
+from ..render.text import Format, print_note, print_paragraph, print_rows, print_table, print_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,7 +69,6 @@ def _is_file(path: Path) -> bool:
 def _of_log(target: str, db: str, wait: float | None) -> "Oom":
     from ... import read_oom
     from ...queries.oom import explain
-    from ..opening import reading
 
     found = read_oom(sys.stdin.buffer if target == "-" else target)
     if not found.answers or (db == DEFAULT_DB and not Path(db).exists()):
@@ -85,7 +84,6 @@ def _of_log(target: str, db: str, wait: float | None) -> "Oom":
 def _of_run(target: str | None, db: str, wait: float | None) -> "Oom":
     from ...queries.oom import oom as find
     from ...queries.runs import run_names
-    from ..opening import reading
 
     what = "see `memhouse runs`"
     try:

@@ -15,7 +15,18 @@ from ... import __version__
 from ...schema.errors import WarehouseError
 from ...schema.readable import command as to_paste
 from ..errors import FAILED, told
-from ..options import DEFAULT_DB, DEFAULT_WAIT, At, Db, Labels, Mine, Replace, Wait, parse_labels
+from ..options import (
+    DEFAULT_DB,
+    DEFAULT_WAIT,
+    At,
+    Db,
+    Labels,
+    Mine,
+    Replace,
+    Wait,
+    ingesting,
+    parse_labels,
+)
 from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
@@ -90,7 +101,6 @@ def record(
         # The command need not wait for these.
         from ...ingest.readers.lines import use_quick_memory
         from ...queries.label import hint_at_branches
-        from ..opening import ingesting
 
         begun = perf_counter()
         use_quick_memory()

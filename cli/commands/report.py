@@ -8,7 +8,7 @@ import typer
 from ...queries.questions import Branch, RunOfModule, Since, Space, Workload
 from ...queries.result import counted
 from ...schema.readable import human_bytes
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, reading
 from ..render.text import print_note, results
 
 if TYPE_CHECKING:
@@ -84,7 +84,6 @@ def report(
     }
     _require_one_report(module, other, history, site, given)
     from ...queries.reporting.site import file_name
-    from ..opening import reading
 
     with reading(db, wait=wait) as store:
         if file is not None and store.holds(file):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, reading
 from ..render.text import print_error
 
 EXAMPLE = "memhouse shell --db memhouse.duckdb"
@@ -38,7 +38,6 @@ def shell(
         raise typer.Exit(1)
     from ... import schema
     from ...schema.stores.duckdb import database_path
-    from ..opening import reading
 
     # Says what is wrong with the warehouse before harlequin opens it.
     with reading(db, wait=wait):

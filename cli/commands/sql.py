@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ...schema.errors import QueryError, UsageError
-from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, find_settings
+from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, find_settings, reading, writing
 from ..render.text import print_error, print_note, print_rows
 
 EXAMPLE = 'memhouse sql "SELECT workload, peak_bytes FROM peaks" --format csv'
@@ -40,7 +40,6 @@ def sql(
     from ...queries.own_macros import use_macros
     from ...queries.sql import sql as find
     from ...queries.sql import traps
-    from ..opening import reading, writing
 
     macros = find_settings().macros
     if check and (write or files):

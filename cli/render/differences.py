@@ -17,8 +17,7 @@ from ...queries.diff import (
     with_sides,
 )
 from ...schema.readable import human_bytes, one_line
-from ..options import Format
-from .text import print_json, print_prose, print_rows, print_text
+from .text import Format, print_json, print_prose, print_rows, print_text
 
 # What a person wants to see of a buffer, in order.
 _BUFFER_COLUMNS = (

@@ -7,16 +7,20 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import typer
 
 from ...queries.result import Column, Rows, fitted_lines, is_number, notes, printable, text_columns
 from ...schema.readable import one_line
-from ..options import Format
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+# How rows are printed; a command that prints something else too names that beside these.
+Format = Literal["table", "csv", "json", "markdown"]
+# Formats of plain values: nothing is folded, rounded or cut in them.
+FOR_SCRIPTS = ("csv", "json")
 
 # Messages on stderr and lines of a result on stdout, without control characters.
 

@@ -13,8 +13,8 @@ from ...queries.check import Check, Line
 from ...queries.checking.judge import Verdict
 from ...queries.result import folded
 from ...schema.readable import command, human_bytes, one_line
-from ..options import Format
 from .text import (
+    Format,
     as_code,
     as_text,
     markdown_lines,

@@ -1,18 +1,23 @@
 """A program that someone holds compiled: HLO text, an HloProto, or an object of JAX."""
 
+import hashlib
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from ...schema import ids
 from ...schema.errors import UsageError
 from ...xla.errors import DumpError
+from ...xla.parts import Parts
+from ..outcomes import FileOutcome
+from ..readers.hlo_text import header_name, read_hlo_text
+from ..readers.lines import whole_lines
 from ..readers.proto_identity import find_hlo_proto, identify_hlo_proto
 from .files import SourceFile, exists, is_folder
-from .hlo_in_memory import TextProgram
 from .hlo_protos import HloProtoProgram, InMemory, platform_of
-from .jax_objects import cannot_be_read, is_compiled
-from .program import Key, Program
+from .program import Identified, Key, Program
 
 # Where the figures of a program come from.
 BUFFER_ASSIGNMENT = "buffer assignment"
@@ -135,3 +140,102 @@ def _length(content: bytes) -> bytes:
         found.append(rest & 0x7F | 0x80)
         rest >>= 7
     return bytes([*found, rest])
+
+
+# HLO text in memory: `compiled.as_text()` in a notebook.
+
+
+@dataclass(frozen=True)
+class TextProgram:
+    """HLO text in memory; see `program.Program`."""
+
+    text: bytes
+    modified: float
+    oom: bool = False
+
+    @property
+    def key(self) -> Key:
+        """The program is called by its module's name."""
+        name = header_name(self.text[:1000].decode(errors="replace")) or "module"
+        return Key(".", name, name=name)
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the text."""
+        return len(self.text)
+
+    def fingerprint(self) -> Identified:
+        """Hash the text."""
+        sha256 = hashlib.sha256(self.text).hexdigest()
+        name = self.key.module_name
+        file = FileOutcome("text", "hlo", len(self.text), sha256)
+        return Identified(ids.module_id(name, [("hlo", sha256)]), name, [file])
+
+    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+        """Parse the text."""
+        (file,) = identified.files
+        with file.recording():
+            hlo = read_hlo_text(whole_lines(self.text))
+            file.pass_over(hlo.not_understood)
+            return Parts(hlo=hlo)
+        return None
+
+
+# What a user's object of JAX is: told by the module of its type, so jax is never imported.
+
+_WHAT = "what"
+
+
+def is_of_jax(given: object) -> bool:
+    """Whether jax or jaxlib made the object."""
+    return any(
+        kind.__module__.partition(".")[0] in ("jax", "jaxlib") for kind in type(given).__mro__
+    )
+
+
+def is_compiled(given: object) -> bool:
+    """Whether it is what `lowered.compile()` gives."""
+    return is_of_jax(given) and hasattr(given, "runtime_executable")
+
+
+def is_lowered(given: object) -> bool:
+    """Whether it is what `jax.jit(f).lower(…)` gives."""
+    return is_of_jax(given) and hasattr(given, "compile") and hasattr(given, "compiler_ir")
+
+
+def to_lowered(given: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The program lowered, from a jitted function and its arguments. Raises UsageError."""
+    if is_lowered(given):
+        if arguments or named:
+            raise UsageError("it is lowered already: leave its arguments out", _WHAT)
+        return given
+    if is_compiled(given):
+        raise UsageError(
+            "it is compiled already: read it with memhouse.read(compiled), or record the lowered"
+            " program: jax.jit(f).lower(...)",
+            _WHAT,
+        )
+    if is_of_jax(given) and callable(getattr(given, "lower", None)):
+        return given.lower(*arguments, **named)
+    if callable(given):
+        raise UsageError("only a jitted function can be recorded: use jax.jit(f)", _WHAT)
+    raise UsageError(
+        f"expected a jitted function of JAX or jax.jit(f).lower(...), found {_kind(given)}", _WHAT
+    )
+
+
+def cannot_be_read(given: object) -> UsageError:
+    """The error for an object that holds no compiled program."""
+    if is_of_jax(given) and (is_lowered(given) or callable(getattr(given, "lower", None))):
+        return UsageError(
+            "it is not compiled yet: use memhouse.record, which compiles it", "program"
+        )
+    return UsageError(
+        "expected a compiled program of JAX, HLO text (compiled.as_text()), the bytes of an"
+        f" HloProto, or a file's path, found {_kind(given)}",
+        "program",
+    )
+
+
+def _kind(given: object) -> str:
+    return "None" if given is None else f"an object of type {type(given).__name__}"
