@@ -300,6 +300,7 @@ class Warehouse:
         device_memory: str | int | None = None,
         host: str | None = None,
         mine: Sequence[str] = (),
+        orders: bool = False,
         jobs: int = 1,
     ) -> Summary:
         """Ingest the dumps under a path, or with `run` under several, as one run.
@@ -310,7 +311,9 @@ class Warehouse:
         others; without one it stands where it enters. `at` with no time zone is UTC. With a `host`
         the dumps are its part of the run, to which other hosts add theirs. `device_memory` is that
         of the device compiled for, in bytes or as in 16GiB, where the dumps do not say it. `mine`
-        are patterns of files that are your code, and no library's, wherever they lie. What is wrong
+        are patterns of files that are your code, and no library's, wherever they lie. With `orders`
+        other orders of the instructions are tried, for the metrics `order_bytes` and
+        `order_bound_bytes`, which takes longer than all else. What is wrong
         with single files is in the summary's problems, and in `dump_files`. `jobs` is how
         many processes read: a script that asks for more than one does its work under `if __name__
         == "__main__":`, since each process may import the script again. Raises UsageError for a
@@ -334,6 +337,7 @@ class Warehouse:
                 replaces=replace,
                 device_memory_bytes=parse_device_memory(device_memory, "device_memory"),
                 host=host,
+                orders=orders,
             )
 
     def record(

@@ -375,7 +375,8 @@ def check(
     is_for_scripts = output in FOR_SCRIPTS
     with bisecting(bisect):
         # Wrong usage is told before the warehouse is waited for.
-        metric_column(given["metric"])
+        if given.get("metric") is not None:
+            metric_column(given["metric"])
         gate.require_one_baseline(given.get("baseline"), given["best"])
         if accept is not None:
             gate.require_reason(accept)

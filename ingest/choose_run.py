@@ -151,7 +151,7 @@ def choose_run(
     comparing = _Comparing(programs)
     if is_named:
         whole = store.known(name)
-        known = whole if replaces and host is None else whole.of_host(host or "")
+        known = whole if replaces and host is None else whole.of_host(host)
         found = comparing.with_run(known, name)
         if replaces and (found.has_changed or found.lacks_files):
             if host is not None:
@@ -197,14 +197,14 @@ def refuse_mixed_parts(name: str, known: Known, host: str | None) -> None:
 
     A forgotten `--host` would make what it ingests a part that no host names.
     """
-    hosts = sorted(known.hosts - {""})
+    hosts = sorted(host for host in known.hosts if host is not None)
     if host is None and hosts:
         raise UsageError(
             f"run {name!r} has parts of hosts ({', '.join(hosts)}): name this one with --host, or "
             "name another run",
             "run",
         )
-    if host is not None and "" in known.hosts:
+    if host is not None and None in known.hosts:
         raise UsageError(
             f"run {name!r} holds dumps that were ingested without --host: ingest them so again, "
             "or name another run",

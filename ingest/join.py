@@ -1026,6 +1026,12 @@ def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str,
     }
     if hlo.entry_shapes is not None:
         tables["entry_shapes"] = hlo.entry_shapes
+    if len(hlo.control):
+        controlled = names.numbered(hlo.control, "controlled")
+        predecessors = names.numbers["predecessors"]
+        tables["control_dependencies"] = controlled.set_column(
+            1, "predecessor_instruction_id", predecessors
+        )
     if len(hlo.kernels):
         kernels = names.numbered(hlo.kernels, "kernels")
         tables["kernel_parts"] = placed_parts(kernels, tables["operands"], instructions)

@@ -28,6 +28,7 @@ from .choose_run import (
 )
 from .join import opcode_counts
 from .oom_logs import OomLogs, has_other_messages, may_be_log, write_reports
+from .orders import add_orders, modules_without_orders
 from .outcomes import FAILED, OK, PARTIAL, some_of, what_was_replaced
 from .read_program import ProgramOutcome
 from .sources.dump_folder import find_dumps, is_wanted
@@ -216,7 +217,7 @@ class Run:
     is_named: the user named the run, so its programs become no other run; replaces: a run of this
     name that holds other dumps is replaced; adds: the programs join those that the run holds;
     host: they are one host's part of the run; device_memory_bytes: of the device compiled for, if
-    the user says so.
+    the user says so; orders: other orders of the instructions are tried, see `add_orders`.
     """
 
     run_id: str
@@ -229,6 +230,7 @@ class Run:
     adds: bool = False
     host: str | None = None
     device_memory_bytes: int | None = None
+    orders: bool = False
 
 
 def run_name(path: Given) -> str:
@@ -248,6 +250,7 @@ def ingest(
     device_memory_bytes: int | None = None,
     host: str | None = None,
     source: str | None = None,
+    orders: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Summary:
     """Ingest the dumps under `paths` (folders, files or archives) as one run.
@@ -293,6 +296,7 @@ def ingest(
             replaces=replaces,
             host=host,
             device_memory_bytes=device_memory_bytes,
+            orders=orders,
         )
         if found:
             summary = ingest_programs(store, found, run, workers, progress, shown=given.shown)
@@ -345,6 +349,11 @@ def _ingest_programs(
         adds=run.adds,
         host=run.host,
     )
+    if run.orders:
+        lacking = modules_without_orders(store)
+        known = chosen.known
+        known = replace(known, complete=known.complete - lacking, outdated=known.outdated | lacking)
+        chosen = replace(chosen, known=known)
     outcomes = begun or workers.read(chosen.programs, chosen.known.complete)
     summary = Summary(chosen.run_id, notes=[] if chosen.note is None else [chosen.note])
     with ExitStack() as block:
@@ -373,6 +382,8 @@ def _ingest_programs(
             if outcome.left_out is not None:
                 summary.left_out.setdefault(outcome.left_out, []).append(outcome.module_name)
             else:
+                if run.orders and outcome.module is not None:
+                    add_orders(outcome.module, outcome.key.platform)
                 _count(summary, outcome, shown)
                 assumed.update(outcome.assumed)
                 with_assumed += bool(outcome.assumed)
@@ -387,8 +398,9 @@ def _ingest_programs(
     summary.new_modules = batches.new_modules
     if batches.read_again:
         summary.notes.append(
-            f"{batches.read_again} module{'s' * (batches.read_again != 1)} read again: an older "
-            "memhouse had read them, and figures may differ"
+            f"{batches.read_again} module{'s' * (batches.read_again != 1)} read again: "
+            + ("for their orders, or because " if run.orders else "")
+            + "an older memhouse had read them, and figures may differ"
         )
     if with_assumed:
         summary.notes.append(
@@ -419,7 +431,7 @@ def write_empty(store: Store, run: Run) -> Summary:
         if known.dumps:
             run_id = later_name(run.run_id, clock.now(), {night["run_id"] for night in nights})
             known = store.known(run_id)
-    if known.of_host(run.host or "").dumps:
+    if known.of_host(run.host).dumps:
         return Summary(run_id, notes=[f"run {run_id!r} stays as it is"])
     chosen = Chosen(run_id, known, ())
     if batch := _run_batch(run, chosen):
@@ -497,9 +509,13 @@ def _run_batch(run: Run, chosen: Chosen, modified: float | None = None) -> Batch
             row["source"] = run.source
     labels = {key: value for key, value in {**known.labels, **run.labels}.items() if value}
     tables = {}
-    host = run.host or ""
-    if is_new or host not in known.hosts:
-        part = {"run_id": chosen.run_id, "host": host, "source": run.source, "entered_at": now}
+    if is_new or run.host not in known.hosts:
+        part = {
+            "run_id": chosen.run_id,
+            "host": run.host,
+            "source": run.source,
+            "entered_at": now,
+        }
         tables["run_parts"] = arrow.rows("run_parts", [part])
     if row == known.run and labels == known.labels:
         return Batch(tables) if tables else None

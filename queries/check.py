@@ -12,7 +12,7 @@ from .advise import advise
 from .catalogue import statement
 from .checking.policy import DEFAULT_GROWTH, DEFAULT_LOST_DONATION, Limits, Policy, parse_growth
 from .modules import helpers_line
-from .questions import Kind, Metric, Space, question
+from .questions import METRIC_NAMES, Kind, Space, question
 from .result import Result, Rows, counted, listed
 from .runs import require_runs
 
@@ -39,6 +39,7 @@ _ROWS = {
     "dump_id": "int64",
     "is_entry": "bool",
     "origin": "string",
+    "metric": "string",
 }
 # What a notebook shows of a program; the other columns are for programs.
 _TOLD = ["module", "verdict", "before_bytes", "now_bytes", "change_bytes", "change_pct"]
@@ -53,8 +54,8 @@ class Check(Result):
     rows: a row for each program, those that fail first, with module, status, verdict (pass, warn,
     fail or not judged), before_bytes, now_bytes, change_bytes, change_pct, held_against,
     lowest_bytes, lowest_run, cause, why (the rules that it breaks, or why it is not judged),
-    accepted (the reason), dump_id, is_entry (else a helper, which is not judged), origin; for
-    status and the like see Verdict. verdicts: one a
+    accepted (the reason), dump_id, is_entry (else a helper, which is not judged), origin, metric
+    (the figure that is judged); for status and the like see Verdict. verdicts: one a
     program, in the order of the rows; notes: what else a user should know, for example that there
     is nothing to hold the run against; unused: workloads that have limits, but that the run lacks;
     rules: what the programs are held to, each with its limit and where it is set.
@@ -76,6 +77,14 @@ class Check(Result):
     def sentences(self) -> Sequence[str]:
         """What else to know."""
         return self.notes
+
+    @property
+    def figure(self) -> str:
+        """What is judged, in a word."""
+        from .checking.judge import RESERVED
+
+        word = self.metric.removesuffix("_bytes").replace("_", " ")
+        return "reserved" if self.metric == RESERVED else word
 
     @property
     def breaches(self) -> tuple[Verdict, ...]:
@@ -187,7 +196,16 @@ def check(
         str | PathLike[str] | None,
         Kind("The rules, a TOML file: see docs/check.md.", metavar="FILE", for_agents=False),
     ] = None,
-    metric: Metric = "peak",
+    metric: Annotated[
+        str | None,
+        Kind(
+            "Which figure: total, what is reserved, unless limits.toml says another; peak, temp…",
+            to_agents="which figure, in bytes; total, what is reserved, unless given",
+            spelled=("--figure",),
+            choices=METRIC_NAMES,
+            listed=False,
+        ),
+    ] = None,
     memory_space: Space = 0,
     require_baseline: Annotated[
         bool, Kind("Fail each program that has no figures before.", for_agents=False)
@@ -196,7 +214,8 @@ def check(
 ) -> Check:
     """Judge whether a run's memory is within its limits; exit status 1 if not, 3 if not judged.
 
-    A program is held against its last figures before and against the lowest since the last
+    Judged is what each program reserves; where that is not known, as of an estimate, its peak. A
+    program is held against its last figures before and against the lowest since the last
     accepted growth; on a branch against the newest run of main. Helpers, programs that are small
     beside their workload's largest, are not judged. Prints a summary in Markdown, fit for a
     comment on a pull request, with the rules and where each is set.
@@ -206,11 +225,13 @@ def check(
     `outcome` is pass, fail or not judged. Raises UsageError.
     """
     from .arguments import metric_column
-    from .checking.judge import find_against, is_better_higher, judge
+    from .checking.judge import PEAK, RESERVED, find_against, is_better_higher, judge
 
-    column = metric_column(metric)
+    named_metric = None if metric is None else metric_column(metric)
     require_one_baseline(baseline, best)
     policy = read_policy(max_growth, limits, require_baseline=require_baseline)
+    column = named_metric or policy.metric or RESERVED
+    falls_back = (named_metric or policy.metric) is None
     named = None if baseline is None or baseline.startswith("branch=") else baseline
     require_runs(store, (run, "run"), (named, "baseline"))
     # A run of logs alone has no programs.
@@ -221,6 +242,11 @@ def check(
     if judged not in has_dumps:
         raise UsageError(f"run {judged!r} has no dumps to judge, only a log", "run")
     programs = store.rows(statement("check.now"), [judged, memory_space, column]).to_pylist()
+    for row in programs:
+        row["metric"] = column
+        if falls_back and row["value_bytes"] is None and row["peak_bytes"] is not None:
+            # What an estimate reserves is not known.
+            row |= {"metric": PEAK, "value_bytes": row["peak_bytes"]}
     against = find_against(store, judged, programs, baseline, policy.baseline)
     found = judge(
         store,
@@ -232,6 +258,7 @@ def check(
         memory_space,
         best=best,
         judges_helpers=module is not None,
+        fallback=PEAK if falls_back else None,
     )
     if module is not None:
         found = _only(module, found)
@@ -302,7 +329,7 @@ def _check(
         rules,
         Rows(table, empty="no programs"),
     )
-    caption = f"{column.removesuffix('_bytes')} memory of {run}: {found.result}"
+    caption = f"{found.figure} memory of {run}: {found.result}"
     return replace(found, rows=replace(found.rows, caption=caption))
 
 
@@ -348,6 +375,7 @@ def _row(verdict: Verdict) -> _Row:
         "dump_id": verdict.dump_id,
         "is_entry": not verdict.is_helper,
         "origin": verdict.origin,
+        "metric": verdict.metric,
     }
 
 

@@ -372,8 +372,8 @@ class _Select:
             if sides == {("dumps", "host"), ("run_parts", "host")}:
                 yield Trap(
                     "host",
-                    "host of `dumps` is null where that of `run_parts` is empty, without --host:"
-                    " write COALESCE(dumps.host, '') = run_parts.host",
+                    "host is null without --host, and null equals nothing: write"
+                    " dumps.host IS NOT DISTINCT FROM run_parts.host",
                 )
         shown = {column for node in self._expressions() if (column := self.column(node))}
         if {"peak_bytes", "reported_peak_bytes"} <= {column for _, column in shown}:

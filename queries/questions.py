@@ -169,13 +169,14 @@ Owner = Annotated[
         choices=tuple(OWNERS),
     ),
 ]
+METRIC_NAMES = tuple(metric.removesuffix("_bytes") for metric in METRICS)
 Metric = Annotated[
     str,
     Kind(
         "Which figure: peak, total, temp, argument, output, padding and so on.",
         to_agents="which figure, in bytes",
         spelled=("--figure",),
-        choices=tuple(metric.removesuffix("_bytes") for metric in METRICS),
+        choices=METRIC_NAMES,
         listed=False,
     ),
 ]

@@ -336,7 +336,7 @@ def require_known(nodes: Iterable[Node], store: Store) -> None:
             known[kind] = store.rows(_KNOWN[kind])["name"].to_pylist()
             known[kind] += closed_lists()["space"] if kind == "memory space" else []
         names = known[kind]
-        if kind == "line":
+        if kind in ("line", "module"):
             # Of a path any last part will do.
             parts = given.count("/") + 1
             names = ["/".join(name.split("/")[-parts:]) for name in names]

@@ -30,6 +30,7 @@ from sqlalchemy.types import TypeEngine, UserDefinedType
 
 from ..xla.compiler_passes import EVENTS
 from ..xla.kernels import KINDS
+from ..xla.order import MOST_INSTRUCTIONS
 from ..xla.origins import RULES
 from ..xla.parts import ORIGINS, SPACES
 from ..xla.passes import PASSES
@@ -140,7 +141,7 @@ run_parts = Table(
     "run_parts",
     metadata,
     _required("run_id", Text, "the run, see `runs`"),
-    _required("host", Text, "the host that --host named; empty for what was ingested without"),
+    _optional("host", Text, "the host that --host named; null for what was ingested without"),
     _required("source", Text, "the ingested path, as given"),
     _required("entered_at", DateTime, "when the part entered, or was replaced (UTC)"),
     comment="What a run consists of: the parts that hosts ingested by themselves.",
@@ -650,6 +651,16 @@ operands = Table(
     comment="An operand of an instruction, from HLO text.",
 )
 
+control_dependencies = Table(
+    "control_dependencies",
+    metadata,
+    _module_id(),
+    _required("instruction_id", Integer, "the instruction, see `instructions`"),
+    _required("predecessor_instruction_id", Integer, "the instruction that must run before it"),
+    comment="An order between two instructions of a computation that no operand asks for: "
+    "control-predecessors in HLO text.",
+)
+
 passes = Table(
     "passes",
     metadata,
@@ -831,6 +842,19 @@ module_memory = Table(
         "that in the better one, which the rows of the module show; null of scheduled programs",
     ),
     _space(),
+    _metric(
+        "order_bytes",
+        13,
+        "how much less the temps would hold in the best other order of the same instructions that "
+        "was found; null unless ingested with --orders, of estimates, without temps, and of more "
+        f"than {MOST_INSTRUCTIONS} instructions",
+    ),
+    _metric(
+        "order_bound_bytes",
+        14,
+        "in no order of the same instructions the temps hold less; null as order_bytes",
+        regresses=False,
+    ),
     comment="A module's memory in one space; `trends` reads this table.",
 )
 
@@ -1066,6 +1090,7 @@ KEYS = {
     "scopes": ("module_id", "scope_id"),
     "operands": ("module_id", "instruction_id", "operand_number"),
     "kernel_parts": ("module_id", "instruction_id", "part"),
+    "control_dependencies": ("module_id", "instruction_id", "predecessor_instruction_id"),
     "passes": ("module_id", "step"),
     "buffer_passes": ("module_id", "value_id", "event_number"),
     "computations": ("module_id", "computation"),

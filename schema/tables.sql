@@ -21,13 +21,13 @@ COMMENT ON COLUMN runs.claimed_at IS 'the date that the user claims, by --at or 
 COMMENT ON COLUMN runs.compiled_at IS 'the time of the newest file (UTC), which copies and archives change: it orders nothing';
 CREATE TABLE run_parts (
     run_id TEXT NOT NULL,
-    host TEXT NOT NULL,
+    host TEXT,
     source TEXT NOT NULL,
     entered_at TIMESTAMP WITHOUT TIME ZONE NOT NULL
 );
 COMMENT ON TABLE run_parts IS 'What a run consists of: the parts that hosts ingested by themselves. Key: run_id, host.';
 COMMENT ON COLUMN run_parts.run_id IS 'the run, see `runs`';
-COMMENT ON COLUMN run_parts.host IS 'the host that --host named; empty for what was ingested without';
+COMMENT ON COLUMN run_parts.host IS 'the host that --host named; null for what was ingested without';
 COMMENT ON COLUMN run_parts.source IS 'the ingested path, as given';
 COMMENT ON COLUMN run_parts.entered_at IS 'when the part entered, or was replaced (UTC)';
 CREATE TABLE journal (
@@ -471,6 +471,15 @@ COMMENT ON COLUMN operands.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN operands.instruction_id IS 'the instruction, see `instructions`';
 COMMENT ON COLUMN operands.operand_number IS 'from 0';
 COMMENT ON COLUMN operands.operand_instruction_id IS 'the instruction that computes the operand';
+CREATE TABLE control_dependencies (
+    module_id BIGINT NOT NULL,
+    instruction_id INTEGER NOT NULL,
+    predecessor_instruction_id INTEGER NOT NULL
+);
+COMMENT ON TABLE control_dependencies IS 'An order between two instructions of a computation that no operand asks for: control-predecessors in HLO text. Key: module_id, instruction_id, predecessor_instruction_id.';
+COMMENT ON COLUMN control_dependencies.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN control_dependencies.instruction_id IS 'the instruction, see `instructions`';
+COMMENT ON COLUMN control_dependencies.predecessor_instruction_id IS 'the instruction that must run before it';
 CREATE TABLE passes (
     module_id BIGINT NOT NULL,
     step INTEGER NOT NULL,
@@ -613,7 +622,9 @@ CREATE TABLE module_memory (
     packing_bytes BIGINT,
     padding_bytes BIGINT,
     peak_high_bytes BIGINT,
-    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
+    space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other'),
+    order_bytes BIGINT,
+    order_bound_bytes BIGINT
 );
 COMMENT ON TABLE module_memory IS 'A module''s memory in one space; `trends` reads this table. Key: module_id, memory_space.';
 COMMENT ON COLUMN module_memory.module_id IS 'the module, see `modules`';
@@ -636,6 +647,8 @@ COMMENT ON COLUMN module_memory.packing_bytes IS 'temp_bytes - live_bound_bytes:
 COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the values live at the peak, an aliased extent counted once';
 COMMENT ON COLUMN module_memory.peak_high_bytes IS 'of HLO text without a schedule: the peak in the worse of two orders, where peak_bytes is that in the better one, which the rows of the module show; null of scheduled programs';
 COMMENT ON COLUMN module_memory.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
+COMMENT ON COLUMN module_memory.order_bytes IS 'how much less the temps would hold in the best other order of the same instructions that was found; null unless ingested with --orders, of estimates, without temps, and of more than 20000 instructions';
+COMMENT ON COLUMN module_memory.order_bound_bytes IS 'in no order of the same instructions the temps hold less; null as order_bytes';
 CREATE TABLE traits (
     module_id BIGINT NOT NULL,
     trait TEXT NOT NULL,
@@ -741,7 +754,7 @@ COMMENT ON COLUMN gone.last_dump_id IS 'its last dump, in the run before';
 CREATE TABLE accepted_changes (
     dump_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
-    metric ENUM('peak_bytes', 'total_bytes', 'argument_bytes', 'output_bytes', 'alias_bytes', 'constant_bytes', 'thread_local_bytes', 'temp_bytes', 'fragmentation_bytes', 'padding_bytes', 'live_bound_bytes', 'packing_bytes') NOT NULL,
+    metric ENUM('peak_bytes', 'total_bytes', 'argument_bytes', 'output_bytes', 'alias_bytes', 'constant_bytes', 'thread_local_bytes', 'temp_bytes', 'fragmentation_bytes', 'padding_bytes', 'live_bound_bytes', 'packing_bytes', 'order_bytes', 'order_bound_bytes') NOT NULL,
     accepted_bytes BIGINT NOT NULL,
     reason TEXT NOT NULL,
     accepted_at TIMESTAMP WITHOUT TIME ZONE NOT NULL
@@ -749,7 +762,7 @@ CREATE TABLE accepted_changes (
 COMMENT ON TABLE accepted_changes IS 'A growth accepted by `memhouse check --accept`: the new floor of its series. No key: a growth may be accepted again.';
 COMMENT ON COLUMN accepted_changes.dump_id IS 'the dump whose figure was accepted, see `dumps`';
 COMMENT ON COLUMN accepted_changes.memory_space IS 'the memory space';
-COMMENT ON COLUMN accepted_changes.metric IS 'the metric: peak_bytes, total_bytes, argument_bytes, output_bytes, alias_bytes, constant_bytes, thread_local_bytes, temp_bytes, fragmentation_bytes, padding_bytes, live_bound_bytes, packing_bytes';
+COMMENT ON COLUMN accepted_changes.metric IS 'the metric: peak_bytes, total_bytes, argument_bytes, output_bytes, alias_bytes, constant_bytes, thread_local_bytes, temp_bytes, fragmentation_bytes, padding_bytes, live_bound_bytes, packing_bytes, order_bytes, order_bound_bytes';
 COMMENT ON COLUMN accepted_changes.accepted_bytes IS 'the value that was accepted';
 COMMENT ON COLUMN accepted_changes.reason IS 'why the change was accepted';
 COMMENT ON COLUMN accepted_changes.accepted_at IS 'when it was accepted (UTC)';

@@ -12,16 +12,24 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from .opcodes import ELEMENTWISE
-from .program import NONE, Ints, NumberedProgram
+from .program import NONE, Ints, Mask, NumberedProgram
+from .runs import joined
 
 # They define no buffer of their own, and XLA's scheduler does not count them.
 _NOT_COUNTED = ("parameter", "constant")
+# Transfers and what touches another memory keep their mutual order: XLA hides their latency.
+_MOVES = ("-start", "-done", "-update")
 # So many buffers are asked at once which instructions they must be there for.
 _AT_ONCE = 1024
+# Of more instructions the orders take longer than all else that is asked of a program.
+MOST_INSTRUCTIONS = 20_000
 
 
 @dataclass(frozen=True)
@@ -72,11 +80,13 @@ class Ordering:
         keeps: Iterable[int] = (),
     ) -> None:
         self._program, self._buffers = program, buffers
+        self._computation: list[int] = program.computation.tolist()
         scheduled = np.flatnonzero(schedule_time != NONE)
         self._rows: dict[int, list[int]] = defaultdict(list)
         for row in scheduled[np.argsort(schedule_time[scheduled], kind="stable")].tolist():
-            self._rows[int(program.computation[row])].append(row)
+            self._rows[self._computation[row]].append(row)
         self._caller: dict[int, int] = {}
+        self._known_callers: dict[int, list[tuple[int, int]] | None] = {}
         calls = zip(program.call_row.tolist(), program.call_computation.tolist(), strict=True)
         for row, computation in calls:
             if schedule_time[row] != NONE and computation in self._rows:
@@ -108,14 +118,14 @@ class Ordering:
     def spare(self, row: int) -> list[Spare]:
         """What is there at an instruction, and need not be there in every order."""
         found = []
-        computation = int(self._program.computation[row])
+        computation = self._computation[row]
         while computation in self._problems:
             problem = self._problems[computation]
             found += problem.spare(problem.place[row])
             if computation not in self._caller:
                 break
             row = self._caller[computation]
-            computation = int(self._program.computation[row])
+            computation = self._computation[row]
         return found
 
     def _peak(self, of: "Callable[[_Problem, Ints], int]", computation: int | None = None) -> int:
@@ -134,7 +144,7 @@ class Ordering:
     def _called(self) -> dict[int, list[int]]:
         called = defaultdict(list)
         for computation, row in self._caller.items():
-            called[int(self._program.computation[row])].append(computation)
+            called[self._computation[row]].append(computation)
         return called
 
     @cached_property
@@ -159,9 +169,12 @@ class Ordering:
                 if home != NONE:
                     defining = [row for row, defines in all_of_it if defines]
                     edges[home] += self._in_turn(home, lifted, defining)
+        control: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for row, before in self._program.control.tolist():
+            control[self._computation[row]].append((before, row))
         shares: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for row, given, taken in self._buffers.shares:
-            shares[int(self._program.computation[row])].append((row, given, taken))
+            shares[self._computation[row]].append((row, given, taken))
         return {
             computation: _Problem(
                 self._program,
@@ -169,6 +182,7 @@ class Ordering:
                 [(buffer, int(self._buffers.size[buffer]), at) for buffer, at in held],
                 shares[computation],
                 [*edges[computation], *_chain([row for row in rows if row in self._kept])],
+                control[computation],
                 self._buffers.defined_bytes,
             )
             for computation, rows in self._rows.items()
@@ -190,12 +204,16 @@ class Ordering:
 
     def _in(self, home: int, row: int) -> int:
         """The instruction of a computation within which another one runs."""
-        while int(self._program.computation[row]) != home:
-            row = self._caller[int(self._program.computation[row])]
+        while self._computation[row] != home:
+            row = self._caller[self._computation[row]]
         return row
 
     def _lifted(self, rows: list[int]) -> tuple[int, list[int]]:
         """The innermost computation that has all of these instructions in it, and its own."""
+        computations = {self._computation[row] for row in rows}
+        if len(computations) == 1:
+            (home,) = computations
+            return (home, sorted(set(rows))) if self._path(rows[0]) else (NONE, [])
         paths = [self._path(row) for row in dict.fromkeys(rows)]
         paths = [path for path in paths if path]
         if not paths:
@@ -213,17 +231,23 @@ class Ordering:
 
     def _path(self, row: int) -> list[tuple[int, int]]:
         """From the entry to an instruction: computations, and the instruction in each."""
-        path: list[tuple[int, int]] = []
-        while True:
-            computation = int(self._program.computation[row])
-            if computation not in self._rows or len(path) > len(self._rows):
-                return []
-            path.append((computation, row))
-            if computation == self._program.entry:
-                return path[::-1]
-            if computation not in self._caller:
-                return []
-            row = self._caller[computation]
+        callers = self._callers(self._computation[row])
+        return [] if callers is None else [*callers, (self._computation[row], row)]
+
+    def _callers(self, computation: int) -> list[tuple[int, int]] | None:
+        """From the entry to a computation: computations, and what calls the next in each."""
+        if computation not in self._known_callers:
+            path: list[tuple[int, int]] = []
+            at = computation
+            while at in self._rows and len(path) <= len(self._rows) and at != self._program.entry:
+                if at not in self._caller:
+                    break
+                row = self._caller[at]
+                at = self._computation[row]
+                path.append((at, row))
+            is_reached = at == self._program.entry and at in self._rows
+            self._known_callers[computation] = path[::-1] if is_reached else None
+        return self._known_callers[computation]
 
 
 def _reached(place: int, edges: list[list[int]]) -> set[int]:
@@ -250,8 +274,12 @@ class _Problem:
         buffers: list[tuple[int, int, list[int]]],
         shares: list[tuple[int, int, int]],
         edges: list[tuple[int, int]],
+        control: list[tuple[int, int]],
         defined_bytes: Ints,
     ) -> None:
+        """edges: pairs of instructions, of which the first comes first; control: those that XLA
+        says itself.
+        """
         self._program, self._defined_bytes = program, defined_bytes
         self.rows = rows
         self.today = np.arange(len(rows))
@@ -265,9 +293,14 @@ class _Problem:
             found = dict.fromkeys(program.operands[start:stop].tolist())
             self.operands.append([self.place[other] for other in found if other in self.place])
         before = [set(operands) for operands in self.operands]
-        for earlier, later in edges:
-            first, then = self.place[earlier], self.place[later]
-            if first < then:
+        # XLA's schedulers follow these as they follow operands.
+        self.followed = [list(operands) for operands in self.operands]
+        for earlier, later in control:
+            if earlier in self.place and later in self.place:
+                self.followed[self.place[later]].append(self.place[earlier])
+        for earlier, later in (*edges, *control):
+            first, then = self.place.get(earlier, NONE), self.place.get(later, NONE)
+            if NONE < first < then:
                 before[then].add(first)
         self.before = [sorted(each) for each in before]
         self.after: list[list[int]] = [[] for _ in rows]
@@ -444,12 +477,13 @@ class _Problem:
                 users[each].append(place)
         root = int(program.root[program.computation[rows[0]]])
         last = self.place.get(root, count - 1)
-        ends = [place for place in range(count) if not users[place] and place != last]
+        is_no_end = {last, *itertools.chain.from_iterable(self.followed)}
+        ends = [place for place in range(count) if place not in is_no_end]
         is_left_out = program.opcode.is_one_of(*_NOT_COUNTED)
         extra, total = [0] * count, [0] * count
         so_far = 0
         # Sums are capped at what was counted until then, in the order of operands as written.
-        for place in self._visited([*ends, last], self.operands):
+        for place in self._visited([*ends, last], self.followed):
             if is_left_out[rows[place]]:
                 continue
             own = int(self._defined_bytes[rows[place]])
@@ -463,7 +497,7 @@ class _Problem:
         def first(place: int) -> tuple[int, int, str]:
             return -extra[place], -total[place], names[place]
 
-        in_turn = [sorted(operands, key=first) for operands in self.operands]
+        in_turn = [sorted(followed, key=first) for followed in self.followed]
         return np.array(self._visited([*ends, last], in_turn), np.int64)
 
     def _visited(self, ends: list[int], operands: list[list[int]]) -> list[int]:
@@ -535,3 +569,113 @@ class _Problem:
             for each in sorted(changed):
                 push(each)
         return order
+
+
+# The orders of a program as its rows have it.
+
+
+class Laid(NamedTuple):
+    """The values of a memory space that have a live range: where they are, and if in a temp."""
+
+    value_id: Ints
+    allocation: Ints
+    offset: Ints
+    size: Ints
+    is_temp: Mask
+
+
+def ordering_of(
+    program: NumberedProgram,
+    schedule_time: pa.Array,
+    values: pa.Table,
+    uses: pa.Table,
+    laid: Laid,
+    memory_space: int,
+    *,
+    platform: str | None,
+) -> tuple[Ordering, list[list[int]]]:
+    """The orders of a program's instructions, and the values that each buffer holds.
+
+    schedule_time: by instruction; values, uses: rows of the warehouse's tables, by value_id.
+    """
+    value, row, space = (_ints(values[n]) for n in ("value_id", "instruction_id", "memory_space"))
+    defined = np.zeros(len(program), np.int64)
+    np.add.at(defined, row, _ints(values["size_bytes"], 0))
+    alias_set = _ints(values["alias_set"])
+    # What shares no memory is a set of its own, below all others.
+    set_of = np.unique(
+        np.where(alias_set < 0, -1 - np.arange(len(values)), alias_set), return_inverse=True
+    )[1]
+    used, user = _ints(uses["value_id"]), _ints(uses["instruction_id"])
+    at = np.searchsorted(value, used)
+    is_known = value[np.minimum(at, len(value) - 1)] == used if len(value) else at < 0
+    at, user = at[is_known], user[is_known]
+    place = np.searchsorted(value, laid.value_id)
+    number, size = _temp_sets(set_of, place, laid)
+    sets, rows = np.concatenate([set_of, set_of[at]]), np.concatenate([row, user])
+    defines = np.arange(len(sets)) < len(set_of)
+    is_shared = np.bincount(sets[defines])[sets] > 1 if len(sets) else defines
+    touched = number[sets] != NONE
+    touches = np.unique(np.stack([number[sets[touched]], rows[touched]], 1), axis=0)
+    elsewhere = space != memory_space
+    kept: set[int] = set()
+    if platform != "cpu":
+        moves = [text for text in program.opcode.texts if text.endswith(_MOVES)]
+        kept = set(np.flatnonzero(program.opcode.is_one_of(*moves)).tolist())
+        kept |= {*row[elsewhere].tolist(), *user[elsewhere[at]].tolist()}
+    buffers = Buffers(
+        size,
+        touches[:, 0],
+        touches[:, 1],
+        _shared_places(number[set_of], row, at, user, place, laid),
+        list(zip(*(each[is_shared].tolist() for each in (sets, rows, defines)), strict=True)),
+        defined,
+    )
+    held: list[list[int]] = [[] for _ in size]
+    for buffer, own in zip(number[set_of].tolist(), value.tolist(), strict=True):
+        if buffer != NONE:
+            held[buffer].append(own)
+    return Ordering(program, _ints(schedule_time), buffers, kept), held
+
+
+def _ints(column: pa.Array, missing: int = NONE) -> Ints:
+    found: Ints = pc.fill_null(column, missing).to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
+
+
+def _temp_sets(set_of: Ints, place: Ints, laid: Laid) -> tuple[Ints, Ints]:
+    """The number of each set that lies in temps alone, NONE of others; and the sizes by number."""
+    count = int(set_of.max(initial=-1)) + 1
+    sizes, is_fixed = np.full(count, NONE), np.zeros(count, bool)
+    np.maximum.at(sizes, set_of[place[laid.is_temp]], laid.size[laid.is_temp])
+    is_fixed[set_of[place[~laid.is_temp]]] = True
+    is_kept = (sizes != NONE) & ~is_fixed
+    return np.where(is_kept, np.cumsum(is_kept) - 1, NONE), sizes[is_kept]
+
+
+def _shared_places(
+    number: Ints, row: Ints, at: Ints, user: Ints, place: Ints, laid: Laid
+) -> list[tuple[int, int, int]]:
+    """Where a result lies in the place of an operand today: instruction, operand's, result's.
+
+    number: each value's buffer, of `row`; at, user: the values that are used, and where; place: the
+    laid values.
+    """
+    where = np.full(len(number), NONE)
+    where[place] = np.arange(len(place))
+    is_in = (number != NONE) & (where != NONE)
+    results = np.flatnonzero(is_in)
+    results = results[np.argsort(row[results], kind="stable")]
+    reads = is_in[at]
+    operand, user = at[reads], user[reads]
+    first = np.searchsorted(row[results], user)
+    count = np.searchsorted(row[results], user, side="right") - first
+    result = results[joined(first, count)]
+    operand, user = np.repeat(operand, count), np.repeat(user, count)
+    one, other = where[operand], where[result]
+    low = np.maximum(laid.offset[one], laid.offset[other])
+    high = np.minimum(laid.offset[one] + laid.size[one], laid.offset[other] + laid.size[other])
+    meets = (laid.allocation[one] == laid.allocation[other]) & (low < high)
+    meets &= number[operand] != number[result]
+    found = np.stack([user, number[operand], number[result]], 1)[meets]
+    return [(a, b, c) for a, b, c in np.unique(found, axis=0).tolist()]

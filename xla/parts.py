@@ -135,7 +135,8 @@ class HloText:
     parameter_number, tuple_index, fusion_kind, attributes as in the warehouse's table; operands:
     instruction, operand_number, operand; calls: instruction, attribute, computation; stack_frames
     as in the warehouse's table; entry_shapes likewise, None if the text has no signature; kernels:
-    what Pallas kernels keep on chip: instruction, part, kind, space, shape, buffers, operand.
+    what Pallas kernels keep on chip: instruction, part, kind, space, shape, buffers, operand;
+    control: what must run before what, though nothing is read: instruction, predecessor.
 
     `attributes` reads the rest on demand, because ingest of a dump with live ranges does not
     need the rest. A reader of another format provides its own function. Therefore a HloText
@@ -154,6 +155,7 @@ class HloText:
     entry_shapes: pa.Table | None
     attributes: Callable[[], HloAttributes]
     kernels: pa.Table
+    control: pa.Table
     not_understood: NotUnderstoods = ()
     unread: tuple[Unread, ...] = ()
 

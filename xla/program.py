@@ -119,6 +119,8 @@ def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
         columns["operators"] = hlo.operands["instruction"].filter(is_first)
         columns["calls"] = hlo.calls["instruction"]
         columns["kernels"] = hlo.kernels["instruction"]
+        columns["controlled"] = hlo.control["instruction"]
+        columns["predecessors"] = hlo.control["predecessor"]
     if parts.live_range is not None:
         columns["schedule"] = parts.live_range.schedule["instruction"]
     if used is not None:
@@ -194,6 +196,7 @@ class NumberedProgram:
     rows, and `root` is the row of its root. The operands of row i are
     `operands[operand_start[i]:operand_start[i + 1]]`. A call is (call_row, call_attribute,
     call_computation); the calls of one instruction by one attribute are in the text's order.
+    `control` has a row for each control dependency: an instruction, and one that runs before it.
 
     Rows may be those of several programs, one after the other (`union.joined_programs`): `entries`
     has the entry computation of each, `program_of_computation` the program's number, and
@@ -223,6 +226,7 @@ class NumberedProgram:
     custom_call_target: Codes
     input_output_alias: list[Alias]
     alias_entry: Ints
+    control: Ints
     unread: Unread | None = None
 
     def __len__(self) -> int:
@@ -414,6 +418,8 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
         hlo.calls,
         names.numbers["calls"].to_numpy().astype(np.int64),
         hlo.header["input_output_alias"],
+        names.numbers["controlled"].to_numpy(),
+        names.numbers["predecessors"].to_numpy(),
     )
 
 
@@ -426,13 +432,16 @@ def program_of(
     calls: pa.Table,
     call_row: Ints,
     alias: object,
+    controlled: Ints,
+    predecessors: Ints,
 ) -> NumberedProgram:
     """A program from its tables, in the text's order, and the rows of what they name.
 
     instructions, computations, calls: as in HloText; lines: each instruction's line;
     operand_owners, operands: the rows of instructions and of their operands, by instruction, where
     no instruction has the row of an operand that is not defined; call_row: the row of each call's
-    instruction; alias: `input_output_alias` of the header. Raises DumpError if a computation is
+    instruction; alias: `input_output_alias` of the header; controlled, predecessors: instructions,
+    and others that run before them, though they are not read. Raises DumpError if a computation is
     empty or not there.
     """
     computation_names = computations["computation"].to_pylist()
@@ -483,7 +492,37 @@ def program_of(
         custom_call_target=_codes(instructions["custom_call_target"]),
         input_output_alias=aliases,
         alias_entry=np.repeat(entries, len(aliases)),
+        control=np.unique(np.stack([controlled, predecessors], 1).astype(np.int64), axis=0),
         unread=unread,
+    )
+
+
+def program_of_rows(
+    instructions: pa.Table,
+    entry: str,
+    operands: pa.Table,
+    calls: pa.Table,
+    control: pa.Table,
+    alias: object,
+) -> NumberedProgram:
+    """A program from its rows in the warehouse, in the order of their keys.
+
+    instructions: those of the HLO text; entry: the entry computation; alias: as in `program_of`.
+    Raises DumpError if they make no program.
+    """
+    # Computations stand in the text's order, and so do the instructions.
+    computations = pa.table({"computation": pc.unique(instructions["computation"])})
+    return program_of(
+        instructions,
+        np.arange(1, len(instructions) + 1),
+        computations.append_column("is_entry", pc.equal(computations["computation"], entry)),
+        operands["instruction_id"].to_numpy(),
+        operands["operand_instruction_id"].to_numpy().astype(np.int64),
+        calls,
+        calls["instruction_id"].to_numpy().astype(np.int64),
+        alias,
+        control["instruction_id"].to_numpy(),
+        control["predecessor_instruction_id"].to_numpy(),
     )
 
 

@@ -66,6 +66,7 @@ def joined_programs(programs: Sequence[NumberedProgram]) -> NumberedProgram:
         custom_call_target=codes("custom_call_target"),
         input_output_alias=[alias for each in programs for alias in each.input_output_alias],
         alias_entry=columns("alias_entry", computations),
+        control=columns("control", rows),
     )
 
 

@@ -108,6 +108,13 @@ def ingest(
         ),
     ] = os.cpu_count() or 1,
     mine: Mine = None,
+    orders: Annotated[
+        bool,
+        typer.Option(
+            "--orders",
+            help="Also try other orders of the instructions: 0.1 s for each thousand of them.",
+        ),
+    ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
     """Ingest XLA's memory dumps, each PATH as one run; with --run all are one.
@@ -159,6 +166,7 @@ def ingest(
                     replaces=replace,
                     device_memory_bytes=device_memory_bytes,
                     host=host,
+                    orders=orders,
                     progress=progress,
                 )
             print_summary(summary, perf_counter() - start)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...queries.advice.finding import Finding, headline, in_a_line
 from ...queries.check import Check, Line
-from ...queries.checking.judge import Verdict
+from ...queries.checking.judge import RESERVED, Verdict
 from ...queries.result import folded
 from ...schema.readable import command, human_bytes, one_line
 from .text import (
@@ -108,8 +108,7 @@ def _in_markdown(finding: Finding) -> str:
 
 
 def _heading(check: Check, run: str) -> str:
-    figure = check.metric.removesuffix("_bytes").replace("_", " ")
-    return f"{figure} memory of {run}: {check.result}"
+    return f"{check.figure} memory of {run}: {check.result}"
 
 
 def _rules(check: Check) -> str:
@@ -125,6 +124,8 @@ def _after(check: Check, *, is_whole: bool) -> Iterator[str]:
             yield f"{len(unchanged)} unchanged"
         if check.helpers:
             yield check.helpers
+    if any(v.cause for v in check.verdicts if v.matters and v.metric == RESERVED):
+        yield "Causes are told in bytes of the peak."
     changed = [verdict.held_against for verdict in check.breaches if verdict.change_bytes]
     diffs = [
         as_code(command("diff", names=[before, check.run_id]))
@@ -209,7 +210,7 @@ def print_annotations(
 
 def _annotation(check: Check, verdict: Verdict, line: Line | None) -> str:
     """The command that annotates the line, or no line if it is not in the repository."""
-    figure = check.metric.removesuffix("_bytes").replace("_", " ")
+    figure = check.figure
     properties: dict[str, str] = {}
     said = [f"{verdict.name}: {verdict.said}"]
     change, before, now = verdict.change_bytes, verdict.before_bytes, verdict.now_bytes

@@ -303,6 +303,13 @@ class ProtoInstructions:
         return owner, operand
 
     @cached_property
+    def control(self) -> tuple[Positions, Positions]:
+        """What must run before what, though nothing is read: whose, and which row."""
+        owner, ids = self._listed("control_predecessor_ids")
+        predecessor = self.find(ids)
+        return owner[predecessor >= 0], predecessor[predecessor >= 0]
+
+    @cached_property
     def calls(self) -> tuple[Positions, Positions]:
         """The called computations in the order of the rows: whose, and which.
 
@@ -577,6 +584,13 @@ def operand_table(rows: ProtoInstructions) -> pa.Table:
             "operand": rows.names.take(pa.array(operand)),
         }
     )
+
+
+def control_table(rows: ProtoInstructions) -> pa.Table:
+    """The control dependencies as in `HloText.control`."""
+    owner, predecessor = rows.control
+    names = {"instruction": owner, "predecessor": predecessor}
+    return pa.table({name: rows.names.take(pa.array(of)) for name, of in names.items()})
 
 
 def call_table(rows: ProtoInstructions) -> pa.Table:
@@ -1315,6 +1329,7 @@ def _hlo(module: Any, rows: ProtoInstructions) -> HloText:
         entry_shapes=_entry_shapes(module, signature, rows, instructions["op_name"]),
         attributes=read_once(_attributes, rows),
         kernels=read_proto_kernels(rows),
+        control=control_table(rows),
     )
 
 

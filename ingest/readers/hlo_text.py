@@ -1083,6 +1083,7 @@ _CALLS = (
     "false_computation",
 )
 _CALL_LISTS = ("branch_computations", "called_computations")
+_NAME, _LIST = r"^(?P<names>[^ ,]+)", r"^\{(?P<names>[^}]*)\}"
 
 # How a computation ends that other cores run, such as a TPU's sparse cores.
 _ON_A_THREAD = '}, execution_thread="'
@@ -1181,6 +1182,7 @@ def _read_body(header: dict[str, object], lines: Lines) -> HloText:
         entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
         attributes=read_once(read_attributes, instructions),
         kernels=read_kernels(instructions),
+        control=control_dependencies(instructions),
         not_understood=newer + newer_frames + _newer_opcodes(instructions),
         unread=(*unclosed, *unread),
     )
@@ -1335,32 +1337,45 @@ def called_computations(
     instructions: InstructionLines, computations: pa.LargeStringArray
 ) -> pa.Table:
     """The computations that each instruction calls, with the attribute that names them."""
-    lines = instructions.lines
     tables = []
     for attribute in (*_CALLS, *_CALL_LISTS):
-        rows, starts = instructions.attribute(attribute)
-        if not len(rows):
-            continue
-        value = slices(lines.content, starts, lines.ends[rows])
-        pattern = r"^\{(?P<names>[^}]*)\}" if attribute in _CALL_LISTS else r"^(?P<names>[^ ,]+)"
-        found = pc.struct_field(pc.extract_regex(value, pattern=pattern), "names")
-        names = pc.replace_substring(pc.fill_null(found, ""), pattern="%", replacement="")
-        lists = pc.split_pattern(names, pattern=", ")
-        owner = np.repeat(rows, pc.list_value_length(lists).to_numpy())
-        tables.append(
-            pa.table(
-                {
-                    "instruction": instructions.names.take(pa.array(owner)),
-                    "attribute": pa.repeat(pa.scalar(attribute, pa.large_string()), len(owner)),
-                    "computation": lists.flatten(),
-                }
-            )
+        owners, names = _named_by(
+            instructions, attribute, _LIST if attribute in _CALL_LISTS else _NAME
         )
+        if len(owners):
+            said = pa.repeat(pa.scalar(attribute, pa.large_string()), len(owners))
+            tables.append(
+                pa.table({"instruction": owners, "attribute": said, "computation": names})
+            )
     if not tables:
         return _NO_CALLS
     calls = pa.concat_tables(tables)
     # An op_name may contain `, select=`, so only an existing computation's name is a call.
     return calls.filter(pc.is_in(calls["computation"], value_set=computations))
+
+
+def control_dependencies(instructions: InstructionLines) -> pa.Table:
+    """What must run before each instruction, though nothing is read: instruction, predecessor."""
+    owners, names = _named_by(instructions, "control-predecessors", _LIST)
+    found = pa.table({"instruction": owners, "predecessor": names})
+    return found.filter(pc.is_in(names, value_set=instructions.names)) if len(found) else found
+
+
+def _named_by(
+    instructions: InstructionLines, attribute: str, pattern: str
+) -> tuple[pa.LargeStringArray, pa.LargeStringArray]:
+    """The instructions that name something by an attribute, and what they name."""
+    lines = instructions.lines
+    rows, starts = instructions.attribute(attribute)
+    if not len(rows):
+        nothing = pa.array([], pa.large_string())
+        return nothing, nothing
+    value = slices(lines.content, starts, lines.ends[rows])
+    found = pc.struct_field(pc.extract_regex(value, pattern=pattern), "names")
+    names = pc.replace_substring(pc.fill_null(found, ""), pattern="%", replacement="")
+    lists = pc.split_pattern(names, pattern=", ")
+    owner = np.repeat(rows, pc.list_value_length(lists).to_numpy())
+    return instructions.names.take(pa.array(owner)), lists.flatten()
 
 
 def _written_out(lines: Lines, instructions: InstructionLines, operands: pa.Table) -> Lines:

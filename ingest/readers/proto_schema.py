@@ -118,6 +118,7 @@ message HloInstructionProto {
   repeated int64 gather_slice_sizes = 34;
   int64 id = 35;
   repeated int64 operand_ids = 36;
+  repeated int64 control_predecessor_ids = 37;
   repeated int64 called_computation_ids = 38;
   lazy OpSharding sharding = 40;
   bytes backend_config = 43;

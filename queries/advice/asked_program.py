@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...schema.stores.base import Store
 from ...xla.occupancy import Extents, Ints, changes, occupied_changes
-from ...xla.program import Codes, NumberedProgram, Slots, lay_slots, program_of
+from ...xla.program import Codes, NumberedProgram, Slots, lay_slots, program_of_rows
 from ...xla.runs import starts_of
 from ..catalogue import statement
 
@@ -30,22 +30,16 @@ def stored_program(store: Store, module_id: int) -> NumberedProgram | None:
     instructions = store.rows(statement("program.instructions"), [module_id])
     if not len(instructions) or instructions["is_root"].null_count:
         return None
-    # Computations stand in the text's order, and so do the instructions.
-    computations = pa.table({"computation": pc.unique(instructions["computation"])})
     (header,) = store.rows(statement("program.header"), [module_id]).to_pylist()
-    is_entry = pc.equal(computations["computation"], header["entry"])
-    operands = store.rows(statement("program.operands"), [module_id])
-    calls = store.rows(
-        "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1", [module_id]
-    )
-    return program_of(
+    return program_of_rows(
         instructions,
-        np.arange(1, len(instructions) + 1),
-        computations.append_column("is_entry", is_entry),
-        operands["instruction_id"].to_numpy(),
-        operands["operand_instruction_id"].to_numpy().astype(np.int64),
-        calls,
-        calls["instruction_id"].to_numpy().astype(np.int64),
+        header["entry"],
+        store.rows(statement("program.operands"), [module_id]),
+        store.rows(
+            "SELECT instruction_id, attribute, computation FROM calls WHERE module_id = $1",
+            [module_id],
+        ),
+        store.rows("SELECT * FROM control_dependencies WHERE module_id = $1", [module_id]),
         header["input_output_alias"],
     )
 

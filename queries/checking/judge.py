@@ -63,7 +63,8 @@ class Verdict:
     before, or where only a creep breaks a rule, the lowest;
     lowest_bytes, lowest_run_id: the lowest since the last accepted growth; cause: why the
     program differs from the one it is held against; accepted_reason: why it passes though it
-    breaks a rule; names_platform: another platform has a program of this name.
+    breaks a rule; names_platform: another platform has a program of this name; metric: the figure
+    that is judged; is_by_peak: it is the peak, because what the program reserves is not known.
     """
 
     workload: str
@@ -72,6 +73,8 @@ class Verdict:
     series_number: int
     memory_space: int
     status: Status
+    metric: str
+    is_by_peak: bool = False
     host: str | None = None
     platform: str | None = None
     names_platform: bool = False
@@ -168,6 +171,8 @@ class Verdict:
             why.append(f"accepted: {self.accepted_reason}")
         if not why and (self.not_judged or self.status in ("new", "first", "renamed")):
             why.append(self.not_judged or self.status)
+        if self.is_by_peak:
+            why.append("judged by its peak, as what it reserves is not known")
         return f"{self.outcome}: {'; '.join(why)}" if why else self.outcome
 
     def acceptable(self) -> dict[str, int]:
@@ -407,7 +412,7 @@ def _branch(name: str) -> str:
 
 # The rules of `check`: which of them a program breaks.
 
-ALIAS, PEAK = "alias_bytes", "peak_bytes"
+ALIAS, PEAK, RESERVED = "alias_bytes", "peak_bytes", "total_bytes"
 
 
 def is_better_higher(metric: str) -> bool:
@@ -576,11 +581,15 @@ def _absolute(judged: Judged) -> list[Breach]:
                         "see memhouse ingest --device-memory"
                     )
                 )
-            elif limit.is_percent and metric == PEAK and now["reserved_bytes"] is not None:
+            elif (
+                limit.is_percent
+                and metric in (PEAK, RESERVED)
+                and now["reserved_bytes"] is not None
+            ):
                 # A program has to fit with all its allocations, not only with its peak.
                 text = f"reserves more than {limit.text} (max_bytes)"
                 most = limit.of(device or 0)
-                found += _over(judged, "total_bytes", now["reserved_bytes"], most, text)
+                found += _over(judged, RESERVED, now["reserved_bytes"], most, text)
             else:
                 text = f"is over {limit.text} (max_bytes)"
                 found += _over(judged, metric, now["value_bytes"], limit.of(device or 0), text)
@@ -663,12 +672,15 @@ def judge(
     *,
     best: bool,
     judges_helpers: bool,
+    fallback: str | None,
 ) -> list[Verdict]:
     """What is said of the programs of a run, and of those that are gone.
 
-    No rule holds for a helper that stays one, comes or goes, unless `judges_helpers`.
+    programs: the rows of `check.now`, each with the metric that its value is of: `column`, or
+    `fallback` where that is not known. No rule holds for a helper that stays one, comes or goes,
+    unless `judges_helpers`.
     """
-    held = _held(store, programs, against, column, memory_space, best=best)
+    held = _held(store, programs, against, column, memory_space, best=best, fallback=fallback)
     moved_by_reader = _moved_by_reader(store, programs, against, held)
     accepted = read_accepted(store, run, memory_space)
     has_creep = against.has_creep and not best
@@ -680,14 +692,20 @@ def judge(
         against_row = None if before is None else held[before]
         if against_row is not None:
             against_row = _as_read_now(now, against_row, moved_by_reader)
-        judged = Judged(now, against_row, column, limits, accepted, has_creep, against.base_branch)
+        judged = Judged(
+            now, against_row, now["metric"], limits, accepted, has_creep, against.base_branch
+        )
         verdict = _verdict(judged, memory_space, is_first=against.is_first)
+        verdict = replace(verdict, is_by_peak=fallback == now["metric"])
         if judges_helpers or now["is_entry"] or (against_row and against_row["is_entry"]):
             found.append(verdict)
         else:
             found.append(replace(verdict, breaches=(), accepted_reason=None, not_judged=HELPER))
     found = [
-        replace(verdict, cause=cause_of(verdict.cause, column, memory_space))
+        # What is reserved is the peak and what packing adds: said once of all.
+        replace(verdict, cause=cause_of(verdict.cause, PEAK, memory_space))
+        if verdict.metric == RESERVED
+        else replace(verdict, cause=cause_of(verdict.cause, verdict.metric, memory_space))
         for verdict in with_causes(store, found, programs)
     ]
     hosts = set(store.rows(statement("runs.hosts"), [run])["host"].to_pylist())
@@ -756,24 +774,37 @@ def _held(
     memory_space: int,
     *,
     best: bool,
+    fallback: str | None,
 ) -> dict[int, _Row]:
-    """The rows of `check.held` by the dumps that are named."""
-    asked: dict[int, int | None] = dict.fromkeys(against.gone)
+    """The rows of `check.held` by the dumps that are named, each with its metric."""
+    asked: dict[str, dict[int, int | None]] = {column: dict.fromkeys(against.gone)}
+    alone = set(against.gone)
     for row in programs:
         dump_id = against.held.get(row["dump_id"])
         if dump_id is not None:
-            asked[dump_id] = row["grade"]
-    parameters = [
-        list(asked),
-        memory_space,
-        column,
-        against.falls_back,
-        best,
-        is_better_higher(column),
-        list(asked.values()),
-    ]
-    rows = store.rows(statement("check.held"), parameters).to_pylist() if asked else []
-    return {row["named_dump_id"]: row for row in rows}
+            asked.setdefault(row["metric"], {})[dump_id] = row["grade"]
+            if row["value_bytes"] is None:
+                alone.add(dump_id)
+
+    def ask(metric: str, dumps: dict[int, int | None]) -> dict[int, _Row]:
+        parameters = [
+            list(dumps),
+            memory_space,
+            metric,
+            against.falls_back,
+            best,
+            is_better_higher(metric),
+            list(dumps.values()),
+        ]
+        rows = store.rows(statement("check.held"), parameters).to_pylist() if dumps else []
+        return {row["named_dump_id"]: {**row, "metric": metric} for row in rows}
+
+    found = {id_: row for metric, of in asked.items() for id_, row in ask(metric, of).items()}
+    if fallback is not None:
+        # Nothing is compared with these.
+        unknown = [id_ for id_ in alone if id_ in found and found[id_]["value_bytes"] is None]
+        found |= ask(fallback, {id_: asked[column].get(id_) for id_ in unknown})
+    return found
 
 
 def _add_scoped(store: Store, programs: Sequence[_Row], policy: Policy) -> None:
@@ -805,6 +836,7 @@ def _verdict(judged: Judged, memory_space: int, *, is_first: bool) -> Verdict:
         series_number=now["series_number"],
         memory_space=memory_space,
         status=status,
+        metric=judged.metric,
         breaches=tuple(breaches),
         dump_id=now["dump_id"],
         module_id=now["module_id"],
@@ -865,6 +897,7 @@ def _gone(
         series_number=held["series_number"],
         memory_space=memory_space,
         status="gone" if missing is None else "missing",
+        metric=held["metric"],
         host=held["host"],
         breaches=() if outcome == "pass" else (Breach("gone", outcome=outcome),),
         before_bytes=held["value_bytes"],

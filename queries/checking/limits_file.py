@@ -18,6 +18,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from ...schema.errors import UsageError
+from ..arguments import metric_column
 from .policy import (
     Limits,
     Outcome,
@@ -45,6 +46,14 @@ _Most = Annotated[Thresholds, _each(parse_most)]
 _Size = Annotated[Thresholds, _each(parse_size)]
 
 
+def _metric(given: object) -> str:
+    """A metric by its name. Raises ValueError."""
+    try:
+        return metric_column(str(given))
+    except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
 class _Table(BaseModel):
     """The settings of a workload; those that the file does not set stay as they are for all."""
 
@@ -69,6 +78,7 @@ class _File(_Table):
     """The whole file."""
 
     baseline: str | None = None
+    figure: Annotated[str | None, BeforeValidator(_metric)] = None
     workload: dict[str, _Table] = {}
 
 
@@ -95,7 +105,7 @@ def parse_limits(toml: str, default: Limits, name: str = "limits.toml") -> Polic
     top = file.over(default)
     workloads = {name: table.over(top) for name, table in file.workload.items()}
     sources = dict.fromkeys(file.model_fields_set, name)
-    return Policy(top, workloads, file.baseline, sources=sources)
+    return Policy(top, workloads, file.baseline, sources=sources, metric=file.figure)
 
 
 def _told(toml: str, wrong: Any) -> str:

@@ -94,13 +94,15 @@ DEFAULT_LOST_DONATION = (parse_growth("0.1%"),)
 class Policy:
     """What all workloads are held to; baseline: the default lineage's branch, if it is named;
     requires_baseline: a new program fails, whatever the limits say; sources: where the rules of
-    all workloads are set, an option or a file, without those that are defaults."""
+    all workloads are set, an option or a file, without those that are defaults; metric: the figure
+    that is judged, if it is named."""
 
     default: Limits
     workloads: dict[str, Limits] = field(default_factory=dict)
     baseline: str | None = None
     requires_baseline: bool = False
     sources: dict[str, str] = field(default_factory=dict)
+    metric: str | None = None
 
     def limits(self, workload: str) -> Limits:
         """A workload's own limits, else those of all."""

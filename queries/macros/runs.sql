@@ -14,13 +14,18 @@ CREATE MACRO run(n) AS (
 -- Of several newest modules of the name, that with the largest peak in memory space 0. Null if
 -- there is none.
 --
--- named: a workload, a module's name, or WORKLOAD/NAME
+-- named: a workload, a module's name, or WORKLOAD/NAME; the last folders of a workload will do, but
+-- one that is the whole name goes first
 CREATE MACRO module(named) AS (
-    SELECT MAX_BY(newest.module_id, COALESCE(memory.peak_bytes, 0))
+    SELECT
+        MAX_BY(
+            newest.module_id,
+            (newest.workload || '/' || newest.module_name = named, newest.workload = named,
+            COALESCE(memory.peak_bytes, 0))
+        )
     FROM latest AS newest
     LEFT JOIN module_memory AS memory
         ON memory.module_id = newest.module_id AND memory.memory_space = 0
-    WHERE named IN (
-            newest.workload, newest.module_name, newest.workload || '/' || newest.module_name
-        )
+    WHERE ENDS_WITH('/' || newest.workload, '/' || named)
+        OR ENDS_WITH('/' || newest.workload || '/' || newest.module_name, '/' || named)
 );

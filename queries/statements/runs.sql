@@ -49,7 +49,7 @@ ORDER BY journal.entry DESC NULLS LAST, runs.run_seq DESC
 LIMIT 1;
 
 -- name: hosts
--- The hosts whose parts run $1 holds; empty for a part without a host.
+-- The hosts whose parts run $1 holds; null for a part without a host.
 SELECT host FROM run_parts WHERE run_id = $1;
 
 -- name: branches

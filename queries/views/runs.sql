@@ -28,7 +28,7 @@ FROM runs;
 -- hosts: the hosts whose parts the run holds, with a comma between them; empty without any
 CREATE VIEW runs_summary AS
 WITH parts AS (
-    SELECT run_id, STRING_AGG(NULLIF(host, ''), ', ' ORDER BY host) AS hosts
+    SELECT run_id, STRING_AGG(host, ', ' ORDER BY host) AS hosts
     FROM run_parts
     GROUP BY run_id
 ),

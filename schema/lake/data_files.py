@@ -26,7 +26,7 @@ from .lake_errors import GONE, DamagedFileError
 # the columns of its own relation only; the schema of the Delta table has those of all.
 
 # The version of the layout and of our tables. A lake with a later version is not read.
-LAKE_VERSION = 6
+LAKE_VERSION = 7
 VERSION_PROPERTY = "memhouse.lakeVersion"
 # The digest of our tables. A lake with another digest is upgraded or not read.
 LAYOUT_PROPERTY = "memhouse.layout"

@@ -13,7 +13,7 @@ from .. import arrow
 from ..errors import WarehouseError
 from ..journal import entries, entry, numbered
 from ..stores.base import Compacted
-from ..versions import layout
+from ..versions import LAYOUTS, layout
 from . import storage
 from .changes import Removals
 from .commits import Actions, commit, discard
@@ -174,7 +174,13 @@ def upgrade(lake: Lake) -> None:
             {VERSION_PROPERTY: str(LAKE_VERSION)}, raise_if_not_exists=False
         )
     lake.refresh()
-    if commit(lake, lambda snapshot: _rewritten(lake.place, snapshot)) is None:
+    digest = lake.table.metadata().configuration.get(LAYOUT_PROPERTY)
+    has_long_ids = digest not in _OF_SHORT_IDS
+
+    def rewritten(snapshot: Snapshot) -> Actions:
+        return _rewritten(lake.place, snapshot, has_long_ids=has_long_ids)
+
+    if commit(lake, rewritten) is None:
         raise WarehouseError(f"cannot upgrade {lake.place}: others write to it: try again")
     with lake_errors(lake.place):
         lake.table.alter.set_table_properties(
@@ -183,7 +189,7 @@ def upgrade(lake: Lake) -> None:
     lake.refresh()
 
 
-def _rewritten(place: str, snapshot: Snapshot) -> Actions:
+def _rewritten(place: str, snapshot: Snapshot, *, has_long_ids: bool) -> Actions:
     """All files anew, with an entry of the journal that says so; nothing if they are.
 
     The history is left out: it is worked out anew.
@@ -204,6 +210,8 @@ def _rewritten(place: str, snapshot: Snapshot) -> Actions:
         if name not in HISTORY:
             for file in snapshot.of(name):
                 table = _upgraded(name, read_files(place, [file], name), spaces)
+                if has_long_ids:
+                    table = _with_short_ids(table)
                 adds.append(write_file(place, name, table))
     removes = [file for name in relations() for file in snapshot.of(name)]
     return Actions(adds, removes, changed_runs=runs["run_id"].to_pylist())
@@ -212,7 +220,7 @@ def _rewritten(place: str, snapshot: Snapshot) -> Actions:
 def _upgraded(name: str, rows: pa.Table, spaces: pa.Table) -> pa.Table:
     """The rows of a file of an older lake as this memhouse writes them.
 
-    `spaces` has the rows of memory_spaces, with old ids and the column space.
+    `spaces` has the rows of memory_spaces, with the column space. Ids are as they were.
     """
     if name == "runs":
         rows = _filled(rows, "compiled_at", rows["run_at"])
@@ -222,13 +230,22 @@ def _upgraded(name: str, rows: pa.Table, spaces: pa.Table) -> pa.Table:
         rows = _filled(rows, "grade", is_estimated.cast(pa.int32()))
     if "space" in rows.column_names:
         rows = _filled(rows, "space", _in_spaces(rows, spaces))
+    if name == "run_parts":
+        hosts = pc.if_else(pc.equal(rows["host"], ""), None, rows["host"])
+        rows = rows.set_column(rows.column_names.index("host"), "host", hosts)
+    return rows
+
+
+def _with_short_ids(rows: pa.Table) -> pa.Table:
+    """As xla/hashes.py: the upper 53 of 63 bits."""
     for place, column in enumerate(rows.column_names):
         if column in _HASHES:
-            # As xla/hashes.py: the upper 53 of 63 bits.
             rows = rows.set_column(place, column, pc.shift_right(rows[column], 10))
     return rows
 
 
+# From lake version 5 on.
+_OF_SHORT_IDS = frozenset(digest for version, digest in LAYOUTS.items() if version >= 5)
 # The columns of ids that are hashes.
 _HASHES = frozenset({"module_id", "dump_id", "flags_id", "program_id", "skeleton_id", "oom_id"})
 
@@ -272,7 +289,7 @@ def _parts_and_entries(runs: pa.Table, upgraded: pa.Table) -> dict[str, pa.Table
     parts = [
         {
             "run_id": row["run_id"],
-            "host": "",
+            "host": None,
             "source": row["source"],
             "entered_at": row["ingested_at"],
         }
@@ -558,7 +575,6 @@ class _Intact:
             {
                 **entry("ingest", "its entry was lost", row["run_id"]),
                 **row,
-                "host": row["host"] or None,
             }
             for row in (self._table(_ENTERED_LAST).to_pylist() if is_lost else [])
             if row["run_id"] in runs

@@ -37,7 +37,7 @@ class Known:
     """
 
     run: Mapping[str, Any] | None
-    hosts: frozenset[str]
+    hosts: frozenset[str | None]
     labels: Mapping[str, str]
     dumps: Mapping[int, Mapping[str, Any]]
     files: Mapping[int, Sequence[Mapping[str, Any]]]
@@ -47,9 +47,9 @@ class Known:
     flag_sets: frozenset[int]
     next_run_seq: int
 
-    def of_host(self, host: str) -> "Known":
+    def of_host(self, host: str | None) -> "Known":
         """The same with the dumps of one host's part of the run."""
-        dumps = {id_: row for id_, row in self.dumps.items() if (row["host"] or "") == host}
+        dumps = {id_: row for id_, row in self.dumps.items() if row["host"] == host}
         return replace(self, dumps=dumps, files={id_: self.files[id_] for id_ in dumps})
 
 

@@ -68,7 +68,7 @@ def test_each_host_adds_or_replaces_its_part(place):
         put(place, SECOND, None)
     # Without a host the whole run is replaced.
     put(place, SECOND, None, replace=True)
-    assert ask(place, PARTS) == [("",)]
+    assert ask(place, PARTS) == [(None,)]
     assert ask(place, DUMPED) == [(".", None, second)]
     with pytest.raises(UsageError, match="--host"):
         put(place, FIRST, "a")
@@ -102,7 +102,7 @@ def test_a_folder_without_programs_is_a_run(place, tmp_path):
             with pytest.raises(UsageError, match="--host"):
                 warehouse.ingest(FIRST, run=run, host=host)
     assert ask(place, "SELECT run_id, host FROM run_parts ORDER BY 1") == [
-        *(("hosts", "a"), ("night", ""))
+        *(("hosts", "a"), ("night", None))
     ]
     assert ask(place, JOURNAL) == [("ingest", "night", None), ("ingest", "hosts", "a")]
 

@@ -6,6 +6,7 @@ import memhouse
 from memhouse.queries.checking.judge import Accepted, Judged, Value, find_breaches, find_waiver
 from memhouse.queries.checking.limits_file import parse_limits
 from memhouse.queries.checking.policy import Limits, parse_growth
+from memhouse.schema.errors import UsageError
 
 from ..support.command import run_memhouse
 from ..support.made_runs import MIB, check, make_nights, make_run
@@ -252,7 +253,7 @@ def test_the_reason_that_waives_a_rule_is_told():
 def test_the_night_that_lost_its_donation_is_told_until_it_is_accepted(own):
     night, name = "2026-10-08", "llama-v5e/jit_train_step"
     _, found = check(own, night)
-    assert {breach.metric for breach in found[name].breaches} == {"peak_bytes", "alias_bytes"}
+    assert {breach.metric for breach in found[name].breaches} == {"total_bytes", "alias_bytes"}
     assert any("131.90 MiB" in breach.text for breach in found[name].breaches)
     outcome, found = check(own, night, metric="alias")
     assert (outcome, found[name].outcome, found[name].change_bytes) == ("fail", "fail", -138307584)
@@ -293,6 +294,34 @@ def test_padding_is_not_judged_unless_the_limits_set_it(db):
     make_nights(db, {"peak_bytes": 1000, "padding_bytes": 900})
     assert check(db, "n0")[0] == "not judged"
     assert check(db, "n0", toml='max_growth = []\nmax_padding = "10%"')[0] == "fail"
+
+
+def test_what_is_reserved_is_judged_else_the_peak(db):
+    """A figure of one kind is never held against one of the other."""
+    unknown = {"origin": "estimated"}
+    for night, (peak, total) in enumerate(((1000, 2000), (1300, 2000), (1300, 2400))):
+        programs = {
+            "a/jit_step": {"peak_bytes": peak, "total_bytes": total},
+            "b/jit_step": {"peak_bytes": peak, **unknown},
+            "c/jit_step": {"peak_bytes": peak + 1, **(unknown if night else {})},
+        }
+        make_run(db, f"n{night}", programs, day=night)
+    _, first = check(db, "n1")
+    assert {name: v.outcome for name, v in first.items()} == {
+        "a/jit_step": "pass",
+        "b/jit_step (estimated)": "fail",
+        "c/jit_step (estimated)": "not judged",
+    }
+    by_peak = first["b/jit_step (estimated)"]
+    assert ("peak" in by_peak.said, by_peak.metric) == (True, "peak_bytes")
+    assert first["c/jit_step (estimated)"].is_lost
+    assert "peak" not in first["a/jit_step"].said
+    assert check(db, "n1", toml='figure = "peak"')[1]["a/jit_step"].outcome == "fail"
+    _, then = check(db, "n2", metric="total", toml='figure = "peak"')
+    assert then["a/jit_step"].acceptable() == {"total_bytes": 2400 * MIB}
+    assert then["b/jit_step (estimated)"].outcome == "not judged"
+    with pytest.raises(UsageError, match="figure"):
+        check(db, "n1", toml='figure = "paek"')
 
 
 def test_equal_programs_of_many_hosts_are_one_row(db):

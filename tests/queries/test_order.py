@@ -9,22 +9,27 @@ import pytest
 
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
+from memhouse.queries.advice.asked_program import read_layout, read_program
 from memhouse.queries.advice.findings.order import another_order
 from memhouse.queries.advice.ordering import order_of
 from memhouse.xla.order import Buffers, Ordering
 from memhouse.xla.program import number_program
 
 from ..support.advised import compiled, program_of
-from ..support.warehouse import reading
+from ..support.dumps import DUMPS
+from ..support.warehouse import everything, fill, reading, rows
 
 MIB = 1 << 20
 
 
-def made(reads, sizes):
-    """A program of custom calls in this order, each of which reads earlier ones."""
+def made(reads, sizes, waits=()):
+    """A program of custom calls in this order, each of which reads earlier ones.
+
+    waits: by instruction those that must run before, though it does not read them.
+    """
     lines = [
         f"  %i{at} = f32[{size}]{{0}} custom-call({', '.join(f'%i{each}' for each in operands)})"
-        ', custom_call_target="f"'
+        f', custom_call_target="f"{named(at, waits)}'
         for at, (operands, size) in enumerate(zip(reads, sizes, strict=True))
     ]
     lines[-1] = lines[-1].replace("  %", "  ROOT %")
@@ -46,6 +51,11 @@ def made(reads, sizes):
     return Ordering(program, np.arange(len(sizes)), buffers)
 
 
+def named(at, waits):
+    before = ", ".join(f"%i{each}" for each in waits[at]) if waits else ""
+    return f", control-predecessors={{{before}}}" if before else ""
+
+
 def peak(order, reads, sizes):
     """What an order needs: each result is there until the last that reads it."""
     place = {each: at for at, each in enumerate(order)}
@@ -64,17 +74,20 @@ def test_no_order_is_below_the_bound(seed):
     chosen = random.Random(seed)
     count = 7
     reads = [sorted(chosen.sample(range(at), min(at, chosen.randint(0, 2)))) for at in range(count)]
+    waits = [chosen.sample(range(at), min(at, chosen.choice((0, 0, 1)))) for at in range(count)]
     sizes = [2 ** (2 * at) + chosen.randint(1, 900) for at in range(count)]
     # Of equal sizes a result may take the place of an operand, and here none are equal.
-    peaks = made(reads, sizes)
+    peaks = made(reads, sizes, waits)
+    follows = [(each, at) for at in range(count) for each in (*reads[at], *waits[at])]
     allowed = [
         order
         for order in permutations(range(count))
-        if all(order.index(each) < order.index(at) for at in range(count) for each in reads[at])
+        if all(order.index(each) < order.index(at) for each, at in follows)
     ]
     least = min(peak(order, reads, sizes) for order in allowed)
     assert peaks.now_bytes == peak(range(count), reads, sizes)
     assert peaks.bound_bytes <= least <= peaks.best_bytes <= peaks.now_bytes
+    assert least <= peaks.depth_first_bytes
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(5000, marks=pytest.mark.slow)])
@@ -120,3 +133,27 @@ def test_the_order_of_a_dump_needs_what_xla_says(program, name, run):
         assert "another order" not in found
     # No flag is told for TPU.
     assert before.platform == "cpu" or "flag" not in "".join(each.write for each in found.values())
+
+
+def test_the_metrics_are_those_of_advice_and_equal_in_two_runs(db):
+    """They are worked out if asked, also of modules that are stored without them."""
+    query = (
+        "SELECT module_id, order_bytes, order_bound_bytes FROM module_memory WHERE temp_bytes > 0"
+    )
+    fill(db, DUMPS / "tpu/llama-v5e", DUMPS / "cpu/jax-0.10.2")
+    assert {known for _, *known in rows(db, query) for known in known} == {None}
+    fill(db, DUMPS / "tpu/llama-v5e", DUMPS / "cpu/jax-0.10.2", orders=True)
+    found = rows(db, f"{query} AND memory_space = 0 ORDER BY ALL")
+    with reading(db) as store:
+        for module_id, saved, bound in found:
+            layout = read_layout(store, module_id)
+            ((dump_id,),) = store.connection.sql(
+                f"SELECT MIN(dump_id) FROM dumps WHERE module_id = {module_id}"
+            ).fetchall()
+            peaks = order_of(read_program(store, module_id, dump_id, layout)).ordering
+            assert (saved, bound) == (peaks.now_bytes - peaks.best_bytes, peaks.bound_bytes)
+            assert saved >= 0
+    assert len(found) == 2
+    before = everything(db)
+    fill(db, DUMPS / "tpu/llama-v5e", orders=True)
+    assert everything(db) == before

@@ -137,7 +137,7 @@ COLUMNS = {
     "check": """
         module status verdict before_bytes:long now_bytes:long change_bytes:long
         change_pct:double held_against lowest_bytes:long lowest_run cause why accepted
-        dump_id:long is_entry:bool origin""",
+        dump_id:long is_entry:bool origin metric""",
     "oom": """
         oom_id:long run_id dump_id:long path line:int times:int kind space_name module_name
         capacity_bytes:long used_bytes:long exceeded_bytes:long reserved_bytes:long

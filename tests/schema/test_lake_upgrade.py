@@ -10,6 +10,8 @@ from memhouse.lake import init
 from memhouse.schema import versions
 from memhouse.schema.errors import UnpreparedError, WarehouseError
 from memhouse.schema.lake import upkeep as upgrading
+from memhouse.schema.lake.data_files import LAYOUT_PROPERTY, VERSION_PROPERTY
+from memhouse.schema.lake.snapshot import Lake
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = [DATA / "dumps" / name for name in ("cpu/jax-0.9.0", "tpu/flash-v5e")]
@@ -82,6 +84,22 @@ def test_it_becomes_what_this_memhouse_makes_of_the_dumps(older, tmp_path, monke
         for row in rows:
             del row["run_at"], row["claimed_at"]
     assert found == expected
+
+
+def test_ids_of_a_lake_of_before_stay(tmp_path):
+    """Only those of lakes before version 5 are longer."""
+    lake = init(tmp_path / "lake")
+    with memhouse.open(lake) as warehouse:
+        warehouse.ingest(SAMPLES[0])
+    before = content(lake)
+    opened = Lake(str(lake))
+    opened.table.alter.set_table_properties(
+        {VERSION_PROPERTY: "6", LAYOUT_PROPERTY: versions.LAYOUTS[6]}, raise_if_not_exists=False
+    )
+    with pytest.raises(UnpreparedError):
+        memhouse.open(lake, read_only=True)
+    memhouse.open(lake).close()
+    assert content(lake) == before
 
 
 def test_one_between_two_releases_is_refused(tmp_path, monkeypatch):

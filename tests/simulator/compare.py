@@ -88,7 +88,8 @@ def _parts(model: Model, seen: Observed) -> tuple[Any, ...]:
         for host, part in run.parts.items()
     }
     found = {
-        (row["run_id"], row["host"]): (row["source"], when(row["entered_at"])) for row in seen.parts
+        (row["run_id"], row["host"] or ""): (row["source"], when(row["entered_at"]))
+        for row in seen.parts
     }
     return _only_unlike(expected, found)
 

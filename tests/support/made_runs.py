@@ -33,7 +33,7 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
         "source": run,
         "tool_version": "made",
     }
-    part = {"run_id": run, "host": "", "source": run, "entered_at": _FIRST}
+    part = {"run_id": run, "host": None, "source": run, "entered_at": _FIRST}
     label_rows = [{"run_id": run, "key": key, "value": text} for key, text in labels.items()]
     dumps: list[dict[str, Any]] = []
     modules: dict[int, dict[str, Any]] = {}
@@ -80,8 +80,9 @@ def make_run(db: Path, run: str, programs: Mapping[str, Any], *, day: int, **lab
             "grade": int(made.get("origin") == "estimated") if figures else None,
         }
         if figures:
+            is_estimated = made.get("origin") == "estimated"
             whole = {
-                "total_bytes": figures.get("peak_bytes"),
+                "total_bytes": None if is_estimated else figures.get("peak_bytes"),
                 "alias_bytes": 0,
                 "argument_bytes": 0,
             }

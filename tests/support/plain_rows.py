@@ -87,7 +87,7 @@ def _run_tables(run: Run) -> dict[str, Any]:
 
 
 def _entered(run: Run) -> dict[str, Any]:
-    part = {"run_id": run.run_id, "host": "", "source": run.run_id, "entered_at": _INGESTED}
+    part = {"run_id": run.run_id, "host": None, "source": run.run_id, "entered_at": _INGESTED}
     told = entries(entry("ingest", "made", run.run_id))
     return {"run_parts": arrow.rows("run_parts", [part]), **told}
 

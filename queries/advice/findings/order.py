@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pyarrow.compute as pc
 
 from ....schema.readable import human_bytes
-from ....xla.order import Spare
+from ....xla.order import MOST_INSTRUCTIONS, Spare
 from ...result import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade, Options
@@ -21,8 +21,6 @@ _LOW, _HIGH = 0.75, 1.05
 # So many arrays of one size and one line are the repeats of a loop that was unrolled.
 _REPEATS = 4
 _LINES = 3
-# Of more instructions the orders take longer than all other advice.
-_MOST = 20_000
 _FLAG = "xla_cpu_enable_concurrency_optimized_scheduler"
 
 
@@ -31,7 +29,7 @@ def another_order(program: Program) -> list[Finding]:
     """On CPU the flag for XLA's depth-first order; and that repeats become a loop, or that barriers
     stand between them, where XLA keeps barriers.
     """
-    if not program.layout.is_temp.any() or program.layout.schedule_length > _MOST:
+    if not program.layout.is_temp.any() or program.layout.schedule_length > MOST_INSTRUCTIONS:
         return []
     layout, peaks = program.layout, program.worked_out(order_of).ordering
     temps = layout.peak_bytes - int(layout.allocation_bytes[~layout.is_temp].sum())

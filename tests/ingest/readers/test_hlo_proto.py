@@ -10,6 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from memhouse.ingest.readers.hlo_proto import read_hlo_proto
+from memhouse.ingest.readers.hlo_text import read_hlo_text
+from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.readers.proto_identity import identify_hlo_proto
 from memhouse.ingest.readers.proto_schema import schema
 from memhouse.ingest.readers.wire import varint
@@ -174,6 +176,35 @@ def test_an_unknown_opcode_and_an_unknown_field_are_read():
     data = changed(data, [MODULE, (3, 1), (2, 2)], lambda i: i + field(3000, b"new") + field(91, 7))
     found = read_hlo_proto(data)
     assert "add-twice" in found.hlo.instructions["opcode"].to_pylist()
+
+
+def test_control_dependencies_are_those_of_the_text():
+    """Of an instruction that is there: the second waits for the first, and for none of the file."""
+    instructions = [MODULE, (3, 1), (2, 0)]
+    names, ids = {}, {}
+    for place in (0, 1):
+        found = dict(pairs_at(MIXED.read_bytes(), [*instructions[:2], (2, place)]))
+        names[place], ids[place] = found[1].decode(), found[35]
+    waits = field(37, packed(ids[0], 2**40))
+    data = changed(MIXED.read_bytes(), [*instructions[:2], (2, 1)], lambda i: i + waits)
+    found = read_hlo_proto(data).hlo.control.to_pylist()
+    assert found == [{"instruction": names[1], "predecessor": names[0]}]
+    text = (
+        "HloModule made, is_scheduled=true\n\nENTRY %main () -> f32[1] {\n"
+        '  %a = f32[1]{0} custom-call(), custom_call_target="f"\n'
+        '  %b = f32[1]{0} custom-call(), custom_call_target="f"\n'
+        '  ROOT %c = f32[1]{0} custom-call(%a), custom_call_target="f",'
+        ' control-predecessors={%a, %b}, metadata={op_name="x"}\n}\n'
+    )
+    found = read_hlo_text(split_lines(text.encode())).control.to_pylist()
+    assert found == [{"instruction": "c", "predecessor": name} for name in "ab"]
+
+
+def pairs_at(data, path):
+    """The fields of the message at a path."""
+    for number, place in path:
+        data = [value for n, value in pairs(data) if n == number][place]
+    return pairs(data)
 
 
 def test_an_unknown_element_type_is_refused_where_a_size_depends_on_it():
