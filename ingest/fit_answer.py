@@ -171,10 +171,10 @@ def _sentences(
 def _extra(found: _Combination, knee: Point) -> str:
     """Work that the program does not have: `batch 80 takes +33 % … replicated over 8 devices`."""
     of = f" with {found}" if found.fixed else ""
-    how = f"replicated over its {knee.devices} devices" if knee.devices > 1 else "done again"
+    why = f"it is replicated over its {knee.devices} devices" if knee.devices > 1 else "XLA adds it"
     return (
         f"{found.searched} {found.size(knee)}{of} takes +{knee.extra_work_pct:.3g} % work above"
-        f" the program's own: it is {how}"
+        f" the program's own: {why}"
     )
 
 
