@@ -81,8 +81,10 @@ def line(name: str, now: Path, flag: Path) -> tuple[str, ...]:
         if found:
             saved = before["peak_bytes"] - after["peak_bytes"]
             reserved = before["total_bytes"] - after["total_bytes"]
-            is_in = found[0].low_bytes <= saved <= found[0].high_bytes
-            in_reserved = found[0].reserved_low_bytes <= reserved <= found[0].reserved_high_bytes
+            is_in = (found[0].low_bytes or 0) <= saved <= found[0].high_bytes
+            in_reserved = (
+                (found[0].reserved_low_bytes or 0) <= reserved <= found[0].reserved_high_bytes
+            )
             held = (
                 f"peak {'in' if is_in else 'NOT in'}, reserved {'in' if in_reserved else 'NOT in'}"
             )

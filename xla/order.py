@@ -9,9 +9,9 @@ and constants stay what they are.
 import heapq
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,10 +26,27 @@ from .runs import joined
 _NOT_COUNTED = ("parameter", "constant")
 # Transfers and what touches another memory keep their mutual order: XLA hides their latency.
 _MOVES = ("-start", "-done", "-update")
+# What borrows room and is smaller, as a part of all that lies in arguments and results, keeps it.
+_COUNTS = 1e-3
 # So many buffers are asked at once which instructions they must be there for.
 _AT_ONCE = 1024
 # Of more instructions the orders take longer than all else that is asked of a program.
 MOST_INSTRUCTIONS = 20_000
+
+
+@dataclass(frozen=True)
+class Resident:
+    """What lies in the memory of an argument or a result.
+
+    rows: the instructions that touch it. is_argument: it is there from the start. is_guest: it
+    only borrows the room, while neither the argument nor the result is in it.
+    """
+
+    allocation: int
+    size_bytes: int
+    rows: Sequence[int]
+    is_argument: bool
+    is_guest: bool
 
 
 @dataclass(frozen=True)
@@ -39,7 +56,8 @@ class Buffers:
     size: by buffer; touch_buffer, touch_row: a row for each instruction that defines or reads it.
     shares: instruction, operand's buffer, result's buffer: the two lie in one place today.
     in_place: set, instruction, whether it defines: what shares memory whatever the order, in any
-    memory. defined_bytes: by instruction.
+    memory. defined_bytes: by instruction. residents: what lies in arguments and results of which
+    something borrows the room.
     """
 
     size: Ints
@@ -48,6 +66,7 @@ class Buffers:
     shares: Sequence[tuple[int, int, int]]
     in_place: Sequence[tuple[int, int, bool]]
     defined_bytes: Ints
+    residents: Callable[[], Sequence[Resident]] = tuple
 
 
 @dataclass(frozen=True)
@@ -102,6 +121,22 @@ class Ordering:
     def depth_first_bytes(self) -> int:
         """The peak in the order of XLA's depth-first scheduler."""
         return self._peak(lambda problem, inner: problem.peak(problem.depth_first, inner))
+
+    @cached_property
+    def crowded_bytes(self) -> int:
+        """The same, if nothing but today's guests takes the room of arguments and results."""
+        residents = []
+        for each in self._buffers.residents():
+            home, lifted = self._lifted(list(each.rows))
+            if home == self._program.entry:
+                residents.append(replace(each, rows=lifted))
+        residents.sort(key=lambda each: (each.is_guest, -each.size_bytes))
+        entry = self._problems.get(self._program.entry)
+        return self._peak(
+            lambda problem, inner: problem.peak(
+                problem.depth_first, inner, residents if problem is entry else ()
+            )
+        )
 
     @cached_property
     def best_bytes(self) -> int:
@@ -260,6 +295,10 @@ def _reached(place: int, edges: list[list[int]]) -> set[int]:
     return found
 
 
+def _is_free(taken: list[tuple[int, int]], first: int, last: int) -> bool:
+    return all(last < start or end < first for start, end in taken)
+
+
 def _chain(rows: list[int]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(rows))
 
@@ -353,8 +392,12 @@ class _Problem:
         first = np.array([each for before in self.before for each in before], np.int64)
         return bool((position[first] < position[then]).all())
 
-    def peak(self, order: Ints, inner: Ints) -> int:
-        """The most bytes in an order; inner: what the instructions call needs, by place today."""
+    def peak(self, order: Ints, inner: Ints, residents: Sequence[Resident] = ()) -> int:
+        """The most bytes in an order; inner: what the instructions call needs, by place today.
+
+        residents: of arguments and results, guests last; those that find no room there any more
+        are counted.
+        """
         count = len(self.rows)
         if not count:
             return 0
@@ -374,7 +417,35 @@ class _Problem:
             meets = (last[given] == here) & (first[taken] == here)
             both = np.minimum(self.size[given], self.size[taken])
             np.subtract.at(used, here[meets], both[meets])
+        for more, since, until in self._turned_out(position, residents):
+            used[since : until + 1] += more
         return int(used.max())
+
+    def _turned_out(
+        self, position: Ints, residents: Sequence[Resident]
+    ) -> Iterator[tuple[int, int, int]]:
+        """The guests for whom no room is free in an order: their bytes, from when to when.
+
+        They keep their rooms if they can, else they take the smallest that is free.
+        """
+        taken: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        rooms: dict[int, int] = defaultdict(int)
+        for each in residents:
+            places = [int(position[self.place[row]]) for row in each.rows]
+            first, last = 0 if each.is_argument else min(places), max(places)
+            if not each.is_guest:
+                rooms[each.allocation] = max(rooms[each.allocation], each.size_bytes)
+                taken[each.allocation].append((first, last))
+                continue
+            # In its own room it may be what the next one is written over.
+            is_free = all(last <= start or end <= first for start, end in taken[each.allocation])
+            others = sorted((size, room) for room, size in rooms.items() if size >= each.size_bytes)
+            free = (room for _, room in others if _is_free(taken[room], first, last))
+            room = each.allocation if is_free else next(free, None)
+            if room is None:
+                yield each.size_bytes, first, last
+            else:
+                taken[room].append((first, last))
 
     # What must be there whatever the order.
 
@@ -630,6 +701,7 @@ def ordering_of(
         _shared_places(number[set_of], row, at, user, place, laid),
         list(zip(*(each[is_shared].tolist() for each in (sets, rows, defines)), strict=True)),
         defined,
+        partial(_residents, program, set_of, row, at, user, place, laid),
     )
     held: list[list[int]] = [[] for _ in size]
     for buffer, own in zip(number[set_of].tolist(), value.tolist(), strict=True):
@@ -651,6 +723,40 @@ def _temp_sets(set_of: Ints, place: Ints, laid: Laid) -> tuple[Ints, Ints]:
     is_fixed[set_of[place[~laid.is_temp]]] = True
     is_kept = (sizes != NONE) & ~is_fixed
     return np.where(is_kept, np.cumsum(is_kept) - 1, NONE), sizes[is_kept]
+
+
+def _residents(
+    program: NumberedProgram, set_of: Ints, row: Ints, at: Ints, user: Ints, place: Ints, laid: Laid
+) -> list[Resident]:
+    """What lies in the arguments and results that something may borrow the room of."""
+    entry = program.entry
+    start, stop = program.parameter_start[entry : entry + 2]
+    given, root = set(program.parameters[start:stop].tolist()), int(program.root[entry])
+    fixed = np.flatnonzero(~laid.is_temp)
+    touches = {value: [int(row[value])] for value in place[fixed].tolist()}
+    for value, reader in zip(at.tolist(), user.tolist(), strict=True):
+        if value in touches:
+            touches[value].append(reader)
+    within: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    columns = (place[fixed], laid.allocation[fixed], laid.size[fixed])
+    for value, allocation, size in zip(*(each.tolist() for each in columns), strict=True):
+        within[allocation, int(set_of[value])].append((value, size))
+    hosts, guests, rooms = [], [], set[int]()
+    for (allocation, _), values in within.items():
+        rows = [each for value, _ in values for each in touches[value]]
+        if root not in rows and given.isdisjoint(rows):
+            guests.append(Resident(allocation, max(size for _, size in values), rows, False, True))
+            rooms.add(allocation)
+            continue
+        for value, size in values:
+            is_argument = int(row[value]) in given
+            hosts.append(Resident(allocation, size, touches[value], is_argument, False))
+        # What the caller keeps cannot be written over.
+        if root in rows:
+            rooms.add(allocation)
+    least = _COUNTS * int(laid.size[fixed].sum())
+    large = [each for each in guests if each.size_bytes > least]
+    return [*(each for each in hosts if each.allocation in rooms), *large]
 
 
 def _shared_places(

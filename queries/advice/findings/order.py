@@ -60,22 +60,24 @@ def _by_flag(program: Program) -> list[Finding]:
     peaks = program.worked_out(order_of).ordering
     saved = peaks.now_bytes - peaks.depth_first_bytes
     groups = program.worked_out(_groups)
+    low = min(int(_LOW * saved), peaks.now_bytes - peaks.crowded_bytes)
+    high = min(int(_HIGH * saved), peaks.now_bytes)
     return [
         Finding(
             kind="another order",
             title="compile for CPU in depth-first order: the same instructions need"
             f" {human_bytes(peaks.depth_first_bytes)} of temps instead of"
             f" {human_bytes(peaks.now_bytes)}",
-            grade=Grade.between,
+            grade=Grade.between if low > 0 else Grade.at_most,
             write=f"XLA_FLAGS=--{_FLAG}=false in the environment of a new process; independent work"
             " then waits for its turn",
             why=f"{_spare_words(groups)}; no order of these instructions needs less than"
             f" {human_bytes(peaks.bound_bytes)}",
             value_ids=_value_ids(program, groups),
             source=groups[0].line if groups else None,
-            saving_bytes=saved,
-            low_bytes=int(_LOW * saved),
-            high_bytes=min(int(_HIGH * saved), peaks.now_bytes),
+            saving_bytes=saved if low > 0 else high,
+            low_bytes=low,
+            high_bytes=high,
             is_new_order=True,
             options=Options(flags=f"--{_FLAG}=false"),
         )
