@@ -12,6 +12,7 @@ from . import (
     shapes,
     states,
     training,
+    unseen,
 )
 from .registry import PAIRS, SAME
 
@@ -29,4 +30,5 @@ __all__ = [
     "shapes",
     "states",
     "training",
+    "unseen",
 ]

@@ -333,7 +333,8 @@ def network_pair(place, model, count, inputs, labels):
     """A flax network with optax, with the batch whole and in parts."""
     import optax
 
-    weights = weights_of(place, model, place.array(1, *inputs.shape[1:]))
+    one = place.array(1, *inputs.shape[1:], dtype=inputs.dtype)
+    weights = weights_of(place, model, one)
     optimizer = optax.adamw(1e-3)
     state = jax.tree.map(
         lambda leaf: place.array(*leaf.shape, dtype=leaf.dtype),
