@@ -31,7 +31,7 @@ from ..xla.parts import (
     with_spaces,
 )
 from ..xla.passes import PASSES
-from ..xla.peak_parts import at_peak, peak_parts
+from ..xla.peak_parts import at_peak, main_memory, peak_parts
 from ..xla.program import (
     NONE,
     Ints,
@@ -819,11 +819,10 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
     """The large values of the peak but for arguments, and the instructions that make them."""
     if not {"values", "live_ranges", "module_memory"} <= tables.keys():
         return [], []
-    figures = tables["module_memory"]
-    peaks = figures.filter(pc.equal(figures["memory_space"], 0)).to_pylist()
-    if not peaks or peaks[0].get("peak_time") is None:
+    peak_time = main_memory(tables).get("peak_time")
+    if peak_time is None:
         return [], []
-    place, size, _ = at_peak(tables, peaks[0]["peak_time"])
+    place, size, _ = at_peak(tables, peak_time)
     order = np.argsort(-size, kind="stable")
     order = order[(place[order] != NONE) & (size[order] >= LEAST_SHARE * size.sum())]
     values = tables["values"].take(pa.array(place[order]))

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, reduce
-from typing import TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .occupancy import Extents, Ints, accumulated, changes, occupied_changes
-from .runs import rows_of
+from .runs import ints, masked, places_of
 
 _UNKNOWN = -1
 
-Columns = dict[str, npt.NDArray[np.int64]]
+Columns = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,23 +27,21 @@ class Space:
     """
 
     memory_space: int
-    allocations: pa.Table
+    allocations: Columns
     lives: Columns
     schedule: pa.Table
-    steps: pa.Table
+    steps: Columns
 
     @cached_property
     def peak(self) -> dict[str, int]:
         """The row of `steps` with the most occupied bytes, the first of several."""
-        at = int(np.argmax(self.steps["occupied_bytes"].to_numpy()))
-        return {name: self.steps[name][at].as_py() for name in self.steps.column_names}
+        at = int(np.argmax(self.steps["occupied_bytes"]))
+        return {name: int(column[at]) for name, column in self.steps.items()}
 
     def sum(self, *masks: str, of: str = "size_bytes") -> int:
         """The sum of a column over the allocations for which all the masks are true."""
-        column = self.allocations[of]
-        if masks:
-            column = column.filter(reduce(pc.and_, (self.allocations[mask] for mask in masks)))
-        return pc.sum(column).as_py() or 0
+        chosen = [self.allocations[mask] for mask in masks]
+        return int(self.allocations[of].sum(where=np.logical_and.reduce(chosen)))
 
 
 _Figure = Callable[[Space], float | None]
@@ -195,20 +193,25 @@ def memory_tables(
     lives: Columns = {}
     unions: dict[int, tuple[Ints, Ints]] = {}
     length, known = 0, {"sizes"} if complete else set()
+    columns = _columns(allocations)
     if live_ranges is not None and schedule is not None:
-        lives = _lives(allocations, values, live_ranges)
-        unions = _temp_unions(allocations, lives)
+        lives = _lives(columns, values, live_ranges)
+        unions = _temp_unions(columns, lives)
         length = len(schedule)
-        allocations = _temp_peaks(allocations, unions, length)
+        peaks = _temp_peaks(columns["allocation_index"], unions, length)
+        columns["peak_bytes"] = np.maximum(peaks["peak_bytes"], 0)
+        for name, type_ in (("peak_bytes", pa.int64()), ("peak_time", pa.int32())):
+            peak = pa.array(peaks[name], type_, mask=peaks[name] == _UNKNOWN)
+            allocations = allocations.append_column(name, peak)
         known |= {"bounds", "peak"} if length else {"bounds"}
     rows: list[dict[str, object]] = []
-    steps = []
-    for memory_space in np.unique(allocations["memory_space"].to_numpy()).tolist():
-        within = allocations.filter(pc.equal(allocations["memory_space"], memory_space))
+    steps: list[Columns] = []
+    for memory_space in np.unique(columns["memory_space"]).tolist():
+        here = columns["memory_space"] == memory_space
+        within = {name: column[here] for name, column in columns.items()}
         if "peak" in known:
             steps.append(_occupancy(memory_space, within, lives, unions, length))
-        here = steps[-1] if steps else None
-        space = Space(memory_space, within, lives, schedule, here)
+        space = Space(memory_space, within, lives, schedule, steps[-1] if steps else {})
         figures = {
             figure.__name__: figure(space)
             for figure, needs, packed in _FIGURES
@@ -219,45 +222,56 @@ def memory_tables(
         allocations = _bounded(allocations)
     tables = {"allocations": allocations}
     if steps:
-        tables["occupancy"] = pa.concat_tables(steps)
+        tables["occupancy"] = pa.table(
+            {name: np.concatenate([step[name] for step in steps]) for name in steps[0]}
+        )
     return tables, rows
 
 
-def _lives(allocations: pa.Table, values: pa.Table, live_ranges: pa.Table) -> Columns:
+def _columns(allocations: pa.Table) -> Columns:
+    """What the figures need of the allocations."""
+    numbers = ("memory_space", "allocation_index", "size_bytes", "value_id")
+    marks = ("is_parameter", "maybe_live_out", "is_constant", "is_thread_local", "is_temp")
+    # A size that is not known adds nothing.
+    return (
+        {name: ints(allocations[name]) for name in numbers}
+        | {name: masked(allocations[name]) for name in marks}
+        | {"size_bytes": pc.fill_null(allocations["size_bytes"], 0).to_numpy()}
+    )
+
+
+def _lives(allocations: Columns, values: pa.Table, live_ranges: pa.Table) -> Columns:
     """The values outside thread-local memory, with their addresses and live ranges.
 
     Some constants have no live range (`tpu/decode-v5e`, constant.200). These get an empty
     live range, which adds nothing to any sum.
     """
-    numbers = ["value_id", "allocation_index", "offset_bytes", "size_bytes", "logical_bytes"]
-    shared = allocations.filter(pc.invert(allocations["is_thread_local"]))
-    index = shared["allocation_index"].combine_chunks()
-    shown = allocations["value_id"].drop_null().combine_chunks()
-    value = values.select(numbers)
-    at = pc.index_in(value["allocation_index"], value_set=index).combine_chunks()
-    value, at = value.filter(pc.is_valid(at)), at.drop_null()
-    allocation = shared.select(["memory_space", "is_temp"]).take(at)
-    life = live_ranges.take(rows_of(live_ranges["value_id"], value["value_id"]))
-    offset = value["offset_bytes"].to_numpy()
+    names = ("value_id", "allocation_index", "offset_bytes", "size_bytes", "logical_bytes")
+    value_id, index, low, size, logical = (ints(values[name]) for name in names)
+    shared = np.flatnonzero(~allocations["is_thread_local"])
+    at = places_of(allocations["allocation_index"][shared], index)
+    held = np.flatnonzero(at >= 0)
+    allocation, value_id = shared[at[held]], value_id[held]
+    life = places_of(ints(live_ranges["value_id"]), value_id)
     return {
-        "space": allocation["memory_space"].to_numpy(),
-        "is_temp": allocation["is_temp"].to_numpy(),
-        "is_shown": pc.is_in(value["value_id"], value_set=shown).to_numpy(),
-        "allocation": value["allocation_index"].to_numpy().astype(np.int64),
-        "low": offset,
-        "high": offset + value["size_bytes"].to_numpy(),
-        "logical": pc.fill_null(value["logical_bytes"], _UNKNOWN).to_numpy(),
-        "start": pc.fill_null(life["start_time"], 0).to_numpy().astype(np.int64),
-        "end": pc.fill_null(life["end_time"], -1).to_numpy().astype(np.int64),
-        "value_id": value["value_id"].to_numpy(),
+        "space": allocations["memory_space"][allocation],
+        "is_temp": allocations["is_temp"][allocation],
+        "is_shown": np.isin(value_id, allocations["value_id"]),
+        "allocation": index[held],
+        "low": low[held],
+        "high": low[held] + size[held],
+        "logical": logical[held],
+        "start": np.append(ints(live_ranges["start_time"]), 0)[life],
+        "end": np.append(ints(live_ranges["end_time"]), -1)[life],
+        "value_id": value_id,
     }
 
 
-def _temp_unions(allocations: pa.Table, lives: Columns) -> dict[int, tuple[Ints, Ints]]:
+def _temp_unions(allocations: Columns, lives: Columns) -> dict[int, tuple[Ints, Ints]]:
     """For each temp allocation: when its occupied bytes change, and the new bytes."""
     names = ("low", "high", "start", "end")
     unions = {}
-    for index in allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist():
+    for index in allocations["allocation_index"][allocations["is_temp"]].tolist():
         chosen = lives["allocation"] == index
         unions[index] = occupied_changes(Extents(*(lives[name][chosen] for name in names)))
     return unions
@@ -265,17 +279,16 @@ def _temp_unions(allocations: pa.Table, lives: Columns) -> dict[int, tuple[Ints,
 
 def _occupancy(
     space: int,
-    allocations: pa.Table,
+    allocations: Columns,
     lives: Columns,
     unions: dict[int, tuple[Ints, Ints]],
     length: int,
-) -> pa.Table:
+) -> Columns:
     """The space's rows of `occupancy`: one for each change within the schedule."""
     here = lives["space"] == space
     size = lives["high"] - lives["low"]
     live_times, live = changes(lives["start"][here], lives["end"][here], size[here])
-    temps = allocations["allocation_index"].filter(allocations["is_temp"]).to_pylist()
-    steps = [unions[index] for index in temps]
+    steps = [unions[i] for i in allocations["allocation_index"][allocations["is_temp"]].tolist()]
     none = np.array([], np.int64)
     union_times, union = accumulated(
         np.concatenate([none, *(times for times, _ in steps)]),
@@ -283,19 +296,28 @@ def _occupancy(
     )
     times = np.unique(np.concatenate([[0], live_times, union_times]))
     times = times[times < length]
-    occupied = _held(union_times, union, times) + _always_occupied(allocations)
+    always = ~(allocations["is_temp"] | allocations["is_thread_local"])
+    occupied = _held(union_times, union, times) + allocations["size_bytes"].sum(where=always)
     live_bytes = _held(live_times, live, times)
     changed = np.ones(len(times), bool)
     changed[1:] = (np.diff(live_bytes) != 0) | (np.diff(occupied) != 0)
-    count = int(changed.sum())
-    return pa.table(
-        {
-            "memory_space": pa.array(np.full(count, space, np.int32)),
-            "start_time": pa.array(times[changed].astype(np.int32)),
-            "live_bytes": pa.array(live_bytes[changed]),
-            "occupied_bytes": pa.array(occupied[changed]),
-        }
-    )
+    return {
+        "memory_space": np.full(np.count_nonzero(changed), space, np.int32),
+        "start_time": times[changed].astype(np.int32),
+        "live_bytes": live_bytes[changed],
+        "occupied_bytes": occupied[changed],
+    }
+
+
+def _temp_peaks(index: Ints, unions: dict[int, tuple[Ints, Ints]], length: int) -> Columns:
+    """By allocation peak_bytes and peak_time; unknown but for temps."""
+    peaks = {name: np.full(len(index), _UNKNOWN) for name in ("peak_bytes", "peak_time")}
+    for allocation, (times, union) in unions.items():
+        union = union[times < length]
+        if len(union):
+            at, rows = int(np.argmax(union)), index == allocation
+            peaks["peak_bytes"][rows], peaks["peak_time"][rows] = union[at], times[at]
+    return peaks
 
 
 def _bounded(allocations: pa.Table) -> pa.Table:
@@ -305,33 +327,9 @@ def _bounded(allocations: pa.Table) -> pa.Table:
     return allocations.set_column(at, "size_bytes", pc.fill_null(sizes, 0))
 
 
-def _temp_peaks(
-    allocations: pa.Table, unions: dict[int, tuple[Ints, Ints]], length: int
-) -> pa.Table:
-    """The allocations, with peak_bytes and peak_time for temp allocations."""
-    peaks: dict[int, tuple[int, int]] = {}
-    for index, (times, union) in unions.items():
-        union = union[times < length]
-        if len(union):
-            peak = int(np.argmax(union))
-            peaks[index] = (int(union[peak]), int(times[peak]))
-    found = [
-        peaks.get(index, (None, None)) for index in allocations["allocation_index"].to_pylist()
-    ]
-    return allocations.append_column(
-        "peak_bytes", pa.array([bytes_ for bytes_, _ in found], pa.int64())
-    ).append_column("peak_time", pa.array([time for _, time in found], pa.int32()))
-
-
 def _held(times: Ints, sums: Ints, at: Ints) -> Ints:
     """The sum at each time: the sum after the last change so far, 0 before the first."""
     return np.concatenate([[0], sums])[np.searchsorted(times, at, side="right")]
-
-
-def _always_occupied(allocations: pa.Table) -> int:
-    """Bytes of the allocations that are neither temp nor thread-local."""
-    shared = pc.or_(allocations["is_temp"], allocations["is_thread_local"])
-    return int(pc.sum(allocations["size_bytes"].filter(pc.invert(shared))).as_py() or 0)
 
 
 def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:

@@ -1,6 +1,7 @@
 """What the main memory holds at its peak, in groups that two programs can be compared by."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pyarrow.compute as pc
 
 from .opcodes import COLLECTIVE_ENDS, COLLECTIVES, NUMBER
 from .program import NONE, Ints
+from .runs import ints, masked, places_of
 
 # The largest groups have a row each, if they have at least this share of the peak.
 _MOST_PARTS = 400
@@ -22,11 +24,10 @@ def peak_parts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
     The bytes add up to peak_bytes of the main memory: as in the view `buffers`, of values that
     share addresses the first in address order counts for them.
     """
-    figures = tables["module_memory"]
-    peaks = figures.filter(pc.equal(figures["memory_space"], 0)).to_pylist()
-    if not peaks or peaks[0].get("peak_time") is None:
+    peak_time = main_memory(tables).get("peak_time")
+    if peak_time is None:
         return None
-    value, size, category = at_peak(tables, peaks[0]["peak_time"])
+    value, size, category = at_peak(tables, peak_time)
     columns = _columns(tables, value) | {"category": category}
     encoded = [columns[name].dictionary_encode() for name in _TEXTS]
     codes = np.stack([pc.fill_null(column.indices, NONE).to_numpy() for column in encoded])
@@ -59,6 +60,13 @@ def peak_parts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
     return table.add_column(0, "part", pa.array(range(len(table)), pa.int32()))
 
 
+def main_memory(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """The figures of the main memory; none if the module has no such."""
+    figures = tables["module_memory"]
+    spaces = figures["memory_space"].to_pylist()
+    return figures.slice(spaces.index(0), 1).to_pylist()[0] if 0 in spaces else {}
+
+
 def at_peak(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints, pa.Array]:
     """The place in `values` of what is live at the peak, its bytes and its category.
 
@@ -66,24 +74,17 @@ def at_peak(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints, pa.A
     """
     values, allocations = tables["values"], tables["allocations"]
     temps, extent = _temps_at(tables, time)
-    is_whole = pc.and_(
-        pc.equal(allocations["memory_space"], 0),
-        pc.invert(pc.or_(allocations["is_temp"], allocations["is_thread_local"])),
+    is_temp, is_thread_local, *marks = (
+        masked(allocations[name])
+        for name in ("is_temp", "is_thread_local", "is_parameter", "maybe_live_out", "is_constant")
     )
-    whole = allocations.filter(is_whole)
-    place = _ints(pc.index_in(whole["value_id"], value_set=values["value_id"].combine_chunks()))
-    category = pc.if_else(
-        whole["is_parameter"],
-        "argument",
-        pc.if_else(
-            whole["maybe_live_out"],
-            "output",
-            pc.if_else(whole["is_constant"], "constant", "other"),
-        ),
-    )
-    texts = [pa.array(["temp"] * len(temps), pa.string()), category.combine_chunks()]
-    sizes = whole["size_bytes"].to_numpy()
-    return np.append(temps, place), np.append(extent, sizes), pa.concat_arrays(texts)
+    whole = np.flatnonzero((ints(allocations["memory_space"]) == 0) & ~is_temp & ~is_thread_local)
+    place = places_of(ints(values["value_id"]), ints(allocations["value_id"])[whole])
+    category = np.select([mark[whole] for mark in marks], range(len(marks)), len(marks))
+    category = np.append(np.full(len(temps), CATEGORIES.index("temp")), category)
+    sizes = ints(allocations["size_bytes"])[whole]
+    names = pa.array(CATEGORIES, pa.string()).take(pa.array(category))
+    return np.append(temps, place), np.append(extent, sizes), names
 
 
 def _temps_at(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints]:
@@ -91,15 +92,16 @@ def _temps_at(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints]:
     values, allocations, ranges = (
         tables[name] for name in ("values", "allocations", "live_ranges")
     )
-    is_temp = pc.and_(pc.equal(allocations["memory_space"], 0), allocations["is_temp"])
-    temps = allocations["allocation_index"].filter(is_temp).combine_chunks()
-    place = pc.index_in(values["value_id"], value_set=ranges["value_id"].combine_chunks())
-    start, end = (_ints(ranges[name].take(place)) for name in ("start_time", "end_time"))
-    held = pc.is_in(values["allocation_index"], value_set=temps).to_numpy()
-    at = np.flatnonzero(held & (start != NONE) & (start <= time) & (time <= end))
+    is_temp = masked(allocations["is_temp"]) & (ints(allocations["memory_space"]) == 0)
+    temps = ints(allocations["allocation_index"])[is_temp]
+    place = places_of(ints(ranges["value_id"]), ints(values["value_id"]))
+    start, end = (np.append(ints(ranges[name]), NONE)[place] for name in ("start_time", "end_time"))
     allocation, low, size = (
-        _ints(values[name])[at] for name in ("allocation_index", "offset_bytes", "size_bytes")
+        ints(values[name]) for name in ("allocation_index", "offset_bytes", "size_bytes")
     )
+    held = np.isin(allocation, temps) & (allocation != NONE)
+    at = np.flatnonzero(held & (start != NONE) & (start <= time) & (time <= end))
+    allocation, low, size = allocation[at], low[at], size[at]
     order = np.lexsort((at, -size, low, allocation))
     at, allocation, low, size = (column[order] for column in (at, allocation, low, size))
     # Allocations laid end to end, so that one running maximum serves them all.
@@ -112,7 +114,7 @@ def _temps_at(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints]:
 
 def _columns(tables: Mapping[str, pa.Table], value: Ints) -> dict[str, pa.Array]:
     """What describes the values at these places; null where nothing is known."""
-    values = tables["values"].take(pa.array(value, mask=value == NONE))
+    values = _selected(tables["values"], _OF_VALUES).take(pa.array(value, mask=value == NONE))
     nulls = pa.nulls(len(values), pa.string())
 
     def texts(table: pa.Table, name: str) -> pa.Array:
@@ -122,7 +124,7 @@ def _columns(tables: Mapping[str, pa.Table], value: Ints) -> dict[str, pa.Array]
     made = values["instruction_id"]
     if "origin_instruction_id" in values.column_names:
         made = pc.coalesce(values["origin_instruction_id"], made)
-    instructions = tables["instructions"].take(made)
+    instructions = _selected(tables["instructions"], _OF_INSTRUCTIONS).take(made)
     owner = operation = nulls
     if "scopes" in tables:
         scopes = tables["scopes"]
@@ -147,6 +149,13 @@ def _columns(tables: Mapping[str, pa.Table], value: Ints) -> dict[str, pa.Array]
 
 
 _ENDS = r"-(start|done)$"
+_OF_VALUES = ("instruction_id", "origin_instruction_id", "role", "pass", "shape")
+_OF_INSTRUCTIONS = ("scope_id", "opcode", "op_name", "source_file", "source_line")
+
+
+def _selected(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """The columns of these names that the table has."""
+    return table.select([name for name in names if name in table.column_names])
 
 
 def lines_of(instructions: pa.Table) -> pa.Array:
@@ -156,8 +165,3 @@ def lines_of(instructions: pa.Table) -> pa.Array:
     file = pc.replace_substring_regex(instructions["source_file"], r"^.*[/\\]", "")
     line = instructions["source_line"].cast(pa.string())
     return pc.binary_join_element_wise(file.cast(pa.string()), line, ":").combine_chunks()
-
-
-def _ints(column: pa.ChunkedArray) -> Ints:
-    ints: Ints = pc.fill_null(column, NONE).to_numpy().astype(np.int64)
-    return ints

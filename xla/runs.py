@@ -50,10 +50,27 @@ def components(count: int, left: Ints, right: Ints) -> Ints:
     return smallest
 
 
-# Finds rows by value_id: ids are small and dense, so that a table of places is the quickest.
+# Finds rows by their ids: these are small and dense, so that a table of places is the quickest.
 
 # A table of places has at most this many entries for each id.
 _SPARSE = 8
+
+
+def places_of(ids: Ints, wanted: Ints) -> Ints:
+    """The first place of each wanted number among `ids`, which are not negative; -1 where none.
+
+    >>> places_of(np.array([7, 3, 3]), np.array([3, 4, -1, 7])).tolist()
+    [1, -1, -1, 0]
+    """
+    last = int(ids.max(initial=0))
+    if last > _SPARSE * (len(ids) + len(wanted)):
+        order = np.argsort(ids, kind="stable")
+        at = order[np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)]
+        return np.where(ids[at] == wanted, at, -1)
+    # One place more, which stays empty, for all ids beyond the last, and for -1.
+    place: Ints = np.full(last + 2, -1)
+    place[ids[::-1]] = np.arange(len(ids))[::-1]
+    return place[np.minimum(wanted, last + 1)]
 
 
 def rows_of(ids: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Int64Array:
@@ -61,13 +78,19 @@ def rows_of(ids: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Int64Array:
 
     Neither column has nulls; ids are not negative.
     """
-    keys, sought = ids.to_numpy(), wanted.to_numpy()
-    last = int(keys.max(initial=0))
-    if last > _SPARSE * (len(keys) + len(sought)):
-        found = pc.index_in(wanted, value_set=ids.combine_chunks())
-        return found.combine_chunks().cast(pa.int64())
-    # One place more, which stays empty, for all ids beyond the last.
-    place: npt.NDArray[np.int64] = np.full(last + 2, -1)
-    place[keys[::-1]] = np.arange(len(keys))[::-1]
-    at = place[np.minimum(sought, last + 1)]
+    at = places_of(ids.to_numpy(), wanted.to_numpy())
     return pa.array(at, mask=at < 0)
+
+
+def masked(column: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """A column of yes and no; no for null."""
+    filled = pc.fill_null(column, False) if column.null_count else column
+    mask: npt.NDArray[np.bool_] = filled.to_numpy()
+    return mask
+
+
+def ints(column: pa.Array | pa.ChunkedArray) -> Ints:
+    """A column of whole numbers in 64 bits; -1 for null."""
+    filled = pc.fill_null(column, -1) if column.null_count else column
+    numbers: Ints = filled.to_numpy().astype(np.int64)
+    return numbers

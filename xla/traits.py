@@ -1,6 +1,7 @@
 """A module's traits: the facts by which the cause of a change is told, worked out at ingest."""
 
 from collections.abc import Mapping
+from functools import cache
 from hashlib import blake2b
 
 import numpy as np
@@ -10,8 +11,9 @@ import pyarrow.compute as pc
 from .attribution import Attribution
 from .opcodes import COLLECTIVES
 from .passes import FORWARD, REMATERIALISED
-from .peak_parts import lines_of
+from .peak_parts import lines_of, main_memory
 from .program import NONE, Ints, Mask, NumberedProgram
+from .runs import ints
 
 # By source line.
 
@@ -24,7 +26,12 @@ _LEAST_SHARE = 0.002
 
 def _by_line(trait: str, tables: Mapping[str, pa.Table], instruction: Ints, size: Ints) -> Rows:
     """The bytes of each line's instructions; of the largest lines alone."""
-    rows = tables["instructions"].take(pa.array(instruction))
+    if not len(instruction):
+        return []
+    rows = tables["instructions"]
+    wanted = ("source_file", "source_line", "scope_id", "opcode")
+    rows = rows.select([name for name in wanted if name in rows.column_names])
+    rows = rows.take(pa.array(instruction))
     scopes = tables["scopes"]
     place = pc.index_in(rows["scope_id"], value_set=scopes["scope_id"].combine_chunks())
     name = pc.coalesce(
@@ -50,11 +57,6 @@ def summed(keys: Ints, amounts: Ints) -> tuple[Ints, Ints]:
     sums = np.zeros(len(found), np.int64)
     np.add.at(sums, at, amounts)
     return found, sums
-
-
-def _ints(column: pa.ChunkedArray) -> Ints:
-    found: Ints = pc.fill_null(column, NONE).to_numpy().astype(np.int64)
-    return found
 
 
 # A module's traits: the facts by which the cause of a change is told, worked out at ingest.
@@ -96,9 +98,7 @@ _LAYOUT = r"\{[^{}]*\}|/\*index=\d+\*/"
 
 def _peak_at(tables: Mapping[str, pa.Table]) -> Rows:
     """What runs at the main memory's peak."""
-    figures = tables["module_memory"]
-    of_main = figures.filter(pc.equal(figures["memory_space"], 0)).to_pylist()
-    at = of_main[0].get("peak_instruction_id") if of_main else None
+    at = main_memory(tables).get("peak_instruction_id")
     if at is None:
         return []
     return _by_line("peak_at", tables, np.array([at]), np.ones(1, np.int64))
@@ -108,8 +108,9 @@ def traits_of(attribution: Attribution, tables: Mapping[str, pa.Table]) -> pa.Ta
     """The rows of `traits` without module_id; `tables` has the module's other rows."""
     program = attribution.derived.program
     rows = _program(program, tables["instructions"])
-    rows += _rematerialisation(attribution) + _loops_and_products(attribution)
-    random = np.flatnonzero(_is_random(attribution))
+    is_random = _is_random(attribution)
+    rows += _rematerialisation(attribution) + _loops_and_products(attribution, is_random)
+    random = np.flatnonzero(is_random)
     rows += _by_line("random", tables, random, np.ones(len(random), np.int64))
     if "element_type" in tables.get("values", pa.table({})).column_names:
         rows += _computed(program, tables["values"])
@@ -184,7 +185,7 @@ def _rematerialisation(attribution: Attribution) -> Rows:
     ]
 
 
-def _loops_and_products(attribution: Attribution) -> Rows:
+def _loops_and_products(attribution: Attribution, is_random: Mask) -> Rows:
     """The framework's loops, and the types of the forward pass's products."""
     program = attribution.derived.program
     operations = attribution.scopes["operation"].to_pylist()
@@ -193,7 +194,7 @@ def _loops_and_products(attribution: Attribution) -> Rows:
         for names in ("while", ("dot_general", "conv_general"))
     )
     loops = program.opcode.is_one_of("while") & is_loop[attribution.scope]
-    loops &= ~_is_random(attribution)
+    loops &= ~is_random
     products = program.opcode.is_one_of("dot", "convolution", "custom-call")
     products &= is_product[attribution.scope] & (attribution.passes.codes == FORWARD)
     types: dict[str, int] = {}
@@ -226,10 +227,14 @@ def _operations(trait: str, scope: Ints, operations: list[str]) -> Rows:
     counts = np.bincount(scope[scope != NONE], minlength=len(operations)).tolist()
     costly = dict.fromkeys(_COSTLY, 0)
     for operation, count in zip(operations, counts, strict=True):
-        name = next((name for name in _COSTLY if operation.startswith(name)), None)
-        if name is not None:
+        if (name := _costly(operation)) is not None:
             costly[name] += count
     return [(trait, "", sum(counts)), *((trait, *row) for row in costly.items())]
+
+
+@cache
+def _costly(operation: str) -> str | None:
+    return next((name for name in _COSTLY if operation.startswith(name)), None)
 
 
 def _computed(program: NumberedProgram, values: pa.Table) -> Rows:
@@ -237,8 +242,10 @@ def _computed(program: NumberedProgram, values: pa.Table) -> Rows:
     row = values["instruction_id"].to_numpy()
     moves = np.append(program.opcode.is_one_of(*_MOVES), True)
     computes = ~moves[np.minimum(row, len(program))]
-    found = values.filter(pa.array(computes)).select(["element_type", "logical_bytes"]).drop_null()
-    types = found["element_type"].combine_chunks().dictionary_encode()
-    type_, sums = summed(types.indices.to_numpy(), found["logical_bytes"].to_numpy())
-    names = types.dictionary.take(pa.array(type_)).to_pylist()
-    return [("computed", *pair) for pair in zip(names, sums.tolist(), strict=True)]
+    types = values["element_type"].combine_chunks().dictionary_encode()
+    type_, size = ints(types.indices), ints(values["logical_bytes"])
+    known = computes & (type_ != NONE) & (size != NONE)
+    type_, sums = summed(type_[known], size[known])
+    names = types.dictionary.to_pylist()
+    of_each = zip(type_.tolist(), sums.tolist(), strict=True)
+    return [("computed", names[type_], sum_) for type_, sum_ in of_each]

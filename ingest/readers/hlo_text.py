@@ -736,18 +736,19 @@ GPU_WORDS = (
     b"__cublas",
     b"__triton",
 )
+_OF_GPU = b"|".join(GPU_WORDS).decode()
 
 
 def read_attributes(instructions: InstructionLines) -> HloAttributes:
     """Read the attributes; what an instruction does not say is null. Raises DumpError."""
     _, configs = instructions.backend_configs
-    late = _contains(configs.dictionary, '"dma_priority":')
+    late = pc.any(pc.match_substring(configs.dictionary, '"dma_priority":')).as_py()
     return HloAttributes(
         pa.array(instructions.lines.numbers),
         _aliasing_operands(instructions),
         _loop_facts(instructions),
         _is_gpu(instructions),
-        late,
+        bool(late),
     )
 
 
@@ -785,11 +786,7 @@ def _is_gpu(instructions: InstructionLines) -> bool:
     _, metadata = instructions.metadata
     _, configs = instructions.backend_configs
     places = metadata.dictionary, configs.dictionary, instructions.custom_call_targets.unique()
-    return any(_contains(texts, word.decode()) for texts in places for word in GPU_WORDS)
-
-
-def _contains(texts: pa.LargeStringArray, word: str) -> bool:
-    return bool(pc.any(pc.match_substring(texts, word)).as_py())
+    return any(pc.any(pc.match_substring_regex(texts, _OF_GPU)).as_py() for texts in places)
 
 
 def _aliasing_operands(instructions: InstructionLines) -> pa.Table:
@@ -1328,8 +1325,8 @@ def _count(text: str, attribute: str) -> int:
     return int(found[1])
 
 
-_NO_CALLS = pa.table(
-    {name: pa.array([], pa.large_string()) for name in ("instruction", "attribute", "computation")}
+_NOTHING_NAMED = pa.table(
+    {name: pa.array([], pa.large_string()) for name in ("instruction", "attribute", "name")}
 )
 
 
@@ -1337,45 +1334,46 @@ def called_computations(
     instructions: InstructionLines, computations: pa.LargeStringArray
 ) -> pa.Table:
     """The computations that each instruction calls, with the attribute that names them."""
-    tables = []
-    for attribute in (*_CALLS, *_CALL_LISTS):
-        owners, names = _named_by(
-            instructions, attribute, _LIST if attribute in _CALL_LISTS else _NAME
-        )
-        if len(owners):
-            said = pa.repeat(pa.scalar(attribute, pa.large_string()), len(owners))
-            tables.append(
-                pa.table({"instruction": owners, "attribute": said, "computation": names})
-            )
-    if not tables:
-        return _NO_CALLS
-    calls = pa.concat_tables(tables)
+    named = _named_by(instructions, _CALLS, _NAME), _named_by(instructions, _CALL_LISTS, _LIST)
+    calls = pa.concat_tables(named).rename_columns(["instruction", "attribute", "computation"])
     # An op_name may contain `, select=`, so only an existing computation's name is a call.
     return calls.filter(pc.is_in(calls["computation"], value_set=computations))
 
 
 def control_dependencies(instructions: InstructionLines) -> pa.Table:
     """What must run before each instruction, though nothing is read: instruction, predecessor."""
-    owners, names = _named_by(instructions, "control-predecessors", _LIST)
-    found = pa.table({"instruction": owners, "predecessor": names})
-    return found.filter(pc.is_in(names, value_set=instructions.names)) if len(found) else found
+    found = _named_by(instructions, ("control-predecessors",), _LIST)
+    found = found.select(["instruction", "name"]).rename_columns(["instruction", "predecessor"])
+    if not len(found):
+        return found
+    return found.filter(pc.is_in(found["predecessor"], value_set=instructions.names))
 
 
-def _named_by(
-    instructions: InstructionLines, attribute: str, pattern: str
-) -> tuple[pa.LargeStringArray, pa.LargeStringArray]:
-    """The instructions that name something by an attribute, and what they name."""
-    lines = instructions.lines
-    rows, starts = instructions.attribute(attribute)
+def _named_by(instructions: InstructionLines, attributes: Sequence[str], pattern: str) -> pa.Table:
+    """What instructions name by attributes, one after the other: instruction, attribute, name."""
+    content = instructions.lines.content
+    found = [instructions.attribute(attribute) for attribute in attributes]
+    rows, starts = (np.concatenate(columns) for columns in zip(*found, strict=True))
     if not len(rows):
-        nothing = pa.array([], pa.large_string())
-        return nothing, nothing
-    value = slices(lines.content, starts, lines.ends[rows])
-    found = pc.struct_field(pc.extract_regex(value, pattern=pattern), "names")
-    names = pc.replace_substring(pc.fill_null(found, ""), pattern="%", replacement="")
-    lists = pc.split_pattern(names, pattern=", ")
-    owner = np.repeat(rows, pc.list_value_length(lists).to_numpy())
-    return instructions.names.take(pa.array(owner)), lists.flatten()
+        return _NOTHING_NAMED
+    # Texts are cut out in their order, each up to the next one.
+    order = np.argsort(starts)
+    stops = np.append(starts[order][1:], len(content))
+    values = slices(content, starts[order], np.minimum(stops, instructions.lines.ends[rows[order]]))
+    texts = pc.struct_field(pc.extract_regex(values, pattern=pattern), "names")
+    texts = pc.replace_substring(pc.fill_null(texts, ""), pattern="%", replacement="")
+    lists = pc.split_pattern(texts.take(pa.array(np.argsort(order))), pattern=", ")
+    counts = pc.list_value_length(lists).to_numpy()
+    number = np.repeat(np.arange(len(found)), [len(of) for of, _ in found])
+    return pa.table(
+        {
+            "instruction": instructions.names.take(pa.array(np.repeat(rows, counts))),
+            "attribute": pa.array(attributes, pa.large_string()).take(
+                pa.array(np.repeat(number, counts))
+            ),
+            "name": lists.flatten(),
+        }
+    )
 
 
 def _written_out(lines: Lines, instructions: InstructionLines, operands: pa.Table) -> Lines:
