@@ -3,7 +3,7 @@
 Two walls stand behind each other. DuckDB's own parser takes a statement apart, and only what is
 listed here passes: a SELECT may write too (a CTE that deletes or copies, `enable_profiling`), and
 read files (`read_text`, `glob`). And the connection opens no file but the warehouse, whatever the
-warehouse's views and macros say (`schema/memory_database.py`).
+warehouse's views and macros say (`schema/stores/duckdb.py`).
 """
 
 import json

@@ -7,8 +7,8 @@ import duckdb
 import pyarrow as pa
 
 from .. import arrow
-from ..memory_database import confine, memory_database, set_up
 from ..readable import quoted
+from ..stores.duckdb import confine, memory_database, set_up
 from .data_files import (
     HISTORY,
     SMALL,

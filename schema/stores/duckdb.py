@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +32,6 @@ from ..errors import (
 )
 from ..history import work_out
 from ..journal import dropped, entries, entry, label_entries, numbered
-from ..memory_database import confine, memory_database, set_up
 from ..private_folder import private_folder
 from ..readable import quoted
 from ..versions import LAYOUTS, READER_VERSION, SCHEMA_VERSION, layout, layout_digest
@@ -1118,3 +1118,37 @@ _DUMPS_OF_RUNS = """SELECT run_id, COUNT(*) FROM dumps
     WHERE run_id IN (SELECT UNNEST($1)) GROUP BY run_id"""
 _HAS_FILES = "SELECT current_setting('enable_external_access')"
 _AMONG = "SELECT * FROM {} WHERE run_id IN (SELECT UNNEST($1))"
+
+
+# A DuckDB database in memory, and the settings of every connection.
+
+
+def memory_database() -> duckdb.DuckDBPyConnection:
+    """A connection to a new database in memory, before `set_up`."""
+    connection = duckdb.connect()
+    # What does not fit into memory would go to the folder that the user is in.
+    spill = Path(tempfile.gettempdir(), f"memhouse-{os.getpid()}")
+    connection.execute(f"SET temp_directory = {quoted(str(spill))}")
+    return connection
+
+
+def set_up(connection: duckdb.DuckDBPyConnection) -> None:
+    """The settings of every connection to a warehouse."""
+    # All times are shown in UTC, whatever the machine's time zone.
+    connection.execute("SET TimeZone = 'UTC'")
+    # A table that is absent is an error, and not the Python variable of its name.
+    connection.execute("SET python_enable_replacements = false")
+    # It would be written among the output of a query that takes more than two seconds. A notebook
+    # without ipywidgets has none, and cannot set it.
+    with suppress(duckdb.InvalidInputException):
+        connection.execute("SET enable_progress_bar = false")
+
+
+def confine(connection: duckdb.DuckDBPyConnection, *folders: str) -> None:
+    """From now on SQL opens no file but the connection's own and those in these folders.
+
+    It holds for all connections of this process to the same database, and cannot be undone.
+    """
+    if folders:
+        connection.execute(f"SET allowed_directories = [{', '.join(map(quoted, folders))}]")
+    connection.execute("SET enable_external_access = false")
