@@ -52,7 +52,7 @@ def _run() -> int:
 
         return complete(shell)
     if len(sys.argv) == 1 and not asked:
-        from .first_steps import show_first_steps
+        from .commands.doctor import show_first_steps
 
         show_first_steps()
         # A script that lost the command's name must not pass.

@@ -121,7 +121,7 @@ def completer(kind: str) -> Completer:
     """Completes names of a kind, as `known_names` has them; `exported` are views and tables."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        from ..queries.known_names import known_names, view_names
+        from ..queries.names import known_names, view_names
 
         names = view_names() if kind in ("views", "exported") else []
         if kind == "views":

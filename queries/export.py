@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..schema.errors import QueryError, UsageError
 from ..schema.metrics import METRICS
+from ..schema.private_folder import whole_file
 from ..schema.readable import figures_table, quoted
 from ..schema.stores.base import Store
 from .arguments import metric_column, parse_time
@@ -17,7 +18,6 @@ from .encoders import csv_parts, json_parts
 from .modules import require_workload
 from .result import heading
 from .sql import require_harmless
-from .whole_file import require_place, whole_file
 
 ENDINGS = (".csv", ".json", ".parquet", ".arrow")
 # What a wide table has of each metric, by the column of `trends`.
@@ -93,6 +93,14 @@ def export(
     with whole_file(path) as partial:
         _write(rows, partial, path.suffix)
     return Exported(path, int(rows.num_rows))
+
+
+def require_place(store: Store, path: Path) -> None:
+    """Raises UsageError for a file without a folder, and for one of the warehouse itself."""
+    if not path.parent.is_dir():
+        raise UsageError(f"there is no folder {path.parent}", "file")
+    if store.holds(path):
+        raise UsageError(f"{path} is of the warehouse itself: name another file", "file")
 
 
 def _at_least(since: datetime | None) -> str | None:

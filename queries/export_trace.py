@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..schema.errors import MissingPackageError, UsageError
+from ..schema.private_folder import whole_file
 from ..schema.readable import figures_table, human_bytes
 from ..schema.stores.base import Store
 from .catalogue import statement
+from .export import require_place
 from .modules import FoundModule, find_module
 from .reporting.colours import PASSES
 from .reporting.module_spaces import (
@@ -25,7 +27,6 @@ from .reporting.module_spaces import (
     stacked,
 )
 from .result import without_layout
-from .whole_file import require_place, whole_file
 
 if TYPE_CHECKING:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2

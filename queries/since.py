@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..schema.stores.base import Store
-    from .levels import Tolerance
+    from .series import Tolerance
 
 # So many growths that were taken back are told, the latest ones.
 _TOLD = 3
@@ -84,7 +84,7 @@ def since_of(
 ) -> Since:
     """The levels of a found module's series, up to a run if one is given. Raises UsageError."""
     from .arguments import metric_column
-    from .levels import parse_tolerance
+    from .series import parse_tolerance
 
     column = metric_column(metric)
     within = parse_tolerance(tolerance)
@@ -135,7 +135,7 @@ def _levels(
     store: Store, figures: Sequence[dict[str, Any]], within: Tolerance | None
 ) -> list[dict[str, Any]]:
     """A row for each level."""
-    from .levels import levels
+    from .series import levels
 
     values = [row["value_bytes"] for row in figures]
     programs = [row["program_id"] or row["module_id"] for row in figures]
@@ -225,7 +225,7 @@ def _course(
     within: Tolerance | None,
 ) -> list[str]:
     """How the figure came to its last level, beyond the last step."""
-    from .levels import alternating, creep, recovered
+    from .series import alternating, creep, recovered
 
     found = [row["level"] for row in rows]
     if between := alternating(found, within):

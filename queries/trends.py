@@ -228,7 +228,7 @@ def _series(
     found: pa.Table, rows: dict[int, _Row], series: Series, workload: str, axes: _Axes
 ) -> _Row:
     """A series, with its metric in the latest runs."""
-    from .levels import alternating
+    from .series import alternating
 
     known, newest = rows[series.last], rows[series.stop - 1]
     # No more of the latest rows can be among the latest runs.

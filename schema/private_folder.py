@@ -1,4 +1,4 @@
-"""Folders for what is on its way; those whose process was killed are removed by a later one.
+"""Folders and files for what is on its way; what a killed process left, a later one removes.
 
 The process holds a lock on a file in its folder, which the system lets go when the process ends,
 however it ends. Other than a process's number, that holds across containers too.
@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from .errors import FileError, with_remedy
 
 _LOCK = "memhouse.lock"
 # As `mkdtemp` names them below.
@@ -95,3 +97,35 @@ def _remove(folder: Path) -> None:
                 path.unlink()
     (folder / _LOCK).unlink()
     folder.rmdir()
+
+
+# Files that are written whole or not at all.
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file beside `path` to write to, which takes its place at the end. Raises FileError.
+
+    A reader of the file never sees half of it, nor does a failure leave half behind. A link is
+    followed. A pipe or a device, /dev/null for one, is written to as it is.
+    """
+    partial: Path | None = None
+    try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            yield path
+            return
+        place = path.resolve()
+        if not place.parent.is_dir():
+            raise FileError(f"cannot write {path}: there is no folder {place.parent}")
+        # With the process, as two may write one file at once; short, as a name may be the longest.
+        partial = place.with_name(f".{place.name[:50]}.{os.getpid()}.part")
+        yield partial
+        partial.replace(place)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FileError(with_remedy(f"cannot write {path}: {reason}")) from error
+    finally:
+        # The file may not exist, and a read-only disk may refuse the call.
+        with suppress(OSError):
+            if partial:
+                partial.unlink()

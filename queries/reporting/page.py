@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from ...schema.private_folder import whole_file
 from ...schema.readable import human_bytes, one_line
 from ..result import Rows, heading, is_number, notes, text_columns
-from ..whole_file import whole_file
 
 if TYPE_CHECKING:
     from bokeh.models import UIElement

@@ -16,10 +16,17 @@ from ...schema.readable import human_bytes
 from ...schema.stores.base import Store
 from ..arguments import parse_time
 from ..catalogue import statement
-from ..levels import alternating
 from ..result import folded, percent
 from ..runs import choose_branch
-from ..series import Series, entry_series, happened, rows_to_read, take_apart, trend_rows
+from ..series import (
+    Series,
+    alternating,
+    entry_series,
+    happened,
+    rows_to_read,
+    take_apart,
+    trend_rows,
+)
 
 # What happened to a series in a run: it grew, came, went, failed.
 

@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from ...schema.errors import FileError, UsageError, with_remedy
+from ...schema.private_folder import whole_file
 from ...schema.readable import figures_table
 from ...schema.stores.base import Store
 from ..catalogue import statement
 from ..modules import FoundModule
-from ..whole_file import whole_file
 from .page import Html, Report, Section, bokeh_script, templates
 
 # The files of reports: names made of names from dumps, and which files are reports.

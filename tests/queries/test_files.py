@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from memhouse.queries.encoders import csv_parts, json_parts
 from memhouse.queries.reporting.site import file_name, page_name, told_apart
-from memhouse.queries.whole_file import whole_file
 from memhouse.schema.errors import FileError
+from memhouse.schema.private_folder import whole_file
 
 from ..support.command import run_memhouse
 from ..support.rounds import rounds

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from memhouse.queries.levels import (
+from memhouse.queries.series import (
     Level,
     Recovery,
     Tolerance,
