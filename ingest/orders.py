@@ -70,19 +70,22 @@ def add_orders(module: "Module", platform: str | None) -> None:
         ),
     )
     laid = values.filter(is_laid)
-    of_laid = (
+    value_id, allocation, offset, size = (
         laid[name].to_numpy().astype(np.int64)
         for name in ("value_id", "allocation_index", "offset_bytes", "size_bytes")
     )
     is_temp = pc.is_in(laid["allocation_index"], value_set=temps.combine_chunks()).to_numpy()
+    operands, calls, control = (
+        tables[name] if name in tables else schema(name).empty_table()
+        for name in ("operands", "calls", "control_dependencies")
+    )
     try:
         program = program_of_rows(
             instructions.filter(pc.is_valid(instructions["computation"])),
             entry["computation"][0].as_py(),
-            *(
-                tables[name] if name in tables else schema(name).empty_table()
-                for name in ("operands", "calls", "control_dependencies")
-            ),
+            operands,
+            calls,
+            control,
             module.header.get("input_output_alias"),
         )
     except DumpError:
@@ -92,7 +95,7 @@ def add_orders(module: "Module", platform: str | None) -> None:
         instructions["schedule_time"][: len(program)],
         values,
         tables["uses"],
-        Laid(*of_laid, is_temp),
+        Laid(value_id, allocation, offset, size, is_temp),
         0,
         platform=platform,
     )
