@@ -72,7 +72,7 @@ def test_names_that_are_nearly_the_same_are_told_apart():
 OTHER = """
 import sys
 from pathlib import Path
-from memhouse.queries.whole_file import whole_file
+from memhouse.schema.private_folder import whole_file
 
 with whole_file(Path(sys.argv[1])) as partial:
     partial.write_text("the other's")
