@@ -101,7 +101,7 @@ def test_a_recipe_is_complete(heading, tmp_path):
 
 ASK = """
 import json, memhouse
-from memhouse.mcp_server.tools import TOOLS
+from memhouse.mcp_server.answers import TOOLS
 
 with memhouse.open("toy.duckdb", read_only=True) as warehouse:
     rows = warehouse.spaces().arrow().to_pylist()
