@@ -98,6 +98,17 @@ def _shape(comment: str) -> list[Column[Any]]:
     ]
 
 
+def _packed_bytes(name: str, comment: str) -> list[Column[Any]]:
+    """Bytes that change little from row to row: the column to read, and the one that stores it.
+
+    DuckDB packs a DOUBLE, but no BIGINT, in blocks as small as ours. Below 2^53 a DOUBLE is exact.
+    """
+    return [
+        Column(name, BigInteger, Computed(f"CAST(_{name} AS BIGINT)"), comment=comment),
+        _required(f"_{name}", Double, f"`{name}` as it is stored"),
+    ]
+
+
 def _space() -> Column[Any]:
     return _optional(
         "space",
@@ -794,8 +805,8 @@ occupancy = Table(
     _module_id(),
     _required("memory_space", Integer, "the memory space"),
     _required("start_time", Integer, "the row is valid from here to the next row's start_time"),
-    _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
-    _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
+    *_packed_bytes("live_bytes", "sum of the live values' sizes; aliased ones count twice"),
+    *_packed_bytes("occupied_bytes", "union of the live values' addresses"),
     _space(),
     comment="How full a memory space is, from one change to the next.",
 )

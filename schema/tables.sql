@@ -591,8 +591,10 @@ CREATE TABLE occupancy (
     module_id BIGINT NOT NULL,
     memory_space INTEGER NOT NULL,
     start_time INTEGER NOT NULL,
-    live_bytes BIGINT NOT NULL,
-    occupied_bytes BIGINT NOT NULL,
+    live_bytes BIGINT GENERATED ALWAYS AS (CAST(_live_bytes AS BIGINT)) VIRTUAL,
+    _live_bytes DOUBLE PRECISION NOT NULL,
+    occupied_bytes BIGINT GENERATED ALWAYS AS (CAST(_occupied_bytes AS BIGINT)) VIRTUAL,
+    _occupied_bytes DOUBLE PRECISION NOT NULL,
     space ENUM('hbm', 'host', 'vmem', 'smem', 'sflag', 'cmem', 'other')
 );
 COMMENT ON TABLE occupancy IS 'How full a memory space is, from one change to the next. Key: module_id, memory_space, start_time.';
@@ -600,7 +602,9 @@ COMMENT ON COLUMN occupancy.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN occupancy.memory_space IS 'the memory space';
 COMMENT ON COLUMN occupancy.start_time IS 'the row is valid from here to the next row''s start_time';
 COMMENT ON COLUMN occupancy.live_bytes IS 'sum of the live values'' sizes; aliased ones count twice';
+COMMENT ON COLUMN occupancy._live_bytes IS '`live_bytes` as it is stored';
 COMMENT ON COLUMN occupancy.occupied_bytes IS 'union of the live values'' addresses';
+COMMENT ON COLUMN occupancy._occupied_bytes IS '`occupied_bytes` as it is stored';
 COMMENT ON COLUMN occupancy.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 CREATE TABLE module_memory (
     module_id BIGINT NOT NULL,

@@ -24,7 +24,7 @@ LAYOUTS = {
     4: "4e889fd03b0ed714",
     5: "39e67c13787a9104",
     6: "4b6b4d9ace8b40cb",
-    7: "edad243570d8f9bc",
+    7: "bada1e9f0a3fefbc",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

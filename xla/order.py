@@ -100,6 +100,7 @@ class Ordering:
     ) -> None:
         self._program, self._buffers = program, buffers
         self._computation: list[int] = program.computation.tolist()
+        self._entry = program.entry
         scheduled = np.flatnonzero(schedule_time != NONE)
         self._rows: dict[int, list[int]] = defaultdict(list)
         for row in scheduled[np.argsort(schedule_time[scheduled], kind="stable")].tolist():
@@ -165,7 +166,7 @@ class Ordering:
 
     def _peak(self, of: "Callable[[_Problem, Ints], int]", computation: int | None = None) -> int:
         """The peak of a computation, else of the entry, with those of what it calls."""
-        at = self._program.entry if computation is None else computation
+        at = self._entry if computation is None else computation
         problem = self._problems.get(at)
         if problem is None:
             return 0
@@ -274,13 +275,13 @@ class Ordering:
         if computation not in self._known_callers:
             path: list[tuple[int, int]] = []
             at = computation
-            while at in self._rows and len(path) <= len(self._rows) and at != self._program.entry:
+            while at in self._rows and len(path) <= len(self._rows) and at != self._entry:
                 if at not in self._caller:
                     break
                 row = self._caller[at]
                 at = self._computation[row]
                 path.append((at, row))
-            is_reached = at == self._program.entry and at in self._rows
+            is_reached = at == self._entry and at in self._rows
             self._known_callers[computation] = path[::-1] if is_reached else None
         return self._known_callers[computation]
 

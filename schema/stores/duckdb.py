@@ -237,11 +237,8 @@ _NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '
 
 OOM_TABLES = ("oom_reports", "oom_buffers")
 # DuckDB packs BIGINT only in blocks larger than 32 KiB, but stores a run of equal numbers once.
-# These orders make such runs.
-_ORDERS = {
-    "values": ("module_id", "size_bytes", "logical_bytes", "offset_bytes", "value_id"),
-    "occupancy": ("module_id", "memory_space", "live_bytes", "occupied_bytes", "start_time"),
-}
+# This order makes such runs.
+_ORDERS = {"values": ("module_id", "size_bytes", "logical_bytes", "offset_bytes", "value_id")}
 # A checkpoint merges row groups that are not full, and so compresses most rows of earlier modules
 # again and leaves their old blocks free. After small commits and deletions merging pays; beside a
 # large module it pays only when the small tables have many row groups, which slow reading.
@@ -304,8 +301,13 @@ def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> 
 
 def insertion(name: str, columns: Sequence[str], target: str, source: str) -> str:
     """The statement that adds a source's rows to a table; `columns` are the source's."""
+    stored = arrow.stored_columns()[name]
+    packed = [column for column in columns if f"_{column}" in stored]
     chosen = "*"
-    if "shape" in columns and "_long_shape" in arrow.stored_columns()[name]:
+    if packed:
+        casts = ", ".join(f"CAST({each} AS DOUBLE) AS _{each}" for each in packed)
+        chosen = f"* EXCLUDE ({', '.join(packed)}), {casts}"
+    if "shape" in columns and "_long_shape" in stored:
         is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
         chosen = f"""* EXCLUDE shape,
             CASE WHEN {is_short} THEN shape END AS _short_shape,
@@ -787,12 +789,17 @@ def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> None:
     file = quoted(str(fresh))
     connection.execute(f"ATTACH OR REPLACE {file} AS _fresh (BLOCK_SIZE {BLOCK_BYTES})")
     try:
+        # A second transaction would write the catalogue beside the first one's, a fifth of a file.
+        connection.begin()
         connection.execute(f"COPY FROM DATABASE {source} TO _fresh")
         if _counts(connection, database) != _counts(connection, "_fresh"):
             raise WarehouseError("the copy differs from the warehouse, which stays as it is")
         connection.execute("USE _fresh")
         insert_all(connection, entries(entry("compact", "copied to a smaller file")))
+        connection.commit()
     except BaseException:
+        with suppress(duckdb.Error):
+            connection.rollback()
         with suppress(duckdb.Error):
             connection.execute(f"USE {source}")
             connection.execute("DETACH _fresh")
