@@ -26,7 +26,7 @@ from ..schema.readable import human_bytes
 from ..schema.stores.base import Store
 from . import fit_worker
 from .batches import Workers
-from .fit_search import WORK_TOLERANCE, Sized, next_size
+from .fit_search import RECOMPUTES_ABOVE, WORK_TOLERANCE, Sized, next_size
 from .pipeline import ingest
 from .sources.lowered import dump_options, forget_folder
 
@@ -43,8 +43,6 @@ MAGNITUDE = 8
 # Of a GPU's memory JAX's runtime takes this part, unless XLA_PYTHON_CLIENT_MEM_FRACTION says
 # another: on an H100 of 85,017,493,504 bytes its limit was 63,763,906,560.
 _JAX_SHARE_OF_GPU = 0.75
-# With a total of more of the capacity, XLA recomputes: so it is on TPUs.
-_SHARE_WITHOUT_RECOMPUTING = 0.945
 _ASK_AGAIN_SECONDS = 0.25
 # A compiler that takes more of the machine's memory would have others killed.
 _SHARE_OF_MACHINE = 0.9
@@ -499,7 +497,7 @@ class Fit:
         search(_as_edge, 1.0, 0.0 if self.asked.is_exact else _EDGE_TOLERANCE)
         while (reference := _reference(tried, sizes, name)) is not None:
             tried.append(self._try(lane, topology, {name: reference, **fixed}))
-        search(_as_knee, _SHARE_WITHOUT_RECOMPUTING, _KNEE_TOLERANCE)
+        search(_as_knee, RECOMPUTES_ABOVE, _KNEE_TOLERANCE)
 
     def _try(self, lane: _Lane, topology: str, arguments: Mapping[str, Value]) -> Point:
         """Compile a point, or find it in the warehouse."""

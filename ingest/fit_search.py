@@ -6,6 +6,8 @@ from math import isfinite, sqrt
 
 # Work a sample may be so much above the least before a size counts as recomputing.
 WORK_TOLERANCE = 0.01
+# With a total of more of the capacity, XLA recomputes: so it was on TPUs.
+RECOMPUTES_ABOVE = 0.95
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ def next_size(
         alike = next((n for n, p in enumerate(reversed(tried)) if p.fits != last.fits), len(tried))
         reach = (proofs[0] - lower) << alike
         guess = min(guess, lower + reach) if last.fits else max(guess, upper - reach)
+    elif (sudden := _sudden(tried, capacity_bytes)) is not None:
+        guess = min(sudden + sizes.step, proofs[1])
     elif not _is_stair(tried, capacity_bytes):
         ends = [point for point in tried if point.size in (lower, upper)]
         for known in (tried, ends):
@@ -98,6 +102,26 @@ def _failed_proofs(tried: Sequence[Sized], sizes: range, tolerance: float) -> in
     return len(tried)
 
 
+def _sudden(tried: Sequence[Sized], capacity_bytes: int) -> float | None:
+    """The size from which on XLA recomputes, if the upper end does and the lower one does not.
+
+    Where recomputing takes more memory than it saves, that is the edge. None if it is no larger
+    than the lower end, or if nothing tells.
+    """
+    lower, upper = bracket(tried)
+    works = {point.size: point.work or 0.0 for point in tried}
+    alike = [p for p in tried if p.fits and p.work and _is_alike(p.work, works[lower])]
+    law = _Law.through(alike, capacity_bytes)
+    if law is None or upper is None or works[upper] <= works[lower] * (1 + WORK_TOLERANCE):
+        return None
+    found = law.size_of(int(capacity_bytes * RECOMPUTES_ABOVE))
+    return None if found is None or found <= lower else found
+
+
+def _is_alike(work: float, other: float) -> bool:
+    return abs(work - other) <= WORK_TOLERANCE * other
+
+
 def _is_stair(tried: Sequence[Sized], capacity_bytes: int) -> bool:
     """Whether the last size is farther from the law than half of what is between the ends."""
     *before, last = tried
@@ -130,11 +154,7 @@ class _Law:
         if len(known) < 2:
             return None
         work = known[0][2]
-        alike = [
-            point
-            for point in known
-            if work and point[2] and abs(point[2] / work - 1) <= WORK_TOLERANCE
-        ]
+        alike = [point for point in known if work and point[2] and _is_alike(point[2], work)]
         if len(alike) > 1:
             known = alike
         (a, at_a, _), (b, at_b, _), *rest = known
