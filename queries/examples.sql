@@ -211,6 +211,19 @@ INNER JOIN latest USING (module_id)
 GROUP BY workload
 ORDER BY computations DESC, workload;
 
+-- control_dependencies: What runs before what although nothing of it is read
+SELECT latest.module_name, earlier.instruction AS earlier, later.instruction AS later
+FROM control_dependencies AS ordered
+INNER JOIN latest USING (module_id)
+INNER JOIN instructions AS earlier
+    ON earlier.module_id = ordered.module_id
+        AND earlier.instruction_id = ordered.predecessor_instruction_id
+INNER JOIN instructions AS later
+    ON later.module_id = ordered.module_id
+        AND later.instruction_id = ordered.instruction_id
+ORDER BY latest.module_name, earlier, later
+LIMIT 5;
+
 -- calls: What calls computations
 SELECT attribute, COUNT(*) AS calls
 FROM calls
