@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from memhouse.schema.metrics import METRICS
+from memhouse.schema.versions import SCHEMA_VERSION
+
 from .support.console import commands_of
 
 ROOT = Path(__file__).parents[1]
@@ -125,3 +128,15 @@ def test_a_new_question_is_a_command_a_method_and_a_tool(tmp_path):
 def test_there_is_a_recipe_for_everything_that_is_often_added():
     often = {"Add a format", "Add a view", "Add a question", "Add a column", "Add a metric"}
     assert often | {"Add a chart or a section to a report"} <= set(recipes())
+
+
+def test_recipes_of_columns_make_the_next_version():
+    """What another change has taken meanwhile is not taken again."""
+    number = SCHEMA_VERSION + 1
+    for heading in ("Add a column", "Add a metric"):
+        files = {path: text for _, path, text in recipes()[heading]}
+        (script,) = (path for path in files if path.startswith("schema/upgrades/"))
+        assert script.startswith(f"schema/upgrades/{number:04}_")
+        assert f"+    {number}: " in files["schema/versions.py"]
+    assert f", {len(METRICS) + 1}, " in files["schema/tables.py"]
+    assert set(METRICS) < set(re.findall(r"'(\w+)'", files[script]))
