@@ -50,7 +50,7 @@ def line(name: str, now: Path, flag: Path) -> tuple[str, ...]:
     """A program's line of the table."""
     import memhouse
     from memhouse.queries.advice.asked_program import read_layout, read_program
-    from memhouse.queries.advice.ordering import order_of
+    from memhouse.queries.advice.findings.order import order_of
 
     with TemporaryDirectory() as made, memhouse.open(Path(made) / "order.duckdb") as warehouse:
         sides = []

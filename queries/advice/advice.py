@@ -49,8 +49,7 @@ from .findings.residuals import (
     unrolled,
     worthwhile_scans,
 )
-from .peak import Kind, PeakShape, largest_kind, shape_of_peak
-from .reserved import reserved_bytes, with_reserved
+from .peak import Kind, PeakShape, largest_kind, reserved_bytes, shape_of_peak, with_reserved
 
 # What to compute again for a wanted saving, the cheapest first.
 

@@ -10,8 +10,7 @@ import pytest
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.queries.advice.asked_program import read_layout, read_program
-from memhouse.queries.advice.findings.order import another_order
-from memhouse.queries.advice.ordering import order_of
+from memhouse.queries.advice.findings.order import another_order, order_of
 from memhouse.xla.order import Buffers, Ordering
 from memhouse.xla.program import number_program
 

@@ -2,15 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow.compute as pc
 
 from ....schema.readable import human_bytes
-from ....xla.order import MOST_INSTRUCTIONS, Spare
+from ....xla.order import MOST_INSTRUCTIONS, Laid, Ordering, Spare, ordering_of
 from ...result import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade, Options
-from ..ordering import StoredOrder, order_of
 from . import INSTRUCTIONS, OWNERS, listed
 
 # What is less of the peak, or less than so many bytes, is not worth an order.
@@ -180,3 +181,36 @@ def _value_ids(program: Program, groups: Sequence[_Group]) -> tuple[int, ...]:
     spare = [each for group in groups for each in group.spare]
     spare.sort(key=lambda each: -each.size_bytes)
     return tuple(value for each in spare for value in stored.values[each.buffer])
+
+
+# The order of a stored program's instructions, as `xla/order.py` asks it.
+
+
+class StoredOrder(NamedTuple):
+    """The orders of a program, and the values that each buffer holds."""
+
+    ordering: Ordering
+    values: list[list[int]]
+
+
+def order_of(program: Program) -> StoredOrder:
+    """The orders of a program's instructions. What they do must be known."""
+    assert program.hlo is not None
+    layout = program.layout
+    values = program.rows(
+        "SELECT value_id, instruction_id, alias_set, memory_space, size_bytes"
+        ' FROM "values" WHERE module_id = $1 ORDER BY value_id'
+    )
+    is_temp = np.isin(layout.allocation, layout.allocation_index[layout.is_temp])
+    laid = Laid(layout.value_id, layout.allocation, layout.offset, layout.size, is_temp)
+    return StoredOrder(
+        *ordering_of(
+            program.hlo,
+            program.instructions["schedule_time"],
+            values,
+            program.uses,
+            laid,
+            layout.memory_space,
+            platform=program.platform,
+        )
+    )
