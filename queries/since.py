@@ -216,7 +216,9 @@ def _steps_before(rows: Sequence[dict[str, Any]]) -> list[str]:
         step = change_in_words(row["change_bytes"], row["change_pct"], row["value_bytes"], mark)
         told.append(f"{row['since_run']}: {step}{': ' if row['cause'] else ''}{row['cause'] or ''}")
     left = len(steps) - len(told)
-    return [*told, f"… and {counted(left, 'earlier step')} (--format csv)"] if left else told
+    return (
+        [*told, f"… and {counted(left, 'earlier step')} (csv and json have all)"] if left else told
+    )
 
 
 def _course(

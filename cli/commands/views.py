@@ -19,7 +19,10 @@ def views(
     ] = None,
     output: AsFormat = "table",
 ) -> None:
-    """List the canned views and what they answer, or one view's columns, examples and SQL."""
+    """List the canned views and what they answer, or one view's columns, examples and SQL.
+
+    Every warehouse has the same, those of this memhouse: so no --db is asked for.
+    """
     from ...queries.catalogue import examples, listed_views, named_view, view_columns, view_sql
     from ...queries.own_macros import listed_macros
 
