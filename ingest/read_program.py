@@ -11,6 +11,7 @@ from ..xla.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
 from .join import Module, Told, WorkedOut, join_parts, work_out
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
+from .sources.dump_folder import read_together
 from .sources.program import Identified, Key, Program
 
 # Reading programs of more bytes leaves much freed memory behind.
@@ -136,7 +137,7 @@ def read_programs(
     outcomes: dict[int, ProgramOutcome] = {}
     waiting = list(enumerate(programs))
     while waiting:
-        read: list[_Read] = []
+        fresh: list[tuple[int, Program, Identified]] = []
         contents = set[Content]()
         again: list[tuple[int, tuple[Program, Identified | None]]] = []
         for place, (program, given) in waiting:
@@ -151,12 +152,17 @@ def read_programs(
                 again.append((place, (program, identified)))
             else:
                 contents.add(content)
-                parts = program.read(identified, beside=beside)
-                outcome = outcomes[place] = _outcome(program, identified)
-                if parts is None:
-                    outcome.status, outcome.module_id = FAILED, None
-                else:
-                    read.append(_Read(program, parts, outcome))
+                fresh.append((place, program, identified))
+        read_together([identified for _, _, identified in fresh])
+        read: list[_Read] = []
+        for place, program, identified in fresh:
+            parts = program.read(identified, beside=beside)
+            outcome = outcomes[place] = _outcome(program, identified)
+            if parts is None:
+                outcome.status, outcome.module_id = FAILED, None
+            else:
+                read.append(_Read(program, parts, outcome))
+        del fresh
         _join(read, mine)
         for each in read:
             _judged(each.outcome)

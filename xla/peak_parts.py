@@ -150,11 +150,11 @@ def _columns(tables: Mapping[str, pa.Table], value: Ints) -> dict[str, pa.Array]
 
 _ENDS = r"-(start|done)$"
 _OF_VALUES = ("instruction_id", "origin_instruction_id", "role", "pass", "shape")
-_OF_INSTRUCTIONS = ("scope_id", "opcode", "op_name", "source_file", "source_line")
+_OF_INSTRUCTIONS = ("instruction_id", "scope_id", "opcode", "op_name", "source_file", "source_line")
 
 
 def _selected(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The columns of these names that the table has."""
+    """The columns of these names that the table has; the first one it has in any case."""
     return table.select([name for name in names if name in table.column_names])
 
 

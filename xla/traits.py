@@ -29,7 +29,7 @@ def _by_line(trait: str, tables: Mapping[str, pa.Table], instruction: Ints, size
     if not len(instruction):
         return []
     rows = tables["instructions"]
-    wanted = ("source_file", "source_line", "scope_id", "opcode")
+    wanted = ("instruction_id", "source_file", "source_line", "scope_id", "opcode")
     rows = rows.select([name for name in wanted if name in rows.column_names])
     rows = rows.take(pa.array(instruction))
     scopes = tables["scopes"]

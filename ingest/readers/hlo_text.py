@@ -16,6 +16,7 @@ from ...xla.dataflow import KNOWN_OPCODES
 from ...xla.errors import LARGEST_ID, LARGEST_SIZE, DumpError
 from ...xla.op_names import read_path
 from ...xla.parts import HloAttributes, HloText, NotUnderstoods, Unread
+from ...xla.runs import starts_of
 from ...xla.shapes import Shape, TupleShape, is_shape, logical_bytes, padded_bytes, parse_shape
 from .lines import (
     Bytes,
@@ -285,6 +286,22 @@ class InstructionLines:
         is_first = np.append(True, rows[1:] != rows[:-1])[: len(rows)]
         return rows[is_first], self.commas[found[is_first]] + 1 + len(wanted)
 
+    def part(self, start: int, stop: int) -> "InstructionLines":
+        """The lines from `start` to `stop`."""
+        if stop - start == len(self.lines):
+            return self
+        first, last = np.searchsorted(self.comma_rows, (start, stop))
+        at = pa.array(np.arange(start, stop))
+        return InstructionLines(
+            self.lines.between(start, stop),
+            self.names.take(at),
+            self.shapes.take(at),
+            self.opcodes.take(at),
+            self.operands[start:stop],
+            self.commas[first:last],
+            self.comma_rows[first:last] - start,
+        )
+
     @cached_property
     def _after_commas(self) -> Words:
         return words(self.lines.content, self.commas + 1)
@@ -536,8 +553,11 @@ class _Names(NamedTuple):
     rows: Positions
 
 
-def read_operands(instructions: InstructionLines) -> pa.Table:
-    """Each operand by name: instruction, operand_number, operand. Raises DumpError."""
+def read_operands(instructions: InstructionLines) -> tuple[pa.Table, Positions]:
+    """Each operand by name, and its line's index: instruction, operand_number, operand.
+
+    Raises DumpError.
+    """
     lines = instructions.lines
     has_some = ~instructions.has_opcode(_NO_OPERANDS)
     has_some &= lines.content[instructions.operands] != ord(")")
@@ -546,13 +566,14 @@ def read_operands(instructions: InstructionLines) -> pa.Table:
         found = _joined(found, _other_names(instructions, np.flatnonzero(is_other)))
     count = np.bincount(found.rows, minlength=len(lines))
     number = np.arange(len(found.rows)) - np.repeat(np.cumsum(count) - count, count)
-    return pa.table(
+    table = pa.table(
         {
             "instruction": instructions.names.take(pa.array(found.rows)),
             "operand_number": pa.array(number, pa.int32()),
             "operand": found.texts,
         }
     )
+    return table, found.rows
 
 
 def _joined(some: _Names, others: _Names) -> _Names:
@@ -1122,6 +1143,28 @@ def read_hlo_text(lines: Lines) -> HloText:
     return replace(text, unread=(*unread, *text.unread))
 
 
+def read_hlo_texts(texts: Sequence[Lines]) -> list[HloText]:
+    """Read the HLO texts of several modules at once, because small ones cost the calls.
+
+    Raises DumpError if one of them needs to be read alone: it is damaged, or says what is not
+    known.
+    """
+    headers = [_header(lines) for lines in texts]
+    bodies = [lines.between(1, len(lines)) for lines in texts]
+    starts = starts_of(np.array([len(lines.content) for lines in texts]))[:-1]
+    shifted = list(zip(bodies, starts.tolist(), strict=True))
+    lines = Lines(
+        np.concatenate([lines.content for lines in texts]),
+        np.concatenate([body.starts + start for body, start in shifted]),
+        np.concatenate([body.ends + start for body, start in shifted]),
+        np.concatenate([body.numbers for body in bodies]),
+    )
+    found = _read_bodies(headers, lines, starts)
+    if any(text.not_understood or text.unread for text in found):
+        raise DumpError("a text says what is not known")
+    return found
+
+
 def rejoined(body: Lines) -> Lines:
     """The lines, with each instruction of several lines on one."""
     is_instruction = body.starting("  ")
@@ -1134,6 +1177,17 @@ def _read_body(header: dict[str, object], lines: Lines) -> HloText:
     """Read what follows the header.
 
     Raises DumpError; if its lines are wrong and no more, `lines` without them can be read.
+    """
+    (text,) = _read_bodies([header], lines, np.zeros(1, np.int64))
+    return text
+
+
+def _read_bodies(
+    headers: Sequence[dict[str, object]], lines: Lines, starts: Positions
+) -> list[HloText]:
+    """Read what follows the headers of texts, which start at `starts` in the lines' content.
+
+    What a line says is read of all lines at once. Raises DumpError.
     """
     body, marks, newer = marked(lines)
     is_open, is_instruction, is_frame, unclosed = marks
@@ -1148,41 +1202,83 @@ def _read_body(header: dict[str, object], lines: Lines) -> HloText:
             "is_entry": pc.not_equal(opened["entry"], ""),
         }
     )
-    if pc.sum(computations["is_entry"]).as_py() != 1:
+    of_opening = np.searchsorted(starts, opening.starts, side="right") - 1
+    is_entry = as_numpy(computations["is_entry"])
+    if (np.bincount(of_opening[is_entry], minlength=len(headers)) != 1).any():
         raise DumpError(
             "the text has no entry computation: it is cut short, dump it again",
             int(lines.numbers[-1]) if len(lines) else 1,
         )
     instructions = split_instructions(body.where(is_instruction))
-    _check_names(instructions)
-    operands = read_operands(instructions)
-    whole = _written_out(lines, instructions, operands)
-    if whole is not lines:
-        return _read_body(header, whole)
-    owner = (np.cumsum(is_open) - 1)[is_instruction]
-    frames, newer_frames, unread = _read_frames(body.where(is_frame))
-    table = with_sources(read_instructions(instructions), frames)
-    in_entry = as_numpy(computations["is_entry"])[owner]
-    parameters = read_entry_parameters(instructions, table["op_name"], in_entry)
-    signature = header["entry_signature"]
-    return HloText(
-        header=header,
-        computations=computations,
-        instructions=pa.table(
-            dict(zip(table.column_names, table.columns, strict=True))
-            | {"computation": computations["computation"].take(pa.array(owner))}
-            | program_columns(instructions)
-        ),
-        operands=operands,
-        calls=called_computations(instructions, computations["computation"].combine_chunks()),
-        stack_frames=frames,
-        entry_shapes=(entry_shapes(str(signature), parameters) if signature is not None else None),
-        attributes=read_once(read_attributes, instructions),
-        kernels=read_kernels(instructions),
-        control=control_dependencies(instructions),
-        not_understood=newer + newer_frames + _newer_opcodes(instructions),
-        unread=(*unclosed, *unread),
+    frame_lines = body.where(is_frame)
+    bounds, frame_bounds, opening_bounds = (
+        np.append(np.searchsorted(some.starts, starts), len(some)).tolist()
+        for some in (instructions.lines, frame_lines, opening)
     )
+    parts = [instructions.part(*bounds[n : n + 2]) for n in range(len(headers))]
+    for part in parts:
+        _check_names(part)
+    operands, operand_rows = read_operands(instructions)
+    operand_bounds = np.searchsorted(operand_rows, bounds).tolist()
+    of_operands = [_part(operands, operand_bounds, n) for n in range(len(headers))]
+    for part, own in zip(parts, of_operands, strict=True):
+        whole = _written_out(lines, part, own)
+        if whole is not lines and len(headers) == 1:
+            return _read_bodies(headers, whole, starts)
+        if whole is not lines:
+            raise DumpError("a text leaves out elements of tuples")
+    owner = (np.cumsum(is_open) - 1)[is_instruction]
+    of_frames = [
+        _read_frames(frame_lines.between(*frame_bounds[n : n + 2])) for n in range(len(headers))
+    ]
+    plain = read_instructions(instructions)
+    columns = {"computation": computations["computation"].take(pa.array(owner))}
+    columns |= program_columns(instructions)
+    found = []
+    for number, (header, part) in enumerate(zip(headers, parts, strict=True)):
+        frames, newer_frames, unread = of_frames[number]
+        own_computations = _part(computations, opening_bounds, number)
+        table = with_sources(_part(plain, bounds, number), frames)
+        in_entry = is_entry[owner[bounds[number] : bounds[number + 1]]]
+        parameters = read_entry_parameters(part, table["op_name"], in_entry)
+        signature = header["entry_signature"]
+        own_columns = _part(pa.table(columns), bounds, number)
+        found.append(
+            HloText(
+                header=header,
+                computations=own_computations,
+                instructions=pa.table(
+                    dict(zip(table.column_names, table.columns, strict=True))
+                    | dict(zip(own_columns.column_names, own_columns.columns, strict=True))
+                ),
+                operands=of_operands[number],
+                calls=called_computations(part, own_computations["computation"].combine_chunks()),
+                stack_frames=frames,
+                entry_shapes=(
+                    entry_shapes(str(signature), parameters) if signature is not None else None
+                ),
+                attributes=read_once(read_attributes, part),
+                kernels=read_kernels(part),
+                control=control_dependencies(part),
+                not_understood=newer + newer_frames + _newer_opcodes(part),
+                unread=(*unclosed, *unread),
+            )
+        )
+    return found
+
+
+def _part(table: pa.Table, bounds: Sequence[int], number: int) -> pa.Table:
+    """The rows of one text. Copied, because what others have beside them is not for this one."""
+    start, stop = bounds[number : number + 2]
+    if stop - start == len(table):
+        return table
+    part = table.take(pa.array(np.arange(start, stop)))
+    # Nor are the words of others.
+    for at, field in enumerate(part.schema):
+        if pa.types.is_dictionary(field.type):
+            texts = part.column(at).cast(field.type.value_type).combine_chunks()
+            part = part.set_column(at, field.name, texts.dictionary_encode())
+    return part
 
 
 class _Marks(NamedTuple):

@@ -75,7 +75,7 @@ def _read(lines: Lines, *, is_scheduled: bool) -> PassProgram:
         raise DumpError("the text has no entry computation", 1)
     instructions = split_instructions(body.where(marks.is_instruction))
     names = instructions.names
-    operands = read_operands(instructions)
+    operands, _ = read_operands(instructions)
     texts = operands["operand"].combine_chunks()
     elements = np.full(len(texts), -1, np.int64)
     of_element = as_numpy(pc.match_substring_regex(texts, _ELEMENT))

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import PurePosixPath
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from .. import formats
 from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
-from ..readers.hlo_text import FRAME_TABLES, header_name
+from ..readers.hlo_text import FRAME_TABLES, header_name, read_hlo_texts
 from ..readers.lines import Lines, check_end, excerpt, spared_lines, split_lines, whole_lines
 from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import holds_assignment, read_pasted_assignment
@@ -82,7 +83,7 @@ def _with_frames(text: HloText, binary: HloText) -> HloText:
 
 # Parses the texts of a dumped program into parts.
 
-Texts = dict[Format, bytes]
+Texts = dict[Format, Any]  # bytes, or of HLO text what was read
 Outcomes = dict[Format, FileOutcome]
 
 # The first file of older dumps holds all parts.
@@ -116,11 +117,35 @@ def read_texts(
 
 
 def _read_hlo(texts: Texts, outcomes: Outcomes, parts: Parts) -> None:
-    """Read the HLO text, from the first format that has one."""
-    for format_ in FORMATS:
-        if format_.role is Role.PROGRAM and format_ in texts:
-            _read_whole(format_, texts.pop(format_), outcomes[format_], parts)
-            return
+    """Read the HLO text, from the first format that has one, unless `read_together` did."""
+    format_ = _with_hlo(texts)
+    if format_ is not None:
+        text = texts.pop(format_)
+        if isinstance(text, HloText):
+            formats.store_part(parts, format_, text)
+        else:
+            _read_whole(format_, text, outcomes[format_], parts)
+
+
+def _with_hlo(texts: Texts) -> Format | None:
+    """The first format that has an HLO text."""
+    return next((f for f in FORMATS if f.role is Role.PROGRAM and f in texts), None)
+
+
+def read_together(programs: Sequence[Identified]) -> None:
+    """Read the HLO texts of dumped programs at once, in place of their bytes, if all allow it."""
+    held = [program.content for program in programs if isinstance(program.content, dict)]
+    chosen = [(texts, format_) for texts in held if (format_ := _with_hlo(texts)) is not None]
+    # The elements of tuples that a text leaves out are written out first.
+    chosen = [(texts, format_) for texts, format_ in chosen if b"#" not in texts[format_]]
+    if len(chosen) < 2:
+        return
+    try:
+        found = read_hlo_texts([whole_lines(texts[format_]) for texts, format_ in chosen])
+    except DumpError:
+        return  # Each is read alone, which tells what is wrong with which.
+    for (texts, format_), text in zip(chosen, found, strict=True):
+        texts[format_] = text
 
 
 def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:

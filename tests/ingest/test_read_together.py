@@ -66,7 +66,7 @@ def test_together_as_alone(programs, monkeypatch):
     assert len(counts) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_what_is_wrong_with_one_is_its_own(programs, tmp_path):
     others = programs[:: len(programs) // 11]
     whole = list(map(alone, others))
