@@ -228,11 +228,11 @@ class Workers:
 
 # Programs that one process reads, with the fingerprints that were taken already.
 _Together = list[tuple[Program, Identified | None]]
-# Waits for the outcome of a program that is being read.
-_Reading = Callable[[], ProgramOutcome]
+# Waits for a program that is being read; its outcome.
+_Waiting = Callable[[], ProgramOutcome]
 
 
-class _Batch:
+class _ReadTogether:
     """Programs that a process reads together, once all of them are known."""
 
     def __init__(self) -> None:
@@ -240,7 +240,7 @@ class _Batch:
         self._read: Callable[[], list[ProgramOutcome]] | None = None
         self._outcomes: dict[int, ProgramOutcome] = {}
 
-    def add(self, program: Program, identified: Identified | None) -> _Reading:
+    def add(self, program: Program, identified: Identified | None) -> _Waiting:
         """One program more; returns what waits for its outcome."""
         place = len(self.programs)
         self.programs.append((program, identified))
@@ -275,7 +275,7 @@ class _AtOnce:
         # Each process has a few batches to do, so that they end together.
         self._rest = deque(batches_of(programs, least=_BATCHES_PER_JOB * jobs))
         # The batches being read, in order: of each its size and what waits for each outcome.
-        self._begun: deque[tuple[int, list[_Reading]]] = deque()
+        self._begun: deque[tuple[int, list[_Waiting]]] = deque()
         self._names = Counter(program.key.module_name for program in programs)
         self._before, self._contents = ReadBefore(), set[Content]()
 
@@ -291,13 +291,13 @@ class _AtOnce:
         """Begin to read batches until enough are ahead and every process has work."""
         ahead_bytes = sum(size for size, _ in self._begun)
         while self._rest and (len(self._begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
-            programs, batch = self._rest.popleft(), _Batch()
+            programs, batch = self._rest.popleft(), _ReadTogether()
             size = sum(program.size_bytes for program in programs)
             self._begun.append((size, [self._begin(program, batch) for program in programs]))
             batch.begin(self._submit)
             ahead_bytes += size
 
-    def _begin(self, program: Program, batch: _Batch) -> _Reading:
+    def _begin(self, program: Program, batch: _ReadTogether) -> _Waiting:
         """Add a program to the batch, unless it is known or another one has its content."""
         if not self._known and self._names[program.key.module_name] == 1:
             return batch.add(program, None)

@@ -1,4 +1,4 @@
-"""The tables' Arrow types, for the readers, the model and the stores.
+"""The tables' Arrow types, for the readers, `ingest/join.py` and the stores.
 
 The columns come from `columns.json`, which is generated from `tables.py`, because SQLAlchemy
 is slow to import.

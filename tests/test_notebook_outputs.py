@@ -99,7 +99,7 @@ def test_reports_and_what_was_written_are_shown_too(nightly, own, tmp_path, capf
 
 
 def test_a_module_that_was_read_shows_the_same(module, nightly):
-    # A CPU has no kernels that reserve memory; `test_reports_elsewhere.py` has its report.
+    # A CPU has no kernels that reserve memory; `test_module_report.py` has its report.
     asked = public(ReadModule) - {"kernels", "changes_since", "report"}
     shown = {name: getattr(module, name)()._repr_html_() for name in sorted(asked)}
     assert [wrong for name in shown if (wrong := looks_wrong(name, shown[name]))] == []

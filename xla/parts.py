@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     # Those who only ask need not import numpy.
     from .compiler_passes import PassText
 
-# The parts of a program: the contract between `readers/` and the rest of the model.
+# The parts of a program: the contract between `readers/` and all that works on parts.
 #
 # A part is a few Arrow tables. Parts refer to instructions by name, because all files of a
 # module use the same names. A field that the source does not provide is None. `not_understood`

@@ -482,7 +482,7 @@ class Sharing:
         return self.elementwise.reaches_other("tuple", "bitcast", "reduce")
 
     def _gpu_fusion(self, user: Ints, number: Ints, operand_slot: Ints, result: Ints) -> Mask:
-        """See `gpu_fusions.py`."""
+        """See `GpuFusions`."""
         return self._gpu_fusions.can_share(
             user, self._parameters(user, number), operand_slot, result
         )
