@@ -863,7 +863,8 @@ module_memory = Table(
     _metric(
         "order_bound_bytes",
         14,
-        "in no order of the same instructions the temps hold less; null as order_bytes",
+        "in no order of the same instructions the temps hold less; null as order_bytes, and where "
+        "XLA alone knows what shares memory",
         regresses=False,
     ),
     comment="A module's memory in one space; `trends` reads this table.",

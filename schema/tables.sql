@@ -652,7 +652,7 @@ COMMENT ON COLUMN module_memory.padding_bytes IS 'size - logical size of the val
 COMMENT ON COLUMN module_memory.peak_high_bytes IS 'of HLO text without a schedule: the peak in the worse of two orders, where peak_bytes is that in the better one, which the rows of the module show; null of scheduled programs';
 COMMENT ON COLUMN module_memory.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 COMMENT ON COLUMN module_memory.order_bytes IS 'how much less the temps would hold in the best other order of the same instructions that was found; null unless ingested with --orders, of estimates, without temps, and of more than 20000 instructions';
-COMMENT ON COLUMN module_memory.order_bound_bytes IS 'in no order of the same instructions the temps hold less; null as order_bytes';
+COMMENT ON COLUMN module_memory.order_bound_bytes IS 'in no order of the same instructions the temps hold less; null as order_bytes, and where XLA alone knows what shares memory';
 CREATE TABLE traits (
     module_id BIGINT NOT NULL,
     trait TEXT NOT NULL,

@@ -112,7 +112,7 @@ def ingest(
         bool,
         typer.Option(
             "--orders",
-            help="Also try other orders of the instructions: 0.1 s for each thousand of them.",
+            help="Also try other orders of the instructions: 0.06 s for each thousand.",
         ),
     ] = False,
     wait: Wait = DEFAULT_WAIT,
