@@ -69,7 +69,8 @@ def next_size(
             found = None if law is None else law.size_of(capacity_bytes)
             if found is not None:
                 guess = min(max(found, proofs[0]), proofs[1])
-                break
+                if lower <= found < upper:
+                    break
     return sizes[max(int((guess - sizes.start) // sizes.step), sizes.index(lower) + 1)]
 
 
