@@ -1,10 +1,11 @@
 """The SQL of memhouse: canned views, statements and checks.
 
 A check is a `.sql` file; the statements of a subject are one file, and so are its views, and its
-macros, which are functions of DuckDB. A macro's header ends in its parameters' meanings. A view's
-header is the comment before its CREATE VIEW, in paragraphs: a line that says what the view
-answers; how to read it; and last a line `column: meaning` for columns of this view alone. What
-a column of any view means stands in `views/columns.txt`, by its name, or in METRICS; where a view
+macros, which are functions of DuckDB. A macro's header ends in the meanings of its parameters, and
+of those columns of its rows that mean something else than in a view. A view's header is the
+comment before its CREATE VIEW, in paragraphs: a line that says what the view answers; how to read
+it; and last a line `column: meaning` for columns of this view alone. What a column of any view
+means stands in `views/columns.txt`, by its name, or in METRICS; where a view
 says `__metric__`, it is meant once for each of these. A view whose name starts with an underscore
 is a helper of other views: it is not listed, and its columns have no notes.
 
@@ -42,6 +43,12 @@ _MACRO = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
+# The rows of a function that have the columns of a relation.
+_ROWS_OF = re.compile(
+    r"AS TABLE\nSELECT\s+(?:\w+\.)?\*(?: EXCLUDE \((?P<without>[^)]*)\))?"
+    r"(?P<more>.*?)\nFROM (?P<relation>\w+)",
+    re.DOTALL,
+)
 # A column's note; the lines after the first are indented.
 _NOTE = re.compile(r"^([a-z_0-9]+): (.+(?:\n +.+)*)$", re.MULTILINE)
 _EXAMPLE = re.compile(r"^-- (\w+): ([^\n]+)\n(.+?);$", re.MULTILINE | re.DOTALL)
@@ -78,7 +85,8 @@ class View:
 class Macro:
     """A function of SQL: `parameters` are the meanings by name, in the macro's order.
 
-    signature: for example `buffers_at(module, in_space, time)`; sql: all after the name.
+    signature: for example `buffers_at(module, in_space, time)`; notes: all of its header; sql: all
+    after the name.
     """
 
     name: str
@@ -86,6 +94,7 @@ class Macro:
     answers: str
     description: str
     parameters: dict[str, str]
+    notes: dict[str, str]
     sql: str
 
     @property
@@ -183,15 +192,43 @@ def view_sql(view: View | Macro) -> str:
 
 
 def view_columns(view: View | Macro) -> Rows:
-    """The columns of a canned view, or the parameters of a macro, each with its meaning."""
+    """The columns of a canned view; or what a macro takes and has; each with its meaning.
+
+    Columns: column, meaning; of a macro kind, name, meaning.
+    """
     import pyarrow as pa
 
-    if isinstance(view, Macro):
-        kind, notes = "parameter", view.parameters
+    if isinstance(view, View):
+        rows = [{"column": name, "meaning": text} for name, text in view.columns.items()]
     else:
-        kind, notes = "column", view.columns
-    rows = [{kind: name, "meaning": text} for name, text in notes.items()]
+        parts = {"parameter": view.parameters, "column": macro_columns(view)}
+        rows = [
+            {"kind": kind, "name": name, "meaning": text}
+            for kind, notes in parts.items()
+            for name, text in notes.items()
+        ]
     return Rows(pa.Table.from_pylist(rows))
+
+
+def macro_columns(macro: Macro) -> dict[str, str]:
+    """The columns of a macro's rows by name, each with its meaning.
+
+    None of a macro that has a value, and of the user's own, which may be any SQL.
+    """
+    if not macro.is_table or macros().get(macro.name) is not macro:
+        return {}
+    notes = _shared_notes()
+    if like := _ROWS_OF.search(macro.sql):
+        relation = like["relation"]
+        view = views()[re.sub("^_(dump|module)_", "", relation)]
+        notes = notes | view.columns
+        names = view.columns if view.name == relation else _columns(views()[relation].sql)
+        left_out = re.findall(r"\w+", like["without"] or "")
+        more = _columns(f"SELECT NULL AS every{like['more']}")[1:]
+        columns = [*(name for name in names if name not in left_out), *more]
+    else:
+        columns = _columns(macro.sql)
+    return {name: (notes | macro.notes)[name] for name in columns}
 
 
 @cache
@@ -337,7 +374,7 @@ def macro_of(header: str, name: str, taken: str, sql: str) -> Macro:
     answers, prose, notes = _header(header)
     parameters = re.findall(r"(?:^|,)\s*\W?(\w+)", taken)
     meanings = {parameter: notes.get(parameter, "") for parameter in parameters}
-    return Macro(name, f"{name}({', '.join(parameters)})", answers, prose, meanings, sql)
+    return Macro(name, f"{name}({', '.join(parameters)})", answers, prose, meanings, notes, sql)
 
 
 def _require_notes(macro: Macro) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy import Column
 
 from ..schema.tables import INTERNAL, OneOf, metadata
-from .catalogue import Example, examples, public_macros, public_views
+from .catalogue import Example, examples, macro_columns, public_macros, public_views
 
 _INTRODUCTION = """\
 # Data dictionary
@@ -55,6 +55,8 @@ def data_dictionary() -> str:
         parts += [f"{macro.description}\n"] * bool(macro.description)
         meanings = [(f"`{name}`", meaning) for name, meaning in macro.parameters.items()]
         parts.append(_rows(("parameter", "meaning"), meanings))
+        if columns := [(f"`{name}`", meaning) for name, meaning in macro_columns(macro).items()]:
+            parts.append(_rows(("column", "meaning"), columns))
         parts += map(_shown, examples()[macro.name])
     return "\n".join(parts)
 

@@ -792,7 +792,7 @@ ORDER BY counted_bytes DESC;
 
 -- callers_of: Who calls the line that owns most
 SELECT depth, "function", file, line, counted_bytes
-FROM CALLERS_OF(MODULE('llama-v5e'), 'zoo.py:40')
+FROM CALLERS_OF(MODULE('llama-v5e'), 'zoo.py:40', in_space := 'hbm')
 ORDER BY counted_bytes DESC, depth;
 
 -- timeline_of: When HBM is fullest

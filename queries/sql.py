@@ -311,7 +311,7 @@ Node = dict[str, Any]
 _NAMED: dict[str, dict[str, str | None]] = {
     "module": {"named": "module"},
     "history_of": {"series": "series_id"},
-    "callers_of": {"module": "module_id", "at_line": "line"},
+    "callers_of": {"module": "module_id", "at_line": "line", "in_space": "memory space"},
     "buffers_at": {"module": "module_id", "in_space": "memory space"},
     "live_at": {"module": "module_id"},
     "timeline_of": {"module": "module_id"},

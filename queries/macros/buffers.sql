@@ -6,6 +6,7 @@
 -- module: a module_id, such as module('llama-v5e') finds
 -- in_space: a memory space by name or number, 'hbm' or 0; null for all
 -- time: a position in the schedule; null for the peak of each space
+-- counted_bytes: the part of the buffer's extent that no row before it in address order covers
 CREATE MACRO buffers_at(module, in_space, time) AS TABLE
 SELECT
     live.* EXCLUDE (counted_at_peak_bytes, is_live_at_peak, peak_bytes),
@@ -43,6 +44,7 @@ WHERE live.module_id = module
 --
 -- module: a module_id, such as module('llama-v5e') finds
 -- time: a position in the schedule; null for the peak of each space
+-- counted_bytes: what the buffer adds to what is occupied then, see `buffers_at`
 CREATE MACRO live_at(module, time) AS TABLE
 SELECT
     memory_space,
@@ -67,6 +69,7 @@ ORDER BY memory_space, counted_bytes DESC, allocation_index, value_id;
 --
 -- module: a module_id, such as module('llama-v5e') finds
 CREATE MACRO timeline_of(module) AS TABLE
-SELECT * FROM _module_timeline AS stretches
+SELECT *
+FROM _module_timeline AS stretches
 WHERE stretches.module_id = module
 ORDER BY stretches.memory_space, stretches.start_time;

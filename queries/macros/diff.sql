@@ -7,12 +7,35 @@
 -- n-th largest buffer of a key in A matches the n-th largest in B.
 --
 -- A row is a matched pair, a buffer that one peak alone has, or what one peak saves for the
--- backward pass together with what the other peak rematerialises instead. Every buffer of both
--- peaks is in exactly one row, so change_bytes add up to the change of the peak. a_members and
--- b_members are a row's buffers: allocation_index and value_id.
+-- backward pass together with what the other peak rematerialises instead. Several residuals of one
+-- scope, operation and line that are saved, or no longer, are one row: `residuals` says how many,
+-- and the words are those of the largest, so a row's bytes are not those of its shape. Every
+-- buffer of both peaks is in exactly one row; those whose bytes are equal in both are left out.
+-- So change_bytes of a space add up to the change of its peak.
 --
 -- a: a module_id, such as module('llama-v5e') finds
 -- b: the module_id of the other module
+-- change_bytes: b_bytes - a_bytes, never 0
+-- what: grew, shrank: matched; came, went: one module alone has it; now at the peak, not at the
+--     peak now: the other has it at another time; now kept for backward, now rematerialised
+-- a_bytes: the counted bytes of the row's buffers at the peak of A; null if it has none
+-- b_bytes: the same of B
+-- shape: the shape without layout, of the row's largest buffer if there are several: in B, or where
+--     it is saved; a matched one whose shape changed has both, with an arrow
+-- source: the file's name and line of what that buffer holds
+-- op_name: the framework's name of what it holds; empty if there is none
+-- residuals: how many residuals the row adds up where it is about what is kept or rematerialised;
+--     else null
+-- layers: how many layers that buffer is stacked over, where residuals is not null
+-- value: the instruction that makes it, with the shape_index of a tuple's part
+-- a_value: the same of the row's largest buffer in A
+-- a_start_time: the first time at which the row's buffers take memory in A; null if it has none
+-- a_end_time: the last time at which they do
+-- b_start_time: the same in B
+-- b_end_time: the same in B
+-- is_guess: the owner is a guess: origin_rule is operand or weak
+-- a_members: the row's buffers in A: allocation_index and value_id of each
+-- b_members: the same in B
 CREATE MACRO diff_buffers(a, b) AS TABLE
 WITH RECURSIVE attribution AS (
     SELECT COUNT(DISTINCT module_id) = 2 AS is_known

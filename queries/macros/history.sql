@@ -4,6 +4,7 @@
 --
 -- series: a series_id, see `trends`
 CREATE MACRO history_of(series) AS TABLE
-SELECT * FROM trends AS changes
+SELECT *
+FROM trends AS changes
 WHERE changes.series_id = series
 ORDER BY changes.run_number, changes.memory_space, changes.metric;

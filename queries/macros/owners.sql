@@ -50,12 +50,17 @@ CROSS JOIN (
 -- Who owns a module's memory at its peak, or at any time: `memhouse owners --by`.
 --
 -- A row per memory space, owner, and whether that is a guess; counted_bytes of a space add up to
--- what is occupied. Of `scope` each repeated layer has its row.
+-- what is occupied. Of `scope` each repeated layer has its row. The memory of an argument is its
+-- own at any time, also late in the schedule, when that of a donated one may hold the new weight.
 --
 -- module: a module_id, such as module('llama-v5e') finds
 -- by: source, innermost, scope, op, dtype, pass, category or role
 -- in_space: a memory space by name or number, 'hbm' or 0; all if it is left out
 -- time: a position in the schedule; the peak of each space if it is left out
+-- owner: the owner of that kind, as text; in brackets what has none
+-- is_guess: the origin is a guess: origin_rule is operand or weak
+-- counted_bytes: what the buffers add to what is occupied at the time
+-- share: counted_bytes over what is occupied then in the space
 CREATE MACRO owners_of(module, "by", in_space := NULL, time := NULL) AS TABLE
 SELECT
     owned.memory_space,
@@ -110,12 +115,24 @@ WHERE walked.depth < most;
 
 -- Who calls a line of Python, and what the line's buffers count at the peak by each way.
 --
--- A row per stack that ends in the line, and frame of the stack that calls it.
+-- A row per memory space, stack that ends in the line, and frame of the stack that calls it. Frames
+-- of a stack repeat its counted_bytes: sum at depth 1. A line may have several stacks: one for each
+-- way and column.
 --
 -- module: a module_id, such as module('llama-v5e') finds
 -- at_line: a file and a line, such as 'model.py:112'; of the path any last part will do
-CREATE MACRO callers_of(module, at_line) AS TABLE
+-- in_space: a memory space by name or number, 'hbm' or 0; all if it is left out
+-- memory_space: XLA's number of the space; null where the stack has nothing at the peak
+-- stack_frame_id: the frame of the line, with which the stack ends, see `stack_frames`
+-- depth: 1 for the frame that calls the line, 2 for the one that calls that
+-- function: the calling function
+-- file: the Python file of the call
+-- line: the line of the call
+-- counted_bytes: what the buffers of the line and stack add to the space's peak; 0 if nothing
+CREATE MACRO callers_of(module, at_line, in_space := NULL) AS TABLE
 SELECT
+    at_peak.memory_space,
+    at_peak.space,
     callers.stack_frame_id,
     callers.depth,
     callers."function",
@@ -125,9 +142,12 @@ SELECT
 FROM _callers(module, at_line, 1000) AS callers
 LEFT JOIN (
     SELECT
+        taken.memory_space,
+        taken.space,
         taken.stack_frame_id,
         CAST(SUM(taken.counted_bytes) AS BIGINT) AS counted_bytes
-    FROM buffers_at(module, NULL, NULL) AS taken
-    GROUP BY taken.stack_frame_id
+    FROM buffers_at(module, in_space, NULL) AS taken
+    GROUP BY taken.memory_space, taken.space, taken.stack_frame_id
 ) AS at_peak ON at_peak.stack_frame_id = callers.stack_frame_id
-ORDER BY counted_bytes DESC, callers.stack_frame_id, callers.depth;
+ORDER BY
+    at_peak.memory_space NULLS LAST, counted_bytes DESC, callers.stack_frame_id, callers.depth;
