@@ -271,9 +271,13 @@ class InstructionLines:
 
     def has_opcode(self, opcodes: list[str]) -> Mask:
         """Which lines have one of these opcodes."""
-        chosen = pc.is_in(self.opcodes.dictionary, value_set=pa.array(opcodes, pa.large_string()))
-        has: Mask = as_numpy(chosen)[self.opcodes.indices.to_numpy()]
+        texts, codes = self._opcode_codes
+        has: Mask = np.array([text in opcodes for text in texts], bool)[codes]
         return has
+
+    @cached_property
+    def _opcode_codes(self) -> tuple[list[str], Positions]:
+        return self.opcodes.dictionary.to_pylist(), self.opcodes.indices.to_numpy()
 
     def attribute(self, name: str) -> tuple[Positions, Positions]:
         """The indices of the lines with `, NAME=`, and the positions of its values."""
@@ -806,7 +810,9 @@ def _is_gpu(instructions: InstructionLines) -> bool:
     """Whether a GPU's compiler wrote the attributes."""
     _, metadata = instructions.metadata
     _, configs = instructions.backend_configs
-    places = metadata.dictionary, configs.dictionary, instructions.custom_call_targets.unique()
+    places = [metadata.dictionary, configs.dictionary]
+    if len(instructions.attribute("custom_call_target")[0]):
+        places.append(instructions.custom_call_targets.unique())
     return any(pc.any(pc.match_substring_regex(texts, _OF_GPU)).as_py() for texts in places)
 
 

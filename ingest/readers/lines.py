@@ -125,6 +125,8 @@ class Lines:
         type_ = pa.int64() if most > LARGEST_ID else pa.int32()
         lengths = pc.fill_null(pc.binary_length(texts), 0).to_numpy()
         shortest, longest = (int(lengths.min()), int(lengths.max())) if len(lengths) else (0, 0)
+        if not longest:
+            return pa.nulls(len(texts), type_)
         digits = texts
         if not shortest:
             digits = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)

@@ -54,13 +54,21 @@ def kernel_parts(instructions: pa.Array, configs: pa.Array) -> pa.Table:
         if body is not None
         for number, part in enumerate(_parts(body))
     ]
-    columns = zip(*rows, strict=True) if rows else [[]] * (2 + len(KernelPart._fields))
+    if not rows:
+        return _columns().empty_table()
+    columns = zip(*rows, strict=True)
+    return pa.table(
+        [pa.array(column, of.type) for of, column in zip(_columns(), columns, strict=True)],
+        _columns(),
+    )
+
+
+@cache
+def _columns() -> pa.Schema:
     types = {"instruction": pa.large_string(), "operand": pa.int32()}
     types |= {field.name: field.type for field in module_schema("kernel_parts")}
     names = ("instruction", "part", *KernelPart._fields)
-    return pa.table(
-        {name: pa.array(column, types[name]) for name, column in zip(names, columns, strict=True)}
-    )
+    return pa.schema([(name, types[name]) for name in names])
 
 
 # Layers that were unrolled have the same kernel.
