@@ -6,6 +6,7 @@ other, as soon as what is equal to known columns has their keys. Of subqueries a
 are not known: nothing is said of joins with them.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -30,12 +31,16 @@ _COMPARED = {
 # They leave many rows of what they compare.
 _LOOSE = _COMPARED | {"COMPARE_NOTEQUAL", "COMPARE_DISTINCT_FROM", "COMPARE_BETWEEN"}
 _EQUAL = {"COMPARE_EQUAL", "COMPARE_NOT_DISTINCT_FROM"}
-# What else a row is known by: its dump says its run and module, five names say its dump, and a
-# space's name its number.
+# What else a row is known by: its dump says its run and module, five names say its dump, as its
+# place in a series and what it follows do, a series is gone once after a dump, and a space's name
+# says its number.
 _NAMES = ("run_id", "workload", "module_name", "platform", "occurrence")
 _DEPEND = (
     ({*_NAMES}, {"dump_id"}),
     ({"dump_id"}, {"module_id", "is_latest", *_NAMES}),
+    ({"series_id", "chain_index"}, {"dump_id"}),
+    ({"previous_dump_id"}, {"dump_id"}),
+    ({"last_dump_id"}, {"run_id", "series_id"}),
     ({"space"}, {"memory_space"}),
 )
 # One of these must be chosen or grouped by, else bytes of several programs are added.
@@ -52,6 +57,8 @@ _ROWS_OF = {
 # Where the functions take a memory space, and how it is named there.
 _IN_SPACE = {"buffers_at": 1, "owners_of": 2}
 _SHARED = {"peak_buffers", "buffers_at", "live_at"}
+# Their bytes are of files, and of XLA's own messages.
+_NEVER_ESTIMATED = {"dumps", "oom_reports", "oom_buffers"}
 _OVER_TIME = {"timeline", "timeline_of", "occupancy"}
 
 # The columns that tell figures apart which must not be added, and what to write.
@@ -92,7 +99,7 @@ def lint(statements: Sequence[Node], store: Store) -> list[Trap]:
         any(select.compares() for select in selects)
         and not mentioned & {"origin", "grade"}
         and any(_has_figures(name) for name in names)
-        and _is_mixed(store)
+        and _is_mixed(store, _asked(selects))
     ):
         traps.append(
             Trap(
@@ -142,19 +149,39 @@ def _key(relation: str) -> frozenset[str]:
 
 
 def _has_figures(relation: str) -> bool:
-    return bool(_columns(relation) & {"dump_id", "module_id"}) and any(
-        map(_is_bytes, _columns(relation))
-    )
+    columns = _columns(relation) if relation not in _NEVER_ESTIMATED else frozenset()
+    return bool(columns & {"dump_id", "module_id"}) and any(map(_is_bytes, columns))
 
 
 def _is_bytes(column: str) -> bool:
     return column.endswith("_bytes")
 
 
-def _is_mixed(store: Store) -> bool:
-    """Whether a warehouse has estimated programs and others."""
-    query = "SELECT COUNT(DISTINCT origin = 'estimated') AS kinds FROM modules"
-    return bool(store.rows(query)["kinds"][0].as_py() == 2)
+def _asked(selects: "Iterable[_Select]") -> list[str] | None:
+    """The names of all programs whose figures are asked for; None where one is any."""
+    asked: list[str] = []
+    for select in selects:
+        named, equal = select.named(), select.equal()
+        for alias, relation in select.relations.items():
+            if _has_figures(relation) and not any(
+                equal.of((alias, key)) == equal.of((other, key))
+                for other in named
+                for key in ("workload", "module_id", "dump_id")
+            ):
+                return None
+        asked += itertools.chain(*named.values())
+    return asked
+
+
+def _is_mixed(store: Store, asked: Sequence[str] | None) -> bool:
+    """Whether a warehouse has estimated programs and others, of these names alone if given."""
+    query = """SELECT COUNT(DISTINCT modules.origin = 'estimated') AS kinds
+        FROM modules INNER JOIN dumps ON dumps.module_id = modules.module_id
+        WHERE ? IS NULL OR EXISTS (
+            SELECT 1 FROM (SELECT UNNEST(?) AS named)
+            WHERE ENDS_WITH('/' || dumps.workload, '/' || named)
+                OR ENDS_WITH('/' || dumps.workload || '/' || dumps.module_name, '/' || named))"""
+    return bool(store.rows(query, [asked, asked])["kinds"][0].as_py() == 2)
 
 
 def _helper(name: str) -> Trap:
@@ -388,7 +415,7 @@ class _Select:
     ) -> Iterator[Trap]:
         """The traps of one sum of a relation's bytes; `own` are chosen or grouped by."""
         relation = self.relations[alias]
-        equal = self._equal()
+        equal = self.equal()
         roots = {equal.of(c) for c in (*self.chosen, *own)} | {_CONSTANT}
         chosen = {(a, c) for a in self.relations for c in self._has(a) if equal.of((a, c)) in roots}
         for name, (words, instead) in _NOT_ADDED.items():
@@ -426,7 +453,7 @@ class _Select:
         relation = self.relations[alias]
         return f"`{relation}` ({', '.join(sorted(_key(relation)))})"
 
-    def _equal(self, constants: Iterable[Column] = ()) -> _Equal:
+    def equal(self, constants: Iterable[Column] = ()) -> _Equal:
         equal = _Equal()
         for left, right in (*self.pairs, *((column, _CONSTANT) for column in constants)):
             equal.join(left, right)
@@ -434,7 +461,7 @@ class _Select:
 
     def _repeated(self, start: str, constants: Iterable[Column] = ()) -> list[str]:
         """The relations of which a row of this one may meet several."""
-        equal = self._equal(constants)
+        equal = self.equal(constants)
         joined = [alias for alias in self.relations if alias not in self.asides]
         known = {start, *(alias for alias in joined if not _key(self.relations[alias]))}
         while True:
@@ -481,7 +508,7 @@ class _Select:
                 f"the join may repeat rows of `{here}`: of two runs, join on {others} and the rest"
                 " of the key, or read `trends`",
             )
-        equal = self._equal(grouped)
+        equal = self.equal(grouped)
         open_keys = [
             f"one {', '.join(missing)} of `{self.relations[alias]}`"
             for alias, other in ((left, right), (right, left))
@@ -499,9 +526,26 @@ class _Select:
         given = self._given(alias, roots, equal)
         return sorted(_key(self.relations[alias]) - given)
 
+    def named(self) -> dict[str, list[str]]:
+        """The names of programs that its WHERE chooses, as workload or module('NAME'), by alias."""
+        found: dict[str, list[str]] = {}
+        for part in _conjuncts(self.node.get("where_clause")):
+            if part.get("type") not in _EQUAL | {"COMPARE_IN"}:
+                continue
+            chosen, *others = part.get("children") or (part["left"], part["right"])
+            if (column := self.column(chosen)) is None:
+                continue
+            for other in others:
+                calls = [node for node in descendants(other) if _name(node) == "module"]
+                of_module = calls[0]["arguments"][0]["expression"] if calls else {}
+                literal = (other if column[1] == "workload" else of_module).get("literal", {})
+                if literal.get("kind") == "STRING":
+                    found.setdefault(column[0], []).append(literal["text"])
+        return found
+
     def compares(self) -> bool:
         """Whether it sets bytes of one program against bytes of another."""
-        equal = self._equal()
+        equal = self.equal()
         for node in self._expressions():
             name = _name(node)
             if name in _NEIGHBOURS and any(_is_bytes(c) for _, c in self.columns(node)):

@@ -85,6 +85,24 @@ TRAPS = [
     ("", "FROM peaks SEMI JOIN peak_buffers USING (dump_id)"),
     (
         "",
+        """FROM gone JOIN history AS h ON h.previous_dump_id = gone.last_dump_id JOIN history AS s
+        ON s.series_id = h.series_id AND s.chain_index = h.level_index""",
+    ),
+    (
+        "",
+        """SELECT SUM(counted_bytes) FILTER (workload = 'llama-v5e') - SUM(counted_bytes) FILTER (
+        workload = 'decode8-v5e') AS more FROM memory_by_role WHERE memory_space = 0 AND is_latest
+        AND workload IN ('llama-v5e', 'decode8-v5e')""",
+    ),
+    ("", "SELECT exceeded_bytes FROM oom_reports WHERE exceeded_bytes > used_bytes - limit_bytes"),
+    (
+        "fan-out estimated",
+        """FROM peaks AS a JOIN peaks AS b USING (memory_space, dump_id) JOIN peaks AS other
+        ON other.dump_id <> a.dump_id WHERE b.workload = 'llama-v5e'
+        AND a.peak_bytes > other.peak_bytes""",
+    ),
+    (
+        "",
         """WITH largest AS (SELECT dump_id, MAX(counted_bytes) AS most FROM peak_buffers GROUP BY 1)
         SELECT SUM(peak_bytes) FROM peaks JOIN largest USING (dump_id) WHERE memory_space = 0""",
     ),
