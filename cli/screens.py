@@ -300,6 +300,14 @@ def advise(
     topology: Annotated[
         str, typer.Option(metavar="NAME", help="What --prove compiles for: v5e:2x2, cpu, cpu:8.")
     ] = "cpu",
+    grid: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUES",
+            help="A keyword of BUILD: the first value is that of the program as it is, each other"
+            " one is compiled too: remat=none,full.",
+        ),
+    ] = None,
     output: AsFormat = "table",
 ) -> None:
     """What to change, for a person a paragraph a finding; with proofs a row of each."""
@@ -310,7 +318,7 @@ def advise(
     if prove is not None:
         from .proving import print_proofs
 
-        print_proofs(found, prove, topology, output)
+        print_proofs(found, prove, topology, grid or [], output)
     elif output != "table":
         print_rows(found.rows, output)
 

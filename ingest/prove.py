@@ -1,13 +1,13 @@
 """Compiles a program with other options, and reads what memory it needs then."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..schema.stores.duckdb import open_file
 from .batches import Workers
-from .fit import Asked, FitError, dump_one
+from .fit import Asked, FitError, Value, dump_one
 from .pipeline import ingest
 from .sources.lowered import forget_folder
 
@@ -30,16 +30,24 @@ class Memory:
 
 
 def compiled_memory(
-    asked: Asked, topology: str, *, flags: str = "", donated: Sequence[str] = (), tool_version: str
+    asked: Asked,
+    topology: str,
+    *,
+    flags: str = "",
+    donated: Sequence[str] = (),
+    keywords: Mapping[str, Value] | None = None,
+    tool_version: str,
 ) -> Memory:
-    """The memory of a program that is compiled with flags, and with more arguments donated.
+    """The memory of a program that is compiled with flags, with more arguments donated, and built
+    with other keywords.
 
     Raises FitError if it cannot be compiled.
     """
     with tempfile.TemporaryDirectory(prefix="memhouse-prove-") as made:
         folder, db = Path(made) / "dump", Path(made) / "proof.duckdb"
         folder.mkdir()
-        dump_one(replace(asked, flags=flags), topology, donated, folder)
+        changed = replace(asked, flags=flags, axes={**asked.axes, **(keywords or {})})
+        dump_one(changed, topology, donated, folder)
         forget_folder(folder)
         store = open_file(str(db), create=True)
         try:

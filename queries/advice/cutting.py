@@ -239,7 +239,11 @@ class Cutting:
         if not in_steps and opcode not in {"reduce", "scatter", "all-reduce", "reduce-scatter"}:
             return False
         (computation,) = graph.called[instruction]["to_apply"]
-        return graph.opcode[graph.root(computation)] in _ADDS
+        combined = graph.root(computation)
+        # XLA for CPU rounds sums of narrow types.
+        while graph.opcode[combined] == "convert":
+            (combined,) = graph.operands[combined]
+        return graph.opcode[combined] in _ADDS
 
     def _summed_over(self, region: Mask, atom: int) -> Iterator[int]:
         """Of an axis that arrays have twice, which of the two the reductions go over."""

@@ -26,10 +26,13 @@ class Grade(StrEnum):
 
 @dataclass(frozen=True)
 class Options:
-    """What makes the change without another program: arguments to donate, or flags of XLA."""
+    """What makes the change when the program is compiled: arguments to donate, flags of XLA, or, of
+    a function that builds the program, a keyword with one of these values.
+    """
 
     donated: tuple[str, ...] = ()
     flags: str = ""
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

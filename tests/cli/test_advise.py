@@ -169,10 +169,14 @@ def test_without_owners_little_is_advised(tmp_path, db):
 PROGRAM = """
 import jax, jax.numpy as jnp
 
-def build():
+def build(mapped=False):
     def attend(q, k, v):
-        each = [jax.nn.softmax(q[h] @ k[h].T / 8) @ v[h] for h in range(8)]
-        return jnp.stack(each) + q, k + v
+        def one(q, k, v):
+            return jax.nn.softmax(q @ k.T / 8) @ v
+
+        if mapped:
+            return jax.lax.map(lambda each: one(*each), (q, k, v)) + q, k + v
+        return jnp.stack([one(q[h], k[h], v[h]) for h in range(8)]) + q, k + v
 
     one = jax.ShapeDtypeStruct((8, 512, 64), jnp.float32)
     return jax.jit(attend, donate_argnums=2), (one, one, one)
@@ -197,9 +201,12 @@ def test_what_options_can_follow_is_proved(tmp_path, db, monkeypatch):
         jitted, arguments = space["build"]()
         warehouse.record(jitted, *arguments)
     asked = ("advise", "attend", "--db", db, "-f", "json")
-    done = run_memhouse(*asked, "--prove", f"{file}:build")
+    done = run_memhouse(*asked, "--prove", f"{file}:build", "--grid", "mapped=false,true")
     found = {row["finding"]: row for row in json.loads(done.stdout)}
     assert "another program" not in done.stderr
+    mapped = found.pop(None)
+    assert (mapped["edit"], mapped["told"], mapped["holds"]) == ("mapped=True", None, None)
+    assert mapped["proved_saving_bytes"] > MIB
     assert all(row["holds"] for row in found.values()), found
     donated = found["not donated"]
     assert donated["proved_saving_bytes"] == donated["saving_bytes"] > 0

@@ -14,7 +14,7 @@ from ...catalogue import statement
 from ...result import counted, without_layout
 from ..asked_program import Change, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Cut, Cutting, flat
-from ..finding import Finding, Grade
+from ..finding import Finding, Grade, Options
 from ..resizing import Array
 from . import INSTRUCTIONS, OWNERS, listed
 from .caches import is_cache
@@ -150,6 +150,7 @@ def _chunk(cutting: Cutting, cut: Cut, arrays: list[Array], size: int) -> Findin
         value_ids=tuple(each.value_id for each in sorted(arrays, key=lambda a: -cutting.size(a))),
         source=program.lines.get(largest.value_id),
         choice="chunk",
+        options=Options(values=(str(cut.count),)),
         **_figure(cutting, cut),
     )
 
@@ -247,11 +248,15 @@ def _batch_edit(cutting: Cutting, cut: Cut) -> dict[str, Any]:
             "title": f"compute the gradient in {cut.count} microbatches along {axis}",
             "write": f"jax.lax.scan over batch.reshape({cut.count}, -1, ...), which adds up the"
             " gradients, or optax.MultiSteps",
+            "options": Options(values=(str(cut.count),)),
         }
-    part = cutting.dimensions.atoms.sizes[cut.atom] // cut.count
+    size = cutting.dimensions.arrays.size
+    whole = max(size(words[0]) for _, _, words in cutting.arguments if cut.atom in words[0])
+    part = whole // cut.count
     return {
         "title": f"compute {part} at a time along {axis}",
         "write": f"jax.lax.map(f, xs, batch_size={part}) instead of jax.vmap(f)(xs)",
+        "options": Options(values=(str(part),)),
     }
 
 
@@ -260,11 +265,11 @@ def _is_batch(cutting: Cutting, atom: int) -> bool:
 
     What a cache has of a batch is updated in place, which parts would copy.
     """
-    program = cutting.program
-    if cutting.dimensions.atoms.sizes[atom] < _LEAST_BATCH:
-        return False
+    program, size = cutting.program, cutting.dimensions.arrays.size
     with_it = [(role, words) for _, role, words in cutting.arguments if atom in chain(*words)]
     if not with_it or any(words[0][:1] != (atom,) for _, words in with_it):
+        return False
+    if min(size(words[0]) for _, words in with_it) < _LEAST_BATCH:
         return False
     rows = program.entry_arrays.to_pylist()
     caches = {

@@ -14,7 +14,7 @@ from ....xla.shapes import ArrayShape, padded_bytes, parse_shape
 from ...catalogue import statement
 from ...result import counted
 from ..asked_program import Change, Piece, Program, least_saving, memory_on_chip, saving
-from ..finding import Finding, Grade
+from ..finding import Finding, Grade, Options
 from . import INSTRUCTIONS, OWNERS, listed
 
 # The dimensions and the number of elements of an array, by its shape's text.
@@ -506,6 +506,17 @@ def checkpoint_text(kept: Sequence[Product], products: Sequence[Product]) -> str
     )
 
 
+def _policy(kept: Sequence[Product], products: Sequence[Product]) -> tuple[str, ...]:
+    """How a keyword such as `remat` may name what is kept."""
+    if not kept:
+        return ("full",)
+    if len(kept) == len(products):
+        return "dots", "dots_saveable"
+    if set(kept) == {product for product in products if not product.is_batched}:
+        return "dots_no_batch", "dots_with_no_batch_dims_saveable"
+    return ()
+
+
 def told_as(program: Program, saved: int) -> dict[str, Any]:
     """The grade of a scan's finding, and the figures that go with it.
 
@@ -621,6 +632,7 @@ def _rematerialised(
         source=scan.source,
         change=change if is_told else None,
         choice=f"scan at {scan.forward}",
+        options=Options(values=_policy(kept, products)),
         **figure,
     )
 
@@ -682,6 +694,7 @@ def unrolled(program: Program) -> list[Finding]:
             high_bytes=saved + on_chip,
             change=change,
             choice="residuals that are not stacked",
+            options=Options(values=_policy([], [])),
         )
     ]
 
