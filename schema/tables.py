@@ -453,7 +453,8 @@ values = Table(
         "last_use_time",
         Integer,
         "the last time at which an instruction computes from the value or copies it; in a loop "
-        "until the body ends; null if nothing does",
+        "until the body ends; an asynchronous copy counts at its start, though it reads until its "
+        "done; null if nothing does, and without scheduled HLO text",
     ),
     _space(),
     comment="An HLO value: one tensor, from definition to last use.",
@@ -470,7 +471,8 @@ alias_sets = Table(
     _required(
         "idle_start_time",
         Integer,
-        "the last touch before the longest stretch in which nothing reads or writes the set",
+        "the last touch before the longest stretch in which nothing reads or writes the set; an "
+        "asynchronous copy touches it at its start alone",
     ),
     _required("idle_end_time", Integer, "the first touch after that stretch"),
     _required(
@@ -494,7 +496,11 @@ residuals = Table(
     ),
     _required("start_time", Integer, "the first time it is live"),
     _required("end_time", Integer, "the last time it is live"),
-    _required("idle_start_time", Integer, "the last touch before its longest stretch without any"),
+    _required(
+        "idle_start_time",
+        Integer,
+        "the last touch before its longest stretch without any, as in `alias_sets`",
+    ),
     _required("idle_end_time", Integer, "the first touch after that stretch"),
     _required("peak_idle_time", Integer, "as in `alias_sets`"),
     comment="A tensor that the forward pass keeps for the backward pass, with all its copies.",
@@ -651,7 +657,8 @@ scopes = Table(
         "module_path with {} for the number of a repeated layer, for example net/block_{}/mlp: the"
         " same for all of its repetitions",
     ),
-    comment="A scope of the program and an operation in it: what op_names say, stored once.",
+    comment="A scope of the program and an operation in it: what op_names say, stored once; a row "
+    "for each operation of a scope.",
 )
 
 operands = Table(
@@ -738,7 +745,8 @@ computations = Table(
         "executions",
         BigInteger,
         "how often it runs in one execution of the program: loops multiply, a loop of unknown trip"
-        " count counts once, and of a conditional all branches count",
+        " count counts once (trip_count of its body in `calls` is null, `modules`.unknown_loops "
+        "counts such loops), and of a conditional all branches count",
     ),
     comment="An HLO computation, from HLO text.",
 )
@@ -947,7 +955,11 @@ history = Table(
     _optional("missed_runs", Integer, "the number of runs between this dump and previous_dump_id"),
     _required("is_new", Boolean, "a chain's first dump, but not of the first run of its lineage"),
     _required("is_last", Boolean, "the dump is the last of its chain"),
-    _optional("cause", Text, "why the dump differs from compared_dump_id; null if it does not"),
+    _optional(
+        "cause",
+        Text,
+        "why the dump differs from compared_dump_id; null if it does not, or if that is null",
+    ),
     comment="Which dump follows which from run to run. Recomputed after every change of runs.",
 )
 
@@ -1018,7 +1030,9 @@ oom_reports = Table(
     ),
     _optional("space_name", Text, "the memory: hbm, vmem, smem and so on; gpu of a GPU"),
     _optional("module_name", Text, "the module's name; null if the message does not say it"),
-    _optional("capacity_bytes", BigInteger, "the memory that programs may use"),
+    _optional(
+        "capacity_bytes", BigInteger, "the memory that programs may use, as the message says"
+    ),
     _optional("used_bytes", BigInteger, "what the program needs: temporaries, arguments, outputs"),
     _optional("exceeded_bytes", BigInteger, "how far the need is over the capacity or limit"),
     _optional("reserved_bytes", BigInteger, "what is reserved beside the program"),

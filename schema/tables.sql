@@ -282,7 +282,7 @@ COMMENT ON COLUMN values.pass IS 'argument, forward, backward, rematerialised, o
 COMMENT ON COLUMN values.role IS 'weight, optimizer state, state, input, gathered weight, activation, gradient, output, constant or workspace';
 COMMENT ON COLUMN values.alias_set IS 'the smallest value_id of those that must share a buffer; `alias_sets` has those in temps';
 COMMENT ON COLUMN values.residual_id IS 'the residual that the value holds, see `residuals`';
-COMMENT ON COLUMN values.last_use_time IS 'the last time at which an instruction computes from the value or copies it; in a loop until the body ends; null if nothing does';
+COMMENT ON COLUMN values.last_use_time IS 'the last time at which an instruction computes from the value or copies it; in a loop until the body ends; an asynchronous copy counts at its start, though it reads until its done; null if nothing does, and without scheduled HLO text';
 COMMENT ON COLUMN values.space IS 'the memory space by name: hbm, the main memory of a TPU or GPU; host, that of a CPU; vmem, smem, sflag, cmem or other';
 CREATE TABLE alias_sets (
     module_id BIGINT NOT NULL,
@@ -300,7 +300,7 @@ COMMENT ON COLUMN alias_sets.alias_set IS 'the smallest value_id of the values';
 COMMENT ON COLUMN alias_sets.value_id IS 'the largest of the values';
 COMMENT ON COLUMN alias_sets.start_time IS 'the first time a value of the set is live';
 COMMENT ON COLUMN alias_sets.end_time IS 'the last time a value of the set is live';
-COMMENT ON COLUMN alias_sets.idle_start_time IS 'the last touch before the longest stretch in which nothing reads or writes the set';
+COMMENT ON COLUMN alias_sets.idle_start_time IS 'the last touch before the longest stretch in which nothing reads or writes the set; an asynchronous copy touches it at its start alone';
 COMMENT ON COLUMN alias_sets.idle_end_time IS 'the first touch after that stretch';
 COMMENT ON COLUMN alias_sets.peak_idle_time IS 'how long the stretch without a touch around the peak is; 0 if touched or not live there';
 CREATE TABLE residuals (
@@ -325,7 +325,7 @@ COMMENT ON COLUMN residuals.made_instruction_id IS 'the instruction that compute
 COMMENT ON COLUMN residuals.read_instruction_id IS 'the first instruction of the backward that reads it';
 COMMENT ON COLUMN residuals.start_time IS 'the first time it is live';
 COMMENT ON COLUMN residuals.end_time IS 'the last time it is live';
-COMMENT ON COLUMN residuals.idle_start_time IS 'the last touch before its longest stretch without any';
+COMMENT ON COLUMN residuals.idle_start_time IS 'the last touch before its longest stretch without any, as in `alias_sets`';
 COMMENT ON COLUMN residuals.idle_end_time IS 'the first touch after that stretch';
 COMMENT ON COLUMN residuals.peak_idle_time IS 'as in `alias_sets`';
 CREATE TABLE positions (
@@ -453,7 +453,7 @@ CREATE TABLE scopes (
     module_path TEXT,
     fold TEXT
 );
-COMMENT ON TABLE scopes IS 'A scope of the program and an operation in it: what op_names say, stored once. Key: module_id, scope_id.';
+COMMENT ON TABLE scopes IS 'A scope of the program and an operation in it: what op_names say, stored once; a row for each operation of a scope. Key: module_id, scope_id.';
 COMMENT ON COLUMN scopes.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN scopes.scope_id IS 'from 0';
 COMMENT ON COLUMN scopes.scope IS 'the op_name''s path without transformations, wrappers and loops';
@@ -530,7 +530,7 @@ COMMENT ON TABLE computations IS 'An HLO computation, from HLO text. Key: module
 COMMENT ON COLUMN computations.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN computations.computation IS 'the name, without %';
 COMMENT ON COLUMN computations.is_entry IS 'the program starts here';
-COMMENT ON COLUMN computations.executions IS 'how often it runs in one execution of the program: loops multiply, a loop of unknown trip count counts once, and of a conditional all branches count';
+COMMENT ON COLUMN computations.executions IS 'how often it runs in one execution of the program: loops multiply, a loop of unknown trip count counts once (trip_count of its body in `calls` is null, `modules`.unknown_loops counts such loops), and of a conditional all branches count';
 CREATE TABLE calls (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,
@@ -728,7 +728,7 @@ COMMENT ON COLUMN history.matched_by IS 'how the previous dump was found: only, 
 COMMENT ON COLUMN history.missed_runs IS 'the number of runs between this dump and previous_dump_id';
 COMMENT ON COLUMN history.is_new IS 'a chain''s first dump, but not of the first run of its lineage';
 COMMENT ON COLUMN history.is_last IS 'the dump is the last of its chain';
-COMMENT ON COLUMN history.cause IS 'why the dump differs from compared_dump_id; null if it does not';
+COMMENT ON COLUMN history.cause IS 'why the dump differs from compared_dump_id; null if it does not, or if that is null';
 CREATE TABLE causes (
     dump_id BIGINT NOT NULL,
     rank INTEGER NOT NULL,
@@ -813,7 +813,7 @@ COMMENT ON COLUMN oom_reports.times IS 'how often the file holds the message';
 COMMENT ON COLUMN oom_reports.kind IS 'program: the whole program is over the memory; scoped: a kernel is over its scoped limit; allocation: one block is over the memory; runtime: no room when the program ran';
 COMMENT ON COLUMN oom_reports.space_name IS 'the memory: hbm, vmem, smem and so on; gpu of a GPU';
 COMMENT ON COLUMN oom_reports.module_name IS 'the module''s name; null if the message does not say it';
-COMMENT ON COLUMN oom_reports.capacity_bytes IS 'the memory that programs may use';
+COMMENT ON COLUMN oom_reports.capacity_bytes IS 'the memory that programs may use, as the message says';
 COMMENT ON COLUMN oom_reports.used_bytes IS 'what the program needs: temporaries, arguments, outputs';
 COMMENT ON COLUMN oom_reports.exceeded_bytes IS 'how far the need is over the capacity or limit';
 COMMENT ON COLUMN oom_reports.reserved_bytes IS 'what is reserved beside the program';

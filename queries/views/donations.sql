@@ -212,7 +212,8 @@ WHERE arrays.element_type NOT IN ('token', 'opaque');
 -- Donate them with `donate_argnums` or `donate_argnames` of `jax.jit`. JAX pairs donated
 -- arguments with results of equal element type and dimensions, in their order. What is left over
 -- XLA pairs by equal bytes; JAX lets it do so only for an equal number of elements, unless the
--- program is partitioned. Needs HLO text.
+-- program is partitioned. A program without HLO text, whose `modules`.flops is null, has no rows:
+-- what it could donate is not known.
 --
 -- Key: dump_id, parameter_number, parameter_shape_index.
 --
@@ -220,8 +221,9 @@ WHERE arrays.element_type NOT IN ('token', 'opaque');
 --     before the output, and XLA may have to copy the argument
 -- paired_by: shape: JAX pairs the two; bytes: XLA does
 -- read_later_by: the last instruction that reads the argument after the output's memory is first
---     written, in this schedule; null if none. XLA then copies the argument, which saves nothing,
---     unless it can run the instruction earlier
+--     written, in this schedule. XLA then copies the argument, which saves nothing, unless it can
+--     run the instruction earlier. Null if none: XLA still copies it if output_instruction itself
+--     reads it otherwise than element by element, as a dot or a kernel does
 -- output_shape: the shape of the output
 -- output_instruction: the instruction that computes the output
 -- output_allocation_index: the allocation that would not be needed

@@ -1,7 +1,8 @@
 -- What packing wastes: what each temp allocation takes above what must be live.
 --
 -- A row per temp allocation. The bound is the most that is live at one time, by XLA's own live
--- ranges and sharing: no packing can need less. Values that are live together must not overlap,
+-- ranges and sharing: no packing can need less. Bytes where XLA lets several live values lie
+-- count once, also those of different alias sets. Others that are live together must not overlap,
 -- so packing them leaves gaps. Estimated modules have no packing and no row.
 --
 -- Key: dump_id, allocation_index.

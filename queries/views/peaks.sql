@@ -113,7 +113,7 @@ LEFT JOIN memory_spaces
 --     in the better one; null of scheduled programs
 -- total_bytes: sum of the allocations
 -- capacity_bytes: what a program may use of the space: of the main memory, and of a TPU's VMEM;
---     null where it is not known
+--     null where it is not known; exact, while a message in `oom_reports` may round it
 -- headroom_bytes: the device's memory minus what is reserved for the program, total_bytes -
 --     thread_local_bytes; null for other memory spaces, and where the device is not known
 -- argument_bytes: allocations of parameters
@@ -122,7 +122,8 @@ LEFT JOIN memory_spaces
 -- constant_bytes: allocations of constants
 -- thread_local_bytes: thread-local allocations
 -- temp_bytes: the preallocated temp
--- fragmentation_bytes: total_bytes - thread_local_bytes - peak_bytes, what packing wastes
+-- fragmentation_bytes: total_bytes - thread_local_bytes - peak_bytes, what packing wastes, see
+--     packing_bytes
 -- fragmentation: fragmentation_bytes over temp_bytes
 -- padding_bytes: size - logical size of what is live at the peak
 -- schedule_length: instructions in the schedule

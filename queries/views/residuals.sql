@@ -13,7 +13,7 @@
 -- read_scope: the scope of what reads it
 -- read_operation: the operation that reads it
 -- idle_start_time: the last touch before the longest stretch in which nothing reads or writes it
--- idle_end_time: the first touch after that stretch
+-- idle_end_time: the first touch after that stretch, see idle_time
 CREATE VIEW saved_for_backward AS
 SELECT
     residuals.module_id,

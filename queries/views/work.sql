@@ -17,7 +17,8 @@ WHERE instructions.flops IS NOT NULL;
 -- How much each scope computes, in each pass.
 --
 -- A row per dump, scope and pass with a dot or convolution. The rows of a module add up to
--- `modules`.flops.
+-- `modules`.flops. Each repeated layer has its rows: `scopes`.fold is the same for all of them, but
+-- has a row per operation too, so join SELECT DISTINCT module_id, scope, fold FROM scopes.
 --
 -- Key: dump_id, scope, pass.
 --
