@@ -249,6 +249,15 @@ FROM stack_frames
 ORDER BY file, function
 LIMIT 20;
 
+-- stack_frames: The Python functions that own most of a peak
+SELECT file, "function", SUM(counted_bytes) AS counted_bytes
+FROM peak_buffers
+INNER JOIN stack_frames USING (module_id, stack_frame_id)
+WHERE module_id = MODULE('llama-v5e') AND is_latest AND memory_space = 0
+GROUP BY file, "function"
+ORDER BY counted_bytes DESC
+LIMIT 3;
+
 -- compiler_flags: Flags that differ between programs
 SELECT flag, COUNT(DISTINCT value) AS different
 FROM compiler_flags
@@ -324,11 +333,35 @@ WHERE change_bytes > 0
 ORDER BY change_bytes DESC
 LIMIT 10;
 
+-- causes: What each kind of cause added and took away, over all runs
+SELECT
+    kind,
+    SUM(change_bytes) FILTER (change_bytes > 0) AS added_bytes,
+    SUM(change_bytes) FILTER (change_bytes < 0) AS removed_bytes
+FROM causes
+INNER JOIN dumps USING (dump_id)
+WHERE workload = 'llama-v5e'
+GROUP BY kind
+ORDER BY SUM(change_bytes) DESC NULLS LAST, kind;
+
 -- gone: Which programs vanished, and in which run?
 SELECT gone.run_id, dumps.workload, dumps.module_name
 FROM gone
 INNER JOIN dumps ON dumps.dump_id = gone.last_dump_id
 ORDER BY gone.run_id, dumps.workload;
+
+-- gone: When a program that was missing came back
+SELECT
+    gone.run_id AS missing_in,
+    before.workload,
+    before.run_id AS last_seen,
+    after.run_id AS back_in,
+    history.missed_runs
+FROM gone
+INNER JOIN dumps AS before ON before.dump_id = gone.last_dump_id
+LEFT JOIN history ON history.previous_dump_id = gone.last_dump_id
+LEFT JOIN dumps AS after ON after.dump_id = history.dump_id
+ORDER BY missing_in, before.workload;
 
 -- accepted_changes: Growth that was accepted
 SELECT run_id, workload, metric, accepted_bytes, reason
@@ -442,6 +475,29 @@ QUALIFY
     )
 ORDER BY run_at, workload, module_name;
 
+-- trends: The longest time that each peak stood still
+WITH levels AS (
+    SELECT
+        *,
+        COUNT(*) FILTER (change_bytes IS DISTINCT FROM 0) OVER (
+            PARTITION BY series_id
+            ORDER BY run_number
+        ) AS level
+    FROM trends
+    WHERE metric = 'peak_bytes' AND memory_space = 0
+)
+
+SELECT
+    workload,
+    module_name,
+    MIN_BY(run_id, run_number) AS from_run,
+    MAX_BY(run_id, run_number) AS to_run,
+    COUNT(*) AS dumps
+FROM levels
+GROUP BY series_id, workload, module_name, level
+QUALIFY ROW_NUMBER() OVER (PARTITION BY series_id ORDER BY dumps DESC, level) = 1
+ORDER BY dumps DESC, workload, module_name;
+
 -- regressions: Which commit made a program grow?
 SELECT
     regressions.run_id,
@@ -537,6 +593,21 @@ WHERE timeline.memory_space = 0
     AND timeline.occupied_bytes >= 0.9 * peaks.peak_bytes
 GROUP BY timeline.dump_id, timeline.workload, timeline.module_name
 ORDER BY steps DESC, timeline.workload, timeline.module_name;
+
+-- timeline: How full HBM is when VMEM is fullest
+SELECT
+    vmem.workload,
+    vmem.module_name,
+    PCT(vmem.peak_bytes, vmem.capacity_bytes) AS vmem_pct,
+    PCT(hbm.occupied_bytes, peaks.peak_bytes) AS pct_of_peak
+FROM peaks AS vmem
+INNER JOIN peaks ON peaks.dump_id = vmem.dump_id AND peaks.memory_space = 0
+INNER JOIN timeline AS hbm
+    ON hbm.dump_id = vmem.dump_id
+        AND hbm.memory_space = 0
+        AND vmem.peak_time BETWEEN hbm.start_time AND hbm.end_time
+WHERE vmem.space = 'vmem' AND vmem.is_latest
+ORDER BY vmem_pct DESC, vmem.workload, vmem.module_name;
 
 -- memory_by_source: Which lines of Python own most?
 SELECT workload, source_file, source_line, counted_bytes, share
@@ -701,6 +772,19 @@ WHERE is_latest
 ORDER BY flops DESC, workload, scope
 LIMIT 10;
 
+-- work_by_scope: The parts that compute most, repeated layers as one
+SELECT
+    workload,
+    module_name,
+    COALESCE(folds.fold, scope) AS part,
+    SUM(flops) AS flops
+FROM work_by_scope
+LEFT JOIN (SELECT DISTINCT module_id, scope, fold FROM scopes) AS folds USING (module_id, scope)
+WHERE is_latest
+GROUP BY dump_id, workload, module_name, part
+ORDER BY flops DESC, workload, module_name, part
+LIMIT 10;
+
 -- work_by_pass: The work of each pass
 SELECT workload, pass, flops, share
 FROM work_by_pass
@@ -725,6 +809,16 @@ SELECT run_id, workload, flops, change_pct, recomputed_flops, cause
 FROM work_trends
 WHERE change_flops <> 0
 ORDER BY run_at, workload;
+
+-- work_trends: Where memory was traded for compute, or back
+SELECT work_trends.run_id, work_trends.workload, trends.change_bytes, change_flops
+FROM work_trends
+INNER JOIN trends USING (dump_id)
+WHERE
+    metric = 'peak_bytes'
+    AND memory_space = 0
+    AND SIGN(trends.change_bytes) * SIGN(change_flops) < 0
+ORDER BY work_trends.run_at, work_trends.workload;
 
 -- gib: The programs that need more than 1 GiB
 SELECT workload, module_name, ROUND(GIB(peak_bytes), 2) AS peak_gib
@@ -788,6 +882,17 @@ LIMIT 10;
 -- owners_of: The roles at time 100
 SELECT owner, counted_bytes
 FROM OWNERS_OF(MODULE('llama-v5e'), 'role', time := 100)
+ORDER BY counted_bytes DESC;
+
+-- owners_of: The passes that own HBM at three quarters of the schedule
+WITH asked AS (
+    SELECT schedule_length * 3 // 4 AS time FROM modules WHERE module_id = MODULE('llama-v5e')
+)
+
+SELECT owner, counted_bytes
+FROM OWNERS_OF(
+        MODULE('llama-v5e'), 'pass', in_space := 'hbm', time := (SELECT asked.time FROM asked)
+    )
 ORDER BY counted_bytes DESC;
 
 -- callers_of: Who calls the line that owns most
