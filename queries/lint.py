@@ -14,7 +14,7 @@ from typing import Any
 
 from ..schema.arrow import stored_columns, stored_keys
 from ..schema.stores.base import Store
-from .catalogue import public_views, views
+from .catalogue import macro_columns, public_macros, public_views, views
 
 Node = dict[str, Any]
 # A relation of a FROM by its alias, and a column of it.
@@ -46,16 +46,8 @@ _DEPEND = (
 # One of these must be chosen or grouped by, else bytes of several programs are added.
 _PROGRAMS = {"dump_id", "is_last", "is_latest", "module_id", "run_at", "run_id", "run_seq"}
 _CONSTANT: Column = ("", "")
-# The functions with rows that have the columns of a view, and others beside them.
-_ROWS_OF = {
-    "buffers_at": ("buffers", {"counted_bytes"}),
-    "live_at": ("buffers", {"counted_bytes"}),
-    "timeline_of": ("timeline", set()),
-    "history_of": ("trends", set()),
-    "owners_of": ("", {"memory_space", "space", "owner", "is_guess", "counted_bytes", "share"}),
-}
 # Where the functions take a memory space, and how it is named there.
-_IN_SPACE = {"buffers_at": 1, "owners_of": 2}
+_IN_SPACE = {"buffers_at": 1, "callers_of": 2, "owners_of": 2}
 _SHARED = {"peak_buffers", "buffers_at", "live_at"}
 # Their bytes are of files, and of XLA's own messages.
 _NEVER_ESTIMATED = {"dumps", "oom_reports", "oom_buffers"}
@@ -67,7 +59,7 @@ _NOT_ADDED = {
         {"memory_space", "space", "space_name"},
         "several memory spaces: write `memory_space = 0` for the main memory, or group by space",
     ),
-    "depth": ({"depth"}, "each scope once per depth: write `depth = 2`, or group by depth"),
+    "depth": ({"depth"}, "the same bytes once per depth: write `depth = 2`, or group by depth"),
     "metric": ({"metric"}, "several metrics: write `metric = 'peak_bytes'`, or group by metric"),
 }
 
@@ -133,9 +125,8 @@ def defined_names(nodes: Iterable[Node]) -> set[str]:
 @cache
 def _columns(relation: str) -> frozenset[str]:
     """The columns of a public table, view or function with rows; none of any other."""
-    if relation in _ROWS_OF:
-        like, more = _ROWS_OF[relation]
-        return _columns(like) | more
+    if relation in public_macros():
+        return frozenset(macro_columns(public_macros()[relation]))
     if relation in public_views():
         return frozenset(public_views()[relation].columns)
     return frozenset(stored_columns().get(relation, ()))
@@ -257,7 +248,7 @@ class _Select:
     def _function(self, alias: str, called: Node) -> None:
         """Take in a function with rows, and the memory space that it is asked for."""
         name = _name(called)
-        if name not in _ROWS_OF:
+        if not _columns(name):
             return
         self.relations[alias] = name
         for place, argument in enumerate(called["arguments"]):

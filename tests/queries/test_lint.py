@@ -56,6 +56,11 @@ TRAPS = [
     ("shared", "SELECT SUM(size_bytes) FROM peak_buffers WHERE memory_space = 0 AND is_latest"),
     ("shared spaces", "SELECT SUM(size_bytes) FROM buffers_at(module('llama-v5e'), NULL, 3)"),
     ("spaces", "SELECT SUM(counted_bytes) FROM live_at(module('llama-v5e'), 3)"),
+    ("spaces depth", "SELECT SUM(counted_bytes) FROM callers_of(module('llama-v5e'), NULL)"),
+    (
+        "spaces",
+        "SELECT SUM(change_bytes) FROM diff_buffers(module('llama-v5e'), module('flash-v5e'))",
+    ),
     ("stretches", "SELECT AVG(occupied_bytes) FROM timeline WHERE memory_space = 0 AND is_latest"),
     (
         "reported",
