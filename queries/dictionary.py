@@ -55,8 +55,8 @@ def data_dictionary() -> str:
         parts += [f"{macro.description}\n"] * bool(macro.description)
         meanings = [(f"`{name}`", meaning) for name, meaning in macro.parameters.items()]
         parts.append(_rows(("parameter", "meaning"), meanings))
-        if columns := [(f"`{name}`", meaning) for name, meaning in macro_columns(macro).items()]:
-            parts.append(_rows(("column", "meaning"), columns))
+        meanings = [(f"`{name}`", meaning) for name, meaning in macro_columns(macro).items()]
+        parts += [_rows(("column", "meaning"), meanings)] * bool(meanings)
         parts += map(_shown, examples()[macro.name])
     return "\n".join(parts)
 
