@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from .support.pages import link_samples
 from .support.samples import samples_warehouse
@@ -20,8 +20,14 @@ for _name in ("CI", "BUILD_NUMBER", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS"
     os.environ.pop(_name, None)
 # Commands are started thousands of times: compile their code once.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-# The same examples each time, so that only a change can fail; `make test-random` tries others.
-settings.register_profile("memhouse", derandomize="MEMHOUSE_TEST_ROUNDS" not in os.environ)
+# The same examples each time, so that only a change can fail; `make test-random` tries others. A
+# test has a time limit, its examples have none: other tests run beside it.
+settings.register_profile(
+    "memhouse",
+    derandomize="MEMHOUSE_TEST_ROUNDS" not in os.environ,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("memhouse")
 _HERE = Path(__file__).parent
 

@@ -14,8 +14,7 @@ CREATE MACRO run(n) AS (
 -- Of several newest modules of the name, that with the largest peak in memory space 0. Null if
 -- there is none.
 --
--- named: a workload, a module's name, or WORKLOAD/NAME; the last folders of a workload will do, but
--- one that is the whole name goes first
+-- named: a workload or its last folders, a module's name, or WORKLOAD/NAME; a whole name goes first
 CREATE MACRO module(named) AS (
     SELECT
         MAX_BY(

@@ -109,7 +109,11 @@ def event_of(
 # The steps and levels are those of `trends` and `since`. A place is a run's place on the axis.
 
 METRIC = "peak_bytes"
-_ACCEPTED = "SELECT dump_id FROM accepted_changes WHERE memory_space = $1 AND metric = $2"
+# `check` accepts what it judges: what is reserved, or the peak.
+_ACCEPTED = (
+    "SELECT DISTINCT dump_id FROM accepted_changes"
+    " WHERE memory_space = $1 AND metric IN ('total_bytes', 'peak_bytes')"
+)
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,7 @@ def histories(
         raise UsageError("there is no such history: no run has such a module")
     runs = runs.slice(first)
     places = pc.fill_null(pc.subtract(where, first), -1).to_numpy().astype(np.int64)
-    accepted = set(store.rows(_ACCEPTED, [memory_space, METRIC])["dump_id"].to_pylist())
+    accepted = set(store.rows(_ACCEPTED, [memory_space])["dump_id"].to_pylist())
     axis = _Axis(runs, found, places, accepted)
     gone = _gone(store, axis)
     shown = [

@@ -1,7 +1,9 @@
 -- What the forward pass keeps for the backward pass: candidates for rematerialisation.
 --
--- A row per tensor that is kept, a residual, in each memory space. The best candidates are
--- large and idle across the peak: large peak_idle_time.
+-- A row per tensor that is kept, a residual, with the memory space of its largest value. The best
+-- candidates are large and idle across the peak: large peak_idle_time. What residuals take at the
+-- peak, where copies of one may be live together, is counted_bytes of `peak_buffers` where
+-- is_saved_for_backward.
 --
 -- Key: dump_id, residual_id.
 --
