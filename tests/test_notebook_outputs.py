@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import sys
 from html.parser import HTMLParser
 
 import pytest
@@ -78,14 +77,10 @@ def test_every_method_is_looked_at():
     assert public(ReadModule) <= {*READING, *REPORTS, *WRITING, "changes_since"}
 
 
-def test_an_answer_is_a_table_with_sizes_and_prints_nothing(nightly, monkeypatch, capfd):
+def test_an_answer_is_a_table_with_sizes_and_prints_nothing(nightly, capfd):
     shown = {name: ask(nightly)._repr_html_() for name, ask in READING.items()}
     assert [wrong for name in READING if (wrong := looks_wrong(name, shown[name]))] == []
-    monkeypatch.setitem(sys.modules, "bokeh", None)
-    for name in CHARTED:
-        alone = READING[name](nightly)._repr_html_()
-        assert "srcdoc" not in alone, name
-        assert shown[name].endswith(alone[-1000:]), name
+    assert [name for name in CHARTED if "srcdoc" not in shown[name]] == []
     assert capfd.readouterr() == ("", "")
 
 

@@ -128,6 +128,7 @@ def test_every_command_says_the_same(both, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_run_whose_memory_ran_out_is_told_verified_and_reported_alike(tmp_path):
     file = tmp_path / "oom.duckdb"
     fill(file, DUMPS / "tpu/llama7b-oom-v5e", *sorted((DUMPS.parent / "oom").glob("*args*")))
@@ -174,6 +175,7 @@ CHANGED = (
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_every_command_changes_the_same_rows(own, own_lake, tmp_path):
     seen = set()
     for number, (command, status) in enumerate(CHANGES.items()):

@@ -18,7 +18,7 @@ DUMPED = """SELECT workload, host, COUNT(*) AS dumps FROM dumps
 JOURNAL = "SELECT action, run_id, host FROM journal WHERE action <> 'compact' ORDER BY entry"
 
 
-@pytest.fixture(params=["file", pytest.param("lake", marks=pytest.mark.slow)])
+@pytest.fixture(params=["file", pytest.param("lake", marks=pytest.mark.scheduled)])
 def place(request, tmp_path):
     """A warehouse of either kind."""
     if request.param == "file":

@@ -158,7 +158,7 @@ def once_before_commit(monkeypatch, do, *, of_compaction):
     monkeypatch.setattr(commits, "try_commit", interrupted)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_compaction_beside_a_change_of_files_keeps_each_row_once(
     lake, faster, nights, monkeypatch
 ):
@@ -185,7 +185,7 @@ def test_a_compaction_beside_a_change_of_files_keeps_each_row_once(
             assert sorted(modules) == sorted(in_dumps), (kind, is_ahead)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_file_that_two_import_at_once_is_imported_once(
     lake, faster, nights, tmp_path, monkeypatch
 ):
@@ -215,7 +215,7 @@ def join(store, folder):
         return ingest_programs(store, programs, run, workers)
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_two_that_join_a_run_number_their_dumps_apart(lake, faster, monkeypatch):
     """As two processes that record into one run: each has the first program of the name."""
     dumps = sorted((DUMPS / "cpu").iterdir())[:2]
@@ -227,7 +227,7 @@ def test_two_that_join_a_run_number_their_dumps_apart(lake, faster, monkeypatch)
     assert {row["occurrence"] for row in found} == {1, 2}
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_hosts_that_ingest_at_once_are_parts_of_one_run(lake, faster, nights, monkeypatch):
     """Also one that replaces its part while another adds its own."""
 

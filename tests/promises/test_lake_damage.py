@@ -77,7 +77,7 @@ def require_whole(lake):
         assert warehouse.log()
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_each_flipped_bit_is_named_and_the_rest_answers_after_the_repair(sample, tmp_path):
     chance = random.Random(7)
     for number in range(rounds(1)):
@@ -95,7 +95,7 @@ def test_each_flipped_bit_is_named_and_the_rest_answers_after_the_repair(sample,
 _IN_CI = {"runs", "modules", "residuals"}
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 @pytest.mark.parametrize(
     "relation",
     [
@@ -145,7 +145,7 @@ def test_other_rows_tell_which_modules_have_rows_in_a_relation(warehouse):
         assert warehouse.sql(missed + condition).fetchall() == [], relation
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_commands_that_need_no_lost_row_go_on(lake):
     with memhouse.open(lake) as warehouse:
         (last,) = rows_of(warehouse.sql("SELECT MAX(module_id) AS id FROM modules"))
@@ -292,7 +292,7 @@ def test_a_vacuum_deletes_nothing_by_way_of_a_link(lake, tmp_path):
     assert (other / "file").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_no_file_has_more_rows_than_the_log_says(lake):
     """Few bytes may hold any number of equal rows."""
     bombs = set()

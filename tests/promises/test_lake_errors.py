@@ -140,7 +140,7 @@ def test_a_lake_that_newer_programs_write_is_only_read(lake):
     assert "2 " not in run_memhouse("sql", "SELECT COUNT(*) FROM runs", "--db", lake).stdout
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_folder_that_may_only_be_read(lake):
     # The superuser may write everywhere, unless it gives up this right.
     prefix = []
@@ -188,7 +188,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_refusal_says_what_to_do(tmp_path):
     for number, (status, code, said) in enumerate(REFUSALS):
         with refusing(tmp_path, status, code) as server:
@@ -218,7 +218,6 @@ def test_nobody_listens():
         assert address in told
 
 
-@pytest.mark.slow
 @pytest.mark.scheduled
 def test_nobody_answers():
     """Where packets vanish, ten seconds are enough."""
@@ -232,7 +231,6 @@ def test_nobody_answers():
         assert address in refused(READING, "s3://b/l", asking(address))
 
 
-@pytest.mark.slow
 @pytest.mark.scheduled
 def test_a_bucket_that_may_only_be_read(bucket, tmp_path):
     assert run_memhouse("ingest", "--db", bucket.url, NIGHT).returncode == 0

@@ -169,7 +169,7 @@ WITH_WRITE = [
 NOTHING = ["", " ", "-- x", "/* x */", ";", "SELECT '\udcff'"]
 
 
-@pytest.fixture(params=["file", "written to", "lake"])
+@pytest.fixture(params=["file", "written to", pytest.param("lake", marks=pytest.mark.scheduled)])
 def opened(request, history, tmp_path):
     """A warehouse, and how the statements name what is there."""
     there = tmp_path / "there"
@@ -218,7 +218,7 @@ def test_no_statement_leaves_the_warehouse(opened, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "opened", ["written to", pytest.param("lake", marks=pytest.mark.slow)], indirect=True
+    "opened", ["written to", pytest.param("lake", marks=pytest.mark.scheduled)], indirect=True
 )
 def test_writing_opens_no_files_either(opened, monkeypatch):
     warehouse, names = opened

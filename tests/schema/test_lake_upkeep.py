@@ -129,7 +129,7 @@ def test_compaction_keeps_every_row_in_one_file_a_relation(lake, expected):
     assert snapshot(lake).version == now.version
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_what_does_not_fit_into_memory_becomes_several_files(
     lake, empty, file, expected, monkeypatch
 ):
@@ -141,7 +141,7 @@ def test_what_does_not_fit_into_memory_becomes_several_files(
         assert len(snapshot(place).of("instructions")) > 1
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_compaction_that_others_overtake_merges_nothing_twice(lake, three, monkeypatch):
     """A writer stores a run, deletes one, or compacts, between the merge and the commit."""
     commit = compaction.commit
@@ -281,7 +281,7 @@ def test_an_imported_file_is_the_lake(empty, file, expected, monkeypatch):
     assert snapshot(empty).version == before + 2
 
 
-@pytest.mark.slow
+@pytest.mark.scheduled
 def test_runs_that_the_lake_has_are_not_stored_again(lake, empty, file, expected, three):
     with memhouse.open(lake) as warehouse:
         warehouse.prune([NIGHTS[0], NIGHTS[2]])
@@ -328,7 +328,6 @@ def test_what_is_no_file_of_a_warehouse_or_no_lake_is_told_in_a_line(empty, file
 
 
 @pytest.mark.scheduled
-@pytest.mark.slow
 def test_a_lake_in_a_bucket_is_kept_alike(bucket, file, expected, three, db):
     memhouse.lake.init(bucket.url)
     memhouse.lake.import_file(bucket.url, file)
