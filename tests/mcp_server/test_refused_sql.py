@@ -170,6 +170,7 @@ def test_behind_the_guard_the_connection_is_confined(kind, history, there, tmp_p
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_lake_on_an_object_store_is_confined_too(history, bucket, there):
     memhouse.lake.init(bucket.url)
     memhouse.lake.import_file(bucket.url, history)

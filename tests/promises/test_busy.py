@@ -202,6 +202,7 @@ def test_readers_do_not_keep_readers_out(seeds):
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_real_ingest_is_named_by_its_command(tmp_path, nights):
     db = tmp_path / "memhouse.duckdb"
     writer = start("ingest", "--db", db, "--jobs", "1", *sorted(nights.iterdir()))

@@ -96,7 +96,7 @@ class Addresses(HTMLParser):
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(k, marks=[pytest.mark.scheduled] * (k not in ("tpu", "diff")))
+        pytest.param(k, marks=[pytest.mark.scheduled] * (k != "tpu"))
         for k in (*MODULES, "history", "diff")
     ],
 )

@@ -143,7 +143,13 @@ def test_a_killed_ingest_loses_nothing_and_goes_on(tmp_path, alone, number, kill
     assert content(db) == expected
 
 
-@pytest.mark.parametrize("options", [[], ["--run", "dumps", "--replace"]], ids=["later", "replace"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param([], id="later"),
+        pytest.param(["--run", "dumps", "--replace"], id="replace", marks=pytest.mark.scheduled),
+    ],
+)
 @pytest.mark.parametrize("round_", range(rounds(1)))
 def test_a_killed_change_of_a_night_harms_neither_night(tmp_path, nights, options, round_):
     """A path that changed: both nights are kept, or with --replace one of them, whole."""

@@ -110,7 +110,7 @@ def program():
 @pytest.mark.parametrize(
     ("name", "run"),
     [
-        ("cpu/microbatch_images", "advice-edits"),
+        pytest.param("cpu/microbatch_images", "advice-edits", marks=pytest.mark.scheduled),
         ("cpu/right_batch_norm", "advice-edits"),
         ("cpu/cache_carried_by_scan/before", "advice"),
         ("tpu/chunk_loss", "advice-edits"),

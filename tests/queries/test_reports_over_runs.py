@@ -257,6 +257,7 @@ def test_hosts_of_one_program_are_one_series(hosts):
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_many_series_have_rows_instead_of_charts(db):
     for day in range(2):
         peaks = {f"w/jit_{n:02}": 100 + n * day for n in range(40)}

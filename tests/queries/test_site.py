@@ -173,6 +173,7 @@ def test_there_is_a_page_a_series_and_links_are_relative_and_lead_to_pages(site)
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_a_night_changes_the_first_page_and_those_of_changed_modules(
     own, nights, copied_site, tmp_path
 ):

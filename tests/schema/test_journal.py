@@ -76,7 +76,8 @@ def fail(*_):
     raise FullError
 
 
-@pytest.mark.parametrize("kind", ["file.duckdb", pytest.param("lake", marks=pytest.mark.scheduled)])
+@pytest.mark.scheduled
+@pytest.mark.parametrize("kind", ["file.duckdb", "lake"])
 def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(
     kind, made, tmp_path, monkeypatch
 ):

@@ -226,6 +226,7 @@ def test_merged_files_stay_for_readers_until_the_retention_is_over(lake, expecte
 # --- export ---------------------------------------------------------------------------------
 
 
+@pytest.mark.scheduled
 def test_the_exported_file_holds_every_row_and_is_a_warehouse_like_any_other(
     lake, file, expected, three, db
 ):

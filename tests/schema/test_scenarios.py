@@ -11,6 +11,7 @@ from ..support.warehouse import fill, reading
 from ..support.warehouse import rows as rows_of
 
 
+@pytest.mark.scheduled
 def test_the_chains_are_as_told_in_whatever_order_runs_enter():
     wrong = []
     for scenario in SCENARIOS:

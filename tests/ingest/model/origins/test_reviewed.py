@@ -52,6 +52,7 @@ def test_values_in_nested_tuples_are_found():
     assert numbers_of(found, flow.values_table()).tolist() == list(range(len(flow)))
 
 
+@pytest.mark.scheduled
 def test_a_long_chain_without_names_has_no_owners():
     """Once it took as long as its square."""
     lines = ["%v0 = f32[8]{0} iota(), iota_dimension=0"]
