@@ -370,9 +370,16 @@ INNER JOIN dumps USING (dump_id)
 ORDER BY accepted_at;
 
 -- oom_reports: Which programs ran out of memory, and by how much?
-SELECT run_id, module_name, space_name, used_bytes, capacity_bytes, exceeded_bytes
+SELECT
+    oom_reports.run_id,
+    COALESCE(oom_reports.module_name, dumps.module_name) AS module_name,
+    oom_reports.space_name,
+    oom_reports.used_bytes,
+    oom_reports.capacity_bytes,
+    oom_reports.exceeded_bytes
 FROM oom_reports
-ORDER BY exceeded_bytes DESC NULLS LAST;
+LEFT JOIN dumps USING (dump_id)
+ORDER BY oom_reports.exceeded_bytes DESC NULLS LAST;
 
 -- oom_buffers: The largest where memory ran out
 SELECT run_id, rank, size_bytes, shape, op_name

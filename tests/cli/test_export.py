@@ -16,7 +16,7 @@ from memhouse.queries.catalogue import public_views
 from memhouse.schema.metrics import METRICS
 
 from ..support.command import run_memhouse
-from ..support.history import NIGHTS, SERIES, copy_night
+from ..support.history import NIGHTS, SERIES, TOLD_METRICS, copy_night
 from ..support.traces import read_trace
 from ..support.warehouse import fill, rows
 
@@ -172,9 +172,9 @@ def test_wide_trends_have_a_column_for_each_metric(history, tmp_path):
     }
     keys = ["run_id", "series_id", "memory_space"]
     by_key = {(*(row[key] for key in keys), row["metric"]): row for row in long}
-    assert len(wide) == len(long) / len(METRICS)
+    assert len(wide) == len(long) / len(TOLD_METRICS)
     for row in wide:
-        for metric in METRICS:
+        for metric in TOLD_METRICS:
             expected = by_key[(*(row[key] for key in keys), metric)]
             for ending, column in endings.items():
                 assert row[f"{metric}{ending}"] == expected[column]
@@ -225,7 +225,7 @@ def test_a_metric_by_program_is_read_with_its_types(history, tmp_path):
 def test_rows_for_which_all_conditions_hold(history, tmp_path):
     file = tmp_path / "rows.json"
     found = export(history, "trends", file, "--where", "content_changed AND memory_space = 0")
-    assert len(found) == 14 * len(METRICS)
+    assert len(found) == 14 * len(TOLD_METRICS)
     found = export(
         history,
         "trends",
@@ -248,7 +248,7 @@ def test_since_a_date_and_of_a_workload(history, tmp_path):
         assert {row["run_id"] for row in found} == {"2026-10-09", "2026-10-10"}, view
     assert len(found) == 8
     found = export(history, "trends", file, "--workload", "llama-cpu")
-    assert [row["workload"] for row in found] == ["llama-cpu"] * 9 * len(METRICS)
+    assert [row["workload"] for row in found] == ["llama-cpu"] * 9 * len(TOLD_METRICS)
     of_decoding = "module_id IN (SELECT module_id FROM dumps WHERE workload = 'decode-v5e')"
     for view in ("memory_by_op", "peak_buffers", "allocations", "padding"):
         found = export(history, view, file, "--workload", "decode-v5e")

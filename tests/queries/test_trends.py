@@ -15,7 +15,7 @@ from memhouse.schema.metrics import METRICS
 
 from ..support.command import run_memhouse
 from ..support.console import on_terminal
-from ..support.history import NIGHTS, SERIES, copy_night, dicts
+from ..support.history import NIGHTS, SERIES, TOLD_METRICS, copy_night, dicts
 from ..support.warehouse import fill, reading, rows, writing
 
 CHANGES = {
@@ -30,9 +30,6 @@ GROWTHS = {
     "llama-v5e": ["2026-10-03", "2026-10-06", "2026-10-07", "2026-10-08", "2026-10-10"],
     "resnet-h100": ["2026-10-05", "2026-10-08"],
 }
-
-# Nobody asked for orders.
-TOLD = [metric for metric in METRICS if not metric.startswith("order")]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +127,7 @@ def test_the_order_of_ingesting_does_not_matter(tmp_path, nights, trends):
 def test_a_step_has_the_size_that_the_dumps_say(trends):
     """Donation switched off, then on again."""
     off, on = (
-        {metric: of_night(trends, "llama-v5e", night, metric) for metric in TOLD}
+        {metric: of_night(trends, "llama-v5e", night, metric) for metric in TOLD_METRICS}
         for night in ("2026-10-08", "2026-10-09")
     )
     alias = [

@@ -11,6 +11,7 @@ from memhouse.schema.metrics import METRICS
 from memhouse.schema.stores.duckdb import open_file
 
 from ..support.command import run_memhouse
+from ..support.history import TOLD_METRICS
 from ..support.warehouse import everything, reading, rows, writing
 
 FAMILIES = sorted((Path(queries.__file__).parent / "views").glob("*.sql"))
@@ -82,9 +83,7 @@ def test_the_metrics_are_those_of_the_schema_and_trends_have_a_row_of_each(fille
     ((dumped,),) = rows(
         history, "SELECT COUNT(*) FROM dumps INNER JOIN module_memory USING (module_id)"
     )
-    # Nobody asked for orders.
-    told = [metric for metric in sorted(METRICS) if not metric.startswith("order")]
-    assert by_metric == [(metric, dumped) for metric in told]
+    assert by_metric == [(metric, dumped) for metric in sorted(TOLD_METRICS)]
 
 
 def test_a_dump_without_figures_has_a_row_for_each_metric(own):
