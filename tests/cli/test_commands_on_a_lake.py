@@ -101,6 +101,7 @@ def said(arguments, db, out):
     return done.exit_code, *shown, files
 
 
+@pytest.mark.scheduled
 def test_every_command_says_the_same(both, tmp_path):
     """The environment may name the warehouse too."""
     file, lake = both

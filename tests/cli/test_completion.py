@@ -65,13 +65,15 @@ FITS = {
 }
 
 
-def test_what_fits(history, named, tmp_path):
+def test_what_fits(own, named, tmp_path):
     """The warehouse is the variable's, that of the folder, or the one that the line names."""
-    found = {words: completed(*words, cwd=tmp_path, MEMHOUSE_DB=str(history)) for words in FITS}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    found = {words: completed(*words, cwd=elsewhere, MEMHOUSE_DB=str(own)) for words in FITS}
     assert found == FITS
-    line = ["--db", str(history), "--callers=1", "res"]
-    assert completed("owners", *line, cwd=tmp_path) == ["resnet-h100"]
-    (tmp_path / "memhouse.duckdb").symlink_to(history)
+    line = ["--db", str(own), "--callers=1", "res"]
+    assert completed("owners", *line, cwd=elsewhere) == ["resnet-h100"]
+    assert own == tmp_path / "memhouse.duckdb"
     assert completed("owners", "res", cwd=tmp_path) == ["resnet-h100"]
     assert completed("trends", "--branch", "", MEMHOUSE_DB=str(named)) == ["topic/one"]
 
