@@ -618,7 +618,7 @@ def _tell_causes(connection: duckdb.DuckDBPyConnection) -> None:
     """Tell the stored causes as this memhouse does."""
 
     def rows(query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        return arrow.plain(connection.execute(query, list(parameters)).to_arrow_table())
+        return arrow.plain(connection.sql(query, params=list(parameters)).to_arrow_table())
 
     work_out.renew_causes(connection, lambda pairs: find_causes(rows, pairs))
 
