@@ -187,8 +187,10 @@ def trends(asked: Asked) -> Answer:
     found = asked()
     said = [found.branches_note.replace("--branch ", "")] if found.other_branches else []
     said += [found.helpers] if found.helpers else []
-    names = ["run", "previous_run", "module", "change_bytes", "change_pct", "now_bytes", "cause"]
-    series = ["module", "now_bytes", "best_bytes", "since", "last_run", "gone_for"]
+    change = ["change_bytes", "change_flops", "change_pct", "now_bytes", "now_flops"]
+    names = ["run", "previous_run", "module", *change, "cause"]
+    best = ["now_bytes", "now_flops", "best_bytes", "best_flops"]
+    series = ["module", *best, "since", "last_run", "gone_for"]
     return Answer(
         said,
         {

@@ -66,11 +66,16 @@ def check_labels(labels: Mapping[str, str | None] | None) -> dict[str, str]:
     return {key: value or "" for key, value in (labels or {}).items()}
 
 
-def metric_column(metric: str) -> str:
-    """The metric `peak` or `peak_bytes` as `module_memory` names it. Raises UsageError."""
+def metric_column(metric: str, *others: str) -> str:
+    """The metric `peak` or `peak_bytes` as `module_memory` names it, or one of the others as it is.
+
+    Raises UsageError.
+    """
+    if metric in others:
+        return metric
     column = f"{metric.removesuffix('_bytes')}_bytes"
     if column not in METRICS:
-        names = ", ".join(name.removesuffix("_bytes") for name in METRICS)
+        names = ", ".join(name.removesuffix("_bytes") for name in (*METRICS, *others))
         raise UsageError(f"unknown metric {metric!r}: use one of {names}", "metric")
     return column
 

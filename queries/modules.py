@@ -4,7 +4,7 @@ are helpers: see the view `_entry_programs`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ def or_no_runs(store: Store, found: pa.Table, otherwise: str) -> str:
     return f"there are no runs yet in {store.name}: ingest dumps first"
 
 
-def helpers_line(peaks: Collection[int | None]) -> str:
+def helpers_line(peaks: Collection[int | None], said: Callable[[float], str] = human_bytes) -> str:
     """What helpers of these peaks are, in a line: `47 helpers, at most 103.4 MiB`; empty if none.
 
     A peak is None for a helper of another run, whose figure is not among those asked for.
@@ -67,7 +67,7 @@ def helpers_line(peaks: Collection[int | None]) -> str:
     if not peaks:
         return ""
     known = [peak for peak in peaks if peak is not None]
-    most = f", at most {human_bytes(max(known))}" if known else ""
+    most = f", at most {said(max(known))}" if known else ""
     return f"{counted(len(peaks), 'helper')}{most}"
 
 

@@ -180,6 +180,18 @@ Metric = Annotated[
         listed=False,
     ),
 ]
+WORK = "work"
+# Work is no metric: it has no bytes.
+MetricOrWork = Annotated[
+    str,
+    Kind(
+        "Which figure: peak, total, temp, argument, output and so on, or work.",
+        to_agents="which figure, in bytes; or work, in FLOPs",
+        spelled=("--figure",),
+        choices=(*METRIC_NAMES, WORK),
+        listed=False,
+    ),
+]
 Roles = Annotated[
     str | PathLike[str] | Mapping[str, str | Sequence[str]] | None,
     Kind("A TOML file with roles of your own: name = patterns.", metavar="FILE", for_agents=False),

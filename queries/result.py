@@ -186,6 +186,7 @@ _MARK = {"origin": "estimated"}
 # A layout follows an array's dimensions; tuples hold comments such as `/*index=5*/`.
 _LAYOUT = re.compile(r"(?<=\])\{[^{}]*\}|/\*index=\d+\*/")
 _SIZE = re.compile(r"_bytes(_previous|_change|_best)?$")
+_WORK = re.compile(r"(^|_)flops$")
 _BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -236,6 +237,9 @@ def human(column: str, value: Any) -> str:
     if _SIZE.search(column) and isinstance(value, int | float):
         size = human_bytes(value)
         return f"+{size}" if value > 0 and "change" in column else size
+    if _WORK.search(column) and isinstance(value, int | float):
+        work = human_flops(value)
+        return f"+{work}" if value > 0 and "change" in column else work
     if isinstance(value, datetime):
         return value.strftime("%Y-%m-%d %H:%M")
     if isinstance(value, float):
@@ -256,19 +260,30 @@ def human_number(value: float) -> str:
     return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
+def human_flops(flops: float) -> str:
+    """Work as a person reads it, in one unit for all: 306.981 GFLOP."""
+    return f"{human_number(flops / 1e9)} GFLOP"
+
+
 def human_pct(change: float) -> str:
     """A change in percent as a person reads it: +7.5, and 12 times where it is over 1000."""
     times = "\N{MULTIPLICATION SIGN}"
     return f"{times}{1 + change / 100:,.0f}" if change > _MULTIPLE_PCT else f"{change:+.1f}"
 
 
-def change_in_words(change: int, pct: float | None, now: int, mark: str = "") -> str:
+def change_in_words(
+    change: float,
+    pct: float | None,
+    now: float,
+    mark: str = "",
+    said: Callable[[float], str] = human_bytes,
+) -> str:
     """What a figure did: `grew by 64.00 MiB (+5.2 %) to 1.27 GiB`; `mark` is ≈ for estimates."""
     if not change:
-        return f"changed at the same {mark}{human_bytes(now)}"
+        return f"changed at the same {mark}{said(now)}"
     verb = "grew" if change > 0 else "shrank"
     relative = "" if pct is None else f" ({percent(pct)})"
-    return f"{verb} by {mark}{human_bytes(abs(change))}{relative} to {mark}{human_bytes(now)}"
+    return f"{verb} by {mark}{said(abs(change))}{relative} to {mark}{said(now)}"
 
 
 def cause_of(cause: str | None, metric: str, memory_space: int) -> str | None:

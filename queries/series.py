@@ -1,6 +1,6 @@
 """Series of a metric, taken apart: the levels and the steps of each."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.errors import UsageError
-from ..schema.readable import UNITS
+from ..schema.readable import UNITS, human_bytes
 from ..schema.stores.base import Store
 from .catalogue import statement
 from .checking.policy import parse_growth
 from .modules import helpers_line, require_workload
+from .questions import WORK
 from .result import counted
 
 _Ints = npt.NDArray[np.int64]
@@ -228,13 +229,21 @@ def trend_rows(
 ) -> pa.Table:
     """The rows of a branch in the view `trends`, of one metric and space, in order of series.
 
-    With a workload, all rows of the series that it ever had. Raises UsageError.
+    With a workload, all rows of the series that it ever had; of WORK, FLOPs stand for the bytes.
+    Raises UsageError.
     """
     chosen = None
     if workload is not None:
         require_workload(store, workload)
         chosen = store.rows(statement("trends.series_of"), [workload])["series_id"].to_pylist()
-    return store.rows(statement("trends"), [branch, memory_space, metric, chosen])
+    if metric != WORK:
+        return store.rows(statement("trends"), [branch, memory_space, metric, chosen])
+    rows = store.rows(statement("trends"), [branch, 0, "peak_bytes", chosen])
+    work = store.rows(statement("trends.work"), [branch])
+    places = pc.index_in(rows["dump_id"], value_set=work["dump_id"])
+    for name in work.column_names[1:]:
+        rows = rows.set_column(rows.column_names.index(name), name, work[name].take(places))
+    return rows
 
 
 def rows_to_read(rows: pa.Table, shown: Sequence[Series]) -> dict[int, dict[str, Any]]:
@@ -294,13 +303,17 @@ def _one(columns: _Columns, start: int, stop: int) -> Series:
 
 
 def entry_series(
-    rows: pa.Table, shown: Sequence[Series], is_shown: _Bools
+    rows: pa.Table,
+    shown: Sequence[Series],
+    is_shown: _Bools,
+    said: Callable[[float], str] = human_bytes,
 ) -> tuple[list[Series], str]:
     """The series with an entry program in one of the runs shown, the largest first.
 
     rows: those of the view `trends`, and which of them are shown. A series that became a helper is
     among them, and so is a helper that became large. One that vanished before the runs shown is
-    there if it was an entry program at last. The text says in a line what the other series are.
+    there if it was an entry program at last. The text says in a line what the other series are;
+    `said` is how it says their figures.
     """
     is_entry = _bools(rows["is_entry"])
     values = _ints(rows["value_bytes"])
@@ -311,7 +324,7 @@ def entry_series(
         was_entry = (is_entry[of_series] & is_shown[of_series]).any() or is_entry[series.stop - 1]
         (entries if was_entry else helpers).append(series)
     entries.sort(key=lambda series: -values[series.last])
-    return entries, helpers_line([int(values[series.last]) for series in helpers])
+    return entries, helpers_line([int(values[series.last]) for series in helpers], said)
 
 
 def _ints(column: pa.ChunkedArray) -> _Ints:

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from ..schema.readable import as_typed, human_bytes
 from .catalogue import statement
-from .questions import Branch, Metric, Since, Space, Workload, question
-from .result import Result, Rows, cause_of, change_in_words, counted, folded
+from .questions import WORK, Branch, MetricOrWork, Since, Space, Workload, question
+from .result import (
+    Result,
+    Rows,
+    cause_of,
+    change_in_words,
+    counted,
+    folded,
+    human_flops,
+)
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -66,7 +74,7 @@ class Trends(Result):
     branch: the branch, empty for the runs without one; other_branches: the others, the newest
     first; jitter: the number of changes that are no steps, because the figure stays at its level;
     helpers: what is left out of series and steps with `fold`: series that are no entry program in
-    any of the runs, in a line.
+    any of the runs, in a line. Of work, the columns end in _flops in place of _bytes.
     """
 
     rows: Rows
@@ -108,10 +116,10 @@ def trends(
     branch: Branch = None,
     since: Since = None,
     memory_space: Space = 0,
-    metric: Metric = "peak",
+    metric: MetricOrWork = "peak",
     fold: bool = True,
 ) -> Trends:
-    """Show how each module's memory changed from run to run, and why.
+    """Show how each module's memory, or its work, changed from run to run, and why.
 
     `since` is the first run of today's level. csv, json and markdown have a row per run and
     series.
@@ -126,7 +134,7 @@ def trends(
     from .series import entry_series, rows_to_read, take_apart, trend_rows
 
     start = parse_time(since, "since")
-    column = metric_column(metric)
+    column = metric_column(metric, WORK)
     branches = choose_branch(store, branch)
     found = trend_rows(store, workload, branches.chosen, memory_space, column)
     is_shown = _is_since(found, start)
@@ -140,7 +148,8 @@ def trends(
     ]
     helpers = ""
     if fold:
-        shown, helpers = entry_series(found, shown, is_shown)
+        said = human_flops if column == WORK else human_bytes
+        shown, helpers = entry_series(found, shown, is_shown, said)
         kept = {ids[series.start] for series in shown}
         gone = [step for step in gone if step["series_id"] in kept]
     rows = rows_to_read(found, shown)
@@ -170,10 +179,19 @@ def trends(
     )
     if table["gone_for"].null_count == len(table):
         table = table.drop_columns(["last_run", "gone_for"])
+    unit = "_bytes"
+    if column == WORK:
+        found = found.drop_columns(["memory_space", "space", "metric", "origin", "grade"])
+        table = table.drop_columns(["origin"])
+        unit = "_flops"
+    found, table, changes = (
+        each.rename_columns([name.replace("_bytes", unit) for name in each.column_names])
+        for each in (found.filter(pa.array(is_shown)), table, _table(steps, _STEPS))
+    )
     return Trends(
-        Rows(found.filter(pa.array(is_shown)), empty=_EMPTY),
+        Rows(found, empty=_EMPTY),
         Rows(table, empty=_EMPTY),
-        Rows(_table(steps, _STEPS), empty="nothing changed"),
+        Rows(changes, empty="nothing changed"),
         branches.chosen,
         branches.others,
         sum(bool(is_shown[place]) for series in shown for place in series.jitter),
@@ -271,13 +289,15 @@ def _step(row: _Row, column: str, memory_space: int) -> _Row:
 def _in_words(step: _Row) -> str:
     """`2026-10-08: llama/jit_step grew by 64.00 MiB (+5.2 %) to 1.27 GiB: flags changed`."""
     subject = f"{step['run']}: {step['workload']}/{step['module']}"
-    change, now, cause = step["change_bytes"], step["now_bytes"], step["cause"]
+    unit = "bytes" if "now_bytes" in step else "flops"
+    said = human_bytes if unit == "bytes" else human_flops
+    change, now, cause = step[f"change_{unit}"], step[f"now_{unit}"], step["cause"]
     mark = "≈" if step["origin"] == "estimated" else ""
     if change is None:
         # It came, went or failed: that is the cause.
-        return f"{subject}: {cause}" + (f", {mark}{human_bytes(now)}" if now is not None else "")
-    said = f"{subject} {change_in_words(change, step['change_pct'], now, mark)}"
-    return f"{said}: {cause}" if cause else said
+        return f"{subject}: {cause}" + (f", {mark}{said(now)}" if now is not None else "")
+    told = f"{subject} {change_in_words(change, step['change_pct'], now, mark, said)}"
+    return f"{told}: {cause}" if cause else told
 
 
 def _gone(store: Store, found: pa.Table, start: datetime | None) -> list[_Row]:

@@ -302,6 +302,19 @@ def test_a_series_has_a_row_and_its_steps_are_the_nights_of_change(nightly):
     assert set(arguments["metric"].to_pylist()) == {"argument_bytes"}
 
 
+def test_work_is_a_figure_with_steps_of_its_own(nightly):
+    """Those of the view `work_trends`, in FLOPs: recomputing is a step in work and in memory."""
+    found = nightly.trends(metric="work")
+    view = nightly.sql("SELECT * FROM work_trends").arrow().to_pylist()
+    names = ("run_id", "workload", "change_pct")
+    told = {(*map(row.get, names), row["value_flops"]) for row in found.rows.table.to_pylist()}
+    assert told == {(*map(row.get, names), row["flops"]) for row in view}
+    least = {row["workload"]: row["best_flops"] for row in found.series.table.to_pylist()}
+    assert least == {name: min(r["flops"] for r in view if r["workload"] == name) for name in least}
+    (step,) = (s for s in found.steps_in_words() if s.startswith("2026-10-08: llama-cpu"))
+    assert "grew by 1.81194 GFLOP (+24.7 %) to 9.16036 GFLOP: rematerialised now" in step
+
+
 def test_each_format_has_what_it_is_for(history, trends):
     args = ("trends", "--db", history, "--workload", "llama-cpu", "--format")
     want = hbm(trends, "llama-cpu")
