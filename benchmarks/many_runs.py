@@ -32,26 +32,26 @@ def _make(bench: Bench, runs: int, path: Path) -> None:
         connection.execute(f"ATTACH '{bench.dumps.warehouse}' AS real (READ_ONLY)")
         connection.execute((_HERE / "many_runs.sql").read_text())
         template = (_HERE / "copy_module.sql").read_text()
-        for table, sizes, has_shape in connection.execute(_OWNED).fetchall():
+        for table, sizes, generated in connection.execute(_OWNED).fetchall():
             scaled = "".join(f", owned.{size} * factor AS {size}" for size in sizes or ())
             connection.execute(
                 template.format(
                     table=table,
                     scaled=scaled,
-                    # A generated column, which cannot be inserted.
-                    left_out="EXCLUDE (shape)" if has_shape else "",
+                    left_out=f"EXCLUDE ({', '.join(generated)})" if generated else "",
                 )
             )
         # Works the history out, after changes that went past the store.
         store.change("SELECT 1")
 
 
-# The tables whose rows belong to a module, and their columns of sizes and offsets.
+# The tables whose rows belong to a module, their columns of sizes and offsets, and the generated
+# columns, which cannot be inserted.
 _OWNED = """
 SELECT
     table_name,
-    LIST(column_name) FILTER (column_name LIKE '%\\_bytes' ESCAPE '\\'),
-    BOOL_OR(column_name = '_long_shape')
+    LIST(column_name) FILTER (column_name LIKE '%\\_bytes' ESCAPE '\\' AND NOT is_generated),
+    LIST(column_name) FILTER (is_generated)
 FROM duckdb_columns()
 WHERE database_name = 'real' AND NOT internal AND table_name <> 'dumps'
     AND table_name IN (SELECT table_name FROM duckdb_tables() WHERE database_name = 'real')
