@@ -83,7 +83,7 @@ class ManyNights:
         tables = {"runs": arrow.rows("runs", [run]), **dict(self._copied(run_id))}
         if night == 0:
             flags = "SELECT * FROM stored.compiler_flags"
-            tables["compiler_flags"] = self._real.sql(flags).to_arrow_table()
+            tables["compiler_flags"] = self._rows(flags)
         return Batch(tables)
 
     def _program(self, number: int, night: int) -> dict[str, object]:
@@ -99,10 +99,13 @@ class ManyNights:
         }
 
     def _copied(self, run_id: str) -> Iterator[tuple[str, pa.Table]]:
-        yield "dumps", self._real.sql(_DUMPS, params=[run_id]).to_arrow_table()
-        yield "dump_files", self._real.sql(_DUMP_FILES).to_arrow_table()
+        yield "dumps", self._rows(_DUMPS, run_id)
+        yield "dump_files", self._rows(_DUMP_FILES)
         for name in _owned():
-            yield name, self._real.sql(_OWNED.format(name)).to_arrow_table()
+            yield name, self._rows(_OWNED.format(name))
+
+    def _rows(self, query: str, *parameters: str) -> pa.Table:
+        return arrow.plain(self._real.sql(query, params=list(parameters)).to_arrow_table())
 
 
 def _owned() -> list[str]:

@@ -64,9 +64,13 @@ everything AS MATERIALIZED (
         [CAST(there.memory_space AS VARCHAR), there.category, owner] AS known,
         LIST_CONCAT(known, [there.element_type, dims]) AS likeness,
         attribution.is_known
-    FROM _module_buffers AS there
+    -- DuckDB hands an equation on to every table that is joined, and a list to the first.
+    FROM (
+        FROM _module_buffers WHERE module_id = a
+        UNION ALL
+        FROM _module_buffers WHERE module_id = b AND b IS DISTINCT FROM a
+    ) AS there
     CROSS JOIN attribution
-    WHERE there.module_id IN (a, b)
 ),
 
 at_peak AS MATERIALIZED (
@@ -189,7 +193,12 @@ saved AS (
     SELECT is_b, scope, operation, MAX(residuals) AS residuals
     FROM (
         SELECT module_id = b AS is_b, memory_space, scope, operation, COUNT(*) AS residuals
-        FROM _module_saved_for_backward WHERE module_id IN (a, b) GROUP BY ALL
+        FROM (
+            FROM _module_saved_for_backward WHERE module_id = a
+            UNION ALL
+            FROM _module_saved_for_backward WHERE module_id = b AND b IS DISTINCT FROM a
+        )
+        GROUP BY ALL
     )
     GROUP BY is_b, scope, operation
 ),

@@ -157,15 +157,14 @@ def chart_document(models: Sequence[UIElement]) -> dict[str, Any] | None:
     """
     if not models:
         return None
-    from bokeh.embed.util import OutputDocumentFor
+    from bokeh.core.serialization import Serializer
+    from bokeh.document import Document
 
-    # Of this call alone: the models may be in a document of the user's, and a report can be
-    # written twice.
-    with OutputDocumentFor(models, always_new=True) as document:
-        return {
-            "document": document.to_json(deferred=False),
-            "roots": [model.id for model in models],
-        }
+    # The charts are in no document: one may be in a document of the user's, a report can be written
+    # twice, and bokeh would walk through each chart four times.
+    document = Document().to_json(deferred=False)
+    document["roots"] = Serializer(deferred=False).encode(models)
+    return {"document": document, "roots": [model.id for model in models]}
 
 
 # A report as a value, and the page of HTML that it becomes.
