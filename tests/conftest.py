@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from memhouse.queries.prepare import prepare
+from memhouse.schema.stores.duckdb import prepared_file
+
 from .support.pages import link_samples
 from .support.samples import samples_warehouse
 from .support.warehouse import reading
@@ -34,10 +37,16 @@ _HERE = Path(__file__).parent
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Name each test that fails as it fails, and not only at the end."""
+    """Name each test that fails as it fails; new warehouses are copies, as those of a wheel."""
+    if hasattr(config, "workerinput"):
+        return
     terminal = config.pluginmanager.get_plugin("terminalreporter")
-    if terminal is not None and not hasattr(config, "workerinput"):
+    if terminal is not None:
         config.pluginmanager.register(_FailuresAtOnce(terminal))
+    sources = [*_HERE.parent.glob("queries/**/*.sql"), *_HERE.parent.glob("schema/**/*.sql")]
+    newest_time = max(source.stat().st_mtime for source in sources)
+    if not prepared_file().exists() or prepared_file().stat().st_mtime < newest_time:
+        prepare()
 
 
 def pytest_xdist_auto_num_workers() -> int:
