@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from parts import find
 
-from memhouse.ingest.join import join_parts
+from memhouse.ingest.join import WorkedOut, join_parts
 from memhouse.ingest.readers.lines import use_quick_memory
 from memhouse.ingest.sources.program import Key
 from memhouse.xla.dataflow import TPU, platform_of, value_sizes
@@ -166,7 +166,10 @@ class Report:
         self.modules["compared"] += 1
         self._tables(name, parts, derived)
         if parts.buffer_assignment is not None:
-            tables, estimated = join_parts(parts).tables, join_parts(alone).tables
+            tables, estimated = (
+                join_parts(WorkedOut.of(parts)).tables,
+                join_parts(WorkedOut.of(alone)).tables,
+            )
             platform = key.platform or platform_of(parts.hlo)
             sized = value_rows(derived.dataflow, value_sizes(derived.dataflow, platform))
             names = derived.program.names.take(sized["instruction_id"].combine_chunks())

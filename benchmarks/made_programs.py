@@ -82,9 +82,9 @@ def _stages(text: str) -> tuple[float, float, float]:
     times = [process_time()]
     parts = Parts(hlo=read_hlo_text(split_lines(text.encode())))
     times.append(process_time())
-    (found,) = work_out([Told(parts, "cpu")])
+    found = work_out(Told(parts, "cpu"))
     times.append(process_time())
-    join_parts(found.parts, found.attribution, found.program, found.names)
+    join_parts(found)
     times.append(process_time())
     reading, working, joining = (b - a for a, b in pairwise(times))
     return reading, working, joining

@@ -16,6 +16,7 @@ from itertools import count
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from ..schema import arrow, ids
@@ -354,8 +355,15 @@ def _read_beside(
         if module is not None and is_large:
             send(_sending, number, module.tables)
             module.tables = {}
+        elif module is not None and len(programs) > 1:
+            # Without what others have beside its rows.
+            module.tables = {name: _copied(table) for name, table in module.tables.items()}
         found.append((outcome, is_large))
     return found
+
+
+def _copied(table: pa.Table) -> pa.Table:
+    return table.take(pa.array(np.arange(len(table))))
 
 
 def _end_with_parent() -> None:

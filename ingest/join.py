@@ -1,16 +1,18 @@
 """Joins the parts of a module into the rows of the warehouse's tables."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..schema.arrow import module_rows
+from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import Contradiction, agrees, contradictions, difference
 from ..xla.attribution import Attribution, attribute, attribute_all
 from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
+from ..xla.dataflow import is_assumed
 from ..xla.errors import DumpError
 from ..xla.estimate import completed
 from ..xla.figures import memory_tables
@@ -42,11 +44,12 @@ from ..xla.program import (
     lay_slots,
     number_program,
 )
-from ..xla.program_id import program_id_of, skeleton_id_of
+from ..xla.program_id import program_ids_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
-from ..xla.runs import rows_of
+from ..xla.runs import rows_of, starts_of
+from ..xla.shifts import Shifts
 from ..xla.traits import traits_of
-from ..xla.union import derived_of_each, joined_programs
+from ..xla.union import derived_of_each, joined_parts, joined_programs, shifts_of
 from ..xla.work import work_of
 
 # The lives of values in temp allocations.
@@ -255,7 +258,10 @@ def _stretches(
     of = np.full(len(attribution.derived.dataflow), NONE)
     of[number[held]] = place
     # What lives out is not read after the program's last instruction.
-    last = np.minimum(end, len(attribution.derived.schedule) - 1)
+    derived = attribution.derived
+    program = derived.program
+    of_program = program.program_of[derived.dataflow.instruction[number[largest]]]
+    last = np.minimum(end, derived.schedule.span_end[program.entries][of_program] - 1)
     idle = idle_stretches(attribution.touches, of, last, lives.peak[largest])
     rows = {
         "group": groups,
@@ -482,6 +488,11 @@ class WorkedOut:
     no_owners: str | None = None
     unread: Unread | None = None
 
+    @staticmethod
+    def of(parts: Parts) -> "WorkedOut":
+        """The parts, of which nothing is worked out."""
+        return WorkedOut(parts, Names.of(parts))
+
 
 @dataclass(frozen=True)
 class Told:
@@ -497,27 +508,17 @@ class Told:
     completes: bool = True
 
 
-def work_out(programs: Sequence[Told]) -> list[WorkedOut]:
-    """Work out liveness and attribution from the HLO texts of programs, where they have one.
-
-    That is done for all programs at once, because small ones cost the calls. If that fails, it is
-    done for each alone: so what is wrong with one program says nothing of the others.
-    """
-    found = [_OfText.begun(told) for told in programs]
-    texts = [each for each in found if isinstance(each, _OfText)]
-    derived = _derive(texts)
-    for each in texts:
-        each.complete(shares_shapes=len(texts) > 1)
-    _attribute(texts, derived)
-    return [each.worked_out() if isinstance(each, _OfText) else each for each in found]
+def work_out(told: Told) -> WorkedOut:
+    """Work out liveness and attribution from the HLO text of a program, if it has one."""
+    found = _OfText.begun(told)
+    return found.worked_out() if isinstance(found, _OfText) else found
 
 
 @dataclass
 class _OfText:
-    """What is known of a program with HLO text so far; the fields are those of WorkedOut.
+    """What is known of a program with HLO text so far.
 
-    `derived` is None if it could not be worked out; `is_reordered` says that it is not what was
-    worked out with others, because a text without a schedule has got one.
+    `is_plain` says that nothing is damaged, assumed or missing that others of a batch have.
     """
 
     told: Told
@@ -526,18 +527,12 @@ class _OfText:
     names: Names
     program: NumberedProgram
     completes: bool
-    why_not: str | None = None
-    no_owners: str | None = None
-    derived: Derived | None = None
-    is_reordered: bool = False
-    is_scheduled: bool = False
-    attribution: Attribution | None = None
 
     @staticmethod
     def begun(told: Told) -> "_OfText | WorkedOut":
         """The program with its text as numbers; without such a text all that can be known."""
         parts = with_dumped_elements(told.parts)
-        hlo, names = parts.hlo, Names(parts)
+        hlo, names = parts.hlo, Names.of(parts)
         if hlo is None:
             return WorkedOut(parts, names)
         try:
@@ -546,104 +541,130 @@ class _OfText:
             why_not = str(error) if told.completes else None
             return WorkedOut(parts, names, why_not=why_not, no_owners=str(error))
         is_whole = program.unread is None and not hlo.unread
-        found = _OfText(told, parts, hlo, names, program, told.completes and is_whole)
-        if not is_whole and parts.buffer_assignment is None:
-            found.why_not = "the text is damaged"
-        return found
+        return _OfText(told, parts, hlo, names, program, told.completes and is_whole)
 
-    def complete(self, *, shares_shapes: bool) -> None:
-        """Fill in what the parts lack, if that is allowed.
-
-        With `shares_shapes` other programs' shapes are among those of `derived`.
-        """
-        self.is_scheduled = bool(self.hlo.header["is_scheduled"])
-        if self.derived is None or not self.completes:
-            return
-        if shares_shapes and self.parts.buffer_assignment is None:
-            # An estimate sizes all shapes.
-            flow = self.derived.dataflow
-            slots = lay_slots(self.program, flow.slots.count > 0)
-            self.derived = replace(self.derived, dataflow=replace(flow, slots=slots))
-        before = self.derived
-        self.parts, self.derived, self.why_not = completed(
-            self.parts, before, platform=self.told.platform
+    @property
+    def kind(self) -> tuple[object, ...] | None:
+        """What programs have in common that are worked out together; None of one that is not."""
+        parts = self.parts
+        is_plain = (
+            self.completes
+            and bool(self.hlo.header["is_scheduled"])
+            and not parts.doubled
+            and parts.totals is None
+            and (parts.buffer_assignment is None or parts.buffer_assignment.is_whole)
+            and len(self.names.unique) == len(self.program)
+            and not is_assumed(self.program).any()
         )
-        self.is_reordered = self.derived is not before
-        self.names.add(self.parts)
-        assignment = self.parts.buffer_assignment
-        is_estimate = assignment is not None and bool(assignment.peak_high)
-        self.is_scheduled = self.is_scheduled or is_estimate
+        others = (parts.buffer_assignment, parts.live_range, parts.used_values)
+        return tuple(part is None for part in others) if is_plain else None
 
     def worked_out(self) -> WorkedOut:
-        """All that is known."""
-        return WorkedOut(
-            self.parts,
-            self.names,
-            self.program if self.completes and self.derived is not None else None,
-            self.attribution,
-            self.why_not,
-            self.no_owners,
-            None if self.hlo.unread else self.program.unread,
-        )
+        """All that is known of the program alone."""
+        hlo, parts, program, names = self.hlo, self.parts, self.program, self.names
+        unread = None if hlo.unread else program.unread
+        is_whole = program.unread is None and not hlo.unread
+        why_not = None
+        if not is_whole and parts.buffer_assignment is None:
+            why_not = "the text is damaged"
+        try:
+            derived = derive_all([hlo], program, [self.told.changelist], [parts.live_range])
+        except DumpError as error:
+            why_not = str(error) if self.completes else why_not
+            return WorkedOut(parts, names, why_not=why_not, no_owners=str(error), unread=unread)
+        is_scheduled = bool(hlo.header["is_scheduled"])
+        if self.completes:
+            parts, derived, why_not = completed(parts, derived, platform=self.told.platform)
+            names.add(parts)
+            assignment = parts.buffer_assignment
+            is_scheduled |= assignment is not None and bool(assignment.peak_high)
+        attribution = no_owners = None
+        try:
+            # Whose memory values are does not depend on the schedule, only on what computes them.
+            attribution = attribute(hlo, derived, is_scheduled=is_scheduled)
+        except DumpError as error:
+            no_owners = str(error)
+        whole = program if self.completes else None
+        return WorkedOut(parts, names, whole, attribution, why_not, no_owners, unread)
 
 
 # What a rule raises where a program does not fit it; with others it may also meet their rows.
 _REFUSALS = (DumpError, IndexError, ValueError)
 
 
-def _derive(texts: Sequence[_OfText]) -> Derived | None:
-    """Set what follows from each text; what follows from all at once, None if they are apart."""
-    if not texts:
-        return None
+def joined(programs: Sequence[Told], mine: Sequence[str] = ()) -> list[tuple[WorkedOut, "Module"]]:
+    """Work out what the texts of programs say, and make the rows of each: see `join_parts`.
+
+    That is done for all at once of which the same is known, because small ones cost the calls. If
+    anything is wrong then, it is done for each alone: so what is wrong with one program says
+    nothing of the others.
+    """
+    begun = [_OfText.begun(told) for told in programs]
+    of_kind: dict[object, list[int]] = {}
+    for number, each in enumerate(begun):
+        kind = each.kind if isinstance(each, _OfText) else None
+        of_kind.setdefault(number if kind is None else kind, []).append(number)
+    found: dict[int, tuple[WorkedOut, Module]] = {}
+    for numbers in of_kind.values():
+        texts = [each for number in numbers if isinstance(each := begun[number], _OfText)]
+        if len(numbers) > 1:
+            with suppress(*_REFUSALS):
+                found |= zip(numbers, _at_once(texts, mine), strict=True)
+                continue
+        for number in numbers:
+            each, told = begun[number], programs[number]
+            worked_out = each.worked_out() if isinstance(each, _OfText) else each
+            module = join_parts(worked_out, mine, told.platform)
+            found[number] = worked_out, module
+    return [found[number] for number in range(len(programs))]
+
+
+def _at_once(texts: Sequence[_OfText], mine: Sequence[str]) -> list[tuple[WorkedOut, "Module"]]:
+    """The rows of several programs of one kind. Raises one of _REFUSALS if any is odd."""
     programs = [each.program for each in texts]
-    try:
-        derived = derive_all(
-            [each.hlo for each in texts],
-            joined_programs(programs),
-            [each.told.changelist for each in texts],
-            [each.parts.live_range for each in texts],
-        )
-    except _REFUSALS as error:
-        if len(texts) > 1:
-            for each in texts:
-                _derive([each])
-        elif isinstance(error, DumpError):
-            (each,) = texts
-            each.why_not = str(error) if each.completes else each.why_not
-            each.no_owners = str(error)
-        else:
-            raise
-        return None
-    for each, own in zip(texts, derived_of_each(derived, programs), strict=True):
-        each.derived = own
-    return derived
+    derived = derive_all(
+        [each.hlo for each in texts],
+        joined_programs(programs),
+        [each.told.changelist for each in texts],
+        [each.parts.live_range for each in texts],
+    )
+    whole = [(each.parts, each.names) for each in texts]
+    if any(texts[0].kind or ()):
+        of_each = derived_of_each(derived, programs)
+        whole = [_completed(each, own) for each, own in zip(texts, of_each, strict=True)]
+    parts_of_each = [parts for parts, _ in whole]
+    attribution = attribute_all([each.hlo for each in texts], programs, derived, is_scheduled=True)
+    shifts = shifts_of(parts_of_each, attribution)
+    modules = _modules(
+        parts_of_each,
+        joined_parts(parts_of_each, shifts),
+        attribution,
+        derived.program,
+        Names.joined([names for _, names in whole], shifts.starts["instruction"]),
+        shifts,
+        mine,
+        [each.told.platform for each in texts],
+    )
+    return [
+        (WorkedOut(*each, text.program), module)
+        for each, text, module in zip(whole, texts, modules, strict=True)
+    ]
 
 
-def _attribute(texts: Sequence[_OfText], derived: Derived | None) -> None:
-    """Set the attribution of each text. `derived` is what follows from all of them at once."""
-    apart = texts
-    if derived is not None:
-        try:
-            found = attribute_all(
-                [each.hlo for each in texts],
-                derived,
-                [each.derived for each in texts if each.derived is not None],
-                [each.is_scheduled for each in texts],
-            )
-            for each, attribution in zip(texts, found, strict=True):
-                each.attribution = attribution
-            apart = [each for each in texts if each.is_reordered]
-        except _REFUSALS as error:
-            if len(texts) == 1 and not isinstance(error, DumpError):
-                raise
-    for each in apart:
-        if each.derived is None:
-            continue
-        try:
-            # Whose memory values are does not depend on the schedule, only on what computes them.
-            each.attribution = attribute(each.hlo, each.derived, is_scheduled=each.is_scheduled)
-        except DumpError as error:
-            each.attribution, each.no_owners = None, str(error)
+def _completed(text: _OfText, derived: Derived) -> tuple[Parts, Names]:
+    """The parts with what they lack, and their names. `derived` has the shapes of others too."""
+    if text.parts.buffer_assignment is None:
+        # An estimate sizes all shapes.
+        flow = derived.dataflow
+        slots = lay_slots(text.program, flow.slots.count > 0)
+        derived = replace(derived, dataflow=replace(flow, slots=slots))
+    # Others may yet be odd: then the program is read alone, as it is.
+    parts, names = replace(text.parts), replace(text.names, numbers=dict(text.names.numbers))
+    parts, after, why_not = completed(parts, derived, platform=text.told.platform)
+    if why_not is not None or after is not derived:
+        raise DumpError("what a program lacks is not worked out of its text")
+    names.add(parts)
+    return parts, names
 
 
 # Joins the parts of a module into the rows of the warehouse's tables.
@@ -672,26 +693,48 @@ class Module:
 _IN_SPACES = frozenset({"allocations", "values", "occupancy", "module_memory"})
 
 
-def join_parts(
-    parts: Parts,
-    attribution: Attribution | None = None,
-    program: NumberedProgram | None = None,
-    names: Names | None = None,
-    mine: Sequence[str] = (),
-    platform: str | None = None,
-) -> Module:
+def join_parts(found: WorkedOut, mine: Sequence[str] = (), platform: str | None = None) -> Module:
     """Number the instructions, find each live range's value, and compute the figures.
 
     If a part is missing or contradicts another part, the figures that depend on it are null.
-    `names` are the numbers of the parts' names, if the caller has them. `mine` are patterns of
-    files that are the user's code, see `frames.are_library`. `platform` tells what a memory space
-    is called. Without an `attribution` nothing says whose memory a value is, and without a
-    `program` the module has no program_id.
+    `mine` are patterns of files that are the user's code, see `frames.are_library`. `platform`
+    tells what a memory space is called. Without an attribution nothing says whose memory a value
+    is, and without a program the module has no program_id.
     """
-    names = names or Names(parts)
+    parts = found.parts
+    length = len(parts.live_range.schedule) if parts.live_range is not None else 0
+    (module,) = _modules(
+        [parts],
+        parts,
+        found.attribution,
+        found.program,
+        found.names,
+        Shifts.alone(length),
+        mine,
+        [platform],
+    )
+    return module
+
+
+def _modules(
+    of_each: Sequence[Parts],
+    parts: Parts,
+    attribution: Attribution | None,
+    program: NumberedProgram | None,
+    names: Names,
+    shifts: Shifts,
+    mine: Sequence[str],
+    platforms: Sequence[str | None],
+) -> list[Module]:
+    """The rows of programs: `parts` and what follows have all of them, with their numbers shifted.
+
+    Raises DumpError if one of several is at odds with itself.
+    """
     values = _values(parts, names)
     ranges, lost = _live_ranges(parts.live_range, values, names)
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names, mine)}
+    # What has no numbers to shift: the rows of each.
+    lists: dict[str, list[pa.Table]] = {}
     number = None
     if attribution is not None and len(values):
         number = numbers_of(attribution, values)
@@ -707,11 +750,17 @@ def join_parts(
         tables["uses"] = names.numbered(parts.used_values.uses, "uses")
     if ranges is not None:
         tables["live_ranges"] = ranges
-    if parts.live_range is not None:
-        tables["reported_peak"] = parts.live_range.peak
+    lists["reported_peak"] = [each.live_range.peak for each in of_each if each.live_range]
     if parts.hlo is not None:
         tables |= _hlo_tables(parts.hlo, names, tables["instructions"])
+        texts = [each.hlo for each in of_each if each.hlo is not None]
+        lists["computations"] = [hlo.computations for hlo in texts]
+        lists["entry_shapes"] = [
+            pa.table({}) if hlo.entry_shapes is None else hlo.entry_shapes for hlo in texts
+        ]
     contradicting = contradictions(parts, names, ranges, lost)
+    if contradicting and len(of_each) > 1:
+        raise DumpError(contradicting[0].message)
     if parts.totals is not None:
         rows: list[dict[str, object]] = [
             {"memory_space": space, "total_bytes": size} for space, size in parts.totals.items()
@@ -730,20 +779,18 @@ def join_parts(
         else:
             ends = guessed_ends(values, tables["instructions"], ranges, parts.live_range)
         shown = shown_values(allocations, values, ends)
-        figures, memory = memory_tables(
+        tables |= memory_tables(
             allocations.append_column("value_id", shown),
             values,
             ranges,
             names.numbered(parts.live_range.schedule, "schedule") if parts.live_range else None,
+            shifts,
             complete=complete,
             estimated=parts.buffer_assignment.origin == "estimated",
         )
-        for row in memory:
-            space = row["memory_space"]
-            assert isinstance(space, int)
-            row["peak_high_bytes"] = parts.buffer_assignment.peak_high.get(space)
-        tables |= figures
-        tables["module_memory"] = module_rows("module_memory", memory)
+        tables["module_memory"] = _with_high(
+            tables["module_memory"], parts.buffer_assignment.peak_high
+        )
         if (
             attribution is not None
             and attribution.is_scheduled
@@ -754,42 +801,76 @@ def join_parts(
             tables |= buffer_tables(attribution, values, number, lives)
     if "residual_id" in values.column_names:
         tables["values"] = _with_known_residuals(values, tables.get("residuals"))
-    spaces = memory_spaces(parts, platform)
+    spaces = shifts.joined([memory_spaces(*each) for each in zip(of_each, platforms, strict=True)])
     tables["memory_spaces"] = spaces
     for name in _IN_SPACES & tables.keys():
         tables[name] = with_spaces(tables[name], spaces)
     if attribution is not None:
-        tables["traits"] = traits_of(attribution, tables)
+        lists["traits"] = traits_of(attribution, tables, shifts)
     if ranges is not None and "module_memory" in tables:
-        tables["peak_parts"] = peak_parts(tables)
-    header = _header(parts)
+        lists["peak_parts"] = peak_parts(tables, shifts)
+    headers = [_header(each) for each in of_each]
+    header = headers[0]
     if attribution is not None and attribution.derived.assumed:
         header["assumed"] = opcode_counts(attribution.derived.assumed)
         if header["origin"] == "derived":
             header["origin"] = "estimated"
-    if header["origin"] is not None:
-        is_unscheduled = parts.buffer_assignment is not None and parts.buffer_assignment.peak_high
-        header["grade"] = 2 if is_unscheduled else int(header["origin"] == "estimated")
+    for each, own in zip(of_each, headers, strict=True):
+        if own["origin"] is not None:
+            is_unscheduled = each.buffer_assignment is not None and each.buffer_assignment.peak_high
+            own["grade"] = 2 if is_unscheduled else int(own["origin"] == "estimated")
+    differs = None
     if attribution is not None and number is not None:
-        header["liveness_difference"] = _difference(parts, attribution, number, tables)
+        differs = _difference(parts, attribution, number, tables)
+        headers = [own | {"liveness_difference": differs} for own in headers]
     if program is not None and not contradicting:
         assignment = parts.buffer_assignment
         allocations = assignment.allocations if assignment is not None else None
-        header["program_id"] = program_id_of(program, allocations, values, ranges)
+        program_ids = program_ids_of(program, shifts, allocations, values, ranges)
+        for own, program_id in zip(headers, program_ids, strict=True):
+            own["program_id"] = program_id
+        if len(of_each) > 1 and (differs is not None or None in program_ids):
+            raise DumpError("a program is at odds with its text")
     if program is not None and parts.hlo is not None:
-        work = work_of(program, parts.hlo.attributes().loop_facts)
-        header |= {"flops": work.total_flops, "unknown_loops": work.unknown_loops}
+        work = work_of(
+            program,
+            shifts.joined([hlo.attributes().loop_facts for hlo in texts]),
+        )
+        for own, total, unknown in zip(headers, work.total_flops, work.unknown_loops, strict=True):
+            own |= {"flops": total, "unknown_loops": unknown}
         flops = np.append(work.flops, np.full(len(names.unique) - len(program), NONE))
         tables["instructions"] = _with(tables["instructions"], {"flops": _counts(flops)})
         tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
-        runs = {"executions": pa.array(work.executions)}
-        tables["computations"] = _with(tables["computations"], runs)
-    unread: list[str] = []
-    if parts.pass_texts:
-        of_passes, unread = _pass_tables(parts, tables)
-        tables |= of_passes
-    filled = {name: table for name, table in tables.items() if len(table)}
-    return Module(header, filled, contradicting, unread)
+        executions = pa.array(work.executions)
+        bounds = starts_of(np.array([len(each) for each in lists["computations"]])).tolist()
+        lists["computations"] = [
+            _with(each, {"executions": executions.slice(start, len(each))})
+            for each, start in zip(lists["computations"], bounds, strict=False)
+        ]
+    lists |= {name: shifts.divided(table) for name, table in tables.items()}
+    modules = []
+    for at, own in enumerate(headers):
+        found = {name: each[at] for name, each in lists.items() if each and len(each[at])}
+        modules.append(Module(own, found, contradicting))
+        if of_each[at].pass_texts:
+            of_passes, modules[-1].unread_passes = _pass_tables(of_each[at], found)
+            found |= {name: table for name, table in of_passes.items() if len(table)}
+    return modules
+
+
+def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
+    """The rows of `module_memory` with the peaks of another order, and null where not known."""
+    high = [peak_high.get(space) for space in memory["memory_space"].to_pylist()]
+    columns = dict(zip(memory.column_names, memory.columns, strict=True))
+    columns["peak_high_bytes"] = pa.array(high, pa.int64())
+    return pa.table(
+        {
+            field.name: columns[field.name].cast(field.type)
+            if field.name in columns
+            else pa.nulls(len(memory), field.type)
+            for field in module_schema("module_memory")
+        }
+    )
 
 
 def _pass_tables(
@@ -819,10 +900,10 @@ def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[s
     """The large values of the peak but for arguments, and the instructions that make them."""
     if not {"values", "live_ranges", "module_memory"} <= tables.keys():
         return [], []
-    peak_time = main_memory(tables).get("peak_time")
-    if peak_time is None:
+    alone = Shifts.alone(0)
+    if main_memory(tables, alone)["peak_time"] == NONE:
         return [], []
-    place, size, _ = at_peak(tables, peak_time)
+    place, size, *_ = at_peak(tables, alone)
     order = np.argsort(-size, kind="stable")
     order = order[(place[order] != NONE) & (size[order] >= LEAST_SHARE * size.sum())]
     values = tables["values"].take(pa.array(place[order]))
@@ -1016,15 +1097,12 @@ def _hlo_tables(hlo: HloText, names: Names, instructions: pa.Table) -> dict[str,
     operands = names.numbered(hlo.operands, "operands")
     operand_at = operands.schema.get_field_index("operand")
     tables = {
-        "computations": hlo.computations,
         "operands": operands.set_column(
             operand_at, "operand_instruction_id", names.numbers["operand"]
         ),
         "calls": names.numbered(hlo.calls, "calls"),
         "stack_frames": hlo.stack_frames,
     }
-    if hlo.entry_shapes is not None:
-        tables["entry_shapes"] = hlo.entry_shapes
     if len(hlo.control):
         controlled = names.numbered(hlo.control, "controlled")
         predecessors = names.numbers["predecessors"]

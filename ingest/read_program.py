@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from ..xla.agreement import disagreements
 from ..xla.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
-from .join import Module, Told, WorkedOut, join_parts, work_out
+from .join import Module, Told, WorkedOut, joined
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
 from .sources.dump_folder import read_together
 from .sources.program import Identified, Key, Program
@@ -198,15 +198,8 @@ def _join(read: Sequence[_Read], mine: Sequence[str]) -> None:
         )
         for program, parts, outcome in read
     ]
-    for (program, parts, outcome), found in zip(read, work_out(told), strict=True):
-        outcome.module = join_parts(
-            found.parts,
-            found.attribution,
-            found.program,
-            found.names,
-            mine,
-            platform=program.key.platform,
-        )
+    for (_, parts, outcome), (found, module) in zip(read, joined(told, mine), strict=True):
+        outcome.module = module
         _note_all(outcome, parts, found)
 
 

@@ -1,6 +1,6 @@
 """Attribution: the owner, pass and role of each value; the scope and pass of each instruction."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,18 +11,21 @@ from .op_names import Kind, callers, joined_names, name_rows, scopes
 from .origins import OPERAND, Named, Origins, Values, find_origins
 from .parts import HloText
 from .passes import Passes, passes, value_pass, without_optimizer
-from .program import NONE, Ints, Mask
+from .program import NONE, Ints, Mask, NumberedProgram
 from .residuals import Residuals, find_residuals
 from .roles import Touches, find_reads, find_roles, find_touches, lives_out
-from .union import Bounds, bounds_of, less
+from .runs import starts_of
+from .shifts import Shifts, less
+from .union import bounds_of
 
 
 @dataclass(frozen=True)
 class Attribution:
-    """The attribution of a program's values and instructions, by their numbers in the HLO text.
+    """The attribution of the values and instructions of programs, by their numbers in HLO texts.
 
-    `scope` is each instruction's number in `scopes`; `value_pass` and `roles` are numbers of
-    PASSES and ROLES by value. `is_argument` marks the values that are arguments, `lives_out`
+    `scope` is each instruction's number in `scopes`, where those of a program start at
+    `scope_starts`; `residual_starts` is the same of residuals. `value_pass` and `roles` are numbers
+    of PASSES and ROLES by value. `is_argument` marks the values that are arguments, `lives_out`
     those that are part of the result. The times of `touches` are valid only if `is_scheduled`.
     """
 
@@ -30,11 +33,13 @@ class Attribution:
     is_scheduled: bool
     scope: Ints
     scopes: pa.Table
+    scope_starts: Ints
     passes: Passes
     origins: Origins
     value_pass: Ints
     roles: Ints
     residuals: Residuals
+    residual_starts: Ints
     touches: Touches
     is_argument: Mask
     lives_out: Mask
@@ -45,33 +50,34 @@ def attribute(hlo: HloText, derived: Derived, *, is_scheduled: bool = True) -> A
 
     `is_scheduled` says whether the times of `derived` are those of the module's figures.
     """
-    (found,) = attribute_all([hlo], derived, [derived], [is_scheduled])
-    return found
+    return attribute_all([hlo], [derived.program], derived, is_scheduled=is_scheduled)
 
 
 def attribute_all(
     texts: Sequence[HloText],
+    programs: Sequence[NumberedProgram],
     derived: Derived,
-    of_each: Sequence[Derived],
-    are_scheduled: Sequence[bool],
-) -> Iterator[Attribution]:
+    *,
+    is_scheduled: bool,
+) -> Attribution:
     """The attribution of several programs: see `attribute`.
 
-    `derived` is what was worked out of all of them, `of_each` what of each.
+    `derived` is what was worked out of all of them, whose programs these are.
     """
     program, dataflow = derived.program, derived.dataflow
     alias_set, time = derived.liveness.alias_set, derived.schedule.time
     caller = callers(program)
     bounds = bounds_of(derived)
     # What a scope is called and how layers fold are questions of one program.
-    names_of_each, scopes_of_each = [], []
-    for number, (hlo, each) in enumerate(zip(texts, of_each, strict=True)):
+    names_of_each, scope_of_each, scopes_of_each = [], [], []
+    for number, (hlo, each) in enumerate(zip(texts, programs, strict=True)):
         of_program = slice(*bounds.computations[number : number + 2])
-        names = name_rows(each.program, hlo.instructions["op_name"])
+        names = name_rows(each, hlo.instructions["op_name"])
         names_of_each.append(names)
-        scopes_of_each.append(
-            scopes(each.program, names, less(caller[of_program], bounds.rows[number]))
-        )
+        scope, table = scopes(each, names, less(caller[of_program], bounds.rows[number]))
+        scope_of_each.append(scope)
+        scopes_of_each.append(table)
+    scope_starts = starts_of(np.array([len(table) for table in scopes_of_each]))
     names = joined_names(names_of_each)
     named = Named(program, dataflow, names, caller)
     values = Values(named)
@@ -92,89 +98,30 @@ def attribute_all(
         instruction_passes, pass_of_value, values.row, trains
     )
     touches = find_touches(named, derived.schedule, derived.liveness.start)
-    found = Attribution(
+    numbers = np.arange(len(programs) + 1)
+    return Attribution(
         derived,
-        bool(are_scheduled[0]),
-        np.concatenate([scope for scope, _ in scopes_of_each]),
-        scopes_of_each[0][1],
+        is_scheduled,
+        _numbered(scope_of_each, scope_starts),
+        Shifts({"scope": scope_starts}).joined(scopes_of_each),
+        scope_starts,
         instruction_passes,
         origins,
         pass_of_value,
         roles,
         residuals,
+        np.searchsorted(program.program_of[values.row[residuals.value]], numbers),
         touches,
         named.is_entry_parameter[values.row],
         lives_out(values),
     )
-    if len(of_each) == 1:
-        yield found
-        return
-    tables = [table for _, table in scopes_of_each]
-    yield from _of_each(found, bounds, of_each, are_scheduled, tables)
 
 
-def _of_each(
-    found: Attribution,
-    bounds: Bounds,
-    of_each: Sequence[Derived],
-    are_scheduled: Sequence[bool],
-    scopes_of_each: Sequence[pa.Table],
-) -> Iterator[Attribution]:
-    """The attribution of each program."""
-    passes, origins, residuals, touches = (
-        found.passes, found.origins, found.residuals, found.touches
-    )  # fmt: skip
-    flow = found.derived.dataflow
-    program_of = found.derived.program.program_of[flow.instruction]
-    numbers = np.arange(len(of_each) + 1)
-    of_residuals = np.searchsorted(program_of[residuals.value], numbers).tolist()
-    # All definitions come before all reads.
-    of_touches = program_of[touches.value] + np.where(touches.is_read, len(of_each), 0)
-    touched = np.searchsorted(of_touches, np.arange(2 * len(of_each) + 1)).tolist()
-    for number, each in enumerate(of_each):
-        row, time, value, residual = (
-            starts[number] for starts in (bounds.rows, bounds.times, bounds.values, of_residuals)
-        )
-        rows, values, of = (
-            slice(*starts[number : number + 2])
-            for starts in (bounds.rows, bounds.values, of_residuals)
-        )
-        chosen = np.concatenate(
-            [np.arange(*touched[at : at + 2]) for at in (number, number + len(of_each))]
-        )
-        yield Attribution(
-            each,
-            are_scheduled[number],
-            found.scope[rows],
-            scopes_of_each[number],
-            Passes(
-                passes.codes[rows],
-                passes.is_clone[rows],
-                passes.follows_gradient[rows],
-                passes.is_differentiated[rows],
-            ),
-            Origins(
-                less(origins.instruction[values], row),
-                origins.rule[values],
-                origins.moved_from[values] - value,
-            ),
-            found.value_pass[values],
-            found.roles[values],
-            Residuals(
-                less(residuals.of[values], residual),
-                residuals.value[of] - value,
-                residuals.layers[of],
-                less(residuals.reader[of], row),
-            ),
-            Touches(
-                touches.value[chosen] - value,
-                touches.start[chosen] - time,
-                touches.end[chosen] - time,
-                touches.is_read[chosen],
-            ),
-            found.is_argument[values],
-            found.lives_out[values],
-        )
+def _numbered(of_each: Sequence[Ints], starts: Ints) -> Ints:
+    """The numbers of each program, shifted to where they start."""
+    return np.concatenate(
+        [less(each, -start) for each, start in zip(of_each, starts.tolist(), strict=False)]
+    )
 
 
 def _joined_column(texts: Sequence[HloText], name: str) -> pa.ChunkedArray:

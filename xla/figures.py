@@ -1,8 +1,9 @@
 """A module's figures: `occupancy` and `module_memory`, as the tables' comments define them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from .occupancy import Extents, Ints, accumulated, changes, occupied_changes
 from .runs import ints, masked, places_of
+from .shifts import Shifts
 
 _UNKNOWN = -1
 
@@ -19,32 +21,43 @@ Columns = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
-    """A memory space of a module, of which its figures are worked out.
+class Spaces:
+    """The memory spaces of which figures are worked out: a figure has a row for each, in order.
 
-    allocations: those of the space; with the peaks of temps if the `bounds` are known
-    steps: the space's rows of `occupancy`, if the `peak` is known
+    memory_space: their numbers; allocations, lives: in all of them, with the row of their `space`,
+    and the peaks of temps if the `bounds` are known; instruction: what runs at each time; steps:
+    the rows of `occupancy`, by space and time, if the `peak` is known
     """
 
-    memory_space: int
+    memory_space: Ints
     allocations: Columns
     lives: Columns
-    schedule: pa.Table
+    instruction: Ints
     steps: Columns
 
     @cached_property
-    def peak(self) -> dict[str, int]:
-        """The row of `steps` with the most occupied bytes, the first of several."""
-        at = int(np.argmax(self.steps["occupied_bytes"]))
-        return {name: int(column[at]) for name, column in self.steps.items()}
+    def peak(self) -> Columns:
+        """Of each space the row of `steps` with the most occupied bytes, the first of several."""
+        space = self.steps["space"]
+        order = np.lexsort((-self.steps["occupied_bytes"], space))
+        at = order[np.searchsorted(space[order], np.arange(len(self.memory_space)))]
+        return {name: column[at] for name, column in self.steps.items()}
 
-    def sum(self, *masks: str, of: str = "size_bytes") -> int:
+    def sum(self, *masks: str, of: str = "size_bytes") -> Ints:
         """The sum of a column over the allocations for which all the masks are true."""
-        chosen = [self.allocations[mask] for mask in masks]
-        return int(self.allocations[of].sum(where=np.logical_and.reduce(chosen)))
+        chosen = np.ones(len(self.allocations[of]), bool)
+        for mask in masks:
+            chosen &= self.allocations[mask]
+        return self.added(self.allocations["space"][chosen], self.allocations[of][chosen])
+
+    def added(self, space: Ints, amounts: Ints) -> Ints:
+        """The sum of amounts in each space."""
+        sums = np.zeros(len(self.memory_space), np.int64)
+        np.add.at(sums, space, amounts)
+        return sums
 
 
-_Figure = Callable[[Space], float | None]
+_Figure = Callable[[Spaces], Ints | pa.Array]
 _F = TypeVar("_F", bound=_Figure)
 # Each figure, with what has to be known for it, and whether XLA's packing decides it.
 _FIGURES: list[tuple[_Figure, str, bool]] = []
@@ -66,113 +79,111 @@ def _figure(needs: str, *, packed: bool = False) -> Callable[[_F], _F]:
 
 
 @_figure("sizes", packed=True)
-def total_bytes(space: Space) -> int:
+def total_bytes(spaces: Spaces) -> Ints:
     """All allocations."""
-    return space.sum()
+    return spaces.sum()
 
 
 @_figure("sizes")
-def argument_bytes(space: Space) -> int:
+def argument_bytes(spaces: Spaces) -> Ints:
     """Parameters."""
-    return space.sum("is_parameter")
+    return spaces.sum("is_parameter")
 
 
 @_figure("sizes")
-def output_bytes(space: Space) -> int:
+def output_bytes(spaces: Spaces) -> Ints:
     """What may live out."""
-    return space.sum("maybe_live_out")
+    return spaces.sum("maybe_live_out")
 
 
 @_figure("sizes")
-def alias_bytes(space: Space) -> int:
+def alias_bytes(spaces: Spaces) -> Ints:
     """Parameters that may live out."""
-    return space.sum("is_parameter", "maybe_live_out")
+    return spaces.sum("is_parameter", "maybe_live_out")
 
 
 @_figure("sizes")
-def constant_bytes(space: Space) -> int:
+def constant_bytes(spaces: Spaces) -> Ints:
     """Constants."""
-    return space.sum("is_constant")
+    return spaces.sum("is_constant")
 
 
 @_figure("sizes", packed=True)
-def thread_local_bytes(space: Space) -> int:
+def thread_local_bytes(spaces: Spaces) -> Ints:
     """Thread-local allocations."""
-    return space.sum("is_thread_local")
+    return spaces.sum("is_thread_local")
 
 
 @_figure("sizes", packed=True)
-def temp_bytes(space: Space) -> int:
+def temp_bytes(spaces: Spaces) -> Ints:
     """Preallocated temps."""
-    return space.sum("is_temp")
+    return spaces.sum("is_temp")
 
 
 @_figure("peak")
-def peak_bytes(space: Space) -> int:
+def peak_bytes(spaces: Spaces) -> Ints:
     """The most that is occupied at one time."""
-    return space.peak["occupied_bytes"]
+    return spaces.peak["occupied_bytes"]
 
 
 @_figure("peak")
-def peak_time(space: Space) -> int:
+def peak_time(spaces: Spaces) -> Ints:
     """The first time of the peak."""
-    return space.peak["start_time"]
+    return spaces.peak["start_time"]
 
 
 @_figure("peak")
-def peak_live_bytes(space: Space) -> int:
+def peak_live_bytes(spaces: Spaces) -> Ints:
     """What is live at the peak."""
-    return space.peak["live_bytes"]
+    return spaces.peak["live_bytes"]
 
 
 @_figure("peak")
-def peak_instruction_id(space: Space) -> int | None:
+def peak_instruction_id(spaces: Spaces) -> Ints:
     """The instruction at the peak."""
-    instruction_id: int | None = space.schedule["instruction_id"][peak_time(space)].as_py()
-    return instruction_id
+    return spaces.instruction[peak_time(spaces)]
 
 
 @_figure("peak", packed=True)
-def fragmentation_bytes(space: Space) -> int:
+def fragmentation_bytes(spaces: Spaces) -> Ints:
     """What is allocated above the peak."""
-    return total_bytes(space) - thread_local_bytes(space) - peak_bytes(space)
+    return total_bytes(spaces) - thread_local_bytes(spaces) - peak_bytes(spaces)
 
 
 @_figure("peak", packed=True)
-def fragmentation(space: Space) -> float | None:
+def fragmentation(spaces: Spaces) -> pa.Array:
     """The share of that in the temps."""
-    temp = temp_bytes(space)
-    return fragmentation_bytes(space) / temp if temp else None
+    temp = temp_bytes(spaces)
+    return pa.array(fragmentation_bytes(spaces) / np.maximum(temp, 1), mask=temp == 0)
 
 
 @_figure("bounds")
-def live_bound_bytes(space: Space) -> int:
+def live_bound_bytes(spaces: Spaces) -> Ints:
     """What the temps hold at their fullest."""
-    return space.sum("is_temp", of="peak_bytes")
+    return spaces.sum("is_temp", of="peak_bytes")
 
 
 @_figure("bounds", packed=True)
-def packing_bytes(space: Space) -> int:
+def packing_bytes(spaces: Spaces) -> Ints:
     """What packing adds to that."""
-    return temp_bytes(space) - live_bound_bytes(space)
+    return temp_bytes(spaces) - live_bound_bytes(spaces)
 
 
 @_figure("peak")
-def padding_bytes(space: Space) -> int | None:
+def padding_bytes(spaces: Spaces) -> pa.Array:
     """size - logical size of what is live at the peak, an aliased extent counted once.
 
     An allocation that is occupied throughout counts for the value that it is for. None if the
     logical size of one of them is not known.
     """
-    lives, time = space.lives, peak_time(space)
-    here = lives["space"] == space.memory_space
-    temp = lives["is_temp"].astype(bool)
-    live = here & temp & (lives["start"] <= time) & (lives["end"] >= time)
-    shown = here & lives["is_shown"].astype(bool)
-    if (lives["logical"][live | shown] == _UNKNOWN).any():
-        return None
+    lives, time = spaces.lives, peak_time(spaces)[spaces.lives["space"]]
+    live = lives["is_temp"] & (lives["start"] <= time) & (lives["end"] >= time)
+    shown = lives["is_shown"]
+    is_unknown = np.zeros(len(spaces.memory_space), bool)
+    is_unknown[lives["space"][(live | shown) & (lives["logical"] == _UNKNOWN)]] = True
     of_shown = lives["high"][shown] - lives["low"][shown] - lives["logical"][shown]
-    return _counted_padding(lives, live) + int(of_shown.sum())
+    padding = spaces.added(lives["space"][shown], of_shown)
+    return pa.array(padding + spaces.added(*_counted_padding(lives, live)), mask=is_unknown)
 
 
 def memory_tables(
@@ -180,52 +191,57 @@ def memory_tables(
     values: pa.Table,
     live_ranges: pa.Table | None,
     schedule: pa.Table | None,
+    shifts: Shifts,
     *,
     complete: bool,
     estimated: bool = False,
-) -> tuple[dict[str, pa.Table], list[dict[str, object]]]:
-    """The tables `allocations` and `occupancy`, and the rows of `module_memory`.
+) -> dict[str, pa.Table]:
+    """The tables `allocations`, `occupancy` and `module_memory`.
 
-    Without live ranges and schedule the peak is unknown: its figures are null and occupancy
-    has no rows. If the parts are not `complete`, all figures are null. If they are `estimated`,
-    the figures that XLA's packing decides are null, and a temp has its live bound as its size.
+    Without live ranges and schedule the peak is unknown: its figures are missing and occupancy
+    has no rows. If the parts are not `complete`, all figures are missing. If they are `estimated`,
+    the figures that XLA's packing decides are missing, and a temp has its live bound as its size.
     """
-    lives: Columns = {}
-    unions: dict[int, tuple[Ints, Ints]] = {}
-    length, known = 0, {"sizes"} if complete else set()
+    known = {"sizes"} if complete else set()
     columns = _columns(allocations)
+    memory_space, columns["space"] = np.unique(columns["memory_space"], return_inverse=True)
+    spaces = Spaces(memory_space, columns, {}, np.zeros(0, np.int64), {})
+    tables = {}
     if live_ranges is not None and schedule is not None:
+        times = shifts.starts["time"]
+        of = shifts.of("space", memory_space)
+        span = times[:-1][of], times[1:][of]
         lives = _lives(columns, values, live_ranges)
         unions = _temp_unions(columns, lives)
-        length = len(schedule)
-        peaks = _temp_peaks(columns["allocation_index"], unions, length)
+        peaks = _temp_peaks(len(allocations), unions, span[1][columns["space"]])
         columns["peak_bytes"] = np.maximum(peaks["peak_bytes"], 0)
         for name, type_ in (("peak_bytes", pa.int64()), ("peak_time", pa.int32())):
             peak = pa.array(peaks[name], type_, mask=peaks[name] == _UNKNOWN)
             allocations = allocations.append_column(name, peak)
-        known |= {"bounds", "peak"} if length else {"bounds"}
-    rows: list[dict[str, object]] = []
-    steps: list[Columns] = []
-    for memory_space in np.unique(columns["memory_space"]).tolist():
-        here = columns["memory_space"] == memory_space
-        within = {name: column[here] for name, column in columns.items()}
-        if "peak" in known:
-            steps.append(_occupancy(memory_space, within, lives, unions, length))
-        space = Space(memory_space, within, lives, schedule, steps[-1] if steps else {})
-        figures = {
-            figure.__name__: figure(space)
-            for figure, needs, packed in _FIGURES
-            if needs in known and not (packed and estimated)
-        }
-        rows.append({"memory_space": memory_space, **figures})
+        known.add("bounds")
+        instruction = ints(schedule["instruction_id"])
+        spaces = replace(spaces, lives=lives, instruction=instruction)
+        if len(schedule):
+            known.add("peak")
+            steps = _occupancy(columns, lives, unions, *span)
+            spaces = replace(spaces, steps=steps)
+            tables["occupancy"] = pa.table(
+                {
+                    "memory_space": pa.array(memory_space[steps["space"]], pa.int32()),
+                    "start_time": pa.array(steps["start_time"], pa.int32()),
+                    "live_bytes": steps["live_bytes"],
+                    "occupied_bytes": steps["occupied_bytes"],
+                }
+            )
     if estimated:
         allocations = _bounded(allocations)
-    tables = {"allocations": allocations}
-    if steps:
-        tables["occupancy"] = pa.table(
-            {name: np.concatenate([step[name] for step in steps]) for name in steps[0]}
-        )
-    return tables, rows
+    figures = {
+        figure.__name__: figure(spaces)
+        for figure, needs, packed in _FIGURES
+        if needs in known and not (packed and estimated)
+    }
+    tables["module_memory"] = pa.table({"memory_space": memory_space, **figures})
+    return {"allocations": allocations, **tables}
 
 
 def _columns(allocations: pa.Table) -> Columns:
@@ -254,10 +270,10 @@ def _lives(allocations: Columns, values: pa.Table, live_ranges: pa.Table) -> Col
     allocation, value_id = shared[at[held]], value_id[held]
     life = places_of(ints(live_ranges["value_id"]), value_id)
     return {
-        "space": allocations["memory_space"][allocation],
+        "space": allocations["space"][allocation],
         "is_temp": allocations["is_temp"][allocation],
         "is_shown": np.isin(value_id, allocations["value_id"]),
-        "allocation": index[held],
+        "allocation": allocation,
         "low": low[held],
         "high": low[held] + size[held],
         "logical": logical[held],
@@ -267,56 +283,79 @@ def _lives(allocations: Columns, values: pa.Table, live_ranges: pa.Table) -> Col
     }
 
 
-def _temp_unions(allocations: Columns, lives: Columns) -> dict[int, tuple[Ints, Ints]]:
-    """For each temp allocation: when its occupied bytes change, and the new bytes."""
+def _temp_unions(allocations: Columns, lives: Columns) -> Columns:
+    """When the occupied bytes of each temp allocation change, by its row, and the new bytes."""
+    temps = np.flatnonzero(allocations["is_temp"])
+    held = np.flatnonzero(lives["is_temp"])
+    held = held[np.argsort(lives["allocation"][held], kind="stable")]
+    bounds = np.searchsorted(lives["allocation"][held], np.append(temps, len(allocations["space"])))
     names = ("low", "high", "start", "end")
-    unions = {}
-    for index in allocations["allocation_index"][allocations["is_temp"]].tolist():
-        chosen = lives["allocation"] == index
-        unions[index] = occupied_changes(Extents(*(lives[name][chosen] for name in names)))
-    return unions
+    none = np.zeros(0, np.int64)
+    times, sums = [none], [none]
+    for start, stop in pairwise(bounds.tolist()):
+        chosen = held[start:stop]
+        time, union = occupied_changes(Extents(*(lives[name][chosen] for name in names)))
+        times.append(time)
+        sums.append(union)
+    return {
+        "allocation": np.repeat(temps, [len(each) for each in times[1:]]),
+        "time": np.concatenate(times),
+        "bytes": np.concatenate(sums),
+        "change": np.concatenate([np.diff(each, prepend=0) for each in sums]),
+    }
 
 
 def _occupancy(
-    space: int,
-    allocations: Columns,
-    lives: Columns,
-    unions: dict[int, tuple[Ints, Ints]],
-    length: int,
+    allocations: Columns, lives: Columns, unions: Columns, begin: Ints, stop: Ints
 ) -> Columns:
-    """The space's rows of `occupancy`: one for each change within the schedule."""
-    here = lives["space"] == space
+    """The rows of `occupancy` by space: one for each change within the schedule.
+
+    `begin` and `stop` are where the schedule of each space's program starts and ends.
+    """
+    # The times of a space follow those of the spaces before it; nothing is live between them.
+    last = max(int(stop.max(initial=0)), int(lives["end"].max(initial=0)))
+    lift = np.arange(len(stop)) * (last + 2)
     size = lives["high"] - lives["low"]
-    live_times, live = changes(lives["start"][here], lives["end"][here], size[here])
-    steps = [unions[i] for i in allocations["allocation_index"][allocations["is_temp"]].tolist()]
-    none = np.array([], np.int64)
+    of_life = lift[lives["space"]]
+    live_times, live = changes(lives["start"] + of_life, lives["end"] + of_life, size)
     union_times, union = accumulated(
-        np.concatenate([none, *(times for times, _ in steps)]),
-        np.concatenate([none, *(np.diff(sums, prepend=0) for _, sums in steps)]),
+        unions["time"] + lift[allocations["space"][unions["allocation"]]], unions["change"]
     )
-    times = np.unique(np.concatenate([[0], live_times, union_times]))
-    times = times[times < length]
-    always = ~(allocations["is_temp"] | allocations["is_thread_local"])
-    occupied = _held(union_times, union, times) + allocations["size_bytes"].sum(where=always)
-    live_bytes = _held(live_times, live, times)
+    times = np.unique(np.concatenate([begin + lift, live_times, union_times]))
+    space = times // (last + 2)
+    times -= lift[space]
+    within = (times >= begin[space]) & (times < stop[space])
+    times, space = times[within], space[within]
+    always = np.zeros(len(stop), np.int64)
+    throughout = ~(allocations["is_temp"] | allocations["is_thread_local"])
+    np.add.at(always, allocations["space"][throughout], allocations["size_bytes"][throughout])
+    at = times + lift[space]
+    occupied = _held(union_times, union, at) + always[space]
+    live_bytes = _held(live_times, live, at)
     changed = np.ones(len(times), bool)
-    changed[1:] = (np.diff(live_bytes) != 0) | (np.diff(occupied) != 0)
+    for column in (live_bytes, occupied, space):
+        changed[1:] &= np.diff(column) == 0
+    changed[1:] = ~changed[1:]
     return {
-        "memory_space": np.full(np.count_nonzero(changed), space, np.int32),
-        "start_time": times[changed].astype(np.int32),
+        "space": space[changed],
+        "start_time": times[changed],
         "live_bytes": live_bytes[changed],
         "occupied_bytes": occupied[changed],
     }
 
 
-def _temp_peaks(index: Ints, unions: dict[int, tuple[Ints, Ints]], length: int) -> Columns:
-    """By allocation peak_bytes and peak_time; unknown but for temps."""
-    peaks = {name: np.full(len(index), _UNKNOWN) for name in ("peak_bytes", "peak_time")}
-    for allocation, (times, union) in unions.items():
-        union = union[times < length]
-        if len(union):
-            at, rows = int(np.argmax(union)), index == allocation
-            peaks["peak_bytes"][rows], peaks["peak_time"][rows] = union[at], times[at]
+def _temp_peaks(count: int, unions: Columns, stop: Ints) -> Columns:
+    """By allocation peak_bytes and peak_time; unknown but for temps.
+
+    `stop` is where the schedule of each allocation's program ends.
+    """
+    peaks = {name: np.full(count, _UNKNOWN) for name in ("peak_bytes", "peak_time")}
+    allocation, time, union = (unions[name] for name in ("allocation", "time", "bytes"))
+    within = np.flatnonzero(time < stop[allocation])
+    # Of several peaks the first: what is written last stays.
+    order = within[np.lexsort((-time[within], union[within], allocation[within]))]
+    peaks["peak_bytes"][allocation[order]] = union[order]
+    peaks["peak_time"][allocation[order]] = time[order]
     return peaks
 
 
@@ -332,16 +371,19 @@ def _held(times: Ints, sums: Ints, at: Ints) -> Ints:
     return np.concatenate([[0], sums])[np.searchsorted(times, at, side="right")]
 
 
-def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> int:
-    """The padding in address order; bytes that an earlier extent covers are not counted."""
+def _counted_padding(lives: Columns, chosen: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """The padding in address order; bytes that an earlier extent covers are not counted.
+
+    The space and the padding of each extent.
+    """
     low, high = lives["low"][chosen], lives["high"][chosen]
     allocation = lives["allocation"][chosen]
     order = np.lexsort((lives["value_id"][chosen], low - high, low, allocation))
-    if not len(order):
-        return 0
     low, high, allocation = low[order], high[order], allocation[order]
-    lift = np.cumsum(np.concatenate([[0], np.diff(allocation) != 0])) * (int(high.max()) + 1)
-    covered = np.concatenate([[0], (np.maximum.accumulate(high + lift) - lift)[:-1]])
+    lift = np.cumsum(np.diff(allocation, prepend=allocation[:1]) != 0) * (
+        int(high.max(initial=0)) + 1
+    )
+    covered = np.concatenate([[0], np.maximum.accumulate(high + lift)])[:-1] - lift
     counted = np.maximum(high - np.maximum(low, covered), 0)
     padding = high - low - lives["logical"][chosen][order]
-    return int(np.minimum(counted, padding).sum())
+    return lives["space"][chosen][order], np.minimum(counted, padding)

@@ -1,7 +1,7 @@
 """What the main memory holds at its peak, in groups that two programs can be compared by."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from .opcodes import COLLECTIVE_ENDS, COLLECTIVES, NUMBER
 from .program import NONE, Ints
 from .runs import ints, masked, places_of
+from .shifts import Shifts
 
 # The largest groups have a row each, if they have at least this share of the peak.
 _MOST_PARTS = 400
@@ -18,89 +19,121 @@ CATEGORIES = ("argument", "output", "constant", "other", "temp")
 _TEXTS = ("category", "role", "pass", "owner", "operation", "shape", "source")
 
 
-def peak_parts(tables: Mapping[str, pa.Table]) -> pa.Table | None:
-    """The rows of `peak_parts` without module_id; None if the module has no peak.
+def peak_parts(tables: Mapping[str, pa.Table], shifts: Shifts) -> list[pa.Table]:
+    """The rows of `peak_parts` of each program, without module_id; no table if none has a peak.
 
     The bytes add up to peak_bytes of the main memory: as in the view `buffers`, of values that
     share addresses the first in address order counts for them.
     """
-    peak_time = main_memory(tables).get("peak_time")
-    if peak_time is None:
-        return None
-    value, size, category = at_peak(tables, peak_time)
+    if (main_memory(tables, shifts)["peak_time"] == NONE).all():
+        return []
+    value, size, category, program = at_peak(tables, shifts)
     columns = _columns(tables, value) | {"category": category}
-    encoded = [columns[name].dictionary_encode() for name in _TEXTS]
-    codes = np.stack([pc.fill_null(column.indices, NONE).to_numpy() for column in encoded])
-    groups, first, group = np.unique(codes, axis=1, return_index=True, return_inverse=True)
-    sums = np.zeros(groups.shape[1], np.int64)
-    np.add.at(sums, group.ravel(), size)
-    counts = np.bincount(group.ravel(), minlength=groups.shape[1])
-    order = np.argsort(-sums, kind="stable")
-    kept = order[:_MOST_PARTS]
-    kept = kept[sums[kept] >= _LEAST_SHARE * sums.sum()]
-    rest = order[len(kept) :]
-    # The small groups together: a row for each category.
-    of_category, place = np.unique(groups[0][rest], return_inverse=True)
-    rest_sums, rest_counts = np.zeros((2, len(of_category)), np.int64)
-    np.add.at(rest_sums, place.ravel(), sums[rest])
-    np.add.at(rest_counts, place.ravel(), counts[rest])
-    without = pa.nulls(len(of_category), pa.string())
-    rows = {
-        name: pa.concat_arrays(
-            [
-                columns[name].take(pa.array(first[kept])),
-                encoded[0].dictionary.take(pa.array(of_category)) if not number else without,
-            ]
+    # By program, then by the texts in the order in which the program's rows have them.
+    keys, ranks = program, []
+    for name in _TEXTS:
+        codes = ints(columns[name].dictionary_encode().indices)
+        _, first, place = np.unique(
+            program * (len(codes) + 1) + codes + 1, return_index=True, return_inverse=True
         )
-        for number, name in enumerate(_TEXTS)
-    }
-    rows["buffers"] = pa.array(np.append(counts[kept], rest_counts), pa.int32())
-    rows["counted_bytes"] = pa.array(np.append(sums[kept], rest_sums), pa.int64())
-    table = pa.table(rows).filter(pc.greater(pa.array(rows["counted_bytes"]), 0))
-    return table.add_column(0, "part", pa.array(range(len(table)), pa.int32()))
+        ranks.append(np.where(codes == NONE, NONE, first[place]))
+        keys = np.unique(keys, return_inverse=True)[1] * (len(codes) + 1) + ranks[-1] + 1
+    _, first, group = np.unique(keys, return_index=True, return_inverse=True)
+    sums = np.zeros(len(first), np.int64)
+    np.add.at(sums, group, size)
+    counts = np.bincount(group, minlength=len(first))
+    of = program[first]
+    order = np.lexsort((-sums, of))
+    bounds = np.searchsorted(of, np.arange(len(shifts) + 1))
+    whole = np.diff(np.append(0, np.cumsum(sums))[bounds])
+    rank = np.arange(len(order)) - bounds[of]
+    is_kept = (rank < _MOST_PARTS) & (sums[order] >= _LEAST_SHARE * whole[of])
+    kept, rest = order[is_kept], order[~is_kept]
+    # The small groups together: a row for each category.
+    width = len(program) + 1
+    of_category, place = np.unique(of[rest] * width + ranks[0][first[rest]], return_inverse=True)
+    rest_sums, rest_counts = np.zeros((2, len(of_category)), np.int64)
+    np.add.at(rest_sums, place, sums[rest])
+    np.add.at(rest_counts, place, counts[rest])
+    counted = np.append(sums[kept], rest_sums)
+    of = np.append(of[kept], of_category // width)
+    rows = np.argsort(of, kind="stable")
+    rows = rows[counted[rows] > 0]
+    of = of[rows]
+    starts = np.searchsorted(of, np.arange(len(shifts) + 1))
+    without = pa.nulls(len(of_category), pa.string())
+    rest_categories = category.take(pa.array(of_category % width))
+    table = pa.table(
+        {
+            name: pa.concat_arrays(
+                [columns[name].take(pa.array(first[kept])), without if number else rest_categories]
+            ).take(pa.array(rows))
+            for number, name in enumerate(_TEXTS)
+        }
+        | {
+            "buffers": pa.array(np.append(counts[kept], rest_counts)[rows], pa.int32()),
+            "counted_bytes": counted[rows],
+        }
+    ).add_column(0, "part", pa.array(np.arange(len(of)) - starts[of], pa.int32()))
+    return [table.slice(start, stop - start) for start, stop in pairwise(starts.tolist())]
 
 
-def main_memory(tables: Mapping[str, pa.Table]) -> dict[str, Any]:
-    """The figures of the main memory; none if the module has no such."""
+def main_memory(tables: Mapping[str, pa.Table], shifts: Shifts) -> dict[str, Ints]:
+    """The time and instruction of each program's peak of the main memory; NONE without one."""
     figures = tables["module_memory"]
-    spaces = figures["memory_space"].to_pylist()
-    return figures.slice(spaces.index(0), 1).to_pylist()[0] if 0 in spaces else {}
+    at = places_of(ints(figures["memory_space"]), shifts.starts["space"][:-1])
+    return {
+        name: np.append(ints(figures[name]), NONE)[at]
+        if name in figures.column_names
+        else np.full(len(shifts), NONE)
+        for name in ("peak_time", "peak_instruction_id")
+    }
 
 
-def at_peak(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints, pa.Array]:
-    """The place in `values` of what is live at the peak, its bytes and its category.
+def at_peak(tables: Mapping[str, pa.Table], shifts: Shifts) -> tuple[Ints, Ints, pa.Array, Ints]:
+    """What the main memories hold at their peaks: the place in `values`, the bytes, the category.
 
-    The place is NONE of an allocation that no value is known to be for.
+    And of which program it is. The place is NONE of an allocation that no value is known to be
+    for.
     """
     values, allocations = tables["values"], tables["allocations"]
-    temps, extent = _temps_at(tables, time)
+    time = main_memory(tables, shifts)["peak_time"]
+    space = ints(allocations["memory_space"])
+    program = shifts.of("space", space)
+    is_main = (space == shifts.starts["space"][program]) & (time[program] != NONE)
     is_temp, is_thread_local, *marks = (
         masked(allocations[name])
         for name in ("is_temp", "is_thread_local", "is_parameter", "maybe_live_out", "is_constant")
     )
-    whole = np.flatnonzero((ints(allocations["memory_space"]) == 0) & ~is_temp & ~is_thread_local)
-    place = places_of(ints(values["value_id"]), ints(allocations["value_id"])[whole])
+    temps, extent = _temps_at(tables, np.where(is_main & is_temp, time[program], NONE))
+    whole = np.flatnonzero(is_main & ~is_temp & ~is_thread_local)
+    value_id = ints(values["value_id"])
+    place = places_of(value_id, ints(allocations["value_id"])[whole])
     category = np.select([mark[whole] for mark in marks], range(len(marks)), len(marks))
     category = np.append(np.full(len(temps), CATEGORIES.index("temp")), category)
     sizes = ints(allocations["size_bytes"])[whole]
     names = pa.array(CATEGORIES, pa.string()).take(pa.array(category))
-    return np.append(temps, place), np.append(extent, sizes), names
+    of = np.append(shifts.of("value", value_id[temps]), program[whole])
+    return np.append(temps, place), np.append(extent, sizes), names, of
 
 
-def _temps_at(tables: Mapping[str, pa.Table], time: int) -> tuple[Ints, Ints]:
-    """The values in the main memory's temps at a time, and the bytes that each counts for."""
+def _temps_at(tables: Mapping[str, pa.Table], time: Ints) -> tuple[Ints, Ints]:
+    """The values in these temps at a time, and the bytes that each counts for.
+
+    `time` is the time at which to look at each allocation, NONE to leave it out.
+    """
     values, allocations, ranges = (
         tables[name] for name in ("values", "allocations", "live_ranges")
     )
-    is_temp = masked(allocations["is_temp"]) & (ints(allocations["memory_space"]) == 0)
-    temps = ints(allocations["allocation_index"])[is_temp]
+    temps = np.flatnonzero(time != NONE)
     place = places_of(ints(ranges["value_id"]), ints(values["value_id"]))
     start, end = (np.append(ints(ranges[name]), NONE)[place] for name in ("start_time", "end_time"))
-    allocation, low, size = (
+    index, low, size = (
         ints(values[name]) for name in ("allocation_index", "offset_bytes", "size_bytes")
     )
-    held = np.isin(allocation, temps) & (allocation != NONE)
-    at = np.flatnonzero(held & (start != NONE) & (start <= time) & (time <= end))
+    allocation = places_of(ints(allocations["allocation_index"])[temps], index)
+    here = np.append(time[temps], NONE)[allocation]
+    at = np.flatnonzero((allocation != NONE) & (start != NONE) & (start <= here) & (here <= end))
     allocation, low, size = allocation[at], low[at], size[at]
     order = np.lexsort((at, -size, low, allocation))
     at, allocation, low, size = (column[order] for column in (at, allocation, low, size))

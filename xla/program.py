@@ -58,25 +58,47 @@ def _index(text: str) -> ShapeIndex:
     return tuple(int(part) for part in text.replace(" ", "").split(",") if part)
 
 
+Ints = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
 # The module's instruction names and their numbers.
 
 
+@dataclass
 class Names:
     """The module's instruction names, numbered in the order in which they are first seen.
 
     All files of a module use the same names, so the number is the key that joins the parts.
+    `numbers` has the numbers in each column of names.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    unique: pa.LargeStringArray
+    numbers: dict[str, pa.Int32Array]
+
+    @staticmethod
+    def of(parts: Parts) -> "Names":
+        """The names in the parts of a module."""
         columns = _name_columns(parts)
         # All columns are encoded at once, so that each name is looked up once.
         chunks = [chunk for column in columns.values() for chunk in column.chunks]
         encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
-        self.unique = encoded.dictionary
-        self.numbers: dict[str, pa.Int32Array] = {}
-        self._divide(encoded.indices, columns)
+        names = Names(encoded.dictionary, {})
+        names._divide(encoded.indices, columns)
         if parts.hlo is not None:
-            self.numbers["operands"] = _of_operands(self.numbers["operators"], parts.hlo)
+            names.numbers["operands"] = _of_operands(names.numbers["operators"], parts.hlo)
+        return names
+
+    @staticmethod
+    def joined(names: "Sequence[Names]", starts: Ints) -> "Names":
+        """The names of several modules, whose numbers start at `starts`."""
+
+        def column(name: str) -> pa.Int32Array:
+            found = [each.numbers[name] for each in names]
+            shift = np.repeat(starts[:-1], [len(each) for each in found])
+            return pc.add(pa.concat_arrays(found), pa.array(shift, pa.int32()))
+
+        unique = pa.concat_arrays([each.unique for each in names])
+        return Names(unique, {name: column(name) for name in names[0].numbers})
 
     def add(self, parts: Parts) -> None:
         """Number the columns of parts that have been worked out since: they hold known names."""
@@ -138,9 +160,6 @@ def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
 #
 # Dataflow, liveness and sharing compute with these columns only. An instruction is its row in
 # the text's order; a computation is its place in the text.
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 _FEW_CODES = 4
 
@@ -405,7 +424,7 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
     a name is not unique, a computation is empty, or its root was not read.
     """
     lines = hlo.attributes().lines.to_numpy()
-    names = names or Names(Parts(hlo=hlo))
+    names = names or Names.of(Parts(hlo=hlo))
     owners = _owners(names, lines)
     if hlo.unread:
         _check_roots(hlo)

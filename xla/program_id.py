@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 from .hashes import hash_of_digest, hash_of_texts
 from .program import NONE, Codes, Ints, NumberedProgram
 from .runs import joined, rows_of, starts_of
+from .shifts import Shifts, less
 
 # The skeleton of a program: what its arguments are called, and how many dimensions they have.
 
@@ -55,18 +57,33 @@ def program_id_of(
     values: pa.Table | None = None,
     ranges: pa.Table | None = None,
 ) -> int | None:
-    """The program's id; None if its parts do not fit together.
+    """The program's id; None if its parts do not fit together: see `program_ids_of`."""
+    (found,) = program_ids_of(program, Shifts.alone(0), allocations, values, ranges)
+    return found
+
+
+def program_ids_of(
+    program: NumberedProgram,
+    shifts: Shifts,
+    allocations: pa.Table | None = None,
+    values: pa.Table | None = None,
+    ranges: pa.Table | None = None,
+) -> list[int | None]:
+    """The id of each program; None if the parts of one do not fit together.
 
     `allocations` is as in the warehouse's table. `values` has value_id, instruction_id (the row
     in `program`), shape_index, memory_space, allocation_index, offset_bytes and size_bytes;
     `ranges` value_id, start_time and end_time. A part that the source lacks is None.
     """
     computations = _hashed_computations(program)
+    nothing: list[int | None] = [None] * len(shifts)
     if computations is None:
-        return None
+        return nothing
     of_allocations = of_values = np.zeros(0, np.uint64)
+    allocation_bounds = value_bounds = [0] * (len(shifts) + 1)
     if allocations is not None and values is not None:
-        of_allocations = _hashed_allocations(allocations)
+        of_allocations = _hashed_allocations(allocations, shifts)
+        allocation_bounds = shifts.bounds(allocations)
         values = values.filter(pc.is_valid(values["allocation_index"]))
         row = _numbers(values["instruction_id"])
         at = _numbers(
@@ -76,23 +93,40 @@ def program_id_of(
             )
         )
         if (row >= len(program)).any() or (at == NONE).any():
-            return None
+            return nothing
+        value_bounds = shifts.bounds(values)
         computation = program.computation[row]
-        start, end = _times(values, ranges)
+        start, end = _times(values, ranges, shifts.starts["time"][program.program_of[row]])
         of_values = _mixed(
             row - program.first[computation],
             computations[computation],
             _hashed_column(values["shape_index"]),
-            _numbers(values["memory_space"]),
+            _local_spaces(values, shifts),
             of_allocations[at],
             _numbers(values["offset_bytes"]),
             _numbers(values["size_bytes"]),
             start,
             end,
         )
-    return _program_id(
-        int(computations[program.entry]), _sorted_bytes(of_allocations), _sorted_bytes(of_values)
-    )
+    return [
+        _program_id(
+            entry,
+            _sorted_bytes(of_allocations[slice(*of_allocation)]),
+            _sorted_bytes(of_values[slice(*of_value)]),
+        )
+        for entry, of_allocation, of_value in zip(
+            computations[program.entries].tolist(),
+            pairwise(allocation_bounds),
+            pairwise(value_bounds),
+            strict=True,
+        )
+    ]
+
+
+def _local_spaces(rows: pa.Table, shifts: Shifts) -> Ints:
+    """The memory spaces by the numbers that their programs have for them."""
+    space = _numbers(rows["memory_space"])
+    return space - shifts.starts["space"][shifts.of("space", space)]
 
 
 def _hashed_computations(program: NumberedProgram) -> _Hashes | None:
@@ -148,10 +182,10 @@ def _ordered_calls(program: NumberedProgram) -> tuple[Ints, _Hashes, Ints]:
     return program.call_row[order], attributes[order], program.call_computation[order]
 
 
-def _hashed_allocations(allocations: pa.Table) -> _Hashes:
+def _hashed_allocations(allocations: pa.Table, shifts: Shifts) -> _Hashes:
     """A hash of each allocation: what it is, without its number."""
     return _mixed(
-        _numbers(allocations["memory_space"]),
+        _local_spaces(allocations, shifts),
         _numbers(allocations["size_bytes"]),
         _numbers(allocations["parameter_number"]),
         _hashed_column(allocations["parameter_shape_index"]),
@@ -162,13 +196,17 @@ def _hashed_allocations(allocations: pa.Table) -> _Hashes:
     )
 
 
-def _times(values: pa.Table, ranges: pa.Table | None) -> tuple[Ints, Ints]:
-    """When each value is live; NONE of a value without a live range."""
+def _times(values: pa.Table, ranges: pa.Table | None, begin: Ints) -> tuple[Ints, Ints]:
+    """When each value is live; NONE of a value without a live range.
+
+    `begin` is when the program of each value begins.
+    """
     if ranges is None:
         none = np.full(len(values), NONE)
         return none, none
     at = rows_of(ranges["value_id"], values["value_id"])
-    return _numbers(ranges["start_time"].take(at)), _numbers(ranges["end_time"].take(at))
+    start, end = (_numbers(ranges[name].take(at)) for name in ("start_time", "end_time"))
+    return less(start, begin), less(end, begin)
 
 
 def _mixed(*columns: Ints | _Hashes) -> _Hashes:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +15,20 @@ from .passes import FORWARD, REMATERIALISED
 from .peak_parts import lines_of, main_memory
 from .program import NONE, Ints, Mask, NumberedProgram
 from .runs import ints
+from .shifts import Shifts
 
 # By source line.
 
-Rows = list[tuple[str, str, int]]
+# Rows of one trait: of which program, the name and the amount.
+Rows = tuple[Ints, list[str], Ints]
 
 # The largest lines have a row each, if they have at least this share of the bytes of all.
 _MOST_LINES = 48
 _LEAST_SHARE = 0.002
 
 
-def _by_line(trait: str, tables: Mapping[str, pa.Table], instruction: Ints, size: Ints) -> Rows:
-    """The bytes of each line's instructions; of the largest lines alone."""
-    if not len(instruction):
-        return []
+def _by_line(tables: Mapping[str, pa.Table], shifts: Shifts, instruction: Ints, size: Ints) -> Rows:
+    """The bytes of each line's instructions; of each program's largest lines alone."""
     rows = tables["instructions"]
     wanted = ("instruction_id", "source_file", "source_line", "scope_id", "opcode")
     rows = rows.select([name for name in wanted if name in rows.column_names])
@@ -41,22 +42,29 @@ def _by_line(trait: str, tables: Mapping[str, pa.Table], instruction: Ints, size
         "(not known)",
     )
     encoded = name.combine_chunks().dictionary_encode()
-    of_line, total = summed(encoded.indices.to_numpy(), size)
-    names = encoded.dictionary.take(pa.array(of_line)).to_pylist()
-    largest = sorted(zip(total.tolist(), names, strict=True), key=lambda row: (-row[0], row[1]))
-    least = _LEAST_SHARE * size.sum()
-    return [(trait, name, bytes_) for bytes_, name in largest[:_MOST_LINES] if bytes_ >= least]
+    texts = encoded.dictionary.to_pylist()
+    rank = np.argsort(np.argsort(np.array(texts, object))) if texts else np.zeros(0, np.int64)
+    program = shifts.of("instruction", instruction)
+    of, line, total = summed(program, ints(encoded.indices), size)
+    order = np.lexsort((rank[line], -total, of))
+    of, line, total = of[order], line[order], total[order]
+    whole = np.zeros(len(shifts), np.int64)
+    np.add.at(whole, program, size)
+    number = np.arange(len(of)) - np.searchsorted(of, np.arange(len(shifts)))[of]
+    kept = (number < _MOST_LINES) & (total >= _LEAST_SHARE * whole[of])
+    return of[kept], [texts[each] for each in line[kept].tolist()], total[kept]
 
 
-def summed(keys: Ints, amounts: Ints) -> tuple[Ints, Ints]:
-    """The distinct keys in order, and the sum of the amounts of each.
+def summed(program: Ints, keys: Ints, amounts: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct keys of each program in order, and the sum of the amounts of each.
 
     Arrow would do it too, but to import its grouping takes longer than all that is grouped.
     """
-    found, at = np.unique(keys, return_inverse=True)
+    width = int(keys.max(initial=0)) + 1
+    found, at = np.unique(program * width + keys, return_inverse=True)
     sums = np.zeros(len(found), np.int64)
     np.add.at(sums, at, amounts)
-    return found, sums
+    return found // width, found % width, sums
 
 
 # A module's traits: the facts by which the cause of a change is told, worked out at ingest.
@@ -96,71 +104,101 @@ _RANDOM = "random_bits|threefry|rng_bit_generator|random_gamma|_bernoulli"
 _LAYOUT = r"\{[^{}]*\}|/\*index=\d+\*/"
 
 
-def _peak_at(tables: Mapping[str, pa.Table]) -> Rows:
-    """What runs at the main memory's peak."""
-    at = main_memory(tables).get("peak_instruction_id")
-    if at is None:
-        return []
-    return _by_line("peak_at", tables, np.array([at]), np.ones(1, np.int64))
-
-
-def traits_of(attribution: Attribution, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """The rows of `traits` without module_id; `tables` has the module's other rows."""
+def traits_of(
+    attribution: Attribution, tables: Mapping[str, pa.Table], shifts: Shifts
+) -> list[pa.Table]:
+    """The rows of `traits` of each program, without module_id; `tables` has the other rows."""
     program = attribution.derived.program
-    rows = _program(program, tables["instructions"])
     is_random = _is_random(attribution)
-    rows += _rematerialisation(attribution) + _loops_and_products(attribution, is_random)
     random = np.flatnonzero(is_random)
-    rows += _by_line("random", tables, random, np.ones(len(random), np.int64))
+    found = {
+        **_program(program, tables["instructions"]),
+        **_rematerialisation(attribution),
+        **_loops_and_products(attribution, is_random),
+        "random": _by_line(tables, shifts, random, np.ones(len(random), np.int64)),
+    }
     if "element_type" in tables.get("values", pa.table({})).column_names:
-        rows += _computed(program, tables["values"])
+        found["computed"] = _computed(program, tables["values"])
     if "live_ranges" in tables and "module_memory" in tables:
-        rows += _peak_at(tables)
-    trait, name, amount = zip(*(row for row in rows if row[2]), strict=True)
-    return pa.table(
+        at = main_memory(tables, shifts)["peak_instruction_id"]
+        at = at[at != NONE]
+        found["peak_at"] = _by_line(tables, shifts, at, np.ones(len(at), np.int64))
+    of = np.concatenate([each for each, _, _ in found.values()])
+    amount = np.concatenate([each for _, _, each in found.values()])
+    names = [name for _, each, _ in found.values() for name in each]
+    traits = [trait for trait, (each, _, _) in found.items() for _ in range(len(each))]
+    rows = np.argsort(of, kind="stable")
+    rows = rows[amount[rows] != 0]
+    table = pa.table(
         {
-            "trait": pa.array(trait, pa.string()),
-            "name": pa.array(name, pa.string()),
-            "amount": pa.array(amount, pa.int64()),
+            "trait": pa.array(traits, pa.string()).take(pa.array(rows)),
+            "name": pa.array(names, pa.string()).take(pa.array(rows)),
+            "amount": amount[rows],
         }
     )
+    bounds = np.searchsorted(of[rows], np.arange(len(shifts) + 1)).tolist()
+    return [table.slice(start, stop - start) for start, stop in pairwise(bounds)]
 
 
-def _program(program: NumberedProgram, instructions: pa.Table) -> Rows:
+def _program(program: NumberedProgram, instructions: pa.Table) -> dict[str, Rows]:
     """What the instructions are, and in which order they are scheduled."""
     chosen = np.flatnonzero(~program.opcode.is_one_of("tuple", "get-tuple-element", "parameter"))
     bare = pc.replace_substring_regex(pa.array(program.shape.texts, pa.large_string()), _LAYOUT, "")
-    texts, kind = _kinds(program, chosen, bare.to_pylist())
-    order: Rows = []
+    kinds = _Kinds(program, chosen, bare.to_pylist())
+    order = {}
     # Without live ranges and a scheduled text nothing tells the order.
     if "schedule_time" in instructions.column_names:
         time = pc.fill_null(instructions["schedule_time"], NONE).to_numpy()[chosen]
         in_order = np.argsort(time, kind="stable")
         in_order = in_order[time[in_order] != NONE]
-        order = [("program_order", "", _hash64(texts, kind[in_order]))]
-    with_layouts = _kinds(program, chosen, program.shape.texts)
+        order = {"program_order": kinds.hashes(in_order)}
     collectives = np.flatnonzero(program.opcode.is_one_of(*COLLECTIVES))
-    collective = _kinds(program, collectives, bare.to_pylist())
-    counts = np.bincount(program.opcode.codes, minlength=len(program.opcode.texts))
-    return [
-        *(("operation", *row) for row in zip(program.opcode.texts, counts.tolist(), strict=True)),
-        ("program_shapes", "", _hash64(texts, np.sort(kind))),
-        ("program_layouts", "", _hash64(with_layouts[0], np.sort(with_layouts[1]))),
-        *order,
-        ("collectives", "", _hash64(collective[0], np.sort(collective[1]))),
-    ]
+    width = len(program.opcode.texts)
+    opcodes = program.program_of * width + program.opcode.codes
+    # In the order in which the program has them.
+    found, first, counts = np.unique(opcodes, return_index=True, return_counts=True)
+    by_first = np.argsort(first)
+    found, counts = found[by_first], counts[by_first]
+    names = [program.opcode.texts[code] for code in (found % width).tolist()]
+    return {
+        "operation": (found // width, names, counts),
+        "program_shapes": kinds.hashes(),
+        "program_layouts": _Kinds(program, chosen, program.shape.texts).hashes(),
+        **order,
+        "collectives": _Kinds(program, collectives, bare.to_pylist()).hashes(),
+    }
 
 
-def _kinds(program: NumberedProgram, chosen: Ints, shapes: list[str]) -> tuple[list[str], Ints]:
-    """The kinds of instructions, sorted, and that of each chosen one: its opcode and shape."""
-    width = len(shapes)
-    pairs, place = np.unique(
-        program.opcode.codes[chosen] * width + program.shape.codes[chosen], return_inverse=True
-    )
-    told = [f"{program.opcode.texts[pair // width]} {shapes[pair % width]}" for pair in pairs]
-    texts = sorted(set(told))
-    rank = {text: number for number, text in enumerate(texts)}
-    return texts, np.array([rank[text] for text in told], np.int64)[place]
+class _Kinds:
+    """The kinds of chosen instructions: their opcodes and shapes."""
+
+    def __init__(self, program: NumberedProgram, chosen: Ints, shapes: list[str]) -> None:
+        width = len(shapes)
+        pairs, place = np.unique(
+            program.opcode.codes[chosen] * width + program.shape.codes[chosen], return_inverse=True
+        )
+        told = [f"{program.opcode.texts[pair // width]} {shapes[pair % width]}" for pair in pairs]
+        self._texts = sorted(set(told))
+        rank = {text: number for number, text in enumerate(self._texts)}
+        self._kind = np.array([rank[text] for text in told], np.int64)[place]
+        self._program_of, self._count = program.program_of[chosen], len(program.entries)
+
+    def hashes(self, order: Ints | None = None) -> Rows:
+        """A hash of the kinds of each program in an order, or in any."""
+        kind, of = self._kind, self._program_of
+        order = np.argsort(kind, kind="stable") if order is None else order
+        order = order[np.argsort(of[order], kind="stable")]
+        kind, every = kind[order], np.sort(of * (len(self._texts) + 1) + self._kind)
+        numbers = np.arange(self._count + 1)
+        bounds = np.searchsorted(of[order], numbers)
+        starts = np.searchsorted(every, numbers * (len(self._texts) + 1))
+        found = []
+        for (start, stop), (first, last) in zip(pairwise(bounds), pairwise(starts), strict=True):
+            # A program's kinds have numbers of their own.
+            own = np.unique(every[first:last] % (len(self._texts) + 1))
+            texts = [self._texts[each] for each in own.tolist()]
+            found.append(_hash64(texts, np.searchsorted(own, kind[start:stop])))
+        return numbers[:-1], [""] * self._count, np.array(found, np.int64)
 
 
 def _hash64(texts: list[str], numbers: Ints) -> int:
@@ -170,22 +208,29 @@ def _hash64(texts: list[str], numbers: Ints) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def _rematerialisation(attribution: Attribution) -> Rows:
+def _counted(program_of: Ints, count: int) -> Rows:
+    """How many of these each program has."""
+    counts = np.bincount(program_of, minlength=count)
+    return np.arange(count), [""] * count, counts
+
+
+def _rematerialisation(attribution: Attribution) -> dict[str, Rows]:
     """What JAX and XLA compute again, beside what the forward pass computes."""
+    program = attribution.derived.program
     is_clone, codes = attribution.passes.is_clone, attribution.passes.codes
     operations = attribution.scopes["operation"].to_pylist()
     # Newer XLA prints these within operands, without their names.
-    is_told = ~attribution.derived.program.opcode.is_one_of("get-tuple-element")
+    is_told = ~program.opcode.is_one_of("get-tuple-element")
     forward = is_told & (codes == FORWARD)
     recomputed = is_told & (codes == REMATERIALISED) & ~is_clone
-    return [
-        ("clones", "", int(is_clone.sum())),
-        *_operations("forward", attribution.scope[forward], operations),
-        *_operations("recomputed", attribution.scope[recomputed], operations),
-    ]
+    return {
+        "clones": _counted(program.program_of[is_clone], len(program.entries)),
+        "forward": _operations(attribution, forward, operations),
+        "recomputed": _operations(attribution, recomputed, operations),
+    }
 
 
-def _loops_and_products(attribution: Attribution, is_random: Mask) -> Rows:
+def _loops_and_products(attribution: Attribution, is_random: Mask) -> dict[str, Rows]:
     """The framework's loops, and the types of the forward pass's products."""
     program = attribution.derived.program
     operations = attribution.scopes["operation"].to_pylist()
@@ -197,17 +242,27 @@ def _loops_and_products(attribution: Attribution, is_random: Mask) -> Rows:
     loops &= ~is_random
     products = program.opcode.is_one_of("dot", "convolution", "custom-call")
     products &= is_product[attribution.scope] & (attribution.passes.codes == FORWARD)
-    types: dict[str, int] = {}
-    for code, count in zip(
-        *np.unique(program.shape.codes[products], return_counts=True), strict=True
-    ):
-        # Of a tuple with the kernel's workspace, the first element is the product.
-        type_ = program.shape.texts[code].lstrip("(").split("[")[0]
-        types[type_] = types.get(type_, 0) + int(count)
-    return [
-        ("loops", "", int(loops.sum())),
-        *(("product", *row) for row in types.items()),
-    ]
+    # Of a tuple with the kernel's workspace, the first element is the product.
+    shapes = program.shape.texts
+    of, code, count = summed(
+        program.program_of[products],
+        program.shape.codes[products],
+        np.ones(np.count_nonzero(products), np.int64),
+    )
+    types = [shapes[shape].lstrip("(").split("[")[0] for shape in code.tolist()]
+    return {
+        "loops": _counted(program.program_of[loops], len(program.entries)),
+        "product": _by_name(of, types, count),
+    }
+
+
+def _by_name(program: Ints, names: list[str], amounts: Ints) -> Rows:
+    """The rows by program and name, with the sum of the amounts of each name."""
+    sums: dict[tuple[int, str], int] = {}
+    for of, name, amount in sorted(zip(program.tolist(), names, amounts.tolist(), strict=True)):
+        sums[of, name] = sums.get((of, name), 0) + amount
+    numbers = np.array([of for of, _ in sums], np.int64)
+    return numbers, [name for _, name in sums], np.array(list(sums.values()), np.int64)
 
 
 def _is_random(attribution: Attribution) -> Mask:
@@ -222,19 +277,26 @@ def _is_random(attribution: Attribution) -> Mask:
     return is_random
 
 
-def _operations(trait: str, scope: Ints, operations: list[str]) -> Rows:
+def _operations(attribution: Attribution, chosen: Mask, operations: list[str]) -> Rows:
     """How many instructions belong to any operation, and to each costly one."""
-    counts = np.bincount(scope[scope != NONE], minlength=len(operations)).tolist()
-    costly = dict.fromkeys(_COSTLY, 0)
-    for operation, count in zip(operations, counts, strict=True):
-        if (name := _costly(operation)) is not None:
-            costly[name] += count
-    return [(trait, "", sum(counts)), *((trait, *row) for row in costly.items())]
+    program = attribution.derived.program
+    chosen = chosen & (attribution.scope != NONE)
+    of = program.program_of[chosen]
+    # By the order of the names, after that of all.
+    place = np.array([_costly(operation) for operation in operations] + [0], np.int64)
+    costly = place[attribution.scope[chosen]]
+    width = len(_COSTLY) + 1
+    counts = np.bincount(of * width + costly, minlength=width * len(program.entries))
+    counts = counts.reshape(-1, width)
+    counts[:, 0] = counts.sum(axis=1)
+    numbers = np.repeat(np.arange(len(program.entries)), width)
+    return numbers, ["", *_COSTLY] * len(program.entries), counts.ravel()
 
 
 @cache
-def _costly(operation: str) -> str | None:
-    return next((name for name in _COSTLY if operation.startswith(name)), None)
+def _costly(operation: str) -> int:
+    """The number of a costly operation, from 1; 0 of another one."""
+    return next((n for n, name in enumerate(_COSTLY, 1) if operation.startswith(name)), 0)
 
 
 def _computed(program: NumberedProgram, values: pa.Table) -> Rows:
@@ -245,7 +307,6 @@ def _computed(program: NumberedProgram, values: pa.Table) -> Rows:
     types = values["element_type"].combine_chunks().dictionary_encode()
     type_, size = ints(types.indices), ints(values["logical_bytes"])
     known = computes & (type_ != NONE) & (size != NONE)
-    type_, sums = summed(type_[known], size[known])
+    of, type_, sums = summed(program.program_of[row[known]], type_[known], size[known])
     names = types.dictionary.to_pylist()
-    of_each = zip(type_.tolist(), sums.tolist(), strict=True)
-    return [("computed", names[type_], sum_) for type_, sum_ in of_each]
+    return _by_name(of, [names[each] for each in type_.tolist()], sums)

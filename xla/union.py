@@ -6,15 +6,23 @@ a whole program asks of each (`NumberedProgram.with_any`).
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .dataflow import Dataflow, Schedule
+from .errors import DumpError
 from .liveness import Derived, Liveness
+from .parts import BufferAssignment, HloText, LiveRange, Parts, UsedValues
 from .program import NONE, Codes, Ints, NumberedProgram, Slots
-from .runs import starts_of
+from .runs import ints, starts_of
+from .shifts import MOST, Shifts, less
+
+if TYPE_CHECKING:
+    from .attribution import Attribution
 
 
 def joined_programs(programs: Sequence[NumberedProgram]) -> NumberedProgram:
@@ -110,11 +118,6 @@ def bounds_of(derived: Derived) -> Bounds:
     )
 
 
-def less(numbers: Ints, start: int) -> Ints:
-    """Numbers counted from where a program starts; NONE stays."""
-    return np.where(numbers == NONE, NONE, numbers - start)
-
-
 def derived_of_each(derived: Derived, programs: Sequence[NumberedProgram]) -> Iterator[Derived]:
     """What was worked out of each of the programs; their shapes stay together."""
     if len(programs) == 1:
@@ -171,3 +174,91 @@ def derived_of_each(derived: Derived, programs: Sequence[NumberedProgram]) -> It
             derived.is_newest_libtpu[number : number + 1],
             derived.async_starts_late[number : number + 1],
         )
+
+
+# The parts of several programs as those of one.
+
+
+def shifts_of(parts: Sequence[Parts], attribution: "Attribution") -> Shifts:
+    """Where the numbers of programs of which all parts are known start, one after the other.
+
+    Raises DumpError if a program's own numbers are at odds, or very large.
+    """
+    bounds = bounds_of(attribution.derived)
+    counts: dict[str, list[int]] = {"value": [], "allocation": [], "space": [], "frame": []}
+    for number, each in enumerate(parts):
+        assignment, used, lives, hlo = _all_parts(each)
+        total = pc.sum(assignment.allocations["size_bytes"]).as_py()
+        length = bounds.times[number + 1] - bounds.times[number]
+        if (
+            used.total_bytes not in (None, total)
+            or lives.schedule_length != length
+            or not length
+            or _beyond(lives.ranges["end_time"]) > length + 1
+        ):
+            raise DumpError("the parts of a program are at odds")
+        columns = {
+            "value": (assignment.values["value_id"], used.values["value_id"]),
+            "allocation": (assignment.allocations["allocation_index"],),
+            "space": (
+                assignment.allocations["memory_space"],
+                assignment.values["memory_space"],
+                used.values["memory_space"],
+                *([] if each.space_names is None else [each.space_names["memory_space"]]),
+            ),
+            "frame": (
+                hlo.stack_frames["stack_frame_id"],
+                hlo.stack_frames["parent_frame_id"],
+                hlo.instructions["stack_frame_id"],
+            ),
+        }
+        for counted, numbers in columns.items():
+            counts[counted].append(max(map(_beyond, numbers)))
+    starts = {counted: starts_of(np.array(each)) for counted, each in counts.items()} | {
+        "instruction": np.array(bounds.rows),
+        "time": np.array(bounds.times),
+        "scope": attribution.scope_starts,
+        "residual": attribution.residual_starts,
+    }
+    if any(each[-1] >= MOST for each in starts.values()):
+        raise DumpError("a program has very large numbers")
+    return Shifts(starts)
+
+
+def _beyond(numbers: pa.ChunkedArray) -> int:
+    """The number after the largest; 0 if there are none."""
+    return int(ints(numbers).max(initial=-1)) + 1
+
+
+def _all_parts(parts: Parts) -> tuple[BufferAssignment, UsedValues, LiveRange, HloText]:
+    """The parts, if all are known. Raises DumpError."""
+    found = parts.buffer_assignment, parts.used_values, parts.live_range, parts.hlo
+    assignment, used, lives, hlo = found
+    if assignment is None or used is None or lives is None or hlo is None:
+        raise DumpError("a part of a program is not known")
+    return assignment, used, lives, hlo
+
+
+def joined_parts(parts: Sequence[Parts], shifts: Shifts) -> Parts:
+    """The parts of programs as those of one; of what has no numbers to shift, nothing."""
+    of_each = [_all_parts(each) for each in parts]
+    assignment, used, lives, hlo = of_each[0]
+
+    def joined(number: int, *names: str) -> dict[str, pa.Table]:
+        return {
+            name: shifts.joined([getattr(each[number], name) for each in of_each]) for name in names
+        }
+
+    return Parts(
+        replace(assignment, **joined(0, "allocations", "values")),
+        replace(used, total_bytes=None, **joined(1, "values", "positions", "uses")),
+        replace(
+            lives,
+            schedule_length=int(shifts.starts["time"][-1]),
+            **joined(2, "schedule", "ranges"),
+        ),
+        hlo=replace(
+            hlo,
+            **joined(3, "instructions", "operands", "calls", "stack_frames", "kernels", "control"),
+        ),
+    )

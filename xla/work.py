@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from math import isqrt, prod
 
 import numpy as np
@@ -40,18 +41,19 @@ class Work:
 
     flops: of each instruction, once; NONE if it is no dot and no convolution; trip_count: of each
     call by a loop, NONE if it is no loop's or not known; executions: how often each computation
-    runs; unknown_loops: the loops that run whose trip count is not known, and is taken for 1.
+    runs. By program: unknown_loops, the loops that run whose trip count is not known, and is taken
+    for 1; total_flops.
     """
 
     flops: Ints
     trip_count: Ints
     executions: Ints
-    unknown_loops: int
-    total_flops: int
+    unknown_loops: list[int]
+    total_flops: list[int]
 
 
 def work_of(program: NumberedProgram, loop_facts: pa.Table) -> Work:
-    """The work of a program; `loop_facts` is as in HloAttributes."""
+    """The work of programs; `loop_facts` is as in HloAttributes."""
     flops = _flops(program)
     trip_count, is_loop = _trip_counts(program, loop_facts)
     times = np.where(trip_count == NONE, 1, trip_count).astype(float)
@@ -59,19 +61,22 @@ def work_of(program: NumberedProgram, loop_facts: pa.Table) -> Work:
     for _ in range(_DEEPEST):
         weights = executions[program.computation[program.call_row]] * times
         after = np.bincount(program.call_computation, weights, len(executions)).astype(float)
-        after[program.entry] += 1
+        after[program.entries] += 1
         if np.array_equal(after, executions):
             break
         executions = after
     runs = executions[program.computation]
     unknown = is_loop & (trip_count == NONE) & (runs[program.call_row] > 0)
-    has = flops != NONE
+    loops = np.unique(program.call_row[unknown])
+    has = np.flatnonzero(flops != NONE)
+    total = flops[has] * runs[has]
+    bounds = np.searchsorted(program.program_of[has], np.arange(len(program.entries) + 1)).tolist()
     return Work(
         flops,
         trip_count,
         executions.astype(np.int64),
-        len(np.unique(program.call_row[unknown])),
-        int((flops[has] * runs[has]).sum()),
+        np.bincount(program.program_of[loops], minlength=len(program.entries)).tolist(),
+        [int(total[start:stop].sum()) for start, stop in pairwise(bounds)],
     )
 
 

@@ -36,7 +36,7 @@ def programs(path):
         for dump in find_dumps(files, lambda file, why: pytest.fail(str(why))):
             parts = dump.read(dump.fingerprint())
             changelist = int(dump.key.compiler) if dump.key.compiler else None
-            (found,) = work_out([Told(parts, dump.key.platform, changelist)])
+            found = work_out(Told(parts, dump.key.platform, changelist))
             yield dump.key, found.program
 
 

@@ -8,5 +8,5 @@ from memhouse.xla.parts import Parts
 def joined(parts: Parts, key: Key) -> Module:
     """The module of these parts; the key is what the file names say."""
     changelist = int(key.compiler) if key.compiler else None
-    (found,) = work_out([Told(parts, key.platform, changelist)])
-    return join_parts(found.parts, found.attribution, found.program, found.names)
+    found = work_out(Told(parts, key.platform, changelist))
+    return join_parts(found)

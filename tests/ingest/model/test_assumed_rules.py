@@ -50,8 +50,8 @@ def in_short(text):
 def figures(text, changelist=None):
     """The peaks by memory space, the header, and what is assumed."""
     hlo = read_hlo_text(split_lines(text.encode()))
-    (found,) = work_out([Told(Parts(hlo=hlo), changelist=changelist)])
-    module = join_parts(found.parts, found.attribution, found.program, found.names)
+    found = work_out(Told(Parts(hlo=hlo), changelist=changelist))
+    module = join_parts(found)
     memory = module.tables["module_memory"].select(["memory_space", "peak_bytes"])
     return memory.to_pylist(), module.header, found.attribution.derived.assumed
 

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 import memhouse
-from memhouse.ingest.join import Told, join_parts, work_out
+from memhouse.ingest.join import Told, WorkedOut, join_parts, work_out
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
 from memhouse.xla.agreement import difference
@@ -48,11 +48,11 @@ def as_set(table):
 def test_without_live_ranges_all_figures_are_the_same():
     compared = 0
     for key, parts, names in scheduled():
-        expected = join_parts(parts).tables
+        expected = join_parts(WorkedOut.of(parts)).tables
         bare = Parts(buffer_assignment=parts.buffer_assignment, hlo=parts.hlo)
-        (found,) = work_out([Told(bare, **names)])
+        found = work_out(Told(bare, **names))
         assert found.why_not is None
-        module = join_parts(found.parts, found.attribution)
+        module = join_parts(found)
         assert module.header["origin"] == "derived"
         for name in EXACT:
             assert as_set(module.tables[name]) == as_set(expected[name]), (key, name)
@@ -63,9 +63,9 @@ def test_without_live_ranges_all_figures_are_the_same():
 def test_from_text_alone_the_peaks_are_those_of_the_dump():
     compared = 0
     for key, parts, names in scheduled():
-        expected = join_parts(parts).tables["module_memory"].to_pylist()
-        (found,) = work_out([Told(Parts(hlo=parts.hlo), **names)])
-        module = join_parts(found.parts)
+        expected = join_parts(WorkedOut.of(parts)).tables["module_memory"].to_pylist()
+        found = work_out(Told(Parts(hlo=parts.hlo), **names))
+        module = join_parts(found)
         assert module.header["origin"] == "estimated"
         here = {row["memory_space"]: row for row in module.tables["module_memory"].to_pylist()}
         for row in expected:
@@ -80,8 +80,8 @@ def test_from_text_alone_the_peaks_are_those_of_the_dump():
 
 def test_the_samples_agree_with_their_text():
     for key, parts, names in scheduled():
-        (found,) = work_out([Told(parts, **names)])
-        module = join_parts(found.parts, found.attribution)
+        found = work_out(Told(parts, **names))
+        module = join_parts(found)
         assert module.header["liveness_difference"] is None, key
         # Both ways to compare say so: by numbers, and by names where numbers differ.
         assert difference(parts, found.attribution.derived) is None, key

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from memhouse.ingest.join import join_parts
+from memhouse.ingest.join import WorkedOut, join_parts
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
@@ -192,7 +192,7 @@ def with_number(table, column, number):
 def parts():
     """A sample as numbers: the text, allocations, values and live ranges."""
     read = read_whole(CPU)
-    tables = join_parts(read).tables
+    tables = join_parts(WorkedOut.of(read)).tables
     ranges, values = tables["live_ranges"], tables["values"]
     return number_program(read.hlo), read.buffer_assignment.allocations, values, ranges
 

@@ -41,8 +41,8 @@ ENTRY %main (p: f32[1024]) -> f32[4] {
 def memory(text):
     """The rows of `module_memory`, by space; and the module's times by instruction."""
     hlo = read_hlo_text(split_lines(text.encode()))
-    (found,) = work_out([Told(Parts(hlo=hlo))])
-    module = join_parts(found.parts, found.attribution, found.program, found.names)
+    found = work_out(Told(Parts(hlo=hlo)))
+    module = join_parts(found)
     instructions = module.tables["instructions"]
     names, times = (instructions[name].to_pylist() for name in ("instruction", "schedule_time"))
     of_space = {row["memory_space"]: row for row in module.tables["module_memory"].to_pylist()}

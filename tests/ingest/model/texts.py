@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from memhouse.ingest.join import join_parts
+from memhouse.ingest.join import WorkedOut, join_parts
 from memhouse.ingest.readers.hlo_text import read_hlo_text
 from memhouse.ingest.readers.lines import split_lines
 from memhouse.xla.estimate import completed
@@ -158,5 +158,5 @@ def figures(text: str, platform: str | None = None) -> list[dict[str, Any]]:
     """The rows of `module_memory` that a text alone gives; none if it gives no figures."""
     hlo = read_hlo_text(split_lines(text.encode()))
     parts, *_ = completed(Parts(hlo=hlo), derive(hlo), platform=platform)
-    tables = join_parts(parts).tables
+    tables = join_parts(WorkedOut.of(parts)).tables
     return list(tables["module_memory"].to_pylist()) if "module_memory" in tables else []
