@@ -23,6 +23,10 @@ from .snapshot import CHANGED_RUNS, Lake, Snapshot
 _LONGEST_WAIT_SECONDS = 2.0
 # Even with many writers, fewer attempts suffice. After so many, there is another reason.
 _MOST_ATTEMPTS = 1000
+# A checkpoint of the log is written after so many commits, and in a lake of many files later: it
+# names each of them, so that at a fixed interval the log would grow as commits times files.
+_COMMITS_TO_CHECKPOINT = 20
+_FILES_TO_COMMIT = 50
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,7 @@ def try_commit(lake: Lake, actions: Actions, mark: str) -> bool:
     `mark` identifies the commit. True also if deltalake failed after the commit, or if its answer
     was lost. Raises WarehouseError if the commit was not made and no other process committed.
     """
-    from deltalake import CommitProperties, Transaction
+    from deltalake import CommitProperties, PostCommitHookProperties, Transaction
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction, RemoveAction
 
@@ -136,6 +140,9 @@ def try_commit(lake: Lake, actions: Actions, mark: str) -> bool:
                 union_schema(),
                 partition_by=["relation"],
                 commit_properties=properties,
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=False, cleanup_expired_logs=False
+                ),
             )
     except (CommitFailedError, WarehouseError) as error:
         version = lake.refresh().version
@@ -146,7 +153,25 @@ def try_commit(lake: Lake, actions: Actions, mark: str) -> bool:
         if version == base:
             raise lake_error(lake.place, error) from error
         return False
+    # The commit is made, so that no error here is a reason to fail.
+    with suppress(Exception):
+        _write_checkpoint(lake)
     return True
+
+
+def _write_checkpoint(lake: Lake) -> None:
+    """Write a checkpoint of the log, after a commit to the snapshot, if it is time for one."""
+    version = lake.snapshot.version + 1
+    if version % _COMMITS_TO_CHECKPOINT:
+        return
+    path = f"{lake.place}/_delta_log/_last_checkpoint"
+    try:
+        last = int(json.loads(storage.filesystem(lake.place).cat_file(path))["version"])
+    except FileNotFoundError:
+        last = 0
+    if version - last >= len(lake.snapshot.paths) / _FILES_TO_COMMIT:
+        lake.refresh()
+        lake.table.create_checkpoint()
 
 
 def _is_made(lake: Lake, mark: str) -> bool:

@@ -49,7 +49,6 @@ SMALL = (
 )
 PROPERTIES = {
     "delta.dataSkippingStatsColumns": ",".join(ID_COLUMNS),
-    "delta.checkpointInterval": "20",
     # `vacuum` deletes old entries of the log, so that writers need no right to delete.
     "delta.enableExpiredLogCleanup": "false",
     # A process that lost the answer to its commit asks for the commit at once, not days later.

@@ -180,23 +180,21 @@ def test_checkpoints_keep_statistics_transactions_and_properties(place):
     assert len(files) == 60
     assert {file.least["run_id"] for file in files} == {f"r{number:02}" for number in range(60)}
     # Which runs changed is told as far as the log goes back, and not guessed before that.
-    assert opened.runs_changed_since(58) == ["r58", "r59"]
+    assert opened.runs_changed_since(59) == ["r59"]
     assert opened.runs_changed_since(0) is None
 
 
 def test_transactions_leave_the_log_with_time(place, monkeypatch):
     """Otherwise every commit ever made would be in every checkpoint."""
-    short = PROPERTIES | {
-        "delta.setTransactionRetentionDuration": "interval 1 second",
-        "delta.checkpointInterval": "5",
-    }
+    short = PROPERTIES | {"delta.setTransactionRetentionDuration": "interval 1 second"}
     monkeypatch.setattr("memhouse.schema.lake.snapshot.PROPERTIES", short)
+    monkeypatch.setattr(commits, "_COMMITS_TO_CHECKPOINT", 5)
     lake = Lake(place, create=True)
-    monkeypatch.setattr("memhouse.schema.lake.commits.time.time", lambda: 1_700_000_000)
-    for number in range(5):
-        assert try_commit(lake, Actions([labels(lake, str(number))]), f"old-{number}")
-        lake.refresh()
-    monkeypatch.undo()
+    with monkeypatch.context() as long_ago:
+        long_ago.setattr("memhouse.schema.lake.commits.time.time", lambda: 1_700_000_000)
+        for number in range(5):
+            assert try_commit(lake, Actions([labels(lake, str(number))]), f"old-{number}")
+            lake.refresh()
     for number in range(6):
         assert try_commit(lake, Actions([labels(lake, str(number))]), f"new-{number}")
         lake.refresh()
