@@ -210,10 +210,7 @@ def fit(
     )
     search = Fit(asked, opening, tool_version=__version__)
     search.run()
-    said = answer(asked, search.points)
-    return Fitted(
-        asked.name, said.table, said.sentences, search.problems, said.policies, said.searched
-    )
+    return Fitted(asked.name, *answer(asked, search.points), problems=search.problems)
 
 
 def _held(program: Program, source: str, argument: str) -> ReadModule:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -523,7 +523,9 @@ class Fit:
 
         def lookup(store: Store) -> Point | None:
             found = store.rows(_KNOWN, [content])["run_id"].to_pylist()
-            return self._judged(store, found[0], topology, arguments, known) if found else None
+            return (
+                judged(store, found[0], topology, arguments, known, self.asked) if found else None
+            )
 
         point = self._when_free(lane, lookup)
         if point is not None:
@@ -548,6 +550,15 @@ class Fit:
             "fit": self.asked.name,
             "fit_content": content,
             "fit_seconds": f"{done['seconds']:.1f}",
+            "fit_point": json.dumps(
+                {
+                    "arguments": arguments,
+                    "searched": self.asked.searched,
+                    "memory": self.asked.memory_bytes,
+                    "flops": known["flops"],
+                    "devices": known["devices"],
+                }
+            ),
             # A history of its own: no size is what another one was before.
             "branch": "fit",
             "suite": run_id,
@@ -568,7 +579,8 @@ class Fit:
                     device_memory_bytes=self.asked.memory_bytes,
                     source=f"{self.asked.target}:{self.asked.function}",
                 )
-            return self._judged(store, run_id, topology, arguments, known, is_new=True)
+            found = judged(store, run_id, topology, arguments, known, self.asked)
+            return replace(found, is_new=True)
 
         point = self._when_free(lane, stored)
         shutil.rmtree(folder)
@@ -595,51 +607,6 @@ class Fit:
             lane.require()
             time.sleep(_ASK_AGAIN_SECONDS)
 
-    def _judged(
-        self,
-        store: Store,
-        run_id: str,
-        topology: str,
-        arguments: dict[str, Value],
-        known: Mapping[str, Any],
-        *,
-        is_new: bool = False,
-    ) -> Point:
-        """A stored point, by its figures, and by what is known of its program."""
-        (row,) = store.rows(_FIGURES, [run_id]).to_pylist()
-        used, refused = row.pop("used_bytes"), row.pop("refused")
-        reserved = row.pop("reserved_bytes")
-        counted_once = sorted(row.pop("counted_once") or ())
-        reserved = used if reserved is None else reserved
-        # What the user says of the memory holds; else what the device is known to have.
-        capacity = row.pop("capacity_bytes")
-        if capacity is not None and topology.endswith(fit_worker.TARGET_SUFFIX):
-            capacity = int(capacity * _JAX_SHARE_OF_GPU)
-        capacity = self.asked.memory_bytes or capacity
-        outcome: Outcome = "fits"
-        message = None
-        if refused is not None:
-            outcome, message = "refused", refused
-        elif reserved is None or capacity is None:
-            unknown = "capacity" if capacity is None else "total"
-            outcome, message = "failed", f"nothing says the {unknown} of this program"
-        elif reserved > capacity * (1 - self.asked.reserve):
-            outcome = "too large"
-        return Point(
-            topology,
-            arguments,
-            outcome,
-            run_id,
-            reserved,
-            capacity_bytes=capacity,
-            program_flops=known["flops"],
-            devices=known["devices"],
-            counted_once=counted_once,
-            is_new=is_new,
-            message=message,
-            **row,
-        )
-
     def _line(self, point: Point) -> str:
         """What became of a point, and how many compiles there were."""
         what = " ".join(f"{name}={value}" for name, value in point.arguments.items())
@@ -650,6 +617,49 @@ class Fit:
         of = "" if self.asked.budget is None else f" of at most {self.asked.budget}"
         count = f"{self._compiles}{of} compile{'s' * (self._compiles != 1)}"
         return f"{device_name(point.topology)} {what}: {point.outcome}, {said} ({how}; {count})"
+
+
+def judged(
+    store: Store,
+    run_id: str,
+    topology: str,
+    arguments: Mapping[str, Value],
+    known: Mapping[str, Any],
+    asked: Asked,
+) -> Point:
+    """A stored point, by its figures, and by what is known of its program."""
+    (row,) = store.rows(_FIGURES, [run_id]).to_pylist()
+    used, refused = row.pop("used_bytes"), row.pop("refused")
+    reserved = row.pop("reserved_bytes")
+    counted_once = sorted(row.pop("counted_once") or ())
+    reserved = used if reserved is None else reserved
+    # What the user says of the memory holds; else what the device is known to have.
+    capacity = row.pop("capacity_bytes")
+    if capacity is not None and topology.endswith(fit_worker.TARGET_SUFFIX):
+        capacity = int(capacity * _JAX_SHARE_OF_GPU)
+    capacity = asked.memory_bytes or capacity
+    outcome: Outcome = "fits"
+    message = None
+    if refused is not None:
+        outcome, message = "refused", refused
+    elif reserved is None or capacity is None:
+        unknown = "capacity" if capacity is None else "total"
+        outcome, message = "failed", f"nothing says the {unknown} of this program"
+    elif reserved > capacity * (1 - asked.reserve):
+        outcome = "too large"
+    return Point(
+        topology,
+        arguments,
+        outcome,
+        run_id,
+        reserved,
+        capacity_bytes=capacity,
+        program_flops=known["flops"],
+        devices=known["devices"],
+        counted_once=counted_once,
+        message=message,
+        **row,
+    )
 
 
 def _check(asked: Asked) -> None:

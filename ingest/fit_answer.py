@@ -1,20 +1,33 @@
 """What a fit found: for each topology a sentence, for each point a row, the knee first."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 
+from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
-from .fit import MAGNITUDE, Asked, Point, Value, device_name, is_recomputing, work
+from ..schema.stores.base import Store
+from .fit import MAGNITUDE, Asked, Axis, Point, Value, device_name, is_recomputing, judged, work
 from .fit_search import WORK_TOLERANCE, Sized, bracket
+from .fit_worker import TARGET_SUFFIX
 
 Policies = Mapping[str, Sequence[tuple[int, float, float]]]
+_STORED = """
+SELECT fit.value AS name, fit.run_id, topology.value AS topology, point.value AS point
+FROM run_labels AS fit
+INNER JOIN runs ON runs.run_id = fit.run_id
+INNER JOIN run_labels AS topology ON topology.run_id = fit.run_id AND topology.key = 'topology'
+INNER JOIN run_labels AS point ON point.run_id = fit.run_id AND point.key = 'fit_point'
+WHERE fit.key = 'fit'
+ORDER BY runs.run_seq
+"""
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """What was found: in sentences, as rows, and, where work differs, policy by policy.
 
     policies: by the topology and the other keywords, the sizes that fit, upwards: the size, the
@@ -23,10 +36,10 @@ class Answer:
     is searched.
     """
 
-    sentences: Sequence[str]
     table: pa.Table
-    policies: Policies = field(default_factory=dict)
-    searched: str = ""
+    sentences: Sequence[str]
+    policies: Policies
+    searched: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,7 @@ def answer(asked: Asked, points: Sequence[Point]) -> Answer:
     least of the knees of its topology; seconds, of the compile; is_new: compiled now; run; message.
     """
     if asked.searched is None:
-        return Answer([], _table(asked, points, {}, {}))
+        return Answer(_table(asked, points, {}, {}), [], {}, "")
     sizes = asked.axes[asked.searched]
     assert isinstance(sizes, range)
     combinations = [
@@ -103,11 +116,50 @@ def answer(asked: Asked, points: Sequence[Point]) -> Answer:
             if point is not None:
                 answers[id(point)] = name
     return Answer(
-        list(_sentences(asked, combinations, least)),
         _table(asked, points, answers, least),
+        list(_sentences(asked, combinations, least)),
         _policies(combinations, least),
         asked.searched,
     )
+
+
+def stored(store: Store, program: str) -> tuple[Asked, list[Point]]:
+    """What was asked of a program, and its points, the newest of each size, from the warehouse.
+
+    program: FILE.py:FUNCTION, or the label `fit` of its runs. Raises UsageError.
+    """
+    target, _, function = program.partition(":")
+    name = Asked(target, function or "build", {}, []).name
+    every = store.rows(_STORED, []).to_pylist()
+    points = [{**row, **json.loads(row["point"])} for row in every if row["name"] == name]
+    if not points:
+        others = ", ".join(sorted({row["name"] for row in every})) or "none"
+        raise UsageError(f"no fit of {name} is stored, but of {others}", "fit")
+    newest = points[-1]
+    points = [each for each in points if each["arguments"].keys() == newest["arguments"].keys()]
+    axes: dict[str, Axis] = {
+        keyword: list(dict.fromkeys(each["arguments"][keyword] for each in points))
+        for keyword in newest["arguments"]
+    }
+    if searched := newest["searched"]:
+        sizes = [each["arguments"][searched] for each in points]
+        axes[searched] = range(min(sizes), max(sizes) + 1)
+    memory = {_topology(each["topology"]): each["memory"] for each in points}
+    asked = Asked(target, function or "build", axes, list(memory))
+    found = {}
+    for each in points:
+        topology, arguments = _topology(each["topology"]), each["arguments"]
+        of_topology = replace(asked, memory_bytes=memory[topology])
+        found[topology, *arguments.values()] = judged(
+            store, each["run_id"], topology, arguments, each, of_topology
+        )
+    return asked, list(found.values())
+
+
+def _topology(device: str) -> str:
+    """The topology that has this name: a GPU is named after its file."""
+    is_gpu = device != "cpu" and ":" not in device
+    return f"{device}{TARGET_SUFFIX}" if is_gpu else device
 
 
 def _policies(combinations: Sequence[_Combination], least: Mapping[str, float]) -> Policies:

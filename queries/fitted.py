@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .result import Result, Rows
@@ -10,6 +10,7 @@ from .result import Result, Rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from .reporting.fit_report import Policies
     from .reporting.page import Report
 
 
@@ -27,9 +28,9 @@ class Fitted(Result):
         name: str,
         table: pa.Table,
         answers: Sequence[str],
-        problems: Sequence[str],
-        policies: Mapping[str, Sequence[tuple[int, float, float]]],
+        policies: Policies,
         searched: str,
+        problems: Sequence[str] = (),
     ) -> None:
         from .reporting.cell_charts import policies_drawn
 

@@ -131,14 +131,8 @@ def _print(search: "Fit", output: str, report: Path | None) -> None:
     from ...ingest.fit_answer import answer
     from ...queries.fitted import Fitted
 
-    said = answer(search.asked, search.points)
     found = Fitted(
-        search.asked.name,
-        said.table,
-        said.sentences,
-        search.problems,
-        said.policies,
-        said.searched,
+        search.asked.name, *answer(search.asked, search.points), problems=search.problems
     )
     for problem in found.problems:
         print_note(problem)

@@ -22,6 +22,7 @@ _STDOUT = Path("-")
 _TAKES = {
     "a module's report": {"--run", "--space", "--output"},
     "a comparison": {"--workload", "--output"},
+    "--fit": {"--output"},
     "--history": {"--workload", "--branch", "--since", "--space", "--output"},
     "--site": set(),
 }
@@ -49,6 +50,12 @@ def report(
     history: Annotated[
         bool, typer.Option("--history", help="Show all series over the runs instead.")
     ] = False,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:BUILD", help="Show what `memhouse fit` found of a program instead."
+        ),
+    ] = None,
     site: Annotated[
         Path | None,
         typer.Option(
@@ -82,7 +89,7 @@ def report(
         "--since": since,
         "--output": file,
     }
-    _require_one_report(module, other, history, site, given)
+    _require_one_report(module, other, history, fit, site, given)
     from ...queries.reporting.site import file_name
 
     with reading(db, wait=wait) as store:
@@ -100,6 +107,13 @@ def report(
 
             made = history_report(store, workload, since, memory_space, branch=branch)
             name = file_name("history", *filter(None, [workload, branch]))
+        elif fit is not None:
+            from ...ingest.fit_answer import answer, stored
+            from ...queries.fitted import Fitted
+
+            asked, points = stored(store, fit)
+            made = Fitted(asked.name, *answer(asked, points)).report()
+            name = file_name("fit", *asked.name.split(":"))
         elif module is not None and other is not None:
             from ...queries.reporting.diff_report import diff_report
 
@@ -123,15 +137,22 @@ def _of_module(store: "Store", module: str, run: str | None, space: int) -> tupl
 
 
 def _require_one_report(
-    module: str | None, other: str | None, history: bool, site: Path | None, given: dict[str, Any]
+    module: str | None,
+    other: str | None,
+    history: bool,
+    fit: str | None,
+    site: Path | None,
+    given: dict[str, Any],
 ) -> None:
     """Raise BadParameter for what does not go together, and for a file in no folder."""
-    if history or site is not None:
-        kind = "--history" if history else "--site"
-        given = {"a module": module, "--site": site if history else None, **given}
+    wholes = {"--history": history or None, "--fit": fit, "--site": site}
+    kinds = [kind for kind, value in wholes.items() if value is not None]
+    if kinds:
+        kind, *others = kinds
+        given = {"a module": module, **{other: wholes[other] for other in others}, **given}
     elif module is None:
         raise typer.BadParameter(
-            "name a module, two runs or modules to compare, --history, or --site DIR"
+            "name a module, two runs or modules to compare, --history, --fit, or --site DIR"
         )
     else:
         kind = "a module's report" if other is None else "a comparison"

@@ -1,6 +1,7 @@
 """Fit: the search against brute force, and one real program from the question to the answer."""
 
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from memhouse.ingest.fit import Asked, Fit, Point
 from memhouse.ingest.fit_answer import answer
 from memhouse.ingest.fit_search import Sized, bracket, next_size
 from memhouse.queries.fitted import Fitted
+
+from ..support.command import run_memhouse
 
 PROGRAM = """
 import functools
@@ -214,7 +217,7 @@ def test_policies_are_compared_in_a_chart(capfd):
     assert drawn.count("●") == 2 + 1
     assert "▲ cpu remat=full: batch 200" in drawn
     pytest.importorskip("bokeh")
-    page = Fitted("t:build", said.table, said.sentences, [], said.policies, "batch").report()
+    page = Fitted("t:build", *said).report()
     assert [chart.title for chart in page.charts()] == ["Memory and work"]
     assert "batch 80 with remat=none" in page.html()
     # Where all take the same work, there is nothing to compare.
@@ -257,6 +260,11 @@ def test_a_program_from_the_question_to_the_answer(program, monkeypatch):
         # The folder that XLA dumped into is gone.
         sources = {row["source"] for row in warehouse.runs().arrow().to_pylist()}
         assert [source.endswith("/train.py:build") for source in sources] == [True]
+    # A page of it needs no compiler.
+    run_memhouse("report", "--fit", program, "-o", "fit.html")
+    page = Path("fit.html").read_text()
+    assert all(sentence in page for sentence in found.sentences())
+    assert knee["run"] in page
     # A loop that ends when it ends is named by its line; so is work that each device does.
     opened, times = memhouse.open, iter(range(9))
 
