@@ -8,16 +8,18 @@ WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
 .PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs schema approve promises bench notebook pictures warehouse-sample clean
 
-# The command alone, and all that developing it takes.
-$(BIN)/memhouse: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+# The command alone.
+$(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-# Python compiles what it imports: of the packages that is the least.
-$(BIN)/pytest: pyproject.toml $(BIN)/memhouse
+# All that developing it takes. Python compiles what it imports: of the packages that is the least.
+$(BIN)/pytest: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
-	@touch $@
+	@touch $(BIN)/memhouse $@
+
+$(VENV)/pyvenv.cfg:
+	$(PYTHON) -m venv $(VENV)
 
 demo: $(BIN)/memhouse
 	rm -f demo.duckdb

@@ -118,7 +118,7 @@ class Store(Protocol):
 
     @property
     def is_new(self) -> bool:
-        """Whether the store was empty when it was named: reading dumps need not wait for it."""
+        """Whether the store is yet to be made: reading dumps need not wait for it."""
 
     @property
     def keeps_views(self) -> bool:

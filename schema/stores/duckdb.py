@@ -890,6 +890,7 @@ class DuckDBStore(DuckDBReading):
             connection.execute(CAUTIOUS)
         for script in self._equipment:
             connection.execute(script)
+        self.is_new = False
         return connection
 
     @property
