@@ -42,8 +42,11 @@ from .snapshot import Lake, Snapshot
 # process commits first, the merged files whose parts are all still in the lake are committed to
 # the newer version.
 
-# A file of at least this size stays as it is.
+# A file of at least this size stays as it is. So does a smaller one while all that are smaller than
+# it are less than half of it together: old months are not written anew for each night, and a row is
+# written only as often as its file grows by half. It does not pay to spare the smallest.
 _LARGE_BYTES = MOST_BYTES // 2
+_SMALL_BYTES = 256 << 10
 # Merged files are committed in batches of this size, so that an interruption loses no more.
 _COMMIT_BYTES = 1 << 30
 
@@ -101,8 +104,22 @@ def _groups(snapshot: Snapshot) -> Iterator[list[DataFile]]:
             (file for file in files if file.size_bytes < _LARGE_BYTES),
             key=lambda file: (file.size_bytes, file.path),
         )
-        sized = ((file, file_size(file)) for file in small)
-        yield from (group for group in portions(sized) if len(group) > 1)
+        for alike in _of_like_sizes(small):
+            sized = ((file, file_size(file)) for file in alike)
+            yield from (group for group in portions(sized) if len(group) > 1)
+
+
+def _of_like_sizes(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
+    """The files, the smallest first, in lists that end before a file that is far larger."""
+    alike: list[DataFile] = []
+    together = 0
+    for file in files:
+        if alike and file.size_bytes > max(2 * together, _SMALL_BYTES):
+            yield alike
+            alike, together = [], 0
+        alike.append(file)
+        together += file.size_bytes
+    yield alike
 
 
 def _size(snapshot: Snapshot) -> int:
