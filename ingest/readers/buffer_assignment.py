@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import BufferAssignment, NotUnderstoods
 from ...xla.shapes import ELEMENT_BYTES, shape_columns
-from .lines import Lines, as_numpy, lines_of, slices
+from .lines import Lines, Positions, as_numpy, divided, lines_of, slices
 from .newer_text import before_newer_sections, newer_element_types, newer_words, resembles
 
 HEADING = "BufferAssignment:"
@@ -58,12 +58,23 @@ _REUSED = (" reused by buffers of a different color:", "  value: ")
 
 def read_buffer_assignment(section: Lines) -> BufferAssignment:
     """Read the part of a dump that starts with `BufferAssignment:`. Raises DumpError."""
-    if section.first() != HEADING:
+    (found,) = read_buffer_assignments(section, section.starts[:1])
+    return found
+
+
+def read_buffer_assignments(lines: Lines, starts: Positions) -> list[BufferAssignment]:
+    """Read such parts of several dumps, which start at these positions of the lines' content.
+
+    Raises DumpError if one of several says what is not known, too.
+    """
+    bounds = lines.bounds(starts)
+    is_headed = lines.where(bounds[:-1]).equal(HEADING)
+    if not is_headed.all():
         raise DumpError(
             f"not a buffer assignment: expected '{HEADING}' in the first line",
-            int(section.numbers[0]),
+            int(lines.numbers[bounds[np.argmin(is_headed)]]),
         )
-    body = section.between(1, len(section))
+    body = lines.runs(bounds[:-1] + 1, bounds[1:])
     is_allocation = body.starting("allocation ")
     is_value = body.starting(" value: ")
     is_known = is_allocation | is_value
@@ -77,23 +88,33 @@ def read_buffer_assignment(section: Lines) -> BufferAssignment:
         )
         if (other := ~is_known & ~body.equal("")).any():
             body.refuse(other, "expected an allocation or a value")
-    allocations, newer_attributes = _allocations(body.where(is_allocation))
-    if not len(allocations):
+    allocation_lines, value_lines = body.where(is_allocation), body.where(is_value)
+    allocations, newer_attributes = _allocations(allocation_lines)
+    of_allocations, of_values = allocation_lines.bounds(starts), value_lines.bounds(starts)
+    has_none = of_allocations[1:] == of_allocations[:-1]
+    if has_none.any():
         raise DumpError(
             "the file ends before its first allocation: dump the program again",
-            int(section.numbers[-1]),
+            int(lines.numbers[bounds[np.argmax(has_none) + 1] - 1]),
         )
     # A value belongs to the last allocation line before the value.
     owner = np.cumsum(is_allocation)[is_value] - 1
-    if len(owner) and owner[0] < 0:
+    is_first = np.flatnonzero(of_values[1:] > of_values[:-1])
+    if (owner[of_values[is_first]] < of_allocations[is_first]).any():
         body.refuse(is_value, "expected an allocation before the first value")
-    values, newer_values = _values(body.where(is_value))
+    values, newer_values = _values(value_lines)
     index = allocations["allocation_index"].take(pa.array(owner))
-    return BufferAssignment(
-        allocations,
-        values.append_column("allocation_index", index),
-        not_understood=(*newer_attributes, *newer_values, *newer),
-    )
+    newer = (*newer_attributes, *newer_values, *newer)
+    if newer and len(starts) > 1:
+        raise DumpError("a text says what is not known")
+    return [
+        BufferAssignment(*tables, not_understood=newer)
+        for tables in zip(
+            divided(allocations, of_allocations),
+            divided(values.append_column("allocation_index", index), of_values),
+            strict=True,
+        )
+    ]
 
 
 def _allocations(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:

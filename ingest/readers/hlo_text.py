@@ -1227,12 +1227,18 @@ def _read_bodies(
     operands, operand_rows = read_operands(instructions)
     operand_bounds = np.searchsorted(operand_rows, bounds).tolist()
     of_operands = [_part(operands, operand_bounds, n) for n in range(len(headers))]
-    for part, own in zip(parts, of_operands, strict=True):
-        whole = _written_out(lines, part, own)
-        if whole is not lines and len(headers) == 1:
-            return _read_bodies(headers, whole, starts)
-        if whole is not lines:
-            raise DumpError("a text leaves out elements of tuples")
+    left_out = [
+        element
+        for part, own in zip(parts, of_operands, strict=True)
+        for element in _left_out(part, own)
+    ]
+    if left_out:
+        texts = [text for _, text in left_out]
+        cuts = np.array([start for start, _ in left_out])
+        longer = starts_of(np.array([len(text.encode()) + 1 for text in texts]))
+        before = np.searchsorted(lines.starts, cuts)
+        whole = with_inserted(lines, before, texts)
+        return _read_bodies(headers, whole, starts + longer[np.searchsorted(cuts, starts)])
     owner = (np.cumsum(is_open) - 1)[is_instruction]
     of_frames = [
         _read_frames(frame_lines.between(*frame_bounds[n : n + 2])) for n in range(len(headers))
@@ -1478,14 +1484,13 @@ def _named_by(instructions: InstructionLines, attributes: Sequence[str], pattern
     )
 
 
-def _written_out(lines: Lines, instructions: InstructionLines, operands: pa.Table) -> Lines:
-    """The text with a get-tuple-element for each element that is only an operand.
+def _left_out(instructions: InstructionLines, operands: pa.Table) -> list[tuple[int, str]]:
+    """A get-tuple-element for each element that is only an operand, and where it is to stand.
 
     Since JAX 0.12 `%x#1` is element 1 of the tuple x, and XLA leaves the get-tuple-element out of
     the text (`--xla_dump_compact_gte`). The readers and the model know instructions only.
     It is called as the operand is printed, `x#1`, because the text tells no name of its own,
-    and has the number of the line that uses it first. Without such operands these are the same
-    lines. `instructions` and `operands` are what the lines hold. Raises DumpError.
+    and stands at the start of the line that uses it first. Raises DumpError.
     """
     within = operands["operand"].filter(pc.match_substring(operands["operand"], "#"))
     names = pc.unique(within)
@@ -1495,7 +1500,7 @@ def _written_out(lines: Lines, instructions: InstructionLines, operands: pa.Tabl
     at = pc.index_in(tuples, value_set=instructions.names)
     names, at = names.filter(pc.is_valid(at)), at.drop_null()
     if not len(names):
-        return lines
+        return []
     shapes = instructions.shapes.take(at).to_pylist()
     first = pc.index_in(names, value_set=operands["operand"].combine_chunks())
     users = pc.index_in(operands["instruction"].take(first), value_set=instructions.names)
@@ -1508,8 +1513,7 @@ def _written_out(lines: Lines, instructions: InstructionLines, operands: pa.Tabl
             if element not in texts:
                 texts[element] = text
                 places.append(row)
-    before = np.searchsorted(lines.starts, instructions.lines.starts[places])
-    return with_inserted(lines, before, list(texts.values()))
+    return list(zip(instructions.lines.starts[places].tolist(), texts.values(), strict=True))
 
 
 def _element_instructions(name: str, shape_text: str, line: int) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ their first bytes, and one regular expression in Arrow's RE2 parses all lines of
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NoReturn, TypeAlias, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...xla.errors import LARGEST_ID, LARGEST_LINES, DumpError
+from ...xla.runs import joined, starts_of
 
 _PIECE = 1 << 18
 # A file with more damaged lines is no text at all.
@@ -70,6 +72,16 @@ class Lines:
             if known in vars(self):
                 vars(lines)[known] = vars(self)[known][part]
         return lines
+
+    def runs(self, starts: Positions, stops: Positions) -> "Lines":
+        """The lines of several such stretches, which follow each other."""
+        if len(starts) == 1:
+            return self.between(int(starts[0]), int(stops[0]))
+        return self.where(joined(starts, np.maximum(stops - starts, 0)))
+
+    def bounds(self, starts: Positions) -> Positions:
+        """The index of the first line of each text that starts at these positions, and the end."""
+        return np.append(np.searchsorted(self.starts, starts), len(self))
 
     def starting(self, prefix: str) -> Mask:
         """Which lines start with `prefix`."""
@@ -189,6 +201,27 @@ def whole_lines(text: bytes) -> Lines:
     return lines
 
 
+def lines_of_all(texts: Sequence[bytes]) -> tuple[Lines, Positions]:
+    """The lines of several files, and where the files start in their content.
+
+    Raises DumpError if one of them must be looked at alone: it is cut short, damaged or unusual.
+    """
+    for text in texts:
+        if not text.endswith(b"\n") or text.isspace() or b"\r" in text:
+            raise DumpError("a file is not whole")
+        if len(_whole_characters(text)) != len(text):
+            raise DumpError("a file is not whole")
+    content = np.frombuffer(b"".join(texts), np.uint8)
+    if len(content) > LARGEST_LINES:
+        raise DumpError("the files are large")
+    starts = starts_of(np.array([len(text) for text in texts]))[:-1]
+    ends = positions_of("\n", content)
+    lines = Lines(content, np.concatenate([[0], ends[:-1] + 1]), ends, np.arange(len(ends)))
+    bounds = lines.bounds(starts)
+    lines.numbers[:] += 1 - np.repeat(bounds[:-1], np.diff(bounds))
+    return lines, starts
+
+
 def spared_lines(text: bytes) -> tuple[Lines, list[int]]:
     """As `whole_lines` for HLO text, without the instructions that have bytes that are not UTF-8.
 
@@ -220,6 +253,17 @@ def check_end(text: bytes) -> None:
     if not text.endswith(b"\n"):
         why = "the last line has no end: the file is cut short, dump the program again"
         raise DumpError(why, text.count(b"\n") + 1)
+
+
+def divided(table: pa.Table, bounds: Positions) -> list[pa.Table]:
+    """The rows of each of several texts, of which all bounds are given."""
+    return [table.slice(start, stop - start) for start, stop in pairwise(bounds.tolist())]
+
+
+def counted(bounds: Positions) -> Positions:
+    """The number of each row within its text, from 0."""
+    found: Positions = np.arange(bounds[-1]) - np.repeat(bounds[:-1], np.diff(bounds))
+    return found
 
 
 def lines_of(text: pa.LargeStringArray, numbers: Positions) -> Lines:

@@ -6,10 +6,11 @@ import pyarrow.compute as pc
 
 from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import LiveRange, NotUnderstoods
-from .lines import Lines, as_numpy
+from .lines import Lines, Mask, Positions, as_numpy, counted, divided
 from .newer_text import before_newer_sections, newer_lines
 
 _HEADING = r"^HloLiveRange \(max (?P<schedule_length>\d+)\):$"
+_SEQUENCE, _RANGES = "InstructionSequence:", "BufferLiveRange:"
 _SCHEDULED = r"^    (?P<schedule_time>\d+):(?P<instruction>[^ ]+)$"
 _RANGE = (
     r"^    (?P<instruction>[^ {]+)(?P<shape_index>\{[\d,]*\}):"
@@ -29,36 +30,65 @@ _UNBOUNDED = "  Peak memory could not be determined"
 
 def read_live_range(section: Lines) -> LiveRange:
     """Read the part of a dump that starts with `HloLiveRange (max N):`. Raises DumpError."""
-    heading = section.between(0, 1).extract(_HEADING, "'HloLiveRange (max N):'")
-    length = section.integers(heading["schedule_length"])[0].as_py()
-    schedule_at = _find(section, "  InstructionSequence:")
-    ranges_at = _find(section, "  BufferLiveRange:")
-    peak_at, peak_stop = _peak_bounds(section, ranges_at)
-    newer = newer_lines(section.between(1, schedule_at))
-    scheduled, sections = _without_newer(section.between(schedule_at + 1, ranges_at), _SCHEDULED)
-    schedule = _schedule(scheduled)
-    ranges, more = _without_newer(section.between(ranges_at + 1, peak_at), _RANGE)
-    if len(schedule) != length:
-        raise DumpError(
-            f"the schedule lists {len(schedule)} instructions of {length}: dump the program again",
-            int(section.numbers[ranges_at]),
+    (found,) = read_live_ranges(section, section.starts[:1])
+    return found
+
+
+def read_live_ranges(lines: Lines, starts: Positions) -> list[LiveRange]:
+    """Read such parts of several dumps, which start at these positions of the lines' content.
+
+    Raises DumpError if one of several says what is not known, too.
+    """
+    bounds = lines.bounds(starts)
+    first, stop = bounds[:-1], bounds[1:]
+    headings = lines.where(first)
+    lengths = headings.integers(
+        headings.extract(_HEADING, "'HloLiveRange (max N):'")["schedule_length"]
+    ).to_pylist()
+    schedule_at = _find(lines, lines.equal(f"  {_SEQUENCE}"), first, stop, f"'{_SEQUENCE}'")
+    ranges_at = _find(lines, lines.equal(f"  {_RANGES}"), first, stop, f"'{_RANGES}'")
+    is_peak = lines.starting("  Live ranges at ") | lines.starting(_UNBOUNDED)
+    peak_at = _find(lines, is_peak, ranges_at + 1, stop, "'Live ranges at'")
+    # In newer dumps a tree of scopes follows the peak list and repeats it. The tree is skipped.
+    is_listed = lines.starting("    ")
+    is_listed[peak_at] = True
+    others = np.append(np.flatnonzero(~is_listed), len(lines))
+    peak_stop = np.minimum(others[np.searchsorted(others, peak_at)], stop)
+    newer = newer_lines(lines.runs(first + 1, schedule_at))
+    scheduled, sections = _without_newer(lines.runs(schedule_at + 1, ranges_at), _SCHEDULED)
+    schedules = scheduled.bounds(starts)
+    schedule = _schedule(scheduled, schedules)
+    listed, more = _without_newer(lines.runs(ranges_at + 1, peak_at), _RANGE)
+    ranges = _ranges(listed)
+    for number, (length, count) in enumerate(zip(lengths, np.diff(schedules), strict=True)):
+        if count != length:
+            raise DumpError(
+                f"the schedule lists {count} instructions of {length}: dump the program again",
+                int(lines.numbers[ranges_at[number]]),
+            )
+    peak_headings = lines.where(peak_at)
+    is_known = ~peak_headings.starting(_UNBOUNDED)
+    timed = peak_headings.where(is_known)
+    times = timed.integers(timed.extract(_PEAK_HEADING, "'Live ranges at N (peak):'")["peak_time"])
+    known_times = iter(times.to_pylist())
+    peak_times = [next(known_times) if is_one else None for is_one in is_known.tolist()]
+    peaks = lines.runs(peak_at + 1, peak_stop)
+    peak_bounds = peaks.bounds(starts)
+    peak = _peak(peaks, peak_bounds)
+    newer += sections + more + _newer_after(lines.runs(peak_stop, stop))
+    if newer and len(starts) > 1:
+        raise DumpError("a text says what is not known")
+    return [
+        LiveRange(*columns, not_understood=newer)
+        for columns in zip(
+            lengths,
+            divided(schedule, schedules),
+            divided(ranges, listed.bounds(starts)),
+            peak_times,
+            divided(peak, peak_bounds),
+            strict=True,
         )
-    peak_lines = section.between(peak_at, peak_at + 1)
-    peak_time = None
-    if not peak_lines.first().startswith(_UNBOUNDED):
-        found = peak_lines.extract(_PEAK_HEADING, "'Live ranges at N (peak):'")
-        peak_time = peak_lines.integers(found["peak_time"])[0].as_py()
-    return LiveRange(
-        schedule_length=length,
-        schedule=schedule,
-        ranges=_ranges(ranges),
-        peak_time=peak_time,
-        peak=_peak(section.between(peak_at + 1, peak_stop)),
-        not_understood=newer
-        + sections
-        + more
-        + _newer_after(section.between(peak_stop, len(section))),
-    )
+    ]
 
 
 def _without_newer(lines: Lines, item: str) -> tuple[Lines, NotUnderstoods]:
@@ -80,42 +110,21 @@ def _newer_after(lines: Lines) -> NotUnderstoods:
     return found[0] + found[1]
 
 
-def _find(section: Lines, heading: str) -> int:
-    at = section.equal(heading).nonzero()[0]
-    if not len(at):
+def _find(lines: Lines, mask: Mask, first: Positions, stop: Positions, what: str) -> Positions:
+    """The first line of the mask in each of these stretches. Raises DumpError if one has none."""
+    at = np.append(np.flatnonzero(mask), len(lines))
+    found: Positions = at[np.searchsorted(at, first)]
+    for last in stop[found >= stop][:1].tolist():
         raise DumpError(
-            f"the file ends before '{heading.strip()}': dump the program again",
-            int(section.numbers[-1]),
+            f"the file ends before {what}: dump the program again", int(lines.numbers[last - 1])
         )
-    return int(at[0])
+    return found
 
 
-def _peak_bounds(section: Lines, ranges_at: int) -> tuple[int, int]:
-    """The start of the peak list, including its heading, and its end.
-
-    In newer dumps a tree of scopes follows and repeats the list. The tree is skipped.
-    """
-    after = section.between(ranges_at + 1, len(section))
-    headings = (
-        np.flatnonzero(after.starting("  Live ranges at ") | after.starting(_UNBOUNDED))
-        + ranges_at
-        + 1
-    )
-    if not len(headings):
-        raise DumpError(
-            "the file ends before 'Live ranges at': it is cut short, dump the program again",
-            int(section.numbers[-1]),
-        )
-    start = int(headings[0])
-    body = section.between(start + 1, len(section))
-    ends = np.flatnonzero(~body.starting("    ")) + start + 1
-    return start, int(ends[0]) if len(ends) else len(section)
-
-
-def _schedule(lines: Lines) -> pa.Table:
+def _schedule(lines: Lines, bounds: Positions) -> pa.Table:
     found = lines.extract(_SCHEDULED, "a scheduled instruction")
     time = lines.integers(found["schedule_time"])
-    misplaced = time.to_numpy() != np.arange(len(lines))
+    misplaced = time.to_numpy() != counted(bounds)
     if misplaced.any():
         lines.refuse(misplaced, "the schedule's times do not count up from 0")
     return pa.table({"schedule_time": time, "instruction": found["instruction"]})
@@ -137,12 +146,12 @@ def _ranges(lines: Lines) -> pa.Table:
     )
 
 
-def _peak(lines: Lines) -> pa.Table:
+def _peak(lines: Lines, bounds: Positions) -> pa.Table:
     found = lines.extract(_PEAK, "a value live at the peak")
     null = pa.scalar(None, pa.large_string())
     return pa.table(
         {
-            "rank": pa.array(np.arange(len(lines))),
+            "rank": pa.array(counted(bounds)),
             "instruction": found["instruction"],
             "shape_index": pc.if_else(
                 pc.equal(found["shape_index"], ""), null, found["shape_index"]

@@ -18,7 +18,7 @@ from .hlo_text import (
     split_instructions,
     unread_lines,
 )
-from .lines import Lines, as_numpy, lines_of
+from .lines import Lines, Positions, as_numpy, divided, lines_of
 from .newer_text import before_newer_sections, newer_lines, newer_words
 
 _TOTAL = r"^Total bytes used: (?P<total_bytes>\d+)"
@@ -41,12 +41,13 @@ def read_used_values(section: Lines) -> UsedValues:
     if the HLO text is missing. Raises DumpError.
     """
     try:
-        return _read(section)
+        (found,) = read_all_used_values(section, section.starts[:1])
     except DumpError:
         joined = _joined_definitions(section)
         if len(joined) == len(section):
             raise
-        return _read(joined)
+        (found,) = read_all_used_values(joined, joined.starts[:1])
+    return found
 
 
 def _joined_definitions(section: Lines) -> Lines:
@@ -54,11 +55,17 @@ def _joined_definitions(section: Lines) -> Lines:
     return joined_lines(section, section.starting(_DEFINITION), section.starting("<"))
 
 
-def _read(section: Lines) -> UsedValues:
-    total, body, newer = _heading(section)
+def read_all_used_values(lines: Lines, starts: Positions) -> list[UsedValues]:
+    """Read such parts of several dumps, which start at these positions of the lines' content.
+
+    Raises DumpError if one of several says what is not known, too.
+    """
+    totals, body, newer = _heading(lines, starts)
     is_value = body.starting("<")
     is_positions = body.equal(" positions:")
     if np.count_nonzero(is_value) != np.count_nonzero(is_positions):
+        if len(starts) > 1:
+            raise DumpError("a value follows a definition without a line end")
         body = _unglued(body)
         is_value, is_positions = body.starting("<"), body.equal(" positions:")
     is_uses = body.equal(" uses:")
@@ -70,6 +77,8 @@ def _read(section: Lines) -> UsedValues:
         is_list[is_list] = as_numpy(pc.match_substring_regex(lists.text, _LIST))
         lists = body.where(is_list)
         newer += newer_words(lists, pc.utf8_trim_whitespace(lists.text), "list of a value")
+    if newer and len(starts) > 1:
+        raise DumpError("a text says what is not known")
     _check_order(body, is_value, is_positions, is_uses, is_definition)
 
     is_item = body.starting("  ") & ~body.equal("  (none)")
@@ -99,18 +108,26 @@ def _read(section: Lines) -> UsedValues:
         value_id = value_columns["value_id"].take(pa.array(owner[mask]))
         return _Items(body.where(mask), value_id, (line - mark - 1)[mask])
 
-    return UsedValues(
-        total_bytes=total,
-        values=value_columns,
-        positions=_positions(items(is_positions)),
-        uses=_uses(items(is_uses)),
-        not_understood=newer,
-    )
+    positions, uses = items(is_positions), items(is_uses)
+    if len(starts) == 1:
+        # An unglued body has a content of its own.
+        starts = np.zeros(1, np.int64)
+    return [
+        UsedValues(*columns, not_understood=newer)
+        for columns in zip(
+            totals,
+            divided(value_columns, values.bounds(starts)),
+            divided(_positions(positions), positions.lines.bounds(starts)),
+            divided(_uses(uses), uses.lines.bounds(starts)),
+            strict=True,
+        )
+    ]
 
 
 def read_definitions(section: Lines, used: UsedValues) -> UsedValues:
     """`used` with the definitions of its instructions that can be read. Raises DumpError."""
-    _, body, _ = _heading(_joined_definitions(section))
+    joined = _joined_definitions(section)
+    _, body, _ = _heading(joined, joined.starts[:1])
     if np.count_nonzero(body.starting("<")) != len(used.values):
         body = _unglued(body)
     is_definition = body.starting(_DEFINITION)
@@ -130,23 +147,27 @@ class _Items(NamedTuple):
     number: npt.NDArray[np.int64]
 
 
-def _heading(section: Lines) -> tuple[int, Lines, NotUnderstoods]:
+def _heading(lines: Lines, starts: Positions) -> tuple[list[int], Lines, NotUnderstoods]:
     """`Total bytes used`, the lines of the values, and what is not known before and after."""
-    heading = section.between(0, 1).extract(_TOTAL, "'Total bytes used: N'")
-    total = section.integers(heading["total_bytes"], most=LARGEST_SIZE)[0].as_py()
-    opening = section.equal("Used values:").nonzero()[0]
-    if not len(opening):
+    bounds = lines.bounds(starts)
+    first, stop = bounds[:-1], bounds[1:]
+    headings = lines.where(first)
+    found = headings.extract(_TOTAL, "'Total bytes used: N'")
+    totals = headings.integers(found["total_bytes"], most=LARGEST_SIZE).to_pylist()
+    at = np.append(np.flatnonzero(lines.equal("Used values:")), len(lines))
+    opening = at[np.searchsorted(at, first)]
+    for last in stop[opening >= stop][:1].tolist():
         raise DumpError(
-            "the file ends before 'Used values:': dump the program again", int(section.numbers[-1])
+            "the file ends before 'Used values:': dump the program again",
+            int(lines.numbers[last - 1]),
         )
-    at = int(opening[0])
-    newer = newer_lines(section.between(1, at))
-    body = section.between(at + 1, len(section))
+    newer = newer_lines(lines.runs(first + 1, opening))
+    body = lines.runs(opening + 1, stop)
     if not body.ending(":").any():
-        return total, body, newer
+        return totals, body, newer
     known = body.starting("<") | body.starting(_DEFINITION)
     body, sections = before_newer_sections(body, known)
-    return total, body, newer + sections
+    return totals, body, newer + sections
 
 
 def _unglued(body: Lines) -> Lines:

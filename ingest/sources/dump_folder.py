@@ -5,11 +5,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +24,15 @@ from ..formats import BINARY, BY_NAME, FORMATS, Format, NamedFile, Role
 from ..outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings
 from ..readers.hlo_proto import read_hlo_proto
 from ..readers.hlo_text import FRAME_TABLES, header_name, read_hlo_texts
-from ..readers.lines import Lines, check_end, excerpt, spared_lines, split_lines, whole_lines
+from ..readers.lines import (
+    Lines,
+    check_end,
+    excerpt,
+    lines_of_all,
+    spared_lines,
+    split_lines,
+    whole_lines,
+)
 from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import holds_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
@@ -133,19 +143,61 @@ def _with_hlo(texts: Texts) -> Format | None:
 
 
 def read_together(programs: Sequence[Identified]) -> None:
-    """Read the HLO texts of dumped programs at once, in place of their bytes, if all allow it."""
+    """Read the texts of dumped programs at once, in place of their bytes, if all allow it."""
     held = [program.content for program in programs if isinstance(program.content, dict)]
     chosen = [(texts, format_) for texts in held if (format_ := _with_hlo(texts)) is not None]
-    # The elements of tuples that a text leaves out are written out first.
-    chosen = [(texts, format_) for texts, format_ in chosen if b"#" not in texts[format_]]
-    if len(chosen) < 2:
-        return
-    try:
-        found = read_hlo_texts([whole_lines(texts[format_]) for texts, format_ in chosen])
-    except DumpError:
-        return  # Each is read alone, which tells what is wrong with which.
-    for (texts, format_), text in zip(chosen, found, strict=True):
-        texts[format_] = text
+    # What cannot be read so is read alone, which tells what is wrong with which.
+    with suppress(DumpError):
+        if len(chosen) > 1:
+            found = read_hlo_texts([whole_lines(texts[format_]) for texts, format_ in chosen])
+            for (texts, format_), text in zip(chosen, found, strict=True):
+                texts[format_] = text
+    # Without HLO text the definitions in Used values are needed too.
+    chosen = [
+        (texts, format_)
+        for texts, hlo in chosen
+        for format_ in FORMATS
+        if format_.role is Role.ASSIGNMENT and format_ in texts and isinstance(texts[hlo], HloText)
+    ]
+    with suppress(DumpError):
+        if len(chosen) > 1:
+            read = _read_documents([texts[format_] for texts, format_ in chosen])
+            for (texts, format_), parts in zip(chosen, read, strict=True):
+                texts[format_] = _Sections(parts)
+
+
+class _Sections(dict[Format, Any]):
+    """The parts in a document that was read with others, by their formats."""
+
+
+def _read_documents(documents: Sequence[bytes]) -> list[dict[Format, Any]]:
+    """The parts in each document. Raises DumpError if one must be read alone."""
+    lines, starts = lines_of_all(documents)
+    found = [
+        (format_, np.flatnonzero(lines.starting(format_.opening)))
+        for format_ in FORMATS
+        if format_.opening is not None
+    ]
+    openings = np.sort(np.concatenate([at for _, at in found]))
+    files = lines.bounds(starts)
+    first = np.append(openings, len(lines))[np.searchsorted(openings, files[:-1])]
+    if (first >= files[1:]).any() or not lines.runs(files[:-1], first).equal("").all():
+        raise DumpError("a document does not start with a section")
+    ends = np.append(openings[1:], len(lines))
+    read: list[dict[Format, Any]] = [{} for _ in documents]
+    for format_, at in found:
+        if not len(at):
+            continue
+        if format_.read_all is None:
+            raise DumpError(f"a document holds {format_}")
+        of = np.searchsorted(files, at, side="right") - 1
+        section = lines.runs(at, ends[np.searchsorted(openings, at)])
+        parts = format_.read_all(section, lines.starts[at])
+        for number, part in zip(of.tolist(), parts, strict=True):
+            if format_ in read[number]:
+                raise DumpError(f"a document has {format_} twice")
+            read[number][format_] = part
+    return read
 
 
 def _read_whole(format_: Format, text: bytes, outcome: FileOutcome, parts: Parts) -> None:
@@ -174,6 +226,13 @@ def _read_document(
 
     `documents` receives the lines of each section. Raises DumpError.
     """
+    if isinstance(text, _Sections):
+        for section, part in text.items():
+            outcome.holds = (*outcome.holds, section.title)
+            if getattr(parts, section.part) is not None:
+                parts.doubled.append(section.title)
+            formats.store_part(parts, section, part)
+        return
     lines = split_lines(text)
     found = formats.sections(lines)
     if format_ not in found:
