@@ -558,8 +558,9 @@ def forward_calls(
 
     A parameter of a called computation is the caller's operand, but in a region it is a value of
     its own; a call is the root of its computation; the leaves of an async-done, and of `{1}` of
-    what binds its operands, are the leaves of the computation's root. `chosen` are the
-    instructions that have slots. `is_written_at_start` is as of `trace_values`.
+    what binds its operands, are the leaves of the computation's root; those of an async-done of
+    what a loop carries are those of `{1}` of that. `chosen` are the instructions that have slots.
+    `is_written_at_start` is as of `trace_values`.
     """
     program, slots = flow.program, flow.slots
     reached = schedule.is_reached[program.computation]
@@ -585,8 +586,12 @@ def forward_calls(
     _forward_written(flow, starts[at_done[program.program_of[starts]]], in_place)
     dones = program.rows("async-done")
     dones = dones[chosen[dones]]
-    root = slots.whole(program.called_root(program.async_start[dones]))
+    start = program.async_start[dones]
+    dones, carried = dones[start != NONE], dones[start == NONE]
+    root = slots.whole(program.called_root(start[start != NONE]))
     flow.forward(slots.whole(dones), root, leaves=True)
+    result = flow.element(slots.whole(program.operand(carried, 0)), 1)
+    flow.forward(slots.whole(carried), result, leaves=True)
 
 
 def _forward_written(flow: Forwarding, starts: Ints, in_place: tuple[Ints, Ints]) -> None:

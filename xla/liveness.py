@@ -171,6 +171,7 @@ def _async_ends(program: NumberedProgram, schedule: Schedule) -> Ints:
     In an asynchronous context that is the time of the async-done; otherwise NONE.
     """
     done = program.rows("async-done")
+    done = done[program.async_start[done] != NONE]
     done_at = np.full(len(program) + 1, NONE)
     done_at[program.async_start[done]] = schedule.time[done]
     found: Ints = done_at[schedule.async_start]

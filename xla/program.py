@@ -344,14 +344,20 @@ class NumberedProgram:
 
     @cached_property
     def async_start(self) -> Ints:
-        """Of each async-update and async-done, the async-start that it continues; else NONE."""
+        """Of each async-update and async-done, the async-start that it continues; else NONE.
+
+        None is told of what a loop carries: in a pipelined loop of libtpu the async-done is of what
+        the turn before started, or what stands before the loop.
+        """
         rows = self.rows("async-update", "async-done")
         pointer = np.arange(len(self))
         pointer[rows] = self.operand(rows, 0)
         found = followed(pointer)
         is_start = self.opcode.is_one_of("async-start")
-        self.require(rows, is_start[found[rows]], "does not continue an async-start")
-        found[found == np.arange(len(self))] = NONE
+        is_carried = self.opcode.is_one_of("get-tuple-element")
+        is_known = (is_start | is_carried)[found[rows]]
+        self.require(rows, is_known, "does not continue an async-start")
+        found[(found == np.arange(len(self))) | ~is_start[found]] = NONE
         return found
 
     @cached_property
@@ -367,7 +373,7 @@ class NumberedProgram:
         """
         binder = np.arange(len(self))
         updates = self.rows("async-update")
-        updates = updates[self.operand_count[updates] > 1]
+        updates = updates[(self.operand_count[updates] > 1) & (self.async_start[updates] != NONE)]
         binder[self.async_start[updates]] = updates
         starts = self.rows("async-start")
         bound = binder[starts]

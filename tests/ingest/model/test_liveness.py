@@ -92,6 +92,38 @@ def test_an_async_computation_may_call_another():
     assert found["double{}"] == (1, 9)
 
 
+def test_a_pipelined_loop_carries_what_it_starts_to_the_next_turn():
+    """As of libtpu: async-done is of an element of the loop, before and after its end."""
+    started = "((f32[8]{0}), f32[4]{0}, u32[])"
+    sliced = ASYNC[ASYNC.index("%sliced") : ASYNC.index("ENTRY")]
+    text = LOOP.replace("(s32[], f32[8]{0})", f"(s32[], f32[8]{{0}}, {started})")
+    text = text.replace("%body (", sliced + sliced.replace("%", "%next_") + "%body (")
+    text = text.replace(
+        "  ROOT %again = ",
+        f"  %carried = {started} get-tuple-element(%b), index=2\n"
+        "  %done = f32[4]{0} async-done(%carried)\n"
+        "  %used = f32[4]{0} negate(%done)\n"
+        f"  %restart = {started} async-start(%same), calls=%next_sliced\n  ROOT %again = ",
+    ).replace("tuple(%next, %same)", "tuple(%next, %same, %restart)")
+    text = text.replace(
+        "  %first = ", f"  %start = {started} async-start(%p), calls=%sliced\n  %first = "
+    ).replace("tuple(%zero, %p)", "tuple(%zero, %p, %start)")
+    text = text.replace("ROOT %result = f32[8]{0} get-tuple-element(%loop), index=1", "").replace(
+        "-> f32[8] {\n  %p", "-> f32[4] {\n  %p"
+    )
+    text = text.rstrip("}\n ") + (
+        f"\n  %last = {started} get-tuple-element(%loop), index=2\n"
+        "  ROOT %result = f32[4]{0} async-done(%last)\n}\n"
+    )
+    found = derived(text)
+    together = {"slice{}", "c{2,1}", "b{2,1}", "next_slice{}", "loop{2,1}"}
+    assert frozenset(together) in alias_sets(found)
+    lives = ranges(found)
+    # What is done has the memory of what was started, until it is used.
+    assert (lives["b{2,1}"], lives["b{2,2}"], lives["used{}"]) == ((10, 17), (10, 16), (17, 17))
+    assert lives["next_slice{}"] == (19, 22)
+
+
 def test_nested_fusions_beyond_all_reason_are_refused():
     fused = [
         f"%f{depth} (p{depth}: f32[8]) -> f32[8] {{\n"
