@@ -186,6 +186,8 @@ _FIRST = 3
 # What a notebook shows of a finding; the other columns are for programs.
 _TOLD = ["saving_bytes", "grade", "title", "source", "write"]
 _LINES = 4
+# A page: to save less is worth no edit of any program.
+_LEAST = 4096
 # A line that makes less of the peak is not named.
 _LARGE = 0.05
 _NO_CHANGE = "No change is known that would surely lower it."
@@ -388,7 +390,7 @@ def _peak(
     left = None
     if first is not None and first.change is not None:
         then = replay(layout, first.change).peak_time
-        left = largest_kind(program, then, first.change.gone)
+        left = largest_kind(program, then, first.change)
     return largest_kind(program, layout.peak_time), shape_of_peak(program), left
 
 
@@ -405,10 +407,16 @@ def _findings(program: Program, saving_bytes: int | None) -> tuple[Finding, ...]
     has_peak = bool(program.layout.peak_bytes)
     others = findings_of(program, with_computed_again=saving_bytes is None) if has_peak else ()
     findings = tuple(
-        with_reserved(program, with_true_range(finding)) for finding in (*chosen, *others)
+        with_reserved(program, with_true_range(finding))
+        for finding in (*chosen, *others)
+        if finding in chosen or finding.saving_bytes is None or _most(finding) >= _LEAST
     )
     findings = (*findings[: len(chosen)], *ranked(findings[len(chosen) :]))
     return tuple(map(_as_estimate, findings)) if program.origin == "estimated" else findings
+
+
+def _most(finding: Finding) -> int:
+    return max(finding.saving_bytes or 0, finding.high_bytes or 0)
 
 
 def _made_by(lines: Rows, peak_bytes: int, mark: str) -> list[str]:

@@ -505,6 +505,10 @@ class Piece:
     start_time: int
     end_time: int
 
+    def is_throughout(self, layout: Layout) -> bool:
+        """Whether they are live as long as the program runs."""
+        return self.start_time == 0 and self.end_time >= layout.schedule_length
+
 
 @dataclass(frozen=True)
 class Change:

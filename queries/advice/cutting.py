@@ -29,7 +29,7 @@ HAND_ON = frozenset(
     }
 )
 # They work along these axes, so that a part needs its neighbours; the others work on all axes.
-_ALONG = {"sort", "reduce-window", "select-and-scatter", "convolution"}
+_ALONG = {"sort", "reduce-window", "select-and-scatter", "convolution", "fft"}
 _WHOLE = {"reverse", "cholesky", "triangular-solve", "custom-call", "scatter"}
 _ELEMENT_BY_ELEMENT = {
     *("AllocateBuffer", "AssumeGatherIndicesInBound", "ConcatBitcast"),
@@ -200,6 +200,9 @@ class Cutting:
             return any(on and size != "1" for on, size in zip(axes, sizes, strict=False))
         if opcode == "convolution":
             return self._slides(instruction, values, axes)
+        if opcode == "fft":
+            # Of one to three axes, the last ones; how many is not kept.
+            return any(axes[-3:])
         if opcode == "scatter":
             return atom not in self.atoms(graph.whole[graph.operands[instruction][-1]])
         if opcode == "custom-call":

@@ -467,8 +467,8 @@ _SAID = {"broadcast", "convolution", "dot", "gather", "reduce", "scatter", "tran
 _NOTHING = {"add-dependency", "after-all", "rng-bit-generator", "rng-get-and-update-state"}
 # Custom calls that give the largest elements and their places.
 _OF_THE_LARGEST = {"TopK", "PartialReduce"}
-# Their operand and result are alike, but for what a window makes of a dimension.
-_LIKE = {"reduce-window", "select-and-scatter", "all-to-all"}
+# Their operand and result are alike, but for what a window or a transform makes of a dimension.
+_LIKE = {"reduce-window", "select-and-scatter", "all-to-all", "fft"}
 
 
 class Dimensions:
@@ -484,6 +484,7 @@ class Dimensions:
         starts = graph.program.rows("async-start")
         self._fetches = set(graph.program.callee(starts, "calls").tolist())
         is_told = graph.program.opcode.is_one_of(*_ALIKE, *_MOVED)
+        is_told[graph.slots.instruction[self.flow.joins]] = True
         for instruction in np.flatnonzero(~is_told & (graph.program.operand_count > 0)).tolist():
             self._follow(instruction, graph.opcode[instruction])
         for instruction in map(int, graph.program.rows("gather", "scatter")):
@@ -550,8 +551,6 @@ class Dimensions:
             cut = self.arrays.window if is_fetch else self.arrays.cut
             for operand in operands if opcode == "concatenate" else operands[:1]:
                 cut(operand, result)
-        elif opcode == "custom-call" and self._is_joined(instruction):
-            self._joined(instruction)
         elif opcode == "custom-call" and self._calls_for(instruction) in _OF_THE_LARGEST:
             # The largest elements of each row, and their places.
             for part in self.arrays.parts(result)[:2]:
@@ -650,16 +649,6 @@ class Dimensions:
                     side.extend(atom for word in words for atom in word)
         self.atoms.lose(left_over)
 
-    def _joined(self, joining: int) -> None:
-        """What XLA fetches in parts and joins again is the array that it fetches."""
-        graph = self._graph
-        start = graph.operands[joining][0]
-        while graph.opcode[start] in {"async-done", "async-start", "bitcast"}:
-            start = graph.operands[start][0]
-        fetched, result = graph.whole[start], graph.whole[joining]
-        if not self.arrays.is_tuple(fetched) and not self.arrays.is_tuple(result):
-            self.arrays.like(fetched, result)
-
     def _by_size(self, *sides: Sequence[Word]) -> Iterator[tuple[list[Word], ...]]:
         """The dimensions of each size, side by side."""
         by_size: dict[int, tuple[list[Word], ...]] = defaultdict(lambda: tuple([] for _ in sides))
@@ -668,9 +657,6 @@ class Dimensions:
                 by_size[self.arrays.size(word)][place].append(word)
         by_size.pop(1, None)
         yield from by_size.values()
-
-    def _is_joined(self, instruction: int) -> bool:
-        return self._calls_for(instruction) == "ConcatBitcast"
 
     def _calls_for(self, instruction: int) -> str:
         return self._graph.program.custom_call_target.at(instruction)

@@ -17,6 +17,8 @@ _TOLD = (
     *("async-done", "async-start", "call", "conditional", "copy-done", "copy-start", "fusion"),
     *("get-tuple-element", "parameter", "tuple", "while", *_HANDS_ON),
 )
+# The custom call that joins what is fetched in parts, and what stands between.
+_JOINS, _ON_THE_WAY = "ConcatBitcast", ("async-done", "async-start", "bitcast")
 _Pairs = tuple[Ints, Ints]
 
 
@@ -24,11 +26,17 @@ class Flow:
     """From which other arrays each array of a program is computed, as pairs of places.
 
     reader, source: the pairs, by the reader, and as it takes its operands; same: those pairs in
-    which the reader is what it reads.
+    which the reader is what it reads. joins: the places where what XLA for TPU fetches in parts is
+    whole again: they read what is fetched, and the parts are nobody's.
     """
 
     def __init__(self, graph: Graph) -> None:
         self._graph, slots = graph, graph.slots
+        self._join_rows = graph.program.rows("custom-call")
+        is_join = graph.program.custom_call_target.is_one_of(_JOINS)[self._join_rows]
+        self._join_rows = self._join_rows[is_join]
+        self.joins = np.zeros(len(slots), bool)
+        self.joins[slots.whole(self._join_rows)] = True
         self.same = self._arrays([*self._handed_on(), *self._calls()])
         reader, source = self._arrays([self.same, self._computed()])
         by_reader = np.argsort(reader, kind="stable")
@@ -115,11 +123,19 @@ class Flow:
         at = np.flatnonzero(program.opcode.is_one_of("async-start")[owner])
         arguments = self.element(slots.whole(owner[at]), 0)
         yield self.alike(self.element(arguments, number[at]), taken[at])
+        fetched = program.operand(self._join_rows, 0)
+        while (on_the_way := program.opcode.is_one_of(*_ON_THE_WAY)[fetched]).any():
+            fetched[on_the_way] = program.operand(fetched[on_the_way], 0)
+        yield self.alike(slots.whole(self._join_rows), slots.whole(fetched))
 
     def _computed(self) -> _Pairs:
         """What is computed, from all that its instruction takes."""
         program, slots = self._graph.program, self._graph.slots
-        at = np.flatnonzero(~program.opcode.is_one_of(*_TOLD)[program.operand_row])
+        starts = program.rows("async-start")
+        is_fetch = np.isin(program.computation, program.callee(starts, "calls"))
+        is_told = program.opcode.is_one_of(*_TOLD) | (is_fetch & program.opcode.is_one_of("slice"))
+        is_told[self._join_rows] = True
+        at = np.flatnonzero(~is_told[program.operand_row])
         owner, taken = program.operand_row[at], slots.whole(program.operands[at])
         counts = slots.count[owner]
         result, read = joined(slots.whole(owner), counts), np.repeat(taken, counts)

@@ -15,6 +15,7 @@ from .finding import Finding, Grade
 _LEVEL = 0.9
 # A peak is a needle if it stands so far above that level.
 _NEEDLE = 0.1
+_NO_CHANGE = Change()
 _ROLES = {"weight": "weights", "optimizer state": "optimizer state", "state": "states"}
 
 
@@ -66,15 +67,15 @@ class Kind:
     source: str | None
 
 
-def largest_kind(program: Program, time: int, gone: frozenset[int] = frozenset()) -> Kind | None:
-    """What makes most of the memory at a time, without values that are gone.
+def largest_kind(program: Program, time: int, change: Change = _NO_CHANGE) -> Kind | None:
+    """What makes most of the memory at a time, with a change made.
 
     Temps are of one kind if they have the same dimensions, in whatever order and type; arguments
-    if they have the same role. None without arrays.
+    if they have the same role; and outputs that have memory of their own. None without arrays.
     """
     cutting, kinds = program.worked_out(Cutting), list[Kind]()
     for _, all_of_it in cutting.groups(time):
-        arrays = [array for array in all_of_it if array.value_id not in gone]
+        arrays = [array for array in all_of_it if array.value_id not in change.gone]
         if arrays:
             largest = max(arrays, key=lambda each: (cutting.size(each), len(each.words)))
             words = without_layout(str(largest.shape))
@@ -83,10 +84,17 @@ def largest_kind(program: Program, time: int, gone: frozenset[int] = frozenset()
             source = program.lines.get(largest.value_id)
             kinds.append(Kind(words, cutting.bytes_of(arrays), source))
     sizes: Counter[str] = Counter()
+    freed: Counter[str] = Counter()
     for row in program.entry_arrays.to_pylist():
-        if not row["is_output"] and row["memory_space"] == program.layout.memory_space:
-            role = cutting.roles.get(row["value_id"], "")
-            sizes[_ROLES.get(role, "arguments")] += row["padded_bytes"] or 0
+        is_there = row["memory_space"] == program.layout.memory_space
+        if is_there and not (row["is_output"] and row["is_shared"]):
+            role = _ROLES.get(cutting.roles.get(row["value_id"], ""), "arguments")
+            counted = freed if row["allocation_index"] in change.freed else sizes
+            counted["outputs" if row["is_output"] else role] += row["padded_bytes"] or 0
+    # What stays throughout instead is of the same roles, in fewer bits.
+    always = sum(each.size_bytes for each in change.pieces if each.is_throughout(program.layout))
+    for role, size in freed.items():
+        sizes[role] += size * always // max(freed.total(), 1)
     kinds += [Kind(role, size, None) for role, size in sizes.items()]
     return max(kinds, key=lambda kind: kind.size_bytes, default=None)
 

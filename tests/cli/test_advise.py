@@ -44,8 +44,8 @@ def test_the_first_line_is_what_was_forgotten(history):
     assert done.stdout == (
         "The peak is 674.96 MiB at time 402: 411.00 MiB of temps, 132.03 MiB of\n"
         "  arguments, 131.92 MiB of outputs, 14.00 KiB of constants. XLA reserves\n"
-        "  678.96 MiB. Most of it: optimizer state: 105.57 MiB, 16% of the peak. It is a\n"
-        "  needle of 86 of 862 steps, 123.00 MiB above what the others need.\n"
+        "  678.96 MiB. Most of it: outputs: 131.92 MiB, 20% of the peak. It is a needle\n"
+        "  of 86 of 862 steps, 123.00 MiB above what the others need.\n"
         "\n"
         " 1. -105.31 MiB (expected, ± 1% of the new peak): donate p, m and v: outputs\n"
         "    could take their 131.90 MiB\n"

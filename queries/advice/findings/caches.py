@@ -93,7 +93,7 @@ def is_cache(program: Program, argument: EntryArray) -> bool:
             opcode = graph.opcode_at(reader)
             if opcode in _WRITE and flow.sources[reader][0] == place:
                 return _is_a_little(program, reader)
-            if opcode in _THROUGH and reader not in seen:
+            if (opcode in _THROUGH or flow.joins[reader]) and reader not in seen:
                 seen.add(reader)
                 waiting.append(reader)
     return False

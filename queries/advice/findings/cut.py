@@ -70,7 +70,7 @@ def chunked(program: Program) -> list[Finding]:
             ):
                 cuts = _in_parts(cutting, atom, inside, cutting.summed(region, atom), _COUNTS)
                 if cuts:
-                    return [_chunk(cutting, cut, arrays, size) for cut in cuts]
+                    return [_chunk(cutting, cut) for cut in cuts]
     return []
 
 
@@ -134,8 +134,9 @@ def _least(program: Program) -> int:
     return max(int(_WORTH * program.layout.peak_bytes), memory_on_chip(program))
 
 
-def _chunk(cutting: Cutting, cut: Cut, arrays: list[Array], size: int) -> Finding:
+def _chunk(cutting: Cutting, cut: Cut) -> Finding:
     program = cutting.program
+    arrays = [each for each in cut.arrays if cutting.lies_at(each, program.layout.peak_time)]
     largest = max(arrays, key=lambda each: (cutting.size(each), len(each.words)))
     axis, shape = cutting.named(cut.atom), without_layout(str(largest.shape))
     again = " under jax.checkpoint" if program.trains else ""
@@ -144,7 +145,7 @@ def _chunk(cutting: Cutting, cut: Cut, arrays: list[Array], size: int) -> Findin
         title=f"compute {shape} in {cut.count} chunks along {axis}",
         write=f"jax.lax.map(part, x.reshape({cut.count}, -1, ...)), where part{again} has all that"
         " makes and reads it",
-        why=f"{human_bytes(size)} of the peak are its dimensions, in"
+        why=f"{human_bytes(cutting.bytes_of(arrays))} of the peak have its dimensions, in"
         f" {counted(len(arrays), 'array')}; nothing that is computed from all of the axis goes"
         " back into them",
         value_ids=tuple(each.value_id for each in sorted(arrays, key=lambda a: -cutting.size(a))),

@@ -359,7 +359,7 @@ def _copied_from(program: Program, output: Place, arguments: set[Place]) -> Plac
         if place in arguments:
             found.add(place)
             continue
-        if graph.program.custom_call_target.at(graph.instruction[place]) == "ConcatBitcast":
+        if flow.joins[place]:
             # XLA fetched it in parts.
             opcode = "bitcast"
         if opcode not in _COPIES:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import prod
 
 from ....schema.readable import human_bytes
+from ....xla.shapes import ELEMENT_BYTES
 from ...result import without_layout
 from ..asked_program import Change, Piece, Place, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Cutting, flat
@@ -15,8 +16,10 @@ _WORTH = 0.025
 _LEAST_SAVING = 0.1
 # So many times its operand's elements a gather has, which else is only a choice of rows.
 _REPEATED = 2
-# The product has at most this part of the gathered elements.
+# The product takes at most this part of what the gathered rows take.
 _NARROWER = 2 / 3
+# A row of a tile on TPU.
+_LANES = 128
 _THROUGH = HAND_ON - {"while", "dynamic-update-slice"} | {"concatenate", "transpose", "reshape"}
 
 
@@ -29,8 +32,8 @@ def gathered_first(program: Program) -> list[Finding]:
     """
     layout = program.layout
     best: Finding | None = None
-    for gather, product in _gathers(program):
-        finding = _multiplied_first(program, gather, product)
+    for gather, product, part in _gathers(program):
+        finding = _multiplied_first(program, gather, product, part)
         least = max(_LEAST_SAVING * layout.peak_bytes, memory_on_chip(program))
         if finding is None or (finding.saving_bytes or 0) < least:
             continue
@@ -39,8 +42,8 @@ def gathered_first(program: Program) -> list[Finding]:
     return [] if best is None else [best]
 
 
-def _gathers(program: Program) -> Iterator[tuple[Place, Place]]:
-    """Gathers of rows, each with a product that contracts what it gathers."""
+def _gathers(program: Program) -> Iterator[tuple[Place, Place, float]]:
+    """Gathers of rows, each with a product that contracts what it gathers, and its part of them."""
     graph, cutting = program.graph, program.worked_out(Cutting)
     for instruction in map(int, graph.program.rows("gather")):
         gather, operand = (graph.whole[at] for at in (instruction, graph.operands[instruction][0]))
@@ -54,15 +57,35 @@ def _gathers(program: Program) -> Iterator[tuple[Place, Place]]:
                 opcode = graph.opcode_at(reader)
                 if opcode in {"dot", "convolution"}:
                     left = features & {*cutting.atoms(reader)}
-                    narrower = cutting.elements[reader] <= _NARROWER * cutting.elements[gather]
-                    if not left and features and narrower:
-                        yield gather, reader
-                elif opcode in _THROUGH and reader not in seen:
+                    part = _part(program, gather, reader, features)
+                    if not left and features and part <= _NARROWER:
+                        yield gather, reader, part
+                elif (opcode in _THROUGH or cutting.flow.joins[reader]) and reader not in seen:
                     seen.add(reader)
                     waiting.append(reader)
 
 
-def _multiplied_first(program: Program, gather: Place, product: Place) -> Finding | None:
+def _part(program: Program, gather: Place, product: Place, features: set[int]) -> float:
+    """What a product takes of what gathered rows take.
+
+    XLA for TPU keeps the gathered product in its own type, which is f32 where the rows are bf16,
+    and fills each of its rows up to a whole tile.
+    """
+    cutting = program.worked_out(Cutting)
+    if program.platform != "tpu":
+        return float(cutting.elements[product] / cutting.elements[gather])
+    width = prod(cutting.dimensions.atoms.sizes[atom] for atom in features)
+    made, taken = (
+        -(-width * cutting.elements[at] // cutting.elements[gather] // _LANES) * ELEMENT_BYTES[kind]
+        for at in (product, gather)
+        for kind in [program.graph.shape[program.graph.instruction[at]].partition("[")[0]]
+    )
+    return float(made / taken)
+
+
+def _multiplied_first(
+    program: Program, gather: Place, product: Place, part: float
+) -> Finding | None:
     cutting, layout, graph = program.worked_out(Cutting), program.layout, program.graph
     whole = cutting.elements[gather]
     operand = graph.whole[graph.operands[graph.instruction[gather]][0]]
@@ -74,7 +97,6 @@ def _multiplied_first(program: Program, gather: Place, product: Place) -> Findin
     ]
     if not rows or not wide or cutting.bytes_of(wide) < _WORTH * layout.peak_bytes:
         return None
-    part = cutting.elements[product] / whole
     places: dict[tuple[int, int], int] = {}
     pieces = []
     for array in wide:
@@ -95,7 +117,7 @@ def _multiplied_first(program: Program, gather: Place, product: Place) -> Findin
     # XLA may also fuse all that has the rows.
     with_rows = [each.value_id for each in cutting.arrays if set(rows) <= {*flat(each)}]
     most = max(saved, saving(layout, Change(gone=frozenset(with_rows))))
-    # XLA for TPU pads narrow rows to 128 elements, so that they may take as much as before.
+    # XLA for TPU may gather the product as it does the rows, or fuse it with what reads it.
     is_known = program.platform == "cpu"
     return Finding(
         kind="gathered before a product",
@@ -104,7 +126,7 @@ def _multiplied_first(program: Program, gather: Place, product: Place) -> Findin
         write="(h @ w)[rows] instead of h[rows] @ w; of several that are concatenated the sum of"
         " (h @ w[part])[rows] for each",
         why=f"{human_bytes(cutting.bytes_of(wide))} are as wide as what is gathered, and the"
-        f" product has {part:.0%} of their elements",
+        f" product takes {part:.0%} of that",
         value_ids=tuple(each.value_id for each in sorted(wide, key=lambda a: -cutting.size(a))),
         source=program.lines.get(largest.value_id),
         saving_bytes=saved if is_known else most,

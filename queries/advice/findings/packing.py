@@ -9,7 +9,7 @@ from . import OWNERS, listed
 # What XLA's packing of the temp takes beyond what must be live, and since when.
 
 # Less of the peak is not worth a finding: it is what packing always leaves.
-_WORTH = 0.01
+_WORTH = 0.025
 
 
 @listed(11)
