@@ -441,7 +441,9 @@ class Fit:
             self.problems.append(
                 f"the budget of {self.asked.budget} compiles is spent: the search is not at its end"
             )
-        order = {id(p): n for n, each in enumerate(combinations) for p in self._of(*each)}
+        order = {
+            id(p): n for n, each in enumerate(combinations) for p in points_of(self.points, *each)
+        }
         self.points.sort(key=lambda point: order[id(point)])
 
     def _work_off(self, lane: _Lane, left: deque[_Combination]) -> None:
@@ -466,12 +468,6 @@ class Fit:
                 for lane in lanes:
                     lane.end()
 
-    def _of(self, topology: str, fixed: Mapping[str, Value]) -> Iterator[Point]:
-        """The points so far of a combination."""
-        for point in self.points:
-            if point.topology == topology and fixed.items() <= point.arguments.items():
-                yield point
-
     def _search(self, lane: _Lane, topology: str, fixed: Mapping[str, Value]) -> None:
         """Find the largest size that fits, then the largest without recomputed work."""
         name = self.asked.searched
@@ -494,7 +490,7 @@ class Fit:
                     return
                 tried.append(self._try(lane, topology, {name: size, **fixed}))
 
-        search(_as_edge, 1.0, 0.0 if self.asked.is_exact else _EDGE_TOLERANCE)
+        search(as_edge, 1.0, 0.0 if self.asked.is_exact else _EDGE_TOLERANCE)
         while (reference := _reference(tried, sizes, name)) is not None:
             tried.append(self._try(lane, topology, {name: reference, **fixed}))
         search(_as_knee, RECOMPUTES_ABOVE, _KNEE_TOLERANCE)
@@ -691,7 +687,8 @@ def _taken(left: deque[_Combination]) -> Iterator[_Combination]:
             return
 
 
-def _as_edge(point: Point, _: Sequence[Point], name: str) -> Sized:
+def as_edge(point: Point, _: Sequence[Point], name: str) -> Sized:
+    """A point as a size that fits or does not, for the search of the largest."""
     fits = point.outcome == "fits"
     return Sized(point.size(name), point.reserved_bytes, fits, work(point, name))
 
@@ -720,6 +717,11 @@ def _reference(tried: Sequence[Point], sizes: range, name: str) -> int | None:
         if below and below[-1] not in works:
             return below[-1]
     return None
+
+
+def points_of(points: Sequence[Point], topology: str, fixed: Mapping[str, Value]) -> list[Point]:
+    """The points of a combination."""
+    return [p for p in points if p.topology == topology and fixed.items() <= p.arguments.items()]
 
 
 def device_name(topology: str) -> str:

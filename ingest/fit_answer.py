@@ -11,8 +11,20 @@ import pyarrow as pa
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
 from ..schema.stores.base import Store
-from .fit import MAGNITUDE, Asked, Axis, Point, Value, device_name, is_recomputing, judged, work
-from .fit_search import WORK_TOLERANCE, Sized, bracket
+from .fit import (
+    MAGNITUDE,
+    Asked,
+    Axis,
+    Point,
+    Value,
+    as_edge,
+    device_name,
+    is_recomputing,
+    judged,
+    points_of,
+    work,
+)
+from .fit_search import WORK_TOLERANCE, bracket
 from .fit_worker import TARGET_SUFFIX
 
 Policies = Mapping[str, Sequence[tuple[int, float, float]]]
@@ -72,8 +84,7 @@ class _Combination:
 
     @property
     def refuser(self) -> Point | None:
-        tried = [Sized(self.size(p), p.reserved_bytes, p.outcome == "fits") for p in self.points]
-        _, upper = bracket(tried)
+        _, upper = bracket([as_edge(p, self.points, self.searched) for p in self.points])
         return next((point for point in self.points if self.size(point) == upper), None)
 
     def size(self, point: Point) -> int:
@@ -97,13 +108,9 @@ def answer(asked: Asked, points: Sequence[Point]) -> Answer:
     sizes = asked.axes[asked.searched]
     assert isinstance(sizes, range)
     combinations = [
-        _Combination(topology, fixed, of, asked.searched, sizes)
+        _Combination(topology, fixed, there, asked.searched, sizes)
         for topology, fixed in asked.combinations()
-        if (
-            of := [
-                p for p in points if p.topology == topology and fixed.items() <= p.arguments.items()
-            ]
-        )
+        if (there := points_of(points, topology, fixed))
     ]
     least: dict[str, float] = {}
     for combination in combinations:

@@ -71,6 +71,8 @@ def _axis(text: str, align: int) -> Axis:
     if match := _RANGE.fullmatch(text):
         first, last = int(match[1]), int(match[2])
         return range(-(-max(first, 1) // align) * align, last + 1, align)
+    if ".." in text:
+        raise UsageError(f"{text!r} is no range of sizes: write 1..512")
     values = [_value(part) for part in text.split(",")]
     return values if len(values) > 1 else values[0]
 
