@@ -183,9 +183,9 @@ def fit(
     combinations are searched at once; `exact` searches sizes over 1000 to the last step. Raises
     UsageError, and MemhouseError if the file cannot be imported.
     """
-    from .ingest.fit import Asked, Fit
+    from .ingest.fit import Fit
     from .ingest.fit_answer import answer
-    from .ingest.fit_axes import parse_share, target_of
+    from .ingest.fit_axes import Asked, parse_share, target_of
     from .queries.arguments import parse_device_memory, parse_size
     from .queries.fitted import Fitted
 

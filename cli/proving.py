@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from .. import __version__
-from ..ingest.fit import Asked, FitError, Value
-from ..ingest.fit_axes import parse_axes, parse_target
+from ..ingest.fit_axes import Asked, Value, parse_axes, parse_target
+from ..ingest.fit_compiler import FitError
 from ..ingest.prove import Memory, compiled_memory
 from ..ingest.record import ending_well
 from ..queries.advice.advice import Advice

@@ -1,38 +1,31 @@
 """Compiles a program in several sizes, to find the largest that fits a device; each is a run."""
 
 import json
-import os
 import re
-import select
 import shutil
-import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import RLock
-from typing import IO, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
-from ..schema.errors import MemhouseError, UsageError, WarehouseBusyError
+from ..schema.errors import UsageError, WarehouseBusyError
 from ..schema.readable import human_bytes
 from ..schema.stores.base import Store
 from . import fit_worker
 from .batches import Workers
+from .fit_axes import Asked, Combination, Value
+from .fit_compiler import ASK_AGAIN_SECONDS, EndedError, Lane
 from .fit_search import RECOMPUTES_ABOVE, WORK_TOLERANCE, Sized, next_size
 from .pipeline import ingest
 from .sources.lowered import dump_options, forget_folder
 
-Value = int | float | bool | str
-Axis = range | Sequence[Value] | Value
-_Combination = tuple[str, dict[str, Value]]
 _T = TypeVar("_T")
 Outcome = Literal["fits", "too large", "refused", "given up", "failed"]
 
@@ -43,9 +36,6 @@ MAGNITUDE = 8
 # Of a GPU's memory JAX's runtime takes this part, unless XLA_PYTHON_CLIENT_MEM_FRACTION says
 # another: on an H100 of 85,017,493,504 bytes its limit was 63,763,906,560.
 _JAX_SHARE_OF_GPU = 0.75
-_ASK_AGAIN_SECONDS = 0.25
-# A compiler that takes more of the machine's memory would have others killed.
-_SHARE_OF_MACHINE = 0.9
 _UNUSUAL = re.compile(r"[^\w.+:=,-]+")
 _KNOWN = "SELECT run_id FROM run_labels WHERE key = 'fit_content' AND value = $1 LIMIT 1"
 _FIGURES = """
@@ -90,54 +80,6 @@ LIMIT 1
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to be fitted.
-
-    target, function: the file or module, and the function in it that builds the program;
-    axes: its keywords; a range is searched, of a list each value is tried; topologies: what to
-    compile for; memory_bytes: of a device that does not say it; budget: at most so many compiles;
-    is_exact: the edge to the step, also of large sizes; reserve: the share of the memory that is
-    held back; timeout: of one compile, in seconds; most_bytes: of memory for a compiler, by default
-    its part of nearly all that the machine has; jobs: how many compile at once; flags: of XLA,
-    beside those of the environment.
-    """
-
-    target: str
-    function: str
-    axes: Mapping[str, Axis]
-    topologies: Sequence[str]
-    memory_bytes: int | None = None
-    budget: int | None = None
-    is_exact: bool = False
-    reserve: float = 0.0
-    timeout: float = 900.0
-    most_bytes: int | None = None
-    jobs: int = 1
-    flags: str = ""
-
-    @property
-    def name(self) -> str:
-        """The label `fit` of the runs: train:build."""
-        return f"{Path(self.target).stem}:{self.function}"
-
-    @property
-    def searched(self) -> str | None:
-        """The keyword whose largest value is searched."""
-        return next((name for name, axis in self.axes.items() if isinstance(axis, range)), None)
-
-    def combinations(self) -> Iterator[_Combination]:
-        """Each topology with each choice of the keywords that are not searched."""
-        fixed = {
-            name: [axis] if isinstance(axis, Value) else list(axis)
-            for name, axis in self.axes.items()
-            if name != self.searched
-        }
-        for topology in self.topologies:
-            for values in product(*fixed.values()):
-                yield topology, dict(zip(fixed, values, strict=True))
-
-
-@dataclass(frozen=True)
 class Point:
     """A program in one size, and what became of it.
 
@@ -176,217 +118,8 @@ class Point:
         return 100 * (self.flops * self.devices / self.program_flops - 1)
 
 
-class FitError(MemhouseError):
-    """A function that builds no program, or a compiler that does not start."""
-
-
-class _EndedError(Exception):
-    """The worker ended before it answered, or has to end because of a limit."""
-
-    def __init__(self, message: str, *, is_limit: bool = False) -> None:
-        super().__init__(message)
-        self.is_limit = is_limit
-
-
 class _SpentError(Exception):
     """The budget is spent."""
-
-
-class _OverError(Exception):
-    """Another thread failed, or the user interrupts: nothing more is to be compiled."""
-
-
-# The process that compiles.
-
-
-class _Worker:
-    """A process that compiles for one topology; it ends with the block, with all its children."""
-
-    def __init__(self, asked: Asked, topology: str, log: IO[bytes]) -> None:
-        requests, self._requests = os.pipe()
-        self._answers, answers = os.pipe()
-        command = [_interpreter(), fit_worker.__file__, asked.target, asked.function, topology]
-        try:
-            self._process = subprocess.Popen(
-                [*command, str(requests), str(answers)],
-                env=_environment(topology, asked.flags),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(requests, answers),
-                # Ctrl-C is for memhouse, which keeps what was compiled; the group ends together.
-                start_new_session=True,
-            )
-        finally:
-            os.close(requests)
-            os.close(answers)
-        self._asked = asked
-        self._most_bytes = asked.most_bytes or int(
-            _machine_bytes() * _SHARE_OF_MACHINE / asked.jobs
-        )
-        self._buffer = b""
-
-    def ask(self, request: Mapping[str, object] | None) -> dict[str, Any]:
-        """The answer to a request, None for the first one. Raises _EndedError."""
-        if request is not None:
-            with suppress(BrokenPipeError):
-                os.write(self._requests, json.dumps(request).encode() + b"\n")
-        end = time.monotonic() + self._asked.timeout
-        while b"\n" not in self._buffer:
-            ready, _, _ = select.select([self._answers], [], [], _ASK_AGAIN_SECONDS)
-            if ready:
-                read = os.read(self._answers, 1 << 16)
-                if not read:
-                    raise _EndedError(self._why_ended())
-                self._buffer += read
-                continue
-            if time.monotonic() > end:
-                raise _EndedError(
-                    f"it takes longer than {self._asked.timeout:g} s (timeout)", is_limit=True
-                )
-            if _resident_bytes(self._process.pid) > self._most_bytes:
-                raise _EndedError(
-                    f"compiling it takes more than {human_bytes(self._most_bytes)} of memory (ram)",
-                    is_limit=True,
-                )
-        line, _, self._buffer = self._buffer.partition(b"\n")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
-
-    def _why_ended(self) -> str:
-        status = self._process.wait()
-        if status < 0:
-            return f"the compiler was killed by {signal.Signals(-status).name}"
-        return f"the process ended by itself, with status {status}"
-
-    def kill(self) -> None:
-        """End it, with all that it started: who asks is told that it ended."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-    def close(self) -> None:
-        """End it and wait for that."""
-        self.kill()
-        self._process.wait()
-        os.close(self._requests)
-        os.close(self._answers)
-
-
-class _Lane:
-    """What compiles one program after the other: a worker, started anew for another topology."""
-
-    def __init__(self, asked: Asked, log: Path) -> None:
-        self.versions: dict[str, str] = {}
-        self._asked = asked
-        self._log = log
-        self._worker: _Worker | None = None
-        self._topology = ""
-        self._is_over = False
-
-    def ready(self, topology: str) -> _Worker:
-        """The worker for a topology, which is started anew after it ended. Raises FitError."""
-        self.require()
-        if self._worker is not None and self._topology == topology:
-            return self._worker
-        self.stop()
-        with self._log.open("wb") as log:
-            self._worker = _Worker(self._asked, topology, log)
-        self._topology = topology
-        # It may have been too new to be ended.
-        self.require()
-        try:
-            said = self._worker.ask(None)
-        except _EndedError as ended:
-            said = {"failed": str(ended)}
-        if "failed" in said:
-            self.require()
-            raise FitError(f"{self._asked.name} for {topology}: {said['failed']}")
-        self.versions = said["versions"]
-        return self._worker
-
-    def require(self) -> None:
-        """Raise _OverError if nothing more is to be compiled."""
-        if self._is_over:
-            raise _OverError
-
-    def stop(self) -> None:
-        """End the worker, of the thread that uses it."""
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
-
-    def end(self) -> None:
-        """Have nothing more compiled, from another thread."""
-        self._is_over = True
-        worker = self._worker
-        if worker is not None:
-            worker.kill()
-
-
-def _interpreter() -> str:
-    """The Python of the active environment, which has the user's jax, else that of memhouse."""
-    active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
-    found = Path(active) / "bin" / "python" if active else None
-    return str(found) if found is not None and found.exists() else sys.executable
-
-
-def _environment(topology: str, more_flags: str) -> dict[str, str]:
-    """The worker's environment: no accelerator is touched, and nothing comes from a cache."""
-    environment = os.environ | {
-        "JAX_PLATFORMS": "cpu",
-        "JAX_ENABLE_COMPILATION_CACHE": "false",
-        # Another process may use libtpu; there is no metadata server to wait for.
-        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-        "TPU_SKIP_MDS_QUERY": "1",
-    }
-    _, _, devices = topology.partition(":")
-    flags = [environment.get("XLA_FLAGS", ""), more_flags]
-    if topology.startswith("cpu:"):
-        flags.append(f"--xla_force_host_platform_device_count={devices}")
-    if any(flags):
-        environment["XLA_FLAGS"] = " ".join(filter(None, flags))
-    return environment
-
-
-def dump_one(asked: Asked, topology: str, donated: Sequence[str], folder: Path) -> None:
-    """Compile the program, with these arguments donated too; XLA dumps it into the folder.
-
-    Raises FitError if it is not built or not compiled.
-    """
-    with tempfile.TemporaryDirectory(prefix="memhouse-fit-") as logs:
-        lane = _Lane(asked, Path(logs) / "log")
-        try:
-            worker = lane.ready(topology)
-            done = known = worker.ask({"arguments": dict(asked.axes), "donated": list(donated)})
-            if "failed" not in known:
-                done = worker.ask({"options": dump_options(folder, known["module"])})
-        except _EndedError as ended:
-            done = {"failed": str(ended)}
-        finally:
-            lane.stop()
-    if failed := done.get("failed") or done.get("refused"):
-        raise FitError(f"{asked.name} for {topology}: {failed.splitlines()[0]}")
-
-
-def _resident_bytes(pid: int) -> int:
-    """The memory that a process has; 0 if nothing says it."""
-    try:
-        # Linux; elsewhere a program says it.
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError, ValueError):
-        said = subprocess.run(
-            ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=False
-        )
-        return int(said.stdout.strip() or 0) << 10
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _machine_bytes() -> int:
-    """The memory of the machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
-# The search over all combinations.
 
 
 class Fit:
@@ -426,7 +159,7 @@ class Fit:
         with TemporaryDirectory(prefix="memhouse-fit-", ignore_cleanup_errors=True) as folder:
             self._folder = Path(folder)
             lanes = [
-                _Lane(self.asked, self._folder / f"worker-{number}.log")
+                Lane(self.asked, self._folder / f"worker-{number}.log")
                 for number in range(min(self.asked.jobs, len(combinations)))
             ]
             try:
@@ -446,7 +179,7 @@ class Fit:
         }
         self.points.sort(key=lambda point: order[id(point)])
 
-    def _work_off(self, lane: _Lane, left: deque[_Combination]) -> None:
+    def _work_off(self, lane: Lane, left: deque[Combination]) -> None:
         """Search one combination after the other, until none is left or the budget is spent."""
         for topology, fixed in _taken(left):
             try:
@@ -455,7 +188,7 @@ class Fit:
                 self._is_spent = True
                 left.clear()
 
-    def _at_once(self, lanes: Sequence[_Lane], left: deque[_Combination]) -> None:
+    def _at_once(self, lanes: Sequence[Lane], left: deque[Combination]) -> None:
         """Search one in each lane at once; the first that fails ends all, as an interrupt does."""
         with ThreadPoolExecutor(len(lanes)) as threads:
             try:
@@ -468,7 +201,7 @@ class Fit:
                 for lane in lanes:
                     lane.end()
 
-    def _search(self, lane: _Lane, topology: str, fixed: Mapping[str, Value]) -> None:
+    def _search(self, lane: Lane, topology: str, fixed: Mapping[str, Value]) -> None:
         """Find the largest size that fits, then the largest without recomputed work."""
         name = self.asked.searched
         if name is None:
@@ -495,12 +228,12 @@ class Fit:
             tried.append(self._try(lane, topology, {name: reference, **fixed}))
         search(_as_knee, RECOMPUTES_ABOVE, _KNEE_TOLERANCE)
 
-    def _try(self, lane: _Lane, topology: str, arguments: Mapping[str, Value]) -> Point:
+    def _try(self, lane: Lane, topology: str, arguments: Mapping[str, Value]) -> Point:
         """Compile a point, or find it in the warehouse."""
         in_order = {name: arguments[name] for name in self.asked.axes}
         try:
             point = self._compiled(lane, topology, in_order)
-        except _EndedError as ended:
+        except EndedError as ended:
             lane.stop()
             lane.require()
             outcome: Outcome = "given up" if ended.is_limit else "failed"
@@ -510,7 +243,7 @@ class Fit:
             self._progress(self._line(point))
         return point
 
-    def _compiled(self, lane: _Lane, topology: str, arguments: dict[str, Value]) -> Point:
+    def _compiled(self, lane: Lane, topology: str, arguments: dict[str, Value]) -> Point:
         worker = lane.ready(topology)
         known = worker.ask({"arguments": arguments})
         if "failed" in known:
@@ -582,7 +315,7 @@ class Fit:
         shutil.rmtree(folder)
         return point
 
-    def _when_free(self, lane: _Lane, use: Callable[[Store], _T]) -> _T:
+    def _when_free(self, lane: Lane, use: Callable[[Store], _T]) -> _T:
         """What `use` gives of the warehouse, once no other process has it.
 
         However long that takes, if something was compiled: that is not to be lost. Before, it
@@ -601,7 +334,7 @@ class Fit:
                         self._progress(f"{busy.in_use}: waiting for it")
                     is_told = True
             lane.require()
-            time.sleep(_ASK_AGAIN_SECONDS)
+            time.sleep(ASK_AGAIN_SECONDS)
 
     def _line(self, point: Point) -> str:
         """What became of a point, and how many compiles there were."""
@@ -677,7 +410,7 @@ def _check(asked: Asked) -> None:
         raise UsageError("say how much memory a program may use of the CPU's", "memory")
 
 
-def _taken(left: deque[_Combination]) -> Iterator[_Combination]:
+def _taken(left: deque[Combination]) -> Iterator[Combination]:
     """One after the other, of those that other threads take too."""
     while left:
         try:

@@ -13,10 +13,7 @@ from ..schema.readable import human_bytes
 from ..schema.stores.base import Store
 from .fit import (
     MAGNITUDE,
-    Asked,
-    Axis,
     Point,
-    Value,
     as_edge,
     device_name,
     is_recomputing,
@@ -24,6 +21,7 @@ from .fit import (
     points_of,
     work,
 )
+from .fit_axes import Asked, Axis, Value
 from .fit_search import WORK_TOLERANCE, bracket
 from .fit_worker import TARGET_SUFFIX
 

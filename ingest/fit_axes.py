@@ -1,16 +1,68 @@
-"""What a user writes of a fit, read: the function, its keywords and their values."""
+"""What a user asks of a fit, as it is written and as it is meant: the function and its keywords."""
 
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from ..schema.errors import UsageError
-from .fit import Axis, Value
 
+Value = int | float | bool | str
+Axis = range | Sequence[Value] | Value
+Combination = tuple[str, dict[str, Value]]
 _RANGE = re.compile(r"(\d{1,12})\.\.(\d{1,12})")
 _SHARE = re.compile(r"(\d{1,2}(?:\.\d+)?)%")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be fitted.
+
+    target, function: the file or module, and the function in it that builds the program;
+    axes: its keywords; a range is searched, of a list each value is tried; topologies: what to
+    compile for; memory_bytes: of a device that does not say it; budget: at most so many compiles;
+    is_exact: the edge to the step, also of large sizes; reserve: the share of the memory that is
+    held back; timeout: of one compile, in seconds; most_bytes: of memory for a compiler, by default
+    its part of nearly all that the machine has; jobs: how many compile at once; flags: of XLA,
+    beside those of the environment.
+    """
+
+    target: str
+    function: str
+    axes: Mapping[str, Axis]
+    topologies: Sequence[str]
+    memory_bytes: int | None = None
+    budget: int | None = None
+    is_exact: bool = False
+    reserve: float = 0.0
+    timeout: float = 900.0
+    most_bytes: int | None = None
+    jobs: int = 1
+    flags: str = ""
+
+    @property
+    def name(self) -> str:
+        """The label `fit` of the runs: train:build."""
+        return f"{Path(self.target).stem}:{self.function}"
+
+    @property
+    def searched(self) -> str | None:
+        """The keyword whose largest value is searched."""
+        return next((name for name, axis in self.axes.items() if isinstance(axis, range)), None)
+
+    def combinations(self) -> Iterator[Combination]:
+        """Each topology with each choice of the keywords that are not searched."""
+        fixed = {
+            name: [axis] if isinstance(axis, Value) else list(axis)
+            for name, axis in self.axes.items()
+            if name != self.searched
+        }
+        for topology in self.topologies:
+            for values in product(*fixed.values()):
+                yield topology, dict(zip(fixed, values, strict=True))
 
 
 def target_of(build: Callable[..., Any] | str) -> tuple[str, str]:

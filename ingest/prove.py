@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..schema.stores.duckdb import open_file
 from .batches import Workers
-from .fit import Asked, FitError, Value, dump_one
+from .fit_axes import Asked, Value
+from .fit_compiler import FitError, dump_one
 from .pipeline import ingest
 from .sources.lowered import forget_folder
 

@@ -11,7 +11,8 @@ from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, ingesting
 from ..render.text import is_terminal, print_note, print_prose, print_rows, results
 
 if TYPE_CHECKING:
-    from ...ingest.fit import Asked, Fit
+    from ...ingest.fit import Fit
+    from ...ingest.fit_axes import Asked
 
 EXAMPLE = "memhouse fit train.py:build --batch 8..512 --topology v5e:2x2"
 _INTERRUPTED = 130
@@ -165,8 +166,7 @@ def _asked(
     *,
     exact: bool,
 ) -> "Asked":
-    from ...ingest.fit import Asked
-    from ...ingest.fit_axes import parse_axes, parse_share, parse_target
+    from ...ingest.fit_axes import Asked, parse_axes, parse_share, parse_target
     from ...queries.arguments import parse_device_memory, parse_size
 
     target, function = parse_target(program)

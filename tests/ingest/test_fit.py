@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 import memhouse
 from memhouse.cli.render.chart import print_policies
-from memhouse.ingest.fit import Asked, Fit, Point
+from memhouse.ingest.fit import Fit, Point
 from memhouse.ingest.fit_answer import answer
+from memhouse.ingest.fit_axes import Asked
 from memhouse.ingest.fit_search import Sized, bracket, next_size
 from memhouse.queries.fitted import Fitted
 
