@@ -590,7 +590,15 @@ def first_readers(values: Values, buffers: Ints) -> Ints:
     """
     named = values.named
     flow = named.dataflow
-    use = np.flatnonzero(np.isin(flow.use_value, buffers))
+    copies = values.of(*COPIES, *CONVERTS_OR_RESHAPES)
+    source = values.operand(copies, 0)
+    copies, source = copies[source != NONE], source[source != NONE]
+    is_read = np.zeros(len(flow), np.bool_)
+    copied: Ints = buffers
+    while len(copied):
+        is_read[copied] = True
+        copied = copies[is_read[source] & ~is_read[copies]]
+    use = np.flatnonzero(is_read[flow.use_value])
     use = use[np.lexsort((flow.use_operand[use], flow.use_instruction[use], flow.use_value[use]))]
     reader = inner_readers(named, flow.use_instruction[use], flow.use_operand[use])
     # A bitcast or copy carries the name of the instruction that reads it.
@@ -599,9 +607,6 @@ def first_readers(values: Values, buffers: Ints) -> Ints:
     first = np.full(len(flow), NONE)
     named_uses = np.flatnonzero(reader != NONE)[::-1]
     first[flow.use_value[use[named_uses]]] = reader[named_uses]
-    copies = values.of(*COPIES, *CONVERTS_OR_RESHAPES)
-    source = values.operand(copies, 0)
-    copies, source = copies[source != NONE], source[source != NONE]
     while True:
         newly_known = np.flatnonzero((first[source] == NONE) & (first[copies] != NONE))
         if not len(newly_known):

@@ -186,6 +186,14 @@ PLACES = program(
     f"ROOT %y = {A} multiply(%x, %more)" + named("jit(f)/select_and_scatter"),
     before=f"%fused () -> f32[8] {{\n  ROOT %inner = {A} iota(), iota_dimension=0\n}}\n",
 )
+# What the first copy of it is read by, though another copy is read before.
+COPIED_PLACES = program(
+    f"%places = {A} iota(), iota_dimension=0",
+    f"%once = {A} copy(%places)",
+    f"%twice = {A} copy(%places)",
+    f"%early = {A} negate(%twice)" + named("jit(f)/neg"),
+    f"ROOT %y = {A} multiply(%once, %early)" + named("jit(f)/mul"),
+)
 
 # Text, value, index; its origin and the rule that finds it.
 CASES = [
@@ -205,6 +213,7 @@ CASES = [
     (COPIED, "start", (0,), ("done", "read")),
     (PLACES, "places", (), ("y", "read")),
     (PLACES, "wrapped", (), ("y", "read")),
+    (COPIED_PLACES, "places", (), ("y", "read")),
     (COPIED, "start", (2,), None),
     (RESULTS, "f", (0,), ("mul", "fused")),
     (RESULTS, "f", (1,), ("x", "fused")),
