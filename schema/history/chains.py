@@ -202,43 +202,41 @@ class Link:
 class Followed:
     """A lineage that was followed: its new links, and each run's chains that are gone.
 
-    by_group: the chains by the group of their last dumps; alive: those with a dump in the last
-    run.
+    births: how many chains each group has begun; by_group: the chains by the group of their last
+    dumps; alive: those with a dump in the last run.
     """
 
     chains: list[Chain]
+    births: Counter[Group] = field(default_factory=Counter)
     links: list[Link] = field(default_factory=list)
     gone: list[tuple[int, Chain, Dump]] = field(default_factory=list)
     by_group: dict[Group, list[Chain]] = field(default_factory=dict)
     alive: list[Chain] = field(default_factory=list)
 
 
-def follow(
-    dumps: Iterable[Dump],
-    runs: Sequence[int],
-    chains: Iterable[Chain] = (),
-    births: Counter[Group] | None = None,
-) -> Followed:
+def follow(dumps: Iterable[Dump], runs: Sequence[int], chains: Iterable[Chain] = ()) -> Followed:
     """Follow the dumps of these runs, which come after what `chains` has.
 
-    dumps: in order of run, group and place in the group; runs: the numbers of the runs in order;
-    births: how many chains each group has begun.
+    dumps: in order of run, group and place in the group; runs: the numbers of the runs in order.
     """
     followed = Followed(list(chains))
+    followed.births.update(chain.born for chain in followed.chains)
     for chain in followed.chains:
         followed.by_group.setdefault(chain.last.group, []).append(chain)
         if runs and chain.last.run_number == runs[0] - 1:
             followed.alive.append(chain)
-    births = Counter() if births is None else births
-    by_run = {run: list(found) for run, found in groupby(dumps, key=lambda dump: dump.run_number)}
-    for run in runs:
-        _follow_run(followed, by_run.get(run, []), run, births)
+    follow_on(followed, dumps, runs)
     return followed
 
 
-def _follow_run(
-    followed: Followed, dumps: Sequence[Dump], run: int, births: Counter[Group]
-) -> None:
+def follow_on(followed: Followed, dumps: Iterable[Dump], runs: Sequence[int]) -> None:
+    """Follow the dumps of the next runs of a lineage."""
+    by_run = {run: list(found) for run, found in groupby(dumps, key=lambda dump: dump.run_number)}
+    for run in runs:
+        _follow_run(followed, by_run.get(run, []), run)
+
+
+def _follow_run(followed: Followed, dumps: Sequence[Dump], run: int) -> None:
     matched: list[tuple[Chain, Dump, str]] = []
     waiting: list[Dump] = []
     for group, found in groupby(dumps, key=lambda dump: dump.group):
@@ -257,8 +255,8 @@ def _follow_run(
                 followed.by_group.setdefault(dump.group, []).append(chain)
             followed.links.append(_linked(chain, dump, how))
         else:
-            births[dump.group] += 1
-            chain = Chain(dump.group, births[dump.group], dump)
+            followed.births[dump.group] += 1
+            chain = Chain(dump.group, followed.births[dump.group], dump)
             followed.chains.append(chain)
             followed.by_group.setdefault(dump.group, []).append(chain)
             followed.links.append(_begun(chain, is_new=run > 1))

@@ -1,9 +1,8 @@
 """The tables `lineages`, `history`, `causes` and `gone`, worked out from the stored dumps."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -12,7 +11,8 @@ import pyarrow as pa
 
 from .. import arrow
 from ..ids import series_id
-from .chains import Chain, Compared, Dump, Followed, Group, Link, follow
+from .chains import Chain, Compared, Dump, Followed, Group, Link, follow, follow_on
+from .later_runs import Moved, moved_chains
 
 # The rows of `history`, `causes` and `gone` for lineages that were followed.
 
@@ -21,20 +21,38 @@ Causes = Callable[[Sequence[tuple[int, int]]], pa.Table]
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lineage:
-    """The runs of a branch and suite by number, and the first that must be followed anew."""
+    """The runs of a branch and suite by number, and which of them are followed anew.
+
+    first: the first of these; new_runs: those that changed or came; until: the run up to which they
+    are followed; moved: the chains that go on after it as they did, by series_id, None as long as
+    it is not known that they do.
+    """
 
     branch: str
     suite: str
     runs: Mapping[int, str]
     first: int
-    followed: Followed
+    new_runs: Collection[str]
+    until: int
+    followed: Followed = field(default_factory=lambda: Followed([]))
+    moved: Mapping[int, Moved] | None = None
 
     @property
     def changed_runs(self) -> list[str]:
         """The runs that were followed."""
-        return [run_id for number, run_id in self.runs.items() if number >= self.first]
+        return [run for number, run in self.runs.items() if self.first <= number <= self.until]
+
+    @property
+    def ended(self) -> list[Dump]:
+        """The last dumps of the chains that do not go on after the runs that were followed."""
+        goes_on = self.moved or {}
+        return [
+            chain.last
+            for chain in self.followed.chains
+            if series_id(self.branch, self.suite, *chain.born, chain.number) not in goes_on
+        ]
 
 
 def history_rows(
@@ -50,7 +68,7 @@ def history_rows(
     new_causes = dict(zip(new_pairs, causes(new_pairs).to_pylist(), strict=True))
     cause_of = {**stored_causes, **new_causes}
     ids = _series_ids(lineages)
-    last = _lasts(lineages)
+    last = {dump.dump_id for lineage in lineages for dump in lineage.ended}
     rows = [
         {
             "dump_id": link.dump.dump_id,
@@ -111,10 +129,6 @@ def _series_ids(lineages: Sequence[Lineage]) -> dict[tuple[str, str, Group, int]
     }
 
 
-def _lasts(lineages: Sequence[Lineage]) -> set[int]:
-    return {chain.last.dump_id for lineage in lineages for chain in lineage.followed.chains}
-
-
 def whether_last(lineages: Sequence[Lineage]) -> dict[bool, list[int]]:
     """The dumps before those that were followed: whether they are the last of their chains."""
     continued = [
@@ -124,32 +138,43 @@ def whether_last(lineages: Sequence[Lineage]) -> dict[bool, list[int]]:
         if link.previous is not None and link.previous.run_number < lineage.first
     ]
     ended = [
-        chain.last.dump_id
+        dump.dump_id
         for lineage in lineages
-        for chain in lineage.followed.chains
-        if chain.last.run_number < lineage.first
+        for dump in lineage.ended
+        if dump.run_number < lineage.first
     ]
     return {True: ended, False: continued}
 
 
 # The tables `lineages`, `history`, `causes` and `gone`, worked out from the stored dumps.
 #
-# After a change only the runs from the first changed one on are followed anew: nothing before it
-# can follow another dump than it did.
+# After a change only the runs from the first changed one on are followed anew, and only until all
+# chains are what they were: nothing before and after can follow another dump than it did.
 
 # A lineage: branch and suite.
 _Key = tuple[str, str]
-# A run that is followed: the place of its lineage, its id, its number, and whether it or a run
-# before it changed.
-_Run = tuple[int, str, int, bool]
+# A run: the place of its lineage, its id, its number, and whether it is one of those asked for.
+_Run = tuple[int | None, str, int, bool]
 _SQL = resources.files(__package__)
+_MOVED = pa.schema(
+    [
+        ("series_id", pa.int64()),
+        ("length", pa.int32()),
+        ("shift", pa.int32()),
+        ("missed_runs", pa.int32()),
+        ("levels", pa.list_(pa.int32())),
+    ]
+)
 
 
 def worked_out(connection: duckdb.DuckDBPyConnection, causes: Causes) -> dict[str, pa.Table]:
     """The rows of `lineages`, `history`, `causes` and `gone` from scratch, by table."""
     runs = _rows(connection, "lineages")
-    everything = dict.fromkeys(_by_lineage(runs), 1)
-    lineages = _follow_lineages(connection, runs, everything)
+    lineages = [
+        Lineage(*key, of_lineage, 1, (), len(of_lineage))
+        for key, of_lineage in _by_lineage(runs).items()
+    ]
+    _follow_lineages(connection, lineages)
     return {
         "lineages": runs,
         **history_rows(lineages, causes, {}),
@@ -167,20 +192,24 @@ def refresh(
     """
     runs = _rows(connection, "lineages")
     stored = connection.sql("SELECT * FROM lineages").to_arrow_table()
-    starts = _first_changes(_by_lineage(runs), _by_lineage(stored), changed_runs)
-    if not starts:
+    lineages = _changed_lineages(_by_lineage(runs), _by_lineage(stored), changed_runs)
+    if not lineages:
         return
     # With nothing stored nothing can be forgotten.
     if len(stored):
         connection.execute("DELETE FROM lineages")
     _insert(connection, "lineages", runs)
-    lineages = _follow_lineages(connection, runs, starts)
+    _follow_lineages(connection, lineages)
     followed_runs = [run_id for lineage in lineages for run_id in lineage.changed_runs]
     stored_causes = _stored_causes(connection, followed_runs, changed_runs)
     rows = {**history_rows(lineages, causes, stored_causes), "gone": gone_rows(lineages)}
     if len(stored):
         for forget in ("forget", "forget_causes", "forget_gone"):
             connection.execute(_sql(forget), [followed_runs])
+    moved = [asdict(chain) for each in lineages for chain in (each.moved or {}).values()]
+    if moved:
+        with _registered(connection, moved=pa.Table.from_pylist(moved, _MOVED)):
+            connection.execute(_sql("move"))
     for last, dumps in whether_last(lineages).items():
         if dumps:
             connection.execute(_sql("set_whether_last"), [last, dumps])
@@ -237,17 +266,16 @@ def _by_lineage(runs: pa.Table) -> dict[_Key, dict[int, str]]:
     return by_lineage
 
 
-def _first_changes(
+def _changed_lineages(
     now: Mapping[_Key, Mapping[int, str]],
     stored: Mapping[_Key, Mapping[int, str]],
-    changed_runs: Sequence[str],
-) -> dict[_Key, int]:
-    """The lineages that must be followed anew, and from which run on.
-
-    That is the first run that is not the stored one, or that changed.
+    changed_runs: Collection[str],
+) -> list[Lineage]:
+    """The lineages that must be followed anew: from the first run that is not the stored one, or
+    that changed, to the one after the last; to the end if runs changed places.
     """
     changed = set(changed_runs)
-    first_changes = {}
+    lineages = []
     for key in sorted(now.keys() | stored.keys()):
         new, old = now.get(key, {}), stored.get(key, {})
         differing = [
@@ -255,22 +283,35 @@ def _first_changes(
             for number in new.keys() | old.keys()
             if new.get(number) != old.get(number) or new.get(number) in changed
         ]
-        if differing:
-            first_changes[key] = min(differing)
-    return first_changes
+        if not differing:
+            continue
+        both = (set(new.values()) & set(old.values())) - changed
+        places = {run: number for number, run in new.items()}
+        new_runs = places.keys() - both
+        until = max(map(places.__getitem__, new_runs), default=0)
+        before = 0
+        for run in old.values():
+            if run not in both:
+                until = max(until, before)
+            elif places[run] > before:
+                before = places[run]
+            else:
+                until = len(new)
+        # Which chains go on after a run that came, changed or went only the next run tells.
+        until = min(until + 1, len(new))
+        lineages.append(Lineage(*key, new, min(differing), new_runs, until))
+    return lineages
 
 
-def _follow_lineages(
-    connection: duckdb.DuckDBPyConnection, runs: pa.Table, starts: Mapping[_Key, int]
-) -> list[Lineage]:
-    """Follow these lineages, each from the run of this number on."""
-    by_lineage = _by_lineage(runs)
-    followed_runs = [
-        (place, run_id, number, number >= first)
-        for place, (key, first) in enumerate(starts.items())
-        for number, run_id in by_lineage.get(key, {}).items()
+def _follow_lineages(connection: duckdb.DuckDBPyConnection, lineages: Sequence[Lineage]) -> None:
+    """Follow lineages, each from its first run on until all is as it was."""
+    before = [
+        (place, run_id, number, False)
+        for place, lineage in enumerate(lineages)
+        for number, run_id in lineage.runs.items()
+        if number < lineage.first
     ]
-    stored = _stored_chains(connection, followed_runs)
+    stored = _stored_chains(connection, before)
     stored_dump_ids = {
         stored_id
         for rows in stored.values()
@@ -278,21 +319,66 @@ def _follow_lineages(
         for name, stored_id in row.items()
         if name.endswith("_id") and name != "series_id" and stored_id is not None
     }
-    by_place = _dumps(connection, followed_runs, sorted(stored_dump_ids))
-    lineages = []
-    for place, (key, first) in enumerate(starts.items()):
-        of_lineage = by_lineage.get(key, {})
+    windows = {
+        place: range(lineage.first, lineage.until + 1) for place, lineage in enumerate(lineages)
+    }
+    runs = [*before, *_runs_in(lineages, windows)]
+    by_place = _dumps(connection, runs, sorted(stored_dump_ids))
+    for place, lineage in enumerate(lineages):
         dumps = by_place.get(place, [])
-        earlier = {dump.dump_id: dump for dump in dumps if dump.run_number < first}
+        earlier = {dump.dump_id: dump for dump in dumps if dump.run_number < lineage.first}
         chains = [_chain(row, earlier) for row in stored.get(place, [])]
-        followed = follow(
-            dumps[len(earlier) :],
-            [number for number in of_lineage if number >= first],
-            chains,
-            Counter(chain.born for chain in chains),
+        lineage.followed = follow(dumps[len(earlier) :], windows[place], chains)
+    count = 1
+    while _find_moved(connection, lineages):
+        count *= 4
+        windows = {}
+        for place, lineage in enumerate(lineages):
+            if lineage.moved is None and lineage.until < len(lineage.runs):
+                start = lineage.until + 1
+                lineage.until = min(lineage.until + count, len(lineage.runs))
+                windows[place] = range(start, lineage.until + 1)
+        by_place = _dumps(connection, _runs_in(lineages, windows), [])
+        for place, window in windows.items():
+            follow_on(lineages[place].followed, by_place.get(place, []), window)
+
+
+def _runs_in(lineages: Sequence[Lineage], windows: Mapping[int, range]) -> list[_Run]:
+    return [
+        (place, lineages[place].runs[number], number, True)
+        for place, window in windows.items()
+        for number in window
+    ]
+
+
+def _find_moved(connection: duckdb.DuckDBPyConnection, lineages: Sequence[Lineage]) -> bool:
+    """Find out of each lineage whether its later links are as they were; whether any are not."""
+    waiting = {
+        place: lineage
+        for place, lineage in enumerate(lineages)
+        if lineage.moved is None and lineage.until < len(lineage.runs)
+    }
+    if not waiting:
+        return False
+    runs: list[_Run] = [
+        (place, run_id, number, number > lineage.until)
+        for place, lineage in waiting.items()
+        for number, run_id in lineage.runs.items()
+        if run_id not in lineage.new_runs
+    ]
+    runs += [(None, run_id, 0, False) for lineage in lineages for run_id in lineage.new_runs]
+    with _registered(connection, followed_runs=_run_table(runs)):
+        stored = _rows(connection, "later_links").to_pylist()
+        later = connection.sql(_sql("later_groups")).fetchall()
+    for place, lineage in waiting.items():
+        lineage.moved = moved_chains(
+            (lineage.branch, lineage.suite),
+            lineage.until,
+            lineage.followed,
+            [row for row in stored if row["lineage"] in (None, place)],
+            {tuple(group) for of_place, *group in later if of_place == place},
         )
-        lineages.append(Lineage(*key, of_lineage, first, followed))
-    return lineages
+    return any(lineage.moved is None for lineage in waiting.values())
 
 
 def _dumps(

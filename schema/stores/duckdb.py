@@ -340,7 +340,7 @@ def delete_dumps(connection: duckdb.DuckDBPyConnection, run_ids: Sequence[str]) 
     """Delete the dumps of these runs with all that belongs to them; how many there were."""
     query = "SELECT dump_id FROM dumps WHERE run_id IN (SELECT UNNEST($1))"
     dumps = [row[0] for row in connection.sql(query, params=[list(run_ids)]).fetchall()]
-    delete(connection, "dump_id", dumps)
+    delete(connection, "dump_id", dumps, but=_HISTORY_OF_DUMPS)
     delete(connection, "run_id", run_ids, only=OOM_TABLES)
     return len(dumps)
 
@@ -353,7 +353,7 @@ def delete_part(connection: duckdb.DuckDBPyConnection, run_id: str, host: str | 
     connection.execute("DELETE FROM run_parts WHERE run_id = $1 AND host = $2", [run_id, host])
     query = "SELECT dump_id FROM dumps WHERE run_id = $1 AND host = $2"
     dumps = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
-    delete(connection, "dump_id", dumps)
+    delete(connection, "dump_id", dumps, but=_HISTORY_OF_DUMPS)
     query = "SELECT oom_id FROM oom_reports WHERE run_id = $1 AND starts_with(path, $2 || '/')"
     reports = [row[0] for row in connection.sql(query, params=[run_id, host]).fetchall()]
     delete(connection, "oom_id", reports)
@@ -1116,8 +1116,10 @@ class DuckDBStore(DuckDBReading):
             insert(self.connection, name, rows)
 
 
+# What was stored of dumps tells what else stays: `work_out.refresh` forgets the rest.
+_HISTORY_OF_DUMPS = ("history", "causes")
 # What stays of a dump that is written anew.
-_KEPT_OF_DUMPS = ("history", "causes", "accepted_changes", "oom_reports")
+_KEPT_OF_DUMPS = (*_HISTORY_OF_DUMPS, "accepted_changes", "oom_reports")
 _SET_OOM = """UPDATE dumps SET oom = TRUE WHERE NOT oom AND dump_id IN
     (SELECT dump_id FROM oom_reports WHERE list_contains($1, run_id) OR list_contains($2, dump_id))
 """
