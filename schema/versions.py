@@ -15,7 +15,7 @@ except ImportError:
     _version = "0.0"
 TOOL_VERSION: str = _version
 
-READER_VERSION = 4
+READER_VERSION = 5
 
 LAYOUTS = {
     1: "d0ad2771e52165e6",
