@@ -8,7 +8,9 @@ import json
 import pytest
 
 import memhouse
-from memhouse.queries.advice.finding import Grade
+from memhouse.cli import proving
+from memhouse.ingest.prove import Memory
+from memhouse.queries.advice.finding import Finding, Grade, Options
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
@@ -164,6 +166,35 @@ def test_without_owners_little_is_advised(tmp_path, db):
     assert (wanted.returncode, wanted.stdout) == (2, "")
     done = run_memhouse("report", "jit_mixed", "--db", db, "-o", tmp_path / "x.html")
     assert done.returncode == 0
+
+
+@pytest.mark.parametrize("grade", [Grade.between, Grade.at_most])
+@pytest.mark.parametrize("saved", [-2, -1, 39, 40, 60, 61])
+def test_a_value_is_held_against_the_finding_that_names_it(monkeypatch, saved, grade):
+    """The first that names it, and the range of that one alone; others stand without a finding."""
+
+    def compiled(asked, topology, *, tool_version, keywords=None, **flags):
+        return Memory(1000 - (saved if keywords else 0), 1000)
+
+    def named(*values):
+        return Finding(
+            *("kind", "title", grade, "write", "why", ()),
+            saving_bytes=50,
+            low_bytes=None if grade is Grade.at_most else 40,
+            high_bytes=60,
+            options=Options(values=values),
+        )
+
+    monkeypatch.setattr(proving, "compiled_memory", compiled)
+    eight, four = named("8"), named("4", "8")
+    grid = {"chunks": [1, 4, 8, 16], "policy": ["none", "full"]}
+    proofs = list(proving.prove([eight, four], None, "", grid))
+    edits = ["chunks=4", "chunks=8", "chunks=16", "policy=full"]
+    assert [each.edit for each in proofs] == edits
+    assert [each.finding for each in proofs] == [four, eight, None, None]
+    # A thousandth of the new peak is no breach.
+    holds = (-1 if grade is Grade.at_most else 40) <= saved <= 60
+    assert [each.holds for each in proofs] == [holds, holds, None, None]
 
 
 PROGRAM = """
