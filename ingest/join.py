@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ..schema.arrow import module_rows, module_schema
 from ..xla.agreement import Contradiction, agrees, contradictions, difference
-from ..xla.attribution import Attribution, attribute, attribute_all
+from ..xla.attribution import Attribution, attribute
 from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
 from ..xla.dataflow import is_assumed
 from ..xla.errors import DumpError
@@ -49,7 +49,7 @@ from ..xla.roles import ROLES, idle_stretches, last_uses
 from ..xla.runs import rows_of, starts_of
 from ..xla.shifts import Shifts
 from ..xla.traits import traits_of
-from ..xla.union import derived_of_each, joined_parts, joined_programs, shifts_of
+from ..xla.union import bounds_of, derived_of_each, joined_parts, shifts_of
 from ..xla.work import work_of
 
 # The lives of values in temp allocations.
@@ -510,161 +510,155 @@ class Told:
 
 def work_out(told: Told) -> WorkedOut:
     """Work out liveness and attribution from the HLO text of a program, if it has one."""
-    found = _OfText.begun(told)
-    return found.worked_out() if isinstance(found, _OfText) else found
-
-
-@dataclass
-class _OfText:
-    """What is known of a program with HLO text so far.
-
-    `is_plain` says that nothing is damaged, assumed or missing that others of a batch have.
-    """
-
-    told: Told
-    parts: Parts
-    hlo: HloText
-    names: Names
-    program: NumberedProgram
-    completes: bool
-
-    @staticmethod
-    def begun(told: Told) -> "_OfText | WorkedOut":
-        """The program with its text as numbers; without such a text all that can be known."""
-        parts = with_dumped_elements(told.parts)
-        hlo, names = parts.hlo, Names.of(parts)
-        if hlo is None:
-            return WorkedOut(parts, names)
-        try:
-            program = number_program(hlo, names)
-        except DumpError as error:
-            why_not = str(error) if told.completes else None
-            return WorkedOut(parts, names, why_not=why_not, no_owners=str(error))
-        is_whole = program.unread is None and not hlo.unread
-        return _OfText(told, parts, hlo, names, program, told.completes and is_whole)
-
-    @property
-    def kind(self) -> tuple[object, ...] | None:
-        """What programs have in common that are worked out together; None of one that is not."""
-        parts = self.parts
-        is_plain = (
-            self.completes
-            and bool(self.hlo.header["is_scheduled"])
-            and not parts.doubled
-            and parts.totals is None
-            and (parts.buffer_assignment is None or parts.buffer_assignment.is_whole)
-            and len(self.names.unique) == len(self.program)
-            and not is_assumed(self.program).any()
-        )
-        others = (parts.buffer_assignment, parts.live_range, parts.used_values)
-        return tuple(part is None for part in others) if is_plain else None
-
-    def worked_out(self) -> WorkedOut:
-        """All that is known of the program alone."""
-        hlo, parts, program, names = self.hlo, self.parts, self.program, self.names
-        unread = None if hlo.unread else program.unread
-        is_whole = program.unread is None and not hlo.unread
-        why_not = None
-        if not is_whole and parts.buffer_assignment is None:
-            why_not = "the text is damaged"
-        try:
-            derived = derive_all([hlo], program, [self.told.changelist], [parts.live_range])
-        except DumpError as error:
-            why_not = str(error) if self.completes else why_not
-            return WorkedOut(parts, names, why_not=why_not, no_owners=str(error), unread=unread)
-        is_scheduled = bool(hlo.header["is_scheduled"])
-        if self.completes:
-            parts, derived, why_not = completed(parts, derived, platform=self.told.platform)
-            names.add(parts)
-            assignment = parts.buffer_assignment
-            is_scheduled |= assignment is not None and bool(assignment.peak_high)
-        attribution = no_owners = None
-        try:
-            # Whose memory values are does not depend on the schedule, only on what computes them.
-            attribution = attribute(hlo, derived, is_scheduled=is_scheduled)
-        except DumpError as error:
-            no_owners = str(error)
-        whole = program if self.completes else None
-        return WorkedOut(parts, names, whole, attribution, why_not, no_owners, unread)
+    parts = with_dumped_elements(told.parts)
+    hlo, names = parts.hlo, Names.of(parts)
+    if hlo is None:
+        return WorkedOut(parts, names)
+    why_not = None
+    try:
+        program = number_program(hlo, names)
+    except DumpError as error:
+        why_not = str(error) if told.completes else None
+        return WorkedOut(parts, names, why_not=why_not, no_owners=str(error))
+    unread = None if hlo.unread else program.unread
+    is_whole = program.unread is None and not hlo.unread
+    completes = told.completes and is_whole
+    if not is_whole and parts.buffer_assignment is None:
+        why_not = "the text is damaged"
+    try:
+        derived = derive_all([hlo], program, [told.changelist], [parts.live_range])
+    except DumpError as error:
+        why_not = str(error) if completes else why_not
+        return WorkedOut(parts, names, why_not=why_not, no_owners=str(error), unread=unread)
+    is_scheduled = bool(hlo.header["is_scheduled"])
+    if completes:
+        parts, derived, why_not = completed(parts, derived, platform=told.platform)
+        names.add(parts)
+        assignment = parts.buffer_assignment
+        is_scheduled |= assignment is not None and bool(assignment.peak_high)
+    attribution = no_owners = None
+    try:
+        # Whose memory values are does not depend on the schedule, only on what computes them.
+        attribution = attribute(hlo, derived, is_scheduled=is_scheduled)
+    except DumpError as error:
+        no_owners = str(error)
+    whole = program if completes else None
+    return WorkedOut(parts, names, whole, attribution, why_not, no_owners, unread)
 
 
 # What a rule raises where a program does not fit it; with others it may also meet their rows.
 _REFUSALS = (DumpError, IndexError, ValueError)
 
 
-def joined(programs: Sequence[Told], mine: Sequence[str] = ()) -> list[tuple[WorkedOut, "Module"]]:
+def joined(
+    programs: Sequence[Told], mine: Sequence[str] = ()
+) -> list[tuple[WorkedOut | None, "Module"]]:
     """Work out what the texts of programs say, and make the rows of each: see `join_parts`.
 
-    That is done for all at once of which the same is known, because small ones cost the calls. If
-    anything is wrong then, it is done for each alone: so what is wrong with one program says
-    nothing of the others.
+    That is done for all at once of which the same is known, because small ones cost the calls; of
+    these there is nothing to tell beside the rows. If anything is wrong then, it is done for half
+    of them, down to each alone: so what is wrong with one program says nothing of the others.
     """
-    begun = [_OfText.begun(told) for told in programs]
     of_kind: dict[object, list[int]] = {}
-    for number, each in enumerate(begun):
-        kind = each.kind if isinstance(each, _OfText) else None
+    for number, told in enumerate(programs):
+        kind = _kind(told)
         of_kind.setdefault(number if kind is None else kind, []).append(number)
-    found: dict[int, tuple[WorkedOut, Module]] = {}
+    found: dict[int, tuple[WorkedOut | None, Module]] = {}
     for numbers in of_kind.values():
-        texts = [each for number in numbers if isinstance(each := begun[number], _OfText)]
-        if len(numbers) > 1:
-            with suppress(*_REFUSALS):
-                found |= zip(numbers, _at_once(texts, mine), strict=True)
-                continue
-        for number in numbers:
-            each, told = begun[number], programs[number]
-            worked_out = each.worked_out() if isinstance(each, _OfText) else each
-            module = join_parts(worked_out, mine, told.platform)
-            found[number] = worked_out, module
+        modules = _joined_of_kind([programs[number] for number in numbers], mine)
+        found |= zip(numbers, modules, strict=True)
     return [found[number] for number in range(len(programs))]
 
 
-def _at_once(texts: Sequence[_OfText], mine: Sequence[str]) -> list[tuple[WorkedOut, "Module"]]:
-    """The rows of several programs of one kind. Raises one of _REFUSALS if any is odd."""
-    programs = [each.program for each in texts]
-    derived = derive_all(
-        [each.hlo for each in texts],
-        joined_programs(programs),
-        [each.told.changelist for each in texts],
-        [each.parts.live_range for each in texts],
+def _kind(told: Told) -> tuple[bool, ...] | None:
+    """What programs have in common that are worked out together; None of one that is not."""
+    parts, hlo = told.parts, told.parts.hlo
+    others = (parts.buffer_assignment, parts.live_range, parts.used_values)
+    is_plain = (
+        hlo is not None
+        and told.completes
+        and not hlo.unread
+        and bool(hlo.header["is_scheduled"])
+        and not parts.doubled
+        and parts.totals is None
+        and (parts.buffer_assignment is None or parts.buffer_assignment.is_whole)
     )
-    whole = [(each.parts, each.names) for each in texts]
-    if any(texts[0].kind or ()):
-        of_each = derived_of_each(derived, programs)
-        whole = [_completed(each, own) for each, own in zip(texts, of_each, strict=True)]
-    parts_of_each = [parts for parts, _ in whole]
-    attribution = attribute_all([each.hlo for each in texts], programs, derived, is_scheduled=True)
-    shifts = shifts_of(parts_of_each, attribution)
-    modules = _modules(
-        parts_of_each,
-        joined_parts(parts_of_each, shifts),
-        attribution,
-        derived.program,
-        Names.joined([names for _, names in whole], shifts.starts["instruction"]),
-        shifts,
-        mine,
-        [each.told.platform for each in texts],
-    )
+    return tuple(part is None for part in others) if is_plain else None
+
+
+def _joined_of_kind(
+    programs: Sequence[Told], mine: Sequence[str]
+) -> list[tuple[WorkedOut | None, "Module"]]:
+    if len(programs) == 1:
+        found = work_out(programs[0])
+        return [(found, join_parts(found, mine, programs[0].platform))]
+    with suppress(*_REFUSALS):
+        return [(None, module) for module in _at_once(programs, mine)]
+    half = len(programs) // 2
     return [
-        (WorkedOut(*each, text.program), module)
-        for each, text, module in zip(whole, texts, modules, strict=True)
+        *_joined_of_kind(programs[:half], mine),
+        *_joined_of_kind(programs[half:], mine),
     ]
 
 
-def _completed(text: _OfText, derived: Derived) -> tuple[Parts, Names]:
-    """The parts with what they lack, and their names. `derived` has the shapes of others too."""
-    if text.parts.buffer_assignment is None:
-        # An estimate sizes all shapes.
-        flow = derived.dataflow
-        slots = lay_slots(text.program, flow.slots.count > 0)
-        derived = replace(derived, dataflow=replace(flow, slots=slots))
-    # Others may yet be odd: then the program is read alone, as it is.
-    parts, names = replace(text.parts), replace(text.names, numbers=dict(text.names.numbers))
-    parts, after, why_not = completed(parts, derived, platform=text.told.platform)
-    if why_not is not None or after is not derived:
-        raise DumpError("what a program lacks is not worked out of its text")
-    names.add(parts)
-    return parts, names
+def _at_once(programs: Sequence[Told], mine: Sequence[str]) -> "list[Module]":
+    """The rows of several programs of one kind. Raises one of _REFUSALS if any is odd."""
+    of_each = [with_dumped_elements(told.parts) for told in programs]
+    texts = [parts.hlo for parts in of_each if parts.hlo is not None]
+    shifts = shifts_of(of_each)
+    parts = joined_parts(of_each, shifts)
+    names = Names.of(parts, of_each)
+    text = parts.hlo
+    assert text is not None
+    program = number_program(text, names, texts)
+    if program.unread is not None or is_assumed(program).any():
+        raise DumpError("a text does not say all")
+    derived = derive_all(
+        texts,
+        program,
+        [told.changelist for told in programs],
+        [parts.live_range for parts in of_each],
+    )
+    if any(_kind(programs[0]) or ()):
+        of_each = _all_completed(programs, of_each, derived)
+        shifts = shifts_of(of_each)
+        parts = joined_parts(of_each, shifts)
+        names = Names.of(parts, of_each)
+    if shifts.starts["time"].tolist() != bounds_of(derived).times:
+        raise DumpError("a schedule is not that of its text")
+    attribution = attribute(text, derived)
+    numbered = {"scope": attribution.scope_starts, "residual": attribution.residual_starts}
+    return _modules(
+        of_each,
+        parts,
+        attribution,
+        program,
+        names,
+        Shifts({**shifts.starts, **numbered}),
+        mine,
+        [told.platform for told in programs],
+    )
+
+
+def _all_completed(
+    programs: Sequence[Told], of_each: Sequence[Parts], derived: Derived
+) -> list[Parts]:
+    """The parts with what they lack. Raises DumpError if that does not follow from a text."""
+    numbered = [number_program(parts.hlo) for parts in of_each if parts.hlo is not None]
+    found = []
+    for told, parts, program, own in zip(
+        programs, of_each, numbered, derived_of_each(derived, numbered), strict=True
+    ):
+        if parts.buffer_assignment is None:
+            # An estimate sizes all shapes, and others' are not this program's.
+            slots = lay_slots(program, own.dataflow.slots.count > 0)
+            own = replace(own, dataflow=replace(own.dataflow, slots=slots))
+        # Another program may yet be odd: then these are read again as they are.
+        whole, after, why_not = completed(replace(parts), own, platform=told.platform)
+        if why_not is not None or after is not own:
+            raise DumpError("what a program lacks is not worked out of its text")
+        found.append(whole)
+    return found
 
 
 # Joins the parts of a module into the rows of the warehouse's tables.

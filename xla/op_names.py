@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .program import NONE, Ints, Mask, NumberedProgram
+from .runs import starts_of
 
 # Reads one op_name: the path of transformations, control flow and names that JAX writes.
 #
@@ -303,10 +304,11 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True)
 class OpNames:
-    """The op_names of a program.
+    """The op_names of programs.
 
     By instruction: `code`, its op_name's place in `texts` (NONE for null), and `kind`, a Kind.
-    By distinct op_name: `text_kind`; `has_rematted`, `has_transpose` and `has_jvp`, whether a
+    By distinct op_name of a program: `program_of`, that program's number; `text_kind`;
+    `has_rematted`, `has_transpose` and `has_jvp`, whether a
     component is `rematted_computation` or went through the transformation; `is_relative`,
     whether it lacks the program at its start and continues its caller's; `loops`, how many
     loops lie around the differentiated code; `scope` and `operation`, what its own components
@@ -315,6 +317,7 @@ class OpNames:
 
     code: Ints
     texts: list[str]
+    program_of: Ints
     kind: Kinds
     text_kind: Kinds
     has_rematted: Mask
@@ -332,29 +335,47 @@ class OpNames:
 
 
 def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> OpNames:
-    """Sort the op_names of a program's instructions into kinds and read their paths.
+    """Sort the op_names of instructions into kinds and read their paths.
 
-    `op_name` is the column of the HLO text, a row for each instruction.
+    `op_name` is the column of the HLO text, a row for each instruction. A text that two programs
+    have stands there twice, because it may mean something else in each.
     """
-    code, texts = _encoded(op_name)
+    code, distinct = _encoded(op_name)
+    program_of, of_text = np.zeros(len(distinct), np.int64), np.arange(len(distinct))
+    if len(program.entries) > 1:
+        keys = np.where(code == NONE, NONE, program.program_of * len(distinct) + code)
+        code, pairs = _encoded(pa.array(keys, mask=code == NONE))
+        program_of, of_text = np.divmod(np.array(pairs, np.int64), len(distinct))
+    texts = [distinct[each] for each in of_text.tolist()]
     component = cache(read_component)
-    paths = [read_path(text, component) for text in texts]
+    read = [read_path(text, component) for text in distinct]
+    paths = [read[each] for each in of_text.tolist()]
     arguments = set(code[_entry_parameters(program)].tolist())
     kinds = [_kind(path, number in arguments) for number, path in enumerate(paths)]
-    is_jax = any(path.has_program for path in paths)
-    if not is_jax:
-        for number, text in enumerate(texts):
-            # Others name operations without a path: `aten__mm`. XLA's own names are numbered.
-            if kinds[number] == Kind.XLA_MADE and text and not _NUMBERED.search(text):
-                paths[number], kinds[number] = Path((component(text),), False, False), Kind.STRONG
+    is_jax = np.zeros(len(program.entries), bool)
+    is_jax[program_of[np.fromiter((path.has_program for path in paths), bool, len(paths))]] = True
+    for number in np.flatnonzero(~is_jax[program_of]).tolist():
+        # Others name operations without a path: `aten__mm`. XLA's own names are numbered.
+        text = texts[number]
+        if kinds[number] == Kind.XLA_MADE and text and not _NUMBERED.search(text):
+            paths[number], kinds[number] = Path((component(text),), False, False), Kind.STRONG
     text_kind = np.array(kinds, np.int8)
     paths = [
         path if kind >= Kind.JOINED else NO_PATH for path, kind in zip(paths, kinds, strict=True)
     ]
 
     # TensorFlow names forward work alone by its layer, whose gradient is under `gradient_tape`.
-    taped = [path.components[:2] for path in paths if path.has_component(_GRADIENT_TAPE)]
-    layers = {layer.name for tape, *rest in taped if tape.name == _GRADIENT_TAPE for layer in rest}
+    taped = [
+        (number, path.components[:2])
+        for number, path in zip(program_of.tolist(), paths, strict=True)
+        if path.has_component(_GRADIENT_TAPE)
+    ]
+    layers = {
+        (number, layer.name)
+        for number, (tape, *rest) in taped
+        if tape.name == _GRADIENT_TAPE
+        for layer in rest
+    }
 
     def mask(values: Iterable[bool]) -> Mask:
         return np.fromiter(values, bool, len(texts))
@@ -362,45 +383,20 @@ def name_rows(program: NumberedProgram, op_name: pa.Array | pa.ChunkedArray) -> 
     return OpNames(
         code=code,
         texts=texts,
+        program_of=program_of,
         kind=np.append(text_kind, np.int8(Kind.NONE))[code],
         text_kind=text_kind,
         has_rematted=mask(path.has_component("rematted_computation") for path in paths),
         has_transpose=mask(path.has("transpose") for path in paths),
         has_jvp=mask(
-            path.has("jvp") or any(part.name in layers for part in path.components[:1])
-            for path in paths
+            path.has("jvp") or any((number, part.name) in layers for part in path.components[:1])
+            for number, path in zip(program_of.tolist(), paths, strict=True)
         ),
-        is_relative=mask(is_jax and not path.has_program and path is not NO_PATH for path in paths),
+        is_relative=is_jax[program_of]
+        & mask(not path.has_program and path is not NO_PATH for path in paths),
         loops=np.fromiter((path.loops for path in paths), np.int64, len(paths)),
         scope=[path.scope for path in paths],
         operation=[path.operation for path in paths],
-    )
-
-
-def joined_names(names: Sequence[OpNames]) -> OpNames:
-    """The op_names of several programs: a text that two of them have stands there twice.
-
-    So each text is of one program, and means what it means there.
-    """
-    if len(names) == 1:
-        return names[0]
-    shift = 0
-    codes = []
-    for each in names:
-        codes.append(np.where(each.code == NONE, NONE, each.code + shift))
-        shift += len(each.texts)
-
-    def joined(column: str) -> np.ndarray:
-        return np.concatenate([getattr(each, column) for each in names])
-
-    columns = ("kind", "text_kind", "has_rematted", "has_transpose", "has_jvp", "is_relative",
-               "loops")  # fmt: skip
-    return OpNames(
-        code=np.concatenate(codes),
-        texts=[text for each in names for text in each.texts],
-        scope=[scope for each in names for scope in each.scope],
-        operation=[operation for each in names for operation in each.operation],
-        **{column: joined(column) for column in columns},
     )
 
 
@@ -423,18 +419,24 @@ def callers(program: NumberedProgram) -> Ints:
     return np.where(np.isin(parent, program.entries), caller, NONE)
 
 
-def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints, pa.Table]:
+def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints, pa.Table, Ints]:
     """The scope and operation of each instruction: their number, and what they are.
 
     The number is NONE for an instruction whose op_name names no path. A relative op_name lies
     in the scope of its caller, or of that one's caller if the caller has no path either. The
-    table has a row for each distinct pair: scope_id, scope, operation, module_path, fold.
+    table has a row for each distinct pair of a program: scope_id, scope, operation, module_path,
+    fold. The last are where the rows of each program start, and their end.
     """
-    numbers: dict[tuple[str, str], int] = {}
+    numbers: list[dict[tuple[str, str], int]] = [{} for _ in program.entries]
+    program_of: list[int] = names.program_of.tolist()
+
+    def number(scope: str, text: int) -> int:
+        of_program = numbers[program_of[text]]
+        return of_program.setdefault((scope, names.operation[text]), len(of_program))
+
     of_text = np.full(len(names.texts) + 1, NONE)
     for text in np.flatnonzero((names.text_kind >= Kind.JOINED) & ~names.is_relative).tolist():
-        pair = (names.scope[text], names.operation[text])
-        of_text[text] = numbers.setdefault(pair, len(numbers))
+        of_text[text] = number(names.scope[text], text)
     found = of_text[names.code]
     rows = np.flatnonzero(names.by_row(names.is_relative))
     computation, text_code = program.computation[rows], names.code[rows]
@@ -445,19 +447,21 @@ def scopes(program: NumberedProgram, names: OpNames, caller: Ints) -> tuple[Ints
     for key in distinct.tolist():
         within, text = divmod(key, width)
         scope = _within(_scope_around(program, names, caller, within, around), names, text)
-        chosen.append(numbers.setdefault((scope, names.operation[text]), len(numbers)))
+        chosen.append(number(scope, text))
     found[rows] = np.array(chosen, np.int64)[place]
-    modules = [module_path(scope) for scope, _ in numbers]
+    starts = starts_of(np.array([len(each) for each in numbers]))
+    modules = [[module_path(scope) for scope, _ in each] for each in numbers]
+    pairs = [pair for each in numbers for pair in each]
     table = pa.table(
         {
-            "scope_id": pa.array(range(len(numbers)), pa.int32()),
-            "scope": pa.array([scope for scope, _ in numbers], pa.large_string()),
-            "operation": pa.array([operation for _, operation in numbers], pa.large_string()),
-            "module_path": pa.array(modules, pa.large_string()),
-            "fold": pa.array(folds(modules), pa.large_string()),
+            "scope_id": pa.array(range(len(pairs)), pa.int32()),
+            "scope": pa.array([scope for scope, _ in pairs], pa.large_string()),
+            "operation": pa.array([operation for _, operation in pairs], pa.large_string()),
+            "module_path": pa.array([path for each in modules for path in each], pa.large_string()),
+            "fold": pa.array([fold for each in modules for fold in folds(each)], pa.large_string()),
         }
     )
-    return found, table
+    return np.where(found == NONE, NONE, found + starts[program.program_of]), table, starts
 
 
 def module_path(scope: str) -> str:
@@ -573,13 +577,11 @@ def _kind(path: Path, is_argument: bool) -> Kind:
 
 
 def _entry_parameters(program: NumberedProgram) -> Ints:
-    first, stop = program.first[program.entry], program.stop[program.entry]
-    rows: Ints = np.flatnonzero(program.parameter_number[first:stop] != NONE) + first
-    return rows
+    return np.flatnonzero(program.is_entry & (program.parameter_number != NONE))
 
 
-def _encoded(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, list[str]]:
-    """Each row's code, NONE for null, and the codes' texts."""
+def _encoded(column: pa.Array | pa.ChunkedArray) -> tuple[Ints, list[Any]]:
+    """Each row's code, NONE for null, and the codes' values."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     codes = pc.fill_null(encoded.indices, NONE).to_numpy().astype(np.int64)

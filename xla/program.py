@@ -76,29 +76,29 @@ class Names:
     numbers: dict[str, pa.Int32Array]
 
     @staticmethod
-    def of(parts: Parts) -> "Names":
-        """The names in the parts of a module."""
+    def of(parts: Parts, of_each: Sequence[Parts] = ()) -> "Names":
+        """The names in the parts of a module, or of several, whose parts are `of_each`.
+
+        Those of several are the instructions' in the texts, each of its module. Raises DumpError
+        if a name is not in the text, or twice.
+        """
         columns = _name_columns(parts)
         # All columns are encoded at once, so that each name is looked up once.
         chunks = [chunk for column in columns.values() for chunk in column.chunks]
         encoded = pa.concat_arrays(chunks or [pa.array([], pa.large_string())]).dictionary_encode()
-        names = Names(encoded.dictionary, {})
-        names._divide(encoded.indices, columns)
+        numbers, unique = encoded.indices, encoded.dictionary
+        if len(of_each) > 1:
+            of_columns = _programs_of_names(parts, of_each)
+            program = np.concatenate([of_columns[name] for name in columns])
+            keys = pa.array(program * len(unique) + numbers.to_numpy()).dictionary_encode()
+            numbers, unique = keys.indices, combined(columns["definitions"])
+            if len(keys.dictionary) != len(unique):
+                raise DumpError("a name is not in the text")
+        names = Names(unique, {})
+        names._divide(numbers, columns)
         if parts.hlo is not None:
             names.numbers["operands"] = _of_operands(names.numbers["operators"], parts.hlo)
         return names
-
-    @staticmethod
-    def joined(names: "Sequence[Names]", starts: Ints) -> "Names":
-        """The names of several modules, whose numbers start at `starts`."""
-
-        def column(name: str) -> pa.Int32Array:
-            found = [each.numbers[name] for each in names]
-            shift = np.repeat(starts[:-1], [len(each) for each in found])
-            return pc.add(pa.concat_arrays(found), pa.array(shift, pa.int32()))
-
-        unique = pa.concat_arrays([each.unique for each in names])
-        return Names(unique, {name: column(name) for name in names[0].numbers})
 
     def add(self, parts: Parts) -> None:
         """Number the columns of parts that have been worked out since: they hold known names."""
@@ -128,32 +128,53 @@ def _of_operands(operators: pa.Int32Array, hlo: HloText) -> pa.Int32Array:
     return pa.array(np.repeat(operators.to_numpy(), count))
 
 
-def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
-    """Every column of instruction names."""
+def _named_tables(parts: Parts) -> dict[str, tuple[pa.Table, str]]:
+    """Every column of instruction names: its table and its name there."""
     hlo, used, assignment = parts.hlo, parts.used_values, parts.buffer_assignment
-    columns = {}
+    tables = {}
     if hlo is not None:
         # Definitions come first, so that numbers follow the order of the HLO text.
-        columns["definitions"] = hlo.instructions["instruction"]
-        columns["operand"] = hlo.operands["operand"]
-        # Each instruction with operands once: its operands follow each other.
-        is_first = pc.equal(hlo.operands["operand_number"], 0)
-        columns["operators"] = hlo.operands["instruction"].filter(is_first)
-        columns["calls"] = hlo.calls["instruction"]
-        columns["kernels"] = hlo.kernels["instruction"]
-        columns["controlled"] = hlo.control["instruction"]
-        columns["predecessors"] = hlo.control["predecessor"]
+        tables["definitions"] = hlo.instructions, "instruction"
+        tables["operand"] = hlo.operands, "operand"
+        tables["operators"] = hlo.operands, "instruction"
+        tables["calls"] = hlo.calls, "instruction"
+        tables["kernels"] = hlo.kernels, "instruction"
+        tables["controlled"] = hlo.control, "instruction"
+        tables["predecessors"] = hlo.control, "predecessor"
     if parts.live_range is not None:
-        columns["schedule"] = parts.live_range.schedule["instruction"]
+        tables["schedule"] = parts.live_range.schedule, "instruction"
     if used is not None:
-        columns["used_values"] = used.values["instruction"]
-        columns["positions"] = used.positions["instruction"]
-        columns["uses"] = used.uses["instruction"]
+        tables["used_values"] = used.values, "instruction"
+        tables["positions"] = used.positions, "instruction"
+        tables["uses"] = used.uses, "instruction"
     if assignment is not None:
-        columns["values"] = assignment.values["instruction"]
+        tables["values"] = assignment.values, "instruction"
     if parts.live_range is not None:
-        columns["ranges"] = parts.live_range.ranges["instruction"]
+        tables["ranges"] = parts.live_range.ranges, "instruction"
+    return tables
+
+
+def _name_columns(parts: Parts) -> dict[str, pa.ChunkedArray]:
+    """Every column of instruction names."""
+    columns = {name: table[column] for name, (table, column) in _named_tables(parts).items()}
+    if parts.hlo is not None:
+        # Each instruction with operands once: its operands follow each other.
+        is_first = pc.equal(parts.hlo.operands["operand_number"], 0)
+        columns["operators"] = columns["operators"].filter(is_first)
     return columns
+
+
+def _programs_of_names(parts: Parts, of_each: Sequence[Parts]) -> dict[str, Ints]:
+    """Of which program each name in these columns is."""
+    tables = [_named_tables(each) for each in of_each]
+    found = {
+        name: np.repeat(np.arange(len(tables)), [len(each[name][0]) for each in tables])
+        for name in tables[0]
+    }
+    if parts.hlo is not None:
+        is_first = parts.hlo.operands["operand_number"].to_numpy() == 0
+        found["operators"] = found["operators"][is_first]
+    return found
 
 
 # A module's HLO text as numbers: instructions are rows, and names are gone.
@@ -423,13 +444,17 @@ class NumberedProgram:
         return int(self.lines[row])
 
 
-def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
-    """A module's text as rows of numbers.
+def number_program(
+    hlo: HloText, names: Names | None = None, of_each: Sequence[HloText] = ()
+) -> NumberedProgram:
+    """A module's text, or those of several, as rows of numbers.
 
-    `names` are the numbers of the module's names, if the caller has them. Raises DumpError if
-    a name is not unique, a computation is empty, or its root was not read.
+    `names` are the numbers of the names, if the caller has them; of several modules' texts
+    `of_each` has those of each. Raises DumpError if a name is not unique, a computation is empty,
+    or its root was not read.
     """
-    lines = hlo.attributes().lines.to_numpy()
+    texts = of_each or [hlo]
+    lines = np.concatenate([each.attributes().lines.to_numpy() for each in texts])
     names = names or Names.of(Parts(hlo=hlo))
     owners = _owners(names, lines)
     if hlo.unread:
@@ -437,14 +462,15 @@ def number_program(hlo: HloText, names: Names | None = None) -> NumberedProgram:
     return program_of(
         hlo.instructions,
         lines,
-        hlo.computations,
+        pa.concat_tables([each.computations for each in texts]),
         owners,
         names.numbers["operand"].to_numpy().astype(np.int64),
         hlo.calls,
         names.numbers["calls"].to_numpy().astype(np.int64),
-        hlo.header["input_output_alias"],
+        [each.header["input_output_alias"] for each in texts],
         names.numbers["controlled"].to_numpy(),
         names.numbers["predecessors"].to_numpy(),
+        [(len(each.instructions), len(each.computations)) for each in texts],
     )
 
 
@@ -456,36 +482,53 @@ def program_of(
     operands: Ints,
     calls: pa.Table,
     call_row: Ints,
-    alias: object,
+    alias: Sequence[object],
     controlled: Ints,
     predecessors: Ints,
+    counts: Sequence[tuple[int, int]],
 ) -> NumberedProgram:
-    """A program from its tables, in the text's order, and the rows of what they name.
+    """Programs from their tables, in the texts' order, and the rows of what they name.
 
     instructions, computations, calls: as in HloText; lines: each instruction's line;
     operand_owners, operands: the rows of instructions and of their operands, by instruction, where
     no instruction has the row of an operand that is not defined; call_row: the row of each call's
-    instruction; alias: `input_output_alias` of the header; controlled, predecessors: instructions,
-    and others that run before them, though they are not read. Raises DumpError if a computation is
-    empty or not there.
+    instruction; alias: `input_output_alias` of each header; controlled, predecessors: instructions,
+    and others that run before them, though they are not read; counts: how many instructions and
+    computations each program has. Raises DumpError if a computation is empty or not there.
     """
-    computation_names = computations["computation"].to_pylist()
-    value_set = pa.array(computation_names, pa.large_string())
+    if (call_row >= len(lines)).any():
+        raise DumpError("a caller is not in the text")
+    numbers = np.arange(len(counts))
+    of_row, of_computation = (np.repeat(numbers, each) for each in zip(*counts, strict=True))
+    names_of_computations = combined(computations["computation"]).cast(pa.large_string())
+    distinct = pc.unique(names_of_computations)
 
-    def places(column: pa.ChunkedArray) -> Ints:
-        found = pc.index_in(column.cast(pa.large_string()), value_set=value_set)
-        return _numbers(found, "computation")
+    def keys(column: pa.ChunkedArray | pa.Array, program: Ints) -> Ints:
+        codes = pc.index_in(column.cast(pa.large_string()), value_set=distinct)
+        found: Ints = program * len(distinct) + _numbers(codes, "computation")
+        return found
 
-    computation = places(instructions["computation"])
+    place = np.full(len(counts) * len(distinct), NONE)
+    own = keys(names_of_computations, of_computation)
+    place[own[::-1]] = np.arange(len(own))[::-1]
+
+    def places(column: pa.ChunkedArray, program: Ints) -> Ints:
+        found: Ints = place[keys(column, program)]
+        if (found == NONE).any():
+            raise DumpError("a computation is not in the text")
+        return found
+
+    computation = places(instructions["computation"], of_row)
+    computation_names = names_of_computations.to_pylist()
     first = np.searchsorted(computation, np.arange(len(computation_names)))
     stop = np.searchsorted(computation, np.arange(len(computation_names)), side="right")
     if (first == stop).any():
         raise DumpError(f"computation {computation_names[np.argmax(first == stop)]} is empty")
-    if (call_row >= len(lines)).any():
-        raise DumpError("a caller is not in the text")
     names, opcode = combined(instructions["instruction"]), _codes(instructions["opcode"])
-    entries = np.array([np.argmax(_mask(computations["is_entry"]))])
-    aliases = parse_aliases(str(alias)) if alias else []
+    entries = np.searchsorted(of_computation, numbers)
+    marked = np.flatnonzero(_mask(computations["is_entry"]))[::-1]
+    entries[of_computation[marked]] = marked
+    aliases = [parse_aliases(str(each)) if each else [] for each in alias]
     # An operand stands before its instruction, in its computation.
     is_defined = operands < operand_owners
     is_defined &= computation[np.minimum(operands, operand_owners)] == computation[operand_owners]
@@ -501,7 +544,7 @@ def program_of(
         computation=computation,
         computation_names=computation_names,
         entries=entries,
-        program_of_computation=np.zeros(len(first), np.int64),
+        program_of_computation=of_computation,
         first=first,
         stop=stop,
         root=_roots(computation, _mask(instructions["is_root"]), stop - 1),
@@ -509,14 +552,14 @@ def program_of(
         operands=operands,
         call_row=call_row,
         call_attribute=_codes(calls["attribute"]),
-        call_computation=places(calls["computation"]),
+        call_computation=places(calls["computation"], of_row[call_row]),
         parameter_number=_numbers_or_none(instructions["parameter_number"]),
         tuple_index=_numbers_or_none(instructions["tuple_index"]),
         fusion_kind=_codes(instructions["fusion_kind"]),
         attributes=_codes(instructions["attributes"]),
         custom_call_target=_codes(instructions["custom_call_target"]),
-        input_output_alias=aliases,
-        alias_entry=np.repeat(entries, len(aliases)),
+        input_output_alias=[pair for each in aliases for pair in each],
+        alias_entry=np.repeat(entries, [len(each) for each in aliases]),
         control=np.unique(np.stack([controlled, predecessors], 1).astype(np.int64), axis=0),
         unread=unread,
     )
@@ -545,9 +588,10 @@ def program_of_rows(
         operands["operand_instruction_id"].to_numpy().astype(np.int64),
         calls,
         calls["instruction_id"].to_numpy().astype(np.int64),
-        alias,
+        [alias],
         control["instruction_id"].to_numpy(),
         control["predecessor_instruction_id"].to_numpy(),
+        [(len(instructions), len(computations))],
     )
 
 

@@ -7,7 +7,7 @@ a whole program asks of each (`NumberedProgram.with_any`).
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,76 +16,10 @@ import pyarrow.compute as pc
 from .dataflow import Dataflow, Schedule
 from .errors import DumpError
 from .liveness import Derived, Liveness
-from .parts import BufferAssignment, HloText, LiveRange, Parts, UsedValues
-from .program import NONE, Codes, Ints, NumberedProgram, Slots
+from .parts import Parts
+from .program import NumberedProgram, Slots
 from .runs import ints, starts_of
 from .shifts import MOST, Shifts, less
-
-if TYPE_CHECKING:
-    from .attribution import Attribution
-
-
-def joined_programs(programs: Sequence[NumberedProgram]) -> NumberedProgram:
-    """The programs one after the other; one alone is itself."""
-    if len(programs) == 1:
-        return programs[0]
-    rows = [len(program) for program in programs]
-    computations = [len(program.first) for program in programs]
-    operands = [len(program.operands) for program in programs]
-
-    def columns(name: str, shifts: Sequence[int] | None = None) -> Ints:
-        found = [getattr(program, name) for program in programs]
-        if shifts is None:
-            return np.concatenate(found)
-        starts = starts_of(np.array(shifts))[:-1].tolist()
-        return np.concatenate([each + start for each, start in zip(found, starts, strict=True)])
-
-    def codes(name: str) -> Codes:
-        return joined_codes([getattr(program, name) for program in programs])
-
-    operand_start = [program.operand_start[:-1] for program in programs]
-    starts = starts_of(np.array(operands)).tolist()
-    return NumberedProgram(
-        names=pa.concat_arrays([program.names for program in programs]),
-        lines=columns("lines"),
-        opcode=codes("opcode"),
-        shape=codes("shape"),
-        computation=columns("computation", computations),
-        computation_names=[name for program in programs for name in program.computation_names],
-        entries=columns("entries", computations),
-        program_of_computation=np.repeat(np.arange(len(programs)), computations),
-        first=columns("first", rows),
-        stop=columns("stop", rows),
-        root=columns("root", rows),
-        operand_start=np.concatenate(
-            [
-                *(each + start for each, start in zip(operand_start, starts, strict=False)),
-                starts[-1:],
-            ]
-        ),
-        operands=columns("operands", rows),
-        call_row=columns("call_row", rows),
-        call_attribute=codes("call_attribute"),
-        call_computation=columns("call_computation", computations),
-        parameter_number=columns("parameter_number"),
-        tuple_index=columns("tuple_index"),
-        fusion_kind=codes("fusion_kind"),
-        attributes=codes("attributes"),
-        custom_call_target=codes("custom_call_target"),
-        input_output_alias=[alias for each in programs for alias in each.input_output_alias],
-        alias_entry=columns("alias_entry", computations),
-        control=columns("control", rows),
-    )
-
-
-def joined_codes(columns: Sequence[Codes]) -> Codes:
-    """The columns one after the other, with one code for a text that several have."""
-    numbers: dict[str, int] = {}
-    codes = []
-    for column in columns:
-        texts = [numbers.setdefault(text, len(numbers)) for text in column.texts]
-        codes.append(np.array([*texts, NONE], np.int64)[column.codes])
-    return Codes(np.concatenate(codes), list(numbers))
 
 
 @dataclass(frozen=True)
@@ -179,50 +113,55 @@ def derived_of_each(derived: Derived, programs: Sequence[NumberedProgram]) -> It
 # The parts of several programs as those of one.
 
 
-def shifts_of(parts: Sequence[Parts], attribution: "Attribution") -> Shifts:
-    """Where the numbers of programs of which all parts are known start, one after the other.
+def shifts_of(parts: Sequence[Parts]) -> Shifts:
+    """Where the numbers in the parts of programs start, one program after the other.
 
     Raises DumpError if a program's own numbers are at odds, or very large.
     """
-    bounds = bounds_of(attribution.derived)
-    counts: dict[str, list[int]] = {"value": [], "allocation": [], "space": [], "frame": []}
-    for number, each in enumerate(parts):
-        assignment, used, lives, hlo = _all_parts(each)
-        total = pc.sum(assignment.allocations["size_bytes"]).as_py()
-        length = bounds.times[number + 1] - bounds.times[number]
-        if (
-            used.total_bytes not in (None, total)
-            or lives.schedule_length != length
-            or not length
-            or _beyond(lives.ranges["end_time"]) > length + 1
-        ):
-            raise DumpError("the parts of a program are at odds")
-        columns = {
-            "value": (assignment.values["value_id"], used.values["value_id"]),
-            "allocation": (assignment.allocations["allocation_index"],),
-            "space": (
-                assignment.allocations["memory_space"],
-                assignment.values["memory_space"],
-                used.values["memory_space"],
-                *([] if each.space_names is None else [each.space_names["memory_space"]]),
-            ),
-            "frame": (
-                hlo.stack_frames["stack_frame_id"],
-                hlo.stack_frames["parent_frame_id"],
-                hlo.instructions["stack_frame_id"],
-            ),
-        }
-        for counted, numbers in columns.items():
-            counts[counted].append(max(map(_beyond, numbers)))
-    starts = {counted: starts_of(np.array(each)) for counted, each in counts.items()} | {
-        "instruction": np.array(bounds.rows),
-        "time": np.array(bounds.times),
-        "scope": attribution.scope_starts,
-        "residual": attribution.residual_starts,
-    }
+    counts: dict[str, list[int]] = {}
+    for each in parts:
+        for counted, count in _counts(each).items():
+            counts.setdefault(counted, []).append(count)
+    starts = {counted: starts_of(np.array(each)) for counted, each in counts.items()}
     if any(each[-1] >= MOST for each in starts.values()):
         raise DumpError("a program has very large numbers")
     return Shifts(starts)
+
+
+def _counts(parts: Parts) -> dict[str, int]:
+    """How many numbers a program needs, by what they count. Raises DumpError."""
+    assignment, used, lives, hlo = (
+        parts.buffer_assignment, parts.used_values, parts.live_range, parts.hlo
+    )  # fmt: skip
+    columns: dict[str, list[pa.ChunkedArray]] = {"value": [], "allocation": [], "space": []}
+    counts = {"time": 0}
+    if hlo is not None:
+        counts["instruction"] = len(hlo.instructions)
+        columns["frame"] = [
+            hlo.stack_frames["stack_frame_id"],
+            hlo.stack_frames["parent_frame_id"],
+            hlo.instructions["stack_frame_id"],
+        ]
+    if lives is not None:
+        counts["time"] = lives.schedule_length
+        if not counts["time"] or _beyond(lives.ranges["end_time"]) > counts["time"] + 1:
+            raise DumpError("a live range ends after the schedule")
+    if used is not None:
+        columns["value"].append(used.values["value_id"])
+        columns["space"].append(used.values["memory_space"])
+    if assignment is not None:
+        columns["value"].append(assignment.values["value_id"])
+        columns["allocation"].append(assignment.allocations["allocation_index"])
+        columns["space"].append(assignment.values["memory_space"])
+        columns["space"].append(assignment.allocations["memory_space"])
+        total = pc.sum(assignment.allocations["size_bytes"]).as_py()
+        if used is not None and used.total_bytes not in (None, total):
+            raise DumpError("the allocations do not add up")
+    if parts.space_names is not None:
+        columns["space"].append(parts.space_names["memory_space"])
+    for counted, numbers in columns.items():
+        counts[counted] = max(map(_beyond, numbers), default=0)
+    return counts
 
 
 def _beyond(numbers: pa.ChunkedArray) -> int:
@@ -230,35 +169,24 @@ def _beyond(numbers: pa.ChunkedArray) -> int:
     return int(ints(numbers).max(initial=-1)) + 1
 
 
-def _all_parts(parts: Parts) -> tuple[BufferAssignment, UsedValues, LiveRange, HloText]:
-    """The parts, if all are known. Raises DumpError."""
-    found = parts.buffer_assignment, parts.used_values, parts.live_range, parts.hlo
-    assignment, used, lives, hlo = found
-    if assignment is None or used is None or lives is None or hlo is None:
-        raise DumpError("a part of a program is not known")
-    return assignment, used, lives, hlo
-
-
 def joined_parts(parts: Sequence[Parts], shifts: Shifts) -> Parts:
-    """The parts of programs as those of one; of what has no numbers to shift, nothing."""
-    of_each = [_all_parts(each) for each in parts]
-    assignment, used, lives, hlo = of_each[0]
+    """The parts of programs as those of one; all have the same parts.
 
-    def joined(number: int, *names: str) -> dict[str, pa.Table]:
-        return {
-            name: shifts.joined([getattr(each[number], name) for each in of_each]) for name in names
-        }
+    Of what has no numbers to shift it has that of the first.
+    """
 
+    def joined(part: str, *tables: str, **others: object) -> Any:
+        found = [getattr(each, part) for each in parts]
+        if found[0] is None:
+            return None
+        rows = {name: shifts.joined([getattr(each, name) for each in found]) for name in tables}
+        return replace(found[0], **rows, **others)
+
+    length = int(shifts.starts["time"][-1])
+    hlo = ("instructions", "operands", "calls", "stack_frames", "kernels", "control")
     return Parts(
-        replace(assignment, **joined(0, "allocations", "values")),
-        replace(used, total_bytes=None, **joined(1, "values", "positions", "uses")),
-        replace(
-            lives,
-            schedule_length=int(shifts.starts["time"][-1]),
-            **joined(2, "schedule", "ranges"),
-        ),
-        hlo=replace(
-            hlo,
-            **joined(3, "instructions", "operands", "calls", "stack_frames", "kernels", "control"),
-        ),
+        joined("buffer_assignment", "allocations", "values"),
+        joined("used_values", "values", "positions", "uses", total_bytes=None),
+        joined("live_range", "schedule", "ranges", schedule_length=length),
+        hlo=joined("hlo", *hlo),
     )

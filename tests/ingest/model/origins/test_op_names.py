@@ -233,7 +233,7 @@ def test_counts_of_components_in_real_dumps(dump, components):
 @pytest.mark.parametrize("dump", ["tpu/llama-v5e", "tpu/resnet-v5e", "tpu/decode8-v5e"])
 def test_real_dumps_have_no_component_that_is_neither_known_nor_a_name(dump):
     program, _, names = read(lines(f"{dump}/*after_optimizations.txt.gz"))
-    numbers, table = scopes(program, names, callers(program))
+    numbers, table, _ = scopes(program, names, callers(program))
     assert set(numbers.tolist()) == {NONE, *range(table.num_rows)}
     strange = re.compile(r"(jvp|transpose|vmap)\(|\[|^$|^(while|body|cond|checkpoint)$")
     for scope in table["scope"].to_pylist():

@@ -63,7 +63,7 @@ def pass_by_name(text: str) -> dict[str, str]:
 def scope_by_name(text: str) -> dict[str, tuple[str, str] | None]:
     """Each instruction's scope and operation, None for those without."""
     program, _, names = read(text)
-    numbers, table = scopes(program, names, callers(program))
+    numbers, table, _ = scopes(program, names, callers(program))
     pairs = list(zip(table["scope"].to_pylist(), table["operation"].to_pylist(), strict=True))
     return {
         name: pairs[number] if number >= 0 else None
