@@ -114,6 +114,12 @@ def _ints(column: pa.ChunkedArray) -> Ints:
     return found
 
 
+def rows_with(ordered: Ints, value: int) -> slice:
+    """The rows of a value in a column that is in order."""
+    first, last = np.searchsorted(ordered, [value, value + 1]).tolist()
+    return slice(first, last)
+
+
 # Where an array stands: a slot of the program, which is a part of what an instruction gives.
 Place = int
 
@@ -291,14 +297,11 @@ class Program:
             " WHERE module_id = $1 ORDER BY value_id, position_index"
         )
 
-    @cached_property
-    def holders(self) -> dict[int, list[int]]:
-        """The instructions that hold each value, without tuples that hold it within."""
-        found: dict[int, list[int]] = {}
-        columns = (self.positions[name].to_numpy() for name in ("value_id", "instruction_id"))
-        for value, instruction in zip(*(each.tolist() for each in columns), strict=True):
-            found.setdefault(value, []).append(instruction)
-        return found
+    def holders(self, value: int) -> list[int]:
+        """The instructions that hold a value, without tuples that hold it within."""
+        rows = rows_with(self.positions["value_id"].to_numpy(), value)
+        holders: list[int] = self.positions["instruction_id"][rows].to_pylist()
+        return holders
 
     @cached_property
     def trains(self) -> bool:

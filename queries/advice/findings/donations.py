@@ -134,7 +134,7 @@ class EntryReads:
         return [
             each
             for value in values
-            for each in self._program.holders.get(value, ())
+            for each in self._program.holders(value)
             if each in self._dependencies and self._dependencies.opcode[each] not in _HANDS_ON
         ]
 

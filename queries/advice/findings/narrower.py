@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from ....schema.readable import human_bytes
+from ....xla.program import NONE
 from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from ...result import counted
-from ..asked_program import Change, Piece, Place, Program, saving, together
+from ..asked_program import Change, Piece, Place, Program, rows_with, saving, together
 from ..finding import Finding, Grade
 from . import INSTRUCTIONS, OWNERS, listed
 
@@ -73,60 +74,64 @@ class Narrowing:
         values = program.rows(
             "SELECT value_id, instruction_id, shape_index, element_type,"
             ' coalesce(alias_set, value_id) AS alias_set FROM "values" WHERE module_id = $1'
+            " ORDER BY alias_set, value_id"
         )
-        ids, rows, types, sets = (
-            values[name].to_pylist()
-            for name in ("value_id", "instruction_id", "element_type", "alias_set")
+        self._id, self._instruction, self._alias_set = (
+            values[name].to_numpy() for name in ("value_id", "instruction_id", "alias_set")
         )
-        self._type = dict(zip(ids, types, strict=True))
-        self._instruction = dict(zip(ids, rows, strict=True))
-        places = self._graph.slots.named(values["instruction_id"].to_numpy(), values["shape_index"])
-        self._value = dict(zip(places.tolist(), ids, strict=True))
-        self._alias_set = dict(zip(ids, sets, strict=True))
-        self._aliases: dict[int, list[int]] = defaultdict(list)
-        for value, alias_set in self._alias_set.items():
-            self._aliases[alias_set].append(value)
+        self._element_type = values["element_type"]
+        self._place = self._graph.slots.named(self._instruction, values["shape_index"])
+        self._by_id, self._by_place = map(np.argsort, (self._id, self._place))
 
-    @cached_property
-    def _uses(self) -> dict[int, list[tuple[int, int]]]:
-        uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        table = self._program.uses
-        columns = (table["value_id"], table["instruction_id"], table["operand_number"])
-        for value, *use in zip(*(each.to_pylist() for each in columns), strict=True):
-            uses[value].append((use[0], use[1]))
-        return uses
+    def _row(self, value: int) -> int:
+        return int(self._by_id[np.searchsorted(self._id, value, sorter=self._by_id)])
+
+    def _type(self, value: int) -> str | None:
+        found: str | None = self._element_type[self._row(value)].as_py()
+        return found
+
+    def _uses(self, value: int) -> Iterator[tuple[int, int]]:
+        uses = self._program.uses
+        rows = rows_with(uses["value_id"].to_numpy(), value)
+        columns = (uses[name][rows].to_pylist() for name in ("instruction_id", "operand_number"))
+        return zip(*columns, strict=True)
 
     @cached_property
     def _live_out(self) -> set[int]:
         """The values in the result of the entry."""
+        positions = self._program.positions
         times = self._program.instructions["schedule_time"].to_pylist()
         last = max((time for time in times if time is not None), default=None)
         root = times.index(last) if last is not None else -1
-        return {value for value, at in self._program.holders.items() if root in at}
+        at_root = positions["instruction_id"].to_numpy() == root
+        return set(positions["value_id"].to_numpy()[at_root].tolist())
 
     def narrowed(self, value: int) -> Narrowed | None:
         """What is narrower if this value is; None if something reads it as it is."""
-        found = Narrowed()
+        found, element_type = Narrowed(), self._type(value)
         waiting = [value]
         while waiting:
             for each in self._set_of(waiting.pop()):
-                if each in found.values or self._type[each] is None:
+                if each in found.values or self._type(each) is None:
                     continue
-                if each in self._live_out or self._type[each] != self._type[value]:
+                if each in self._live_out or self._type(each) != element_type:
                     return None
                 found.values.add(each)
-                for use in self._uses[each]:
+                for use in self._uses(each):
                     results = self._read(each, *use, found)
                     if results is None:
                         return None
                     waiting.extend(results)
         types = {_element_type(self._graph.shape[each]) for each in found.converts}
-        if len(types) != 1 or not is_narrower(found.element_type, self._type[value]):
+        if len(types) != 1 or not is_narrower(found.element_type, element_type or ""):
             return None
         return found
 
     def _set_of(self, value: int) -> list[int]:
-        return self._aliases[self._alias_set[value]]
+        found: list[int] = self._id[
+            rows_with(self._alias_set, self._alias_set[self._row(value)])
+        ].tolist()
+        return found
 
     def _read(self, value: int, user: int, number: int, found: Narrowed) -> Iterable[int] | None:
         """The values that a use only moves the value to; None if it reads it otherwise."""
@@ -138,7 +143,7 @@ class Narrowing:
             inside = any(
                 self._graph.opcode[at] == "parameter" and self._graph.computation[at] in called
                 for every in self._set_of(value)
-                for at in self._program.holders.get(every, ())
+                for at in self._program.holders(every)
             )
             return () if inside else None
         if opcode == "copy-start":
@@ -154,8 +159,14 @@ class Narrowing:
         return self._results(self._graph.whole[user]) if self._moves(user, number) else None
 
     def _results(self, place: Place) -> list[int] | None:
-        result = self._value.get(place)
+        result = self._value(place)
         return None if result is None else [result]
+
+    def _value(self, place: Place) -> int | None:
+        """The value that is defined at a place."""
+        at = np.searchsorted(self._place, place, sorter=self._by_place)
+        row = self._by_place[at] if at < len(self._place) else NONE
+        return int(self._id[row]) if row != NONE and self._place[row] == place else None
 
     def _read_inside(
         self, value: int, fusion: int, number: int, found: Narrowed
@@ -229,11 +240,12 @@ class Narrowing:
 
     def _repeat(self, value: int, converting: int, found: Narrowed) -> None:
         """Note the result of a conversion that the narrower value can stand for."""
-        result = self._value.get(self._graph.whole[converting])
+        result = self._value(self._graph.whole[converting])
         if result is None or result in self._live_out or len(self._set_of(result)) > 1:
             return
         one, other = (
-            parse_shape(self._graph.shape[each]) for each in (self._instruction[value], converting)
+            parse_shape(self._graph.shape[each])
+            for each in (int(self._instruction[self._row(value)]), converting)
         )
         if isinstance(one, ArrayShape) and isinstance(other, ArrayShape):
             same = (one.dimensions, one.minor_to_major) == (other.dimensions, other.minor_to_major)
