@@ -4,12 +4,12 @@ Which dump follows which depends on the chains of a lineage alone: their last du
 each group has begun. Where these are what they were, all later links are, and only places change.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..ids import series_id
-from .chains import Chain, Followed, Group
+from .chains import Chain, Dump, Followed, Group
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,31 @@ class Moved:
 def moved_chains(
     lineage: tuple[str, str],
     until: int,
+    new_runs: Collection[int],
     followed: Followed,
     stored: Iterable[Mapping[str, Any]],
     later_groups: Collection[Group],
 ) -> dict[int, Moved] | None:
     """The chains that go on after the run `until`, by series_id; None if links may be others.
 
-    stored: the rows of later_links.sql; later_groups: those that have dumps after the run.
+    new_runs: the numbers of the runs that changed or came: a dump of theirs may be another one than
+    it was. stored: the rows of later_links.sql; later_groups: those that have dumps after the run.
     """
     if any("renamed" in (link.matched_by or "") for link in followed.links):
         return None
+
+    def is_as_it_was(dump: Dump, dump_id: int | None) -> bool:
+        return dump.dump_id == dump_id and dump.run_number not in new_runs
+
+    def is_compared_alike(chain: Chain, compared: Sequence[Sequence[int | None] | None]) -> bool:
+        """Whether its next dumps of each grade of figures are compared with what they were."""
+        for grade, ids in enumerate(compared):
+            now = chain.compared.get(grade)
+            if ids is not None and not (
+                ids == [None] if now is None else is_as_it_was(now.dump, ids[0])
+            ):
+                return False
+        return True
 
     def may_matter(chain: Chain) -> bool:
         return chain.last.run_number == until or chain.last.group in later_groups
@@ -59,8 +74,8 @@ def moved_chains(
             number = min(row["number"], begun_later.get(group, row["number"]))
             begun_later[group] = number
             still_true = chain is None
-        elif chain is not None and chain.last.dump_id == row["last_dump_id"]:
-            still_true = not goes_on or _is_compared_alike(chain, row)
+        elif chain is not None and is_as_it_was(chain.last, row["last_dump_id"]):
+            still_true = not goes_on or is_compared_alike(chain, row["compared"])
             if goes_on:
                 moved[row["series_id"]] = _moved(chain, row)
         elif goes_on or row["was_renamed"]:
@@ -76,15 +91,6 @@ def moved_chains(
             return None
     counts_on = all(n == followed.births[group] + 1 for group, n in begun_later.items())
     return moved if counts_on and not any(map(may_matter, chains.values())) else None
-
-
-def _is_compared_alike(chain: Chain, row: Mapping[str, Any]) -> bool:
-    """Whether the next dumps of each grade of figures are compared with what they were."""
-    for grade, compared_ids in enumerate(row["compared"]):
-        now = chain.compared.get(grade)
-        if compared_ids is not None and compared_ids != [now and now.dump.dump_id]:
-            return False
-    return True
 
 
 def _moved(chain: Chain, row: Mapping[str, Any]) -> Moved:

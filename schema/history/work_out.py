@@ -374,6 +374,7 @@ def _find_moved(connection: duckdb.DuckDBPyConnection, lineages: Sequence[Lineag
         lineage.moved = moved_chains(
             (lineage.branch, lineage.suite),
             lineage.until,
+            {number for number, run in lineage.runs.items() if run in lineage.new_runs},
             lineage.followed,
             [row for row in stored if row["lineage"] in (None, place)],
             {tuple(group) for of_place, *group in later if of_place == place},
