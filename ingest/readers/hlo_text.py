@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from .lines import (
     Positions,
     Words,
     as_numpy,
+    divided,
     excerpt,
     positions_of,
     slices,
@@ -777,6 +779,52 @@ def read_attributes(instructions: InstructionLines) -> HloAttributes:
     )
 
 
+def _attributes_of_all(source: tuple[InstructionLines, Positions]) -> list[HloAttributes]:
+    """The attributes of several texts; the second says of which text each line is."""
+    instructions, of = source
+    count = int(of.max(initial=0)) + 1
+    if count == 1:
+        return [read_attributes(instructions)]
+    bounds = np.searchsorted(of, np.arange(count + 1))
+    rows, configs = instructions.backend_configs
+    late = pc.match_substring(configs.dictionary, '"dma_priority":')
+    is_late, is_gpu = np.zeros((2, count), bool)
+    is_late[of[rows[as_numpy(late)[configs.indices.to_numpy()]]]] = True
+    for at, encoded in _words_of_compilers(instructions):
+        is_said = as_numpy(pc.match_substring_regex(encoded.dictionary, _OF_GPU))
+        is_gpu[of[at[is_said[encoded.indices.to_numpy()]]]] = True
+    facts = _loop_facts(instructions)
+    # Without loops nothing else is a fact.
+    has_loop = np.zeros(count, bool)
+    has_loop[of[instructions.has_opcode(["while"])]] = True
+    facts = facts.filter(pa.array(has_loop[of[facts["row"].to_numpy()]]))
+    return [
+        HloAttributes(*columns)
+        for columns in zip(
+            [pa.array(instructions.lines.numbers[a:b]) for a, b in pairwise(bounds.tolist())],
+            _own_rows(_aliasing_operands(instructions), of, bounds),
+            _own_rows(facts, of, bounds),
+            is_gpu.tolist(),
+            is_late.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _own_rows(table: pa.Table, of: Positions, bounds: Positions) -> list[pa.Table]:
+    """A table by row of all lines as that of each text, by its own rows."""
+    row = table["row"].to_numpy()
+    order = np.argsort(of[row], kind="stable")
+    table = table.take(pa.array(order))
+    row = row[order]
+    table = table.set_column(0, "row", pa.array(row - bounds[of[row]]))
+    return divided(table, np.searchsorted(of[row], np.arange(len(bounds))))
+
+
+def _attributes_of(read: Callable[[], list[HloAttributes]], number: int) -> HloAttributes:
+    return read()[number]
+
+
 def program_columns(instructions: InstructionLines) -> dict[str, pa.Array]:
     """The columns of the table `instructions` from is_root to attributes.
 
@@ -791,14 +839,12 @@ def program_columns(instructions: InstructionLines) -> dict[str, pa.Array]:
     }
 
 
-def read_once(
-    read: Callable[[_Source], HloAttributes], source: _Source
-) -> Callable[[], HloAttributes]:
+def read_once(read: Callable[[_Source], _Read], source: _Source) -> Callable[[], _Read]:
     """A function that reads the attributes when first called, and then frees the source."""
     sources = [source]
 
     @cache
-    def attributes() -> HloAttributes:
+    def attributes() -> _Read:
         found = read(sources[0])
         sources.clear()
         return found
@@ -808,12 +854,22 @@ def read_once(
 
 def _is_gpu(instructions: InstructionLines) -> bool:
     """Whether a GPU's compiler wrote the attributes."""
-    _, metadata = instructions.metadata
-    _, configs = instructions.backend_configs
-    places = [metadata.dictionary, configs.dictionary]
-    if len(instructions.attribute("custom_call_target")[0]):
-        places.append(instructions.custom_call_targets.unique())
-    return any(pc.any(pc.match_substring_regex(texts, _OF_GPU)).as_py() for texts in places)
+    return any(
+        pc.any(pc.match_substring_regex(words.dictionary, _OF_GPU)).as_py()
+        for _, words in _words_of_compilers(instructions)
+    )
+
+
+def _words_of_compilers(
+    instructions: InstructionLines,
+) -> list[tuple[Positions, pa.DictionaryArray]]:
+    """Where a compiler's own words may stand: the lines, and their texts."""
+    found = [instructions.metadata, instructions.backend_configs]
+    rows, _ = instructions.attribute("custom_call_target")
+    if len(rows):
+        targets = pc.fill_null(instructions.custom_call_targets.take(pa.array(rows)), "")
+        found.append((rows, targets.dictionary_encode()))
+    return found
 
 
 def _aliasing_operands(instructions: InstructionLines) -> pa.Table:
@@ -1240,17 +1296,22 @@ def _read_bodies(
         whole = with_inserted(lines, before, texts)
         return _read_bodies(headers, whole, starts + longer[np.searchsorted(cuts, starts)])
     owner = (np.cumsum(is_open) - 1)[is_instruction]
-    of_frames = [
-        _read_frames(frame_lines.between(*frame_bounds[n : n + 2])) for n in range(len(headers))
-    ]
-    plain = read_instructions(instructions)
+    numbers = np.arange(len(headers))
+    of = np.repeat(numbers, np.diff(bounds))
+    frames, of_frames, newer_frames, unread = _read_frames(
+        frame_lines, np.repeat(numbers, np.diff(frame_bounds))
+    )
+    own_frames = divided(frames, np.searchsorted(of_frames, np.arange(len(headers) + 1)))
+    plain = with_sources(read_instructions(instructions), frames, of, of_frames)
+    calls = _divided_calls(instructions, of, computations["computation"], of_opening)
+    attributes = read_once(_attributes_of_all, (instructions, of))
+    has_kernels, has_control = _having(instructions, of, len(headers))
     columns = {"computation": computations["computation"].take(pa.array(owner))}
     columns |= program_columns(instructions)
     found = []
     for number, (header, part) in enumerate(zip(headers, parts, strict=True)):
-        frames, newer_frames, unread = of_frames[number]
         own_computations = _part(computations, opening_bounds, number)
-        table = with_sources(_part(plain, bounds, number), frames)
+        table = _part(plain, bounds, number)
         in_entry = is_entry[owner[bounds[number] : bounds[number + 1]]]
         parameters = read_entry_parameters(part, table["op_name"], in_entry)
         signature = header["entry_signature"]
@@ -1264,14 +1325,14 @@ def _read_bodies(
                     | dict(zip(own_columns.column_names, own_columns.columns, strict=True))
                 ),
                 operands=of_operands[number],
-                calls=called_computations(part, own_computations["computation"].combine_chunks()),
-                stack_frames=frames,
+                calls=calls[number],
+                stack_frames=own_frames[number],
                 entry_shapes=(
                     entry_shapes(str(signature), parameters) if signature is not None else None
                 ),
-                attributes=read_once(read_attributes, part),
-                kernels=read_kernels(part),
-                control=control_dependencies(part),
+                attributes=partial(_attributes_of, attributes, number),
+                kernels=read_kernels(part if has_kernels[number] else part.part(0, 0)),
+                control=control_dependencies(part) if has_control[number] else _NO_CONTROL,
                 not_understood=newer + newer_frames + _newer_opcodes(part),
                 unread=(*unclosed, *unread),
             )
@@ -1365,14 +1426,21 @@ def _check_names(instructions: InstructionLines) -> None:
         lines.refuse(wrong[shapes.indices.to_numpy()], "an instruction has no shape of XLA")
 
 
-def _read_frames(lines: Lines) -> tuple[pa.Table, NotUnderstoods, tuple[Unread, ...]]:
-    """The stack frames, none of them if one cannot be read."""
+def _read_frames(
+    lines: Lines, of: Positions
+) -> tuple[pa.Table, Positions, NotUnderstoods, tuple[Unread, ...]]:
+    """The stack frames, none of them if one cannot be read; see `_frames_of_all`.
+
+    Raises DumpError if one of several texts' cannot be read.
+    """
     try:
-        return *read_stack_frames(lines), ()
+        return *_frames_of_all(lines, of), ()
     except DumpError as error:
-        frames, newer = read_stack_frames(lines.between(0, 0))
+        if len(of) and of[0] != of[-1]:
+            raise
         what = f"the stack frames are not read: {error}"
-        return frames, newer, (Unread(error.line or int(lines.numbers[0]), what),)
+        unread = Unread(error.line or int(lines.numbers[0]), what)
+        return *_frames_of_all(lines.between(0, 0), of[:0]), (unread,)
 
 
 def _newer_opcodes(instructions: InstructionLines) -> NotUnderstoods:
@@ -1442,28 +1510,76 @@ def called_computations(
     instructions: InstructionLines, computations: pa.LargeStringArray
 ) -> pa.Table:
     """The computations that each instruction calls, with the attribute that names them."""
-    named = _named_by(instructions, _CALLS, _NAME), _named_by(instructions, _CALL_LISTS, _LIST)
-    calls = pa.concat_tables(named).rename_columns(["instruction", "attribute", "computation"])
+    _, calls = _calls(instructions)
     # An op_name may contain `, select=`, so only an existing computation's name is a call.
     return calls.filter(pc.is_in(calls["computation"], value_set=computations))
 
 
+def _calls(instructions: InstructionLines) -> tuple[Positions, pa.Table]:
+    """What may be calls: the line of each, and instruction, attribute, computation."""
+    named = _named_by(instructions, _CALLS, _NAME), _named_by(instructions, _CALL_LISTS, _LIST)
+    calls = pa.concat_tables([table for _, table in named])
+    rows = np.concatenate([rows for rows, _ in named])
+    return rows, calls.rename_columns(["instruction", "attribute", "computation"])
+
+
+def _divided_calls(
+    instructions: InstructionLines, of: Positions, names: pa.ChunkedArray, of_names: Positions
+) -> list[pa.Table]:
+    """The calls of each of several texts: `of` and `of_names` say of which lines and names are."""
+    count = int(of_names[-1]) + 1
+    if count == 1:
+        return [called_computations(instructions, names.combine_chunks())]
+    rows, calls = _calls(instructions)
+    distinct = pc.unique(names)
+    known, wanted = (
+        pc.fill_null(pc.index_in(column, value_set=distinct), -1).to_numpy() + 1
+        for column in (names, calls["computation"])
+    )
+    width = len(distinct) + 1
+    is_call = np.isin(of[rows] * width + wanted, of_names * width + known)
+    chosen = np.flatnonzero(is_call)
+    chosen = chosen[np.argsort(of[rows[chosen]], kind="stable")]
+    bounds = np.searchsorted(of[rows[chosen]], np.arange(count + 1))
+    return divided(calls.take(pa.array(chosen)), bounds)
+
+
+def _having(instructions: InstructionLines, of: Positions, count: int) -> tuple[Mask, Mask]:
+    """Which texts may have Pallas kernels, and which control dependencies."""
+    kernels, control = np.zeros((2, count), bool)
+    with_config, _ = instructions.backend_configs
+    is_custom = instructions.has_opcode(["custom-call"])[with_config]
+    kernels[of[with_config[is_custom]]] = True
+    control[of[instructions.attribute("control-predecessors")[0]]] = True
+    return kernels, control
+
+
+_NO_CONTROL = pa.table(
+    {name: pa.array([], pa.large_string()) for name in ("instruction", "predecessor")}
+)
+
+
 def control_dependencies(instructions: InstructionLines) -> pa.Table:
     """What must run before each instruction, though nothing is read: instruction, predecessor."""
-    found = _named_by(instructions, ("control-predecessors",), _LIST)
+    _, found = _named_by(instructions, ("control-predecessors",), _LIST)
     found = found.select(["instruction", "name"]).rename_columns(["instruction", "predecessor"])
     if not len(found):
         return found
     return found.filter(pc.is_in(found["predecessor"], value_set=instructions.names))
 
 
-def _named_by(instructions: InstructionLines, attributes: Sequence[str], pattern: str) -> pa.Table:
-    """What instructions name by attributes, one after the other: instruction, attribute, name."""
+def _named_by(
+    instructions: InstructionLines, attributes: Sequence[str], pattern: str
+) -> tuple[Positions, pa.Table]:
+    """What instructions name by attributes, one after the other: instruction, attribute, name.
+
+    And the line of each.
+    """
     content = instructions.lines.content
     found = [instructions.attribute(attribute) for attribute in attributes]
     rows, starts = (np.concatenate(columns) for columns in zip(*found, strict=True))
     if not len(rows):
-        return _NOTHING_NAMED
+        return rows, _NOTHING_NAMED
     # Texts are cut out in their order, each up to the next one.
     order = np.argsort(starts)
     stops = np.append(starts[order][1:], len(content))
@@ -1473,9 +1589,10 @@ def _named_by(instructions: InstructionLines, attributes: Sequence[str], pattern
     lists = pc.split_pattern(texts.take(pa.array(np.argsort(order))), pattern=", ")
     counts = pc.list_value_length(lists).to_numpy()
     number = np.repeat(np.arange(len(found)), [len(of) for of, _ in found])
-    return pa.table(
+    rows = np.repeat(rows, counts)
+    return rows, pa.table(
         {
-            "instruction": instructions.names.take(pa.array(np.repeat(rows, counts))),
+            "instruction": instructions.names.take(pa.array(rows)),
             "attribute": pa.array(attributes, pa.large_string()).take(
                 pa.array(np.repeat(number, counts))
             ),
@@ -1542,26 +1659,34 @@ def read_stack_frames(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
     `lines` are the four headings and their rows; empty lines give an empty table.
     Raises DumpError.
     """
-    tables = _frame_tables(lines)
-    files = _names_by_id(tables["FileNames"])
-    functions = _names_by_id(tables["FunctionNames"])
-    locations, newer = _locations(tables["FileLocations"])
-    frames = tables["StackFrames"]
+    table, _, newer = _frames_of_all(lines, np.zeros(len(lines), np.int64))
+    return table, newer
+
+
+def _frames_of_all(lines: Lines, of: Positions) -> tuple[pa.Table, Positions, NotUnderstoods]:
+    """The same of several texts, `of` which each line is; the second are those of the frames."""
+    tables = _frame_tables(lines, of)
+    files = _names_by_id(*tables["FileNames"])
+    functions = _names_by_id(*tables["FunctionNames"])
+    places, of_places = tables["FileLocations"]
+    locations, newer = _locations(places)
+    frames, of_frames = tables["StackFrames"]
     found = frames.extract(_FRAME, "a stack frame")
     ids = frames.integers(found["id"])
-    at = pc.index_in(frames.integers(found["location"]), value_set=locations["id"])
+    wanted = _keys(frames.integers(found["location"]), of_frames)
+    at = pc.index_in(wanted, value_set=_keys(locations["id"], of_places))
     if at.null_count:
         frames.refuse(pc.is_null(at).to_numpy(zero_copy_only=False), "no such file location")
     location = {name: column.take(at) for name, column in locations.items()}
 
     def name_of(names: dict[str, pa.Array], numbers: pa.Array) -> pa.Array:
-        return names["name"].take(pc.index_in(numbers, value_set=names["id"]))
+        return names["name"].take(pc.index_in(_keys(numbers, of_frames), value_set=names["key"]))
 
     newer += _newer_attributes(frames, found["newer"])
     table = pa.table(
         {
             "stack_frame_id": ids,
-            "parent_frame_id": _parents(frames.integers(found["parent"]), ids),
+            "parent_frame_id": _parents(frames.integers(found["parent"]), ids, of_frames),
             "file": name_of(files, location["file"]),
             "function": name_of(functions, location["function"]),
             "line": location["line"],
@@ -1570,7 +1695,12 @@ def read_stack_frames(lines: Lines) -> tuple[pa.Table, NotUnderstoods]:
             "column_end": location["column_end"],
         }
     )
-    return table, newer
+    return table, of_frames, newer
+
+
+def _keys(numbers: pa.Array, of: Positions) -> pa.Int64Array:
+    """Numbers that texts have for themselves, as numbers of all of them."""
+    return pc.add(numbers.cast(pa.int64()), pa.array(of * (LARGEST_ID + 1)))
 
 
 def _newer_attributes(lines: Lines, texts: pa.Array) -> NotUnderstoods:
@@ -1579,11 +1709,20 @@ def _newer_attributes(lines: Lines, texts: pa.Array) -> NotUnderstoods:
     return newer_words(lines, pc.utf8_ltrim(names, " "), "attribute of a stack frame")
 
 
-def with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
-    """Take file and line from the innermost frame if the metadata has none."""
-    at = pc.index_in(
-        instructions["stack_frame_id"], value_set=frames["stack_frame_id"].combine_chunks()
-    )
+def with_sources(
+    instructions: pa.Table,
+    frames: pa.Table,
+    of: Positions | None = None,
+    of_frames: Positions | None = None,
+) -> pa.Table:
+    """Take file and line from the innermost frame if the metadata has none.
+
+    Of several texts, `of` and `of_frames` say which one each instruction and frame is of.
+    """
+    ids, known = (table["stack_frame_id"].combine_chunks() for table in (instructions, frames))
+    if of is not None and of_frames is not None:
+        ids, known = _keys(ids, of), _keys(known, of_frames)
+    at = pc.index_in(ids, value_set=known)
     for column, of_frame in (("source_file", "file"), ("source_line", "line")):
         filled = pc.coalesce(instructions[column], frames[of_frame].take(at))
         at_column = instructions.schema.get_field_index(column)
@@ -1591,27 +1730,28 @@ def with_sources(instructions: pa.Table, frames: pa.Table) -> pa.Table:
     return instructions
 
 
-def _frame_tables(lines: Lines) -> dict[str, Lines]:
-    """The rows under each heading."""
-    at = {name: lines.equal(name).nonzero()[0] for name in FRAME_TABLES}
-    if not len(lines):
-        return dict.fromkeys(FRAME_TABLES, lines)
-    missing = [name for name in FRAME_TABLES if len(at[name]) != 1]
-    if missing:
-        raise DumpError(
-            f"the stack frame table {missing[0]} is missing or repeated", int(lines.numbers[0])
-        )
-    starts = sorted((int(found[0]), name) for name, found in at.items())
-    stops = [start for start, _ in starts[1:]] + [len(lines)]
-    return {
-        name: lines.between(start + 1, stop)
-        for (start, name), stop in zip(starts, stops, strict=True)
-    }
+def _frame_tables(lines: Lines, of: Positions) -> dict[str, tuple[Lines, Positions]]:
+    """The rows under each heading, and of which text each row is."""
+    heading = np.full(len(lines), -1)
+    texts, first = np.unique(of, return_index=True)
+    for number, name in enumerate(FRAME_TABLES):
+        at = np.flatnonzero(lines.equal(name))
+        if not np.array_equal(of[at], texts):
+            raise DumpError(
+                f"the stack frame table {name} is missing or repeated", int(lines.numbers[0])
+            )
+        heading[at] = number
+    if len(texts) > 1 and (heading[first] < 0).any():
+        raise DumpError("a row stands before the stack frame tables")
+    above = np.maximum.accumulate(np.where(heading >= 0, np.arange(len(lines)), 0))
+    table = np.where(heading < 0, heading[above], -1)
+    rows = [np.flatnonzero(table == number) for number in range(len(FRAME_TABLES))]
+    return {name: (lines.where(at), of[at]) for name, at in zip(FRAME_TABLES, rows, strict=True)}
 
 
-def _names_by_id(lines: Lines) -> dict[str, pa.Array]:
+def _names_by_id(lines: Lines, of: Positions) -> dict[str, pa.Array]:
     found = lines.extract(_ROW_NAME, "a number and a quoted name")
-    return {"id": lines.integers(found["id"]), "name": found["name"]}
+    return {"key": _keys(lines.integers(found["id"]), of), "name": found["name"]}
 
 
 def _locations(lines: Lines) -> tuple[dict[str, pa.Array], NotUnderstoods]:
@@ -1620,14 +1760,16 @@ def _locations(lines: Lines) -> tuple[dict[str, pa.Array], NotUnderstoods]:
     return {name: lines.integers(texts) for name, texts in found.items()}, newer
 
 
-def _parents(parents: pa.Int32Array, ids: pa.Int32Array) -> pa.Int32Array:
+def _parents(parents: pa.Int32Array, ids: pa.Int32Array, of: Positions) -> pa.Int32Array:
     """Parent ids, null at a root.
 
     Some versions of XLA print ids one too high: 1 means a root, and frame 1 seems to be its
     own parent (`tpu/llama-v5e`). Other versions print 0 for a root. Frame 1 shows which.
     """
-    first = parents.filter(pc.equal(ids, 1))
-    if len(first) and first[0].as_py() == 1:
-        parents = pc.subtract(parents, pa.scalar(1, pa.int32()))
+    ones = np.flatnonzero(pc.equal(ids, 1).to_numpy(zero_copy_only=False))
+    texts, at = np.unique(of[ones], return_index=True)
+    too_high = texts[parents.to_numpy(zero_copy_only=False)[ones[at]] == 1]
+    if len(too_high):
+        parents = pc.subtract(parents, pa.array(np.isin(of, too_high).astype(np.int32)))
     null = pa.scalar(None, pa.int32())
     return pc.if_else(pc.equal(parents, 0), null, parents)
