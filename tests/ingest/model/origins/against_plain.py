@@ -12,7 +12,7 @@ from memhouse.xla.program import NONE
 from memhouse.xla.roles import idle_stretches
 
 from ..plain_origins import Rules
-from ..plain_passes import Passes
+from ..plain_passes import OPTIMIZER, OTHER, Passes
 from ..plain_residuals import saved_for_backward
 from ..plain_text import Position
 from ..plain_ways import Ways
@@ -72,9 +72,18 @@ def plain_answers(rules: Rules, passes: Passes) -> dict[Position, Answer]:
 
 
 def differences(text: str) -> dict[Position, tuple[Answer, Answer]]:
-    """The values of which the engine and the plain rules say different things."""
+    """The values of which the engine and the plain rules say different things.
+
+    Only a program that trains has an optimizer. That is of roles, for which there are no plain
+    rules: where the engine says so of nothing, what the plain rules give the optimizer is other.
+    """
     engine = engine_answers(attribution_of(text))
     plain = plain_answers(*plain_rules(text))
+    if not any(answer is not None and answer[2] == OPTIMIZER for answer in engine.values()):
+        plain = {
+            value: (*answer[:2], OTHER) if answer is not None and answer[2] == OPTIMIZER else answer
+            for value, answer in plain.items()
+        }
     return {
         value: (engine[value], answer) for value, answer in plain.items() if engine[value] != answer
     }
