@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.arrow import module_rows, module_schema
-from ..xla.agreement import Contradiction, agrees, contradictions, difference
+from ..xla.agreement import Contradiction, agrees, contradictions, difference, disagreements
 from ..xla.attribution import Attribution, attribute
 from ..xla.compiler_passes import LEAST_SHARE, MOST_BUFFERS, follow, is_forwarding
 from ..xla.dataflow import is_assumed
@@ -669,13 +669,15 @@ class Module:
     """A module's rows by table, without module_id, and the contradictions of its parts.
 
     `header` has the columns of the module's row in `modules`; `unread_passes` are the texts between
-    passes that cannot be read, each with its step and pass.
+    passes that cannot be read, each with its step and pass. Without `may_disagree` the rows were
+    held against the text already, see `agreement.disagreements`.
     """
 
     header: dict[str, object]
     tables: dict[str, pa.Table]
     contradictions: list[Contradiction] = field(default_factory=list)
     unread_passes: list[str] = field(default_factory=list)
+    may_disagree: bool = True
 
     @property
     def nbytes(self) -> int:
@@ -841,15 +843,28 @@ def _modules(
             _with(each, {"executions": executions.slice(start, len(each))})
             for each, start in zip(lists["computations"], bounds, strict=False)
         ]
+    may_disagree = len(of_each) == 1 or program is None or _any_disagrees(program, tables)
     lists |= {name: shifts.divided(table) for name, table in tables.items()}
     modules = []
     for at, own in enumerate(headers):
         found = {name: each[at] for name, each in lists.items() if each and len(each[at])}
-        modules.append(Module(own, found, contradicting))
+        modules.append(Module(own, found, contradicting, may_disagree=may_disagree))
         if of_each[at].pass_texts:
             of_passes, modules[-1].unread_passes = _pass_tables(of_each[at], found)
             found |= {name: table for name, table in of_passes.items() if len(table)}
     return modules
+
+
+def _any_disagrees(program: NumberedProgram, tables: Mapping[str, pa.Table]) -> bool:
+    """Whether rows of any of several programs are at odds with its text."""
+    is_entry = np.zeros(len(program.first), bool)
+    is_entry[program.entries] = True
+    # Computations of two programs may have one name.
+    numbered = {
+        "computations": pa.table({"computation": np.arange(len(is_entry)), "is_entry": is_entry}),
+        "calls": pa.table({"computation": program.call_computation}),
+    }
+    return bool(disagreements({}, {**tables, **numbered}))
 
 
 def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:

@@ -223,7 +223,7 @@ def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut | None) ->
         _note(outcome, f"{texts} cannot be read and are passed over: {some_of(unread)}")
     for part, message in outcome.module.contradictions:
         _blamed(outcome, part).contradict(message)
-    if all(file.status == OK for file in outcome.files):
+    if outcome.module.may_disagree and all(file.status == OK for file in outcome.files):
         for message in disagreements(outcome.module.header, outcome.module.tables):
             _programs(outcome)[0].contradict(message)
 

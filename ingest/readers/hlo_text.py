@@ -1306,6 +1306,7 @@ def _read_bodies(
     calls = _divided_calls(instructions, of, computations["computation"], of_opening)
     attributes = read_once(_attributes_of_all, (instructions, of))
     has_kernels, has_control = _having(instructions, of, len(headers))
+    no_kernels = read_kernels(instructions.part(0, 0))
     columns = {"computation": computations["computation"].take(pa.array(owner))}
     columns |= program_columns(instructions)
     found = []
@@ -1331,7 +1332,7 @@ def _read_bodies(
                     entry_shapes(str(signature), parameters) if signature is not None else None
                 ),
                 attributes=partial(_attributes_of, attributes, number),
-                kernels=read_kernels(part if has_kernels[number] else part.part(0, 0)),
+                kernels=read_kernels(part) if has_kernels[number] else no_kernels,
                 control=control_dependencies(part) if has_control[number] else _NO_CONTROL,
                 not_understood=newer + newer_frames + _newer_opcodes(part),
                 unread=(*unclosed, *unread),

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ...xla.errors import LARGEST_SIZE, DumpError
 from ...xla.parts import BufferAssignment
 from .buffer_assignment import HEADING, read_buffer_assignment
-from .lines import Lines, lines_of
+from .lines import Lines, Positions, divided, lines_of
 from .pasted import xla_allocation
 
 _SPACE = r"^Memory Space: (?P<space_name>.+) \(color=(?P<memory_space>\d+)\)$"
@@ -28,21 +28,31 @@ _ALLOCATION = re.compile(
 
 def read_usage_report(lines: Lines) -> pa.Table:
     """The named spaces: memory_space, space_name. Raises DumpError."""
+    (found,) = read_usage_reports(lines, lines.starts[:1])
+    return found
+
+
+def read_usage_reports(lines: Lines, starts: Positions) -> list[pa.Table]:
+    """The same of several reports, which start at these positions of the lines' content."""
     is_space = lines.starting("Memory Space: ")
-    old = lines.starting("Total bytes used: ")
-    if not is_space.any() and not old.any():
+    is_told = is_space | lines.starting("Total bytes used: ")
+    bounds = lines.bounds(starts)
+    at = np.append(np.flatnonzero(is_told), len(lines))
+    is_none = at[np.searchsorted(at, bounds[:-1])] >= bounds[1:]
+    if is_none.any():
         raise DumpError(
             "not a memory usage report: expected 'Memory Space: NAME (color=N)'",
-            int(lines.numbers[0]),
+            int(lines.numbers[bounds[np.argmax(is_none)]]),
         )
     spaces = lines.where(is_space)
     found = spaces.extract(_SPACE, "'Memory Space: NAME (color=N)'")
-    return pa.table(
+    table = pa.table(
         {
             "memory_space": spaces.integers(found["memory_space"]),
             "space_name": found["space_name"],
         }
     )
+    return divided(table, spaces.bounds(starts))
 
 
 def read_totals(lines: Lines) -> dict[int, int]:

@@ -37,7 +37,7 @@ from ..readers.pass_text import PassName, pass_name, read_pass_text
 from ..readers.pasted import holds_assignment, read_pasted_assignment
 from ..readers.proto_identity import ProtoIdentity, identify_hlo_proto
 from ..readers.thunks import METADATA, SEQUENCE, read_shared_memory, thunks_name
-from ..readers.usage_report import read_rounded_allocations, read_totals
+from ..readers.usage_report import read_rounded_allocations, read_totals, read_usage_reports
 from ..readers.used_values import read_definitions
 from .files import SourceFile
 from .program import Identified, Key
@@ -120,7 +120,11 @@ def read_texts(
                     text = texts.pop(format_)
                     _read_document(format_, text, outcomes[format_], parts, documents)
             elif format_.role is Role.REPORT and format_ in texts:
-                _read_whole(format_, texts.pop(format_), outcomes[format_], parts)
+                text = texts.pop(format_)
+                if isinstance(text, pa.Table):
+                    formats.store_part(parts, format_, text)
+                else:
+                    _read_whole(format_, text, outcomes[format_], parts)
         if hlo is not None:
             hlo.result()
     return parts
@@ -153,11 +157,18 @@ def read_together(programs: Sequence[Identified]) -> None:
             for (texts, format_), text in zip(chosen, found, strict=True):
                 texts[format_] = text
     # Without HLO text the definitions in Used values are needed too.
+    whole = [texts for texts, hlo in chosen if isinstance(texts[hlo], HloText)]
+    with suppress(DumpError):
+        reports = [texts for texts in whole if formats.REPORT in texts]
+        if len(reports) > 1:
+            tables = read_usage_reports(*lines_of_all([each[formats.REPORT] for each in reports]))
+            for texts, table in zip(reports, tables, strict=True):
+                texts[formats.REPORT] = table
     chosen = [
         (texts, format_)
-        for texts, hlo in chosen
+        for texts in whole
         for format_ in FORMATS
-        if format_.role is Role.ASSIGNMENT and format_ in texts and isinstance(texts[hlo], HloText)
+        if format_.role is Role.ASSIGNMENT and format_ in texts
     ]
     with suppress(DumpError):
         if len(chosen) > 1:

@@ -199,7 +199,7 @@ def test_a_repaired_dump_is_whole(filled, tmp_path, db):
 
 
 def test_what_a_later_version_can_read_is_added(tmp_path, db, monkeypatch):
-    def cannot_read(section):
+    def cannot_read(*_):
         raise DumpError("this version cannot read it", 1)
 
     folder = copy_dump("seeds/002*", tmp_path / "night")
