@@ -1152,7 +1152,7 @@ def copied_donations(program: Program) -> list[Finding]:
     findings = []
     for name, copies in by_name.items():
         change = _without(program, copies)
-        saved = saving(layout, change)
+        saved = saving(layout, change) + _of_a_turn(program, copies)
         if saved > _WORTH * layout.peak_bytes:
             findings.append(_copied(program, name, copies, saved, change))
     return sorted(findings, key=lambda each: -(each.high_bytes or 0))
@@ -1166,6 +1166,16 @@ def _without(program: Program, copies: list[dict[str, Any]]) -> Change:
     sets = layout.alias_set[rows[np.isin(layout.allocation[rows], temps)]]
     beside = layout.value_id[np.isin(layout.alias_set, sets)]
     return Change(gone=frozenset(beside.tolist()))
+
+
+def _of_a_turn(program: Program, copies: list[dict[str, Any]]) -> int:
+    """What one turn of a loop makes of such arrays: carried, they are written where they stay."""
+    of_loops = {copy["argument_value_id"] for copy in copies if copy["is_of_loop"]}
+    return sum(
+        each.padded_bytes // int(each.dimensions.partition(",")[0] or 1)
+        for each in entry_arrays(program)[0]
+        if each.value_id in of_loops
+    )
 
 
 def _copied(
