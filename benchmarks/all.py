@@ -7,6 +7,7 @@ from large import large
 from made_programs import made_programs
 from memory import memory
 from nested import nested
+from nights import nights
 from reingest import reingest
 from size import size
 from startup import startup
@@ -24,6 +25,7 @@ ALL = (
     views,
     modules_growth,
     runs_growth,
+    nights,
     nested,
     made_programs,
 )

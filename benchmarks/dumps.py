@@ -43,10 +43,11 @@ def lay_out(source: Path, target: Path) -> Dumps:
     """Copy the runs of `source` to `target`, unpacked, and ingest all of them.
 
     Each folder in `source` is a run, except that each folder in `nightly` is a run. The folder
-    `large` holds the large module, possibly in an archive.
+    `large` holds the large module, possibly in an archive; texts in `fragments` are not whole.
     """
     runs = []
-    for folder in sorted(path for path in source.iterdir() if path.is_dir()):
+    folders = (path for path in source.iterdir() if path.is_dir() and path.name != "fragments")
+    for folder in sorted(folders):
         copy = target / folder.name
         _copy(folder, copy)
         if folder.name == "nightly":

@@ -32,11 +32,14 @@ def exponent(costs: Mapping[int, float]) -> float:
 def growth_figure(
     what: str, rounds: Sequence[Mapping[int, float]], unit: str, limit: float = LINEAR
 ) -> Figure:
-    """The exponent of each round's curve; the curve of the medians is shown beside it."""
+    """The exponent of each round's curve; the curve of the medians is shown beside it.
+
+    A curve of two counts, as short options make it, has no exponent.
+    """
     middle = {count: float(np.median([costs[count] for costs in rounds])) for count in rounds[0]}
     return Figure(
         f"exponent of {what}",
-        [exponent(costs) for costs in rounds],
+        [exponent(costs) for costs in rounds if len(costs) > 2],
         limit=limit,
         parts=", ".join(f"{count:,}: {quantity(cost, unit)}" for count, cost in middle.items()),
     )

@@ -35,6 +35,9 @@ ROWS = (
     "exponent of ingest time by modules",
     "exponent of file size by runs",
     "exponent of `peaks` by runs",
+    "CPU of `check` of 10 runs",
+    "CPU of a prune of the oldest of 100 runs",
+    "a lake's log a night, 10 nights / 2",
     "occupancy of 80 nested overlapping values",
 )
 # The benchmarks on so little that only their working shows.
