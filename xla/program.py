@@ -238,7 +238,7 @@ class NumberedProgram:
     call_computation); the calls of one instruction by one attribute are in the text's order.
     `control` has a row for each control dependency: an instruction, and one that runs before it.
 
-    Rows may be those of several programs, one after the other (`union.joined_programs`): `entries`
+    Rows may be those of several programs, one after the other (`union.joined_parts`): `entries`
     has the entry computation of each, `program_of_computation` the program's number, and
     `alias_entry` the entry that each of `input_output_alias` is of.
     """
