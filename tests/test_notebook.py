@@ -8,6 +8,7 @@ LARGEST = 300_000
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_the_notebook_says_what_is_saved(tmp_path):
     assert told(executed(tmp_path)) == told(saved())
 

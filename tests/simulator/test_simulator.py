@@ -30,5 +30,6 @@ def test_a_warehouse_is_what_the_model_says():
 
 
 @pytest.mark.slow
+@pytest.mark.scheduled
 def test_what_was_found_stays_repaired():
     simulate("--replay", Path(__file__).with_name("found.json"))
