@@ -98,8 +98,8 @@ def _open_standard_streams() -> None:
 # and each takes longer than a short command. The library does not refuse them: a notebook needs
 # both.
 
-# Commands of which no part computes in numpy.
-_WITHOUT_NUMPY = ("modules", "peaks", "runs", "sql")
+# Commands of which no part computes in numpy, but for advice.
+_WITHOUT_NUMPY = ("check", "modules", "peaks", "runs", "sql")
 # Bokeh asks whether pandas is there in a way that a refusal breaks.
 _WITH_ALL = ("report", "fit")
 
@@ -123,6 +123,6 @@ def _keep_out_unneeded(arguments: Sequence[str]) -> None:
     if arguments and arguments[0] in _WITH_ALL:
         return
     packages = ["pandas"]
-    if arguments and arguments[0] in _WITHOUT_NUMPY:
+    if arguments and arguments[0] in _WITHOUT_NUMPY and "--advise" not in arguments:
         packages.append("numpy")
     sys.meta_path.insert(0, _Unneeded(packages))
