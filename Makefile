@@ -126,4 +126,4 @@ bench: $(BIN)/pytest
 	$(BIN)/python benchmarks/all.py $(DUMPS) $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) site demo.duckdb
+	rm -rf $(VENV) site demo.duckdb schema/prepared-*.duckdb

@@ -207,17 +207,18 @@ def _note_all(outcome: ProgramOutcome, parts: Parts, found: WorkedOut | None) ->
     """Note at the files of a program that was read what its parts lack or contradict."""
     assert outcome.module is not None
     outcome.lacks_figures = outcome.module.header["origin"] is None
-    if found is not None and found.attribution is not None:
-        outcome.assumed = found.attribution.derived.assumed
     if outcome.module.header["origin"] in ("derived", "estimated"):
         # What was worked out is not missing.
         outcome.files = [file for file in outcome.files if file.status != MISSING]
-    elif found is not None and found.why_not is not None and outcome.lacks_figures:
-        _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
-    if found is not None and found.unread is not None:
-        _programs(outcome)[0].leave_out([found.unread])
-    if found is not None and found.no_owners is not None:
-        _note(outcome, f"the owners of values are not known: {found.no_owners}")
+    if found is not None:
+        if found.attribution is not None:
+            outcome.assumed = found.attribution.derived.assumed
+        if found.why_not is not None and outcome.lacks_figures:
+            _note(outcome, f"no figures without a buffer assignment: {found.why_not}")
+        if found.unread is not None:
+            _programs(outcome)[0].leave_out([found.unread])
+        if found.no_owners is not None:
+            _note(outcome, f"the owners of values are not known: {found.no_owners}")
     if unread := outcome.module.unread_passes:
         texts = f"{len(unread)} of {len(parts.pass_texts)} texts between the compiler's passes"
         _note(outcome, f"{texts} cannot be read and are passed over: {some_of(unread)}")

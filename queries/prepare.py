@@ -1,6 +1,7 @@
 """Writes the file that new warehouses are copied from: `python -m memhouse.queries.prepare`.
 
-Building a wheel runs it, because DuckDB takes 0.3 s to make all tables, views and comments by SQL.
+Building a wheel runs it, and so do the tests, because DuckDB takes 0.3 s to make all tables, views
+and comments by SQL.
 """
 
 import tempfile

@@ -587,10 +587,10 @@ def _prepare(
 
 
 def prepared_file() -> Path:
-    """Where a wheel has an empty warehouse of these tables, written by the same minor DuckDB.
+    """Where a wheel, or a checkout once it was tested, has an empty warehouse of these tables.
 
-    An earlier DuckDB may not read it. If its views are not this memhouse's, they are replaced as in
-    any warehouse.
+    The same minor DuckDB wrote it: an earlier one may not read it. If its views are not this
+    memhouse's, they are replaced as in any warehouse.
     """
     minor_version, _, _ = duckdb.__version__.rpartition(".")
     made_of = [minor_version, (_SCHEMA / "tables.sql").read_text(), *_set_version()]
