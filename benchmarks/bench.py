@@ -103,6 +103,7 @@ def _options(benchmarks: Sequence[Benchmark]) -> argparse.Namespace:
     parser.add_argument("--modules", type=int, default=10, help="different modules of a folder")
     parser.add_argument("--copies", type=int, default=4, help="copies of modules, at least")
     parser.add_argument("--grown", type=int, default=128, help="modules at the curve's end")
+    parser.add_argument("--programs", type=int, default=1000, help="programs of a night")
     parser.add_argument("--nights", type=int, default=365, help="runs of the year")
     parser.add_argument("--runs", type=int, default=1000, help="runs at the curve's end")
     parser.add_argument("--series", type=int, default=100, help="series of the year")

@@ -17,11 +17,12 @@ _ARCHIVE = ".tar.zst"
 
 @dataclass(frozen=True)
 class Module:
-    """A module's files, and the number of bytes that memhouse reads."""
+    """A module's files, the number of bytes that memhouse reads, and its instructions."""
 
     module_name: str
     files: tuple[Path, ...]
     bytes: int
+    instructions: int
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,17 @@ WHERE dump_files.bytes IS NOT NULL
 ORDER BY runs.run_at, dumps.dump_id, dump_files.path
 """
 
+_INSTRUCTIONS = "SELECT module_id, COUNT(*) AS instructions FROM instructions GROUP BY module_id"
+
 
 def _modules(warehouse: Path) -> list[Module]:
     """Each distinct module of plain files once, the largest first."""
     with library.open(warehouse, read_only=True) as opened:
         rows = opened.sql(_FILES).arrow().to_pylist()
+        counts = {
+            row["module_id"]: row["instructions"]
+            for row in opened.sql(_INSTRUCTIONS).arrow().to_pylist()
+        }
     dumps: dict[int, list[dict[str, Any]]] = {}
     for row in rows:
         dumps.setdefault(row["dump_id"], []).append(row)
@@ -130,6 +137,7 @@ def _modules(warehouse: Path) -> list[Module]:
             files[0]["module_name"],
             tuple(Path(file["source"], file["path"]) for file in files),
             sum(file["bytes"] for file in files),
+            counts.get(files[0]["module_id"], 0),
         )
         for files in once.values()
         # The modules of a session have no files of their own, which copies could link to.
