@@ -12,7 +12,7 @@ from ..queries.names import BY_HAND, GROUPS
 from ..queries.questions import Question, Taken, declared, taken_by
 from . import screens
 from .errors import usage_errors
-from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, find_settings
+from .options import DEFAULT_DB, DEFAULT_WAIT, Command, Db, Group, Wait, completer, find_settings
 
 _PANEL_OF = {name: panel for panel, names in GROUPS.items() for name in names}
 COMMANDS = tuple(_PANEL_OF)
@@ -48,6 +48,7 @@ def _app(names: Sequence[str], *, is_list: bool = False) -> typer.Typer:
     by_command: dict[str, Any] = dict.fromkeys(names, defaults)
     app = typer.Typer(
         name="memhouse",
+        cls=Group,
         help="A SQL warehouse for the memory dumps of the XLA compiler.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -61,12 +62,14 @@ def _app(names: Sequence[str], *, is_list: bool = False) -> typer.Typer:
         command, settings = command_named(name)
         panel = _PANEL_OF[name]
         if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=panel)
+            for each in command.registered_commands:
+                each.cls = Command
+            app.add_typer(command, name=name, cls=Group, rich_help_panel=panel)
             callbacks = [each.callback for each in command.registered_commands]
             inner = [callback.__name__.replace("_", "-") for callback in callbacks if callback]
             by_command[name] = dict.fromkeys(inner, defaults)
             continue
-        settings |= {"rich_help_panel": panel, **_SETTINGS.get(name, {})}
+        settings = {"cls": Command, "rich_help_panel": panel, **settings, **_SETTINGS.get(name, {})}
         if is_list:
             settings["help"] = command.__doc__
             command = _do_nothing

@@ -1,14 +1,18 @@
 """What commands share: options, what memhouse.toml sets of them, and opening the warehouse."""
 
 import glob
+import inspect
 import os
+import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
 from ..schema.errors import UsageError, until_free
@@ -110,6 +114,62 @@ def parse_labels(labels: list[str]) -> dict[str, str]:
         if not key or not equals:
             raise typer.BadParameter("a label is KEY=VALUE", param_hint="--label")
     return ({"entry": entry} if entry else {}) | {key: value for key, _, value in pairs}
+
+
+# How a value is read.
+
+
+class _TakesPlainValues:
+    """Takes texts, defaults and what is not given as they are.
+
+    Typer asks pydantic, even of these, whose import takes as long as a short question.
+    """
+
+    def get_params(self, ctx: Any) -> Any:
+        """The parameters, of which the command's function declares most."""
+        function = self.callback  # type: ignore[attr-defined]
+        declared = inspect.signature(function).parameters if function else {}
+        parameters = super().get_params(ctx)  # type: ignore[misc]
+        for each in parameters:
+            in_signature = declared.get(each.name)
+            annotation = in_signature.annotation if in_signature else Annotated[bool, None]
+            each.process_value = partial(_processed, each, annotation)
+        return parameters
+
+
+class Command(_TakesPlainValues, TyperCommand):
+    """A command whose plain values need no pydantic."""
+
+
+class Group(_TakesPlainValues, TyperGroup):
+    """Commands, whose own options are flags."""
+
+
+def _processed(parameter: Any, annotation: Any, ctx: Any, value: Any) -> Any:
+    """What Typer makes of a value, without asking it where that is the value itself."""
+    type_, info = get_args(annotation)
+    kind = get_args(type_)[0] if get_origin(type_) in (Union, types.UnionType) else type_
+    items = get_args(kind)
+    is_list = get_origin(kind) is list
+    if value is None and not parameter.required:
+        taken: Any = () if is_list else None
+    elif is_list and value and info.parser is not None:
+        taken = [info.parser(each) for each in value]
+    elif is_list and value and items == (str,):
+        taken = list(value)
+    elif value in items if items else type(value) is kind and kind in (str, bool):
+        taken = value
+    elif kind in (int, float) and (value == parameter.default or _is_count(value, info)):
+        taken = kind(value)
+    else:
+        return type(parameter).process_value(parameter, ctx, value)
+    return taken if parameter.callback is None else parameter.callback(ctx, parameter, taken)
+
+
+def _is_count(value: Any, info: Any) -> bool:
+    """Whether a value is the digits of a number that the parameter takes."""
+    digits = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10
+    return digits and int(value) >= (info.min or 0) and info.max is None
 
 
 # What a shell completes of a warehouse: the names behind options and arguments.

@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperCommand
 
 from ... import __version__
 from ...queries.result import counted
@@ -20,6 +19,7 @@ from ..options import (
     DEFAULT_DB,
     DEFAULT_WAIT,
     At,
+    Command,
     Db,
     Labels,
     Mine,
@@ -47,7 +47,7 @@ def _given(path: str) -> Path:
         raise typer.BadParameter(str(error)) from None
 
 
-class _NamesThisHost(TyperCommand):
+class _NamesThisHost(Command):
     """`--host` without a name is this machine's."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

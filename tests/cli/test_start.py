@@ -10,7 +10,7 @@ from ..support.command import MEMHOUSE, run_memhouse, run_process
 from ..support.dumps import DUMPS
 
 # Submodules, because a package that is refused is listed too.
-SLOW = {"pandas.core", "rich.console", "sqlalchemy.sql"}
+SLOW = {"pandas.core", "pydantic.main", "rich.console", "sqlalchemy.sql"}
 LAKE = {"deltalake", "fsspec", "s3fs", "botocore", "pyspark", "sqlglot"}
 IMPORTED = re.compile(r"^import time:[ \d|]+\| +([\w.]+)", re.MULTILINE)
 
@@ -49,7 +49,8 @@ def test_reading_imports_nothing_slow(filled):
 def test_check_imports_nothing_slow(history):
     """Its table has a renderer of its own, which needs rich."""
     found = imported("check", "--max-growth", "1000%", "--db", history)
-    assert not found & {"pandas.core", "sqlalchemy.sql", "memhouse.queries.advice.advice"}
+    unneeded = {"pandas.core", "pydantic.main", "sqlalchemy.sql", "memhouse.queries.advice.advice"}
+    assert not found & unneeded
 
 
 @pytest.mark.slow
