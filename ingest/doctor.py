@@ -258,13 +258,13 @@ def examine(path: Path) -> Examination:
         wanted = _anything if is_one else _is_read
         files = list(open_source(path, wanted, cleanup, problems.append, passed_over))
         for file in files:
-            kinds.add(file.path, file.size, _kind(file, is_one, problems))
-        sessions = [file for file in files if is_session_file(file.path.name)]
+            kinds.add(PurePosixPath(file.path), file.size, _kind(file, is_one, problems))
+        sessions = [file for file in files if is_session_file(file.name)]
         ran = find_modules(
             sessions, lambda file, why: problems.append(f"{file.path}: {why}"), cleanup
         )
         # `_kind` has told what cannot be read.
-        rest = [file for file in files if not is_session_file(file.path.name)]
+        rest = [file for file in files if not is_session_file(file.name)]
         dumps, cached = _compiled(
             find_dumps(rest, lambda file, why: None, named_file=is_one), problems
         )
@@ -283,7 +283,7 @@ def examine(path: Path) -> Examination:
         dict(Counter(key.compiler for key in keys if key.compiler is not None)),
         kinds.table(),
         answers(held),
-        [str(path if is_one else path / file.path) for file in files if may_be_log(file.path.name)],
+        [str(path if is_one else path / file.path) for file in files if may_be_log(file.name)],
         hints,
         problems,
     )
@@ -296,7 +296,7 @@ def _kind(file: SourceFile, is_one: bool, problems: list[str]) -> Format | Other
     except DumpError as error:
         problems.append(f"{file.path}: {error}")
         known = None
-    return known.format if known is not None else other_by_name(file.path.name)
+    return known.format if known is not None else other_by_name(file.name)
 
 
 def _of_memory(programs: int) -> list[str]:

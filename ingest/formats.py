@@ -320,6 +320,7 @@ FORMATS = (
     ),
 )  # fmt: skip
 BY_NAME = {format_.name: format_ for format_ in FORMATS}
+_ENDINGS = (*(format_.ending for format_ in FORMATS), ".gz", ".zst")
 
 
 def _named(name: str) -> Format:
@@ -354,10 +355,15 @@ class NamedFile(NamedTuple):
     target: str | None
 
 
-# The files of every run have the same names.
-@lru_cache(maxsize=10_000)
 def by_name(name: str) -> NamedFile | None:
     """The file that a name (the last part of a path) describes, None if not part of a dump."""
+    # Most files of a folder are of other stages.
+    return _by_name(name) if name.endswith(_ENDINGS) else None
+
+
+# The files of every run and host have the same names.
+@lru_cache(maxsize=50_000)
+def _by_name(name: str) -> NamedFile | None:
     name = _COMPRESSED.sub("", name)
     for format_ in FORMATS:
         if name.endswith(format_.ending) and (match := format_.pattern.match(name)):

@@ -128,6 +128,10 @@ _LOG = re.compile(
     r"^(?!\.)(?:.*\.(?:log|err|out|stderr|stdout)|(?:.*[._-])?(?:error|stderr|stdout)\.txt)"
     r"(?:\.gz|\.zst)?$"
 )
+_ENDINGS = (
+    *(".oom_top_memory_consuming_instructions", ".log", ".err", ".out", ".stderr", ".stdout"),
+    *(".txt", ".gz", ".zst"),
+)
 
 
 @dataclass
@@ -166,7 +170,7 @@ class OomLogs:
                 yield file
 
     def _read(self, file: SourceFile, is_named: bool) -> None:
-        dumped = _DUMPED.match(file.path.name)
+        dumped = _DUMPED.match(file.name)
         found = read_log(file, is_list=dumped is not None)
         if not found and is_named:
             self.empty.append(file)
@@ -177,6 +181,8 @@ class OomLogs:
 
 def may_be_log(name: str) -> bool:
     """Whether a file of this name, in a folder, is searched for messages."""
+    if not name.endswith(_ENDINGS):
+        return False
     return _DUMPED.match(name) is not None or _LOG.match(name) is not None
 
 
@@ -187,12 +193,12 @@ def read_log(file: SourceFile, *, is_list: bool = False) -> list[OomReport]:
     """
     try:
         with file.location.open("rb") as raw:
-            found = _read_messages(pieces(raw, file.path.name, PIECE), is_list=is_list)
+            found = _read_messages(pieces(raw, file.name, PIECE), is_list=is_list)
     except DAMAGED as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise DumpError(f"the file cannot be read: {why}") from None
     for report in found:
-        report.path = file.path.as_posix()
+        report.path = file.path
     return found
 
 
@@ -218,8 +224,7 @@ def read_log_tables(
             raise UsageError(f"{name}: {why}", "log")
         try:
             status = path.stat()
-            shown = readable(PurePosixPath(path))
-            file = SourceFile(shown, path, status.st_mtime, status.st_size)
+            file = SourceFile(readable(name), path, status.st_mtime, status.st_size)
             reports = read_log(file, is_list=_DUMPED.match(path.name) is not None)
         except (DumpError, OSError) as error:
             raise UsageError(f"{name}: {error}", "log") from None
@@ -234,7 +239,7 @@ def _read_messages(content: Iterator[bytes], *, is_list: bool = False) -> list[O
 
 
 def _is_log(file: SourceFile, is_named: bool) -> bool:
-    name = file.path.name
+    name = file.name
     if formats.by_name(name) is not None or formats.is_binary(name):
         return False
     if not is_named and not may_be_log(name):

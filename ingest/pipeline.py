@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
 
 from ..schema import arrow, clock, ids
@@ -89,18 +89,24 @@ class GivenPaths:
         of_sessions: list[SourceFile] = []
         for name, path in self._paths.items():
             problems: list[str] = []
-            opened = open_source(path, is_read, cleanup, problems.append)
-            files = _but_warehouse(opened, store)
-            if len(self._paths) > 1 and is_dump_file(path):
-                files = (replace(file, path=self._outer / file.path) for file in files)
-                files = _set_aside(files, of_sessions)
+            is_single = len(self._paths) > 1 and is_dump_file(path)
+            within = self._outer if is_single else name
+            opened = open_source(
+                path,
+                is_read,
+                cleanup,
+                problems.append,
+                within=within.as_posix() if within.name else "",
+                # Opening and closing the warehouse would release its lock.
+                is_left_out=store.owns,
+            )
+            files = _set_aside(opened, of_sessions)
+            if is_single:
                 single.append(self.logs.but_logs(files, self._refusing(refuse), is_named=True))
                 continue
-            inner = (replace(file, path=name / file.path) for file in files)
             before = len(of_sessions), len(self.logs.found)
             refusing = self._refusing(problems.append)
-            dumped = _set_aside(inner, of_sessions)
-            rest = self.logs.but_logs(dumped, refusing, is_named=is_dump_file(path))
+            rest = self.logs.but_logs(files, refusing, is_named=is_dump_file(path))
             here = find_dumps(rest, refusing, named_file=is_file(path))
             found += here
             has_some = here or (len(of_sessions), len(self.logs.found)) != before
@@ -122,7 +128,7 @@ class GivenPaths:
         return found
 
     def _refusing(self, refuse: Callable[[str], None]) -> Callable[[SourceFile, DumpError], None]:
-        return lambda file, why: refuse(f"{self.shown(str(file.path))}: {why}")
+        return lambda file, why: refuse(f"{self.shown(file.path)}: {why}")
 
     def shown(self, file: str) -> str:
         """The path to show for a file of a program."""
@@ -131,19 +137,19 @@ class GivenPaths:
             if inner.is_relative_to(name):
                 inner = inner.relative_to(name)
                 # What is in a file that the user named stands below the file's name.
-                own = readable(PurePosixPath(path.name))
+                own = readable(path.name)
                 is_inside = is_file(path) and inner.is_relative_to(own)
                 return str(path / (inner.relative_to(own) if is_inside else inner))
         return file
 
 
 def _shown(path: Given) -> str:
-    return str(path if isinstance(path, RemotePath) else readable(PurePosixPath(path)))
+    return str(path if isinstance(path, RemotePath) else readable(str(path)))
 
 
 def _name_of(path: Given) -> PurePosixPath:
     """What tells a path from the others of a run."""
-    return readable(PurePosixPath(path.name if is_dump_file(path) else source_name(path)))
+    return PurePosixPath(readable(path.name if is_dump_file(path) else source_name(path)))
 
 
 def is_read(name: str) -> bool:
@@ -154,24 +160,9 @@ def is_read(name: str) -> bool:
 def _set_aside(files: Iterator[SourceFile], of_sessions: list[SourceFile]) -> Iterator[SourceFile]:
     """All files but those of XProf's sessions, which go to the list."""
     for file in files:
-        if is_session_file(file.path.name):
+        if is_session_file(file.name):
             of_sessions.append(file)
         else:
-            yield file
-
-
-def _but_warehouse(files: Iterator[SourceFile], store: Store) -> Iterator[SourceFile]:
-    """All files except the warehouse: opening and closing it would release its lock."""
-    for file in files:
-        if not isinstance(file.location, Path):
-            yield file
-            continue
-        try:
-            status = file.location.stat()
-        except OSError:  # The file has vanished; reading it reports this.
-            yield file
-            continue
-        if not store.owns(status):
             yield file
 
 
@@ -277,7 +268,7 @@ def ingest(
     with ExitStack() as cleanup:
         found = workers.prepared(given.programs(store, cleanup, problems.append))
         notes = [
-            f"{given.shown(str(file.path))}: no out-of-memory message of XLA"
+            f"{given.shown(file.path)}: no out-of-memory message of XLA"
             for file in given.logs.empty
             if len(paths) > 1
         ]

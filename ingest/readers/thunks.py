@@ -20,7 +20,7 @@ def thunks_name(name: str) -> tuple[str, str] | None:
     >>> thunks_name("module_0001.jit_f.thunk_sequence.txt")
     ('module_0001.jit_f', 'sequence')
     """
-    found = _NAME.fullmatch(_SUFFIX.sub("", name))
+    found = _NAME.fullmatch(_SUFFIX.sub("", name)) if ".thunk_" in name else None
     if found is None or found["part"] not in (SEQUENCE, METADATA):
         return None
     return found["stem"], found["part"]

@@ -4,7 +4,7 @@ import hashlib
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...schema import ids
@@ -60,8 +60,7 @@ def _read_file(path: Path) -> bytes:
         )
     try:
         status = path.stat()
-        name = PurePosixPath(path.name)
-        return SourceFile(name, path, status.st_mtime, status.st_size).read()
+        return SourceFile(path.name, path, status.st_mtime, status.st_size).read()
     except DumpError as error:
         raise UsageError(f"{path}: {error}", "program") from None
 

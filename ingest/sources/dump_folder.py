@@ -382,7 +382,7 @@ class DumpedProgram:
         if self.passes:
             # To hash the texts would be to read all of them for a program that is stored.
             contents[_PASSES] = _sha256(
-                "\n".join(f"{file.path.name} {file.size}" for _, file in self.passes).encode()
+                "\n".join(f"{file.name} {file.size}" for _, file in self.passes).encode()
             )
         shared = self._shared_memory(outcomes)
         if shared:
@@ -403,7 +403,7 @@ class DumpedProgram:
         """Read the files of these formats, and hash all but the binary."""
         held = [format_ for format_ in wanted if format_ in self.files]
         for format_ in held:
-            path = self.files[format_].path.as_posix()
+            path = self.files[format_].path
             outcomes[format_] = FileOutcome(path, format_.name)
         files, found = [self.files[f] for f in held], [outcomes[f] for f in held]
         if self.size_bytes < _LARGE_BYTES:
@@ -635,13 +635,13 @@ def find_dumps(
     passes: dict[tuple[str, str], dict[int, tuple[PassName, SourceFile]]] = defaultdict(dict)
     thunks: dict[tuple[str, str], dict[str, SourceFile]] = defaultdict(dict)
     for file in files:
-        workload = file.path.parent.as_posix()
-        name = pass_name(file.path.name)
+        workload = file.folder
+        name = pass_name(file.name)
         if name is not None:
             # A plain file precedes its compressed copy.
             passes[workload, name.stem].setdefault(name.step, (name, file))
             continue
-        step_list = thunks_name(file.path.name)
+        step_list = thunks_name(file.name)
         if step_list is not None:
             stem, part = step_list
             thunks[workload, stem].setdefault(part, file)
@@ -719,7 +719,7 @@ def parse_key(workload: str, stem: str, target: str | None) -> Key:
 
 def _plain_name(file: SourceFile) -> str:
     """A file's name without its compression suffix."""
-    return file.path.name.removesuffix(".gz").removesuffix(".zst")
+    return file.name.removesuffix(".gz").removesuffix(".zst")
 
 
 def format_of(file: SourceFile, *, is_named: bool) -> NamedFile | None:
@@ -727,7 +727,7 @@ def format_of(file: SourceFile, *, is_named: bool) -> NamedFile | None:
 
     In a file that the user named, a buffer assignment may stand anywhere: in a source's comment.
     """
-    name = file.path.name
+    name = file.name
     known = formats.by_name(name)
     if known is not None or not (is_named or formats.may_be_renamed(name)):
         return known

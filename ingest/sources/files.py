@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol, cast
 
@@ -29,10 +30,12 @@ from ..outcomes import some_of
 # File names as text, to show them and to store them in the warehouse.
 
 
-def readable(path: PurePosixPath) -> PurePosixPath:
+def readable(path: str) -> str:
     """The path as one line of text: a file's name may hold line ends and invalid UTF-8."""
+    if path.isascii() and path.isprintable():
+        return path
     text = os.fsencode(path).decode(errors="backslashreplace")
-    return PurePosixPath(text.replace("\n", "\\n").replace("\r", "\\r"))
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 # Uncompresses files piece by piece and limits their uncompressed size.
@@ -174,19 +177,17 @@ class RemotePath:
         with _asked(self.url) as store:
             return self.size_bytes is not None or bool(store.isfile(self.url))
 
-    def files(self) -> Iterator["RemotePath"]:
-        """All files below, by path. Raises OSError."""
+    def files(self) -> Iterator[tuple[str, "RemotePath"]]:
+        """All files below, by path, with the folder of each from here. Raises OSError."""
         with _asked(self.url) as store:
             found = store.find(self.url, detail=True)
         for path, info in sorted(found.items()):
             # A folder may have an empty object of its own.
             if info["type"] == "file" and not path.endswith("/"):
                 inner = PurePosixPath(path).relative_to(self._path)
-                yield RemotePath(f"{self.url}/{inner}", info["size"], _modified(info))
-
-    def relative_to(self, folder: "RemotePath") -> PurePosixPath:
-        """The path below a folder."""
-        return PurePosixPath(self._path).relative_to(folder._path)
+                folder = inner.parent.as_posix()
+                file = RemotePath(f"{self.url}/{inner}", info["size"], _modified(info))
+                yield "" if folder == "." else folder, file
 
     def open(self, mode: str = "rb") -> BinaryIO:
         """The bytes. They are fetched at once, so an error of the network is no short file."""
@@ -286,7 +287,7 @@ def unpack(
             while (member := tar.next()) is not None:
                 # tarfile would keep all members in memory.
                 tar.members.clear()
-                name = readable(PurePosixPath(member.name.lstrip("/")))
+                name = PurePosixPath(readable(member.name.lstrip("/")))
                 if member.isdir():
                     continue
                 if not wanted(name.name):
@@ -359,17 +360,28 @@ class SourceFile:
     head: its first bytes, uncompressed, if they are known already.
     """
 
-    path: PurePosixPath
+    # Text, because a night has a hundred thousand files.
+    path: str
     location: Location
     modified: float
     size: int  # as it is stored, compressed or not
     head: bytes | None = None
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition("/")[2]
+
+    @property
+    def folder(self) -> str:
+        """The path without the name; `.` if that is all."""
+        return self.path.rpartition("/")[0] or "."
+
     def read(self, limit: int | None = None) -> bytes:
         """The uncompressed bytes, or the first `limit` bytes. Raises DumpError."""
         if self.head is not None and limit is not None and limit <= len(self.head):
             return self.head[:limit]
-        packed = self.path.suffix in (".gz", ".zst")
+        packed = self.path.endswith((".gz", ".zst"))
         allowed = allowance(self.size, MAX_TEXT_RATIO) if packed else MAX_TEXT_BYTES
         most = min(MAX_TEXT_BYTES, allowed)
         # Checked before reading, because a sparse file may claim many gigabytes.
@@ -380,7 +392,7 @@ class SourceFile:
             with self.location.open("rb") as raw:
                 # A plain file is one piece, because to join pieces takes time.
                 size = PIECE if packed or self.size > _ONE_PIECE else max(PIECE, self.size + 1)
-                for piece in pieces(raw, self.path.name, limit or size):
+                for piece in pieces(raw, self.path, limit or size):
                     if (
                         piece
                         and limit is None
@@ -418,7 +430,7 @@ def source_name(path: Given) -> str:
     """A path's name: a folder's name, or a file's name without its endings."""
     if isinstance(path, RemotePath):
         return path.name if is_folder(path) else _stem(path.name)
-    name = readable(PurePosixPath(os.path.realpath(path))).name
+    name = readable(os.path.basename(os.path.realpath(path)))  # noqa: PTH119
     return name if is_folder(path) else _stem(name)
 
 
@@ -461,8 +473,10 @@ def open_source(
     refuse: Callable[[str], None],
     passed_over: Callable[[PurePosixPath, int], None] | None = None,
     also_in: Path | None = None,
+    within: str = "",
+    is_left_out: Callable[[os.stat_result], bool] = lambda status: False,
 ) -> Iterator[SourceFile]:
-    """The files under `path` whose name is `wanted`, in order of their paths.
+    """The files under `path` whose name is `wanted`, in order of their paths, `within` a folder.
 
     Links below a folder are followed if they stay in it, or lead to the folder `also_in`: who
     made the folder might else have us read, and print, any file of this machine. `refuse`
@@ -471,12 +485,14 @@ def open_source(
     An archive within a folder counts as a folder with the archive's name. Its wanted files are
     unpacked, under generated names, to a temporary folder that `cleanup` removes. An archive
     that cannot be read yields no files, and `refuse` receives the reason. `passed_over` receives
-    the path and the size of each file that is not wanted.
+    the path and the size of each file that is not wanted. A file is not opened if its status
+    `is_left_out`.
     """
     opened = partial(
         _opened,
-        wanted=wanted,
         refuse=refuse,
+        within=within,
+        is_left_out=is_left_out,
         open_archive=partial(
             unpacked,
             wanted=wanted,
@@ -488,98 +504,92 @@ def open_source(
     if not exists(path):
         refuse(f"{path}: there is no such file or folder")
     elif is_folder(path):
-        left_out: list[PurePosixPath] = []
         roots = [path, also_in] if also_in is not None else [path]
-        for found, below in _files_below(path, refuse, roots, left_out):
-            relative = readable(below)
-            if found is None:
-                # Of other names nothing is read anyway.
-                if is_archive(relative.name) or wanted(relative.name):
-                    left_out.append(relative)
-                elif passed_over is not None:
-                    passed_over(relative, 0)
-            elif is_archive(relative.name) or wanted(relative.name):
-                folder = relative.parent / _stem(relative.name)
-                yield from opened(found, relative, folder)
-            elif passed_over is not None:
-                passed_over(relative, _size(found))
+        left_out: list[str] = []
+        for folder, found, is_within in _files_below(path, refuse, roots, left_out):
+            # Most files of a night are not wanted: their names alone say so.
+            name = readable(found.name)
+            if not (is_archive(name) or wanted(name)):
+                if passed_over is not None:
+                    passed_over(PurePosixPath(folder, name), _size(found) if is_within else 0)
+            elif is_within:
+                location = found if isinstance(found, RemotePath) else Path(found.path)
+                yield from opened(location, _below(folder, name))
+            else:
+                left_out.append(_below(folder, name))
         if left_out:
             what = "link leads" if len(left_out) == 1 else "links lead"
-            links = some_of(list(map(str, left_out)))
             refuse(
-                f"{readable(PurePosixPath(path))}: {len(left_out)} {what} out of the folder, not "
-                f"followed: {links}: name what is meant, or copy it there"
+                f"{readable(str(path))}: {len(left_out)} {what} out of the folder, not "
+                f"followed: {some_of(left_out)}: name what is meant, or copy it there"
             )
     else:
-        name = readable(PurePosixPath(path.name))
-        yield from opened(path, name, PurePosixPath())
+        yield from opened(path, readable(path.name), is_alone=True)
 
 
 def _ignore(path: PurePosixPath, size: int) -> None:
     pass
 
 
+def _below(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
 def _files_below(
     folder: Given,
     refuse: Callable[[str], None],
     roots: Sequence[Given],
-    left_out: list[PurePosixPath],
-) -> Iterator[tuple[Given | None, PurePosixPath]]:
-    """All files below a folder, and their paths from there; None for a link out of the `roots`.
+    left_out: list[str],
+) -> Iterator[tuple[str, "os.DirEntry[str] | RemotePath", bool]]:
+    """All files below a folder, by path, with the folder of each from there.
 
-    `left_out` receives the paths of the links to folders out of them.
+    And whether it is in the `roots`: a link may lead out of them. `left_out` receives the paths of
+    the links to folders out of them. Each folder is visited only once.
     """
     if isinstance(folder, RemotePath):
-        yield from ((found, found.relative_to(folder)) for found in folder.files())
+        yield from ((below, found, True) for below, found in folder.files())
         return
     real = [os.path.realpath(root) for root in roots]
 
-    def is_in(path: Path) -> bool:
-        target = os.path.realpath(path)
+    def is_in(entry: os.DirEntry[str]) -> bool:
+        if not entry.is_symlink():
+            return True
+        target = os.path.realpath(entry.path)
         return any(os.path.commonpath([root, target]) == root for root in real)
 
-    def is_followed(path: Path) -> bool:
-        if is_in(path):
-            return True
-        left_out.append(readable(PurePosixPath(path.relative_to(folder))))
-        return False
-
-    for path in _walk(folder, refuse, is_followed):
-        below = PurePosixPath(path.relative_to(folder))
-        yield path if not path.is_symlink() or is_in(path) else None, below
-
-
-def _size(path: Given) -> int:
-    """A file's size; 0 of a broken link."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
-
-
-def _walk(
-    folder: Path, refuse: Callable[[str], None], is_followed: Callable[[Path], bool]
-) -> Iterator[Path]:
-    """All files below a folder, by path; visits each folder only once, and links if followed."""
     seen: set[tuple[int, int]] = set()
-    waiting = [folder]
+    waiting = [""]
     while waiting:
-        parent = waiting.pop()
+        below = waiting.pop()
+        parent = Path(folder, below)
         try:
             stat = parent.stat()
             with os.scandir(parent) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+                entries = sorted(found, key=attrgetter("name"))
         except OSError as error:
             refuse(f"{parent}: the folder cannot be read: {error.strerror}")
             continue
         if (stat.st_dev, stat.st_ino) in seen:
             continue
         seen.add((stat.st_dev, stat.st_ino))
-        folders = {entry.name for entry in entries if _is_folder(entry)}
-        links = {entry.name for entry in entries if entry.is_symlink()} & folders
-        left = {name for name in sorted(links) if not is_followed(parent / name)}
-        waiting += [parent / name for name in sorted(folders - left, reverse=True)]
-        yield from (parent / entry.name for entry in entries if entry.name not in folders)
+        shown = readable(below)
+        folders: list[str] = []
+        for entry in entries:
+            if not _is_folder(entry):
+                yield shown, entry, is_in(entry)
+            elif is_in(entry):
+                folders.append(_below(below, entry.name))
+            else:
+                left_out.append(readable(_below(below, entry.name)))
+        waiting += reversed(folders)
+
+
+def _size(found: "os.DirEntry[str] | RemotePath") -> int:
+    """A file's size; 0 of a broken link."""
+    try:
+        return found.stat().st_size
+    except OSError:
+        return 0
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -592,25 +602,36 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 def _opened(
     location: Given,
-    path: PurePosixPath,
-    folder: PurePosixPath,
-    wanted: Callable[[str], bool],
+    path: str,
+    *,
+    is_alone: bool = False,
+    within: str,
     refuse: Callable[[str], None],
-    open_archive: Callable[[Given, PurePosixPath], Iterator[SourceFile]],
+    is_left_out: Callable[[os.stat_result], bool],
+    open_archive: Callable[[Given, str], Iterator[SourceFile]],
 ) -> Iterator[SourceFile]:
-    """The file named `path`, or an archive's files below `folder`."""
-    # Reading a pipe would block; a link may be broken, and a file may have vanished.
-    if not is_file(location):
-        refuse(f"{readable(PurePosixPath(location))}: not a file that can be read")
+    """The file named `path`, or the files of an archive, which counts as a folder of its name.
+
+    An archive that `is_alone` is no folder.
+    """
+    try:
+        status = location.stat()
+        is_file = stat.S_ISREG(status.st_mode)
+    # A link may be broken, and a file may have vanished.
+    except (OSError, ValueError):
+        is_file = False
+    # Reading a pipe would block.
+    if not is_file:
+        refuse(f"{readable(str(location))}: not a file that can be read")
+    elif is_left_out(status):
+        return
     elif is_archive(location.name):
-        yield from open_archive(location, folder)
+        folder, _, name = path.rpartition("/")
+        yield from open_archive(
+            location, within if is_alone else _below(within, _below(folder, _stem(name)))
+        )
     else:
-        try:
-            stat = location.stat()
-        except OSError as error:
-            refuse(f"{location}: the file cannot be read: {error.strerror}")
-            return
-        yield SourceFile(path, location, _time(stat.st_mtime), stat.st_size)
+        yield SourceFile(_below(within, path), location, _time(status.st_mtime), status.st_size)
 
 
 def _time(modified: float) -> float:
@@ -631,7 +652,7 @@ def _stem(name: str) -> str:
 
 def unpacked(
     archive: Location,
-    folder: PurePosixPath,
+    folder: str,
     wanted: Callable[[str], bool],
     cleanup: ExitStack,
     refuse: Callable[[str], None],
@@ -650,7 +671,8 @@ def unpacked(
             for name, member, location in unpack(archive, target, wanted, refuse, passed_over):
                 is_top = len(name.parts) > 1 and name.parts[0] == top
                 inner = name.relative_to(top) if is_top else name
-                files.append(SourceFile(folder / inner, location, _time(member.mtime), member.size))
+                path = _below(folder, inner.as_posix())
+                files.append(SourceFile(path, location, _time(member.mtime), member.size))
         except DAMAGED as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 refuse(
@@ -662,4 +684,4 @@ def unpacked(
             return
         # The files must exist until the caller's cleanup.
         cleanup.push(undo.pop_all())
-    yield from sorted(files, key=lambda file: file.path)
+    yield from sorted(files, key=lambda file: file.path.split("/"))

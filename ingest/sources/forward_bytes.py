@@ -147,11 +147,11 @@ def open_forward(file: SourceFile, cleanup: ExitStack) -> Iterator[PlainBytes | 
     except OSError as error:
         raise DumpError(f"the file cannot be read: {error.strerror}") from None
     with raw:
-        if file.path.suffix not in _COMPRESSED:
+        if not file.path.endswith(_COMPRESSED):
             yield PlainBytes(raw, file.location, file.location.stat().st_size)
             return
         folder = cleanup.enter_context(private_folder())
-        unpacked = pieces(raw, file.path.name, PIECE)
+        unpacked = pieces(raw, file.name, PIECE)
         yield UnpackedBytes(unpacked, folder / "kept", allowance(file.size))
 
 

@@ -35,7 +35,7 @@ def compile_and_dump(lowered: Any, folder: Path) -> Dumped:
     forget_folder(folder)
     problems: list[str] = []
     files = open_source(folder, is_wanted, ExitStack(), problems.append)
-    found = find_dumps(files, lambda file, why: problems.append(f"{file.path.name}: {why}"))
+    found = find_dumps(files, lambda file, why: problems.append(f"{file.name}: {why}"))
     return Dumped([_renamed(program) for program in found], problems, error)
 
 

@@ -49,8 +49,8 @@ class _Found:
     @property
     def path(self) -> str:
         """Where it is: a profile counts as a folder of modules, as an archive does."""
-        file = self.file.path
-        return f"{file}/{self.name}" if is_xplane(file.name) else file.as_posix()
+        file = self.file
+        return f"{file.path}/{self.name}" if is_xplane(file.name) else file.path
 
     @property
     def order(self) -> tuple[str, int]:
@@ -90,7 +90,7 @@ def find_modules(
     """
     folders: dict[PurePosixPath, list[SourceFile]] = defaultdict(list)
     for file in files:
-        folders[file.path.parent].append(file)
+        folders[PurePosixPath(file.folder)].append(file)
     sessions = [_read(folder, folders[folder], refuse, cleanup) for folder in sorted(folders)]
     places = [place_of(session.folder) for session in sessions]
     sessions_at = Counter(base for base, _ in places)
@@ -107,10 +107,10 @@ def _read(
     session = _Session(folder)
     is_whole = True
     # XProf's own copies come last: looking at a session changes nothing in the warehouse.
-    files.sort(key=lambda file: (not is_xplane(file.path.name), file.path))
+    files.sort(key=lambda file: (not is_xplane(file.name), file.path))
     for file in files:
-        name = stem_of(file.path.name)
-        if is_xplane(file.path.name):
+        name = stem_of(file.name)
+        if is_xplane(file.name):
             is_whole &= _read_xplane(file, session, refuse, cleanup)
         elif name != _NO_MODULE:
             session.modules.append(_Found(name, file, file))
@@ -150,7 +150,7 @@ def _programs(session: _Session, workload: PurePosixPath) -> Iterator[HloProtoPr
         name = module.name
         if name in taken:
             # Program ids count per process, so two hosts may give one name to two programs.
-            name = f"{name}@{stem_of(module.file.path.name)}"
+            name = f"{name}@{stem_of(module.file.name)}"
         while name in taken:
             name += "_"
         taken.add(name)
@@ -159,7 +159,7 @@ def _programs(session: _Session, workload: PurePosixPath) -> Iterator[HloProtoPr
             Key(workload.as_posix(), module.module_name, platform=platform, name=name),
             module.held,
             module.path,
-            "xplane" if is_xplane(module.file.path.name) else "hlo-proto",
+            "xplane" if is_xplane(module.file.name) else "hlo-proto",
             module.file.modified if time is None else time.timestamp(),
             _settings(session.devices, platform),
         )
@@ -167,11 +167,11 @@ def _programs(session: _Session, workload: PurePosixPath) -> Iterator[HloProtoPr
 
 def _once(modules: list[_Found]) -> Iterator[_Found]:
     """Each module once: what several files hold is one; what one file names twice is two."""
-    files: dict[str, set[PurePosixPath]] = defaultdict(set)
+    files: dict[str, set[str]] = defaultdict(set)
     for module in modules:
         files[module.module_name].add(module.file.path)
     seen: set[tuple[str, int]] = set()
-    in_file: Counter[tuple[PurePosixPath, str]] = Counter()
+    in_file: Counter[tuple[str, str]] = Counter()
     for module in modules:
         if len(files[module.module_name]) > 1:
             # The n-th of a file's equal modules is the n-th of every file.
@@ -207,13 +207,14 @@ def _settings(devices: list[Device], platform: str | None) -> Settings:
 # The names of XProf's sessions: of their files and folders.
 
 _FILE = re.compile(r"^(?P<stem>.+)\.(?P<kind>xplane|hlo_proto)\.pb(?:\.gz|\.zst)?$")
+_ENDINGS = (".pb", ".pb.gz", ".pb.zst")
 _LAYOUT = ("plugins", "profile")
 _TIME = re.compile(r"\d{4}(?:_\d\d){5}")
 
 
 def is_session_file(name: str) -> bool:
     """Whether a file of this name belongs to a session."""
-    return _FILE.match(name) is not None
+    return name.endswith(_ENDINGS) and _FILE.match(name) is not None
 
 
 def is_xplane(name: str) -> bool:

@@ -289,7 +289,7 @@ def test_thousands_of_other_files_are_told_by_name(tmp_path, monkeypatch):
     read = SourceFile.read
 
     def noting(self, *args):
-        opened.append(self.path.name)
+        opened.append(self.name)
         return read(self, *args)
 
     monkeypatch.setattr(SourceFile, "read", noting)

@@ -5,14 +5,13 @@ import socket
 import subprocess
 import sys
 import tarfile
-from contextlib import ExitStack, chdir
+from contextlib import chdir
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from memhouse.ingest.sources import files as sources
-from memhouse.ingest.sources.files import open_source
 
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump, one_file
@@ -283,16 +282,6 @@ def test_files_that_vanish_are_named(folder, db, monkeypatch):
     assert problem.startswith(f"{folder}/x-live-range.txt: ")
     assert "No such file or directory" in problem
     assert set(rows(db, FOUND)) == {GOOD, ("x", "failed")}
-
-
-def test_a_file_that_vanishes_at_once_is_named(folder, monkeypatch):
-    monkeypatch.setattr(os.path, "isfile", lambda path: True)
-    (folder / "x-live-range.txt").symlink_to("gone")
-    said = []
-    found = list(open_source(folder, lambda name: True, ExitStack(), said.append))
-    assert [file.path.name for file in found] == ["002_79ae6c566c7e6550.txt"]
-    (line,) = said
-    assert line.startswith(f"{folder}/x-live-range.txt: ")
 
 
 def test_a_file_that_grows_is_read_to_a_bound(folder, monkeypatch, db):

@@ -4,7 +4,7 @@ A seed in a message makes its dump again: `damaged_dump(seed, folder)`.
 """
 
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -96,7 +96,7 @@ def dump_of(folder, files):
     for kind, text in files.items():
         path = Path(folder) / (ANY + ENDINGS[kind])
         path.write_bytes(text)
-        held[BY_NAME[kind]] = SourceFile(PurePosixPath(path.name), path, 0.0, len(text))
+        held[BY_NAME[kind]] = SourceFile(path.name, path, 0.0, len(text))
     return DumpedProgram(parse_key("w", "module_0000.jit_f", "cpu"), held)
 
 

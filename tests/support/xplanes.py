@@ -1,7 +1,7 @@
 """XProf's profiles, made up: planes with modules and devices."""
 
 from contextlib import ExitStack
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from memhouse.ingest.readers.xplane import read_xspace
 from memhouse.ingest.sources.files import SourceFile
@@ -60,7 +60,7 @@ def device(name: str, kind: str | None = None, memory: int | None = None) -> byt
 
 def modules_of(path: Path = XPLANE) -> list[tuple[str, bytes]]:
     """The modules of a profile, by their names in it."""
-    file = SourceFile(PurePosixPath(path.name), path, 0.0, path.stat().st_size)
+    file = SourceFile(path.name, path, 0.0, path.stat().st_size)
     with ExitStack() as cleanup, open_forward(file, cleanup) as data:
         found = read_xspace(data)
         assert found.error is None
