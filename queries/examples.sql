@@ -83,6 +83,19 @@ FROM dump_files
 GROUP BY kind
 ORDER BY total_bytes DESC NULLS LAST;
 
+-- run_programs: The programs of the newest run, with the hosts that have them
+SELECT workload, module_name, hosts, differing, peak_bytes
+FROM run_programs
+WHERE run_id = (SELECT MAX_BY(run_id, run_seq) FROM runs)
+ORDER BY peak_bytes DESC NULLS LAST, workload, module_name
+LIMIT 10;
+
+-- differing_hosts: The hosts that have other programs than most
+SELECT run_id, host, module_name, differs_in, usual_peak_bytes, peak_bytes
+FROM differing_hosts
+ORDER BY run_id, host, module_name
+LIMIT 10;
+
 -- modules: How good the figures are
 SELECT origin, COUNT(*) AS modules
 FROM modules

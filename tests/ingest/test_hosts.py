@@ -114,3 +114,37 @@ def test_the_folder_of_a_whole_night_leaves_the_parts_of_hosts(place, tmp_path):
         assert warehouse.ingest(tmp_path / "night").run_id == "night"
     query = "SELECT DISTINCT run_id, host FROM dumps ORDER BY ALL"
     assert ask(place, query) == [("night", "a")]
+
+
+def test_hosts_that_differ_from_most_are_told(place, tmp_path):
+    """In what, and the rest once for all hosts."""
+    for host in "abcdefg":
+        shutil.copytree(FIRST, tmp_path / host / "train")
+    train = {host: tmp_path / host / "train" for host in "abcdefg"}
+    mixed = "module_*.jit_mixed.*"
+    shutil.copytree(SECOND, tmp_path / "a" / "eval")
+    for file in train["c"].glob(mixed):
+        file.unlink()
+    (text,) = train["d"].glob(f"{mixed}after_optimizations.txt")
+    assert "stack_frame_id=3" in text.read_text()
+    text.write_text(text.read_text().replace("stack_frame_id=3", "stack_frame_id=2"))
+    (text,) = train["e"].glob(f"{mixed}after_optimizations.txt")
+    assert "multiply(" in text.read_text()
+    text.write_text(text.read_text().replace("multiply(", "add("))
+    for file in train["f"].glob(mixed):
+        file.write_bytes(b"")
+    for host in train:
+        put(place, tmp_path / host, host)
+    told = """SELECT host, workload, module_name, differs_in, usual_host, peak_bytes IS NULL
+        FROM differing_hosts ORDER BY host, module_name"""
+    extra = ask(place, "SELECT module_name FROM dumps WHERE workload = 'a/eval' ORDER BY 1")
+    assert ask(place, told) == [
+        *(("a", "eval", name, "only here", "a", False) for (name,) in extra),
+        ("c", "train", "jit_mixed", "missing", "a", True),
+        ("d", "train", "jit_mixed", "text", "a", False),
+        ("e", "train", "jit_mixed", "program", "a", False),
+        ("f", "train", "jit_mixed", "status", "a", True),
+    ]
+    folded = """SELECT workload, hosts, differing FROM run_programs
+        WHERE module_name = 'jit_mixed' ORDER BY workload"""
+    assert ask(place, folded) == [("eval", 1, 1), ("train", 6, 4)]
