@@ -145,7 +145,8 @@ runs = Table(
     _optional(
         "compiled_at",
         DateTime,
-        "the time of the newest file (UTC), which copies and archives change: it orders nothing",
+        "the time of the newest file (UTC) of the part that entered first; copies and archives "
+        "change it: it orders nothing",
     ),
     comment="One ingested run, for example a night.",
 )

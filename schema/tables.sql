@@ -18,7 +18,7 @@ COMMENT ON COLUMN runs.ingested_at IS 'when the run was first ingested (UTC)';
 COMMENT ON COLUMN runs.source IS 'the ingested path, as given';
 COMMENT ON COLUMN runs.tool_version IS 'the memhouse version that ingested the run';
 COMMENT ON COLUMN runs.claimed_at IS 'the date that the user claims, by --at or in the run''s name (UTC); null without one';
-COMMENT ON COLUMN runs.compiled_at IS 'the time of the newest file (UTC), which copies and archives change: it orders nothing';
+COMMENT ON COLUMN runs.compiled_at IS 'the time of the newest file (UTC) of the part that entered first; copies and archives change it: it orders nothing';
 CREATE TABLE run_parts (
     run_id TEXT NOT NULL,
     host TEXT,
