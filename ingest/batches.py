@@ -378,9 +378,11 @@ def _end_with_parent() -> None:
 
 # Rows wait in memory until a batch reaches a limit, because a transaction for each small module
 # costs more than reading it, and because the store compresses several large modules in parallel.
-# A small table takes far more memory than its rows.
+# A small table takes far more memory than its rows. Dumps of known modules take little, and each
+# transaction works the history of the whole run out again.
 _BATCH_BYTES = 96 << 20
-_BATCH_DUMPS = 500
+_BATCH_MODULES = 500
+_BATCH_DUMPS = 8_000
 
 _Row = dict[str, Any]
 # The files of a lake that hold the rows of exactly these modules, but for the table `modules`.
@@ -461,7 +463,11 @@ class Batches:
         else:
             # Its rows would wait in memory for nothing.
             outcome.module = None
-        is_full = self._waiting_bytes > _BATCH_BYTES or len(self._dumps) >= _BATCH_DUMPS
+        is_full = (
+            self._waiting_bytes > _BATCH_BYTES
+            or len(self._modules) >= _BATCH_MODULES
+            or len(self._dumps) >= _BATCH_DUMPS
+        )
         if is_full and self._files_of is None:
             self.write()
         return True

@@ -63,7 +63,11 @@ class FileOutcome:
         try:
             yield
         except DumpError as error:
-            self.status, self.line, self.message = FAILED, error.line, str(error)
+            self.fail(error)
+
+    def fail(self, error: DumpError) -> None:
+        """Record that the file cannot be read."""
+        self.status, self.line, self.message = FAILED, error.line, str(error)
 
     def note(self, message: str, line: int | None = None) -> None:
         """Note what the file does not say; that is not a failure."""

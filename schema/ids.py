@@ -4,6 +4,7 @@ The same row has the same id in every process and warehouse, so many writers agr
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from ..xla.hashes import hash_of_texts
 
@@ -20,7 +21,13 @@ def dump_id(run_id: str, workload: str, stem: str, target: str | None) -> int:
 
 def flags_id(flags: Mapping[str, str]) -> int:
     """A set of compiler flags."""
-    return hash_of_texts(*(f"{flag}={value}" for flag, value in sorted(flags.items())))
+    return _flags_id(tuple(flags.items()))
+
+
+# Most dumps of a run have the same flags.
+@lru_cache(maxsize=16)
+def _flags_id(flags: tuple[tuple[str, str], ...]) -> int:
+    return hash_of_texts(*(f"{flag}={value}" for flag, value in sorted(flags)))
 
 
 def series_id(

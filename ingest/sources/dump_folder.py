@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -353,7 +353,7 @@ class DumpedProgram:
         """XLA writes these files only if it ran out of memory after buffer assignment."""
         return any(f is formats.OOM_HLO or f.role is Role.OOM for f in self.files)
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         """The size of its files on disk, compressed or not."""
         passes = (file for _, file in self.passes)
@@ -522,13 +522,15 @@ _CONTENT = frozenset(formats.IS_CONTENT)
 
 def _read_file(file: SourceFile, outcome: FileOutcome) -> bytes | None:
     """Read a file, and hash all but a binary; None if it cannot be read."""
-    with outcome.recording():
+    try:
         text = file.read()
-        outcome.bytes = len(text)
-        if outcome.kind != BINARY.name:
-            outcome.sha256 = _sha256(text)
-        return text
-    return None
+    except DumpError as error:
+        outcome.fail(error)
+        return None
+    outcome.bytes = len(text)
+    if outcome.kind != BINARY.name:
+        outcome.sha256 = _sha256(text)
+    return text
 
 
 def _with_shared_memory(hlo: HloText, shared: Mapping[str, int]) -> HloText:
@@ -577,20 +579,22 @@ def _read_settings(texts: Texts, outcomes: Outcomes) -> Settings:
     """The compiler's flags and the device, from the files of settings."""
     settings = Settings()
     for format_, text in texts.items():
+        if format_.role not in (Role.FLAGS, Role.DEVICE):
+            continue
         with outcomes[format_].recording():
+            if format_.role is Role.DEVICE:
+                settings.device |= _read_setting(format_, text)
             # JAX 0.6 writes an empty file where no option is set.
-            if format_.role is Role.FLAGS and texts[format_]:
-                settings.flags = (settings.flags or {}) | _read_flags(format_, text)
-            elif format_.role is Role.DEVICE:
-                settings.device |= format_.read(whole_lines(text))
+            elif text:
+                settings.flags = (settings.flags or {}) | _read_setting(format_, text)
     return settings
 
 
 @lru_cache(maxsize=16)
-def _read_flags(format_: Format, text: bytes) -> dict[str, str]:
-    """A file's flags; cached, because libtpu writes the same flags for each module of a run."""
-    flags: dict[str, str] = format_.read(whole_lines(text))
-    return flags
+def _read_setting(format_: Format, text: bytes) -> dict[str, Any]:
+    """A file's flags or device; cached, because XLA writes the same for each module of a run."""
+    found: dict[str, Any] = format_.read(whole_lines(text))
+    return found
 
 
 # Groups a folder's files into the programs that they dump.
