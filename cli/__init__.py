@@ -100,12 +100,13 @@ def _open_standard_streams() -> None:
 
 # Commands of which no part computes in numpy, but for advice.
 _WITHOUT_NUMPY = ("check", "modules", "peaks", "runs", "sql")
-# Bokeh asks whether pandas is there in a way that a refusal breaks.
-_WITH_ALL = ("report", "fit")
 
 
 class _Unneeded:
-    """A finder that says these packages are not installed, which pyarrow and DuckDB accept."""
+    """A finder and loader of packages that cannot be imported, which those who ask accept.
+
+    It does not say that they are absent: Bokeh takes no refusal where it only looks for pandas.
+    """
 
     def __init__(self, packages: Sequence[str]) -> None:
         self._packages = packages
@@ -114,14 +115,20 @@ class _Unneeded:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if name in self._packages:
-            raise ModuleNotFoundError(f"this memhouse command works without {name}", name=name)
+            return ModuleSpec(name, self)  # type: ignore[arg-type]
         return None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        raise ModuleNotFoundError(
+            f"this memhouse command works without {spec.name}", name=spec.name
+        )
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
 
 
 def _keep_out_unneeded(arguments: Sequence[str]) -> None:
     """Refuse packages to this process and to those it forks, but not to programs it starts."""
-    if arguments and arguments[0] in _WITH_ALL:
-        return
     packages = ["pandas"]
     if arguments and arguments[0] in _WITHOUT_NUMPY and "--advise" not in arguments:
         packages.append("numpy")
