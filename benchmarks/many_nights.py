@@ -46,7 +46,7 @@ class ManyNights:
                 WHERE module_id IN (SELECT UNNEST($1))""",
                 [[row[0] for row in self._templates]],
             )
-        for name in ("dumps", "dump_files"):
+        for name in ("dumps", "file_sets"):
             self._real.execute(f"CREATE TABLE {name} AS FROM stored.{name}")
         Lake(str(lake), create=True)
 
@@ -94,13 +94,14 @@ class ManyNights:
             "real_dump_id": dump_id,
             "module_id": _id("module", number, version),
             "dump_id": _id("dump", number, night),
+            "files_id": _id("files", number, version),
             "is_new": night == 0 or version != _version(number, night - 1),
             "number": number,
         }
 
     def _copied(self, run_id: str) -> Iterator[tuple[str, pa.Table]]:
         yield "dumps", self._rows(_DUMPS, run_id)
-        yield "dump_files", self._rows(_DUMP_FILES)
+        yield "file_sets", self._rows(_FILE_SETS)
         for name in _owned():
             yield name, self._rows(_OWNED.format(name))
 
@@ -135,18 +136,21 @@ ORDER BY MAX(size) DESC, dumps.module_id
 _DUMPS = """
 SELECT dumps.* REPLACE (
     planned.dump_id AS dump_id, $1 AS run_id, planned.module_id AS module_id, 1 AS occurrence,
+    planned.files_id AS files_id,
     format('{}-{:02}', workload, number) AS workload
 )
 FROM planned
 INNER JOIN dumps ON dumps.dump_id = planned.real_dump_id
 ORDER BY number
 """
-_DUMP_FILES = """
-SELECT dump_files.* REPLACE (
-    planned.dump_id AS dump_id, sha256(sha256 || planned.module_id) AS sha256
+_FILE_SETS = """
+SELECT file_sets.* REPLACE (
+    planned.files_id AS files_id, sha256(sha256 || planned.module_id) AS sha256
 )
 FROM planned
-INNER JOIN dump_files ON dump_files.dump_id = planned.real_dump_id
+INNER JOIN dumps ON dumps.dump_id = planned.real_dump_id
+INNER JOIN file_sets ON file_sets.files_id = dumps.files_id
+WHERE planned.is_new
 ORDER BY number
 """
 _OWNED = """

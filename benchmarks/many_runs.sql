@@ -130,6 +130,9 @@ SELECT dumps.* REPLACE (
     1 AS occurrence,
     CASE WHEN NOT fails THEN dumped.module_id END AS module_id,
     CASE
+        WHEN NOT fails THEN (hash(files_id, dumped.module_id) >> 1)::BIGINT
+    END AS files_id,
+    CASE
         WHEN flags_variant = 0 THEN flags_id ELSE (hash(flags_id, flags_variant) >> 1)::BIGINT
     END AS flags_id,
     CASE WHEN fails THEN 'failed' ELSE 'ok' END AS status
@@ -138,17 +141,20 @@ FROM dumped
 INNER JOIN real.dumps ON dumps.dump_id = dumped.real_dump_id
 ORDER BY night, dumped.number;
 
-INSERT INTO dump_files BY NAME
-SELECT dump_files.* REPLACE (
-    (hash('dump', dumped.number, night) >> 1)::BIGINT AS dump_id,
-    format('{}-{:02}/{}', dumps.workload, dumped.number, split_part(path, '/', -1)) AS path,
-    sha256(sha256 || dumped.module_id) AS sha256
+INSERT INTO file_sets BY NAME
+WITH sets AS (
+    SELECT DISTINCT dumps.files_id, dumped.module_id
+    FROM dumped
+    INNER JOIN real.dumps ON dumps.dump_id = dumped.real_dump_id
+    WHERE NOT fails
 )
-FROM dumped
-INNER JOIN real.dumps ON dumps.dump_id = dumped.real_dump_id
-INNER JOIN real.dump_files ON dump_files.dump_id = dumped.real_dump_id
-WHERE NOT fails AND dump_files.status = 'ok'
-ORDER BY night, dumped.number;
+SELECT file_sets.* REPLACE (
+    (hash(sets.files_id, sets.module_id) >> 1)::BIGINT AS files_id,
+    sha256(sha256 || sets.module_id) AS sha256
+)
+FROM sets
+INNER JOIN real.file_sets ON file_sets.files_id = sets.files_id
+WHERE file_sets.status = 'ok';
 
 -- A variant of a set of flags has another value of its first flag.
 INSERT INTO compiler_flags BY NAME

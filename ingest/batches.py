@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -423,13 +422,16 @@ class Batches:
         self._files_of = files_of
         self._stored, self._complete = set(known.modules), set(known.complete)
         self._outdated = set(known.outdated)
-        self._flag_sets = set(known.flag_sets)
+        self._flag_sets, self._file_sets = map(
+            set, (known.sets["flags_id"], known.sets["files_id"])
+        )
         self.new_modules = self.read_again = 0
         self._dumps: list[tuple[_Row, ProgramOutcome]] = []
         self._modules: dict[int, ProgramOutcome] = {}
         # Those of kept dumps, whose rows a repeated program may need.
         self._spare: dict[int, ProgramOutcome] = {}
         self._flags: dict[int, dict[str, str]] = {}
+        self._files: dict[int, list[_Row]] = {}
         self._waiting_bytes = 0
 
     def add(self, outcome: ProgramOutcome) -> bool:
@@ -441,7 +443,12 @@ class Batches:
                 self._spare[outcome.module_id] = outcome
             return False
         occurrence = self._occurrences.number(key.workload, outcome.module_name, key.platform)
-        row = {**_dump_row(self._run_id, outcome, occurrence), "host": self._host}
+        files = [file.row(key.workload) for file in outcome.files]
+        row = {
+            **_dump_row(self._run_id, outcome, occurrence),
+            "host": self._host,
+            "files_id": ids.files_id(files),
+        }
         self._set_device_memory(row)
         stored = self._known.dumps.get(row["dump_id"], row)
         # The folder of a whole night holds the parts that hosts ingested.
@@ -454,6 +461,8 @@ class Batches:
         flags_id = row["flags_id"]
         if flags_id is not None and flags_id not in self._flag_sets:
             self._flags[flags_id] = outcome.settings.flags or {}
+        if row["files_id"] not in self._file_sets:
+            self._files[row["files_id"]] = files
         if outcome.is_repeated and outcome.module_id in self._spare:
             outcome.module = self._spare[outcome.module_id].module
         if outcome.module is not None and self._is_wanted(outcome):
@@ -474,16 +483,15 @@ class Batches:
 
     def _is_stored(self, row: _Row, outcome: ProgramOutcome) -> bool:
         """Whether the dump, its files and its module are stored as they were read now."""
-        dump_id = row["dump_id"]
-        if self._known.dumps.get(dump_id) != row:
+        stored = self._known.dumps.get(row["dump_id"])
+        if outcome.status != OK:
+            is_wanted = outcome.module is not None and self._is_wanted(outcome)
+            return stored == row and not is_wanted
+        # Only who reads a file notes what it does not say.
+        if stored is None or {**stored, "files_id": row["files_id"]} != row:
             return False
-        if outcome.status == OK:
-            was_read = outcome.module is not None or outcome.is_repeated
-            return not was_read or outcome.module_id not in self._outdated
-        stored = sorted(self._known.files[dump_id], key=itemgetter("path"))
-        files = [{"dump_id": dump_id, **file.row()} for file in outcome.files]
-        is_wanted = outcome.module is not None and self._is_wanted(outcome)
-        return not is_wanted and sorted(files, key=itemgetter("path")) == stored
+        was_read = outcome.module is not None or outcome.is_repeated
+        return not was_read or outcome.module_id not in self._outdated
 
     def _set_device_memory(self, row: _Row) -> None:
         """Set the memory that the user says; what was said of a stored dump stays."""
@@ -522,15 +530,10 @@ class Batches:
             **run.tables,
             **told,
             "dumps": arrow.rows("dumps", rows),
-            "dump_files": arrow.rows(
-                "dump_files",
-                [
-                    {"dump_id": row["dump_id"], **file.row()}
-                    for row, outcome in self._dumps
-                    for file in outcome.files
-                ],
-            ),
         }
+        if self._files:
+            of_sets = [{"files_id": id_, **row} for id_, of in self._files.items() for row in of]
+            tables["file_sets"] = arrow.rows("file_sets", of_sets)
         if self._flags:
             flags = [
                 {"flags_id": flags_id, "flag": flag, "value": value}
@@ -555,7 +558,8 @@ class Batches:
         self._stored.update(self._modules)
         self._complete.update(id_ for id_, of in self._modules.items() if of.status == OK)
         self._flag_sets.update(self._flags)
-        for written in (self._dumps, self._modules, self._flags):
+        self._file_sets.update(self._files)
+        for written in (self._dumps, self._modules, self._flags, self._files):
             written.clear()
         self._waiting_bytes = 0
 

@@ -270,7 +270,8 @@ class _Comparing:
         for dump in there.keys() & known.dumps.keys():
             if found.lacks_files and found.has_more_files:
                 break
-            stored = {f["kind"]: f for f in known.files.get(dump, ()) if f["status"] != MISSING}
+            rows = known.files.get(known.dumps[dump]["files_id"], ())
+            stored = {row["kind"]: row for row in rows if row["status"] != MISSING}
             files = {file.kind: file for file in self._fingerprint(there[dump]).files}
             found.has_more_files |= not files.keys() <= stored.keys()
             for kind, row in stored.items():

@@ -39,7 +39,7 @@ CONTRADICTS, MISSING = "contradicts", "missing"
 
 @dataclass
 class FileOutcome:
-    """The outcome of reading a file: `row()` is its row of `dump_files` without dump_id.
+    """The outcome of reading a file; path: as in `dump_files`.
 
     holds: the parts in the file, by their names in messages.
     """
@@ -53,9 +53,19 @@ class FileOutcome:
     message: str | None = None
     holds: tuple[str, ...] = ()
 
-    def row(self) -> dict[str, object]:
-        """The columns of `dump_files`."""
-        return {name: value for name, value in vars(self).items() if name != "holds"}
+    def row(self, workload: str) -> dict[str, object]:
+        """The row of `file_sets` without files_id, of a file of a dump of this workload."""
+        name = self.path if workload == "." else self.path.removeprefix(f"{workload}/")
+        is_within = workload == "." or name != self.path
+        return {
+            "name": name if is_within else f"/{name}",
+            "kind": self.kind,
+            "bytes": self.bytes,
+            "sha256": self.sha256,
+            "status": self.status,
+            "line": self.line,
+            "message": self.message,
+        }
 
     @contextmanager
     def recording(self) -> Iterator[None]:

@@ -12,7 +12,8 @@ is a helper of other views: it is not listed, and its columns have no notes.
 Every other view of dumps or modules says run, workload, module and dump, and whether the dump is
 the newest and of an entry program. The file need not say so: `_with_dump` adds what it leaves out.
 The rows as the file has them are then a helper, such as `_module_buffers` for `buffers`, which has
-a row for each module that many dumps may share. Statements of memhouse read these helpers.
+a row for each module that many dumps may share. Statements of memhouse read these helpers. The
+views in `tables.sql` were tables once, and keep their columns.
 """
 
 import hashlib
@@ -58,6 +59,7 @@ _REFERENCE = re.compile(r"\b(?:FROM|JOIN)\s+([a-z_0-9]+)")
 # What `_dumped` says of a dump, where it stands in a view.
 _FIRST = ("run_id", "workload", "module_name")
 _LAST = ("is_latest", "is_entry", "dump_id", "module_id")
+_OF_TABLES = "tables"
 _KEY = re.compile(r"Key: ([a-z_0-9, ]+)\.$")
 
 
@@ -125,9 +127,13 @@ def views() -> dict[str, View]:
     """All canned views by name: each uses only tables and views before it."""
     parsed = {
         view.name: view
-        for family in _files("views").values()
+        for name, family in _files("views").items()
         for written in _VIEW.finditer(family)
-        for view in _with_dump(**written.groupdict())
+        for view in (
+            [_view(**written.groupdict())]
+            if name == _OF_TABLES
+            else _with_dump(**written.groupdict())
+        )
     }
     needs = {name: _used(view.sql, parsed) for name, view in parsed.items()}
     return {name: parsed[name] for name in TopologicalSorter(needs).static_order()}

@@ -96,6 +96,14 @@ FROM differing_hosts
 ORDER BY run_id, host, module_name
 LIMIT 10;
 
+-- file_sets: The files that most dumps share, unchanged
+SELECT name, kind, COUNT(*) AS dumps, COUNT(DISTINCT run_id) AS runs
+FROM file_sets
+INNER JOIN dumps USING (files_id)
+GROUP BY files_id, name, kind
+ORDER BY dumps DESC, name
+LIMIT 10;
+
 -- modules: How good the figures are
 SELECT origin, COUNT(*) AS modules
 FROM modules

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _RUN = "before"
 # A diff does not ask for these, or the store works them out anew.
 _LEFT_OUT = {
-    *("accepted_changes", "causes", "dump_files", "gone", "history", "lineages"),
+    *("accepted_changes", "causes", "file_sets", "gone", "history", "lineages"),
     *("oom_buffers", "oom_reports", "run_labels"),
 }
 

@@ -5,6 +5,7 @@ The same row has the same id in every process and warehouse, so many writers agr
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from operator import itemgetter
 
 from ..xla.hashes import hash_of_texts
 
@@ -28,6 +29,16 @@ def flags_id(flags: Mapping[str, str]) -> int:
 @lru_cache(maxsize=16)
 def _flags_id(flags: tuple[tuple[str, str], ...]) -> int:
     return hash_of_texts(*(f"{flag}={value}" for flag, value in sorted(flags)))
+
+
+def files_id(files: Iterable[Mapping[str, object]]) -> int:
+    """A set of files, given as rows of `file_sets`; an upgrade takes the same hash by SQL."""
+    rows = sorted(files, key=itemgetter("name"))
+    return hash_of_texts("".join(f"{_text(value)}\n" for row in rows for value in row.values()))
+
+
+def _text(value: object) -> object:
+    return "" if value is None else value
 
 
 def series_id(

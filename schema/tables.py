@@ -219,14 +219,19 @@ dumps = Table(
     ),
     _required("oom", Boolean, "XLA ran out of memory while compiling the module"),
     _optional("host", Text, "the host that ingested it, see `run_parts`; null without one"),
+    _optional("files_id", BigInteger, "the files, see `file_sets` and `dump_files`"),
     comment="A module as dumped in a run. Many dumps may share one module.",
 )
 
-dump_files = Table(
-    "dump_files",
+file_sets = Table(
+    "file_sets",
     metadata,
-    _required("dump_id", BigInteger, "the dump, see `dumps`"),
-    _required("path", Text, "the file, relative to the ingested path"),
+    _required("files_id", BigInteger, "the set of files, see `dumps`: a hash of all its rows"),
+    _required(
+        "name",
+        Text,
+        "the file, relative to the dump's workload; after a slash relative to the ingested path",
+    ),
     _required("kind", Text, "what the file holds, for example live-range"),
     _optional("bytes", BigInteger, "the uncompressed size; null if the file could not be read"),
     _optional(
@@ -247,7 +252,8 @@ dump_files = Table(
         "what is wrong, and what to do; of a file that is ok: what was not "
         "understood or cannot be known",
     ),
-    comment="A file of a dump, and whether memhouse could read it.",
+    comment="A file of the dumps of a set, and whether memhouse could read it: what many hosts and "
+    "nights dump alike is stored once. `dump_files` has the files of each dump.",
 )
 
 modules = Table(
@@ -1105,7 +1111,7 @@ view_set = Table(
 KEYS = {
     "run_parts": ("run_id", "host"),
     "journal": ("entry",),
-    "dump_files": ("dump_id", "path"),
+    "file_sets": ("files_id", "name"),
     "entry_shapes": ("module_id", "is_output", "parameter_number", "shape_index"),
     "memory_spaces": ("module_id", "memory_space"),
     "allocations": ("module_id", "allocation_index"),

@@ -79,6 +79,7 @@ CREATE TABLE dumps (
     status ENUM('ok', 'partial', 'failed') NOT NULL,
     oom BOOLEAN NOT NULL,
     host TEXT,
+    files_id BIGINT,
     PRIMARY KEY (dump_id)
 );
 COMMENT ON TABLE dumps IS 'A module as dumped in a run. Many dumps may share one module.';
@@ -99,9 +100,10 @@ COMMENT ON COLUMN dumps.topology IS 'the number of TPU chips and hosts of the ta
 COMMENT ON COLUMN dumps.status IS 'ok; partial: a part is missing or unreadable; failed: nothing read';
 COMMENT ON COLUMN dumps.oom IS 'XLA ran out of memory while compiling the module';
 COMMENT ON COLUMN dumps.host IS 'the host that ingested it, see `run_parts`; null without one';
-CREATE TABLE dump_files (
-    dump_id BIGINT NOT NULL,
-    path TEXT NOT NULL,
+COMMENT ON COLUMN dumps.files_id IS 'the files, see `file_sets` and `dump_files`';
+CREATE TABLE file_sets (
+    files_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
     kind TEXT NOT NULL,
     bytes BIGINT,
     sha256 TEXT,
@@ -109,15 +111,15 @@ CREATE TABLE dump_files (
     line INTEGER,
     message TEXT
 );
-COMMENT ON TABLE dump_files IS 'A file of a dump, and whether memhouse could read it. Key: dump_id, path.';
-COMMENT ON COLUMN dump_files.dump_id IS 'the dump, see `dumps`';
-COMMENT ON COLUMN dump_files.path IS 'the file, relative to the ingested path';
-COMMENT ON COLUMN dump_files.kind IS 'what the file holds, for example live-range';
-COMMENT ON COLUMN dump_files.bytes IS 'the uncompressed size; null if the file could not be read';
-COMMENT ON COLUMN dump_files.sha256 IS 'SHA-256 of the uncompressed file, in hex; of a HloProto, one that equal messages share';
-COMMENT ON COLUMN dump_files.status IS 'ok; failed: nothing was read; partial: a part was read; contradicts: contradicts another file; missing: the dump lacks the file';
-COMMENT ON COLUMN dump_files.line IS 'the line that the message is about, from 1';
-COMMENT ON COLUMN dump_files.message IS 'what is wrong, and what to do; of a file that is ok: what was not understood or cannot be known';
+COMMENT ON TABLE file_sets IS 'A file of the dumps of a set, and whether memhouse could read it: what many hosts and nights dump alike is stored once. `dump_files` has the files of each dump. Key: files_id, name.';
+COMMENT ON COLUMN file_sets.files_id IS 'the set of files, see `dumps`: a hash of all its rows';
+COMMENT ON COLUMN file_sets.name IS 'the file, relative to the dump''s workload; after a slash relative to the ingested path';
+COMMENT ON COLUMN file_sets.kind IS 'what the file holds, for example live-range';
+COMMENT ON COLUMN file_sets.bytes IS 'the uncompressed size; null if the file could not be read';
+COMMENT ON COLUMN file_sets.sha256 IS 'SHA-256 of the uncompressed file, in hex; of a HloProto, one that equal messages share';
+COMMENT ON COLUMN file_sets.status IS 'ok; failed: nothing was read; partial: a part was read; contradicts: contradicts another file; missing: the dump lacks the file';
+COMMENT ON COLUMN file_sets.line IS 'the line that the message is about, from 1';
+COMMENT ON COLUMN file_sets.message IS 'what is wrong, and what to do; of a file that is ok: what was not understood or cannot be known';
 CREATE TABLE modules (
     module_id BIGINT NOT NULL,
     module_name TEXT NOT NULL,

@@ -1,8 +1,12 @@
--- Every dump's module and run are stored, and so is the module of every row.
+-- Every dump's module, files and run are stored, and so is the module of every row.
 SELECT dumps.module_id, 'the module of run ' || dumps.run_id || ' is not there' AS breach
 FROM dumps
 LEFT JOIN modules ON modules.module_id = dumps.module_id
 WHERE dumps.module_id IS NOT NULL AND modules.module_id IS NULL
+UNION ALL
+SELECT module_id, 'the files of run ' || run_id || ' are not there'
+FROM dumps
+WHERE files_id NOT IN (SELECT files_id FROM file_sets)
 UNION ALL
 SELECT dumps.module_id, 'run ' || dumps.run_id || ' is not there'
 FROM dumps

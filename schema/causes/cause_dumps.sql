@@ -11,10 +11,13 @@ SELECT
     dumps.module_id,
     dumps.status,
     dumps.oom,
-    dumps.dump_id IN (
-        SELECT dump_files.dump_id
-        FROM dump_files
-        WHERE dump_files.kind = 'tpu-comp-env' AND dump_files.status = 'ok'
+    COALESCE(
+        dumps.files_id IN (
+            SELECT file_sets.files_id
+            FROM file_sets
+            WHERE file_sets.kind = 'tpu-comp-env' AND file_sets.status = 'ok'
+        ),
+        FALSE
     ) AS has_call_options,
     modules.program_id,
     modules.skeleton_id,

@@ -14,7 +14,7 @@ from .. import arrow
 from ..errors import ChangedMeanwhileError
 from ..journal import numbered
 from ..readable import quoted
-from ..stores.base import Batch, Known
+from ..stores.base import SETS, Batch, Known
 from .commits import Actions
 from .data_files import (
     HISTORY,
@@ -44,19 +44,21 @@ class Begun:
     ingested_at: datetime | None
     labels: Mapping[str, str]
     dumps: set[int]
-    flag_sets: set[int]
+    sets: Mapping[str, set[int]]
 
     @classmethod
     def of(cls, known: Known) -> "Begun":
         """From what a store knows of the run."""
         at = None if known.run is None else known.run["ingested_at"]
-        return cls(at, dict(known.labels), set(known.dumps), set(known.flag_sets))
+        sets = {key: set(known.sets[key]) for key in SETS}
+        return cls(at, dict(known.labels), set(known.dumps), sets)
 
-    def add(self, dump_id: int, flags_id: int | None) -> None:
-        """Note a dump that this process stored."""
-        self.dumps.add(dump_id)
-        if flags_id is not None:
-            self.flag_sets.add(flags_id)
+    def add(self, dump: Mapping[str, Any]) -> None:
+        """Note the row of a dump that this process stored."""
+        self.dumps.add(dump["dump_id"])
+        for key, ids in self.sets.items():
+            if dump[key] is not None:
+                ids.add(dump[key])
 
 
 @dataclass
@@ -67,7 +69,7 @@ class Change:
     modules, dumps, runs, oom_runs, joins: as in `Batch`. emptied_runs: runs whose dumps are removed
     with all their rows; emptied_parts: the same for a run's part of one host; deleted_runs: runs
     that are removed as a whole; without_labels: runs, and the keys of their labels to remove.
-    drops_orphans: whether to remove modules and flag sets that no dump refers to afterwards.
+    drops_orphans: whether to remove modules and sets that no dump refers to afterwards.
     changed_runs: further runs whose history changes. begun: the runs as they were when the change
     was begun, where this is known. seen_reports: the out-of-memory reports of `oom_runs` that the
     rows were made from.
@@ -271,16 +273,14 @@ def rows_to_add(stored: Stored, change: Change, own_modules: Set[int]) -> dict[s
     if "runs" in rows:
         rows["runs"], rows["run_labels"] = _runs_and_labels(stored, change)
     if "dumps" in rows:
-        _require_flag_sets(stored, change)
+        _require_sets(stored, change)
         _require_modules(stored, change, own_modules)
         stored_dumps = pa.array(sorted(_dumps_stored_meanwhile(stored, change)), pa.int64())
-        for name in rows.keys() & {"dumps", "dump_files"}:
-            rows[name] = _without(rows[name], "dump_id", stored_dumps)
-    if "compiler_flags" in rows:
-        flag_sets = stored.ids("compiler_flags", "flags_id")
-        rows["compiler_flags"] = _without(
-            rows["compiler_flags"], "flags_id", pa.array(sorted(flag_sets), pa.int64())
-        )
+        rows["dumps"] = _without(rows["dumps"], "dump_id", stored_dumps)
+    for key, name in SETS.items():
+        if name in rows:
+            stored_sets = pa.array(sorted(stored.ids(name, key)), pa.int64())
+            rows[name] = _without(rows[name], key, stored_sets)
     if "accepted_changes" in rows:
         rows["accepted_changes"] = _accepted(stored, change)
     if change.oom_runs:
@@ -469,20 +469,18 @@ def _occurrence(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _content(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row without `oom`, which a log may change later."""
-    return {name: value for name, value in row.items() if name != "oom"}
+    """The row without what a log may change later, and without what was said of the files."""
+    return {name: value for name, value in row.items() if name not in ("oom", "files_id")}
 
 
-def _require_flag_sets(stored: Stored, change: Change) -> None:
-    """Require that flag sets stored when the change was begun still are, or are written again."""
-    dumps, written = change.rows["dumps"], change.rows_of("compiler_flags")
-    known = set().union(*(begun.flag_sets for begun in change.begun.values()))
-    required = known & set(dumps["flags_id"].to_pylist())
-    stored_or_written = stored.ids("compiler_flags", "flags_id") | set(
-        written["flags_id"].to_pylist()
-    )
-    if not required <= stored_or_written:
-        raise ChangedMeanwhileError("deleted compiler flags of these dumps")
+def _require_sets(stored: Stored, change: Change) -> None:
+    """Require that sets that were stored when the change was begun are so, or written again."""
+    for key, name in SETS.items():
+        known = set().union(*(begun.sets[key] for begun in change.begun.values()))
+        required = known & set(change.rows["dumps"][key].to_pylist())
+        written = set(change.rows_of(name)[key].to_pylist())
+        if not required <= stored.ids(name, key) | written:
+            raise ChangedMeanwhileError(f"deleted {name} of these dumps")
 
 
 def _require_modules(stored: Stored, change: Change, own_modules: Set[int]) -> None:
@@ -560,9 +558,11 @@ def plan(stored: Stored, change: Change) -> Planned:
     removals = _removals(stored, change, replaced | change.modules, gone_runs, removed_dumps)
     orphans: set[int] = set()
     if change.drops_orphans:
-        orphans, flag_sets = _orphans(stored, change, rows, removed_dumps, own_modules | modules)
+        unreferred = _orphans(stored, change, rows, removed_dumps, own_modules | modules)
+        orphans = unreferred.pop("module_id")
         removals.drop("module_id", orphans, but=("dumps",))
-        removals.drop("flags_id", flag_sets, only=("compiler_flags",))
+        for key, sets in unreferred.items():
+            removals.drop(key, sets, only=(SETS[key],))
     removes, adds = removals.without(
         stored.connection, stored.place, stored.snapshot.files, _mark_oom(stored, change, rows)
     )
@@ -630,10 +630,10 @@ def _removals(
 
 def _orphans(
     stored: Stored, change: Change, rows: Rows, gone_dumps: set[int], modules: set[int]
-) -> tuple[set[int], set[int]]:
-    """Of these modules and of all flag sets, those that no dump refers to after the change."""
+) -> dict[str, set[int]]:
+    """Of these modules and of all sets, those that no dump refers to after the change, by key."""
     removed = pa.array(sorted(gone_dumps | change.dumps), pa.int64())
-    query = "SELECT dump_id, module_id, flags_id FROM dumps"
+    query = f"SELECT dump_id, module_id, {', '.join(SETS)} FROM dumps"
     dumps_left = stored.connection.sql(query).to_arrow_table()
     dumps_left = dumps_left.filter(pc.invert(pc.is_in(dumps_left["dump_id"], removed)))
     new_dumps = rows.get("dumps", change.rows_of("dumps"))
@@ -641,8 +641,8 @@ def _orphans(
     def referred(key: str) -> set[int]:
         return {*dumps_left[key].to_pylist(), *new_dumps[key].to_pylist()}
 
-    flag_sets = set(stored.ids("compiler_flags", "flags_id"))
-    return modules - referred("module_id"), flag_sets - referred("flags_id")
+    stored_ids = {"module_id": modules} | {k: set(stored.ids(n, k)) for k, n in SETS.items()}
+    return {key: ids - referred(key) for key, ids in stored_ids.items()}
 
 
 def _mark_oom(stored: Stored, change: Change, rows: Rows) -> set[int]:

@@ -13,6 +13,7 @@ from ..errors import WarehouseError, duckdb_says, with_remedy
 from ..journal import entries, entry
 from ..private_folder import private_folder, remove_leftovers
 from ..readable import quoted
+from ..stores.base import SETS
 from ..stores.duckdb import connect, database_path, insertion
 from .changes import Begun, Change
 from .data_files import HISTORY, SMALL, Sized, portions, relations, write_file
@@ -36,7 +37,6 @@ _OF_RUNS = {
     "run_labels": "run_id",
     "dumps": "run_id",
     "oom_reports": "run_id",
-    "dump_files": "dump_id",
     "accepted_changes": "dump_id",
     "oom_buffers": "oom_id",
 }
@@ -71,7 +71,7 @@ def change_from(connection: duckdb.DuckDBPyConnection, place: str) -> Change:
         changed_runs=runs,
         # Another process may store these runs before the commit: with the same dumps, or else the
         # commit is refused.
-        begun={run: Begun(None, {}, set(), set()) for run in runs},
+        begun={run: Begun(None, {}, set(), {key: set() for key in SETS}) for run in runs},
         oom_runs=set(runs),
         seen_reports=arrow.schema("oom_reports").empty_table(),
     )
@@ -80,7 +80,9 @@ def change_from(connection: duckdb.DuckDBPyConnection, place: str) -> Change:
         rows = arrow.plain(connection.sql(query, params=[runs]).to_arrow_table())
         change.add_rows({name: rows})
     change.add_rows(entries(*(entry("import", "from a file", run) for run in runs)))
-    change.add_rows({"compiler_flags": connection.sql(_NEW_FLAGS).to_arrow_table()})
+    for key, name in SETS.items():
+        rows = connection.sql(_NEW_SETS.format(name, key)).to_arrow_table()
+        change.add_rows({name: arrow.plain(rows)})
     modules = connection.sql(_NEW_MODULES).to_arrow_table()["module_id"]
     connection.register("_wanted", pa.table({"module_id": modules}))
     try:
@@ -156,8 +158,7 @@ def _names(connection: duckdb.DuckDBPyConnection, query: str) -> list[str]:
     return [name for (name,) in connection.sql(query).fetchall()]
 
 
-_NEW_FLAGS = """SELECT * FROM given.compiler_flags
-    WHERE flags_id NOT IN (SELECT flags_id FROM compiler_flags)"""
+_NEW_SETS = "SELECT * FROM given.{0} WHERE {1} NOT IN (SELECT {1} FROM {0})"
 # Modules that the lake lacks, or has only incomplete.
 _NEW_MODULES = """SELECT module_id FROM given.modules
     WHERE module_id NOT IN (SELECT module_id FROM modules)

@@ -26,7 +26,7 @@ from .lake_errors import GONE, DamagedFileError
 # the columns of its own relation only; the schema of the Delta table has those of all.
 
 # The version of the layout and of our tables. A lake with a later version is not read.
-LAKE_VERSION = 7
+LAKE_VERSION = 8
 VERSION_PROPERTY = "memhouse.lakeVersion"
 # The digest of our tables. A lake with another digest is upgraded or not read.
 LAYOUT_PROPERTY = "memhouse.layout"
@@ -41,7 +41,7 @@ SMALL = (
     "run_labels",
     "journal",
     "dumps",
-    "dump_files",
+    "file_sets",
     "compiler_flags",
     "accepted_changes",
     "oom_reports",
@@ -182,12 +182,15 @@ def write_file(place: str, relation: str, rows: pa.Table, mark: str = "") -> Dat
     return DataFile(relation, path, len(content), len(table), least, most)
 
 
-def read_files(place: str, files: Iterable[DataFile], relation: str) -> pa.Table:
+def read_files(
+    place: str, files: Iterable[DataFile], relation: str, columns: pa.Schema | None = None
+) -> pa.Table:
     """The rows of these files of a relation, whose contents are checked.
 
-    Raises OSError, and WarehouseError if a file is damaged.
+    columns: of a relation that only older lakes have. Raises OSError, and WarehouseError if a file
+    is damaged.
     """
-    schema = stored_schema(relation)
+    schema = columns or stored_schema(relation)
     tables = [schema.empty_table()]
     for file, content in _contents(place, list(files)):
         # A file that another program rewrote has the columns of all relations; a file of an older
@@ -196,7 +199,7 @@ def read_files(place: str, files: Iterable[DataFile], relation: str) -> pa.Table
         with _damage(place, file):
             tables.append(content.read(columns=[n for n in schema.names if n in stored]))
     rows = pa.concat_tables(tables, promote_options="default")
-    return rows.cast(arrow.schema(relation))
+    return rows.cast(columns or arrow.schema(relation))
 
 
 def check_files(place: str, files: Iterable[DataFile]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +13,8 @@ from ...xla.parts import space_of
 from .. import arrow
 from ..errors import WarehouseError
 from ..journal import entries, entry, numbered
-from ..stores.base import Compacted
+from ..stores.base import SETS, Compacted
+from ..stores.duckdb import memory_database
 from ..versions import LAYOUTS, layout
 from . import storage
 from .changes import Removals
@@ -221,36 +223,68 @@ def _rewritten(place: str, snapshot: Snapshot, *, has_long_ids: bool) -> Actions
     if not last:
         rows = _parts_and_entries(runs, done)
     spaces = _spaces(place, snapshot)
+    files_of_dumps, rows["file_sets"] = _file_sets(place, snapshot)
     adds = [write_file(place, name, table) for name, table in rows.items() if len(table)]
     # One file is held at a time.
     for name in relations():
         if name not in HISTORY:
             for file in snapshot.of(name):
-                table = _upgraded(name, read_files(place, [file], name), spaces)
+                table = _upgraded(name, read_files(place, [file], name), spaces, files_of_dumps)
                 if has_long_ids:
                     table = _with_short_ids(table)
                 adds.append(write_file(place, name, table))
-    removes = [file for name in relations() for file in snapshot.of(name)]
+    removes = [file for name in (*relations(), _OF_BEFORE) for file in snapshot.of(name)]
     return Actions(adds, removes, changed_runs=runs["run_id"].to_pylist())
 
 
-def _upgraded(name: str, rows: pa.Table, spaces: pa.Table) -> pa.Table:
+def _upgraded(
+    name: str, rows: pa.Table, spaces: pa.Table, files_of_dumps: Mapping[int, int]
+) -> pa.Table:
     """The rows of a file of an older lake as this memhouse writes them.
 
-    `spaces` has the rows of memory_spaces, with the column space. Ids are as they were.
+    `spaces` has the rows of memory_spaces, with the column space; `files_of_dumps` the files_id of
+    each dump. Ids are as they were.
     """
+    if name == "dumps":
+        files_ids = [files_of_dumps.get(id_) for id_ in rows["dump_id"].to_pylist()]
+        rows = _filled(rows, "files_id", pa.chunked_array([pa.array(files_ids, pa.int64())]))
     if name == "runs":
         rows = _filled(rows, "compiled_at", rows["run_at"])
     if name == "modules":
         rows = _filled(rows, "reader_version", pa.scalar(0, pa.int32()))
         is_estimated = pc.equal(rows["origin"], "estimated")
         rows = _filled(rows, "grade", is_estimated.cast(pa.int32()))
-    if "space" in rows.column_names:
+    if {"space", "memory_space"} <= {*rows.column_names}:
         rows = _filled(rows, "space", _in_spaces(rows, spaces))
     if name == "run_parts":
         hosts = pc.if_else(pc.equal(rows["host"], ""), None, rows["host"])
         rows = rows.set_column(rows.column_names.index("host"), "host", hosts)
     return rows
+
+
+# The relation that lakes before version 8 have in place of `file_sets`.
+_OF_BEFORE = "dump_files"
+
+
+def _file_sets(place: str, snapshot: Snapshot) -> tuple[dict[int, int], pa.Table]:
+    """The files_id of each dump, and the rows of file_sets, by the upgrade of DuckDB files."""
+    of_sets = [
+        column for column in arrow.schema("file_sets") if column.name not in ("files_id", "name")
+    ]
+    of_dumps = [pa.field("dump_id", pa.int64()), pa.field("path", pa.string())]
+    columns = pa.schema([*of_dumps, *of_sets])
+    dumps = read_files(place, snapshot.of("dumps"), "dumps").select(["dump_id", "workload"])
+    files = read_files(place, snapshot.of(_OF_BEFORE), _OF_BEFORE, columns)
+    with memory_database() as connection:
+        for name, rows in (("dumps", dumps), (_OF_BEFORE, files)):
+            connection.register("before", rows)
+            connection.execute(f"CREATE TABLE {name} AS FROM before")
+        connection.execute(_STEP.read_text())
+        files_of_dumps = dict(connection.sql("SELECT dump_id, files_id FROM dumps").fetchall())
+        return files_of_dumps, arrow.plain(connection.table("file_sets").to_arrow_table())
+
+
+_STEP = Path(__file__).parents[1] / "upgrades" / "0008_file_sets.sql"
 
 
 def _with_short_ids(rows: pa.Table) -> pa.Table:
@@ -501,12 +535,13 @@ class _Intact:
             return []
         if "run_id" in columns:
             return sorted(_ids_in_range(file, "run_id", self._set(_RUNS)))
-        key = next((key for key in ("module_id", "dump_id", "flags_id") if key in columns), None)
+        key = next((key for key in ("module_id", "dump_id", *SETS) if key in columns), None)
         if key is None:
             return []
-        of = {"module_id": self.modules_of, "dump_id": self.dumps_of, "flags_id": self._flags_of}
+        of = {"module_id": self.modules_of, "dump_id": self.dumps_of}
+        ids = of.get(key, self.sets_of)(file)
         query = f"SELECT DISTINCT run_id FROM dumps WHERE {key} IN (SELECT UNNEST($1))"
-        return sorted(self._set(query, sorted(of[key](file))))
+        return sorted(self._set(query, sorted(ids)))
 
     def modules_of(self, file: DataFile) -> set[int]:
         """The modules whose rows a lost file had, or may have had."""
@@ -519,40 +554,38 @@ class _Intact:
         return modules
 
     def dumps_of(self, file: DataFile) -> set[int]:
-        """The dumps whose rows a lost file may have had; every dump has rows in `dump_files`."""
-        dumps = _ids_in_range(file, "dump_id", self._set("SELECT dump_id FROM dumps"))
-        if file.relation == "dump_files":
-            dumps -= self._set("SELECT dump_id FROM dump_files")
-        return dumps
+        """The dumps whose rows a lost file may have had."""
+        return _ids_in_range(file, "dump_id", self._set("SELECT dump_id FROM dumps"))
 
-    def _flags_of(self, file: DataFile) -> set[int]:
-        flags = self._set("SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL")
-        return _ids_in_range(
-            file, "flags_id", flags - self._set("SELECT flags_id FROM compiler_flags")
-        )
+    def sets_of(self, file: DataFile) -> set[int]:
+        """The sets of flags or files whose rows a lost file may have had."""
+        (key,) = (key for key, name in SETS.items() if name == file.relation)
+        referred = self._set(f"SELECT DISTINCT {key} FROM dumps WHERE {key} IS NOT NULL")
+        return _ids_in_range(file, key, referred - self._set(f"SELECT {key} FROM {file.relation}"))
 
     # -- Rows that a repair drops ----------------------------------------------------------
 
     def actions(self) -> tuple[Actions, Repaired]:
         """The commit that leaves only whole rows, and what it drops."""
-        lost_modules, lost_dumps, touched = set[int](), set[int](), set[str]()
+        lost_modules, lost_files, touched = set[int](), set[int](), set[str]()
         may_lack_dumps = set[str]()
         for file in self.lost:
             touched.update(self.runs_of(file))
             if file.relation == "dumps":
                 may_lack_dumps.update(self.runs_of(file))
-            elif file.relation == "dump_files":
-                lost_dumps |= self.dumps_of(file)
+            elif file.relation == "file_sets":
+                lost_files |= self.sets_of(file)
             elif _has(file.relation, "module_id"):
                 lost_modules |= self.modules_of(file)
-        dumps = self._table("SELECT dump_id, run_id, module_id, flags_id FROM dumps").to_pylist()
+        keys = "dump_id, run_id, module_id, flags_id, files_id"
+        dumps = self._table(f"SELECT {keys} FROM dumps").to_pylist()
         runs = self._set("SELECT run_id FROM runs")
         modules = self._set("SELECT module_id FROM modules")
         kept = [
             row
             for row in dumps
             if row["run_id"] in runs
-            and row["dump_id"] not in lost_dumps
+            and row["files_id"] not in lost_files
             and row["module_id"] not in lost_modules
             and (row["module_id"] is None or row["module_id"] in modules)
         ]
@@ -563,7 +596,7 @@ class _Intact:
             "run_id": runs - emptied,
             "dump_id": {row["dump_id"] for row in kept},
             "module_id": {row["module_id"] for row in kept},
-            "flags_id": {row["flags_id"] for row in kept},
+            **{key: {row[key] for row in kept} for key in SETS},
         }
         removals = self._removals(whole)
         adds = self._without_references(removals, whole)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 # deleted.
 QUICK_BYTES = 8 << 20
 DELETED_BYTES = 256 << 20
+# What dumps refer to by the hash of its rows: by the key, the table. A set is stored once.
+SETS = {"flags_id": "compiler_flags", "files_id": "file_sets"}
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,10 @@ class Known:
 
     run: the run's row, None if the run is new; hosts: of its parts, see `run_parts`; labels: the
     run's labels; dumps: the rows of the run's dumps, by dump_id; files: the rows of these dumps'
-    files, by dump_id; modules: the ids of all modules; complete: the ids of modules of dumps
-    that were read whole by the readers of today; outdated: of modules that older readers read;
-    flag_sets: the ids of all sets of compiler flags; next_run_seq: that of the next new run.
+    sets of files, by files_id; modules: the ids of all modules; complete: the ids of modules of
+    dumps that were read whole by the readers of today; outdated: of modules that older readers
+    read; sets: the ids of all sets of compiler flags and of files, by their key; next_run_seq: that
+    of the next new run.
     """
 
     run: Mapping[str, Any] | None
@@ -44,13 +47,13 @@ class Known:
     modules: frozenset[int]
     complete: frozenset[int]
     outdated: frozenset[int]
-    flag_sets: frozenset[int]
+    sets: Mapping[str, frozenset[int]]
     next_run_seq: int
 
     def of_host(self, host: str | None) -> "Known":
         """The same with the dumps of one host's part of the run."""
         dumps = {id_: row for id_, row in self.dumps.items() if row["host"] == host}
-        return replace(self, dumps=dumps, files={id_: self.files[id_] for id_ in dumps})
+        return replace(self, dumps=dumps)
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class Batch:
     """Rows to add, by table, and the rows that they replace.
 
     The store first deletes the rows that `modules`, `dumps` and `runs` name: every row of
-    these modules, these dumps with their files, these runs with their labels, and the
+    these modules, these dumps, these runs with their labels, and the
     out-of-memory reports of the runs in `oom_runs`. What users said of a dump, that they accept
     its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`. `files` are
     rows that lie in files of the lake already. The store numbers the entries of `journal`.
@@ -125,13 +128,13 @@ class Store(Protocol):
         """Whether views that are made in it are there when it is opened again."""
 
     def known(self, run_id: str) -> Known:
-        """What the store holds of this run, and the ids of all modules and flag sets."""
+        """What the store holds of this run, and the ids of all modules and sets."""
 
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
-        """Delete these runs, and the modules and flag sets that no other run refers to."""
+        """Delete these runs, and the modules and sets that no other run refers to."""
 
     def replacing(self, run_id: str, host: str | None) -> AbstractContextManager[Deleted]:
         """Delete the run's dumps, and at the end of the block what no dump refers to then.

@@ -233,7 +233,7 @@ class DeltaStore(DuckDBReading):
     # -- Writing ---------------------------------------------------------------------------
 
     def known(self, run_id: str) -> Known:
-        """What the store holds of this run, and the ids of all modules and flag sets."""
+        """What the store holds of this run, and the ids of all modules and sets."""
         with lake_errors(self.name):
             known = super().known(run_id)
         self._begun[run_id] = Begun.of(known)
@@ -252,7 +252,7 @@ class DeltaStore(DuckDBReading):
         self._commit(change)
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
-        """Delete these runs, and the modules and flag sets that no other run refers to."""
+        """Delete these runs, and the modules and sets that no other run refers to."""
         runs = [*dict.fromkeys(run_ids)]
         change = Change(deleted_runs=runs, drops_orphans=True)
         counted = self.rows(_DUMPS_OF_RUNS, [runs]).to_pylist()
@@ -396,7 +396,7 @@ class DeltaStore(DuckDBReading):
             self._begun[run_id].ingested_at = done.ingested_at[run_id]
         for row in change.rows_of("dumps").to_pylist():
             if row["run_id"] in self._begun:
-                self._begun[row["run_id"]].add(row["dump_id"], row["flags_id"])
+                self._begun[row["run_id"]].add(row)
 
     def _history_to_store(self, snapshot: Snapshot) -> Actions:
         """What stores the history of the lake's snapshot, if another one is stored."""

@@ -35,7 +35,7 @@ from ..journal import dropped, entries, entry, label_entries, numbered
 from ..private_folder import private_folder
 from ..readable import quoted
 from ..versions import LAYOUTS, READER_VERSION, SCHEMA_VERSION, layout, layout_digest
-from .base import QUICK_BYTES, Batch, Compacted, Deleted, Known
+from .base import QUICK_BYTES, SETS, Batch, Compacted, Deleted, Known
 
 # Which tables a store has, what their columns are, and what all this means.
 
@@ -169,13 +169,13 @@ class DuckDBReading(ABC):
                 raise QueryError(duckdb_says(error)) from error
 
     def known(self, run_id: str) -> Known:
-        """What the store holds of this run, and the ids of all modules and flag sets."""
+        """What the store holds of this run, and the ids of all modules and sets."""
         run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
         labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
         dumps = self._dicts("SELECT * FROM dumps WHERE run_id = $1", run_id)
-        files: dict[int, list[dict[str, Any]]] = {row["dump_id"]: [] for row in dumps}
+        files: dict[int, list[dict[str, Any]]] = {}
         for row in self._dicts(_FILES, run_id):
-            files[row["dump_id"]].append(row)
+            files.setdefault(row["files_id"], []).append(row)
         return Known(
             run=run[0] if run else None,
             hosts=frozenset(row["host"] for row in self._dicts(_HOSTS, run_id)),
@@ -185,7 +185,7 @@ class DuckDBReading(ABC):
             modules=self._ids("SELECT module_id FROM modules"),
             complete=self._ids(_COMPLETE),
             outdated=self._ids(_OUTDATED),
-            flag_sets=self._ids("SELECT DISTINCT flags_id FROM compiler_flags"),
+            sets={key: self._ids(f"SELECT DISTINCT {key} FROM {SETS[key]}") for key in SETS},
             next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
         )
 
@@ -226,7 +226,8 @@ _RUNS_BEFORE = """SELECT run_id FROM runs
     WHERE run_at < $1 AND ingested_at < $1
         AND run_id NOT IN (SELECT run_id FROM run_parts WHERE entered_at >= $1)
     ORDER BY run_at, run_seq"""
-_FILES = "SELECT dump_files.* FROM dump_files INNER JOIN dumps USING (dump_id) WHERE run_id = $1"
+_FILES = """SELECT * FROM file_sets
+    WHERE files_id IN (SELECT files_id FROM dumps WHERE run_id = $1)"""
 _NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')
     ORDER BY run_seq DESC"""
 
@@ -361,15 +362,16 @@ def delete_part(connection: duckdb.DuckDBPyConnection, run_id: str, host: str | 
 
 
 def delete_orphans(connection: duckdb.DuckDBPyConnection) -> int:
-    """Delete the modules and flag sets that no dump refers to; how many modules."""
+    """Delete the modules and sets that no dump refers to; how many modules."""
     query = """SELECT module_id FROM modules WHERE module_id NOT IN
         (SELECT module_id FROM dumps WHERE module_id IS NOT NULL)"""
     orphans = sorted(row[0] for row in connection.sql(query).fetchall())
     delete(connection, "module_id", orphans, but=("dumps",))
-    connection.execute(
-        "DELETE FROM compiler_flags WHERE flags_id NOT IN "
-        "(SELECT flags_id FROM dumps WHERE flags_id IS NOT NULL)"
-    )
+    for key, name in SETS.items():
+        connection.execute(
+            f"DELETE FROM {name} WHERE {key} NOT IN "
+            f"(SELECT {key} FROM dumps WHERE {key} IS NOT NULL)"
+        )
     return len(orphans)
 
 
@@ -666,7 +668,7 @@ def _stored_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | 
             return int(version), digest
     except duckdb.CatalogException:  # There is no such table.
         return None
-    except duckdb.BinderException:  # Before layouts were kept.
+    except duckdb.BinderException:  # Before layouts were kept, when dump_files was a table.
         pass
     try:
         found = connection.sql("SELECT MAX(version) FROM schema_version").fetchall()
@@ -676,7 +678,7 @@ def _stored_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | 
         """SELECT table_name, column_name, data_type FROM duckdb_columns()
         WHERE NOT internal AND database_name = current_database()
             AND list_contains($1, table_name)""",
-        params=[list(stored_columns())],
+        params=[[*stored_columns(), "dump_files"]],
     ).fetchall()
     return int(found[0][0] or 0), layout_digest(columns)
 
@@ -947,7 +949,7 @@ class DuckDBStore(DuckDBReading):
             forget_blocks(self.connection, self.name)
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
-        """Delete these runs, and the modules and flag sets that no other run refers to."""
+        """Delete these runs, and the modules and sets that no other run refers to."""
         with self._transaction():
             names = list(run_ids)
             there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]

@@ -35,7 +35,7 @@ def test_a_night_takes_what_only_it_has(own):
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {
         *("runs", "run_parts", "journal"),
-        *("lineages", "dumps", "dump_files", "history"),
+        *("lineages", "dumps", "history"),
     }
     assert len(before["dumps"]) - len(after["dumps"]) == 4
     night = "run_id = '2026-10-08'"

@@ -14,7 +14,7 @@ from memhouse.ingest.sources.program import Identified, Key
 from memhouse.schema import ids
 from memhouse.xla.parts import Parts
 
-from ..support.warehouse import everything, rows, writing
+from ..support.warehouse import rows, writing
 
 TEXT = b"""\
 HloModule jit_double, is_scheduled=true, entry_computation_layout={(f32[2]{0})->f32[2]{0}}
@@ -106,5 +106,4 @@ def test_what_cannot_be_parsed_is_told_and_stops_nothing(db):
     (problem,) = summary.problems
     assert problem.startswith("bad:1: ")
     assert (summary.dumps, summary.failed) == (2, 1)
-    statuses = everything(db)["dump_files"]
-    assert sorted(row[5] for row in statuses) == ["failed", "ok"]
+    assert sorted(rows(db, "SELECT status FROM dump_files")) == [("failed",), ("ok",)]

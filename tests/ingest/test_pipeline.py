@@ -53,7 +53,7 @@ def test_a_new_run_of_the_same_modules_stores_no_module_again(copied):
     assert set(before) == set(after)
     changed = {name for name in before if before[name] != after[name]}
     of_runs = {"runs", "run_parts", "journal", "lineages"}
-    assert changed == of_runs | {"dumps", "dump_files", "history", "oom_reports"}
+    assert changed == of_runs | {"dumps", "history", "oom_reports"}
     assert len(after["runs"]) == len(before["runs"]) + 1
     assert len(after["dumps"]) == len(before["dumps"]) + len(list((DUMPS / "tpu").iterdir()))
     # What was last in its chain is so no longer.
@@ -82,7 +82,7 @@ def test_an_archive_is_its_folder(filled, tmp_path, db):
     of_cpu = rows(filled, "SELECT * FROM dumps WHERE run_id = 'cpu' ORDER BY ALL")
     assert found["dumps"] == of_cpu
     assert set(found["modules"]) < set(expected["modules"])
-    assert set(found["dump_files"]) < set(expected["dump_files"])
+    assert set(found["file_sets"]) < set(expected["file_sets"])
 
 
 def test_an_archive_within_a_folder_is_a_workload(tmp_path, db):

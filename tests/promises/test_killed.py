@@ -116,7 +116,7 @@ def check_what_is_there(db, expected, told):
     entered = "SELECT run_id FROM runs ANTI JOIN journal USING (run_id)"
     assert rows(db, entered) == []
     for table, its_rows in expected.items():
-        if table in ("runs", "run_parts", "dumps", "dump_files", "compiler_flags"):
+        if table in ("runs", "run_parts", "dumps", "file_sets", "compiler_flags"):
             assert set(found[table]) <= set(its_rows)
         # Verify has held the chains of what is there.
         elif table not in ("schema_version", "view_set", "lineages", "history", "gone", "causes"):

@@ -59,8 +59,8 @@ DAMAGES = {
         f"UPDATE peak_parts SET counted_bytes = counted_bytes + 1 {OF} AND part = 0": "add up",
     },
     "dumps_are_complete": {
-        "UPDATE dump_files SET status = 'failed', line = 3, message = 'cut short' "
-        "WHERE path = '000_e0d5fae9bf2de249.txt'": "000_e0d5fae9bf2de249.txt:3",
+        "UPDATE file_sets SET status = 'failed', line = 3, message = 'cut short' "
+        "WHERE name = '000_e0d5fae9bf2de249.txt'": "000_e0d5fae9bf2de249.txt:3",
     },
     "instructions_have_one_number": {
         f"UPDATE instructions SET instruction = 'x.1' {OF} AND instruction = 'x.5'": "x.1",

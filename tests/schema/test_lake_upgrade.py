@@ -4,13 +4,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 import memhouse
 from memhouse.lake import init
 from memhouse.schema import versions
 from memhouse.schema.errors import UnpreparedError, WarehouseError
 from memhouse.schema.lake import upkeep as upgrading
-from memhouse.schema.lake.data_files import LAYOUT_PROPERTY, VERSION_PROPERTY
+from memhouse.schema.lake.commits import Actions, commit
+from memhouse.schema.lake.data_files import (
+    LAYOUT_PROPERTY,
+    VERSION_PROPERTY,
+    DataFile,
+    read_files,
+    write_file,
+)
 from memhouse.schema.lake.snapshot import Lake
 
 DATA = Path(__file__).parents[1] / "data"
@@ -86,19 +94,32 @@ def test_it_becomes_what_this_memhouse_makes_of_the_dumps(older, tmp_path, monke
     assert found == expected
 
 
-def test_ids_of_a_lake_of_before_stay(tmp_path):
-    """Only those of lakes before version 5 are longer."""
-    lake = init(tmp_path / "lake")
+def test_a_lake_of_version_7_becomes_what_it_would_be_today(tmp_path):
+    """Its ids stay, as only those of lakes before version 5 are longer."""
+    lake = Path(init(tmp_path / "lake"))
     with memhouse.open(lake) as warehouse:
-        warehouse.ingest(SAMPLES[0])
+        for sample in SAMPLES:
+            warehouse.ingest(sample)
+        files = warehouse.sql("FROM dump_files ORDER BY dump_id, path").table
     before = content(lake)
+    assert {row["kind"] for row in files.to_pylist()} >= {"hlo", "buffer-assignment"}
     opened = Lake(str(lake))
+    # The files of each dump, and no sets of them.
+    path = "relation=dump_files/before.parquet"
+    (lake / path).parent.mkdir()
+    parquet.write_table(files, lake / path)
+    of_before = DataFile("dump_files", path, (lake / path).stat().st_size, len(files))
+    rows = read_files(str(lake), opened.snapshot.of("dumps"), "dumps").drop_columns(["files_id"])
+    dumps = write_file(str(lake), "dumps", rows)
+    removed = [file for name in ("dumps", "file_sets") for file in opened.snapshot.of(name)]
+    commit(opened, lambda _: Actions([of_before, dumps], removed))
     opened.table.alter.set_table_properties(
-        {VERSION_PROPERTY: "6", LAYOUT_PROPERTY: versions.LAYOUTS[6]}, raise_if_not_exists=False
+        {VERSION_PROPERTY: "7", LAYOUT_PROPERTY: versions.LAYOUTS[7]}, raise_if_not_exists=False
     )
     with pytest.raises(UnpreparedError):
         memhouse.open(lake, read_only=True)
-    memhouse.open(lake).close()
+    with memhouse.open(lake) as warehouse:
+        assert warehouse.sql("FROM dump_files ORDER BY dump_id, path").table == files
     assert content(lake) == before
 
 

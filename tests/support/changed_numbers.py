@@ -59,7 +59,9 @@ ATTRIBUTION = (
     "values.pass",
     "values.residual_id",
     "values.role",
-    "dump_files.message",
+    "file_sets.message",
+    "file_sets.files_id",
+    "dumps.files_id",
 )
 FRAME = (
     "stack_frames.file",
