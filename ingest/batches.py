@@ -15,7 +15,6 @@ from contextlib import suppress
 from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from ..schema import arrow, ids
@@ -23,7 +22,9 @@ from ..schema.errors import WarehouseError
 from ..schema.journal import entries
 from ..schema.stores.base import Batch, Known, Store
 from ..schema.versions import READER_VERSION
+from ..xla.shifts import Divided
 from .choose_run import Occurrences
+from .modules import rows_of, with_ids
 from .outcomes import OK
 from .read_program import (
     Content,
@@ -40,14 +41,14 @@ from .sources.program import Identified, Program
 if TYPE_CHECKING:
     from ..schema.lake.data_files import DataFile
 
-# Hands the rows of large modules from reading processes to the writing process.
+# Hands the rows of modules, if they are large, from reading processes to the writing process.
 #
 # A reading process puts the rows into memory without a name in any file system and sends the
 # memory's descriptor; the writing process maps the memory. So the rows are copied once, and
 # nothing stays behind, however the processes end.
 
-# The mapped memory of each module keeps a descriptor open, and a process may have few of them.
-LARGE_BYTES = 4 << 20
+# Each mapped memory keeps a descriptor open, and a process may have few of them.
+LARGE_BYTES = 1 << 20
 
 _NUMBER_BYTES = 8
 _TABLE = b"table"
@@ -94,7 +95,7 @@ class HandOver:
 
 
 def send(sending: socket.socket, number: int, tables: Mapping[str, pa.Table]) -> None:
-    """Send the tables of a module under a number."""
+    """Send tables under a number."""
     with os.fdopen(_nameless_memory(), "wb") as memory:
         for name, table in tables.items():
             schema = table.schema.with_metadata({_TABLE: name})
@@ -210,17 +211,21 @@ class Workers:
         """Read programs in a process; returns a function that waits for the outcomes."""
         assert self._pool is not None
         assert self._handed is not None
+        # As many sets of rows as programs at most are handed over.
         handed, numbers = self._handed, [next(self._numbers) for _ in programs]
         reading = self._pool.submit(_read_beside, programs, numbers, self._mine)
         reading.add_done_callback(lambda _: handed.receive())
 
         def read() -> list[ProgramOutcome]:
-            outcomes = []
-            for number, (outcome, is_handed_over) in zip(numbers, reading.result(), strict=True):
+            outcomes, are_handed_over = reading.result()
+            every = rows_of(outcome.module for outcome in outcomes)
+            for number, rows, is_handed_over in zip(numbers, every, are_handed_over, strict=False):
                 if is_handed_over:
-                    assert outcome.module is not None
-                    outcome.module.tables = handed.take(number)
-                outcomes.append(outcome)
+                    sent = handed.take(number)
+                    rows.tables = {
+                        name: Divided(sent[name], starts)
+                        for name, (_, starts) in rows.tables.items()
+                    }
             return outcomes
 
         return read
@@ -343,26 +348,19 @@ def _prepare(sending: socket.socket) -> None:
 
 def _read_beside(
     programs: _Together, numbers: Sequence[int], mine: Sequence[str]
-) -> list[tuple[ProgramOutcome, bool]]:
-    """Read programs in a process; whether the rows of each are handed over, not in its outcome."""
-    found = []
-    for number, outcome in zip(
-        numbers, read_programs(programs, frozenset(), mine=mine), strict=True
-    ):
-        module = outcome.module
-        is_large = module is not None and module.nbytes >= LARGE_BYTES
-        if module is not None and is_large:
-            send(_sending, number, module.tables)
-            module.tables = {}
-        elif module is not None and len(programs) > 1:
-            # Without what others have beside its rows.
-            module.tables = {name: _copied(table) for name, table in module.tables.items()}
-        found.append((outcome, is_large))
-    return found
-
-
-def _copied(table: pa.Table) -> pa.Table:
-    return table.take(pa.array(np.arange(len(table))))
+) -> tuple[list[ProgramOutcome], list[bool]]:
+    """Read programs in a process; whether each set of rows is handed over, not in the outcomes."""
+    outcomes = read_programs(programs, frozenset(), mine=mine)
+    are_large = []
+    for number, rows in zip(numbers, rows_of(outcome.module for outcome in outcomes), strict=False):
+        are_large.append(rows.nbytes >= LARGE_BYTES)
+        if are_large[-1]:
+            send(_sending, number, {name: table for name, (table, _) in rows.tables.items()})
+            rows.tables = {
+                name: Divided(table.slice(0, 0), starts)
+                for name, (table, starts) in rows.tables.items()
+            }
+    return outcomes, are_large
 
 
 def _end_with_parent() -> None:
@@ -588,28 +586,13 @@ def _dump_row(run_id: str, outcome: ProgramOutcome, occurrence: int) -> _Row:
 
 def _module_tables(outcomes: dict[int, ProgramOutcome]) -> dict[str, pa.Table]:
     """The rows of these modules, by table, with module_id."""
-    headers: list[_Row] = []
-    by_table: dict[str, list[pa.Table]] = {}
-    for module_id, outcome in outcomes.items():
-        assert outcome.module is not None
-        named = {"module_id": module_id, "module_name": outcome.module_name}
-        headers.append(named | outcome.module.header | {"reader_version": READER_VERSION})
-        add_owned(by_table, module_id, outcome.module.tables)
-    return {"modules": arrow.rows("modules", headers), **joined(by_table)} if headers else {}
-
-
-def add_owned(
-    by_table: dict[str, list[pa.Table]], module_id: int, tables: Mapping[str, pa.Table]
-) -> None:
-    """Add a module's rows, with module_id, to those of others."""
-    for name, table in tables.items():
-        owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(table))
-        by_table.setdefault(name, []).append(table.add_column(0, "module_id", owner))
-
-
-def joined(by_table: Mapping[str, list[pa.Table]]) -> dict[str, pa.Table]:
-    """The rows of several modules as one table each; a damaged dump's rows lack columns."""
-    return {
-        name: pa.concat_tables(found, promote_options="permissive")
-        for name, found in by_table.items()
-    }
+    modules = {id_: of.module for id_, of in outcomes.items() if of.module is not None}
+    if not modules:
+        return {}
+    headers = [
+        {"module_id": module_id, "module_name": outcomes[module_id].module_name}
+        | module.header
+        | {"reader_version": READER_VERSION}
+        for module_id, module in modules.items()
+    ]
+    return {"modules": arrow.rows("modules", headers), **with_ids(modules)}

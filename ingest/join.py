@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +46,12 @@ from ..xla.program import (
 )
 from ..xla.program_id import program_ids_of, skeleton_id_of
 from ..xla.roles import ROLES, idle_stretches, last_uses
-from ..xla.runs import rows_of, starts_of
-from ..xla.shifts import Shifts
+from ..xla.runs import rows_of
+from ..xla.shifts import Divided, Shifts
 from ..xla.traits import traits_of
 from ..xla.union import bounds_of, derived_of_each, joined_parts, shifts_of
 from ..xla.work import work_of
+from .modules import Module, Rows
 
 # The lives of values in temp allocations.
 
@@ -552,7 +553,7 @@ _REFUSALS = (DumpError, IndexError, ValueError)
 
 def joined(
     programs: Sequence[Told], mine: Sequence[str] = ()
-) -> list[tuple[WorkedOut | None, "Module"]]:
+) -> list[tuple[WorkedOut | None, Module]]:
     """Work out what the texts of programs say, and make the rows of each: see `join_parts`.
 
     That is done for all at once of which the same is known, because small ones cost the calls; of
@@ -588,7 +589,7 @@ def _kind(told: Told) -> tuple[bool, ...] | None:
 
 def _joined_of_kind(
     programs: Sequence[Told], mine: Sequence[str]
-) -> list[tuple[WorkedOut | None, "Module"]]:
+) -> list[tuple[WorkedOut | None, Module]]:
     if len(programs) == 1:
         found = work_out(programs[0])
         return [(found, join_parts(found, mine, programs[0].platform))]
@@ -601,7 +602,7 @@ def _joined_of_kind(
     ]
 
 
-def _at_once(programs: Sequence[Told], mine: Sequence[str]) -> "list[Module]":
+def _at_once(programs: Sequence[Told], mine: Sequence[str]) -> list[Module]:
     """The rows of several programs of one kind. Raises one of _REFUSALS if any is odd."""
     of_each = [with_dumped_elements(told.parts) for told in programs]
     texts = [parts.hlo for parts in of_each if parts.hlo is not None]
@@ -664,27 +665,6 @@ def _all_completed(
 # Joins the parts of a module into the rows of the warehouse's tables.
 
 
-@dataclass
-class Module:
-    """A module's rows by table, without module_id, and the contradictions of its parts.
-
-    `header` has the columns of the module's row in `modules`; `unread_passes` are the texts between
-    passes that cannot be read, each with its step and pass. Without `may_disagree` the rows were
-    held against the text already, see `agreement.disagreements`.
-    """
-
-    header: dict[str, object]
-    tables: dict[str, pa.Table]
-    contradictions: list[Contradiction] = field(default_factory=list)
-    unread_passes: list[str] = field(default_factory=list)
-    may_disagree: bool = True
-
-    @property
-    def nbytes(self) -> int:
-        """The memory of the module's rows."""
-        return sum(table.nbytes for table in self.tables.values())
-
-
 # The tables whose rows are in a memory space.
 _IN_SPACES = frozenset({"allocations", "values", "occupancy", "module_memory"})
 
@@ -729,8 +709,8 @@ def _modules(
     values = _values(parts, names)
     ranges, lost = _live_ranges(parts.live_range, values, names)
     tables: dict[str, pa.Table] = {"instructions": _instructions(parts, names, mine)}
-    # What has no numbers to shift: the rows of each.
-    lists: dict[str, list[pa.Table]] = {}
+    # What has no numbers to shift.
+    divided: dict[str, Divided] = {}
     number = None
     if attribution is not None and len(values):
         number = numbers_of(attribution, values)
@@ -746,14 +726,16 @@ def _modules(
         tables["uses"] = names.numbered(parts.used_values.uses, "uses")
     if ranges is not None:
         tables["live_ranges"] = ranges
-    lists["reported_peak"] = [each.live_range.peak for each in of_each if each.live_range]
+    if parts.live_range is not None:
+        peaks = [each.live_range.peak for each in of_each if each.live_range is not None]
+        divided["reported_peak"] = Divided.of(peaks)
     if parts.hlo is not None:
         tables |= _hlo_tables(parts.hlo, names, tables["instructions"])
         texts = [each.hlo for each in of_each if each.hlo is not None]
-        lists["computations"] = [hlo.computations for hlo in texts]
-        lists["entry_shapes"] = [
-            pa.table({}) if hlo.entry_shapes is None else hlo.entry_shapes for hlo in texts
-        ]
+        divided["computations"] = Divided.of([hlo.computations for hlo in texts])
+        divided["entry_shapes"] = Divided.of(
+            [pa.table({}) if hlo.entry_shapes is None else hlo.entry_shapes for hlo in texts]
+        )
     contradicting = contradictions(parts, names, ranges, lost)
     if contradicting and len(of_each) > 1:
         raise DumpError(contradicting[0].message)
@@ -802,9 +784,11 @@ def _modules(
     for name in _IN_SPACES & tables.keys():
         tables[name] = with_spaces(tables[name], spaces)
     if attribution is not None:
-        lists["traits"] = traits_of(attribution, tables, shifts)
+        divided["traits"] = traits_of(attribution, tables, shifts)
     if ranges is not None and "module_memory" in tables:
-        lists["peak_parts"] = peak_parts(tables, shifts)
+        peak = peak_parts(tables, shifts)
+        if peak is not None:
+            divided["peak_parts"] = peak
     headers = [_header(each) for each in of_each]
     header = headers[0]
     if attribution is not None and attribution.derived.assumed:
@@ -837,21 +821,23 @@ def _modules(
         flops = np.append(work.flops, np.full(len(names.unique) - len(program), NONE))
         tables["instructions"] = _with(tables["instructions"], {"flops": _counts(flops)})
         tables["calls"] = _with(tables["calls"], {"trip_count": _counts(work.trip_count)})
-        executions = pa.array(work.executions)
-        bounds = starts_of(np.array([len(each) for each in lists["computations"]])).tolist()
-        lists["computations"] = [
-            _with(each, {"executions": executions.slice(start, len(each))})
-            for each, start in zip(lists["computations"], bounds, strict=False)
-        ]
+        computations, starts = divided["computations"]
+        executed = _with(computations, {"executions": pa.array(work.executions)})
+        divided["computations"] = Divided(executed, starts)
     may_disagree = len(of_each) == 1 or program is None or _any_disagrees(program, tables)
-    lists |= {name: shifts.divided(table) for name, table in tables.items()}
-    modules = []
-    for at, own in enumerate(headers):
-        found = {name: each[at] for name, each in lists.items() if each and len(each[at])}
-        modules.append(Module(own, found, contradicting, may_disagree=may_disagree))
-        if of_each[at].pass_texts:
-            of_passes, modules[-1].unread_passes = _pass_tables(of_each[at], found)
-            found |= {name: table for name, table in of_passes.items() if len(table)}
+    divided |= {name: shifts.divided(table) for name, table in tables.items()}
+    together = Rows({name: each for name, each in divided.items() if len(each.table)})
+    modules = [
+        Module(own, together, at, contradicting, may_disagree=may_disagree)
+        for at, own in enumerate(headers)
+    ]
+    if any(each.pass_texts for each in of_each):
+        of_passes = [
+            _pass_tables(each, module) for each, module in zip(of_each, modules, strict=True)
+        ]
+        together.tables |= {
+            name: Divided.of([tables[name] for tables in of_passes]) for name in of_passes[0]
+        }
     return modules
 
 
@@ -882,16 +868,15 @@ def _with_high(memory: pa.Table, peak_high: Mapping[int, int]) -> pa.Table:
     )
 
 
-def _pass_tables(
-    parts: Parts, tables: Mapping[str, pa.Table]
-) -> tuple[dict[str, pa.Table], list[str]]:
+def _pass_tables(parts: Parts, module: Module) -> dict[str, pa.Table]:
     """What the compiler's passes did to the program and to the large buffers of its peak.
 
-    And the texts that cannot be read, each with its step and pass.
+    The module notes the texts that cannot be read.
     """
-    values, names = _followed_buffers(tables)
+    values, names = _followed_buffers(module.tables)
     rows, events, unread = follow(parts.pass_texts, names)
-    of_passes = {
+    module.unread_passes = [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
+    return {
         "passes": module_rows("passes", rows),
         "buffer_passes": module_rows(
             "buffer_passes",
@@ -902,7 +887,6 @@ def _pass_tables(
             ],
         ),
     }
-    return of_passes, [f"{text.step} ({text.compiler_pass or 'the last'})" for text in unread]
 
 
 def _followed_buffers(tables: Mapping[str, pa.Table]) -> tuple[list[int], list[str]]:

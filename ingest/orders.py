@@ -3,8 +3,6 @@
 To order a program takes longer than to read it: 0.06 ms a scheduled instruction.
 """
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,9 +13,7 @@ from ..xla.errors import DumpError
 from ..xla.order import MOST_INSTRUCTIONS, Laid, ordering_of
 from ..xla.program import program_of_rows
 from ..xla.runs import rows_of
-
-if TYPE_CHECKING:
-    from .join import Module
+from .modules import Module, Rows
 
 # What could have the figures, and lacks them.
 _LACKING = f"""SELECT module_id FROM modules INNER JOIN module_memory USING (module_id)
@@ -41,7 +37,7 @@ def modules_without_orders(store: Store) -> frozenset[int]:
     return frozenset(store.rows(_LACKING)["module_id"].to_pylist())
 
 
-def add_orders(module: "Module", platform: str | None) -> None:
+def add_orders(module: Module, platform: str | None) -> None:
     """Set order_bytes and order_bound_bytes of the main memory, where they can be known."""
     tables = module.tables
     length = module.header.get("schedule_length")
@@ -114,4 +110,4 @@ def add_orders(module: "Module", platform: str | None) -> None:
     for name, figure in figures.items():
         column = pc.if_else(is_main, pa.scalar(figure, pa.int64()), pa.scalar(None, pa.int64()))
         memory = memory.set_column(memory.schema.get_field_index(name), name, column)
-    tables["module_memory"] = memory
+    module.rows, module.place = Rows.alone(tables | {"module_memory": memory}), 0

@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeVar
 from ..xla.agreement import disagreements
 from ..xla.parts import Parts
 from .formats import FORMATS, IS_CONTENT, Role
-from .join import Module, Told, WorkedOut, joined
+from .join import Told, WorkedOut, joined
+from .modules import Module
 from .outcomes import FAILED, MISSING, OK, PARTIAL, FileOutcome, Settings, some_of
 from .sources.dump_folder import read_together
 from .sources.program import Identified, Key, Program

@@ -11,7 +11,7 @@ import pickle
 import re
 import socket
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,8 +26,7 @@ from ..schema.lake.changes import without_modules
 from ..schema.lake.commits import discard
 from ..schema.lake.data_files import DataFile, write_file
 from ..schema.versions import READER_VERSION, TOOL_VERSION, layout
-from .batches import add_owned, joined
-from .join import Module
+from .modules import Module, Rows, with_ids
 from .read_program import ProgramOutcome, ReadBefore, batches_of, read_programs, recognised
 from .readers.lines import use_quick_memory
 from .sources.dump_folder import DumpedProgram
@@ -237,7 +236,7 @@ def _identify(programs: list[Program]) -> list[Identified]:
 def _read(lake: str, programs: list[Fingerprinted]) -> tuple[list[ProgramOutcome], _Written]:
     """Read the programs, each content once; the rows go to files."""
     outcomes: list[ProgramOutcome] = []
-    rows: dict[int, Mapping[str, pa.Table]] = {}
+    modules: dict[int, Module] = {}
     before = ReadBefore()
     for batch in batches_of(programs):
         module_ids = [program.identified.module_id for program in batch]
@@ -250,11 +249,8 @@ def _read(lake: str, programs: list[Fingerprinted]) -> tuple[list[ProgramOutcome
                 )
             if outcome.module is not None:
                 # Of several dumps of a module the rows of the last one count.
-                rows[module_id] = outcome.module.tables
-                outcome.module = Module(outcome.module.header, {})
+                modules[module_id] = outcome.module
+                outcome.module = Module(outcome.module.header, Rows({}))
         outcomes += read
-    by_table: dict[str, list[pa.Table]] = {}
-    for module_id, tables in rows.items():
-        add_owned(by_table, module_id, tables)
-    files = [write_file(lake, name, of) for name, of in joined(by_table).items() if len(of)]
-    return outcomes, ({*rows}, files)
+    files = [write_file(lake, name, of) for name, of in with_ids(modules).items() if len(of)]
+    return outcomes, ({*modules}, files)

@@ -1,7 +1,6 @@
 """What the main memory holds at its peak, in groups that two programs can be compared by."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pyarrow.compute as pc
 from .opcodes import COLLECTIVE_ENDS, COLLECTIVES, NUMBER
 from .program import NONE, Ints
 from .runs import ints, masked, places_of
-from .shifts import Shifts
+from .shifts import Divided, Shifts
 
 # The largest groups have a row each, if they have at least this share of the peak.
 _MOST_PARTS = 400
@@ -19,14 +18,14 @@ CATEGORIES = ("argument", "output", "constant", "other", "temp")
 _TEXTS = ("category", "role", "pass", "owner", "operation", "shape", "source")
 
 
-def peak_parts(tables: Mapping[str, pa.Table], shifts: Shifts) -> list[pa.Table]:
-    """The rows of `peak_parts` of each program, without module_id; no table if none has a peak.
+def peak_parts(tables: Mapping[str, pa.Table], shifts: Shifts) -> Divided | None:
+    """The rows of `peak_parts` of each program, without module_id; None if none has a peak.
 
     The bytes add up to peak_bytes of the main memory: as in the view `buffers`, of values that
     share addresses the first in address order counts for them.
     """
     if (main_memory(tables, shifts)["peak_time"] == NONE).all():
-        return []
+        return None
     value, size, category, program = at_peak(tables, shifts)
     columns = _columns(tables, value) | {"category": category}
     # By program, then by the texts in the order in which the program's rows have them.
@@ -75,7 +74,7 @@ def peak_parts(tables: Mapping[str, pa.Table], shifts: Shifts) -> list[pa.Table]
             "counted_bytes": counted[rows],
         }
     ).add_column(0, "part", pa.array(np.arange(len(of)) - starts[of], pa.int32()))
-    return [table.slice(start, stop - start) for start, stop in pairwise(starts.tolist())]
+    return Divided(table, starts)
 
 
 def main_memory(tables: Mapping[str, pa.Table], shifts: Shifts) -> dict[str, Ints]:

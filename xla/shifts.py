@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .runs import Ints
+from .runs import Ints, starts_of
 
 # What a column of numbers counts.
 _COUNTED = {
@@ -30,6 +30,24 @@ _COUNTED = {
 }  # fmt: skip
 _COUNTED_BY = {name: counted for counted, names in _COUNTED.items() for name in names}
 MOST = 2**31 - 1
+
+
+class Divided(NamedTuple):
+    """The rows of programs, one after the other: where those of each start, and where all end."""
+
+    table: pa.Table
+    starts: Ints
+
+    @staticmethod
+    def of(tables: Sequence[pa.Table]) -> "Divided":
+        """The rows of several tables, which may lack columns."""
+        lengths = np.array([len(table) for table in tables])
+        return Divided(pa.concat_tables(tables, promote_options="permissive"), starts_of(lengths))
+
+    def part(self, number: int) -> pa.Table:
+        """The rows of one program."""
+        start, stop = self.starts[number : number + 2].tolist()
+        return self.table.slice(start, stop - start)
 
 
 @dataclass(frozen=True)
@@ -70,13 +88,12 @@ class Shifts:
             pa.concat_tables(tables), np.array([len(table) for table in tables]), pc.add
         )
 
-    def divided(self, table: pa.Table) -> list[pa.Table]:
-        """The rows of each program, with its own numbers."""
+    def divided(self, table: pa.Table) -> Divided:
+        """The rows of the programs, each with its own numbers."""
         if len(self) == 1:
-            return [table]
-        bounds = self.bounds(table)
-        own = self._moved(table, np.diff(bounds), pc.subtract)
-        return [own.slice(start, stop - start) for start, stop in pairwise(bounds)]
+            return Divided.of([table])
+        bounds = np.array(self.bounds(table))
+        return Divided(self._moved(table, np.diff(bounds), pc.subtract), bounds)
 
     def _moved(
         self, table: pa.Table, counts: Ints, operation: Callable[[pa.Array, pa.Array], pa.Array]

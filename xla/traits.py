@@ -15,7 +15,7 @@ from .passes import FORWARD, REMATERIALISED
 from .peak_parts import lines_of, main_memory
 from .program import NONE, Ints, Mask, NumberedProgram
 from .runs import ints
-from .shifts import Shifts
+from .shifts import Divided, Shifts
 
 # By source line.
 
@@ -104,9 +104,7 @@ _RANDOM = "random_bits|threefry|rng_bit_generator|random_gamma|_bernoulli"
 _LAYOUT = r"\{[^{}]*\}|/\*index=\d+\*/"
 
 
-def traits_of(
-    attribution: Attribution, tables: Mapping[str, pa.Table], shifts: Shifts
-) -> list[pa.Table]:
+def traits_of(attribution: Attribution, tables: Mapping[str, pa.Table], shifts: Shifts) -> Divided:
     """The rows of `traits` of each program, without module_id; `tables` has the other rows."""
     program = attribution.derived.program
     is_random = _is_random(attribution)
@@ -136,8 +134,7 @@ def traits_of(
             "amount": amount[rows],
         }
     )
-    bounds = np.searchsorted(of[rows], np.arange(len(shifts) + 1)).tolist()
-    return [table.slice(start, stop - start) for start, stop in pairwise(bounds)]
+    return Divided(table, np.searchsorted(of[rows], np.arange(len(shifts) + 1)))
 
 
 def _program(program: NumberedProgram, instructions: pa.Table) -> dict[str, Rows]:
