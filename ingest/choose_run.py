@@ -150,14 +150,13 @@ def choose_run(
         return Chosen(name, store.known(name), programs)
     comparing = _Comparing(programs)
     if is_named:
-        whole = store.known(name)
-        known = whole if replaces and host is None else whole.of_host(host)
+        known = store.known(name, *(() if replaces and host is None else (host,)))
         found = comparing.with_run(known, name)
         if replaces and (found.has_changed or found.lacks_files):
             if host is not None:
-                refuse_mixed_parts(name, whole, host)
+                refuse_mixed_parts(name, known, host)
             return Chosen(name, known, comparing.programs(known), replaces=True)
-        refuse_mixed_parts(name, whole, host)
+        refuse_mixed_parts(name, known, host)
         if not found.has_changed:
             return Chosen(name, known, comparing.programs(known), kept=found.incomplete)
         assert known.run is not None
@@ -271,19 +270,19 @@ class _Comparing:
             if found.lacks_files and found.has_more_files:
                 break
             rows = known.files.get(known.dumps[dump]["files_id"], ())
-            stored = {row["kind"]: row for row in rows if row["status"] != MISSING}
+            stored = {row.kind: row for row in rows if row.status != MISSING}
             files = {file.kind: file for file in self._fingerprint(there[dump]).files}
             found.has_more_files |= not files.keys() <= stored.keys()
             for kind, row in stored.items():
-                if row["status"] != OK:
+                if row.status != OK:
                     continue
                 if kind in self._fingerprint(there[dump]).unread:
                     continue
                 file = files.get(kind)
                 found.lacks_files |= file is None
-                if file is None or (file.sha256 is None and row["sha256"] is not None):
+                if file is None or (file.sha256 is None and row.sha256 is not None):
                     incomplete.add(dump)
-                elif file.sha256 != row["sha256"]:
+                elif file.sha256 != row.sha256:
                     return _Compared(has_changed=True)
         found.has_changed = found.lacks_files and found.has_more_files
         found.incomplete = frozenset(incomplete)

@@ -422,7 +422,7 @@ def write_empty(store: Store, run: Run) -> Summary:
         if known.dumps:
             run_id = later_name(run.run_id, clock.now(), {night["run_id"] for night in nights})
             known = store.known(run_id)
-    if known.of_host(run.host).dumps:
+    if any(row["host"] == run.host for row in known.dumps.values()):
         return Summary(run_id, notes=[f"run {run_id!r} stays as it is"])
     chosen = Chosen(run_id, known, ())
     if batch := _run_batch(run, chosen):

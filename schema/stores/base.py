@@ -7,10 +7,10 @@ a store; both use only what this module declares.
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -27,13 +27,21 @@ DELETED_BYTES = 256 << 20
 SETS = {"flags_id": "compiler_flags", "files_id": "file_sets"}
 
 
+class StoredFile(NamedTuple):
+    """What tells whether a file of a stored dump is the same: see `file_sets`."""
+
+    kind: str
+    status: str
+    sha256: str | None
+
+
 @dataclass(frozen=True)
 class Known:
     """What a store holds when the ingest of a run begins.
 
     run: the run's row, None if the run is new; hosts: of its parts, see `run_parts`; labels: the
-    run's labels; dumps: the rows of the run's dumps, by dump_id; files: the rows of these dumps'
-    sets of files, by files_id; modules: the ids of all modules; complete: the ids of modules of
+    run's labels; dumps: the rows of the run's dumps, by dump_id; files: the files of these dumps,
+    by files_id; modules: the ids of all modules; complete: the ids of modules of
     dumps that were read whole by the readers of today; outdated: of modules that older readers
     read; sets: the ids of all sets of compiler flags and of files, by their key; next_run_seq: that
     of the next new run.
@@ -43,17 +51,12 @@ class Known:
     hosts: frozenset[str | None]
     labels: Mapping[str, str]
     dumps: Mapping[int, Mapping[str, Any]]
-    files: Mapping[int, Sequence[Mapping[str, Any]]]
+    files: Mapping[int, Sequence[StoredFile]]
     modules: frozenset[int]
     complete: frozenset[int]
     outdated: frozenset[int]
     sets: Mapping[str, frozenset[int]]
     next_run_seq: int
-
-    def of_host(self, host: str | None) -> "Known":
-        """The same with the dumps of one host's part of the run."""
-        dumps = {id_: row for id_, row in self.dumps.items() if row["host"] == host}
-        return replace(self, dumps=dumps)
 
 
 @dataclass(frozen=True)
@@ -127,8 +130,11 @@ class Store(Protocol):
     def keeps_views(self) -> bool:
         """Whether views that are made in it are there when it is opened again."""
 
-    def known(self, run_id: str) -> Known:
-        """What the store holds of this run, and the ids of all modules and sets."""
+    def known(self, run_id: str, *hosts: str | None) -> Known:
+        """What the store holds of this run, and the ids of all modules and sets.
+
+        With hosts only the dumps of their parts of the run; None is the part without a host.
+        """
 
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""

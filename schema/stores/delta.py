@@ -232,10 +232,10 @@ class DeltaStore(DuckDBReading):
 
     # -- Writing ---------------------------------------------------------------------------
 
-    def known(self, run_id: str) -> Known:
+    def known(self, run_id: str, *hosts: str | None) -> Known:
         """What the store holds of this run, and the ids of all modules and sets."""
         with lake_errors(self.name):
-            known = super().known(run_id)
+            known = super().known(run_id, *hosts)
         self._begun[run_id] = Begun.of(known)
         return known
 

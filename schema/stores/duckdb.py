@@ -35,7 +35,7 @@ from ..journal import dropped, entries, entry, label_entries, numbered
 from ..private_folder import private_folder
 from ..readable import quoted
 from ..versions import LAYOUTS, READER_VERSION, SCHEMA_VERSION, layout, layout_digest
-from .base import QUICK_BYTES, SETS, Batch, Compacted, Deleted, Known
+from .base import QUICK_BYTES, SETS, Batch, Compacted, Deleted, Known, StoredFile
 
 # Which tables a store has, what their columns are, and what all this means.
 
@@ -168,14 +168,15 @@ class DuckDBReading(ABC):
             except duckdb.Error as error:
                 raise QueryError(duckdb_says(error)) from error
 
-    def known(self, run_id: str) -> Known:
+    def known(self, run_id: str, *hosts: str | None) -> Known:
         """What the store holds of this run, and the ids of all modules and sets."""
         run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
         labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
-        dumps = self._dicts("SELECT * FROM dumps WHERE run_id = $1", run_id)
-        files: dict[int, list[dict[str, Any]]] = {}
-        for row in self._dicts(_FILES, run_id):
-            files.setdefault(row["files_id"], []).append(row)
+        given = [run_id, not hosts, list(hosts), None in hosts]
+        dumps = self._dicts(f"SELECT * {_OF_PARTS}", *given)
+        files: dict[int, list[StoredFile]] = {}
+        for files_id, *file in self.tables.sql(_FILES, params=given).fetchall():
+            files.setdefault(files_id, []).append(StoredFile(*file))
         return Known(
             run=run[0] if run else None,
             hosts=frozenset(row["host"] for row in self._dicts(_HOSTS, run_id)),
@@ -209,8 +210,8 @@ class DuckDBReading(ABC):
         """Why the second dump of each pair differs from the first, in the order of the pairs."""
         return find_causes(self.rows, pairs)
 
-    def _dicts(self, query: str, parameter: object) -> list[dict[str, Any]]:
-        found = arrow.plain(self.tables.sql(query, params=[parameter]).to_arrow_table())
+    def _dicts(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        found = arrow.plain(self.tables.sql(query, params=list(parameters)).to_arrow_table())
         return list(found.to_pylist())
 
     def _ids(self, query: str) -> frozenset[int]:
@@ -226,8 +227,10 @@ _RUNS_BEFORE = """SELECT run_id FROM runs
     WHERE run_at < $1 AND ingested_at < $1
         AND run_id NOT IN (SELECT run_id FROM run_parts WHERE entered_at >= $1)
     ORDER BY run_at, run_seq"""
-_FILES = """SELECT * FROM file_sets
-    WHERE files_id IN (SELECT files_id FROM dumps WHERE run_id = $1)"""
+_OF_PARTS = """FROM dumps
+    WHERE run_id = $1 AND ($2 OR list_contains($3, host) OR ($4 AND host IS NULL))"""
+_FILES = f"""SELECT files_id, kind, status, sha256 FROM file_sets
+    WHERE files_id IN (SELECT files_id {_OF_PARTS})"""
 _NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')
     ORDER BY run_seq DESC"""
 
