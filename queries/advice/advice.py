@@ -345,6 +345,16 @@ def advice_of(
         )
     program = read_program(store, found.module_id, found.dump_id, layout)
     try:
+        return _advice_of(program, found, memory_space, saving_bytes)
+    finally:
+        program.forget()
+
+
+def _advice_of(
+    program: Program, found: FoundModule, memory_space: int, saving_bytes: int | None
+) -> Advice:
+    store, layout = program.store, program.layout
+    try:
         if saving_bytes is not None and program.hlo is None:
             raise UsageError(
                 f"nothing tells what to save in {found.caption}: an older memhouse did not keep"

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from sys import intern
 from typing import Any, TypeVar
 
 import numpy as np
@@ -152,16 +153,14 @@ class Graph:
         return lay_slots(self.program, np.ones(len(self.program), bool))
 
     @cached_property
-    def whole(self) -> list[Place]:
+    def whole(self) -> Sequence[Place]:
         """What each instruction gives, as a place."""
-        places: list[Place] = self.slots.start.tolist()
-        return places
+        return packed(self.slots.start)
 
     @cached_property
-    def instruction(self) -> list[int]:
+    def instruction(self) -> Sequence[int]:
         """The instruction of each place."""
-        instructions: list[int] = self.slots.instruction.tolist()
-        return instructions
+        return packed(self.slots.instruction)
 
     def places(self, instructions: Sequence[int], indices: Sequence[str]) -> list[Place]:
         """The places of parts of instructions, such as `{0,1}`."""
@@ -174,22 +173,21 @@ class Graph:
         return self.opcode[self.instruction[place]]
 
     @cached_property
-    def computation(self) -> list[int]:
+    def computation(self) -> Sequence[int]:
         """Where each instruction stands."""
-        numbers: list[int] = self.program.computation.tolist()
-        return numbers
+        return packed(self.program.computation)
 
     @cached_property
     def operands(self) -> "Lists":
         """What each instruction reads, in order."""
-        return Lists(self.program.operand_start.tolist(), self.program.operands.tolist())
+        return Lists(packed(self.program.operand_start), packed(self.program.operands))
 
     @cached_property
     def users(self) -> "Lists":
         """What reads each instruction; an instruction that reads it twice stands twice."""
         order = np.argsort(self.program.operands, kind="stable")
         counts = np.bincount(self.program.operands, minlength=len(self.program))
-        return Lists(starts_of(counts).tolist(), self.program.operand_row[order].tolist())
+        return Lists(packed(starts_of(counts)), packed(self.program.operand_row[order]))
 
     @cached_property
     def called(self) -> dict[int, dict[str, list[int]]]:
@@ -238,11 +236,16 @@ class Graph:
 class Lists:
     """A list for each instruction or place, one behind the other: many are made faster so."""
 
-    starts: list[int]
-    values: list[int]
+    starts: "memoryview[int]"
+    values: "memoryview[int]"
 
     def __getitem__(self, number: int) -> list[int]:
-        return self.values[self.starts[number] : self.starts[number + 1]]
+        return self.values[self.starts[number] : self.starts[number + 1]].tolist()
+
+
+def packed(numbers: Ints) -> "memoryview[int]":
+    """Numbers that are read one by one: a list takes five times the memory."""
+    return memoryview(np.ascontiguousarray(numbers))  # type: ignore[arg-type]
 
 
 def _texts(column: Codes) -> list[str]:
@@ -328,11 +331,14 @@ class Program:
         result: _Result = self._worked_out[work_out]
         return result
 
+    def forget(self) -> None:
+        """Give back what was worked out, which refers to the program that refers to it."""
+        self._worked_out.clear()
+
     @cached_property
     def lines(self) -> dict[int, str]:
         """Of each value the line that it comes from, as file:line, where one is known."""
-        rows = self.rows(statement("advise.lines"))
-        return dict(zip(rows["value_id"].to_pylist(), rows["source"].to_pylist(), strict=True))
+        return texts_of(self.rows(statement("advise.lines")), "source")
 
     @cached_property
     def hlo(self) -> NumberedProgram | None:
@@ -342,6 +348,12 @@ class Program:
     def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
         """The rows of a query of which `$1` is the module; the parameters follow."""
         return self.store.rows(query, [self.module_id, *parameters])
+
+
+def texts_of(rows: pa.Table, column: str) -> dict[int, str]:
+    """A text of each value; few texts are different, and each is kept once."""
+    texts = map(intern, rows[column].to_pylist())
+    return dict(zip(rows["value_id"].to_pylist(), texts, strict=True))
 
 
 def read_program(store: Store, module_id: int, dump_id: int, layout: Layout) -> Program:

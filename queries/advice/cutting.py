@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...xla.program import NONE, Ints, Mask, attribute_values
-from .asked_program import Change, Piece, Place, Program, replay
+from .asked_program import Change, Piece, Place, Program, replay, texts_of
 from .dimensions import Dimensions, Words, numbers, window_parts
 from .resizing import Array, resizing_of
 
@@ -80,7 +80,7 @@ class Cutting:
         rows = self.program.rows(
             'SELECT value_id, role FROM "values" WHERE module_id = $1 AND role IS NOT NULL'
         )
-        return dict(zip(rows["value_id"].to_pylist(), rows["role"].to_pylist(), strict=True))
+        return texts_of(rows, "role")
 
     @cached_property
     def arguments(self) -> list[tuple[str, str | None, tuple[tuple[int, ...], ...]]]:

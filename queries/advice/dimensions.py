@@ -12,7 +12,7 @@ from ...xla.opcodes import ELEMENTWISE
 from ...xla.program import NONE, Ints, attribute_values
 from ...xla.runs import components
 from ...xla.shapes import ArrayShape, Shape, TupleShape
-from .asked_program import Graph, Place, Program
+from .asked_program import Graph, Place, Program, packed
 from .flow import Flow
 
 # Which dimensions of an instruction's operands are which of its result, as its attributes say.
@@ -290,7 +290,7 @@ class Arrays:
         self._graph = graph
         shapes = graph.slots.trees.shapes
         self._shapes: list[Shape] = [shapes[node] for node in graph.slots.node.tolist()]
-        self._sizes: list[int] = graph.slots.size.tolist()
+        self._sizes = packed(graph.slots.size)
         self._words: list[Words | None] = [None] * len(self._shapes)
         self._parts: list[tuple[Word, Word]] = []
         self._counts: list[int] = []
@@ -302,7 +302,7 @@ class Arrays:
         is_same = form[ones] == form[others]
         # The first of all places that are known to have the same dimensions has their words.
         self.first = components(len(form), ones[is_same], others[is_same])
-        self._first: list[Place] = self.first.tolist()
+        self._first = packed(self.first)
         lost = ~is_same & (form[ones] != NONE) & (form[others] != NONE)
         for pair in zip(ones[lost].tolist(), others[lost].tolist(), strict=True):
             self.lose(pair)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ...xla.program import NONE, Ints, Mask
 from ...xla.runs import joined, starts_of
-from .asked_program import Graph, Lists, Place
+from .asked_program import Graph, Lists, Place, packed
 
 # They give what they take, under another name.
 _HANDS_ON = ("async-update", "optimization-barrier", "opt-barrier", "domain", "add-dependency")
@@ -92,7 +92,7 @@ class Flow:
     def _by_place(self, place: Ints, other: Ints) -> Lists:
         by_place = np.argsort(place, kind="stable")
         starts = starts_of(np.bincount(place, minlength=len(self._graph.slots)))
-        return Lists(starts.tolist(), other[by_place].tolist())
+        return Lists(packed(starts), packed(other[by_place]))
 
     def _arrays(self, pairs: list[_Pairs]) -> _Pairs:
         """The pairs in which both are arrays."""

@@ -189,21 +189,21 @@ def _sentence(text: str) -> str:
 # What to change in a module: a card a finding, which lights its buffers in the address map.
 
 
-def what_to_change(
-    store: Store, found: FoundModule, memory_space: int, buffers: pa.Table
-) -> Iterator[Section]:
-    """The advice as a section after the map; none without live ranges.
+def _advice(store: Store, found: FoundModule, memory_space: int) -> Advice | None:
+    """The advice; None without live ranges.
 
-    buffers: `module_buffers` of the space, which the map draws. Advice is of the device's main
-    memory: what a program takes of another space is the compiler's choice.
+    It is of the device's main memory: what a program takes of another space is the compiler's
+    choice.
     """
-    if memory_space != 0:
-        return
     try:
-        advice = advise(store, found.module_id, run=found.run_id)
+        return None if memory_space else advise(store, found.module_id, run=found.run_id)
     except UsageError:
         # The dump has no live ranges, or shapes that nobody can read: nothing can be replayed.
-        return
+        return None
+
+
+def _what_to_change(advice: Advice, buffers: pa.Table) -> Section:
+    """The advice as a section after the map, which draws `buffers`, those of `module_buffers`."""
     parts: list[Text | Html] = [Text(one_line(advice.heading))]
     if advice.findings:
         parts.append(_cards(advice, _in_map(advice, buffers)))
@@ -211,7 +211,7 @@ def what_to_change(
         parts.append(Text(advice.together_sentence))
     if advice.is_estimated:
         parts.append(Text(ESTIMATED, "note"))
-    yield Section("What to change", parts)
+    return Section("What to change", parts)
 
 
 def _cards(advice: Advice, in_map: frozenset[int]) -> Html:
@@ -257,6 +257,8 @@ def module_report(
 ) -> Report:
     """The report of a module, its latest or that of a run. Raises UsageError."""
     found = module if isinstance(module, FoundModule) else find_module(store, module, run)
+    # It takes the most memory, which what follows has again.
+    advice = _advice(store, found, memory_space)
     spaces = module_spaces(store, found.module_id, found.dump_id)
     space = spaces.get(memory_space)
     times = schedule_range(space)
@@ -270,7 +272,7 @@ def module_report(
         (
             *top.said,
             Section("Memory over time", [*over_time]),
-            *what_to_change(store, found, memory_space, buffers),
+            *([_what_to_change(advice, buffers)] if advice else ()),
             *(_owners(store, found, buffers, space) if space else ()),
             *other_spaces(store, found.module_id, memory_space, spaces),
         ),
