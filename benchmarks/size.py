@@ -7,7 +7,7 @@ from bench import Bench, measure
 from dumps import read_files
 from figures import Figure
 
-_LARGE_LIMIT = 1.4
+_LARGE_LIMIT = 1.35
 _ALL_LIMIT = 1.45
 
 

@@ -47,7 +47,8 @@ _ASK = {
     "workloads": "SELECT DISTINCT workload FROM dumps ORDER BY ALL",
     "modules": "SELECT DISTINCT workload, module_name FROM dumps ORDER BY ALL",
     "branches": "SELECT DISTINCT value FROM run_labels WHERE key = 'branch' ORDER BY ALL",
-    "tables": "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'main' ORDER BY ALL",
+    "tables": """SELECT ltrim(table_name, '_') FROM duckdb_tables()
+        WHERE schema_name = 'main' AND table_name <> '_instruction_kinds' ORDER BY ALL""",
 }
 # Names that mean nothing to any shell, or whose blanks can be escaped.
 _HARMLESS = re.compile(r"[\w.+,/%@][\w.+,/%@:=-]*( [\w.+,/%@:=-]+)*")

@@ -161,7 +161,7 @@ def _rows(
     warehouse: Store, ids: dict[str, object], memory: Store
 ) -> Iterator[tuple[str, pa.Table]]:
     """The dump's rows of each table, by the first key of its that the table has."""
-    for table in arrow.stored_columns():
+    for table in arrow.tables():
         names = arrow.schema(table).names
         key = next((name for name in ids if name in names), None)
         if key is None or table in _LEFT_OUT:

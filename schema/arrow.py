@@ -37,6 +37,12 @@ def stored_columns() -> dict[str, dict[str, str]]:
 
 
 @cache
+def tables() -> list[str]:
+    """The tables that readers ask: `_instructions` and its kind store `instructions`."""
+    return [name for name in stored_columns() if name[0] != "_"]
+
+
+@cache
 def stored_keys() -> dict[str, list[str]]:
     """The columns that identify a row of each table that has such a key."""
     keys: dict[str, list[str]] = json.loads(Path(__file__).with_name("keys.json").read_text())
@@ -45,7 +51,7 @@ def stored_keys() -> dict[str, list[str]]:
 
 @cache
 def schema(table: str) -> pa.Schema:
-    """The columns that ingest fills: `shape` is one column here, although two store it."""
+    """The columns that ingest fills: `shape` is one column here, although two may store it."""
     columns = stored_columns()[table].items()
     return pa.schema([(name, _type(type_)) for name, type_ in columns if name[0] != "_"])
 

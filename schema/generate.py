@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy import Computed
 from sqlalchemy.ext.compiler import compiles
 
-from .tables import INTERNAL, KEYS, metadata
+from .readable import quoted
+from .tables import INTERNAL, KEYS, instruction_rows, instructions, metadata
 
 _HERE = Path(__file__).parent
 
@@ -32,11 +33,34 @@ def ddl() -> str:
     def collect(statement: sa.schema.ExecutableDDLElement, *_: object) -> None:
         statements.append(str(statement.compile(dialect=dialect)).strip())
 
-    metadata.create_all(sa.create_mock_engine("duckdb://", collect), checkfirst=False)
+    stored = [table for table in metadata.tables.values() if table is not instructions]
+    engine = sa.create_mock_engine("duckdb://", collect)
+    metadata.create_all(engine, tables=stored, checkfirst=False)
+    statements += _view_of_kinds()
     # SQLAlchemy doubles each percent sign for drivers that use it as a placeholder.
     script = "\n".join(f"{statement};" for statement in statements).replace("%%", "%")
     lines = "\n".join(line.expandtabs(4).rstrip() for line in script.splitlines())
     return f"-- A new warehouse. Generated from schema/tables.py by `make schema`.\n{lines}\n"
+
+
+def _view_of_kinds() -> list[str]:
+    """The statements that make the view `instructions`, with comments."""
+    name = "concat(before, number, after) AS instruction"
+    own = set(instruction_rows.columns.keys())
+    chosen = [
+        name if column == "instruction" else f"own.{column}" if column in own else f"kind.{column}"
+        for column in instructions.columns.keys()  # noqa: SIM118 (these are columns, no dict)
+    ]
+    columns = ",\n    ".join(chosen)
+    view = f"""CREATE VIEW instructions AS
+SELECT
+    {columns}
+FROM _instructions AS own
+INNER JOIN _instruction_kinds AS kind
+    ON own.module_id = kind.module_id AND own.kind_id = kind.kind_id"""
+    meanings = {f"COLUMN instructions.{c.name}": c.comment or "" for c in instructions.c}
+    meanings = {"VIEW instructions": instructions.comment or "", **meanings}
+    return [view, *(f"COMMENT ON {what} IS {quoted(text)}" for what, text in meanings.items())]
 
 
 def columns() -> str:

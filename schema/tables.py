@@ -555,7 +555,7 @@ instructions = Table(
     _optional("computation", Text, "the instruction's computation; null without HLO text"),
     _optional("schedule_time", Integer, "time in the flattened schedule; null if not scheduled"),
     _optional("opcode", Text, "for example fusion or copy-start"),
-    *_shape("the output's shape with layout"),
+    _optional("shape", Text, "the output's shape with layout"),
     _optional("op_name", Text, "the operation's name in the framework: a scope path"),
     _optional("source_file", Text, "the file of source_line"),
     _optional(
@@ -612,6 +612,32 @@ instructions = Table(
         " addition and a multiplication are two",
     ),
     comment="An instruction named anywhere in the module.",
+)
+
+# A file shows `instructions` as a view of two tables, see `kinds.py`. A lake's files have
+# dictionaries.
+_OWN = ("module_id", "instruction_id", "computation", "schedule_time")
+_OF_KINDS = [
+    column for column in instructions.c if column.name not in (*_OWN, "instruction", "shape")
+]
+instruction_kinds = Table(
+    "_instruction_kinds",
+    metadata,
+    _module_id(),
+    _required("kind_id", Integer, "from 0, in the order of the first instruction of each"),
+    _required("before", Text, "the names up to their number"),
+    _required("after", Text, "the names after their number"),
+    *_shape("as in `instructions`"),
+    *(Column(column.name, column.type) for column in _OF_KINDS),
+    comment="What instructions have in common, as a file stores `instructions`.",
+)
+instruction_rows = Table(
+    "_instructions",
+    metadata,
+    *(Column(c.name, c.type, nullable=c.nullable) for c in instructions.c if c.name in _OWN),
+    _required("kind_id", Integer, "the rest, see `_instruction_kinds`"),
+    _optional("number", Integer, "the number in the name; null if the kind has the whole name"),
+    comment="What each instruction has for itself, as a file stores `instructions`.",
 )
 
 kernel_parts = Table(
@@ -1145,7 +1171,7 @@ KEYS = {
 }
 
 # Tables that users do not query.
-INTERNAL = frozenset({"schema_version", "view_set"})
+INTERNAL = frozenset({"schema_version", "view_set", "_instructions", "_instruction_kinds"})
 
 for _name, _columns in KEYS.items():
     metadata.tables[_name].comment = f"{metadata.tables[_name].comment} Key: {', '.join(_columns)}."

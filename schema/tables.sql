@@ -369,16 +369,15 @@ COMMENT ON COLUMN live_ranges.module_id IS 'the module, see `modules`';
 COMMENT ON COLUMN live_ranges.value_id IS 'the value, see `values`';
 COMMENT ON COLUMN live_ranges.start_time IS 'the first time the value is live';
 COMMENT ON COLUMN live_ranges.end_time IS 'the last time the value is live; schedule_length if live out';
-CREATE TABLE instructions (
+CREATE TABLE _instruction_kinds (
     module_id BIGINT NOT NULL,
-    instruction_id INTEGER NOT NULL,
-    instruction TEXT NOT NULL,
-    computation TEXT,
-    schedule_time INTEGER,
-    opcode TEXT,
+    kind_id INTEGER NOT NULL,
+    before TEXT NOT NULL,
+    after TEXT NOT NULL,
     shape TEXT GENERATED ALWAYS AS (coalesce(_short_shape, _long_shape[1])) VIRTUAL,
     _short_shape TEXT,
     _long_shape TEXT[],
+    opcode TEXT,
     op_name TEXT,
     source_file TEXT,
     source_line INTEGER,
@@ -399,35 +398,25 @@ CREATE TABLE instructions (
     used_scoped_bytes BIGINT,
     flops BIGINT
 );
-COMMENT ON TABLE instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
-COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
-COMMENT ON COLUMN instructions.instruction_id IS 'memhouse''s number of the instruction within the module';
-COMMENT ON COLUMN instructions.instruction IS 'the name, without %';
-COMMENT ON COLUMN instructions.computation IS 'the instruction''s computation; null without HLO text';
-COMMENT ON COLUMN instructions.schedule_time IS 'time in the flattened schedule; null if not scheduled';
-COMMENT ON COLUMN instructions.opcode IS 'for example fusion or copy-start';
-COMMENT ON COLUMN instructions.shape IS 'the output''s shape with layout';
-COMMENT ON COLUMN instructions._short_shape IS '`shape` where it is up to 4096 bytes';
-COMMENT ON COLUMN instructions._long_shape IS '`shape` where it is longer, as a list of one text';
-COMMENT ON COLUMN instructions.op_name IS 'the operation''s name in the framework: a scope path';
-COMMENT ON COLUMN instructions.source_file IS 'the file of source_line';
-COMMENT ON COLUMN instructions.source_line IS 'the line of the user''s code that created the instruction: the innermost frame that is in no library; null if all are, or if nothing tells';
-COMMENT ON COLUMN instructions.stack_frame_id IS 'the innermost Python frame, see `stack_frames`';
-COMMENT ON COLUMN instructions.scope_id IS 'the scope and operation, see `scopes`; null if not named';
-COMMENT ON COLUMN instructions.pass IS 'the pass that the instruction belongs to: as in `values`';
-COMMENT ON COLUMN instructions.custom_call_target IS 'the kernel that a custom-call calls';
-COMMENT ON COLUMN instructions.scoped_bytes IS 'memory that is reserved for the kernel, all spaces';
-COMMENT ON COLUMN instructions.is_root IS 'whether it gives its computation''s result; null without HLO text, and if memhouse before schema version 3 stored the module: ingest the dump again';
-COMMENT ON COLUMN instructions.parameter_number IS 'which operand of the caller a parameter is, from 0';
-COMMENT ON COLUMN instructions.tuple_index IS 'which element a get-tuple-element takes, from 0';
-COMMENT ON COLUMN instructions.fusion_kind IS 'for example kLoop';
-COMMENT ON COLUMN instructions.attributes IS 'what it does to dimensions, as XLA prints it: lhs_contracting_dims={1}, rhs_contracting_dims={0}; null if nothing';
-COMMENT ON COLUMN instructions.source_frame_id IS 'the Python frame of source_line, see `stack_frames`';
-COMMENT ON COLUMN instructions.library_file IS 'the file of library_line';
-COMMENT ON COLUMN instructions.library_line IS 'the innermost line that created the instruction, if it is a library''s; null if it is source_line';
-COMMENT ON COLUMN instructions.scoped_space IS 'the memory space of scoped_bytes; null if there are several';
-COMMENT ON COLUMN instructions.used_scoped_bytes IS 'memory that the compiler says it uses while it runs; null if not said, as in dumps of HLO text before code was generated';
-COMMENT ON COLUMN instructions.flops IS 'of a dot or convolution: the FLOPs of one execution, see `computations`.executions; an addition and a multiplication are two';
+COMMENT ON TABLE _instruction_kinds IS 'What instructions have in common, as a file stores `instructions`.';
+COMMENT ON COLUMN _instruction_kinds.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN _instruction_kinds.kind_id IS 'from 0, in the order of the first instruction of each';
+COMMENT ON COLUMN _instruction_kinds.before IS 'the names up to their number';
+COMMENT ON COLUMN _instruction_kinds.after IS 'the names after their number';
+COMMENT ON COLUMN _instruction_kinds.shape IS 'as in `instructions`';
+COMMENT ON COLUMN _instruction_kinds._short_shape IS '`shape` where it is up to 4096 bytes';
+COMMENT ON COLUMN _instruction_kinds._long_shape IS '`shape` where it is longer, as a list of one text';
+CREATE TABLE _instructions (
+    module_id BIGINT NOT NULL,
+    instruction_id INTEGER NOT NULL,
+    computation TEXT,
+    schedule_time INTEGER,
+    kind_id INTEGER NOT NULL,
+    number INTEGER
+);
+COMMENT ON TABLE _instructions IS 'What each instruction has for itself, as a file stores `instructions`.';
+COMMENT ON COLUMN _instructions.kind_id IS 'the rest, see `_instruction_kinds`';
+COMMENT ON COLUMN _instructions.number IS 'the number in the name; null if the kind has the whole name';
 CREATE TABLE kernel_parts (
     module_id BIGINT NOT NULL,
     instruction_id INTEGER NOT NULL,
@@ -884,3 +873,61 @@ CREATE TABLE view_set (
 );
 COMMENT ON TABLE view_set IS 'The stored set of canned views; another memhouse version replaces it.';
 COMMENT ON COLUMN view_set.digest IS 'SHA-256 of the canned views'' SQL';
+CREATE VIEW instructions AS
+SELECT
+    own.module_id,
+    own.instruction_id,
+    concat(before, number, after) AS instruction,
+    own.computation,
+    own.schedule_time,
+    kind.opcode,
+    kind.shape,
+    kind.op_name,
+    kind.source_file,
+    kind.source_line,
+    kind.stack_frame_id,
+    kind.scope_id,
+    kind.pass,
+    kind.custom_call_target,
+    kind.scoped_bytes,
+    kind.is_root,
+    kind.parameter_number,
+    kind.tuple_index,
+    kind.fusion_kind,
+    kind.attributes,
+    kind.source_frame_id,
+    kind.library_file,
+    kind.library_line,
+    kind.scoped_space,
+    kind.used_scoped_bytes,
+    kind.flops
+FROM _instructions AS own
+INNER JOIN _instruction_kinds AS kind
+    ON own.module_id = kind.module_id AND own.kind_id = kind.kind_id;
+COMMENT ON VIEW instructions IS 'An instruction named anywhere in the module. Key: module_id, instruction_id.';
+COMMENT ON COLUMN instructions.module_id IS 'the module, see `modules`';
+COMMENT ON COLUMN instructions.instruction_id IS 'memhouse''s number of the instruction within the module';
+COMMENT ON COLUMN instructions.instruction IS 'the name, without %';
+COMMENT ON COLUMN instructions.computation IS 'the instruction''s computation; null without HLO text';
+COMMENT ON COLUMN instructions.schedule_time IS 'time in the flattened schedule; null if not scheduled';
+COMMENT ON COLUMN instructions.opcode IS 'for example fusion or copy-start';
+COMMENT ON COLUMN instructions.shape IS 'the output''s shape with layout';
+COMMENT ON COLUMN instructions.op_name IS 'the operation''s name in the framework: a scope path';
+COMMENT ON COLUMN instructions.source_file IS 'the file of source_line';
+COMMENT ON COLUMN instructions.source_line IS 'the line of the user''s code that created the instruction: the innermost frame that is in no library; null if all are, or if nothing tells';
+COMMENT ON COLUMN instructions.stack_frame_id IS 'the innermost Python frame, see `stack_frames`';
+COMMENT ON COLUMN instructions.scope_id IS 'the scope and operation, see `scopes`; null if not named';
+COMMENT ON COLUMN instructions.pass IS 'the pass that the instruction belongs to: as in `values`';
+COMMENT ON COLUMN instructions.custom_call_target IS 'the kernel that a custom-call calls';
+COMMENT ON COLUMN instructions.scoped_bytes IS 'memory that is reserved for the kernel, all spaces';
+COMMENT ON COLUMN instructions.is_root IS 'whether it gives its computation''s result; null without HLO text, and if memhouse before schema version 3 stored the module: ingest the dump again';
+COMMENT ON COLUMN instructions.parameter_number IS 'which operand of the caller a parameter is, from 0';
+COMMENT ON COLUMN instructions.tuple_index IS 'which element a get-tuple-element takes, from 0';
+COMMENT ON COLUMN instructions.fusion_kind IS 'for example kLoop';
+COMMENT ON COLUMN instructions.attributes IS 'what it does to dimensions, as XLA prints it: lhs_contracting_dims={1}, rhs_contracting_dims={0}; null if nothing';
+COMMENT ON COLUMN instructions.source_frame_id IS 'the Python frame of source_line, see `stack_frames`';
+COMMENT ON COLUMN instructions.library_file IS 'the file of library_line';
+COMMENT ON COLUMN instructions.library_line IS 'the innermost line that created the instruction, if it is a library''s; null if it is source_line';
+COMMENT ON COLUMN instructions.scoped_space IS 'the memory space of scoped_bytes; null if there are several';
+COMMENT ON COLUMN instructions.used_scoped_bytes IS 'memory that the compiler says it uses while it runs; null if not said, as in dumps of HLO text before code was generated';
+COMMENT ON COLUMN instructions.flops IS 'of a dot or convolution: the FLOPs of one execution, see `computations`.executions; an addition and a multiplication are two';

@@ -25,7 +25,7 @@ LAYOUTS = {
     5: "39e67c13787a9104",
     6: "4b6b4d9ace8b40cb",
     7: "bada1e9f0a3fefbc",
-    8: "a3a232c2f7b46915",
+    8: "fd759f094e971714",
 }
 SCHEMA_VERSION = max(LAYOUTS)
 

@@ -14,7 +14,7 @@ from ..journal import entries, entry
 from ..private_folder import private_folder, remove_leftovers
 from ..readable import quoted
 from ..stores.base import SETS
-from ..stores.duckdb import connect, database_path, insertion
+from ..stores.duckdb import connect, database_path, insert, insertion
 from .changes import Begun, Change
 from .data_files import HISTORY, SMALL, Sized, portions, relations, write_file
 
@@ -127,19 +127,23 @@ def _differs(
 
 def _write(connection: duckdb.DuckDBPyConnection, place: str, name: str, change: Change) -> None:
     """Write the rows of the wanted modules to files, a portion at a time."""
+    for rows in _portions(connection, "given", name, "SEMI JOIN _wanted USING (module_id)"):
+        change.files.append(write_file(place, name, rows))
+
+
+def _portions(
+    connection: duckdb.DuckDBPyConnection, catalog: str, name: str, wanted: str = ""
+) -> Iterator[pa.Table]:
+    """The rows of a table of modules, whole modules at a time."""
     columns = len(arrow.schema(name))
+    source = f'{catalog}."{name}" {wanted}'
     counted = connection.sql(
-        f'SELECT module_id, COUNT(*) FROM given."{name}" SEMI JOIN _wanted USING (module_id)'
-        " GROUP BY module_id ORDER BY module_id"
+        f"SELECT module_id, COUNT(*) FROM {source} GROUP BY module_id ORDER BY module_id"
     ).fetchall()
     sized = ((module, Sized(0, rows * columns)) for module, rows in counted)
     for modules in portions(sized):
-        query = (
-            f'SELECT {_columns(name)} FROM given."{name}" SEMI JOIN _wanted USING (module_id)'
-            " WHERE module_id BETWEEN $1 AND $2"
-        )
-        rows = connection.sql(query, params=[modules[0], modules[-1]]).to_arrow_table()
-        change.files.append(write_file(place, name, rows))
+        query = f"SELECT {_columns(name)} FROM {source} WHERE module_id BETWEEN $1 AND $2"
+        yield connection.sql(query, params=[modules[0], modules[-1]]).to_arrow_table()
 
 
 def _columns(name: str, *, but: Sequence[str] = ()) -> str:
@@ -206,12 +210,14 @@ def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> int:
     rows = 0
     with _attached(connection, fresh):
         for name in relations():
-            statement = insertion(
-                name, arrow.schema(name).names, f'_fresh."{name}"', f'memory."{name}"'
-            )
             ((expected,),) = connection.sql(f'SELECT COUNT(*) FROM memory."{name}"').fetchall()
-            if expected:
-                connection.execute(statement)
+            if name == "instructions":
+                for portion in _portions(connection, "memory", name):
+                    insert(connection, name, portion, "_fresh")
+            elif expected:
+                columns = arrow.schema(name).names
+                target, source = f'_fresh."{name}"', f'memory."{name}"'
+                connection.execute(insertion(name, columns, target, source))
             ((copied,),) = connection.sql(f'SELECT COUNT(*) FROM _fresh."{name}"').fetchall()
             if copied != expected:
                 raise WarehouseError(f"the copy of {name} differs from the lake: try again")

@@ -62,7 +62,7 @@ _OF_FILES = frozenset({"schema_version", "view_set"})
 
 def relations() -> list[str]:
     """The names of the tables in a lake."""
-    return [name for name in arrow.stored_columns() if name not in _OF_FILES]
+    return [name for name in arrow.tables() if name not in _OF_FILES]
 
 
 def stored_schema(relation: str) -> pa.Schema:

@@ -100,7 +100,7 @@ def _commit(lake: Lake, merged: list[tuple[list[DataFile], DataFile]]) -> None:
 def _groups(snapshot: Snapshot) -> Iterator[list[DataFile]]:
     """The groups of files to merge. The history has no groups: it is stored anew as a whole."""
     for relation, files in sorted(snapshot.files.items()):
-        if relation in HISTORY or relation not in arrow.stored_columns():
+        if relation in HISTORY or relation not in relations():
             continue
         small = sorted(
             (file for file in files if file.size_bytes < _LARGE_BYTES),

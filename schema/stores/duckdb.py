@@ -39,17 +39,21 @@ from .base import QUICK_BYTES, SETS, Batch, Compacted, Deleted, Known, StoredFil
 
 # Which tables a store has, what their columns are, and what all this means.
 
-# A file holds its tables' meanings, also of tables that a user made.
-FILE_TABLES = """SELECT table_name AS "table", estimated_size AS "rows", comment AS "holds"
-    FROM duckdb_tables()
-    WHERE table_name NOT IN ('schema_version', 'view_set')
+# A file holds its tables' meanings, also of tables that a user made. What is stored otherwise than
+# it is read is a view of its name, of a table with an underscore before the name.
+FILE_TABLES = """SELECT coalesce(view_name, table_name) AS "table", estimated_size AS "rows",
+        coalesce(duckdb_views.comment, duckdb_tables.comment) AS "holds"
+    FROM duckdb_tables() LEFT JOIN duckdb_views() ON table_name = '_' || view_name
+    WHERE table_name NOT IN ('schema_version', 'view_set', '_instruction_kinds')
     ORDER BY table_oid"""
 # The comment of a closed list has its words.
 FILE_COLUMNS = """SELECT column_name AS "column", SPLIT_PART(data_type, '(', 1) AS "type",
         comment AS "meaning"
     FROM duckdb_columns()
     WHERE NOT internal AND table_name = $1
-        AND table_name IN (SELECT table_name FROM duckdb_tables())
+        AND list_has_any(
+            ['_' || table_name, table_name], (SELECT list(table_name) FROM duckdb_tables())
+        )
     ORDER BY column_index"""
 
 
@@ -292,11 +296,21 @@ def insert_all(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Ta
         insert(connection, name, rows)
 
 
-def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
-    """Add the rows to a table; a shape goes to the column for its length."""
+def insert(
+    connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, database: str = ""
+) -> None:
+    """Add the rows to a table, or to those that store it."""
+    if name == "instructions":
+        # It needs numpy, which commands that only read do without.
+        from ..kinds import rows_and_kinds
+
+        for stored, part in rows_and_kinds(rows):
+            insert(connection, stored, part, database)
+        return
+    target = f'{database}."{name}"' if database else f'"{name}"'
     connection.register("incoming", rows)
     try:
-        connection.execute(insertion(name, rows.column_names, f'"{name}"', "incoming"))
+        connection.execute(insertion(name, rows.column_names, target, "incoming"))
     finally:
         # After an error the transaction is aborted, and only its end unregisters.
         with suppress(duckdb.Error):
@@ -304,22 +318,29 @@ def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> 
 
 
 def insertion(name: str, columns: Sequence[str], target: str, source: str) -> str:
-    """The statement that adds a source's rows to a table; `columns` are the source's."""
-    stored = arrow.stored_columns()[name]
-    packed = [column for column in columns if f"_{column}" in stored]
-    chosen = "*"
-    if packed:
-        casts = ", ".join(f"CAST({each} AS DOUBLE) AS _{each}" for each in packed)
-        chosen = f"* EXCLUDE ({', '.join(packed)}), {casts}"
-    if "shape" in columns and "_long_shape" in stored:
-        is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
-        chosen = f"""* EXCLUDE shape,
-            CASE WHEN {is_short} THEN shape END AS _short_shape,
-            CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"""
+    """The statement that adds a source's rows to a table; `columns` are the source's.
+
+    A shape goes to the column for its length.
+    """
     # A damaged dump's rows lack columns.
     sorted_by = ", ".join(key for key in _ORDERS.get(name, ()) if key in columns)
     order = f" ORDER BY {sorted_by}" if sorted_by else ""
+    chosen = ", ".join(_as_stored(name, columns))
     return f"INSERT INTO {target} BY NAME SELECT {chosen} FROM {source}{order}"
+
+
+def _as_stored(name: str, columns: Sequence[str]) -> Iterator[str]:
+    """What is selected of these columns to store them in a table."""
+    stored = arrow.stored_columns()[name]
+    is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
+    for column in columns:
+        if column == "shape" and "_long_shape" in stored:
+            yield f"CASE WHEN {is_short} THEN shape END AS _short_shape"
+            yield f"CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"
+        elif f"_{column}" in stored:
+            yield f"CAST({column} AS DOUBLE) AS _{column}"
+        else:
+            yield f'"{column}"'
 
 
 def delete(
@@ -394,7 +415,10 @@ def changed_runs(connection: duckdb.DuckDBPyConnection, batch: Batch) -> list[st
 
 def _tables_with(column: str) -> list[str]:
     # DuckDB would bind all views to tell their columns.
-    return sorted(name for name, columns in arrow.stored_columns().items() if column in columns)
+    stored = arrow.stored_columns()
+    return sorted(
+        name for name, columns in stored.items() if column in columns and f"_{name}" not in stored
+    )
 
 
 # A DuckDB file that is a warehouse: opening, creating and upgrading it.

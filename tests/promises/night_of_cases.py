@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from memhouse.schema.arrow import schema, tables
+
 from ..support.command import run_memhouse
 from ..support.dumps import copy_dump
 from ..support.warehouse import reading, rows
@@ -54,11 +56,8 @@ def module_rows(db: Path) -> dict[str, dict[str, list[Any]]]:
     found: dict[str, dict[str, list[Any]]] = defaultdict(dict)
     with reading(db) as store:
         duck = store.connection
-        tables = duck.sql(
-            "SELECT table_name FROM duckdb_columns() WHERE column_name = 'module_id' AND "
-            "table_name IN (SELECT table_name FROM duckdb_tables()) AND table_name <> 'dumps'"
-        ).fetchall()
-        for (table,) in sorted(tables):
+        of_modules = {name for name in tables() if "module_id" in schema(name).names}
+        for table in sorted(of_modules - {"dumps"}):
             query = f"""SELECT workload, t.* EXCLUDE (module_id) FROM "{table}" t
                 INNER JOIN (SELECT DISTINCT workload, module_id FROM dumps) d
                     ON t.module_id = d.module_id ORDER BY ALL"""

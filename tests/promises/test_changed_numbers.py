@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from memhouse.queries.verify import verify
+from memhouse.schema.arrow import tables
 
 from ..support.changed_numbers import KINDS
 from ..support.dumps import copy_dump
@@ -102,10 +103,9 @@ def columns(night):
     db, _ = night
     with reading(db) as store:
         duck = store.connection
-        names = [name for (name,) in duck.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
         found = defaultdict(dict)
         owners = "(SELECT workload, dump_id, module_id, flags_id FROM dumps)"
-        for name in names:
+        for name in tables():
             has = [row[0] for row in duck.sql(f'DESCRIBE "{name}"').fetchall()]
             key = next((key for key in ("dump_id", "module_id", "flags_id") if key in has), None)
             if key is None:

@@ -28,7 +28,7 @@ def test_every_view_and_column_is_documented_in_the_warehouse(filled):
         assert stored[name] == view.answers
         columns = rows(filled, f"{query}'{name}' ORDER BY column_index")
         assert columns == list(view.columns.items()), name
-    assert stored.keys() == views().keys()
+    assert stored.keys() - {"instructions"} == views().keys()
     for name, macro in public_macros().items():
         columns = macro_columns(macro)
         if macro.is_table:

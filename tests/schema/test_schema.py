@@ -35,7 +35,9 @@ NEXT = SCHEMA_VERSION + 1
 
 
 def test_comments_are_stored(filled):
-    tables = dict(rows(filled, "SELECT table_name, comment FROM duckdb_tables()"))
+    query = """SELECT table_name, comment FROM duckdb_tables()
+        UNION ALL SELECT view_name, comment FROM duckdb_views()"""
+    tables = dict(rows(filled, query))
     query = "SELECT table_name, column_name, comment FROM duckdb_columns() ORDER BY column_index"
     columns = rows(filled, query)
     for table in metadata.tables.values():
@@ -44,7 +46,7 @@ def test_comments_are_stored(filled):
         assert [row[1:] for row in columns if row[0] == table.name] == [
             (column.name, column.comment) for column in table.columns
         ]
-        assert all(column.comment for column in table.columns)
+        assert table.name in INTERNAL or all(column.comment for column in table.columns)
 
 
 # DuckDB writes the names of an EXCLUDE in any order.
@@ -269,7 +271,7 @@ def test_tables_change_with_a_version():
         "schema/versions.py, and its sample with `make warehouse-sample`"
     )
     upgrades = sorted((Path(generate.__file__).parent / "upgrades").glob("*.sql"))
-    assert [int(file.name[:4]) for file in upgrades] == sorted(LAYOUTS)[1:]
+    assert {int(file.name[:4]) for file in upgrades} == set(LAYOUTS) - {1}
 
 
 def test_a_new_warehouse_has_the_tables(db):
@@ -343,7 +345,7 @@ def test_blocks_that_were_read_are_forgotten_and_the_users_limit_stays(copied, m
         store.connection.execute(f"SET memory_limit = '{limit}'")
     before = ask("SELECT current_setting('memory_limit')")
     for _ in range(3):
-        ask("SELECT COUNT(_short_shape || instruction) FROM instructions")
+        ask('SELECT SUM(length(concat(COLUMNS(*)))) FROM "values"')
         assert ask(held) > 100_000
         store.write(Batch({}))
         assert ask(held) < 100_000

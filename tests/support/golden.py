@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from memhouse.queries.catalogue import views
+from memhouse.schema.arrow import tables
 
 from .history import history
 from .samples import samples_warehouse
@@ -27,8 +28,7 @@ def digests(db: Path) -> Digests:
     with reading(db) as store:
         duck = store.connection
         found: Digests = {}
-        tables = [name for (name,) in duck.sql("SELECT table_name FROM duckdb_tables()").fetchall()]
-        for name in sorted({*tables, *views()} - LEFT_OUT):
+        for name in sorted({*tables(), *views()} - LEFT_OUT):
             columns = [column for column in duck.table(name).columns if column not in VOLATILE]
             keys = [column for column in columns if column.endswith("_id") or column == "name"]
             row = f"ROW({', '.join(keys)})" if keys else "''"

@@ -77,7 +77,7 @@ def local_spark(folder: Path) -> Iterator["SparkSession"]:
 def tables(spark: "SparkSession", store: DuckDBStore, folder: Path) -> dict[str, "DataFrame"]:
     """All tables of a warehouse in Spark, through Parquet files in `folder`."""
     found = {}
-    for name in arrow.stored_columns():
+    for name in arrow.tables():
         columns = ", ".join(f'"{column}"' for column in arrow.schema(name).names)
         rows = store.rows(f'SELECT {columns} FROM "{name}"').cast(arrow.schema(name))
         found[name] = frame(spark, name, rows, folder)

@@ -8,6 +8,7 @@ from typing import Any
 from memhouse.ingest.batches import Workers
 from memhouse.ingest.pipeline import Summary, ingest
 from memhouse.queries.catalogue import use_views
+from memhouse.schema.arrow import tables
 from memhouse.schema.stores.duckdb import DuckDBStore, open_file
 
 
@@ -51,9 +52,8 @@ def everything(db: Path) -> dict[str, list[tuple[Any, ...]]]:
     """Every row of every table, sorted."""
     with reading(db) as store:
         duck = store.connection
-        names = duck.sql("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
         return {
-            name: duck.sql(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall() for (name,) in names
+            name: duck.sql(f'SELECT * FROM "{name}" ORDER BY ALL').fetchall() for name in tables()
         }
 
 
@@ -65,11 +65,16 @@ def content(db: Path, *but: str) -> dict[str, list[tuple[Any, ...]]]:
     left_out = {"run_at", "ingested_at", "entered_at", *but}
     with reading(db) as store:
         duck = store.connection
-        names = duck.sql("SELECT table_name FROM duckdb_tables() ORDER BY 1").fetchall()
         found = {}
-        for (name,) in names:
+        for name in tables():
             kept = [f'"{column}"' for column in duck.table(name).columns if column not in left_out]
             if name != "journal":
                 query = f'SELECT {", ".join(kept)} FROM "{name}" ORDER BY ALL'
                 found[name] = duck.sql(query).fetchall()
         return found
+
+
+def let_change_instructions(store: DuckDBStore) -> None:
+    """Make `instructions` a table, so that a test can damage it."""
+    store.execute("""CREATE TABLE _plain AS FROM instructions; DROP VIEW instructions;
+        ALTER TABLE _plain RENAME TO instructions""")
