@@ -1045,9 +1045,12 @@ class EntryParameter:
 
 
 def read_entry_parameters(
-    instructions: InstructionLines, op_names: pa.ChunkedArray, in_entry: Mask
-) -> dict[int, EntryParameter]:
-    """The entry computation's parameters by number; a line without a number is left out."""
+    instructions: InstructionLines, op_names: pa.ChunkedArray, in_entry: Mask, of: Positions
+) -> dict[int, dict[int, EntryParameter]]:
+    """The entry computations' parameters by text and number; lines without a number are left out.
+
+    `of` is the text of each line.
+    """
     lines = instructions.lines
     rows = np.flatnonzero(instructions.has_opcode(["parameter"]) & in_entry)
     rest = slices(lines.content, instructions.operands[rows], lines.ends[rows])
@@ -1059,11 +1062,14 @@ def read_entry_parameters(
     texts = pc.struct_field(pc.extract_regex(value, f"(?P<text>{_BRACED})"), "text")
     sharding = dict(zip(sharded.tolist(), texts.to_pylist(), strict=True))
     names = op_names.take(pa.array(rows)).to_pylist()
-    return {
-        int(number): EntryParameter(argument_name(name), sharding.get(row))
-        for row, number, name in zip(rows.tolist(), numbers.to_pylist(), names, strict=True)
-        if number is not None
-    }
+    found: dict[int, dict[int, EntryParameter]] = {}
+    for row, text, number, name in zip(
+        rows.tolist(), of[rows].tolist(), numbers.to_pylist(), names, strict=True
+    ):
+        if number is not None:
+            parameter = EntryParameter(argument_name(name), sharding.get(row))
+            found.setdefault(text, {})[int(number)] = parameter
+    return found
 
 
 def argument_name(op_name: str | None) -> str | None:
@@ -1307,14 +1313,13 @@ def _read_bodies(
     attributes = read_once(_attributes_of_all, (instructions, of))
     has_kernels, has_control = _having(instructions, of, len(headers))
     no_kernels = read_kernels(instructions.part(0, 0))
+    parameters = read_entry_parameters(instructions, plain["op_name"], is_entry[owner], of)
     columns = {"computation": computations["computation"].take(pa.array(owner))}
     columns |= program_columns(instructions)
     found = []
     for number, (header, part) in enumerate(zip(headers, parts, strict=True)):
         own_computations = _part(computations, opening_bounds, number)
         table = _part(plain, bounds, number)
-        in_entry = is_entry[owner[bounds[number] : bounds[number + 1]]]
-        parameters = read_entry_parameters(part, table["op_name"], in_entry)
         signature = header["entry_signature"]
         own_columns = _part(pa.table(columns), bounds, number)
         found.append(
@@ -1329,7 +1334,9 @@ def _read_bodies(
                 calls=calls[number],
                 stack_frames=own_frames[number],
                 entry_shapes=(
-                    entry_shapes(str(signature), parameters) if signature is not None else None
+                    entry_shapes(str(signature), parameters.get(number, {}))
+                    if signature is not None
+                    else None
                 ),
                 attributes=partial(_attributes_of, attributes, number),
                 kernels=read_kernels(part) if has_kernels[number] else no_kernels,

@@ -5,7 +5,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import PurePosixPath
@@ -147,41 +146,48 @@ def _with_hlo(texts: Texts) -> Format | None:
 
 
 def read_together(programs: Sequence[Identified]) -> None:
-    """Read the texts of dumped programs at once, in place of their bytes, if all allow it."""
+    """Read the texts of dumped programs at once, in place of their bytes, as far as they allow it.
+
+    What cannot be read so is read alone, which tells what is wrong with which.
+    """
     held = [program.content for program in programs if isinstance(program.content, dict)]
     chosen = [(texts, format_) for texts in held if (format_ := _with_hlo(texts)) is not None]
-    # What cannot be read so is read alone, which tells what is wrong with which.
-    with suppress(DumpError):
-        if len(chosen) > 1:
-            found = read_hlo_texts([whole_lines(texts[format_]) for texts, format_ in chosen])
-            for (texts, format_), text in zip(chosen, found, strict=True):
-                texts[format_] = text
+    _read_at_once(chosen, lambda texts: read_hlo_texts(list(map(whole_lines, texts))))
     # Without HLO text the definitions in Used values are needed too.
     whole = [texts for texts, hlo in chosen if isinstance(texts[hlo], HloText)]
-    with suppress(DumpError):
-        reports = [texts for texts in whole if formats.REPORT in texts]
-        if len(reports) > 1:
-            tables = read_usage_reports(*lines_of_all([each[formats.REPORT] for each in reports]))
-            for texts, table in zip(reports, tables, strict=True):
-                texts[formats.REPORT] = table
-    chosen = [
-        (texts, format_)
-        for texts in whole
-        for format_ in FORMATS
-        if format_.role is Role.ASSIGNMENT and format_ in texts
-    ]
-    with suppress(DumpError):
-        if len(chosen) > 1:
-            read = _read_documents([texts[format_] for texts, format_ in chosen])
-            for (texts, format_), parts in zip(chosen, read, strict=True):
-                texts[format_] = _Sections(parts)
+    _read_at_once(
+        [(texts, formats.REPORT) for texts in whole if formats.REPORT in texts],
+        lambda texts: read_usage_reports(*lines_of_all(texts)),
+    )
+    documents = [format_ for format_ in FORMATS if format_.role is Role.ASSIGNMENT]
+    _read_at_once(
+        [(texts, format_) for texts in whole for format_ in documents if format_ in texts],
+        _read_documents,
+    )
+
+
+def _read_at_once(
+    chosen: Sequence[tuple[Texts, Format]], read: Callable[[Sequence[bytes]], Sequence[Any]]
+) -> None:
+    """Put what is read in place of the bytes; if any is odd, half of them at a time."""
+    if len(chosen) < 2:
+        return
+    try:
+        found = read([texts[format_] for texts, format_ in chosen])
+    except DumpError:
+        half = len(chosen) // 2
+        _read_at_once(chosen[:half], read)
+        _read_at_once(chosen[half:], read)
+        return
+    for (texts, format_), part in zip(chosen, found, strict=True):
+        texts[format_] = part
 
 
 class _Sections(dict[Format, Any]):
     """The parts in a document that was read with others, by their formats."""
 
 
-def _read_documents(documents: Sequence[bytes]) -> list[dict[Format, Any]]:
+def _read_documents(documents: Sequence[bytes]) -> "list[_Sections]":
     """The parts in each document. Raises DumpError if one must be read alone."""
     lines, starts = lines_of_all(documents)
     found = [
@@ -195,7 +201,7 @@ def _read_documents(documents: Sequence[bytes]) -> list[dict[Format, Any]]:
     if (first >= files[1:]).any() or not lines.runs(files[:-1], first).equal("").all():
         raise DumpError("a document does not start with a section")
     ends = np.append(openings[1:], len(lines))
-    read: list[dict[Format, Any]] = [{} for _ in documents]
+    read = [_Sections() for _ in documents]
     for format_, at in found:
         if not len(at):
             continue

@@ -31,7 +31,7 @@ def plain(outcome):
     module = outcome.module
     return (
         (outcome.key, outcome.status, outcome.assumed, outcome.lacks_figures),
-        [file.row() for file in outcome.files],
+        [file.row(outcome.key.workload) for file in outcome.files],
         module and (module.header, module.contradictions, module.unread_passes),
         {name: decoded(table) for name, table in module.tables.items()} if module else {},
     )
