@@ -8,7 +8,7 @@ from memhouse.queries.catalogue import views
 from memhouse.queries.on_spark import register
 from memhouse.queries.spark_sql import to_spark
 
-from ..support.dumps import RUNS
+from ..support.dumps import DUMPS, RUNS
 from ..support.spark import assert_same, tables
 from ..support.warehouse import fill, reading
 
@@ -38,9 +38,11 @@ def test_texts_are_joined_alike(everything, spark, tmp_path):
 
 @pytest.fixture(scope="module")
 def everything(history, tmp_path_factory):
-    """A warehouse of the ten nights and of all sample dumps."""
+    """A warehouse of the ten nights, of all sample dumps, and of two hosts that differ."""
     db = shutil.copy(history, tmp_path_factory.mktemp("spark") / "everything.duckdb")
     fill(db, *RUNS)
+    for host, sample in (("a", "jax-0.9.0"), ("b", "jax-0.10.2")):
+        fill(db, DUMPS / "cpu" / sample, run_id="hosts", host=host)
     with reading(db, files=True) as store:
         yield store
 
