@@ -222,6 +222,7 @@ def renew_causes(connection: duckdb.DuckDBPyConnection, causes: Causes) -> None:
     renewed = causes(connection.sql(_sql("compared_pairs")).fetchall())
     with _registered(connection, renewed=renewed):
         connection.execute(_sql("set_causes"))
+    connection.execute("DELETE FROM causes")
     _insert(connection, "causes", _ledger_rows(renewed.to_pylist()))
 
 
