@@ -45,7 +45,7 @@ def ddl() -> str:
 
 def _view_of_kinds() -> list[str]:
     """The statements that make the view `instructions`, with comments."""
-    name = "concat(before, number, after) AS instruction"
+    name = "concat(kind.before, own.number, kind.after) AS instruction"
     own = set(instruction_rows.columns.keys())
     chosen = [
         name if column == "instruction" else f"own.{column}" if column in own else f"kind.{column}"

@@ -105,8 +105,6 @@ def read_buffer_assignments(lines: Lines, starts: Positions) -> list[BufferAssig
     values, newer_values = _values(value_lines)
     index = allocations["allocation_index"].take(pa.array(owner))
     newer = (*newer_attributes, *newer_values, *newer)
-    if newer and len(starts) > 1:
-        raise DumpError("a text says what is not known")
     return [
         BufferAssignment(*tables, not_understood=newer)
         for tables in zip(

@@ -76,8 +76,6 @@ def read_live_ranges(lines: Lines, starts: Positions) -> list[LiveRange]:
     peak_bounds = peaks.bounds(starts)
     peak = _peak(peaks, peak_bounds)
     newer += sections + more + _newer_after(lines.runs(peak_stop, stop))
-    if newer and len(starts) > 1:
-        raise DumpError("a text says what is not known")
     return [
         LiveRange(*columns, not_understood=newer)
         for columns in zip(

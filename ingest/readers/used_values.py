@@ -77,8 +77,6 @@ def read_all_used_values(lines: Lines, starts: Positions) -> list[UsedValues]:
         is_list[is_list] = as_numpy(pc.match_substring_regex(lists.text, _LIST))
         lists = body.where(is_list)
         newer += newer_words(lists, pc.utf8_trim_whitespace(lists.text), "list of a value")
-    if newer and len(starts) > 1:
-        raise DumpError("a text says what is not known")
     _check_order(body, is_value, is_positions, is_uses, is_definition)
 
     is_item = body.starting("  ") & ~body.equal("  (none)")

@@ -152,12 +152,12 @@ def read_together(programs: Sequence[Identified]) -> None:
     """
     held = [program.content for program in programs if isinstance(program.content, dict)]
     chosen = [(texts, format_) for texts in held if (format_ := _with_hlo(texts)) is not None]
-    _read_at_once(chosen, lambda texts: read_hlo_texts(list(map(whole_lines, texts))))
+    _read_at_once(chosen, lambda texts, _: read_hlo_texts(list(map(whole_lines, texts))))
     # Without HLO text the definitions in Used values are needed too.
     whole = [texts for texts, hlo in chosen if isinstance(texts[hlo], HloText)]
     _read_at_once(
         [(texts, formats.REPORT) for texts in whole if formats.REPORT in texts],
-        lambda texts: read_usage_reports(*lines_of_all(texts)),
+        lambda texts, _: read_usage_reports(*lines_of_all(texts)),
     )
     documents = [format_ for format_ in FORMATS if format_.role is Role.ASSIGNMENT]
     _read_at_once(
@@ -167,13 +167,14 @@ def read_together(programs: Sequence[Identified]) -> None:
 
 
 def _read_at_once(
-    chosen: Sequence[tuple[Texts, Format]], read: Callable[[Sequence[bytes]], Sequence[Any]]
+    chosen: Sequence[tuple[Texts, Format]],
+    read: Callable[[Sequence[bytes], Sequence[Format]], Sequence[Any]],
 ) -> None:
     """Put what is read in place of the bytes; if any is odd, half of them at a time."""
     if len(chosen) < 2:
         return
     try:
-        found = read([texts[format_] for texts, format_ in chosen])
+        found = read([texts[of] for texts, of in chosen], [of for _, of in chosen])
     except DumpError:
         half = len(chosen) // 2
         _read_at_once(chosen[:half], read)
@@ -187,7 +188,7 @@ class _Sections(dict[Format, Any]):
     """The parts in a document that was read with others, by their formats."""
 
 
-def _read_documents(documents: Sequence[bytes]) -> "list[_Sections]":
+def _read_documents(documents: Sequence[bytes], named: Sequence[Format]) -> "list[_Sections]":
     """The parts in each document. Raises DumpError if one must be read alone."""
     lines, starts = lines_of_all(documents)
     found = [
@@ -210,10 +211,16 @@ def _read_documents(documents: Sequence[bytes]) -> "list[_Sections]":
         of = np.searchsorted(files, at, side="right") - 1
         section = lines.runs(at, ends[np.searchsorted(openings, at)])
         parts = format_.read_all(section, lines.starts[at])
+        if any(part.not_understood for part in parts):
+            raise DumpError("a document says what is not known")
         for number, part in zip(of.tolist(), parts, strict=True):
             if format_ in read[number]:
                 raise DumpError(f"a document has {format_} twice")
             read[number][format_] = part
+    for own, sections in zip(named, read, strict=True):
+        # The first file of older dumps holds all parts.
+        if own not in sections or (own != FIRST and len(sections) > 1):
+            raise DumpError("a document holds other sections than its own")
     return read
 
 

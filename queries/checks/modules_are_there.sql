@@ -6,7 +6,7 @@ WHERE dumps.module_id IS NOT NULL AND modules.module_id IS NULL
 UNION ALL
 SELECT module_id, 'the files of run ' || run_id || ' are not there'
 FROM dumps
-WHERE files_id NOT IN (SELECT files_id FROM file_sets)
+WHERE files_id IS NOT NULL AND files_id NOT IN (SELECT files_id FROM file_sets)
 UNION ALL
 SELECT dumps.module_id, 'run ' || dumps.run_id || ' is not there'
 FROM dumps

@@ -104,7 +104,7 @@ CREATE VIEW instructions AS
 SELECT
     own.module_id,
     own.instruction_id,
-    concat(before, number, after) AS instruction,
+    concat(kind.before, own.number, kind.after) AS instruction,
     own.computation,
     own.schedule_time,
     kind.opcode,

@@ -297,7 +297,8 @@ def test_all_are_named_and_none_stops_the_others(night):
 def test_a_bad_file_is_named_and_recorded(night):
     query = """SELECT workload, dumps.status, kind, path, dump_files.status, line, message
         FROM dump_files INNER JOIN dumps USING (dump_id)
-        WHERE dump_files.status NOT IN ('ok', 'missing')"""
+        WHERE dump_files.status NOT IN ('ok', 'missing')
+        ORDER BY dump_files.status = 'failed'"""
     recorded = {workload: row for workload, *row in rows(night.db, query)}
     failures = []
     for name, (_, kind, _, status, line, facts, _, _) in CASES.items():
