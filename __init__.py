@@ -99,11 +99,10 @@ def open(
     read_only: bool = False,
     macros: Sequence[str | os.PathLike[str]] = (),
 ) -> Warehouse:
-    """Open the warehouse at `db`, a file or a lake; make it if it is not there.
+    """Open the warehouse at `db`, a file; make it if it is not there.
 
-    A lake is a URL such as s3://bucket/memhouse, or a folder that holds one. Opened `read_only`
-    it can be read by several at once, but must be there. `macros` are files of functions for `sql`,
-    or patterns such as "*.sql". Raises WarehouseError.
+    Opened `read_only` it can be read by several processes, but must exist. `macros` are files of
+    functions for `sql`, or patterns such as "*.sql". Raises WarehouseError.
     """
     from .queries.catalogue import open_with_views
 

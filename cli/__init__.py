@@ -18,9 +18,6 @@ def main() -> None:
     # Nearly all objects belong to the libraries and stay until the end. Looking for garbage
     # among them at every import, and freeing them one by one at exit, only takes time.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    _keep_out_unneeded(sys.argv[1:])
-    # deltalake logs what went wrong on the way to an error, which we tell in a line.
-    os.environ.setdefault("RUST_LOG", "off")
     os._exit(run())
 
 

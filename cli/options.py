@@ -29,17 +29,7 @@ Db = Annotated[
         "--db",
         metavar="URL",
         envvar="MEMHOUSE_DB",
-        help="The warehouse: a file's path, or a lake's folder or URL such as s3://bucket/memhouse.",
-    ),
-]
-Lake = Annotated[
-    str,
-    typer.Option(
-        "--db",
-        metavar="LAKE",
-        envvar="MEMHOUSE_DB",
-        help="The lake: its folder, or a URL such as s3://bucket/memhouse.",
-        show_default=False,
+        help="The warehouse: a file's path.",
     ),
 ]
 AsFormat = Annotated[
@@ -307,24 +297,10 @@ def ingesting(db: str, *, wait: float = 0, deletes: bool = False) -> "Iterator[S
 
     At the end it is tidied if that is quick; where rows were deleted, it may take longer.
     """
-    from ..schema.lake.snapshot import is_made
-    from ..schema.lake.storage import is_lake, location
     from ..schema.stores.base import DELETED_BYTES, QUICK_BYTES
     from ..schema.stores.duckdb import DuckDBStore
 
     most_bytes = DELETED_BYTES if deletes else QUICK_BYTES
-    if is_lake(db):
-        is_new = not is_made(location(db))
-        store = _opened(db, wait, create=True)
-        if is_new:
-            # A slip in a URL makes one too.
-            print_note(f"{db} is a new lake")
-        try:
-            yield store
-            store.tidy(most_bytes)
-        finally:
-            store.close()
-        return
     opened: list[DuckDBStore] = []
 
     def connect() -> "duckdb.DuckDBPyConnection":

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,9 +37,6 @@ from .read_program import (
 )
 from .readers.lines import use_quick_memory
 from .sources.program import Identified, Program
-
-if TYPE_CHECKING:
-    from ..schema.lake.data_files import DataFile
 
 # Hands the rows of modules, if they are large, from reading processes to the writing process.
 #
@@ -135,20 +132,6 @@ _AHEAD_BYTES = 32 << 20
 _BATCHES_PER_JOB = 2
 
 
-class Reading(Protocol):
-    """What reads the programs of a run, here or on other machines."""
-
-    def prepared(self, programs: Sequence[Program]) -> Sequence[Program]:
-        """The programs as those who read see them."""
-
-    def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """The outcome of each program, in order; see `read_programs` for `known`."""
-
-    @property
-    def files_of(self) -> "FilesOf | None":
-        """What gives the files that hold the rows of modules; None: the outcomes have the rows."""
-
-
 class Workers:
     """A number of jobs for reading programs; a context manager.
 
@@ -178,12 +161,6 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
         if self._handed is not None:
             self._handed.close()
-
-    files_of = None
-
-    def prepared(self, programs: Sequence[Program]) -> Sequence[Program]:
-        """As they are."""
-        return programs
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
         """The outcome of each program, in order; see `read_programs` for `known`.
@@ -382,8 +359,6 @@ _BATCH_MODULES = 500
 _BATCH_DUMPS = 8_000
 
 _Row = dict[str, Any]
-# The files of a lake that hold the rows of exactly these modules, but for the table `modules`.
-FilesOf = Callable[[Set[int]], Sequence["DataFile"]]
 
 
 class Batches:
@@ -391,8 +366,7 @@ class Batches:
 
     `run` is the run's own row and labels, if they change: they are part of the first batch, so
     that a stored run has dumps. The dumps in `kept` stay as they are stored.
-    `device_memory_bytes` is each dump's device's memory, if the user says so. With `files_of`
-    the modules' rows are in files already, and all is one batch. `joins` is that of `Batch`.
+    `device_memory_bytes` is each dump's device's memory, if the user says so.
     `entry` is what the journal says of the ingest, with the first batch that changes anything.
     `read_again` counts the modules whose rows an older reader had stored.
     """
@@ -406,18 +380,15 @@ class Batches:
         run: Batch | None = None,
         kept: Set[int] = frozenset(),
         device_memory_bytes: int | None = None,
-        files_of: FilesOf | None = None,
         *,
-        joins: bool = False,
         host: str | None = None,
         entry: _Row | None = None,
     ) -> None:
-        self._joins, self._host, self._entry = joins, host, entry
+        self._host, self._entry = host, entry
         self._store, self._run_id, self._known = store, run_id, known
         self._occurrences = occurrences
         self._run, self._kept = run, kept
         self._device_memory_bytes = device_memory_bytes
-        self._files_of = files_of
         self._stored, self._complete = set(known.modules), set(known.complete)
         self._outdated = set(known.outdated)
         self._flag_sets, self._file_sets = map(
@@ -475,7 +446,7 @@ class Batches:
             or len(self._modules) >= _BATCH_MODULES
             or len(self._dumps) >= _BATCH_DUMPS
         )
-        if is_full and self._files_of is None:
+        if is_full:
             self.write()
         return True
 
@@ -545,8 +516,6 @@ class Batches:
                 modules=sorted(self._stored & self._modules.keys()),
                 dumps=sorted(self._known.dumps.keys() & {row["dump_id"] for row in rows}),
                 runs=run.runs,
-                joins=self._joins,
-                files=self._files_of(self._modules.keys()) if self._files_of else (),
             )
         )
         self._run = self._entry = None

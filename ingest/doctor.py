@@ -17,7 +17,7 @@ from .formats import Format, OtherFile, Role, other_by_name
 from .oom_logs import may_be_log
 from .outcomes import MISSING, OK
 from .sources.dump_folder import DumpedProgram, find_dumps, format_of, is_wanted
-from .sources.files import Given, SourceFile, is_dump_file, open_source
+from .sources.files import SourceFile, is_dump_file, open_source
 from .sources.hlo_protos import HloProtoProgram
 from .sources.program import Program
 from .sources.xprof_session import find_modules, is_session_file
@@ -350,13 +350,13 @@ def _of_cache(programs: int) -> list[str]:
     ]
 
 
-def nothing_found(path: Given) -> str:
+def nothing_found(path: Path) -> str:
     """Why ingest finds nothing under a path, and what to do: one line, told by names alone."""
     _, why = nothing_among(path)
     return why
 
 
-def nothing_among(path: Given) -> tuple[int, str]:
+def nothing_among(path: Path) -> tuple[int, str]:
     """How many files there are under a path where ingest finds nothing, and why it does not.
 
     No file is opened but archives: one of the files may be the warehouse.
@@ -392,7 +392,7 @@ def nothing_among(path: Given) -> tuple[int, str]:
     return count, f"{nothing}, but {listed}{more}: {instead[found[0][0]]}"
 
 
-def _no_dump(path: Given) -> str:
+def _no_dump(path: Path) -> str:
     """Why one file makes no dump, and which to give in its place."""
     known, other = formats.by_name(path.name), other_by_name(path.name)
     if known is not None:

@@ -6,16 +6,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import chain
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..schema import arrow, clock, ids
-from ..schema.errors import UsageError, until_unchanged
+from ..schema.errors import UsageError
 from ..schema.journal import entries, entry
 from ..schema.readable import figures_table
 from ..schema.stores.base import Batch, Deleted, Store
 from ..xla.errors import DumpError
-from .batches import Batches, Reading
+from .batches import Batches, Workers
 from .choose_run import (
     Chosen,
     Occurrences,
@@ -33,8 +33,6 @@ from .outcomes import FAILED, OK, PARTIAL, some_of, what_was_replaced
 from .read_program import ProgramOutcome
 from .sources.dump_folder import find_dumps, is_wanted
 from .sources.files import (
-    Given,
-    RemotePath,
     SourceFile,
     is_archive,
     is_dump_file,
@@ -57,10 +55,10 @@ class GivenPaths:
     those of them that hold other files.
     """
 
-    def __init__(self, paths: Sequence[Given], host: str | None = None) -> None:
+    def __init__(self, paths: Sequence[Path], host: str | None = None) -> None:
         self.logs = OomLogs()
-        self.empty: list[Given] = []
-        self.others: list[Given] = []
+        self.empty: list[Path] = []
+        self.others: list[Path] = []
         self._outer = outer = PurePosixPath(host or "")
         self._paths = {outer / (_name_of(path) if len(paths) > 1 else ""): path for path in paths}
         if not paths:
@@ -143,11 +141,11 @@ class GivenPaths:
         return file
 
 
-def _shown(path: Given) -> str:
-    return str(path if isinstance(path, RemotePath) else readable(str(path)))
+def _shown(path: Path) -> str:
+    return readable(str(path))
 
 
-def _name_of(path: Given) -> PurePosixPath:
+def _name_of(path: Path) -> PurePosixPath:
     """What tells a path from the others of a run."""
     return PurePosixPath(readable(path.name if is_dump_file(path) else source_name(path)))
 
@@ -224,16 +222,16 @@ class Run:
     orders: bool = False
 
 
-def run_name(path: Given) -> str:
+def run_name(path: Path) -> str:
     """The default name of a path's run: the name of the folder, file or session."""
     return source_name(named_after(path))
 
 
 def ingest(
     store: Store,
-    *paths: Given,
+    *paths: Path,
     tool_version: str,
-    workers: Reading,
+    workers: Workers,
     run_id: str | None = None,
     run_at: datetime | None = None,
     labels: Mapping[str, str] | None = None,
@@ -266,7 +264,7 @@ def ingest(
     claimed = claim(run_at, name)
     is_meant = run_id is not None or claimed is not None
     with ExitStack() as cleanup:
-        found = workers.prepared(given.programs(store, cleanup, problems.append))
+        found = given.programs(store, cleanup, problems.append)
         notes = [
             f"{given.shown(file.path)}: no out-of-memory message of XLA"
             for file in given.logs.empty
@@ -294,9 +292,9 @@ def ingest(
         elif given.logs.found:
             summary = Summary(name)
         else:
-            summary = until_unchanged(lambda: write_empty(store, run))
+            summary = write_empty(store, run)
         if given.logs.found:
-            until_unchanged(lambda: _write_logs(store, run, given.logs, summary, alone=not found))
+            _write_logs(store, run, given.logs, summary, alone=not found)
         summary.problems[:0] = problems
         summary.notes += notes
         return summary
@@ -306,28 +304,16 @@ def ingest_programs(
     store: Store,
     programs: Sequence[Program],
     run: Run,
-    workers: Reading,
+    workers: Workers,
     progress: Callable[[int, int], None] = lambda done, total: None,
     shown: Callable[[str], str] = str,
 ) -> Summary:
     """Ingest at least one program from any source as one run.
 
     A stored module is not stored again: the new dump refers to it. An unchanged dump is not
-    written. `shown` turns a file of the source into the path to show. Begins again if another
-    process changed the run meanwhile. Raises WarehouseError, and UsageError if the run is named
-    and holds other dumps.
+    written. `shown` turns a file of the source into the path to show. Raises WarehouseError, and
+    UsageError if the run is named and holds other dumps.
     """
-    return until_unchanged(lambda: _ingest_programs(store, programs, run, workers, progress, shown))
-
-
-def _ingest_programs(
-    store: Store,
-    programs: Sequence[Program],
-    run: Run,
-    workers: Reading,
-    progress: Callable[[int, int], None],
-    shown: Callable[[str], str],
-) -> Summary:
     # The workers read the first programs while the store is created.
     begun = workers.read(programs, frozenset()) if store.is_new else None
     chosen = choose_run(
@@ -361,8 +347,6 @@ def _ingest_programs(
             _run_batch(run, chosen, max(program.modified for program in chosen.programs)),
             chosen.kept,
             run.device_memory_bytes,
-            workers.files_of,
-            joins=run.adds or run.host is not None,
             host=run.host,
             entry=_entry(run, chosen),
         )

@@ -27,8 +27,6 @@ from ..schema.errors import (
     WarehouseBusyError,
     with_remedy,
 )
-from ..schema.lake.snapshot import is_made
-from ..schema.lake.storage import is_lake, location
 from ..schema.stores import open_store
 from ..schema.stores.base import Store
 from ..schema.stores.duckdb import database_path
@@ -639,10 +637,7 @@ def check_warehouse(db: str, run_id: str | None, *, replaces: bool) -> None:
     A file that is absent, or that another process uses, says nothing yet. The warehouse is closed
     again. Raises WarehouseError and UsageError.
     """
-    if is_lake(db):
-        if not is_made(location(db)):
-            return
-    elif (path := database_path(db)) is None or not path.exists():
+    if (path := database_path(db)) is None or not path.exists():
         return
     try:
         store = open_store(db, read_only=True)

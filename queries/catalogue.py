@@ -13,7 +13,7 @@ Every other view of dumps or modules says run, workload, module and dump, and wh
 the newest and of an entry program. The file need not say so: `_with_dump` adds what it leaves out.
 The rows as the file has them are then a helper, such as `_module_buffers` for `buffers`, which has
 a row for each module that many dumps may share. Statements of memhouse read these helpers. The
-views in `tables.sql` were tables once, and keep their columns.
+views in `tables.sql` keep their columns.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from ..schema.errors import UsageError
 from ..schema.metrics import METRICS
 from ..schema.readable import quoted
+from ..schema.tables import KEYS
 from .result import Rows
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class View:
 class Macro:
     """A function of SQL: `parameters` are the meanings by name, in the macro's order.
 
-    signature: for example `buffers_at(module, in_space, time)`; notes: all of its header; sql: all
+    signature: for example `live_at(module, schedule_time)`; notes: all of its header; sql: all
     after the name.
     """
 
@@ -303,10 +304,8 @@ def use_views(store: "Store", *, read_only: bool) -> None:
     if digest in store.rows("SELECT digest FROM view_set")["digest"].to_pylist():
         return
     temporary = "TEMPORARY " * read_only
-    # DuckDB binds a view at each use anyway, and to bind it here takes most of the time.
     script = [
-        f"CREATE OR REPLACE {temporary}VIEW {view.name} WITH (DEFER_BINDING) AS\n{view.sql}"
-        for view in views().values()
+        f"CREATE OR REPLACE {temporary}VIEW {view.name} AS\n{view.sql}" for view in views().values()
     ]
     script += [
         f"CREATE OR REPLACE {temporary}MACRO {macro.name}{macro.sql}" for macro in macros().values()
@@ -450,9 +449,6 @@ def _first_line(text: str) -> str:
 
 def _keys_are_unique() -> Check:
     """The check of the keys that `schema/tables.py` lists."""
-    # SQLAlchemy takes as long to import as a query takes.
-    from ..schema.tables import KEYS
-
     sql = "\nUNION ALL\n".join(_repeated(table, key) for table, key in KEYS.items())
     return Check("keys_are_unique", "Each key occurs once in its table.", sql)
 

@@ -21,8 +21,7 @@ the comments too. Sizes and offsets are bytes. Times are positions in a module's
 schedule, and both ends of a live range are inclusive; columns of the type `timestamp` are in UTC
 and have no zone. An id is less than 2^53, so that JSON and programs that read numbers as doubles
 keep it; Excel and .xlsx files keep 15 digits, so import ids as text there. An `enum` is a closed
-list of words, in the order in which it sorts; `DESCRIBE` shows them. Lakes and Spark have it as
-text.
+list of words, in the order in which it sorts; `DESCRIBE` shows them.
 """
 
 

@@ -909,7 +909,7 @@ LIMIT 10;
 
 -- owners_of: The roles at time 100
 SELECT owner, counted_bytes
-FROM OWNERS_OF(MODULE('llama-v5e'), 'role', time := 100)
+FROM OWNERS_OF(MODULE('llama-v5e'), 'role', schedule_time := 100)
 ORDER BY counted_bytes DESC;
 
 -- owners_of: The passes that own HBM at three quarters of the schedule
@@ -919,7 +919,7 @@ WITH asked AS (
 
 SELECT owner, counted_bytes
 FROM OWNERS_OF(
-        MODULE('llama-v5e'), 'pass', in_space := 'hbm', time := (SELECT asked.time FROM asked)
+        MODULE('llama-v5e'), 'pass', in_space := 'hbm', schedule_time := (SELECT asked.time FROM asked)
     )
 ORDER BY counted_bytes DESC;
 

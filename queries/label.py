@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from json import dumps
 
-from ..schema.errors import UsageError, until_unchanged
+from ..schema.errors import UsageError
 from ..schema.stores.base import Store
 from .catalogue import statement
 from .result import Rows, counted
@@ -26,13 +26,9 @@ def label(
     if "" in (labels or {}):
         raise UsageError("a label is KEY=VALUE", "labels")
 
-    def set_labels() -> None:
-        require_runs(store, *((run, "runs") for run in runs))
-        if labels:
-            store.label(runs, {key: value or None for key, value in labels.items()})
-
-    # Another process may drop one of the runs, which is then unknown.
-    until_unchanged(set_labels)
+    require_runs(store, *((run, "runs") for run in runs))
+    if labels:
+        store.label(runs, {key: value or None for key, value in labels.items()})
     found = store.rows(statement("labels.of_runs"), [list(runs)])
     return Rows(found, empty="without labels" if len(runs) > 1 else f"{runs[0]} has no labels")
 

@@ -26,7 +26,7 @@ def prune(
     """Drop runs, and the modules that no other run points to; nothing else.
 
     If much of the file is then free, it is compacted; beyond some 256 MiB only by
-    `memhouse compact`. The files of a lake stay until `memhouse lake vacuum`.
+    `memhouse compact`.
 
     Columns: those of `Deleted`. Raises UsageError, and then drops nothing.
     """

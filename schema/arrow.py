@@ -1,20 +1,13 @@
-"""The tables' Arrow types, for the readers, `ingest/join.py` and the stores.
+"""The tables' Arrow types, for the readers, `ingest/join.py` and the store."""
 
-The columns come from `columns.json`, which is generated from `tables.py`, because SQLAlchemy
-is slow to import.
-"""
-
-import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-# DuckDB does not put a longer text into a dictionary.
-SHORT_TEXT_BYTES = 4096
+from .tables import KEYS, metadata
 
 _TYPES = {
     "TEXT": pa.string(),
@@ -31,22 +24,26 @@ _DUCKDB_TYPES = {"TEXT": "VARCHAR", "DATETIME": "TIMESTAMP", "ARRAY": "VARCHAR[]
 @cache
 def stored_columns() -> dict[str, dict[str, str]]:
     """Each table's stored columns with their SQL types, in order."""
-    text = Path(__file__).with_name("columns.json").read_text()
-    found: dict[str, dict[str, str]] = json.loads(text)
-    return found
+    return {
+        table.name: {column.name: str(column.type) for column in table.c}
+        for table in metadata.tables.values()
+    }
 
 
 @cache
 def tables() -> list[str]:
-    """The tables that readers ask: `_instructions` and its kind store `instructions`."""
-    return [name for name in stored_columns() if name[0] != "_"]
+    """The names of all tables."""
+    return [*stored_columns()]
 
 
 @cache
 def stored_keys() -> dict[str, list[str]]:
     """The columns that identify a row of each table that has such a key."""
-    keys: dict[str, list[str]] = json.loads(Path(__file__).with_name("keys.json").read_text())
-    return keys
+    found = {
+        table.name: [column.name for column in table.primary_key] or [*KEYS.get(table.name, ())]
+        for table in metadata.tables.values()
+    }
+    return {name: key for name, key in found.items() if key}
 
 
 @cache
@@ -61,7 +58,7 @@ def _type(type_: str) -> pa.DataType:
 
 
 def is_enum(type_: str) -> bool:
-    """Whether an SQL type is a closed list of words, which is text in Arrow and in lakes."""
+    """Whether an SQL type is a closed list of words, which is text in Arrow."""
     return type_.startswith("ENUM(")
 
 

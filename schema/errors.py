@@ -58,13 +58,6 @@ class WarehouseBusyError(WarehouseError):
         self.in_use = f"{name} is in use by {holder}"
 
 
-class ChangedMeanwhileError(WarehouseError):
-    """Another process changed what this one was to change; the same can be done again."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"another process {what} meanwhile: give the same command again")
-
-
 class QueryError(MemhouseError):
     """A query that is wrong; the message is DuckDB's, on one line."""
 
@@ -90,10 +83,6 @@ class UsageError(MemhouseError):
 
 class FileError(MemhouseError):
     """A file that cannot be written."""
-
-
-class JobError(MemhouseError):
-    """A job on Spark that executors could not do; nothing of it is stored."""
 
 
 class MissingPackageError(MemhouseError, ImportError):
@@ -147,19 +136,10 @@ def _short(cmdline: str) -> str:
     return typed if len(typed) <= _LONGEST_COMMAND else typed[: _LONGEST_COMMAND - 1] + "…"
 
 
-# Begins again what another process came between.
+# Waits for a process that has the warehouse.
 
-_ATTEMPTS = 5
 _ASK_AGAIN_SECONDS = 0.1
 _T = TypeVar("_T")
-
-
-def until_unchanged(do: Callable[[], _T]) -> _T:
-    """What `do` returns when no other process changes the same; ChangedMeanwhileError at last."""
-    for _ in range(_ATTEMPTS - 1):
-        with suppress(ChangedMeanwhileError):
-            return do()
-    return do()
 
 
 def until_free(

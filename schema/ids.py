@@ -32,7 +32,7 @@ def _flags_id(flags: tuple[tuple[str, str], ...]) -> int:
 
 
 def files_id(files: Iterable[Mapping[str, object]]) -> int:
-    """A set of files, given as rows of `file_sets`; an upgrade takes the same hash by SQL."""
+    """A set of files, given as rows of `file_sets`."""
     rows = sorted(files, key=itemgetter("name"))
     return hash_of_texts("".join(f"{_text(value)}\n" for row in rows for value in row.values()))
 

@@ -12,21 +12,6 @@ import pyarrow as pa
 from . import arrow, clock
 from .versions import READER_VERSION, TOOL_VERSION
 
-# What changes a warehouse.
-ACTIONS = (
-    "ingest",
-    "read again",
-    "replace",
-    "prune",
-    "label",
-    "accept",
-    "compact",
-    "upgrade",
-    "repair",
-    "import",
-    "sql",
-)
-
 
 def entry(
     action: str,

@@ -1,12 +1,8 @@
-"""The metrics: the columns of `module_memory` that have a history.
+"""The metrics: the columns of `module_memory` that have a history, as `tables.py` declares them."""
 
-`tables.py` declares them; here they are read from a file that is generated from it, because it
-imports SQLAlchemy, which takes as long as a short query.
-"""
-
-import json
-from pathlib import Path
 from typing import NamedTuple
+
+from .tables import module_memory
 
 
 class Metric(NamedTuple):
@@ -20,6 +16,11 @@ class Metric(NamedTuple):
 
 # By name, in the order in which they are shown.
 METRICS = {
-    row["name"]: Metric(**row)
-    for row in json.loads((Path(__file__).parent / "metrics.json").read_text())
+    column.name: Metric(
+        column.name, column.comment or "", column.info["better"], column.info["regresses"]
+    )
+    for column in sorted(
+        (column for column in module_memory.c if column.info),
+        key=lambda column: column.info["place"],
+    )
 }

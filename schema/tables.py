@@ -1,6 +1,6 @@
 """Every table of the warehouse: columns, types and meanings.
 
-These comments are stored in the database and become `docs/data-dictionary.md`.
+These comments are stored in the database and become the data dictionary.
 Sizes and offsets are bytes (BIGINT); times are positions in the module's flattened
 schedule, and both ends of a live range are inclusive.
 
@@ -36,16 +36,29 @@ from ..xla.parts import ORIGINS, SPACES
 from ..xla.passes import PASSES
 from ..xla.peak_parts import CATEGORIES
 from ..xla.roles import ROLES
-from .arrow import SHORT_TEXT_BYTES
 from .history.chains import MATCHES
-from .journal import ACTIONS
 from .readable import quoted
 
 metadata = MetaData()
 
+# DuckDB does not put a longer text into a dictionary.
+SHORT_TEXT_BYTES = 4096
+# What changes a warehouse.
+ACTIONS = (
+    "ingest",
+    "read again",
+    "replace",
+    "prune",
+    "label",
+    "accept",
+    "compact",
+    "merge",
+    "sql",
+)
+
 
 class OneOf(UserDefinedType[str]):
-    """A closed list of words: an ENUM of DuckDB. In a lake, and for Spark, it is text."""
+    """A closed list of words: an ENUM of DuckDB. In Arrow and in Delta tables it is text."""
 
     cache_ok = True
 
@@ -97,17 +110,6 @@ def _shape(comment: str) -> list[Column[Any]]:
         Column("shape", Text, Computed("coalesce(_short_shape, _long_shape[1])"), comment=comment),
         _optional("_short_shape", Text, f"`shape` where it is up to {SHORT_TEXT_BYTES} bytes"),
         _optional("_long_shape", ARRAY(Text), "`shape` where it is longer, as a list of one text"),
-    ]
-
-
-def _packed_bytes(name: str, comment: str) -> list[Column[Any]]:
-    """Bytes that change little from row to row: the column to read, and the one that stores it.
-
-    DuckDB packs a DOUBLE, but no BIGINT, in blocks as small as ours. Below 2^53 a DOUBLE is exact.
-    """
-    return [
-        Column(name, BigInteger, Computed(f"CAST(_{name} AS BIGINT)"), comment=comment),
-        _required(f"_{name}", Double, f"`{name}` as it is stored"),
     ]
 
 
@@ -555,7 +557,7 @@ instructions = Table(
     _optional("computation", Text, "the instruction's computation; null without HLO text"),
     _optional("schedule_time", Integer, "time in the flattened schedule; null if not scheduled"),
     _optional("opcode", Text, "for example fusion or copy-start"),
-    _optional("shape", Text, "the output's shape with layout"),
+    *_shape("the output's shape with layout"),
     _optional("op_name", Text, "the operation's name in the framework: a scope path"),
     _optional("source_file", Text, "the file of source_line"),
     _optional(
@@ -576,8 +578,7 @@ instructions = Table(
     _optional(
         "is_root",
         Boolean,
-        "whether it gives its computation's result; null without HLO text, and if memhouse before"
-        " schema version 3 stored the module: ingest the dump again",
+        "whether it gives its computation's result; null without HLO text",
     ),
     _optional("parameter_number", Integer, "which operand of the caller a parameter is, from 0"),
     _optional("tuple_index", Integer, "which element a get-tuple-element takes, from 0"),
@@ -612,32 +613,6 @@ instructions = Table(
         " addition and a multiplication are two",
     ),
     comment="An instruction named anywhere in the module.",
-)
-
-# A file shows `instructions` as a view of two tables, see `kinds.py`. A lake's files have
-# dictionaries.
-_OWN = ("module_id", "instruction_id", "computation", "schedule_time")
-_OF_KINDS = [
-    column for column in instructions.c if column.name not in (*_OWN, "instruction", "shape")
-]
-instruction_kinds = Table(
-    "_instruction_kinds",
-    metadata,
-    _module_id(),
-    _required("kind_id", Integer, "from 0, in the order of the first instruction of each"),
-    _required("before", Text, "the names up to their number"),
-    _required("after", Text, "the names after their number"),
-    *_shape("as in `instructions`"),
-    *(Column(column.name, column.type) for column in _OF_KINDS),
-    comment="What instructions have in common, as a file stores `instructions`.",
-)
-instruction_rows = Table(
-    "_instructions",
-    metadata,
-    *(Column(c.name, c.type, nullable=c.nullable) for c in instructions.c if c.name in _OWN),
-    _required("kind_id", Integer, "the rest, see `_instruction_kinds`"),
-    _optional("number", Integer, "the number in the name; null if the kind has the whole name"),
-    comment="What each instruction has for itself, as a file stores `instructions`.",
 )
 
 kernel_parts = Table(
@@ -682,7 +657,7 @@ scopes = Table(
         "module_path",
         Text,
         "the modules of scope, without operations such as jit(silu) and einsums; scope itself where"
-        " it has no modules; null if memhouse before schema version 4 stored the module",
+        " it has no modules",
     ),
     _optional(
         "fold",
@@ -848,8 +823,8 @@ occupancy = Table(
     _module_id(),
     _required("memory_space", Integer, "the memory space"),
     _required("start_time", Integer, "the row is valid from here to the next row's start_time"),
-    *_packed_bytes("live_bytes", "sum of the live values' sizes; aliased ones count twice"),
-    *_packed_bytes("occupied_bytes", "union of the live values' addresses"),
+    _required("live_bytes", BigInteger, "sum of the live values' sizes; aliased ones count twice"),
+    _required("occupied_bytes", BigInteger, "union of the live values' addresses"),
     _space(),
     comment="How full a memory space is, from one change to the next.",
 )
@@ -1120,8 +1095,8 @@ oom_buffers = Table(
 schema_version = Table(
     "schema_version",
     metadata,
-    _required("version", Integer, "the number of the newest applied upgrade"),
-    _optional("layout", Text, "the digest of the tables' names, columns and types"),
+    _required("version", Integer, "the number of the schema's version"),
+    _required("layout", Text, "the digest of the tables' names, columns and types"),
     comment="The schema's version.",
 )
 
@@ -1171,7 +1146,7 @@ KEYS = {
 }
 
 # Tables that users do not query.
-INTERNAL = frozenset({"schema_version", "view_set", "_instructions", "_instruction_kinds"})
+INTERNAL = frozenset({"schema_version", "view_set"})
 
 for _name, _columns in KEYS.items():
     metadata.tables[_name].comment = f"{metadata.tables[_name].comment} Key: {', '.join(_columns)}."

@@ -9,7 +9,6 @@ import typer
 
 from ...queries.result import counted
 from ...schema.errors import WarehouseBusyError, WarehouseError
-from ...schema.lake.storage import is_lake
 from ...schema.readable import command, human_bytes, one_line
 from ..errors import FAILED
 from ..options import DEFAULT_DB, find_settings, reading
@@ -147,7 +146,7 @@ def show_first_steps() -> None:
     """Print what the warehouse that is set, or this folder's, holds, and commands that fit."""
     db = os.environ.get("MEMHOUSE_DB") or find_settings().db or DEFAULT_DB
     commands: Sequence[tuple[str, str]] = _FILL
-    if not is_lake(db) and "://" not in db and not Path(db).exists():
+    if "://" not in db and not Path(db).exists():
         print_prose(f"There is no warehouse at {db} yet. Type one of these:")
     else:
         try:

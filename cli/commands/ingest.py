@@ -32,10 +32,9 @@ from ..render.text import print_error, print_note
 
 if TYPE_CHECKING:
     from ...ingest.pipeline import Summary
-    from ...ingest.sources.files import Given
 
 EXAMPLE = "memhouse ingest dumps/2026-10-08 --label branch=main"
-_P = TypeVar("_P", bound="Given")
+_P = TypeVar("_P", bound=Path)
 
 
 def _given(path: str) -> Path:

@@ -22,14 +22,6 @@ def shell(
 
     It is harlequin, which `pip install 'memhouse[shell]'` installs.
     """
-    from ...schema.lake.storage import is_lake
-
-    if is_lake(db):
-        print_error(
-            f"{db} is a lake, and the shell opens a file: `memhouse lake export FILE.duckdb` "
-            "makes one, and `memhouse sql` asks the lake"
-        )
-        raise typer.Exit(1)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         print_error("the shell needs a terminal: `memhouse sql -` reads queries from a pipe")
         raise typer.Exit(_WRONG_USAGE)

@@ -1,4 +1,4 @@
-"""The files under a path: a folder, a file, an archive or an object store's."""
+"""The files under a path: a folder, a file or an archive."""
 
 import errno
 import gzip
@@ -10,19 +10,16 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Protocol, cast
+from typing import BinaryIO
 
 import zstandard
 
-from ...schema.errors import UsageError, with_remedy
-from ...schema.lake.lake_errors import is_foreign
-from ...schema.lake.storage import OTHER_NAMES, filesystem
+from ...schema.errors import UsageError
 from ...schema.private_folder import private_folder
 from ...xla.errors import DumpError
 from ..outcomes import some_of
@@ -104,168 +101,11 @@ def _unpacked_zstd(raw: BinaryIO) -> Iterator[bytes]:
         raise EOFError("the compressed data ends too early")
 
 
-# Folders and files of an object store, such as s3://bucket/dumps, used as paths are.
-
-# Larger files are copied to the disk first; an archive is read from the start to the end.
-_IN_MEMORY_BYTES = 256 << 20
-# What the file systems call the time of a file's last change.
-_TIMES = ("LastModified", "last_modified", "mtime", "updated")
-
-
-class Location(Protocol):
-    """Where a file's bytes are: a path, or what can be opened as a path."""
-
-    @property
-    def name(self) -> str:
-        """The last part."""
-
-    @property
-    def parent(self) -> "Location":
-        """The folder."""
-
-    def open(self, mode: str, /) -> Any:
-        """The bytes as a binary file. Raises OSError."""
-
-    def stat(self) -> os.stat_result:
-        """The size and the time of the last change. Raises OSError."""
-
-
-@dataclass(frozen=True)
-class RemotePath:
-    """A URL of an object store. size_bytes and modified are known of files that were listed."""
-
-    url: str
-    size_bytes: int | None = None
-    modified: float = 0.0
-
-    def __str__(self) -> str:
-        return self.url
-
-    def __fspath__(self) -> str:
-        """The path in the store: what os.path and PurePosixPath take its name from."""
-        return self._path
-
-    def __truediv__(self, inner: object) -> "RemotePath":
-        return RemotePath(f"{self.url}/{inner}")
-
-    @property
-    def _path(self) -> str:
-        return self.url.split("://", 1)[1]
-
-    @property
-    def name(self) -> str:
-        """The last part."""
-        return PurePosixPath(self._path).name
-
-    @property
-    def parent(self) -> "RemotePath":
-        """The folder."""
-        return RemotePath(self.url.rsplit("/", 1)[0])
-
-    def exists(self) -> bool:
-        """Whether there is a file or a folder."""
-        with _asked(self.url) as store:
-            return bool(store.exists(self.url))
-
-    def is_folder(self) -> bool:
-        """Whether there are files below."""
-        with _asked(self.url) as store:
-            return self.size_bytes is None and bool(store.isdir(self.url))
-
-    def is_file(self) -> bool:
-        """Whether it is a file."""
-        with _asked(self.url) as store:
-            return self.size_bytes is not None or bool(store.isfile(self.url))
-
-    def files(self) -> Iterator[tuple[str, "RemotePath"]]:
-        """All files below, by path, with the folder of each from here. Raises OSError."""
-        with _asked(self.url) as store:
-            found = store.find(self.url, detail=True)
-        for path, info in sorted(found.items()):
-            # A folder may have an empty object of its own.
-            if info["type"] == "file" and not path.endswith("/"):
-                inner = PurePosixPath(path).relative_to(self._path)
-                folder = inner.parent.as_posix()
-                file = RemotePath(f"{self.url}/{inner}", info["size"], _modified(info))
-                yield "" if folder == "." else folder, file
-
-    def open(self, mode: str = "rb") -> BinaryIO:
-        """The bytes. They are fetched at once, so an error of the network is no short file."""
-        assert mode == "rb", "memhouse writes no dumps"
-        with _asked(self.url) as store:
-            size = self.size_bytes if self.size_bytes is not None else store.info(self.url)["size"]
-            if size <= _IN_MEMORY_BYTES:
-                content = io.BytesIO(store.cat_file(self.url))
-                return io.BufferedReader(cast(io.RawIOBase, content))
-            with tempfile.NamedTemporaryFile(prefix="memhouse-") as copy:
-                store.get_file(self.url, copy.name)
-                # The open file lives on without a name.
-                return Path(copy.name).open("rb")
-
-    def part(self, start: int, size: int) -> bytes:
-        """Some of the bytes; fewer if the file is shorter. Raises as `open` does."""
-        with _asked(self.url) as store:
-            return bytes(store.cat_file(self.url, start=start, end=start + size))
-
-    def stat(self) -> os.stat_result:
-        """The size and the time of the last change."""
-        size, modified = self.size_bytes, self.modified
-        if size is None:
-            with _asked(self.url) as store:
-                info = store.info(self.url)
-            size, modified = info["size"], _modified(info)
-        return os.stat_result((stat.S_IFREG, 0, 0, 0, 0, 0, size, 0, int(modified), 0))
-
-
-@contextmanager
-def _asked(url: str) -> Iterator[Any]:
-    """The store of a URL. What it answers instead of bytes, as UsageError or as OSError."""
-    try:
-        yield filesystem(url)
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        # The system's own errors say their reason, and are told as elsewhere.
-        if isinstance(error, OSError):
-            if error.strerror is not None:
-                raise
-        elif not is_foreign(error):
-            raise
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"{url} cannot be read: {with_remedy(said)}", "paths") from error
-
-
-def path_of(given: str | os.PathLike[str]) -> "Path | RemotePath":
-    """A path as a user gives it: a URL of an object store, or a path. Raises UsageError."""
-    text = os.fspath(given) if not isinstance(given, RemotePath) else given.url
-    scheme, is_url, rest = text.partition("://")
-    if not is_url:
-        return Path(text)
-    if scheme == "file":
-        return Path(rest)
-    scheme = OTHER_NAMES.get(scheme, scheme)
-    if scheme not in ("s3", "gs", "abfs", "abfss", "az"):
-        raise UsageError(f"{text}: {scheme}:// is not known, name s3://, gs:// or abfs://", "paths")
-    return RemotePath(f"{scheme}://{rest.rstrip('/')}")
-
-
-def _modified(info: dict[str, Any]) -> float:
-    for name in _TIMES:
-        value = info.get(name)
-        if isinstance(value, datetime):
-            return value.timestamp()
-        if isinstance(value, int | float):
-            return float(value)
-        if isinstance(value, str):
-            return datetime.fromisoformat(value).timestamp()
-    return 0.0
-
-
 # Unpacks the wanted files of an archive; the archive may be hostile.
 
 
 def unpack(
-    archive: Location,
+    archive: Path,
     target: Path,
     wanted: Callable[[str], bool],
     refuse: Callable[[str], None],
@@ -362,7 +202,7 @@ class SourceFile:
 
     # Text, because a night has a hundred thousand files.
     path: str
-    location: Location
+    location: Path
     modified: float
     size: int  # as it is stored, compressed or not
     head: bytes | None = None
@@ -422,14 +262,8 @@ class SourceFile:
         return content.getvalue()[:limit]
 
 
-# A folder, a file or an archive that a user gives.
-Given = Path | RemotePath
-
-
-def source_name(path: Given) -> str:
+def source_name(path: Path) -> str:
     """A path's name: a folder's name, or a file's name without its endings."""
-    if isinstance(path, RemotePath):
-        return path.name if is_folder(path) else _stem(path.name)
     name = readable(os.path.basename(os.path.realpath(path)))  # noqa: PTH119
     return name if is_folder(path) else _stem(name)
 
@@ -446,28 +280,28 @@ def local_path(given: str | os.PathLike[str]) -> Path:
 
 
 # Unlike Path's methods, os.path's functions return False for every invalid path.
-def exists(path: Given) -> bool:
+def exists(path: Path) -> bool:
     """Whether the path exists."""
-    return path.exists() if isinstance(path, RemotePath) else os.path.exists(path)  # noqa: PTH110
+    return os.path.exists(path)  # noqa: PTH110
 
 
-def is_folder(path: Given) -> bool:
+def is_folder(path: Path) -> bool:
     """Whether the path is a folder."""
-    return path.is_folder() if isinstance(path, RemotePath) else os.path.isdir(path)  # noqa: PTH112
+    return os.path.isdir(path)  # noqa: PTH112
 
 
-def is_file(path: Given) -> bool:
+def is_file(path: Path) -> bool:
     """Whether the path is a regular file."""
-    return path.is_file() if isinstance(path, RemotePath) else os.path.isfile(path)  # noqa: PTH113
+    return os.path.isfile(path)  # noqa: PTH113
 
 
-def is_dump_file(path: Given) -> bool:
+def is_dump_file(path: Path) -> bool:
     """Whether the path is a file, and not an archive of files."""
     return is_file(path) and not is_archive(path.name)
 
 
 def open_source(
-    path: Given,
+    path: Path,
     wanted: Callable[[str], bool],
     cleanup: ExitStack,
     refuse: Callable[[str], None],
@@ -513,8 +347,7 @@ def open_source(
                 if passed_over is not None:
                     passed_over(PurePosixPath(folder, name), _size(found) if is_within else 0)
             elif is_within:
-                location = found if isinstance(found, RemotePath) else Path(found.path)
-                yield from opened(location, _below(folder, name))
+                yield from opened(Path(found.path), _below(folder, name))
             else:
                 left_out.append(_below(folder, name))
         if left_out:
@@ -536,19 +369,16 @@ def _below(folder: str, name: str) -> str:
 
 
 def _files_below(
-    folder: Given,
+    folder: Path,
     refuse: Callable[[str], None],
-    roots: Sequence[Given],
+    roots: Sequence[Path],
     left_out: list[str],
-) -> Iterator[tuple[str, "os.DirEntry[str] | RemotePath", bool]]:
+) -> Iterator[tuple[str, os.DirEntry[str], bool]]:
     """All files below a folder, by path, with the folder of each from there.
 
     And whether it is in the `roots`: a link may lead out of them. `left_out` receives the paths of
     the links to folders out of them. Each folder is visited only once.
     """
-    if isinstance(folder, RemotePath):
-        yield from ((below, found, True) for below, found in folder.files())
-        return
     real = [os.path.realpath(root) for root in roots]
 
     def is_in(entry: os.DirEntry[str]) -> bool:
@@ -584,7 +414,7 @@ def _files_below(
         waiting += reversed(folders)
 
 
-def _size(found: "os.DirEntry[str] | RemotePath") -> int:
+def _size(found: os.DirEntry[str]) -> int:
     """A file's size; 0 of a broken link."""
     try:
         return found.stat().st_size
@@ -601,14 +431,14 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _opened(
-    location: Given,
+    location: Path,
     path: str,
     *,
     is_alone: bool = False,
     within: str,
     refuse: Callable[[str], None],
     is_left_out: Callable[[os.stat_result], bool],
-    open_archive: Callable[[Given, str], Iterator[SourceFile]],
+    open_archive: Callable[[Path, str], Iterator[SourceFile]],
 ) -> Iterator[SourceFile]:
     """The file named `path`, or the files of an archive, which counts as a folder of its name.
 
@@ -651,7 +481,7 @@ def _stem(name: str) -> str:
 
 
 def unpacked(
-    archive: Location,
+    archive: Path,
     folder: str,
     wanted: Callable[[str], bool],
     cleanup: ExitStack,

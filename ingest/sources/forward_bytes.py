@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from ...schema.private_folder import private_folder
 from ...xla.errors import DumpError
-from .files import DAMAGED, PIECE, Location, RemotePath, SourceFile, allowance, pieces
+from .files import DAMAGED, PIECE, SourceFile, allowance, pieces
 
 _COMPRESSED = (".gz", ".zst")
 
@@ -21,7 +21,7 @@ _COMPRESSED = (".gz", ".zst")
 class FilePart:
     """A part of a plain file on disk, to be read when it is needed."""
 
-    location: Location
+    location: Path
     start: int
     size: int
 
@@ -37,9 +37,6 @@ class FilePart:
         return found
 
     def _read(self) -> bytes:
-        if isinstance(self.location, RemotePath):
-            # Of a profile of many modules each would fetch the whole.
-            return self.location.part(self.start, self.size)
         with self.location.open("rb") as raw:
             raw.seek(self.start)
             return bytes(raw.read(self.size))
@@ -48,7 +45,7 @@ class FilePart:
 class PlainBytes:
     """The bytes of a plain file; see `readers.xplane.Forward`."""
 
-    def __init__(self, raw: BinaryIO, location: Location, size: int) -> None:
+    def __init__(self, raw: BinaryIO, location: Path, size: int) -> None:
         self._raw, self._location, self._size = raw, location, size
         self.position = 0
 

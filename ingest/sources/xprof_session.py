@@ -22,7 +22,7 @@ from ..outcomes import Settings
 from ..readers.proto_identity import identify_hlo_proto
 from ..readers.xplane import Device, read_xspace
 from .dump_folder import is_wanted
-from .files import Given, RemotePath, SourceFile, is_file, is_folder
+from .files import SourceFile, is_file, is_folder
 from .forward_bytes import open_forward
 from .hlo_protos import Held, HloProtoProgram, platform_of
 from .program import Key
@@ -254,14 +254,12 @@ def place_of(folder: PurePosixPath) -> tuple[PurePosixPath, PurePosixPath]:
     return PurePosixPath(*parts), PurePosixPath(folder.name)
 
 
-def named_after(path: Given) -> Given:
+def named_after(path: Path) -> Path:
     """The file or folder after which a path's run is named.
 
     A session's file is named after the session. So is a folder that holds nothing but one
     session; `plugins/profile` of several sessions is named after the folder that holds it.
     """
-    if isinstance(path, RemotePath):
-        return path
     real = Path(os.path.realpath(path))
     if is_file(path):
         if not is_session_file(path.name):

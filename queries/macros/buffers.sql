@@ -5,9 +5,9 @@
 --
 -- module: a module_id, such as module('llama-v5e') finds
 -- in_space: a memory space by name or number, 'hbm' or 0; null for all
--- time: a position in the schedule; null for the peak of each space
+-- schedule_time: a position in the schedule; null for the peak of each space
 -- counted_bytes: the part of the buffer's extent that no row before it in address order covers
-CREATE MACRO buffers_at(module, in_space, time) AS TABLE
+CREATE MACRO buffers_at(module, in_space, schedule_time) AS TABLE
 SELECT
     live.* EXCLUDE (counted_at_peak_bytes, is_live_at_peak, peak_bytes),
     GREATEST(
@@ -32,8 +32,8 @@ WHERE live.module_id = module
         TRUE
     )
     AND CASE
-        WHEN time IS NULL THEN live.is_live_at_peak
-        ELSE time BETWEEN live.taken_from AND live.taken_to
+        WHEN schedule_time IS NULL THEN live.is_live_at_peak
+        ELSE schedule_time BETWEEN live.taken_from AND live.taken_to
     END;
 
 -- What takes a module's memory at a time, in all memory spaces.
@@ -43,9 +43,9 @@ WHERE live.module_id = module
 -- sums are less than what is occupied. counted_bytes of a space add up to it.
 --
 -- module: a module_id, such as module('llama-v5e') finds
--- time: a position in the schedule; null for the peak of each space
+-- schedule_time: a position in the schedule; null for the peak of each space
 -- counted_bytes: what the buffer adds to what is occupied then, see `buffers_at`
-CREATE MACRO live_at(module, time) AS TABLE
+CREATE MACRO live_at(module, schedule_time) AS TABLE
 SELECT
     memory_space,
     taken.space,
@@ -60,7 +60,7 @@ SELECT
     start_time,
     end_time,
     value_id
-FROM buffers_at(module, NULL, time) AS taken
+FROM buffers_at(module, NULL, schedule_time) AS taken
 ORDER BY memory_space, counted_bytes DESC, allocation_index, value_id;
 
 -- How full a module's memory is over its schedule: `memhouse timeline`.

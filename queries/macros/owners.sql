@@ -1,7 +1,7 @@
 -- Who owns each buffer at a time: a name for every kind of owner that `memhouse owners --by` knows.
 --
 -- A row per row of `buffers_at` and kind of owner.
-CREATE MACRO _owners_at(module, in_space, time) AS TABLE
+CREATE MACRO _owners_at(module, in_space, schedule_time) AS TABLE
 SELECT
     buffers.*,
     kinds.owned_by,
@@ -39,7 +39,7 @@ SELECT
     END AS owner,
     kinds.owned_by IN ('source', 'innermost', 'scope', 'op', 'pass', 'role')
     AND COALESCE(buffers.origin_rule IN ('operand', 'weak'), FALSE) AS is_guess
-FROM buffers_at(module, in_space, time) AS buffers
+FROM buffers_at(module, in_space, schedule_time) AS buffers
 CROSS JOIN (
     SELECT
         UNNEST(
@@ -56,12 +56,12 @@ CROSS JOIN (
 -- module: a module_id, such as module('llama-v5e') finds
 -- by: source, innermost, scope, op, dtype, pass, category or role
 -- in_space: a memory space by name or number, 'hbm' or 0; all if it is left out
--- time: a position in the schedule; the peak of each space if it is left out
+-- schedule_time: a position in the schedule; the peak of each space if it is left out
 -- owner: the owner of that kind, as text; in brackets what has none
 -- is_guess: the origin is a guess: origin_rule is operand or weak
 -- counted_bytes: what the buffers add to what is occupied at the time
 -- share: counted_bytes over what is occupied then in the space
-CREATE MACRO owners_of(module, "by", in_space := NULL, time := NULL) AS TABLE
+CREATE MACRO owners_of(module, "by", in_space := NULL, schedule_time := NULL) AS TABLE
 SELECT
     owned.memory_space,
     owned.space,
@@ -71,7 +71,7 @@ SELECT
     CAST(SUM(owned.counted_bytes) AS BIGINT) AS counted_bytes,
     SUM(owned.counted_bytes)
     / NULLIF(SUM(SUM(owned.counted_bytes)) OVER (PARTITION BY owned.memory_space), 0) AS share
-FROM _owners_at(module, in_space, time) AS owned
+FROM _owners_at(module, in_space, schedule_time) AS owned
 WHERE owned.owned_by = CASE
         WHEN "by" IN ('source', 'innermost', 'scope', 'op', 'dtype', 'pass', 'category', 'role')
             THEN "by"

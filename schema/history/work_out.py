@@ -217,15 +217,6 @@ def refresh(
         _insert(connection, name, table)
 
 
-def renew_causes(connection: duckdb.DuckDBPyConnection, causes: Causes) -> None:
-    """Replace the stored causes by those of `causes`, within the transaction of an upgrade."""
-    renewed = causes(connection.sql(_sql("compared_pairs")).fetchall())
-    with _registered(connection, renewed=renewed):
-        connection.execute(_sql("set_causes"))
-    connection.execute("DELETE FROM causes")
-    _insert(connection, "causes", _ledger_rows(renewed.to_pylist()))
-
-
 def paired(connection: duckdb.DuckDBPyConnection, a_run_id: str, b_run_id: str) -> pa.Table:
     """Which dump of run B follows which of run A, by the rule of the chains for these two runs.
 

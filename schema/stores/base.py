@@ -10,14 +10,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from ..readable import figures_table
-
-if TYPE_CHECKING:
-    from ..lake.data_files import DataFile
 
 # A store is compacted unasked if it uses no more: about half a second, or 15 s after runs were
 # deleted.
@@ -66,11 +63,8 @@ class Batch:
     The store first deletes the rows that `modules`, `dumps` and `runs` name: every row of
     these modules, these dumps, these runs with their labels, and the
     out-of-memory reports of the runs in `oom_runs`. What users said of a dump, that they accept
-    its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`. `files` are
-    rows that lie in files of the lake already. The store numbers the entries of `journal`.
-
-    joins: the dumps join whatever the run holds by then, also what another process stored. If
-    not, the run is one night: raises ChangedMeanwhileError if another stored other dumps.
+    its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`. The store numbers
+    the entries of `journal`.
     """
 
     tables: Mapping[str, pa.Table]
@@ -78,8 +72,6 @@ class Batch:
     dumps: Sequence[int] = ()
     runs: Sequence[str] = ()
     oom_runs: Sequence[str] = ()
-    joins: bool = False
-    files: Sequence["DataFile"] = ()
 
 
 @dataclass

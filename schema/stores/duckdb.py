@@ -1,11 +1,9 @@
-"""The default store: the tables in a DuckDB file, and what any store reads by SQL."""
+"""The store: the tables of a warehouse in a DuckDB file."""
 
-import hashlib
 import os
 import re
 import shutil
 import tempfile
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
@@ -16,11 +14,13 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
 
 from .. import arrow
-from ..arrow import stored_columns
 from ..causes.find_causes import find_causes
 from ..causes.sides import VERSIONS
+from ..ddl import create_tables
 from ..errors import (
     QueryError,
     UnpreparedError,
@@ -34,193 +34,26 @@ from ..history import work_out
 from ..journal import dropped, entries, entry, label_entries, numbered
 from ..private_folder import private_folder
 from ..readable import quoted
-from ..versions import LAYOUTS, READER_VERSION, SCHEMA_VERSION, layout, layout_digest
+from ..tables import INTERNAL, SHORT_TEXT_BYTES
+from ..versions import READER_VERSION, SCHEMA_VERSION, layout
 from .base import QUICK_BYTES, SETS, Batch, Compacted, Deleted, Known, StoredFile
 
-# Which tables a store has, what their columns are, and what all this means.
-
-# A file holds its tables' meanings, also of tables that a user made. What is stored otherwise than
-# it is read is a view of its name, of a table with an underscore before the name.
-FILE_TABLES = """SELECT coalesce(view_name, table_name) AS "table", estimated_size AS "rows",
-        coalesce(duckdb_views.comment, duckdb_tables.comment) AS "holds"
-    FROM duckdb_tables() LEFT JOIN duckdb_views() ON table_name = '_' || view_name
-    WHERE table_name NOT IN ('schema_version', 'view_set', '_instruction_kinds')
+# A file holds its tables' meanings, also of tables that a user made.
+FILE_TABLES = f"""SELECT table_name AS "table", estimated_size AS "rows", comment AS "holds"
+    FROM duckdb_tables() WHERE table_name NOT IN {tuple(sorted(INTERNAL))}
     ORDER BY table_oid"""
 # The comment of a closed list has its words.
 FILE_COLUMNS = """SELECT column_name AS "column", SPLIT_PART(data_type, '(', 1) AS "type",
         comment AS "meaning"
     FROM duckdb_columns()
     WHERE NOT internal AND table_name = $1
-        AND list_has_any(
-            ['_' || table_name, table_name], (SELECT list(table_name) FROM duckdb_tables())
-        )
+        AND table_name IN (SELECT table_name FROM duckdb_tables())
     ORDER BY column_index"""
-
-
-def tables_of_lake(names: list[str], count: Callable[[str], int]) -> pa.Table:
-    """The tables of a lake: table, rows and holds."""
-    # SQLAlchemy is slow to import.
-    from ..tables import metadata
-
-    meanings = {table.name: table.comment for table in metadata.tables.values()}
-    rows = [{"table": name, "rows": count(name), "holds": meanings[name]} for name in names]
-    return pa.Table.from_pylist(rows, schema=_schema("table", "rows", "holds"))
-
-
-def lake_columns(names: list[str], table: str) -> pa.Table:
-    """The columns of a lake's table: column, type, meaning; no rows if there is no such table."""
-    from ..tables import metadata
-
-    rows: list[Mapping[str, str | None]] = []
-    if table in names:
-        meanings = {column.name: column.comment for column in metadata.tables[table].columns}
-        stored = arrow.stored_columns()[table]
-        rows = [
-            {
-                "column": name,
-                "type": arrow.duckdb_type(stored[name]).partition("(")[0],
-                "meaning": meanings[name],
-            }
-            for name in arrow.schema(table).names
-        ]
-    return pa.Table.from_pylist(rows, schema=_schema("column", "type", "meaning"))
-
-
-def _schema(*names: str) -> pa.Schema:
-    return pa.schema([(name, pa.int64() if name == "rows" else pa.string()) for name in names])
-
-
-# What a store reads through a DuckDB connection, wherever the rows are.
 
 CRASHES = (duckdb.InternalException, duckdb.FatalException)
 # DuckDB's newest joins pass dictionaries on, and mistake one for another where it has swapped the
 # sides of several joins. As written most queries take as long, some 1.4 times.
 CAUTIOUS = "SET disabled_optimizers = 'build_side_probe_side'"
-
-
-class DuckDBReading(ABC):
-    """The reading methods of a store; `base.Store` says what each promises."""
-
-    @property
-    @abstractmethod
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """The connection that shows tables, history and views."""
-
-    @property
-    def tables(self) -> duckdb.DuckDBPyConnection:
-        """The connection for what needs neither history nor views."""
-        return self.connection
-
-    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        """The rows of a query; `$1`, `$2` and so on stand for the parameters.
-
-        A statement without rows, such as SET, returns an empty table. Raises QueryError.
-        """
-        return self._tried(query, parameters, only_reads=False)
-
-    def ask(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        """The rows of a user's query, which changes nothing. Raises QueryError."""
-        return self._tried(query, parameters, only_reads=True)
-
-    def _tried(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
-        """The rows; on a query that DuckDB failed on by a mistake of its own, tried once more."""
-        try:
-            return self._rows(query, parameters, only_reads=only_reads)
-        except QueryError as error:
-            if not (isinstance(error.__cause__, CRASHES) and self._reopen()):
-                raise
-        return self._rows(query, parameters, only_reads=only_reads)
-
-    @abstractmethod
-    def _reopen(self) -> bool:
-        """Let the next query have a new connection, after a crash; whether a second try may help.
-
-        After a crash DuckDB refuses everything on the old connection.
-        """
-
-    def _rows(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
-        connection = self.connection
-        if only_reads:
-            connection.execute("BEGIN TRANSACTION READ ONLY")
-        try:
-            found = self._fetched(query, parameters)
-            if only_reads:
-                connection.commit()
-        except BaseException:
-            if only_reads:
-                # After the user's own COMMIT there is nothing to end.
-                with suppress(duckdb.Error):
-                    connection.rollback()
-            raise
-        return found
-
-    def _fetched(self, query: str, parameters: Sequence[object]) -> pa.Table:
-        duck = self.connection
-
-        def run() -> pa.Table:
-            relation = duck.sql(query, params=list(parameters))
-            return pa.table({}) if relation is None else arrow.plain(relation.to_arrow_table())
-
-        # DuckDB ignores Ctrl-C while it fetches, so another thread fetches and this one waits.
-        with ThreadPoolExecutor(1) as thread:
-            found = thread.submit(run)
-            try:
-                return found.result()
-            except KeyboardInterrupt:
-                duck.interrupt()
-                raise
-            except duckdb.Error as error:
-                raise QueryError(duckdb_says(error)) from error
-
-    def known(self, run_id: str, *hosts: str | None) -> Known:
-        """What the store holds of this run, and the ids of all modules and sets."""
-        run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
-        labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
-        given = [run_id, not hosts, list(hosts), None in hosts]
-        dumps = self._dicts(f"SELECT * {_OF_PARTS}", *given)
-        files: dict[int, list[StoredFile]] = {}
-        for files_id, *file in self.tables.sql(_FILES, params=given).fetchall():
-            files.setdefault(files_id, []).append(StoredFile(*file))
-        return Known(
-            run=run[0] if run else None,
-            hosts=frozenset(row["host"] for row in self._dicts(_HOSTS, run_id)),
-            labels={row["key"]: row["value"] for row in labels},
-            dumps={row["dump_id"]: row for row in dumps},
-            files=files,
-            modules=self._ids("SELECT module_id FROM modules"),
-            complete=self._ids(_COMPLETE),
-            outdated=self._ids(_OUTDATED),
-            sets={key: self._ids(f"SELECT DISTINCT {key} FROM {SETS[key]}") for key in SETS},
-            next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
-        )
-
-    def runs_before(self, time: datetime) -> list[str]:
-        """The runs that claim a time before this one, and of which all parts entered before it."""
-        return [row[0] for row in self.tables.sql(_RUNS_BEFORE, params=[time]).fetchall()]
-
-    def nights(self, name: str) -> list[Mapping[str, Any]]:
-        """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
-        return list(self._dicts(_NIGHTS, name))
-
-    def worked_out_history(self) -> dict[str, pa.Table]:
-        """What the rows of `lineages`, `history`, `causes` and `gone` must be, by table."""
-        return work_out.worked_out(self.connection, self.causes)
-
-    def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
-        """Which dump of run B follows which of run A: a_dump_id, b_dump_id, matched_by."""
-        return work_out.paired(self.connection, a_run_id, b_run_id)
-
-    def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
-        """Why the second dump of each pair differs from the first, in the order of the pairs."""
-        return find_causes(self.rows, pairs)
-
-    def _dicts(self, query: str, *parameters: object) -> list[dict[str, Any]]:
-        found = arrow.plain(self.tables.sql(query, params=list(parameters)).to_arrow_table())
-        return list(found.to_pylist())
-
-    def _ids(self, query: str) -> frozenset[int]:
-        column = self.tables.sql(query).to_arrow_table().column(0)
-        return frozenset(column.drop_null().to_pylist())
 
 
 _HOSTS = "SELECT host FROM run_parts WHERE run_id = $1"
@@ -238,8 +71,6 @@ _FILES = f"""SELECT files_id, kind, status, sha256 FROM file_sets
 _NIGHTS = """SELECT * FROM runs WHERE run_id = $1 OR starts_with(run_id, $1 || '@')
     ORDER BY run_seq DESC"""
 
-
-# A DuckDB file that is a warehouse: its rows, opening and upgrading it, and making it small.
 
 # Adds rows to tables of DuckDB, and deletes rows by their ids.
 
@@ -296,28 +127,18 @@ def insert_all(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Ta
         insert(connection, name, rows)
 
 
-def insert(
-    connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table, database: str = ""
-) -> None:
-    """Add the rows to a table, or to those that store it."""
-    if name == "instructions":
-        # It needs numpy, which commands that only read do without.
-        from ..kinds import rows_and_kinds
-
-        for stored, part in rows_and_kinds(rows):
-            insert(connection, stored, part, database)
-        return
-    target = f'{database}."{name}"' if database else f'"{name}"'
+def insert(connection: duckdb.DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    """Add the rows to a table."""
     connection.register("incoming", rows)
     try:
-        connection.execute(insertion(name, rows.column_names, target, "incoming"))
+        connection.execute(insertion(name, rows.column_names, "incoming"))
     finally:
         # After an error the transaction is aborted, and only its end unregisters.
         with suppress(duckdb.Error):
             connection.unregister("incoming")
 
 
-def insertion(name: str, columns: Sequence[str], target: str, source: str) -> str:
+def insertion(name: str, columns: Sequence[str], source: str) -> str:
     """The statement that adds a source's rows to a table; `columns` are the source's.
 
     A shape goes to the column for its length.
@@ -326,19 +147,17 @@ def insertion(name: str, columns: Sequence[str], target: str, source: str) -> st
     sorted_by = ", ".join(key for key in _ORDERS.get(name, ()) if key in columns)
     order = f" ORDER BY {sorted_by}" if sorted_by else ""
     chosen = ", ".join(_as_stored(name, columns))
-    return f"INSERT INTO {target} BY NAME SELECT {chosen} FROM {source}{order}"
+    return f'INSERT INTO "{name}" BY NAME SELECT {chosen} FROM {source}{order}'
 
 
 def _as_stored(name: str, columns: Sequence[str]) -> Iterator[str]:
     """What is selected of these columns to store them in a table."""
     stored = arrow.stored_columns()[name]
-    is_short = f"strlen(shape) <= {arrow.SHORT_TEXT_BYTES}"
+    is_short = f"strlen(shape) <= {SHORT_TEXT_BYTES}"
     for column in columns:
         if column == "shape" and "_long_shape" in stored:
             yield f"CASE WHEN {is_short} THEN shape END AS _short_shape"
             yield f"CASE WHEN NOT {is_short} THEN [shape] END AS _long_shape"
-        elif f"_{column}" in stored:
-            yield f"CAST({column} AS DOUBLE) AS _{column}"
         else:
             yield f'"{column}"'
 
@@ -415,20 +234,19 @@ def changed_runs(connection: duckdb.DuckDBPyConnection, batch: Batch) -> list[st
 
 def _tables_with(column: str) -> list[str]:
     # DuckDB would bind all views to tell their columns.
-    stored = arrow.stored_columns()
-    return sorted(
-        name for name, columns in stored.items() if column in columns and f"_{name}" not in stored
-    )
+    return sorted(name for name, columns in arrow.stored_columns().items() if column in columns)
 
 
-# A DuckDB file that is a warehouse: opening, creating and upgrading it.
+# A DuckDB file that is a warehouse: opening and creating it.
 
 # Each table rounds up to whole blocks, so DuckDB's default of 256 KiB wastes space on small
 # modules. In blocks smaller than 32 KiB DuckDB does not pack integers.
 BLOCK_BYTES = 32768
 _FEW_BLOCKS = "8MB"
 _ONE_DIGIT = re.compile(r"\.\d")
-_SCHEMA = Path(__file__).parents[1]
+# The oldest DuckDB whose clients open the file.
+STORAGE_VERSION = "v1.4.0"
+_FRESH = f"(BLOCK_SIZE {BLOCK_BYTES}, STORAGE_VERSION '{STORAGE_VERSION}')"
 
 
 def connect(
@@ -436,9 +254,8 @@ def connect(
 ) -> tuple[duckdb.DuckDBPyConnection, str]:
     """A connection to the warehouse at `db`, a file's path or a duckdb:/// URL, and its name.
 
-    With `create`, an absent or empty database becomes a new warehouse. A warehouse of an
-    older schema version is upgraded in one transaction, unless `read_only`. SQL opens no other
-    file, unless with `files`.
+    With `create`, an absent or empty database becomes a new warehouse. SQL opens no other file,
+    unless with `files`.
     Raises WarehouseError, and WarehouseBusyError if another process has the warehouse open.
     """
     if not db:
@@ -481,10 +298,6 @@ def database_path(db: str) -> Path | None:
     """The file that `db` names, None for a database in memory. Raises WarehouseError."""
     if "://" not in db:
         return None if db == ":memory:" else Path(db)
-    # Imported here because SQLAlchemy is slow to import and few users give a URL.
-    import sqlalchemy as sa
-    from sqlalchemy.exc import ArgumentError
-
     try:
         url = sa.make_url(db)
     except ArgumentError:
@@ -493,8 +306,8 @@ def database_path(db: str) -> Path | None:
         ) from None
     if url.get_backend_name() != "duckdb":
         raise WarehouseError(
-            f"{url.get_backend_name()} is not a store of memhouse: give a file's path, "
-            "a duckdb:///PATH URL, or a lake's s3://, gs://, abfs:// or az:// URL"
+            f"{url.get_backend_name()} is not a store of memhouse: give a file's path "
+            "or a duckdb:///PATH URL"
         )
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
@@ -550,7 +363,7 @@ def _create_file(path: Path) -> None:
         fresh = folder / "fresh"
         # ATTACH takes no parameters.
         with duckdb.connect() as connection:
-            connection.execute(f"ATTACH {quoted(str(fresh))} AS fresh (BLOCK_SIZE {BLOCK_BYTES})")
+            connection.execute(f"ATTACH {quoted(str(fresh))} AS fresh {_FRESH}")
         try:
             # A rename would replace the file of another process that created the warehouse first.
             os.link(fresh, target)
@@ -563,121 +376,34 @@ def _create_file(path: Path) -> None:
 def _prepare(
     connection: duckdb.DuckDBPyConnection, *, name: str, create: bool, read_only: bool
 ) -> None:
-    """Create or upgrade the tables if needed, in one transaction."""
-    stored = _stored_version(connection)
-    if stored is None:
-        if connection.sql("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
-            raise WarehouseError(
-                f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
-            )
+    """Create the tables of a new warehouse; raise WarehouseError for what is no warehouse."""
+    tables = {row[0] for row in connection.sql(_TABLES).fetchall()}
+    if not tables:
         if not create or read_only:
             raise UnpreparedError(
                 f"{name} is empty: fill it with `memhouse ingest PATH`, or name another file"
             )
-        if prepared_file().exists():
-            _copy_prepared(connection)
-        else:
-            _run(connection, [(_SCHEMA / "tables.sql").read_text(), *_set_version()])
-        return
-    version, digest = stored
-    if version > SCHEMA_VERSION:
+        _create_tables(connection)
+    elif "schema_version" not in tables:
         raise WarehouseError(
-            f"{name} has schema version {version}, this memhouse knows up to {SCHEMA_VERSION}: "
-            "upgrade memhouse"
+            f"{name} is a DuckDB database, but not a warehouse of memhouse: name another file"
         )
-    if digest != LAYOUTS.get(version):
+    elif connection.sql("FROM schema_version").fetchall() != [(SCHEMA_VERSION, layout())]:
         raise WarehouseError(
-            f"{name} was written by a memhouse between two releases, whose tables this one does "
-            "not know: read it with that one, or ingest its dumps into a new warehouse"
+            f"{name} was written by another version of memhouse: ingest its dumps into a new "
+            "warehouse"
         )
-    if version == SCHEMA_VERSION:
-        return
-    if read_only:
-        raise UnpreparedError(
-            f"{name} has the older schema version {version}: "
-            "any `memhouse ingest` into it upgrades it"
-        )
-    steps = [
-        file.read_text()
-        for file in sorted((_SCHEMA / "upgrades").glob("[0-9]*.sql"))
-        if int(file.name[:4]) > version
-    ]
-    comments = [
-        line
-        for line in (_SCHEMA / "tables.sql").read_text().splitlines()
-        if line.startswith("COMMENT ON ")
-    ]
-    _run(
-        connection,
-        [*steps, "\n".join(comments), *_set_version()],
-        _upgraded_from(version),
-        _tell_causes,
-    )
 
 
-def prepared_file() -> Path:
-    """Where a wheel, or a checkout once it was tested, has an empty warehouse of these tables.
-
-    The same minor DuckDB wrote it: an earlier one may not read it. If its views are not this
-    memhouse's, they are replaced as in any warehouse.
-    """
-    minor_version, _, _ = duckdb.__version__.rpartition(".")
-    made_of = [minor_version, (_SCHEMA / "tables.sql").read_text(), *_set_version()]
-    digest = hashlib.sha256("\n".join(made_of).encode()).hexdigest()
-    return _SCHEMA / f"prepared-{digest[:16]}.duckdb"
-
-
-def _copy_prepared(connection: duckdb.DuckDBPyConnection) -> None:
-    """Copy the tables, views and comments of the prepared file into an empty database.
-
-    A copy of the file itself would be larger after the first ingest: DuckDB writes what it knows of
-    tables and views anew, beside what it has.
-    """
-    ((database,),) = connection.sql("SELECT current_database()").fetchall()
-    target = '"' + database.replace('"', '""') + '"'
-    connection.execute(f"ATTACH {quoted(str(prepared_file()))} AS _prepared (READ_ONLY)")
-    try:
-        with one_thread(connection):
-            connection.execute(f"COPY FROM DATABASE _prepared TO {target}")
-    finally:
-        connection.execute("DETACH _prepared")
-
-
-def _tell_causes(connection: duckdb.DuckDBPyConnection) -> None:
-    """Tell the stored causes as this memhouse does."""
-
-    def rows(query: str, parameters: Sequence[object] = ()) -> pa.Table:
-        return arrow.plain(connection.sql(query, params=list(parameters)).to_arrow_table())
-
-    work_out.renew_causes(connection, lambda pairs: find_causes(rows, pairs))
-
-
-def _upgraded_from(version: int) -> Mapping[str, pa.Table]:
-    return entries(entry("upgrade", f"schema version {version} to {SCHEMA_VERSION}"))
-
-
-def _set_version() -> list[str]:
-    return [
-        "DELETE FROM schema_version",
-        f"INSERT INTO schema_version (version, layout) VALUES ({SCHEMA_VERSION}, '{layout()}')",
-    ]
-
-
-def _run(
-    connection: duckdb.DuckDBPyConnection,
-    scripts: list[str],
-    rows: Mapping[str, pa.Table] | None = None,
-    then: Callable[[duckdb.DuckDBPyConnection], None] | None = None,
-) -> None:
-    """Run scripts, then add rows, and do what is to be done then, in one transaction."""
+def _create_tables(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create all tables in one transaction."""
     with one_thread(connection):
         connection.begin()
         try:
-            for script in scripts:
-                connection.execute(script)
-            insert_all(connection, rows or {})
-            if then is not None:
-                then(connection)
+            connection.execute(create_tables())
+            connection.execute(
+                "INSERT INTO schema_version VALUES ($1, $2)", [SCHEMA_VERSION, layout()]
+            )
             connection.commit()
         except BaseException:
             # A failed commit has already ended the transaction.
@@ -686,28 +412,7 @@ def _run(
             raise
 
 
-def _stored_version(connection: duckdb.DuckDBPyConnection) -> tuple[int, str] | None:
-    """The schema version of an open database and its layout; None if it is not a warehouse."""
-    try:
-        found = connection.sql("SELECT version, layout FROM schema_version").fetchall()
-        if found:
-            version, digest = found[0]
-            return int(version), digest
-    except duckdb.CatalogException:  # There is no such table.
-        return None
-    except duckdb.BinderException:  # Before layouts were kept, when dump_files was a table.
-        pass
-    try:
-        found = connection.sql("SELECT MAX(version) FROM schema_version").fetchall()
-    except duckdb.BinderException:  # Before versions were numbers.
-        return 0, ""
-    columns = connection.sql(
-        """SELECT table_name, column_name, data_type FROM duckdb_columns()
-        WHERE NOT internal AND database_name = current_database()
-            AND list_contains($1, table_name)""",
-        params=[[*stored_columns(), "dump_files"]],
-    ).fetchall()
-    return int(found[0][0] or 0), layout_digest(columns)
+_TABLES = "SELECT table_name FROM duckdb_tables() WHERE database_name = current_database()"
 
 
 # Makes a DuckDB file as small as it can be: a copy in a fresh file that takes its place.
@@ -816,7 +521,7 @@ def _copy(connection: duckdb.DuckDBPyConnection, fresh: Path) -> None:
     # Without a journal, which would take room too.
     connection.execute("SET checkpoint_threshold = '1KB'")
     file = quoted(str(fresh))
-    connection.execute(f"ATTACH OR REPLACE {file} AS _fresh (BLOCK_SIZE {BLOCK_BYTES})")
+    connection.execute(f"ATTACH OR REPLACE {file} AS _fresh {_FRESH}")
     try:
         # A second transaction would write the catalogue beside the first one's, a fifth of a file.
         connection.begin()
@@ -885,7 +590,7 @@ def open_file(
     return DuckDBStore(name, lambda: connection, read_only=read_only)
 
 
-class DuckDBStore(DuckDBReading):
+class DuckDBStore:
     """The tables in a DuckDB file; `base.Store` says what each method promises.
 
     `connect` is called when the connection is first needed.
@@ -928,6 +633,110 @@ class DuckDBStore(DuckDBReading):
         return not self._is_in_memory
 
     # -- Reading ---------------------------------------------------------------------------
+
+    def rows(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a query; `$1`, `$2` and so on stand for the parameters.
+
+        A statement without rows, such as SET, returns an empty table. Raises QueryError.
+        """
+        return self._tried(query, parameters, only_reads=False)
+
+    def ask(self, query: str, parameters: Sequence[object] = ()) -> pa.Table:
+        """The rows of a user's query, which changes nothing. Raises QueryError."""
+        return self._tried(query, parameters, only_reads=True)
+
+    def _tried(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
+        """The rows; on a query that DuckDB failed on by a mistake of its own, tried once more."""
+        try:
+            return self._rows(query, parameters, only_reads=only_reads)
+        except QueryError as error:
+            if not (isinstance(error.__cause__, CRASHES) and self._reopen()):
+                raise
+        return self._rows(query, parameters, only_reads=only_reads)
+
+    def _rows(self, query: str, parameters: Sequence[object], *, only_reads: bool) -> pa.Table:
+        connection = self.connection
+        if only_reads:
+            connection.execute("BEGIN TRANSACTION READ ONLY")
+        try:
+            found = self._fetched(query, parameters)
+            if only_reads:
+                connection.commit()
+        except BaseException:
+            if only_reads:
+                # After the user's own COMMIT there is nothing to end.
+                with suppress(duckdb.Error):
+                    connection.rollback()
+            raise
+        return found
+
+    def _fetched(self, query: str, parameters: Sequence[object]) -> pa.Table:
+        duck = self.connection
+
+        def run() -> pa.Table:
+            relation = duck.sql(query, params=list(parameters))
+            return pa.table({}) if relation is None else arrow.plain(relation.to_arrow_table())
+
+        # DuckDB ignores Ctrl-C while it fetches, so another thread fetches and this one waits.
+        with ThreadPoolExecutor(1) as thread:
+            found = thread.submit(run)
+            try:
+                return found.result()
+            except KeyboardInterrupt:
+                duck.interrupt()
+                raise
+            except duckdb.Error as error:
+                raise QueryError(duckdb_says(error)) from error
+
+    def known(self, run_id: str, *hosts: str | None) -> Known:
+        """What the store holds of this run, and the ids of all modules and sets."""
+        run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
+        labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
+        given = [run_id, not hosts, list(hosts), None in hosts]
+        dumps = self._dicts(f"SELECT * {_OF_PARTS}", *given)
+        files: dict[int, list[StoredFile]] = {}
+        for files_id, *file in self.connection.sql(_FILES, params=given).fetchall():
+            files.setdefault(files_id, []).append(StoredFile(*file))
+        return Known(
+            run=run[0] if run else None,
+            hosts=frozenset(row["host"] for row in self._dicts(_HOSTS, run_id)),
+            labels={row["key"]: row["value"] for row in labels},
+            dumps={row["dump_id"]: row for row in dumps},
+            files=files,
+            modules=self._ids("SELECT module_id FROM modules"),
+            complete=self._ids(_COMPLETE),
+            outdated=self._ids(_OUTDATED),
+            sets={key: self._ids(f"SELECT DISTINCT {key} FROM {SETS[key]}") for key in SETS},
+            next_run_seq=max(self._ids("SELECT MAX(run_seq) FROM runs"), default=0) + 1,
+        )
+
+    def runs_before(self, time: datetime) -> list[str]:
+        """The runs that claim a time before this one, and of which all parts entered before it."""
+        return [row[0] for row in self.connection.sql(_RUNS_BEFORE, params=[time]).fetchall()]
+
+    def nights(self, name: str) -> list[Mapping[str, Any]]:
+        """The rows of the run `name` and of runs named NAME@…, the last to enter first."""
+        return list(self._dicts(_NIGHTS, name))
+
+    def worked_out_history(self) -> dict[str, pa.Table]:
+        """What the rows of `lineages`, `history`, `causes` and `gone` must be, by table."""
+        return work_out.worked_out(self.connection, self.causes)
+
+    def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
+        """Which dump of run B follows which of run A: a_dump_id, b_dump_id, matched_by."""
+        return work_out.paired(self.connection, a_run_id, b_run_id)
+
+    def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
+        """Why the second dump of each pair differs from the first, in the order of the pairs."""
+        return find_causes(self.rows, pairs)
+
+    def _dicts(self, query: str, *parameters: object) -> list[dict[str, Any]]:
+        found = arrow.plain(self.connection.sql(query, params=list(parameters)).to_arrow_table())
+        return list(found.to_pylist())
+
+    def _ids(self, query: str) -> frozenset[int]:
+        column = self.connection.sql(query).to_arrow_table().column(0)
+        return frozenset(column.drop_null().to_pylist())
 
     def listed_tables(self) -> pa.Table:
         """The tables: table, rows (an estimate), holds."""
