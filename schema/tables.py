@@ -1,6 +1,6 @@
 """Every table of the warehouse: columns, types and meanings.
 
-These comments are stored in the database and become `docs/data-dictionary.md`.
+These comments are stored in the database and become the data dictionary.
 Sizes and offsets are bytes (BIGINT); times are positions in the module's flattened
 schedule, and both ends of a live range are inclusive.
 
