@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", "build", "*.egg-info", ".*_cache", "warehouses", "*.duckdb"
 )
-MODULES = {"schema": "memhouse.schema.generate", "docs": "memhouse.queries.dictionary"}
+MODULES = {"schema": "memhouse.schema.generate"}
 
 
 def recipes():
