@@ -186,6 +186,7 @@ def publish(
     views: Mapping[str, PublicView],
     *,
     again: Sequence[str] = (),
+    across_runs: bool = True,
     compact: bool = False,
     vacuum: bool = False,
     report: Callable[[str], None] = lambda name: None,
@@ -195,6 +196,7 @@ def publish(
     Args:
         views: the public views by name.
         again: runs whose rows in the lake are deleted first.
+        across_runs: whether relations across runs are written.
         report: gets the name of each relation before it is written.
     Raises:
         WarehouseError: the lake cannot be written, or has other columns.
@@ -214,9 +216,8 @@ def publish(
         chunk = new_runs[start : start + _RUNS_PER_COMMIT]
         published.dumps += _append_runs(store, lake, tables, appended_views, chunk, report)
     # Only a warehouse with all runs of the lake can tell how they follow each other.
-    if lacking := published_runs - set(runs):
-        published.notes.append(_not_whole(lacking))
-    else:
+    lacking = published_runs - set(runs)
+    if across_runs and not lacking:
         whole = [tables[name] for name in WHOLE_TABLES]
         whole += [_view(views[name]) for name in WHOLE_VIEWS]
         for relation in whole:
@@ -225,8 +226,9 @@ def publish(
     report("runs")
     condition = f"WHERE run_id IN ({', '.join(map(quoted, new_runs)) or 'NULL'})"
     lake.append(tables["runs"], _rows(store, tables["runs"], condition), "run_id")
-    if (others := _published_runs(lake) - set(runs)) and not lacking:
-        published.notes.append(_not_whole(others))
+    # Another process may have published meanwhile.
+    if across_runs and (lacking := _published_runs(lake) - set(runs)):
+        published.notes.append(_not_whole(lacking))
     names = [*tables, *views]
     published.relations = len(names)
     for name in names:
