@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs schema approve promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs schema approve bench notebook pictures warehouse-sample clean
 
 # The command alone.
 $(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
@@ -107,10 +107,6 @@ approve: $(BIN)/pytest
 warehouse-sample: $(BIN)/pytest
 	$(BIN)/python -m tests.support.upgrade_samples
 
-# Writes down what the next release promises; with RELEASE=0.2.0, at that release.
-promises: $(BIN)/pytest
-	$(BIN)/python -m tests.support.promised $(RELEASE)
-
 # Executes the notebook of docs/ and saves it with its outputs, and the page made of it.
 notebook: $(BIN)/pytest
 	$(BIN)/python -m tests.support.notebooks
@@ -119,11 +115,10 @@ notebook: $(BIN)/pytest
 pictures: $(BIN)/pytest
 	$(BIN)/python -m tests.support.pictures
 
-# Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table. With
-# what the tests need, because pandas is slow to import where it is installed.
+# Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table.
 DUMPS ?= tests/data/dumps
 bench: $(BIN)/pytest
-	$(BIN)/python benchmarks/all.py $(DUMPS) $(OPTIONS)
+	$(BIN)/python benchmarks/bench.py $(DUMPS) $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) site demo.duckdb schema/prepared-*.duckdb
