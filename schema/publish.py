@@ -47,8 +47,8 @@ WHOLE_VIEWS = (
     "trends",
     "work_trends",
 )
-# Columns that change with later runs: relations that are appended lack them.
-CHANGING_COLUMNS = ("is_latest",)
+# Columns that change with other runs: relations that are appended lack them.
+CHANGING_COLUMNS = ("is_latest", "run_seq")
 # So many runs are written by one commit of each table: their rows are in memory.
 _RUNS_PER_COMMIT = 10
 # Of a process that commits at the same time; each pause is up to a second.
@@ -204,7 +204,11 @@ def publish(
     """
     lake = Lake(url)
     tables = _tables()
-    appended_views = [_view(view) for view in views.values() if view.name not in WHOLE_VIEWS]
+    appended_views = [
+        _relation(view.name, view.answers, view.columns)
+        for view in views.values()
+        if view.name not in WHOLE_VIEWS
+    ]
     for run in again:
         for name in ("runs", *_run_tables(tables), *(view.name for view in appended_views)):
             lake.delete_run(name, run)
@@ -219,7 +223,7 @@ def publish(
     lacking = published_runs - set(runs)
     if across_runs and not lacking:
         whole = [tables[name] for name in WHOLE_TABLES]
-        whole += [_view(views[name]) for name in WHOLE_VIEWS]
+        whole += [_relation(name, views[name].answers, views[name].columns) for name in WHOLE_VIEWS]
         for relation in whole:
             report(relation.name)
             lake.overwrite(relation, _rows(store, relation, ""))
@@ -282,14 +286,21 @@ def _append_runs(
 def _tables() -> dict[str, _Relation]:
     """The tables by name, with the columns that users read."""
     return {
-        table.name: _Relation(
+        table.name: _relation(
             table.name,
-            table.comment or "",
+            table.comment,
             {name: table.columns[name].comment or "" for name in arrow.schema(table.name).names},
         )
         for table in metadata.tables.values()
         if table.name not in INTERNAL
     }
+
+
+def _relation(name: str, comment: str | None, columns: Mapping[str, str]) -> _Relation:
+    """A relation without the columns that change, where its rows are appended."""
+    if name not in (*WHOLE_TABLES, *WHOLE_VIEWS):
+        columns = {key: text for key, text in columns.items() if key not in CHANGING_COLUMNS}
+    return _Relation(name, comment or "", columns)
 
 
 def _run_tables(tables: Mapping[str, _Relation]) -> list[str]:
@@ -299,13 +310,6 @@ def _run_tables(tables: Mapping[str, _Relation]) -> list[str]:
         for name, table in tables.items()
         if "run_id" in table.columns and name != "runs" and name not in WHOLE_TABLES
     ]
-
-
-def _view(view: PublicView) -> _Relation:
-    name, columns = view.name, view.columns
-    if name not in WHOLE_VIEWS:
-        columns = {key: text for key, text in columns.items() if key not in CHANGING_COLUMNS}
-    return _Relation(name, view.answers, columns)
 
 
 def _rows(store: DuckDBStore, relation: _Relation, condition: str) -> pa.Table:

@@ -79,6 +79,13 @@ def test_peaks_as_json(filled):
     assert resnet(found)["peak_bytes"] == 152370176
 
 
+def test_json_has_the_names_of_csv(filled):
+    for command in ("peaks", "runs", "modules"):
+        header, *_ = csv.reader(ask(filled, command, "-f", "csv").splitlines())
+        for row in json.loads(ask(filled, command, "-f", "json")):
+            assert list(row) == header
+
+
 def test_peaks_as_markdown(filled):
     done = run_memhouse("peaks", "--format", "markdown", "--db", filled)
     assert (done.returncode, done.stderr) == (0, "7 helpers, at most 40.00 MiB (--all)\n")

@@ -1,7 +1,4 @@
-"""Advice held against XLA: the same programs compiled anew with the change that is told.
-
-`benchmarks/advice_pairs.py` compiled them. Figures of "after" are peaks of recompiled programs.
-"""
+"""Advice compared with XLA: figures of "after" are peaks of programs recompiled with the change."""
 
 import pytest
 

@@ -1,7 +1,6 @@
-"""Edits of programs as people write them, held against XLA: chunks, batches, gathers, copies.
+"""Edits of programs as people write them, compared with XLA: chunks, batches, gathers, copies.
 
-`benchmarks/pairs/edits.py` and `families.py` have the programs. The figures are peaks of programs
-that were recompiled.
+The figures are peaks of programs that were recompiled.
 """
 
 import pytest

@@ -50,7 +50,7 @@ def store(db):
 
 @pytest.fixture(scope="module")
 def said(folder):
-    """What JAX says of the programs of `benchmarks/donation_programs.py`, by platform and name."""
+    """What JAX says of programs that donate, and that do not, by platform and name."""
     found = json.loads((folder / "said.json").read_text())
     return {platform: found[f"donations/{platform}"] for platform in IN_PLACE}
 

@@ -39,8 +39,7 @@ def compiled() -> Path:
 def donating() -> Path:
     """A folder of programs that donate, and that do not. Only read it.
 
-    `db` is a warehouse, `said.json` what JAX said, and `donations` has the dumps of the programs
-    of `benchmarks/donation_programs.py`.
+    `db` is a warehouse, `said.json` what JAX said, and `donations` has the dumps of the programs.
     """
     return shared("donating", _make_donating)
 
