@@ -11,17 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from memhouse.schema.metrics import METRICS
-from memhouse.schema.versions import SCHEMA_VERSION
-
 from .support.console import commands_of
 
 ROOT = Path(__file__).parents[1]
 RECIPE = re.compile(r"^### (.*?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv", "build", "*.egg-info", ".*_cache", "warehouses", "*.duckdb"
-)
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", ".*_cache", "*.duckdb")
 MODULES = {"schema": "memhouse.schema.generate", "docs": "memhouse.queries.dictionary"}
 
 
@@ -33,10 +28,7 @@ def recipes():
 
 
 def apply(change, file):
-    """Make the change that a diff without line numbers shows; `@@` skips to further down.
-
-    A version's digest, which a test tells who follows the recipe, is `…`.
-    """
+    """Make the change that a diff without line numbers shows; `@@` skips to further down."""
     text = file.read_text()
     for part in change.split("@@\n"):
         lines = part.splitlines()
@@ -69,14 +61,6 @@ def run(command, copy):
     return "" if words[0] == "make" else done.stdout
 
 
-def digest(copy):
-    """The digest of the copy's tables."""
-    asked = "from memhouse.schema.versions import layout; print(layout(), end='')"
-    words = [sys.executable, "-P", "-c", asked]
-    there = os.environ | {"PYTHONPATH": str(copy.parent)}
-    return subprocess.run(words, env=there, capture_output=True, text=True, check=True).stdout
-
-
 def follow(heading, tmp_path):
     """Do what a recipe says in a copy of the checkout; the copy."""
     copy = Path(shutil.copytree(ROOT, tmp_path / "memhouse", ignore=NOT_COPIED))
@@ -86,9 +70,6 @@ def follow(heading, tmp_path):
         elif language == "console":
             for command in commands_of(text):
                 shown = run(command, copy)
-                if command.text == "make schema":
-                    versions = copy / "schema/versions.py"
-                    versions.write_text(versions.read_text().replace("…", digest(copy)))
                 assert command.matches(shown), f"$ {command.text}\n{shown}"
         else:
             assert not (copy / path).exists()
@@ -128,15 +109,3 @@ def test_a_new_question_is_a_command_a_method_and_a_tool(tmp_path):
 def test_there_is_a_recipe_for_everything_that_is_often_added():
     often = {"Add a format", "Add a view", "Add a question", "Add a column", "Add a metric"}
     assert often | {"Add a chart or a section to a report"} <= set(recipes())
-
-
-def test_recipes_of_columns_make_the_next_version():
-    """What another change has taken meanwhile is not taken again."""
-    number = SCHEMA_VERSION + 1
-    for heading in ("Add a column", "Add a metric"):
-        files = {path: text for _, path, text in recipes()[heading]}
-        (script,) = (path for path in files if path.startswith("schema/upgrades/"))
-        assert script.startswith(f"schema/upgrades/{number:04}_")
-        assert f"+    {number}: " in files["schema/versions.py"]
-    assert f", {len(METRICS) + 1}, " in files["schema/tables.py"]
-    assert set(METRICS) < set(re.findall(r"'(\w+)'", files[script]))
