@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs schema approve promises bench notebook pictures warehouse-sample clean
+.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs schema approve promises bench pictures warehouse-sample clean
 
 # The command alone.
 $(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
@@ -85,13 +85,10 @@ lint-types: $(BIN)/pytest
 		--config-file memhouse/pyproject.toml memhouse/tests memhouse/benchmarks
 	$(BIN)/mypy .github/action/base_run.py .github/action/comment.py
 
-# Generates parts of docs/ from the comments in schema/ and queries/ and from the commands, and
-# builds site/, the documentation as a site. Fails if there is a warning, such as a broken link.
+# Builds site/, the documentation as a site, with the pages that are generated from the comments in
+# schema/ and queries/, from the commands and from the notebook. Fails if there is a warning, such
+# as a broken link.
 docs: $(BIN)/pytest
-	$(BIN)/python -m memhouse.queries.dictionary > docs/data-dictionary.md
-	$(BIN)/python -m memhouse.queries.dictionary questions > docs/thirty-questions.md
-	$(BIN)/python -m tests.support.notebooks page
-	$(BIN)/python -m memhouse.cli.reference > docs/reference/cli.md
 	$(BIN)/python docs/build_site.py site
 
 # Generates the SQL and the JSON of the tables from schema/tables.py.
@@ -110,10 +107,6 @@ warehouse-sample: $(BIN)/pytest
 # Writes down what the next release promises; with RELEASE=0.2.0, at that release.
 promises: $(BIN)/pytest
 	$(BIN)/python -m tests.support.promised $(RELEASE)
-
-# Executes the notebook of docs/ and saves it with its outputs, and the page made of it.
-notebook: $(BIN)/pytest
-	$(BIN)/python -m tests.support.notebooks
 
 # Draws the pictures of the README anew; needs Chromium.
 pictures: $(BIN)/pytest

@@ -1,7 +1,6 @@
 """The CLI reference: every command with its arguments, options and example, as Markdown.
 
-`python -m memhouse.cli.reference` prints the reference, and `make docs` writes it to
-`docs/reference/cli.md`. A test keeps the file current.
+`make docs` makes a page of the site of it.
 """
 
 import inspect
@@ -10,7 +9,6 @@ from enum import Enum
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
-import typer
 from typer.models import CommandInfo, OptionInfo, ParameterInfo
 
 from .app import app_for
@@ -141,7 +139,3 @@ def _rows(heading: str, rows: list[tuple[str, str]]) -> str:
     lines = [(heading, "meaning"), ("---", "---"), *((f"`{usage}`", said) for usage, said in rows)]
     escaped = ([cell.replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in escaped) + "\n"
-
-
-if __name__ == "__main__":
-    typer.echo(reference(), nl=False)

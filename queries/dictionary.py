@@ -1,11 +1,8 @@
 """The data dictionary: every table, view and function with examples, as Markdown.
 
-`python -m memhouse.queries.dictionary` prints the dictionary, with `questions` as argument the
-questions among its examples; `make docs` writes `docs/data-dictionary.md` and
-`docs/thirty-questions.md`. A test keeps the files current.
+And the questions among its examples. `make docs` makes a page of the site of each.
 """
 
-import sys
 from collections.abc import Sequence
 
 from sqlalchemy import Column
@@ -79,7 +76,3 @@ def _type_name(column: "Column[object]") -> str:
     type_ = "enum" if isinstance(column.type, OneOf) else column.type.compile()
     required = "" if column.nullable else ", not null"
     return f"{type_}{required}".lower()
-
-
-if __name__ == "__main__":
-    print(thirty_questions() if sys.argv[1:] == ["questions"] else data_dictionary(), end="")

@@ -1,5 +1,5 @@
 -- Examples of every public table and view: the relation and a title, then the query. A title that
--- is a question is one of the thirty questions of `docs/thirty-questions.md`.
+-- is a question is one of the thirty questions of the documentation.
 
 -- runs: The newest runs
 SELECT run_id, run_at

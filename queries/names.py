@@ -27,14 +27,14 @@ GROUPS = {
     ),
     "Follow the history": ("trends", "since", "diff", "check", "label", "log"),
     "Query and share": ("report", "sql", "shell", "mcp", "views", "tables", "export"),
-    "Look after a warehouse": ("verify", "prune", "compact"),
+    "Look after a warehouse": ("verify", "prune", "compact", "merge", "publish"),
 }
 # They have a grammar of their own, ask something else than a warehouse, or do not ask.
 BY_HAND = {
     *("demo", "record", "fit", "ingest", "doctor"),
     *("oom", "label"),
     *("report", "sql", "shell", "mcp", "views", "export"),
-    "compact",
+    *("compact", "merge", "publish"),
 }
 QUESTIONS = tuple(name for names in GROUPS.values() for name in names if name not in BY_HAND)
 

@@ -17,7 +17,6 @@ ROOT = Path(__file__).parents[1]
 RECIPE = re.compile(r"^### (.*?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", ".*_cache", "*.duckdb")
-MODULES = {"schema": "memhouse.schema.generate", "docs": "memhouse.queries.dictionary"}
 
 
 def recipes():
@@ -45,8 +44,6 @@ def run(command, copy):
     main = [sys.executable, "-c", "from memhouse.cli import main; main()"]
     if words[0] == "memhouse":
         command_line = [*main, *words[1:]]
-    elif words[0] == "make":
-        command_line = [sys.executable, "-m", MODULES[words[1]]]
     else:
         command_line = ["/bin/sh", "-c", command.text]
     done = subprocess.run(
@@ -58,7 +55,7 @@ def run(command, copy):
         text=True,
     )
     assert done.returncode == 0, done.stdout
-    return "" if words[0] == "make" else done.stdout
+    return done.stdout
 
 
 def follow(heading, tmp_path):

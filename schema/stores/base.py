@@ -63,8 +63,8 @@ class Batch:
     The store first deletes the rows that `modules`, `dumps` and `runs` name: every row of
     these modules, these dumps, these runs with their labels, and the
     out-of-memory reports of the runs in `oom_runs`. What users said of a dump, that they accept
-    its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`. The store numbers
-    the entries of `journal`.
+    its growth, stays. So do out-of-memory reports; a dump that has one gets `oom`. Entries of
+    `journal` are numbered by the store.
     """
 
     tables: Mapping[str, pa.Table]

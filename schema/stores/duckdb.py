@@ -771,7 +771,7 @@ class DuckDBStore:
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""
         nbytes = sum(table.nbytes for table in batch.tables.values())
-        with self._transaction(), threads_for(self.connection, nbytes):
+        with self.transaction(), threads_for(self.connection, nbytes):
             changed = changed_runs(self.connection, batch)
             delete(self.connection, "module_id", batch.modules, but=("dumps",))
             delete(self.connection, "dump_id", batch.dumps, but=_KEPT_OF_DUMPS)
@@ -787,7 +787,7 @@ class DuckDBStore:
 
     def delete_runs(self, run_ids: Sequence[str]) -> Deleted:
         """Delete these runs, and the modules and sets that no other run refers to."""
-        with self._transaction():
+        with self.transaction():
             names = list(run_ids)
             there = [row["run_id"] for row in self._dicts(_AMONG.format("runs"), names)]
             counts = dict(self.connection.sql(_DUMPS_OF_RUNS, params=[names]).fetchall())
@@ -805,7 +805,7 @@ class DuckDBStore:
     def replacing(self, run_id: str, host: str | None) -> Iterator[Deleted]:
         """Delete the run's dumps, and at the end of the block what no dump refers to then."""
         deleted = Deleted(1, run_ids=[run_id])
-        with self._transaction():
+        with self.transaction():
             self._is_replacing = True
             try:
                 deleted.dumps = delete_part(self.connection, run_id, host)
@@ -825,7 +825,7 @@ class DuckDBStore:
             for key, value in labels.items()
             if value is not None
         ]
-        with self._transaction():
+        with self.transaction():
             parameters = [list(run_ids), list(labels)]
             self.connection.execute(
                 "DELETE FROM run_labels WHERE list_contains($1, run_id) AND list_contains($2, key)",
@@ -843,7 +843,7 @@ class DuckDBStore:
         Raises QueryError.
         """
         self._require_writable()
-        with self._transaction():
+        with self.transaction():
             rows = self.rows(query, parameters)
             self._work_out_history()
             insert_all(self.connection, entries(entry("sql", " ".join(query.split()))))
@@ -851,7 +851,7 @@ class DuckDBStore:
 
     def execute(self, script: str) -> None:
         """Run SQL statements that have no rows, all or nothing."""
-        with one_thread(self.connection), self._transaction():
+        with one_thread(self.connection), self.transaction():
             self.connection.execute(script)
 
     def equip(self, script: str) -> None:
@@ -928,7 +928,8 @@ class DuckDBStore:
         return is_first and not (self._is_writing or self._is_in_memory)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def transaction(self) -> Iterator[None]:
+        """All that is written in the block, or nothing; raises WarehouseError."""
         if self._is_replacing:
             yield
             return

@@ -1,12 +1,11 @@
 """The examples of the data dictionary: each runs, and answers with rows on labelled nights."""
 
 import itertools
-from pathlib import Path
+import re
 
 import memhouse
-from memhouse import queries
 from memhouse.queries.catalogue import examples, public_macros, public_views
-from memhouse.queries.dictionary import thirty_questions
+from memhouse.queries.dictionary import data_dictionary, thirty_questions
 from memhouse.schema.tables import INTERNAL, metadata
 
 from ..support.history import NIGHTS
@@ -23,16 +22,23 @@ SILENT = {
     "The largest where memory ran out",
     "The hosts that have other programs than most",
 }
+THERE = {*metadata.tables, *public_views(), *public_macros()} - INTERNAL
+
+
+def test_the_pages_have_each_relation_and_each_question_once():
+    text = data_dictionary()
+    assert sorted(re.findall(r"^### (.*)", text, re.MULTILINE)) == sorted(THERE)
+    columns = {
+        column.name for name in THERE & {*metadata.tables} for column in metadata.tables[name].c
+    }
+    assert [name for name in columns if f"| `{name}` | " not in text] == []
+    assert thirty_questions().count("```sql") == 30
 
 
 def test_every_example_answers(own, filled):
     """On the ten nights with labels as a nightly gives them, or else on all samples."""
-    there = {*metadata.tables, *public_views(), *public_macros()} - INTERNAL
-    assert examples().keys() == there
+    assert examples().keys() == THERE
     assert max(map(len, examples().values())) <= 5
-    assert thirty_questions().count("```sql") == 30
-    page = Path(queries.__file__).parents[1] / "docs" / "thirty-questions.md"
-    assert page.read_text() == thirty_questions()
     with memhouse.open(own) as warehouse:
         for number, night in enumerate(NIGHTS):
             labels = {"jax": f"0.{9 + number // 5}.0", "libtpu": "0.0.20", "batch": "8"}

@@ -1,0 +1,57 @@
+"""`memhouse publish`: the warehouse as Delta tables that other engines read."""
+
+from time import perf_counter
+from typing import Annotated
+
+import typer
+
+from ...queries.catalogue import public_views
+from ...schema.publish import publish as publish_store
+from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, reading
+from ..render.text import print_note
+
+EXAMPLE = "memhouse publish s3://bucket/memhouse"
+
+
+def publish(
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL",
+            help="The lake: a folder, or a URL such as s3://bucket/memhouse.",
+            show_default=False,
+        ),
+    ],
+    again: Annotated[
+        list[str] | None,
+        typer.Option(metavar="RUN", help="Publish a run again that has changed since."),
+    ] = None,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Then write small files as few large ones.")
+    ] = False,
+    vacuum: Annotated[
+        bool, typer.Option("--vacuum", help="Then delete files that left the tables a week ago.")
+    ] = False,
+    db: Db = DEFAULT_DB,
+    wait: Wait = DEFAULT_WAIT,
+) -> None:
+    """Write the runs that a lake lacks: a Delta table for each table and each view.
+
+    Spark, Trino, Polars and DuckDB read them as they are. Relations across runs, such as trends,
+    are written whole, if the warehouse has all runs of the lake: merge the files of many hosts
+    first. What belongs to a run is added once; an interrupted publish is completed by the next.
+    It needs `pip install 'memhouse[lake]'`.
+    """
+    start = perf_counter()
+    with reading(db, wait=wait) as store:
+        published = publish_store(
+            store, url, public_views(), again=again or (), compact=compact, vacuum=vacuum
+        )
+    counts = {"run": published.runs, "dump": published.dumps}
+    added = [f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items() if count]
+    print_note(
+        f"{url}: {', '.join(added) or 'no new run'} published, {published.relations} tables, "
+        f"in {perf_counter() - start:.1f} s"
+    )
+    for note in published.notes:
+        print_note(note)
