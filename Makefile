@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs schema approve promises bench pictures warehouse-sample clean
+.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs approve promises bench pictures clean
 
 # The command alone.
 $(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
@@ -78,7 +78,7 @@ lint-types: $(BIN)/pytest
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
-		-m memhouse -m memhouse.lake -m memhouse.spark \
+		-m memhouse \
 		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema -p memhouse.xla \
 		-p memhouse.mcp_server -p memhouse.pytest_plugin
 	cd $(TYPED) && MYPYPATH=memhouse/benchmarks ../bin/mypy --explicit-package-bases \
@@ -91,18 +91,10 @@ lint-types: $(BIN)/pytest
 docs: $(BIN)/pytest
 	$(BIN)/python docs/build_site.py site
 
-# Generates the SQL and the JSON of the tables from schema/tables.py.
-schema: $(BIN)/pytest
-	$(BIN)/python -m memhouse.schema.generate
-
 # Renews what is approved, for a review to look at: the sentences that the program can say, the rows
 # of the samples, and what the documentation shows.
 approve: $(BIN)/pytest
 	$(BIN)/python -m tests.support.approve
-
-# Writes the warehouse that later versions must upgrade; run once for each schema version.
-warehouse-sample: $(BIN)/pytest
-	$(BIN)/python -m tests.support.upgrade_samples
 
 # Writes down what the next release promises; with RELEASE=0.2.0, at that release.
 promises: $(BIN)/pytest
@@ -119,4 +111,4 @@ bench: $(BIN)/pytest
 	$(BIN)/python benchmarks/all.py $(DUMPS) $(OPTIONS)
 
 clean:
-	rm -rf $(VENV) site demo.duckdb schema/prepared-*.duckdb
+	rm -rf $(VENV) site demo.duckdb
