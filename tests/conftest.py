@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from memhouse.queries.prepare import prepare
-from memhouse.schema.stores.duckdb import prepared_file
-
 from .support.pages import link_samples
 from .support.samples import samples_warehouse
 from .support.warehouse import reading
@@ -37,16 +34,12 @@ _HERE = Path(__file__).parent
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Name each test that fails as it fails; new warehouses are copies, as those of a wheel."""
+    """Name each test that fails as it fails."""
     if hasattr(config, "workerinput"):
         return
     terminal = config.pluginmanager.get_plugin("terminalreporter")
     if terminal is not None:
         config.pluginmanager.register(_FailuresAtOnce(terminal))
-    sources = [*_HERE.parent.glob("queries/**/*.sql"), *_HERE.parent.glob("schema/**/*.sql")]
-    newest_time = max(source.stat().st_mtime for source in sources)
-    if not prepared_file().exists() or prepared_file().stat().st_mtime < newest_time:
-        prepare()
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -181,21 +174,3 @@ def bucket(s3, monkeypatch):
     s3.client.create_bucket(Bucket=made.name)
     set_environment(monkeypatch, s3.environment)
     return made
-
-
-@pytest.fixture(scope="session")
-def java():
-    """Skips where Spark has no Java to run on."""
-    from .support.java import missing
-
-    if why := missing():
-        pytest.skip(f"Spark cannot run here: {why}")
-
-
-@pytest.fixture(scope="session")
-def spark(java, tmp_path_factory):
-    """A session of Spark on this machine; skips where Spark cannot run."""
-    from .support.spark import local_spark
-
-    with local_spark(tmp_path_factory.mktemp("spark")) as session:
-        yield session

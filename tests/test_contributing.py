@@ -11,18 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from memhouse.schema.metrics import METRICS
-from memhouse.schema.versions import SCHEMA_VERSION
-
 from .support.console import commands_of
 
 ROOT = Path(__file__).parents[1]
 RECIPE = re.compile(r"^### (.*?)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
-NOT_COPIED = shutil.ignore_patterns(
-    ".git", ".venv", "build", "*.egg-info", ".*_cache", "warehouses", "*.duckdb"
-)
-MODULES = {"schema": "memhouse.schema.generate"}
+NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", ".*_cache", "*.duckdb")
 
 
 def recipes():
@@ -33,10 +27,7 @@ def recipes():
 
 
 def apply(change, file):
-    """Make the change that a diff without line numbers shows; `@@` skips to further down.
-
-    A version's digest, which a test tells who follows the recipe, is `…`.
-    """
+    """Make the change that a diff without line numbers shows; `@@` skips to further down."""
     text = file.read_text()
     for part in change.split("@@\n"):
         lines = part.splitlines()
@@ -53,8 +44,6 @@ def run(command, copy):
     main = [sys.executable, "-c", "from memhouse.cli import main; main()"]
     if words[0] == "memhouse":
         command_line = [*main, *words[1:]]
-    elif words[0] == "make":
-        command_line = [sys.executable, "-m", MODULES[words[1]]]
     else:
         command_line = ["/bin/sh", "-c", command.text]
     done = subprocess.run(
@@ -66,15 +55,7 @@ def run(command, copy):
         text=True,
     )
     assert done.returncode == 0, done.stdout
-    return "" if words[0] == "make" else done.stdout
-
-
-def digest(copy):
-    """The digest of the copy's tables."""
-    asked = "from memhouse.schema.versions import layout; print(layout(), end='')"
-    words = [sys.executable, "-P", "-c", asked]
-    there = os.environ | {"PYTHONPATH": str(copy.parent)}
-    return subprocess.run(words, env=there, capture_output=True, text=True, check=True).stdout
+    return done.stdout
 
 
 def follow(heading, tmp_path):
@@ -86,9 +67,6 @@ def follow(heading, tmp_path):
         elif language == "console":
             for command in commands_of(text):
                 shown = run(command, copy)
-                if command.text == "make schema":
-                    versions = copy / "schema/versions.py"
-                    versions.write_text(versions.read_text().replace("…", digest(copy)))
                 assert command.matches(shown), f"$ {command.text}\n{shown}"
         else:
             assert not (copy / path).exists()
@@ -128,15 +106,3 @@ def test_a_new_question_is_a_command_a_method_and_a_tool(tmp_path):
 def test_there_is_a_recipe_for_everything_that_is_often_added():
     often = {"Add a format", "Add a view", "Add a question", "Add a column", "Add a metric"}
     assert often | {"Add a chart or a section to a report"} <= set(recipes())
-
-
-def test_recipes_of_columns_make_the_next_version():
-    """What another change has taken meanwhile is not taken again."""
-    number = SCHEMA_VERSION + 1
-    for heading in ("Add a column", "Add a metric"):
-        files = {path: text for _, path, text in recipes()[heading]}
-        (script,) = (path for path in files if path.startswith("schema/upgrades/"))
-        assert script.startswith(f"schema/upgrades/{number:04}_")
-        assert f"+    {number}: " in files["schema/versions.py"]
-    assert f", {len(METRICS) + 1}, " in files["schema/tables.py"]
-    assert set(METRICS) < set(re.findall(r"'(\w+)'", files[script]))

@@ -28,8 +28,8 @@ MAY_IMPORT = {
     "mcp_server": {"", "schema", "queries"},
     "pytest_plugin": {"", "schema", "queries"},
 }
-# The same within ingest: readers know no paths, and dumps may lie where lakes do.
-MAY_IMPORT_WITHIN_INGEST = {"readers": set(), "sources": {"readers", "lake"}}
+# The same within ingest: readers know no paths.
+MAY_IMPORT_WITHIN_INGEST = {"readers": set(), "sources": {"readers"}}
 
 
 @cache
@@ -103,9 +103,9 @@ def test_every_package_is_listed_and_typer_is_imported_in_cli_alone():
 
 
 def to_be_packed():
-    """Every file that the package needs, but the scripts, relative to the checkout."""
+    """Every file that the package needs, relative to the checkout."""
     kinds = (".py", ".sql", ".txt", ".json", ".typed", ".html", ".css", ".js", ".zst")
-    root = [*(file for file in ROOT.glob("*.py") if file.name != "setup.py"), ROOT / "py.typed"]
+    root = [*ROOT.glob("*.py"), ROOT / "py.typed"]
     return {
         file.relative_to(ROOT)
         for place in [*root, *(ROOT / room for room in ROOMS)]
@@ -123,18 +123,13 @@ def test_every_file_that_the_package_needs_is_one_that_pyproject_packs():
         patterns = ["*.py", *tool["package-data"].get(name, ())]
         packed |= {file.relative_to(ROOT) for each in patterns for file in folder.glob(each)}
     assert to_be_packed() - packed == set()
-    assert {str(file) for file in Path(ROOT / "scripts").iterdir()} == {
-        str(ROOT / script) for script in tool["script-files"]
-    }
 
 
 def missing_from(wheel):
     """The package's files that a wheel does not hold."""
     with zipfile.ZipFile(wheel) as packed:
         held = set(packed.namelist())
-    there = {f"memhouse/{file.as_posix()}" for file in to_be_packed()}
-    scripts = {f"scripts/{script.name}" for script in (ROOT / "scripts").iterdir()}
-    return there - held | {s for s in scripts if not any(name.endswith(f"/{s}") for name in held)}
+    return {f"memhouse/{file.as_posix()}" for file in to_be_packed()} - held
 
 
 @pytest.mark.slow
@@ -166,9 +161,6 @@ def test_the_wheel_is_whole_and_the_sdist_has_the_tag_and_what_the_wheel_takes(t
     assert wheel.name == "memhouse-9.8.7-py3-none-any.whl"
     assert sdist.name == "memhouse-9.8.7.tar.gz"
     assert missing_from(wheel) == set()
-    with zipfile.ZipFile(wheel) as packed:
-        added = {name for name in packed.namelist() if re.search(r"/setup\.py|/prepared-", name)}
-    assert [name.startswith("memhouse/schema/prepared-") for name in added] == [True]
     with tarfile.open(sdist) as packed:
         names = [name.partition("/")[2] for name in packed.getnames()]
     assert {"pyproject.toml", "README.md", "LICENSE", "_version.py", "py.typed"} <= set(names)

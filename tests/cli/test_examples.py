@@ -23,13 +23,9 @@ TRAIN = "import sys; assert sys.argv[1:] == ['--steps', '100']\n"
 
 
 def examples():
-    """The commands' names, those of `lake` too, and their examples."""
+    """The commands' names and their examples."""
     for name in COMMANDS:
-        command = get_command(app_for([name])).commands[name]
-        inner = getattr(command, "commands", {})
-        yield from ((f"{name} {sub}", of.epilog) for sub, of in inner.items())
-        if not inner:
-            yield name, command.epilog
+        yield name, get_command(app_for([name])).commands[name].epilog
 
 
 EXAMPLES = dict(examples())
@@ -45,14 +41,13 @@ def demo(tmp_path_factory):
     (folder / "train.py").write_text(TRAIN)
     shutil.copy(DATA / "oom/jax0.5.3-vmemgrid.txt", folder / "train.log")
     (folder / "python").symlink_to(sys.executable)
-    assert run_memhouse("lake", "init", "nights", cwd=folder).returncode == 0
     return folder
 
 
 def test_every_command_has_a_help_that_fits_a_terminal_and_ends_with_an_example():
     failures = {}
     for command, epilog in EXAMPLES.items():
-        done = run_memhouse(*command.split(), "--help", env={"COLUMNS": "80"})
+        done = run_memhouse(command, "--help", env={"COLUMNS": "80"})
         example = EPILOG.fullmatch(epilog or "")
         if (
             done.returncode != 0
@@ -73,8 +68,6 @@ def test_every_example_runs(demo, tmp_path):
         if command in NOT_RUN:
             continue
         folder = shutil.copytree(demo, tmp_path / str(number), symlinks=True)
-        if command == "lake init":
-            shutil.rmtree(folder / "nights")
         words = shlex.split(EPILOG.fullmatch(epilog)[1])[1:]
         done = run_memhouse(*words, cwd=folder, env={"PATH": f"{folder}:/usr/bin:/bin"})
         if done.returncode != STATUSES.get(command, 0) or "Traceback" in done.stderr:

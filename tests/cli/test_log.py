@@ -32,13 +32,7 @@ STEPS: list[tuple[list[str], list[tuple[str, str, str | None]]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    "place", ["memhouse.duckdb", pytest.param("lake", marks=pytest.mark.scheduled)]
-)
-def test_what_changes_it_is_an_entry_and_nothing_else(tmp_path, nights, place):
-    db = tmp_path / place
-    if place == "lake":
-        assert run_memhouse("lake", "init", db).returncode == 0
+def test_what_changes_it_is_an_entry_and_nothing_else(db, nights):
     entered = []
     for args, entries in STEPS:
         done = run_memhouse(*(arg.format(nights) for arg in args), "--db", db)

@@ -38,7 +38,7 @@ def test_an_option_comes_before_the_environment_and_that_before_the_file(project
     assert named == ["file", "environment", "option"]
     # The rules too, and with them the run's size fails.
     assert "(../l.toml)" in run_memhouse("check", cwd=inner).stdout
-    assert "../file.duckdb" in run_memhouse("lake", "compact", cwd=inner).stderr
+    assert "../file.duckdb" in run_memhouse("compact", cwd=inner).stderr
     told = " ".join(run_memhouse("doctor", cwd=inner).stdout.split())
     assert f"{project}/memhouse.toml sets db ../file.duckdb; mine */jax/*;" in told
     assert "../file.duckdb: 1 run" in told

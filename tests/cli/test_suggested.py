@@ -88,15 +88,6 @@ def test_the_commands_of_an_out_of_memory(tmp_path, db):
     assert words(run_memhouse("oom", HOSTILE, "--db", db).stdout).count(HOSTILE) >= 2
 
 
-def test_the_commands_of_a_lake(tmp_path):
-    place = tmp_path / HOSTILE.replace("/", "")
-    place.mkdir()
-    said = run_memhouse("peaks", "--db", place)
-    assert str(place) in words(said.stderr)
-    said = run_memhouse("lake", "init", place)
-    assert str(place) in words(said.stderr)
-
-
 def test_the_command_that_ingests_what_was_recorded(tmp_path):
     """The warehouse is broken while the command runs."""
     compiler = PACKAGE / "tests/support/fake_compiler.py"

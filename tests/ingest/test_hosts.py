@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 import memhouse
-import memhouse.lake
 from memhouse.schema.errors import UsageError
 
 from ..support.dumps import DUMPS
@@ -18,22 +17,13 @@ DUMPED = """SELECT workload, host, COUNT(*) AS dumps FROM dumps
 JOURNAL = "SELECT action, run_id, host FROM journal WHERE action <> 'compact' ORDER BY entry"
 
 
-@pytest.fixture(params=["file", pytest.param("lake", marks=pytest.mark.scheduled)])
-def place(request, tmp_path):
-    """A warehouse of either kind."""
-    if request.param == "file":
-        return tmp_path / "hosts.duckdb"
-    pytest.importorskip("deltalake")
-    return memhouse.lake.init(tmp_path / "lake")
-
-
-def put(place, path, host, **options):
-    with memhouse.open(place) as warehouse:
+def put(db, path, host, **options):
+    with memhouse.open(db) as warehouse:
         return warehouse.ingest(path, run="night", host=host, **options)
 
 
-def ask(place, query):
-    with memhouse.open(place, read_only=True) as warehouse:
+def ask(db, query):
+    with memhouse.open(db, read_only=True) as warehouse:
         return [tuple(row.values()) for row in warehouse.sql(query).arrow().to_pylist()]
 
 
@@ -42,37 +32,37 @@ def count(folder):
     return len({path.name.split(".")[0] for path in folder.glob("module_*")})
 
 
-def test_each_host_adds_or_replaces_its_part(place):
+def test_each_host_adds_or_replaces_its_part(db):
     first, second = count(FIRST), count(SECOND)
     for host in ("b", "a"):
-        assert put(place, FIRST, host).problems == []
-    assert ask(place, PARTS) == [("a",), ("b",)]
-    before = ask(place, DUMPED)
+        assert put(db, FIRST, host).problems == []
+    assert ask(db, PARTS) == [("a",), ("b",)]
+    before = ask(db, DUMPED)
     assert before == [("a", "a", first), ("b", "b", first)]
     told = [("ingest", "night", "b"), ("ingest", "night", "a")]
-    assert ask(place, JOURNAL) == told
+    assert ask(db, JOURNAL) == told
     # Again, nothing changes: there is no entry either.
-    assert put(place, FIRST, "b").unchanged == first
-    with memhouse.open(place, read_only=True) as warehouse:
+    assert put(db, FIRST, "b").unchanged == first
+    with memhouse.open(db, read_only=True) as warehouse:
         assert warehouse.runs().arrow()["hosts"].to_pylist() == ["a, b"]
     # Other dumps of a host are refused, or replace its part alone.
     with pytest.raises(UsageError, match=r"'night'.* a,"):
-        put(place, SECOND, "a")
-    assert (ask(place, DUMPED), ask(place, JOURNAL)) == (before, told)
-    assert put(place, SECOND, "a", replace=True).replaced.dumps == first
-    assert ask(place, DUMPED) == [("a", "a", second), ("b", "b", first)]
-    assert ask(place, PARTS) == [("a",), ("b",)]
-    assert ask(place, JOURNAL)[-1] == ("replace", "night", "a")
+        put(db, SECOND, "a")
+    assert (ask(db, DUMPED), ask(db, JOURNAL)) == (before, told)
+    assert put(db, SECOND, "a", replace=True).replaced.dumps == first
+    assert ask(db, DUMPED) == [("a", "a", second), ("b", "b", first)]
+    assert ask(db, PARTS) == [("a",), ("b",)]
+    assert ask(db, JOURNAL)[-1] == ("replace", "night", "a")
     # A run is of hosts or of none: a forgotten --host would make a part that no host names.
     with pytest.raises(UsageError, match="--host"):
-        put(place, SECOND, None)
+        put(db, SECOND, None)
     # Without a host the whole run is replaced.
-    put(place, SECOND, None, replace=True)
-    assert ask(place, PARTS) == [(None,)]
-    assert ask(place, DUMPED) == [(".", None, second)]
+    put(db, SECOND, None, replace=True)
+    assert ask(db, PARTS) == [(None,)]
+    assert ask(db, DUMPED) == [(".", None, second)]
     with pytest.raises(UsageError, match="--host"):
-        put(place, FIRST, "a")
-    with memhouse.open(place, read_only=True) as warehouse:
+        put(db, FIRST, "a")
+    with memhouse.open(db, read_only=True) as warehouse:
         assert len(warehouse.verify().rows) == 0
 
 
@@ -86,11 +76,11 @@ def test_a_host_is_one_word_of_a_run(tmp_path):
         assert len(warehouse.runs()) == 0
 
 
-def test_a_folder_without_programs_is_a_run(place, tmp_path):
+def test_a_folder_without_programs_is_a_run(db, tmp_path):
     """Nothing was compiled in that night, which is not the night before."""
     (tmp_path / "night").mkdir()
     (tmp_path / "host").mkdir()
-    with memhouse.open(place) as warehouse:
+    with memhouse.open(db) as warehouse:
         summary = warehouse.ingest(tmp_path / "night")
         assert (summary.run_id, summary.dumps) == ("night", 0)
         assert any("'night'" in note for note in summary.notes)
@@ -101,22 +91,22 @@ def test_a_folder_without_programs_is_a_run(place, tmp_path):
         for run, host in (("night", "a"), ("hosts", None)):
             with pytest.raises(UsageError, match="--host"):
                 warehouse.ingest(FIRST, run=run, host=host)
-    assert ask(place, "SELECT run_id, host FROM run_parts ORDER BY 1") == [
+    assert ask(db, "SELECT run_id, host FROM run_parts ORDER BY 1") == [
         *(("hosts", "a"), ("night", None))
     ]
-    assert ask(place, JOURNAL) == [("ingest", "night", None), ("ingest", "hosts", "a")]
+    assert ask(db, JOURNAL) == [("ingest", "night", None), ("ingest", "hosts", "a")]
 
 
-def test_the_folder_of_a_whole_night_leaves_the_parts_of_hosts(place, tmp_path):
+def test_the_folder_of_a_whole_night_leaves_the_parts_of_hosts(db, tmp_path):
     shutil.copytree(FIRST, tmp_path / "night" / "a")
-    put(place, FIRST, "a")
-    with memhouse.open(place) as warehouse:
+    put(db, FIRST, "a")
+    with memhouse.open(db) as warehouse:
         assert warehouse.ingest(tmp_path / "night").run_id == "night"
     query = "SELECT DISTINCT run_id, host FROM dumps ORDER BY ALL"
-    assert ask(place, query) == [("night", "a")]
+    assert ask(db, query) == [("night", "a")]
 
 
-def test_hosts_that_differ_from_most_are_told(place, tmp_path):
+def test_hosts_that_differ_from_most_are_told(db, tmp_path):
     """In what, and the rest once for all hosts."""
     for host in "abcdefg":
         shutil.copytree(FIRST, tmp_path / host / "train")
@@ -134,11 +124,11 @@ def test_hosts_that_differ_from_most_are_told(place, tmp_path):
     for file in train["f"].glob(mixed):
         file.write_bytes(b"")
     for host in train:
-        put(place, tmp_path / host, host)
+        put(db, tmp_path / host, host)
     told = """SELECT host, workload, module_name, differs_in, usual_host, peak_bytes IS NULL
         FROM differing_hosts ORDER BY host, module_name"""
-    extra = ask(place, "SELECT module_name FROM dumps WHERE workload = 'a/eval' ORDER BY 1")
-    assert ask(place, told) == [
+    extra = ask(db, "SELECT module_name FROM dumps WHERE workload = 'a/eval' ORDER BY 1")
+    assert ask(db, told) == [
         *(("a", "eval", name, "only here", "a", False) for (name,) in extra),
         ("c", "train", "jit_mixed", "missing", "a", True),
         ("d", "train", "jit_mixed", "text", "a", False),
@@ -147,4 +137,4 @@ def test_hosts_that_differ_from_most_are_told(place, tmp_path):
     ]
     folded = """SELECT workload, hosts, differing FROM run_programs
         WHERE module_name = 'jit_mixed' ORDER BY workload"""
-    assert ask(place, folded) == [("eval", 1, 1), ("train", 6, 4)]
+    assert ask(db, folded) == [("eval", 1, 1), ("train", 6, 4)]

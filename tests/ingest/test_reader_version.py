@@ -2,11 +2,6 @@
 
 import pytest
 
-import memhouse
-import memhouse.lake
-from memhouse.ingest import batches
-from memhouse.schema.versions import READER_VERSION
-
 from ..support.dumps import DUMPS
 from ..support.warehouse import content, fill, rows, writing
 
@@ -50,21 +45,3 @@ def test_what_has_no_dump_any_more_stays(older):
     there = {module for module, _ in before}
     after = rows(db, "SELECT module_id, reader_version FROM modules ORDER BY ALL")
     assert [row for row in after if row[0] in there] == before
-
-
-@pytest.mark.slow
-def test_a_lake_reads_again_too(tmp_path, monkeypatch):
-    pytest.importorskip("deltalake")
-    lake = memhouse.lake.init(tmp_path / "lake")
-    with memhouse.open(lake) as warehouse:
-        with monkeypatch.context() as patch:
-            patch.setattr(batches, "READER_VERSION", 0)
-            warehouse.ingest(SAMPLE)
-        counts = "SELECT reader_version, COUNT(*) AS modules FROM modules GROUP BY 1"
-        ((old,),) = [[row] for row in warehouse.sql(counts).arrow().to_pylist()]
-        assert old["reader_version"] == 0
-        summary = warehouse.ingest(SAMPLE)
-        assert len(summary.notes) == 1
-        found = warehouse.sql(counts).arrow().to_pylist()
-        assert found == [old | {"reader_version": READER_VERSION}]
-        assert len(warehouse.verify().rows) == 0

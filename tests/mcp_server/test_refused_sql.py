@@ -3,19 +3,15 @@
 `tests/promises/test_sql_door.py` has more of what is refused: the door is the same.
 """
 
-import json
 import subprocess
 import sys
 
 import pytest
 
-import memhouse.lake
-from memhouse.mcp_server.ask_sql import sql
 from memhouse.queries.sql import require_harmless
 from memhouse.schema.errors import QueryError, RefusedError
 
 from ..support.agent import agent
-from ..support.lakes import lake_of
 from ..support.warehouse import reading
 
 REFUSED = [
@@ -164,27 +160,9 @@ def test_values_are_exact_and_rows_beyond_the_limit_are_told(asked):
     assert "more" not in asked.ask("sql", query=query.format(3), rows=3).said["result"]
 
 
-@pytest.mark.parametrize("kind", ["file", pytest.param("lake", marks=pytest.mark.slow)])
-def test_behind_the_guard_the_connection_is_confined(kind, history, there, tmp_path):
-    require_confined(history if kind == "file" else lake_of(history, tmp_path / "lake"), there)
-
-
-@pytest.mark.slow
-@pytest.mark.scheduled
-def test_a_lake_on_an_object_store_is_confined_too(history, bucket, there):
-    memhouse.lake.init(bucket.url)
-    memhouse.lake.import_file(bucket.url, history)
-    bucket.server.client.put_object(Bucket=bucket.name, Key="secret.csv", Body=b"a,b")
-    require_confined(bucket.url, there, f"FROM 's3://{bucket.name}/secret.csv'")
-    rows = json.loads(sql(bucket.url, (), "SELECT COUNT(*) FROM runs", seconds=30))["result"][
-        "rows"
-    ]
-    assert rows == [[10]]
-
-
-def require_confined(db, there, *more):
-    queries = [query.format(there=there, db=db) for query in [*CONFINED, *more]]
-    command = [sys.executable, "-c", CONFINE, str(db), *queries]
+def test_behind_the_guard_the_connection_is_confined(history, there):
+    queries = [query.format(there=there, db=history) for query in CONFINED]
+    command = [sys.executable, "-c", CONFINE, str(history), *queries]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     peaks, *found = done.stdout.splitlines()
     assert int(peaks) > 10

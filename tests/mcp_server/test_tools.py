@@ -4,7 +4,6 @@ import json
 import re
 
 import pyarrow as pa
-import pytest
 
 import memhouse
 from memhouse.mcp_server.answers import TOOLS
@@ -13,7 +12,6 @@ from memhouse.schema.metrics import METRICS
 
 from ..support.agent import agent_here
 from ..support.hostile_names import NAMES, poison
-from ..support.lakes import lake_of
 
 A, B = "2026-10-07", "2026-10-08"
 LLAMA = {"module": "llama-v5e"}
@@ -56,19 +54,6 @@ def test_every_tool_only_reads_and_takes_no_path(asked):
     assert sum(len(tool.model_dump_json(exclude_none=True)) for tool in tools.values()) < 16_000
     named = tools["trends"].input_schema["properties"]["metric"]["enum"]
     assert [*(f"{name}_bytes" for name in named[:-1]), named[-1]] == [*METRICS, "work"]
-
-
-@pytest.mark.scheduled
-@pytest.mark.slow
-def test_a_lake_answers_the_same(asked, history, tmp_path):
-    failures = []
-    assert {tool for tool, _ in QUESTIONS} == TOOLS.keys()
-    with agent_here(lake_of(history, tmp_path / "lake")) as lake_asked:
-        for tool, arguments in QUESTIONS:
-            reply = asked.ask(tool, **arguments)
-            if reply.failed or lake_asked.ask(tool, **arguments).text != reply.text:
-                failures.append((tool, arguments))
-    assert failures == []
 
 
 def test_an_estimate_is_marked(filled):

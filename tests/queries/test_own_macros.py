@@ -11,7 +11,6 @@ from memhouse.schema.errors import QueryError
 from ..cli.test_completion import completed
 from ..support.agent import agent_here
 from ..support.command import run_memhouse
-from ..support.lakes import lake_of
 from ..support.made_runs import make_run
 
 MINE = """-- Bytes in kB.
@@ -53,16 +52,14 @@ def test_every_way_to_ask_sql_knows_them_and_no_warehouse_stores_them(project):
     for options in ((), ("--files",), ("--write",)):
         done = run_memhouse("sql", ASKED, *options, "-f", "csv", cwd=project / "inner")
         assert (done.stdout, done.stderr) == ("kb,twice\n2097152.0,4194304.0\n", "")
-    lake = lake_of(db, project / "lake")
-    for place in (db, lake):
-        for read_only in (True, False):
-            with memhouse.open(place, read_only=read_only, macros=mine) as warehouse:
-                assert warehouse.sql(ASKED).table.to_pylist() == ROWS
-                assert warehouse.sql(ASKED, files=True).table.to_pylist() == ROWS
-        with agent_here(place, macros=[str(mine[0])]) as asked:
-            assert asked.ask("sql", query=ASKED).rows("result") == ROWS
-            listed = {row["view"]: row["answers"] for row in asked.ask("views").rows("views")}
-            assert (listed["kb(b)"], listed["twice(x)"]) == ("Bytes in kB.", "")
+    for read_only in (True, False):
+        with memhouse.open(db, read_only=read_only, macros=mine) as warehouse:
+            assert warehouse.sql(ASKED).table.to_pylist() == ROWS
+            assert warehouse.sql(ASKED, files=True).table.to_pylist() == ROWS
+    with agent_here(db, macros=[str(mine[0])]) as asked:
+        assert asked.ask("sql", query=ASKED).rows("result") == ROWS
+        listed = {row["view"]: row["answers"] for row in asked.ask("views").rows("views")}
+        assert (listed["kb(b)"], listed["twice(x)"]) == ("Bytes in kB.", "")
     shown = run_memhouse("views", "kb", cwd=project).stdout
     assert [
         fact for fact in ("b          bytes", "CREATE MACRO kb(b) AS b / 1000") if fact in shown

@@ -15,7 +15,7 @@ from memhouse.queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, spe
 
 from ..support.command import run_memhouse
 from ..support.rounds import rounds
-from ..support.warehouse import let_change_instructions, reading, rows, writing
+from ..support.warehouse import reading, rows, writing
 
 LLAMA = "llama-v5e/"
 
@@ -244,7 +244,6 @@ def test_guesses_have_a_mark_and_one_line_that_explains_it(copied):
 def test_without_hlo_text_a_buffer_is_its_own_instructions(copied):
     """Every column of an origin is null then; instructions are still known."""
     with writing(copied) as store:
-        let_change_instructions(store)
         store.execute(
             'UPDATE "values" SET origin_instruction_id = NULL, origin_rule = NULL, pass = NULL, '
             "role = NULL, alias_set = NULL, residual_id = NULL, last_use_time = NULL; "

@@ -21,7 +21,7 @@ from memhouse.schema.readable import human_bytes
 
 from ..support.hostile_names import NAMES
 from ..support.reports import KINDS, MODULES, OF_NIGHTS, module_of, write_report
-from ..support.warehouse import let_change_instructions, reading, rows, writing
+from ..support.warehouse import reading, rows, writing
 
 # One worker has the browser.
 pytestmark = pytest.mark.xdist_group("pages")
@@ -515,7 +515,6 @@ def test_the_flame_graph_zooms_by_mouse_and_keys_and_searches(browser, llama_pag
 def test_names_of_thousands_of_characters_are_shortened(browser, copied, tmp_path):
     module_id, _ = module_of(copied, "cpu")
     with writing(copied) as store:
-        let_change_instructions(store)
         store.connection.execute(
             f"""UPDATE instructions SET op_name = repeat('long', 2500) || op_name,
                 instruction = repeat('W', 10000) || instruction

@@ -14,7 +14,7 @@ from memhouse.queries.advise import advise
 from memhouse.queries.modules import find_module
 from memhouse.xla.program import Codes
 from tests.support.dumps import DATA, DUMPS
-from tests.support.warehouse import fill, let_change_instructions, reading, writing
+from tests.support.warehouse import fill, reading, writing
 
 # Rows of a warehouse have no lines.
 LEFT_OUT = ("lines",)
@@ -67,7 +67,6 @@ def test_it_is_not_known_of_a_module_that_an_older_memhouse_stored(db):
     """Advice then says so, and tells nothing that it would have to guess."""
     fill(db, DUMPS / "tpu/resnet-v5e")
     with writing(db) as store:
-        let_change_instructions(store)
         before = advise(store, "resnet-v5e")
         store.connection.execute("UPDATE instructions SET is_root = NULL, attributes = NULL")
         assert stored_program(store, find_module(store, "resnet-v5e", None).module_id) is None

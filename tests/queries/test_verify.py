@@ -11,7 +11,7 @@ from memhouse.queries.verify import HISTORY_IS_CURRENT, checks_list, history_bre
 from memhouse.schema.tables import KEYS
 
 from ..support.command import run_memhouse
-from ..support.warehouse import let_change_instructions, reading, writing
+from ..support.warehouse import reading, writing
 
 # The module that is damaged: it has loops, temp memory and HLO text.
 MODULE = "(SELECT module_id FROM dumps WHERE workload = 'jax-0.10.2' AND module_name = 'jit_mixed')"
@@ -197,7 +197,6 @@ def test_each_check_finds_its_damage(copied):
     assert DAMAGES.keys() == {check.name for check in checks()}
     wrong = []
     with writing(copied) as store:
-        let_change_instructions(store)
         for check in checks():
             for script, facts in DAMAGES[check.name].items():
                 with damaged(store, script):
@@ -210,7 +209,6 @@ def test_each_check_finds_its_damage(copied):
 def test_a_row_that_occurs_twice_is_found(copied):
     (check,) = [found for found in checks() if found.name == "keys_are_unique"]
     with writing(copied) as store:
-        let_change_instructions(store)
         # No sample's message lists buffers.
         row = "INSERT INTO oom_buffers (oom_id, run_id, rank, size_bytes, is_rounded)"
         store.execute(f"{row} VALUES (1, 'cpu', 1, 8, FALSE)")

@@ -1,14 +1,11 @@
-"""The journal: an entry for each change, in the change's own transaction or commit."""
+"""The journal: an entry for each change, in the change's own transaction."""
 
 import shutil
-from contextlib import suppress
 from datetime import datetime
 
 import pytest
 
 import memhouse
-from memhouse.schema.journal import numbered
-from memhouse.schema.lake import changes as meanwhile
 from memhouse.schema.stores import duckdb as duckdb_rows
 from memhouse.schema.versions import READER_VERSION
 
@@ -26,6 +23,7 @@ def accept(warehouse):
 
 # What is done, one after the other, and what the journal tells of it: the action, run and host.
 CHANGES = {
+    "sql": (lambda w: w._store.change("DELETE FROM run_labels"), [("sql", None, None)]),
     "accept": (accept, [("accept", "two", None)]),
     "ingest": (lambda w: w.ingest(OTHER, run="new"), [("ingest", "new", None)]),
     "part": (lambda w: w.ingest(OTHER, run="hosts", host="a"), [("ingest", "hosts", "a")]),
@@ -38,27 +36,22 @@ CHANGES = {
     ),
     "compact": (lambda w: w.compact(), [("compact", None, None)]),
 }
-OF_A_FILE = {"sql": (lambda w: w._store.change("DELETE FROM run_labels"), [("sql", None, None)])}
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory, nights):
-    """Two nights, of which the second has grown: a file, and a lake of it. Only read them."""
-    folder = tmp_path_factory.mktemp("journal")
-    with memhouse.open(folder / "file.duckdb") as warehouse:
+    """A warehouse of two nights, of which the second has grown. Only read it."""
+    db = tmp_path_factory.mktemp("journal") / "made.duckdb"
+    with memhouse.open(db) as warehouse:
         for run, night in (("one", "2026-10-01"), ("two", "2026-10-05")):
             warehouse.ingest(nights / night / "llama-cpu", run=run, labels={"branch": "main"})
-    with suppress(ImportError):
-        import memhouse.lake as lakes
-
-        lakes.import_file(lakes.init(folder / "lake"), folder / "file.duckdb")
-    return folder
+    return db
 
 
-def state(place):
+def state(db):
     """The rows of the journal, in order, and of what the changes change."""
     tables = ("runs", "run_parts", "run_labels", "dumps", "oom_reports", "accepted_changes")
-    with memhouse.open(place, read_only=True) as warehouse:
+    with memhouse.open(db, read_only=True) as warehouse:
         return [
             [tuple(row.values()) for row in warehouse.sql(query).arrow().to_pylist()]
             for query in (
@@ -77,28 +70,19 @@ def fail(*_):
 
 
 @pytest.mark.scheduled
-@pytest.mark.parametrize("kind", ["file.duckdb", "lake"])
-def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(
-    kind, made, tmp_path, monkeypatch
-):
-    if kind == "lake":
-        pytest.importorskip("deltalake")
-    copy = shutil.copytree if kind == "lake" else shutil.copy
-    place = copy(made / kind, tmp_path / kind)
-    changes = CHANGES if kind == "lake" else OF_A_FILE | CHANGES
-    after = state(place)
-    for name, (change, told) in changes.items():
+def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(made, db, monkeypatch):
+    shutil.copy(made, db)
+    after = state(db)
+    for name, (change, told) in CHANGES.items():
         before = after
         with monkeypatch.context() as patched:
-            for module in (duckdb_rows, meanwhile):
-                assert module.numbered is numbered
-                patched.setattr(module, "numbered", fail)
-            with memhouse.open(place) as warehouse, pytest.raises(FullError):
+            patched.setattr(duckdb_rows, "numbered", fail)
+            with memhouse.open(db) as warehouse, pytest.raises(FullError):
                 change(warehouse)
-        assert state(place) == before, name
-        with at(NOW), memhouse.open(place) as warehouse:
+        assert state(db) == before, name
+        with at(NOW), memhouse.open(db) as warehouse:
             change(warehouse)
-        after = state(place)
+        after = state(db)
         assert after[0][: len(before[0])] == before[0], name
         new = after[0][len(before[0]) :]
         found = sorted((action, run, host) for _, _, action, run, host, *_ in new)
@@ -108,13 +92,5 @@ def test_each_change_is_entered_once_or_not_done_and_no_entry_changes(
         for _, entered_at, _, _, _, detail, tool, reader, _ in new:
             assert (entered_at, tool, reader) == (NOW, memhouse.__version__, READER_VERSION)
             assert detail
-    with memhouse.open(place, read_only=True) as warehouse:
+    with memhouse.open(db, read_only=True) as warehouse:
         assert warehouse.log().arrow()["entry"].to_pylist() == [row[0] for row in after[0]][::-1]
-
-
-def test_an_import_is_entered_for_each_run(made):
-    pytest.importorskip("deltalake")
-    told = [row[2:4] for row in state(made / "lake")[0]]
-    assert told == [("import", "one"), ("import", "two")]
-    memhouse.lake.import_file(made / "lake", made / "file.duckdb")
-    assert len(state(made / "lake")[0]) == 2

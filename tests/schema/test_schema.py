@@ -1,10 +1,8 @@
-"""The warehouse's file: what is stored with it, what is refused, how it is upgraded."""
+"""The warehouse's file: what is stored with it, what is refused."""
 
 import shutil
 import subprocess
 import sys
-from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import duckdb
@@ -12,26 +10,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from memhouse.queries import prepare
-from memhouse.schema import arrow, generate
+from memhouse.schema import arrow
 from memhouse.schema.errors import QueryError, WarehouseError
 from memhouse.schema.stores import duckdb as duckdb_file
 from memhouse.schema.stores import duckdb as duckdb_rows
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import open_file
 from memhouse.schema.tables import INTERNAL, KEYS, metadata
-from memhouse.schema.versions import LAYOUTS, SCHEMA_VERSION, layout, layout_digest
+from memhouse.schema.versions import SCHEMA_VERSION, layout
 
 from ..support.command import run_memhouse
 from ..support.dumps import RUNS, one_file
-from ..support.warehouse import everything, fill, reading, rows
-
-UPGRADE = """
-ALTER TABLE runs ADD COLUMN mood TEXT;
-UPDATE runs SET mood = 'fine';
-DELETE FROM run_labels;
-"""
-NEXT = SCHEMA_VERSION + 1
+from ..support.warehouse import reading, rows
 
 
 def test_comments_are_stored(filled):
@@ -47,34 +37,6 @@ def test_comments_are_stored(filled):
             (column.name, column.comment) for column in table.columns
         ]
         assert table.name in INTERNAL or all(column.comment for column in table.columns)
-
-
-# DuckDB writes the names of an EXCLUDE in any order.
-CATALOGUE = """
-FROM (SELECT 'table' AS kind, table_name AS name, '' AS part, sql, comment FROM duckdb_tables()
-    UNION ALL SELECT 'view', view_name, '', sql, comment FROM duckdb_views() WHERE NOT internal
-    UNION ALL SELECT 'column', table_name, column_name, data_type, comment FROM duckdb_columns()
-        WHERE NOT internal
-    UNION ALL SELECT 'macro', function_name, parameters::TEXT,
-        list_sort(regexp_extract_all(macro_definition, '\\w+'))::TEXT, comment
-        FROM duckdb_functions() WHERE NOT internal
-    UNION ALL SELECT 'blocks', '', '', block_size::TEXT, '' FROM pragma_database_size())
-ORDER BY ALL
-"""
-
-
-def test_a_wheels_prepared_warehouse_is_the_one_that_sql_makes(tmp_path, monkeypatch):
-    prepared = tmp_path / "prepared-x.duckdb"
-    for module in (duckdb_file, prepare):
-        monkeypatch.setattr(module, "prepared_file", lambda: prepared)
-    by_sql, copied = tmp_path / "by_sql.duckdb", tmp_path / "copied.duckdb"
-    fill(by_sql)
-    prepare.prepare()
-    with closing(open_file(str(copied), create=True)) as store:
-        assert store.rows("FROM view_set").num_rows == 1
-    fill(copied)
-    assert rows(copied, CATALOGUE) == rows(by_sql, CATALOGUE)
-    assert everything(copied) == everything(by_sql)
 
 
 def test_sizes_are_bigint_and_times_are_whole_numbers():
@@ -93,11 +55,6 @@ def test_sizes_are_bigint_and_times_are_whole_numbers():
 
 def open_and_close(db, **options):
     open_file(str(db), **options).close()
-
-
-def set_version(db, version):
-    with duckdb.connect(str(db)) as connection:
-        connection.execute("UPDATE schema_version SET version = $1", [version])
 
 
 HOW = ({}, {"read_only": True}, {"create": True})
@@ -124,20 +81,13 @@ def test_ids_and_times_survive_every_reader(filled):
                 assert all(space for _, space in found), table
 
 
-def test_a_newer_schema_is_refused(copied):
-    set_version(copied, NEXT)
-    for options in HOW:
-        with pytest.raises(WarehouseError, match=f"{copied}.*version {NEXT}"):
-            open_and_close(copied, **options)
-
-
 def test_another_layout_is_refused_and_left_alone(filled, tmp_path):
     copied = Path(shutil.copy(filled, tmp_path / "copied.duckdb"))
     db = tmp_path / "other.duckdb"
     changes = [
-        (copied, "UPDATE schema_version SET layout = 'another'"),
-        (copied, "UPDATE schema_version SET layout = NULL"),
-        # As the first warehouses had it.
+        (copied, "UPDATE schema_version SET version = version + 1"),
+        (copied, "UPDATE schema_version SET version = version - 1, layout = 'another'"),
+        # Of other columns.
         (copied, "CREATE OR REPLACE TABLE schema_version AS SELECT '1' AS version_num"),
         # And no warehouse at all.
         (db, "CREATE TABLE mine AS SELECT 1 AS one"),
@@ -151,6 +101,8 @@ def test_another_layout_is_refused_and_left_alone(filled, tmp_path):
                 open_and_close(place, **options)
             assert str(place) in str(error.value)
             assert str(error.value).count("\n") == 0
+            if place == copied:
+                assert "another version of memhouse: ingest" in str(error.value)
         assert place.read_bytes() == before
 
 
@@ -229,57 +181,11 @@ def test_reading_cannot_write(copied):
     store.close()
 
 
-def revise(tmp_path, monkeypatch, then=""):
-    """Let this memhouse have one schema version more."""
-    folder = tmp_path / "schema"
-    shutil.copytree(duckdb_file._SCHEMA / "upgrades", folder / "upgrades")
-    (folder / "upgrades" / f"{NEXT:04}_mood.sql").write_text(UPGRADE + then)
-    (folder / "tables.sql").write_text("COMMENT ON COLUMN runs.mood IS 'how it went';\n")
-    monkeypatch.setattr(duckdb_file, "_SCHEMA", folder)
-    monkeypatch.setattr(duckdb_file, "SCHEMA_VERSION", NEXT)
-    monkeypatch.setattr(duckdb_file, "LAYOUTS", {**LAYOUTS, NEXT: "with moods"})
-    monkeypatch.setattr(duckdb_file, "layout", lambda: "with moods")
-
-
-@pytest.fixture
-def older(db):
-    """A warehouse that will be older than this memhouse."""
-    fill(db, one_file("seeds/002*"), labels={"branch": "main"})
-    return db
-
-
-def columns(db):
-    with duckdb.connect(str(db), read_only=True) as connection:
-        return connection.sql(
-            "SELECT table_name, column_name, data_type, comment FROM duckdb_columns() ORDER BY ALL"
-        ).fetchall()
-
-
-def test_the_generated_files_are_those_of_the_tables():
-    folder = Path(generate.__file__).parent
-    assert (folder / "tables.sql").read_text() == generate.ddl(), "run `make schema`"
-    assert (folder / "columns.json").read_text() == generate.columns(), "run `make schema`"
-    assert (folder / "keys.json").read_text() == generate.keys(), "run `make schema`"
-    assert (folder / "metrics.json").read_text() == generate.metrics(), "run `make schema`"
-
-
-def test_tables_change_with_a_version():
-    """Warehouses of the version before exist: they must be upgraded, or told from these."""
-    assert layout() == LAYOUTS[SCHEMA_VERSION], (
-        f"the tables differ from those of schema version {SCHEMA_VERSION}: add an upgrade to "
-        f"schema/upgrades/, the version {NEXT} with {layout()!r} to LAYOUTS in "
-        "schema/versions.py, and its sample with `make warehouse-sample`"
-    )
-    upgrades = sorted((Path(generate.__file__).parent / "upgrades").glob("*.sql"))
-    assert {int(file.name[:4]) for file in upgrades} == set(LAYOUTS) - {1}
-
-
 def test_a_new_warehouse_has_the_tables(db):
     open_and_close(db, create=True)
     made = {}
-    for table, column, *_ in columns(db):
+    for table, column in rows(db, "SELECT table_name, column_name FROM duckdb_columns()"):
         made.setdefault(table, set()).add(column)
-    assert layout_digest(row[:3] for row in columns(db) if row[0] in metadata.tables) == layout()
     described = {name: set(table.c.keys()) for name, table in metadata.tables.items()}
     assert {name: made.get(name) for name in described} == described
 
@@ -292,44 +198,6 @@ def test_every_bulk_table_has_a_key():
     for name, key in KEYS.items():
         assert set(key) <= set(metadata.tables[name].c.keys())
         assert metadata.tables[name].comment.endswith(f" Key: {', '.join(key)}.")
-
-
-def test_an_older_schema_is_upgraded(older, tmp_path, monkeypatch):
-    before = everything(older)
-    revise(tmp_path, monkeypatch)
-    open_and_close(older)
-    after = everything(older)
-    assert after["schema_version"] == [(NEXT, "with moods")] != before["schema_version"]
-    assert after["runs"] == [(*before["runs"][0], "fine")]
-    assert after["run_labels"] == []
-    (ingested, (number, _, action, _, _, detail, *_)) = after["journal"]
-    assert [ingested] == before["journal"]
-    assert (number, action) == (2, "upgrade")
-    assert detail == f"schema version {SCHEMA_VERSION} to {NEXT}"
-    same = set(before) - {"schema_version", "runs", "run_labels", "journal"}
-    assert {name: after[name] for name in same} == {name: before[name] for name in same}
-    assert ("runs", "mood", "VARCHAR", "how it went") in columns(older)
-    # Once is enough.
-    open_and_close(older)
-    assert everything(older) == after
-
-
-def test_an_upgrade_that_fails_leaves_the_warehouse_as_it_was(older, tmp_path, monkeypatch):
-    before, columns_before = everything(older), columns(older)
-    revise(tmp_path, monkeypatch, then="DELETE FROM no_such_table;")
-    with pytest.raises(WarehouseError, match="no_such_table"):
-        open_and_close(older)
-    monkeypatch.undo()
-    assert everything(older) == before
-    assert columns(older) == columns_before
-
-
-def test_reading_does_not_upgrade(older, tmp_path, monkeypatch):
-    revise(tmp_path, monkeypatch)
-    before = older.read_bytes()
-    with pytest.raises(WarehouseError, match=str(older)):
-        open_and_close(older, read_only=True)
-    assert older.read_bytes() == before
 
 
 @pytest.mark.parametrize("limit", [None, "1GB"])
@@ -387,14 +255,13 @@ def test_many_ingests_of_large_modules_do_not_slow_reading(tmp_path, monkeypatch
     db = tmp_path / "memhouse.duckdb"
     row_groups = []
     for number in range(5):
-        row = {"run_id": f"{number}", "run_seq": number, "source": "here", "tool_version": "1"}
-        row |= dict.fromkeys(["run_at", "ingested_at"], datetime.now(UTC))
+        row = {"module_id": number, "memory_space": 0, "space": "hbm"}
         store = open_file(str(db), create=True)
-        store.write(Batch({"runs": arrow.rows("runs", [row])}))
+        store.write(Batch({"module_memory": arrow.rows("module_memory", [row])}))
         store.close()
         row_groups += rows(db, duckdb_rows._ROW_GROUPS)
     assert row_groups == [(1,), (2,), (3,), (1,), (2,)]
-    assert rows(db, "SELECT COUNT(*) FROM runs") == [(5,)]
+    assert rows(db, "SELECT COUNT(*) FROM module_memory") == [(5,)]
 
 
 def test_no_query_writes_its_progress_among_its_output(filled):

@@ -11,13 +11,12 @@ from collections import Counter
 from pathlib import Path
 
 from .processes import import_commands
-from .simulation import STORES, FailedSeedError, replay, shortened, simulate
+from .simulation import FailedSeedError, replay, shortened, simulate
 
 
 def main() -> int:
     """Simulate; 1 if anything was not as the model says."""
     parser = argparse.ArgumentParser(prog="python -m tests.simulator", description=__doc__)
-    parser.add_argument("--store", choices=STORES, action="append", help="default: both in turn")
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--steps", type=int, default=50, help="steps of each seed")
     parser.add_argument("--seeds", type=int, default=1, help="at least so many seeds")
@@ -31,18 +30,17 @@ def main() -> int:
         return _replay(json.loads(given.replay.read_text()))
     began, failed, done, seed = time.monotonic(), 0, Counter[str](), given.seed
     while seed < given.seed + given.seeds or time.monotonic() < began + given.seconds:
-        for store in given.store or STORES:
-            try:
-                done += simulate(store, seed, given.steps)
-            except FailedSeedError as failure:
-                failed += 1
-                print(f"\n--- {store}, seed {seed}\n{failure}", flush=True)
-                if given.shorten:
-                    fewest = shortened(store, failure.steps)
-                    print(json.dumps([{"store": store, "steps": fewest}]), flush=True)
-                    print(replay(store, fewest), flush=True)
-                if not given.go_on:
-                    return 1
+        try:
+            done += simulate(seed, given.steps)
+        except FailedSeedError as failure:
+            failed += 1
+            print(f"\n--- seed {seed}\n{failure}", flush=True)
+            if given.shorten:
+                fewest = shortened(failure.steps)
+                print(json.dumps([{"steps": fewest}]), flush=True)
+                print(replay(fewest), flush=True)
+            if not given.go_on:
+                return 1
         seed += 1
     told = ", ".join(f"{count} {what}" for what, count in sorted(done.items()))
     print(f"seeds {given.seed} to {seed - 1}, {failed} failed: {told}")
@@ -52,11 +50,10 @@ def main() -> int:
 def _replay(cases: list[dict[str, object]]) -> int:
     failed = 0
     for case in cases:
-        for store in [case["store"]] if "store" in case else STORES:
-            error = replay(store, case["steps"])
-            if error is not None:
-                failed += 1
-                print(f"\n--- {store}: {case.get('found', '')}\n{error}", flush=True)
+        error = replay(case["steps"])
+        if error is not None:
+            failed += 1
+            print(f"\n--- {case.get('found', '')}\n{error}", flush=True)
     print(f"{len(cases)} sequences, {failed} failed")
     return int(failed > 0)
 

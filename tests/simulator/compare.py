@@ -7,11 +7,11 @@ from typing import Any
 from ..schema.plain_history import plain_history
 from .model import Model
 from .observed import Observed, when
-from .programs import Kept, Program
+from .programs import Program
 from .steps import plain_runs
 
 # The module of each program by its name, as long as there is a simulation.
-Ids = dict[tuple[str, Program | Kept], int]
+Ids = dict[tuple[str, Program], int]
 
 
 def differs(model: Model, seen: Observed, ids: Ids) -> str | None:
@@ -109,14 +109,14 @@ def _dumps(model: Model, seen: Observed) -> tuple[Any, ...]:
 
 
 def _journal(model: Model, seen: Observed) -> tuple[Any, ...]:
-    """Compactions and the like are entered too, and change no row."""
+    """Compactions are entered too, and change no row."""
     numbers = [row["entry"] for row in seen.journal]
     if numbers != [*range(1, len(numbers) + 1)]:
         return "numbers from 1", numbers
     found = [
         (row["action"], row["run_id"], row["host"], when(row["entered_at"]))
         for row in seen.journal
-        if row["action"] not in ("compact", "upgrade")
+        if row["action"] != "compact"
     ]
     expected = [(*entry, when(at)) for *entry, at in model.journal]
     return _in_groups(expected), _in_groups(found)

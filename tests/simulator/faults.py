@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # The modules whose calls are counted: those that store.
-_STORING = ("memhouse.schema.stores", "memhouse.schema.lake", "memhouse.ingest.pipeline")
+_STORING = ("memhouse.schema.stores", "memhouse.ingest.pipeline")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from .programs import Kept, Program
+from .programs import Program
 
 DONE, FAILED, WRONG_USAGE = 0, 1, 2
 _LATER = re.compile(r"@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(_\d+)?")
@@ -39,7 +39,7 @@ Dumped = Mapping[Name, Program]
 class Stored:
     """A dump in the warehouse."""
 
-    program: Program | Kept
+    program: Program
     host: str
 
 
@@ -53,7 +53,7 @@ class Part:
 
 @dataclass
 class Run:
-    """A run. seq: the order in which runs entered; stood_at: where an older memhouse put it."""
+    """A run. seq: the order in which runs entered."""
 
     seq: int
     entered_at: datetime
@@ -63,12 +63,11 @@ class Run:
     labels: dict[str, str] = field(default_factory=dict)
     parts: dict[str, Part] = field(default_factory=dict)
     dumps: dict[Name, Stored] = field(default_factory=dict)
-    stood_at: datetime | None = None
 
     @property
     def at(self) -> datetime:
         """When it happened, by what the user claims; else when it entered."""
-        return self.claimed_at or self.stood_at or self.entered_at
+        return self.claimed_at or self.entered_at
 
     @property
     def place(self) -> tuple[datetime, int]:
@@ -320,12 +319,6 @@ class Model:
         self._commit()
         return DONE
 
-    def moved(self, now: datetime) -> None:
-        """A lake that imports a file enters its runs in their order, and not how they came."""
-        self.journal = []
-        for run in sorted(self.runs, key=lambda name: self.runs[name].seq):
-            self._enter(now, "import", run)
-
     # -- check -----------------------------------------------------------------------------
 
     def judged(self) -> str | None:
@@ -333,7 +326,7 @@ class Model:
         entered = [
             run
             for action, run, _, _ in self.journal
-            if action in ("ingest", "replace", "import") and run in self.runs
+            if action in ("ingest", "replace") and run in self.runs
         ]
         return entered[-1] if entered else None
 

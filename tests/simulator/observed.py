@@ -5,11 +5,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memhouse.schema.clock import in_utc
-
 from ..schema import plain_history
-from .model import Model, Name, Part, Run, Stored
-from .programs import Kept
+from .model import Name
 
 _Row = dict[str, Any]
 
@@ -60,48 +57,6 @@ _DUMPS = """SELECT dumps.dump_id, dumps.run_id, workload, module_number, dumps.m
     COALESCE(total_bytes, 0) < 1048576 AND COALESCE(schedule_length, 0) < 50 AS is_tiny
     FROM dumps LEFT JOIN modules USING (module_id)
     LEFT JOIN module_memory ON module_memory.module_id = dumps.module_id AND memory_space = 0"""
-
-
-def old_rows(db: Path) -> dict[str, list[_Row]]:
-    """The rows of a file that an older memhouse left, read past memhouse."""
-    import duckdb
-
-    with duckdb.connect(str(db), read_only=True) as connection:
-        return {
-            name: [
-                {key: in_utc(v) if isinstance(v, datetime) else v for key, v in row.items()}
-                for row in connection.sql(query).to_arrow_table().to_pylist()
-            ]
-            for name, query in {
-                "runs": "SELECT * FROM runs",
-                "labels": "SELECT * FROM run_labels",
-                "dumps": """SELECT dumps.*, peak_bytes FROM dumps LEFT JOIN module_memory
-                    ON module_memory.module_id = dumps.module_id AND memory_space = 0""",
-            }.items()
-        }
-
-
-def old_model(rows: dict[str, list[_Row]]) -> Model:
-    """What a warehouse of such rows must be once it is upgraded."""
-    model = Model(exists=True)
-    for row in sorted(rows["runs"], key=lambda row: row["run_seq"]):
-        model.runs[row["run_id"]] = Run(
-            row["run_seq"],
-            row["ingested_at"],
-            row["source"],
-            claimed_at=row.get("claimed_at"),
-            compiled_at=row.get("compiled_at", row["run_at"]),
-            stood_at=row["run_at"],
-            parts={"": Part(row["source"], row["ingested_at"])},
-        )
-        model.journal.append(("ingest", row["run_id"], None, row["ingested_at"]))
-    for row in rows["labels"]:
-        model.runs[row["run_id"]].labels[row["key"]] = row["value"]
-    for row in rows["dumps"]:
-        name = Name(row["workload"], row["module_number"], row["module_name"])
-        kept = Kept(row["module_id"], row["peak_bytes"])
-        model.runs[row["run_id"]].dumps[name] = Stored(kept, "")
-    return model
 
 
 def observe(db: Path) -> Observed:

@@ -28,8 +28,8 @@ CRASHED = 70
 # Commands that the simulator does not give, and what they take long to import.
 _NOT_IMPORTED = (
     *("memhouse.tests", "memhouse.benchmarks", "memhouse.docs", "memhouse.scripts"),
-    *("memhouse.mcp_server", "memhouse.pytest_plugin", "memhouse.spark"),
-    *("memhouse.ingest.spark_ingest", "memhouse.queries.reporting", "memhouse.cli.demo"),
+    *("memhouse.mcp_server", "memhouse.pytest_plugin"),
+    *("memhouse.queries.reporting", "memhouse.cli.demo"),
     "memhouse.build",
 )
 _SECONDS = 120
@@ -56,8 +56,7 @@ def import_commands() -> None:
     for found in pkgutil.walk_packages(memhouse.__path__, "memhouse.", onerror=lambda name: None):
         if not found.name.startswith(_NOT_IMPORTED):
             importlib.import_module(found.name)
-    for name in ("duckdb", "deltalake", "fsspec.implementations.local", "pyarrow.parquet"):
-        importlib.import_module(name)
+    importlib.import_module("duckdb")
 
 
 @dataclass

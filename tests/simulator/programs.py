@@ -81,11 +81,3 @@ class Program:
             f"{stem}.txt": _HLO.format(**words),
             f"{stem}-buffer-assignment.txt": _ASSIGNMENT.format(**words),
         }
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A program that an older memhouse stored, of which only its rows tell."""
-
-    module_id: int | None
-    peak_bytes: int | None

@@ -4,12 +4,11 @@ The way of SQLite's and FoundationDB's tests. Examples that are written beside t
 author thought of; here nobody chooses.
 
 A seed makes a sequence of steps (`steps.py`): dumps of tiny programs (`programs.py`) change, the
-clock goes on, and a command is given that changes or judges a warehouse, a file or a lake: ingest
-with all its options, prune, label, check and --accept, sql --write, compact, vacuum; two at once;
-all rows move to the other kind of store and back; the warehouse may be one that an older memhouse
-left. Each command is a process (`processes.py`) that believes it is the simulated time. In some of
-them something goes wrong (`faults.py`): killed or Ctrl-C at the n-th call of the stores, or after
-some milliseconds; a full disk; a torn write-ahead log. Bits of copies are flipped and files lost.
+clock goes on, and a command is given that changes or judges a warehouse: ingest with all its
+options, prune, label, check and --accept, sql --write, compact; two at once. Each command is a
+process (`processes.py`) that believes it is the simulated time. In some of them something goes
+wrong (`faults.py`): killed or Ctrl-C at the n-th call of the store, or after some milliseconds; a
+full disk; a torn write-ahead log. Bits of copies are flipped.
 
 The model (`model.py`, `judge.py`) is a warehouse in plain Python, written from the documentation:
 runs with claims and the order in which they entered, parts of hosts, labels, dumps and programs,
@@ -23,10 +22,10 @@ the journal, what was accepted, and what `check` says. After each step either
   or after one of its commits. A command that said it is done has done all.
 
 `verify` finds nothing wrong every twenty steps. What is not simulated: record, logs that say that
-memory ran out, dumps that are damaged or partial, object stores, Spark (other tests have them).
+memory ran out, dumps that are damaged or partial (other tests have them).
 
     python -m tests.simulator --seconds 3600 --seed 7     # seeds 7, 8, … for an hour
-    python -m tests.simulator --store lake --seed 9 --steps 31 --shorten
+    python -m tests.simulator --seed 9 --steps 31 --shorten
     python -m tests.simulator --replay tests/simulator/found.json
 """
 
@@ -41,15 +40,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import zstandard
-
 from .compare import Ids, differs, ids_of
 from .faults import flip, tear
 from .model import DONE, FAILED, Model
-from .observed import Observed, observe, old_model, old_rows
+from .observed import Observed, observe
 from .processes import Fault, Outcome, ask, start
 from .steps import (
-    WAREHOUSES,
     Step,
     World,
     change_world,
@@ -61,7 +57,7 @@ from .steps import (
 _INTERRUPTED = 130
 _IGNORED = "Exception ignored in"
 _VERIFY_EVERY = 20
-STORES = {"file": "memhouse.duckdb", "lake": "lake"}
+_DB = "memhouse.duckdb"
 
 
 class MismatchError(AssertionError):
@@ -73,7 +69,6 @@ class Simulation:
     """A warehouse, its model, and the steps so far. `counted` counts what happened, to tell."""
 
     folder: Path
-    store: str
     steps: list[Step] = field(default_factory=list)
     model: Model = field(default_factory=Model)
     counted: Counter[str] = field(default_factory=Counter)
@@ -81,10 +76,7 @@ class Simulation:
     ids: Ids = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.world = World(self.folder, STORES[self.store])
-        if self.store == "lake":
-            self._tell(["lake", "init", self.world.db])
-            self.model.exists = True
+        self.world = World(self.folder, _DB)
 
     def do(self, step: Step) -> None:
         """Do a step. Raises MismatchError."""
@@ -94,12 +86,8 @@ class Simulation:
             case "dump" | "wait":
                 change_world(self.world, step)
                 return
-            case "adopt":
-                self._adopt(step["file"])
             case "damage":
                 self._damage(step)
-            case "move":
-                self._move()
             case "both":
                 self._do_at_once(step["steps"])
             case _:
@@ -196,110 +184,31 @@ class Simulation:
         has_traceback = "Traceback" in outcome.stderr and _IGNORED not in outcome.stderr
         if outcome.has_crashed or has_traceback:
             raise MismatchError(_shown(outcome))
-        lists = outcome.command[0] in ("check", "ingest") or "--read-data" in outcome.command
+        lists = outcome.command[0] in ("check", "ingest")
         if outcome.status == FAILED and not lists and len(lines) != 1:
             raise MismatchError(f"not one line of error\n{_shown(outcome)}")
 
-    def _adopt(self, name: str) -> None:
-        """A warehouse that an older memhouse left is the first one here; all of it stays."""
-        packed = WAREHOUSES / f"{name}.duckdb.zst"
-        file = self.folder / STORES["file"]
-        file.write_bytes(zstandard.decompress(packed.read_bytes()))
-        self.model = old_model(ask(old_rows, file))
-        # Whoever writes first upgrades it.
-        self._check_done(self._tell(["compact", "--db", STORES["file"]]))
-        if self.store == "lake":
-            self._check_done(self._tell(["lake", "import", STORES["file"], "--db", self.world.db]))
-            self.model.moved(self.world.now)
-        self._compare("after an upgrade")
-
     def _damage(self, step: Step) -> None:
-        """A copy of the warehouse is damaged: nobody is told other rows, and a repair is whole."""
+        """A copy of the warehouse is damaged: nobody is told other rows."""
         if not self.model.runs:
             return
         copied = self.folder / f"damaged-{self.world.db}"
         for ending in ("", ".wal"):
-            _remove(Path(f"{copied}{ending}"))
-        original = self.folder / self.world.db
-        if self.store == "file":
-            for ending in ("", ".wal"):
-                if Path(f"{original}{ending}").exists():
-                    shutil.copy(f"{original}{ending}", f"{copied}{ending}")
-            flip(copied, step["place"], step["bit"])
-            try:
-                seen = ask(observe, copied)
-            except AssertionError as error:
-                # Raised by who found it.
-                if not re.search(r"^(memhouse\.schema\.errors|_?duckdb)\.\w+: ", str(error), re.M):
-                    raise
-                return
-            self._hold(seen, "of a damaged file")
+            damaged, original = Path(f"{copied}{ending}"), self.folder / f"{self.world.db}{ending}"
+            damaged.unlink(missing_ok=True)
+            if original.exists():
+                shutil.copy(original, damaged)
+        flip(copied, step["place"], step["bit"])
+        try:
+            seen = ask(observe, copied)
+        except AssertionError as error:
+            # Raised by who found it.
+            if not re.search(r"^(memhouse\.schema\.errors|_?duckdb)\.\w+: ", str(error), re.M):
+                raise
             return
-        shutil.copytree(original, copied)
-        files = sorted(copied.rglob("*.parquet"))
-        files = [file for file in files if "_delta_log" not in file.parts]
-        file = files[int(step["file"] * len(files))]
-        flip(file, step["place"], step["bit"]) if step["bit"] else file.unlink()
-        checked = self._tell(["lake", "check", copied.name, "--read-data"])
-        if checked.status == 0:
-            # A file that the lake needs no more.
-            self._hold(ask(observe, copied), "of a lake that is said to be whole")
-            return
-        if file.name not in checked.stdout:
-            raise MismatchError(f"{file.name} is not named\n{_shown(checked)}")
-        self._check_done(self._tell(["lake", "repair", copied.name, "--yes"]))
-        self._check_done(self._tell(["lake", "check", copied.name, "--read-data"]))
-        self._check_done(self._tell(["verify", "--db", copied.name]))
-        self.counted["repaired"] += 1
-        seen = ask(observe, copied)
-        for key, row in seen.dumps.items():
-            if row != self._seen.dumps.get(key):
-                raise MismatchError(
-                    f"after a repair {key} is {row}, not {self._seen.dumps.get(key)}"
-                )
-
-    def _check_done(self, outcome: Outcome) -> None:
-        if outcome.status != 0:
-            raise MismatchError(_shown(outcome))
-
-    def _compare(self, when_: str) -> None:
-        """The warehouse is what the model says."""
-        seen = self._observe()
-        self._hold(seen, when_)
-        self._is_now(self.model, seen)
-
-    def _hold(self, seen: Observed, when_: str) -> None:
         why = differs(self.model, seen, self.ids)
         if why is not None:
-            raise MismatchError(f"{when_}: {why}")
-
-    def _move(self) -> None:
-        """All rows move to a store of the other kind, and back."""
-        if not self.model.exists or not self.model.runs:
-            return
-        there, back = ("moved", "back.duckdb") if self.store == "file" else ("back", "moved.duckdb")
-        lake, file = (there, back) if self.store == "file" else (back, there)
-        for old in (lake, file):
-            _remove(self.folder / old)
-        commands = [
-            ["lake", "init", lake],
-            ["lake", "import", self.world.db, "--db", lake],
-            ["lake", "export", file, "--db", lake],
-        ]
-        if self.store == "lake":
-            commands = [
-                ["lake", "export", file, "--db", self.world.db],
-                ["lake", "init", lake],
-                ["lake", "import", file, "--db", lake],
-            ]
-        for command in commands:
-            self._check_done(self._tell(command))
-        for old in (self.world.db, f"{self.world.db}.wal"):
-            _remove(self.folder / old)
-        (self.folder / back).rename(self.folder / self.world.db)
-        _remove(self.folder / there)
-        self.model.moved(self.world.now)
-        self._compare("after the rows were moved")
+            raise MismatchError(f"of a damaged file: {why}")
 
     def _sizes(self) -> dict[Path, int]:
         """The files that a writer appends to."""
@@ -317,12 +226,6 @@ class Simulation:
             raise MismatchError("two programs are one module")
 
 
-def _remove(path: Path) -> None:
-    if path.is_dir():
-        shutil.rmtree(path)
-    path.unlink(missing_ok=True)
-
-
 def _shown(outcome: Outcome) -> str:
     command = " ".join(outcome.command)
     return f"memhouse {command}\nended with {outcome.status}\n{outcome.stdout}{outcome.stderr}"
@@ -332,22 +235,22 @@ def _shown(outcome: Outcome) -> str:
 
 
 @contextmanager
-def simulation(store: str) -> Iterator[Simulation]:
+def simulation() -> Iterator[Simulation]:
     """A new warehouse in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="simulated-") as folder:
-        yield Simulation(Path(folder), store)
+        yield Simulation(Path(folder))
 
 
-def simulate(store: str, seed: int, steps: int) -> Counter[str]:
+def simulate(seed: int, steps: int) -> Counter[str]:
     """So many random steps; what happened. Raises FailedSeedError."""
-    chance = random.Random(f"{store} {seed}")
-    with simulation(store) as simulated:
+    chance = random.Random(seed)
+    with simulation() as simulated:
         try:
             for _ in range(steps):
                 simulated.do(random_step(chance, simulated.world, simulated.model))
             simulated.verify()
         except AssertionError as error:
-            raise FailedSeedError(store, seed, simulated.steps, error) from error
+            raise FailedSeedError(seed, simulated.steps, error) from error
         return simulated.counted
 
 
@@ -355,21 +258,20 @@ def simulate(store: str, seed: int, steps: int) -> Counter[str]:
 class FailedSeedError(Exception):
     """A sequence of steps that ends with a mismatch."""
 
-    store: str
     seed: int
     steps: list[Step]
     error: AssertionError
 
     def __str__(self) -> str:
         return (
-            f"{self.error}\nreplay: python -m tests.simulator --store {self.store} "
-            f"--seed {self.seed} --steps {len(self.steps)}"
+            f"{self.error}\nreplay: python -m tests.simulator --seed {self.seed} "
+            f"--steps {len(self.steps)}"
         )
 
 
-def replay(store: str, steps: Sequence[Step]) -> AssertionError | None:
+def replay(steps: Sequence[Step]) -> AssertionError | None:
     """Do these steps; what goes wrong, if anything."""
-    with simulation(store) as simulated:
+    with simulation() as simulated:
         try:
             for step in steps:
                 simulated.do(step)
@@ -379,7 +281,7 @@ def replay(store: str, steps: Sequence[Step]) -> AssertionError | None:
     return None
 
 
-def shortened(store: str, steps: Sequence[Step]) -> list[Step]:
+def shortened(steps: Sequence[Step]) -> list[Step]:
     """The fewest steps that still go wrong: by leaving out ever smaller pieces."""
     found = [*steps]
     size = len(found) // 2
@@ -387,7 +289,7 @@ def shortened(store: str, steps: Sequence[Step]) -> list[Step]:
         place = 0
         while place < len(found):
             fewer = found[:place] + found[place + size :]
-            if replay(store, fewer) is not None:
+            if replay(fewer) is not None:
                 found = fewer
             else:
                 place += size

@@ -17,7 +17,6 @@ from typing import Any
 
 from memhouse.schema.clock import in_utc
 
-from ..support.dumps import DATA
 from .judge import Facts, Said, judge
 from .judge import status as status_of
 from .model import DONE, FAILED, WRONG_USAGE, Accepted, Given, Model, Name
@@ -36,10 +35,8 @@ _HOSTS = [None, None, None, "host1", "host2"]
 _MTIMES = [0, 1_600_000_000, 1_790_000_000, 1_800_000_000, 4_070_908_800]
 _BRANCHES = ["main", "pr-1", "master", ""]
 _FORMS = ["folder", "folder", "folder", "tar", "tar.gz"]
-WAREHOUSES = DATA / "warehouses"
-OLD = sorted(path.name.partition(".")[0] for path in WAREHOUSES.glob("*.duckdb.zst"))
-# What an ingest calls of the stores, of a lake and of a file.
-_MOST_CALLS = {False: 5000, True: 800}
+# What an ingest calls of the store.
+_MOST_CALLS = 800
 START = datetime(2026, 11, 24)
 
 
@@ -69,8 +66,6 @@ class World:
 
 def random_step(chance: random.Random, world: World, model: Model) -> Step:
     """A step that may follow; most of them make sense."""
-    if not model.exists and not world.paths and chance.random() < 0.1:
-        return {"do": "adopt", "file": chance.choice(OLD)}
     kinds = {
         "dump": 6,
         "wait": 3,
@@ -84,22 +79,16 @@ def random_step(chance: random.Random, world: World, model: Model) -> Step:
         "sql": 1,
         "log": 1,
         "both": 2,
-        "move": 1,
         "damage": 1,
-        "vacuum": 1 if not _is_file(world) else 0,
     }
     kind = chance.choices([*kinds], [*kinds.values()])[0]
     step = {"do": kind, **_DRAWN[kind](chance, world, model)}
     if kind in _BREAKABLE and chance.random() < 0.3:
-        step["fault"] = _random_fault(chance, world)
+        step["fault"] = _random_fault(chance)
     return step
 
 
-def _is_file(world: World) -> bool:
-    return world.db.endswith(".duckdb")
-
-
-def _random_fault(chance: random.Random, world: World) -> dict[str, Any]:
+def _random_fault(chance: random.Random) -> dict[str, Any]:
     kind = chance.choice(["killed_at", "killed_at", "killed_after", "interrupted_at", "room"])
     match kind:
         case "killed_after":
@@ -107,7 +96,7 @@ def _random_fault(chance: random.Random, world: World) -> dict[str, Any]:
         case "room":
             fault = {kind: int(2 ** chance.uniform(6, 21))}
         case _:
-            fault = {kind: chance.randint(1, _MOST_CALLS[_is_file(world)])}
+            fault = {kind: chance.randint(1, _MOST_CALLS)}
     if kind.startswith("killed") and chance.random() < 0.5:
         fault["torn"] = round(chance.random(), 2)
     return fault
@@ -202,12 +191,8 @@ def _sql(chance: random.Random, world: World, model: Model) -> Step:
 
 
 def _damage(chance: random.Random, world: World, model: Model) -> Step:
-    """A bit of a file turns; bit 0: the file is lost."""
-    step: Step = {"place": round(chance.random(), 4), "bit": chance.randint(1, 8)}
-    if not _is_file(world):
-        step = {**step, "file": round(chance.random(), 3)}
-        step["bit"] = chance.randint(0, 8)
-    return step
+    """A bit of the file turns."""
+    return {"place": round(chance.random(), 4), "bit": chance.randint(1, 8)}
 
 
 def _nothing(chance: random.Random, world: World, model: Model) -> Step:
@@ -222,7 +207,7 @@ def _both(chance: random.Random, world: World, model: Model) -> Step:
         step["paths"] = step.get("paths", [])[:1]
         steps.append(step)
     if chance.random() < 0.3:
-        steps[0]["fault"] = _random_fault(chance, world)
+        steps[0]["fault"] = _random_fault(chance)
     return {"steps": steps}
 
 
@@ -239,11 +224,9 @@ _DRAWN: dict[str, Callable[[random.Random, World, Model], Step]] = {
     "compact": _nothing,
     "log": _nothing,
     "both": _both,
-    "move": _nothing,
     "damage": _damage,
-    "vacuum": _nothing,
 }
-_BREAKABLE = ("ingest", "prune", "keep", "label", "rename", "sql", "compact", "check", "vacuum")
+_BREAKABLE = ("ingest", "prune", "keep", "label", "rename", "sql", "compact", "check")
 
 
 # -- What happens around the warehouse -------------------------------------------------------
@@ -310,8 +293,6 @@ def command_of(world: World, step: Step) -> list[str]:
         case "sql":
             query = "INSERT INTO run_labels SELECT run_id, '{key}', '{value}' FROM runs"
             given = ["sql", "--write", f"{query} WHERE run_id = '{{run}}'".format(**step)]
-        case "vacuum":
-            given = ["lake", "vacuum", "--retention", "0h", "--force"]
         case kind:
             given = [kind]
     return [*given, "--db", world.db]
@@ -348,13 +329,11 @@ def follow(
             status = model.label(step["runs"], step["labels"], now)
         case "rename":
             status = model.rename(step["key"], step["old"], step["new"], now)
-        case "sql" if not _is_file(world):
-            status = WRONG_USAGE
         case "sql":
             status = model.sql_label(step["run"], step["key"], step["value"], now)
         case "check" if model.exists:
             return _follow_check(model, world, step, seen)
-        case "compact" | "log" | "vacuum" if model.exists:
+        case "compact" | "log" if model.exists:
             status = DONE
     return status, lambda said: None
 

@@ -10,13 +10,11 @@ from ..support.rounds import rounds
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks with libraries loaded")
-# Of each seed, for a file and for a lake.
 STEPS = 25
 
 
 def simulate(*arguments):
     """The simulator in a process without threads: it forks."""
-    pytest.importorskip("deltalake")
     command = [sys.executable, "-m", "tests.simulator", *map(str, arguments)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from .warehouse import let_change_instructions, writing
+from .warehouse import writing
 
 # Whatever runs sets `window.hacked`; whatever loads asks this machine, where nobody listens.
 NAMES = (
@@ -57,7 +57,6 @@ def poison(db: Path, hostile_names: Sequence[str] = NAMES) -> None:
     """Add a hostile name to every text of a warehouse; equal texts stay equal."""
     names = f"[{', '.join(map(_quoted, hostile_names))}]"
     with writing(db) as store:
-        let_change_instructions(store)
         duck = store.connection
         columns = duck.sql(
             """SELECT table_name, column_name, data_type FROM duckdb_columns()

@@ -72,9 +72,3 @@ def content(db: Path, *but: str) -> dict[str, list[tuple[Any, ...]]]:
                 query = f'SELECT {", ".join(kept)} FROM "{name}" ORDER BY ALL'
                 found[name] = duck.sql(query).fetchall()
         return found
-
-
-def let_change_instructions(store: DuckDBStore) -> None:
-    """Make `instructions` a table, so that a test can damage it."""
-    store.execute("""CREATE TABLE _plain AS FROM instructions; DROP VIEW instructions;
-        ALTER TABLE _plain RENAME TO instructions""")
