@@ -2,9 +2,7 @@
 
 The function's signature is the declaration: its parameters are of the kinds declared here, each
 once. The command, the method of `Warehouse`, the tool of the MCP server, the reference and the
-completion are made from it. A parameter of no kind is for Python alone. What a question needs and
-others do not, such as pyarrow, is imported in the function: `memhouse --help` reads all
-declarations.
+completion are made from it. A parameter of no kind is for Python alone.
 """
 
 import inspect
@@ -15,7 +13,6 @@ from importlib import import_module
 from os import PathLike
 from types import UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Concatenate,
@@ -27,9 +24,7 @@ from typing import (
 )
 
 from ..schema.metrics import METRICS
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
+from ..schema.stores.base import Store
 
 # The kinds of parameter that questions take, each declared once.
 #
@@ -279,17 +274,10 @@ def taken_by(function: Callable[..., Any]) -> list[Taken]:
     Of several types, such as `str | datetime | None`, a user gives the first.
     """
     taken = []
-    for parameter in inspect.signature(function).parameters.values():
-        annotation = parameter.annotation
-        if isinstance(annotation, str):
-            try:
-                annotation = eval(annotation, vars(import_module(function.__module__)))
-            except NameError:
-                # It is imported for mypy alone, as Store is.
-                continue
-        if get_origin(annotation) is not Annotated:
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if get_origin(parameter.annotation) is not Annotated:
             continue
-        hint, *notes = get_args(annotation)
+        hint, *notes = get_args(parameter.annotation)
         kinds = [note for note in notes if isinstance(note, Kind)]
         if not kinds:
             continue
@@ -300,7 +288,7 @@ def taken_by(function: Callable[..., Any]) -> list[Taken]:
 
 
 def asked(
-    ask: "Callable[Concatenate[Store, _P], _R]",
+    ask: Callable[Concatenate[Store, _P], _R],
 ) -> Callable[Concatenate[Any, _P], _R]:
     """A question as a method of `Warehouse`: the same signature, its chart drawn in a notebook."""
     declaration = _DECLARED[ask.__name__]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from ..schema.arrow import closed_lists, stored_columns
 from ..schema.errors import QueryError, RefusedError, duckdb_says
@@ -133,8 +134,6 @@ def traps(store: Store, query: str) -> Rows:
 
     Raises what `sql` raises of the query.
     """
-    import pyarrow as pa
-
     statements = require_harmless(query, store)
     store.ask(f"EXPLAIN {_unexplained(query)}")
     schema = pa.schema([("rule", pa.string()), ("advice", pa.string())])

@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ...queries.own_macros import use_macros
+from ...queries.sql import sql as find
+from ...queries.sql import traps
 from ...schema.errors import QueryError, UsageError
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, find_settings, reading, writing
 from ..render.text import print_error, print_note, print_rows
@@ -37,10 +40,6 @@ def sql(
     Functions of your own come from `macros` in memhouse.toml; `memhouse views` lists them.
     Traps are sums and joins whose answer is not what it seems to be: they are warnings on stderr.
     """
-    from ...queries.own_macros import use_macros
-    from ...queries.sql import sql as find
-    from ...queries.sql import traps
-
     macros = find_settings().macros
     if check and (write or files):
         raise UsageError("a query is checked that only reads the warehouse", "check")

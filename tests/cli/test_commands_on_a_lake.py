@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import memhouse
 import memhouse.lake
-from memhouse.cli.app import COMMANDS, app_for
+from memhouse.cli.app import COMMANDS, build_app
 from memhouse.schema.errors import QueryError
 
 from ..support.command import run_memhouse
@@ -94,7 +94,7 @@ def said(arguments, db, out):
     """What a command says of a warehouse: status, output and messages, without its name."""
     out.mkdir()
     command = [argument.format(out=out) for argument in arguments]
-    done = CliRunner().invoke(app_for(command), [*command, "--db", str(db)])
+    done = CliRunner().invoke(build_app(), [*command, "--db", str(db)])
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     texts = (done.stdout, done.stderr)

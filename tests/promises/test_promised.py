@@ -10,7 +10,7 @@ import json
 import pytest
 import typer.main
 
-from memhouse.cli.app import app_for
+from memhouse.cli.app import build_app
 
 from ..support.command import run_memhouse
 from ..support.promised import (
@@ -59,7 +59,7 @@ def test_a_released_upgrade_of_the_schema_does_not_change():
 
 def test_every_command_that_prints_rows_is_listed():
     printing = {command.split()[0] for command in PRINTING_ROWS}
-    for name, command in typer.main.get_command(app_for([])).commands.items():
+    for name, command in typer.main.get_command(build_app()).commands.items():
         has_format = any("--format" in parameter.opts for parameter in command.params)
         assert has_format == (name in printing | OF_ANOTHER), name
 

@@ -16,7 +16,7 @@ from typing import Any
 import typer.main
 
 import memhouse
-from memhouse.cli.app import app_for
+from memhouse.cli.app import build_app
 from memhouse.queries.catalogue import public_views
 from memhouse.queries.questions import OWNERS
 
@@ -106,7 +106,7 @@ def _shown(command: str) -> str:
 
 
 def _options() -> Iterator[tuple[str, list[str]]]:
-    yield from _options_of("memhouse", typer.main.get_command(app_for(())))
+    yield from _options_of("memhouse", typer.main.get_command(build_app()))
 
 
 def _options_of(name: str, command: Any) -> Iterator[tuple[str, list[str]]]:
