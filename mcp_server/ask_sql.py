@@ -109,7 +109,7 @@ def main() -> None:
 def _answer(asked: dict[str, Any]) -> str:
     store = when_free(lambda: open_with_views(asked["db"], read_only=True))
     use_macros(store, asked["macros"])
-    traps = lint(require_harmless(asked["query"], store), store)
+    found = lint(require_harmless(asked["query"], store), store)
     connection = confined(store)
     rows = asked["rows"]
     # Nobody catches this: the process ends, whatever it is doing, also if who asked is gone.
@@ -122,7 +122,7 @@ def _answer(asked: dict[str, Any]) -> str:
         raise QueryError(duckdb_says(error)) from None
     more = None if len(selected) > rows else 0
     part = Part(selected.slice(0, rows), more=more, exact=True)
-    warnings = [f"warning: {trap.advice}" for trap in traps]
+    warnings = [f"warning: {each.advice}" for each in found]
     return bounded(Answer(warnings, {"result": part}, "filter, aggregate, or use LIMIT OFFSET"))
 
 
