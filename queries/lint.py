@@ -154,7 +154,12 @@ class _Select:
             self.relations[alias] = name if _key(name) and name not in self.ctes else ""
             return [alias]
         left, right = self._from(source["left"]), self._from(source["right"])
-        for name in map(str.lower, source.get("using_columns") or ()):
+        shared = set(map(str.lower, source.get("using_columns") or ()))
+        if source["ref_type"] == "NATURAL":
+            shared = {n for a in left for n in self._of(a)} & {
+                n for a in right for n in self._of(a)
+            }
+        for name in shared:
             ends = [[a for a in side if name in self._of(a)] or side for side in (left, right)]
             self._equate((ends[0][0], name), (ends[1][0], name))
         self._where(source.get("condition"))

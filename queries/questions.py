@@ -38,8 +38,8 @@ class Kind:
 
     meaning: the text of `--help`; to_agents: what an agent is told instead, if that is not enough;
     spelled: the spellings of the option, else `--NAME`; is_argument: it has a place and no option;
-    metavar: what stands for the value in `--help`; completes: the names that a shell completes, a
-    key of `known_names`; choices: the values that there are, in `--help` if they are `listed`;
+    metavar: what stands for the value in `--help`; completes: what names a shell completes,
+    for example `runs`; choices: the values that there are, in `--help` if they are `listed`;
     least: the smallest number, or the fewest that an agent may ask for; at_once: the largest number
     that an agent may ask for; default: the value of a command that is not given one, and to_fill
     that of an agent: both show less than the library does; for_agents: a tool takes it, and is

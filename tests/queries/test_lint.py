@@ -26,6 +26,7 @@ FAN_OUTS = [
     "WITH w AS (SELECT 1) SELECT SUM(peak_bytes) FROM peaks, run_labels, w",
 ]
 FINE = [
+    "SELECT SUM(counted_bytes) FROM peak_buffers NATURAL JOIN dumps",
     "SELECT SUM(peak_bytes) FROM peaks JOIN dumps USING (dump_id)",
     "SELECT SUM(counted_bytes) FROM peak_buffers JOIN peaks USING (dump_id, memory_space)",
     "SELECT SUM(peak_bytes) FROM peaks AS p JOIN run_labels AS l"
