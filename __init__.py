@@ -33,8 +33,8 @@ from .schema.errors import (
 )
 from .schema.versions import TOOL_VERSION
 
-# What a command does not need it must not import: pyarrow, DuckDB and SQLAlchemy come in
-# where they are used.
+# Where memhouse is installed, every pytest imports this file for its plugin: pyarrow, DuckDB and
+# SQLAlchemy are imported where they are used.
 if TYPE_CHECKING:
     from .ingest.doctor import Examination
     from .ingest.pipeline import Summary
