@@ -133,10 +133,10 @@ class Lake:
             )
         )
 
-    def delete_run(self, name: str, run_id: str) -> None:
-        """Delete the run's rows of a relation, if the lake has it."""
-        if self.rows(name, ["run_id"]) is not None:
-            self._until_alone(lambda: self._table(name).delete(f"run_id = {quoted(run_id)}"))
+    def delete(self, name: str, condition: str) -> None:
+        """Delete rows of a relation, if the lake has it."""
+        if self.rows(name, []) is not None:
+            self._until_alone(lambda: self._table(name).delete(condition))
 
     def compact(self, name: str) -> None:
         """Write the small files of a table as few large ones."""
@@ -210,8 +210,7 @@ def publish(
         if view.name not in WHOLE_VIEWS
     ]
     for run in again:
-        for name in ("runs", *_run_tables(tables), *(view.name for view in appended_views)):
-            lake.delete_run(name, run)
+        _delete_run(lake, run, tables, appended_views)
     published_runs = _published_runs(lake)
     runs = [row[0] for row in store.connection.sql(_RUNS).fetchall()]
     new_runs = [run for run in runs if run not in published_runs]
@@ -241,6 +240,22 @@ def publish(
         if vacuum:
             lake.vacuum(name)
     return published
+
+
+def _delete_run(
+    lake: Lake, run: str, tables: Mapping[str, _Relation], views: Sequence[_Relation]
+) -> None:
+    """Delete the run's rows of all relations that are appended, those of `runs` first."""
+    dumps = lake.rows("dumps", ["run_id", "dump_id"])
+    rows = [] if dumps is None else dumps.to_pylist()
+    dump_ids = ", ".join(str(row["dump_id"]) for row in rows if row["run_id"] == run) or "NULL"
+    for relation in (tables["runs"], *tables.values(), *views):
+        if relation.name in WHOLE_TABLES:
+            continue
+        if "run_id" in relation.columns:
+            lake.delete(relation.name, f"run_id = {quoted(run)}")
+        elif "dump_id" in relation.columns:
+            lake.delete(relation.name, f"dump_id IN ({dump_ids})")
 
 
 def _append_runs(
@@ -301,15 +316,6 @@ def _relation(name: str, comment: str | None, columns: Mapping[str, str]) -> _Re
     if name not in (*WHOLE_TABLES, *WHOLE_VIEWS):
         columns = {key: text for key, text in columns.items() if key not in CHANGING_COLUMNS}
     return _Relation(name, comment or "", columns)
-
-
-def _run_tables(tables: Mapping[str, _Relation]) -> list[str]:
-    """The tables with rows of runs that are appended, all but `runs`."""
-    return [
-        name
-        for name, table in tables.items()
-        if "run_id" in table.columns and name != "runs" and name not in WHOLE_TABLES
-    ]
 
 
 def _rows(store: DuckDBStore, relation: _Relation, condition: str) -> pa.Table:
