@@ -193,7 +193,7 @@ _LARGE = 0.05
 _NO_CHANGE = "No change is known that would surely lower it."
 _NOT_KEPT = (
     "What its instructions do was not kept by the memhouse that stored it: ingest the dump again"
-    " for advice on donation, checkpoints, narrower types and padding."
+    " for advice on donation, checkpoints and narrower types."
 )
 _NO_OWNERS = (
     "The owners of its values are not known, without which most changes cannot be told; the"
@@ -216,7 +216,7 @@ class Advice(Result):
     make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
     sizes are estimates. has_owners: whether the owners of values are known, without which most
     changes cannot be told. has_program: whether it is known what instructions do; if not, an older
-    memhouse stored the module, and donation, checkpoints, narrower types and padding are left out.
+    memhouse stored the module, and donation, checkpoints and narrower types are left out.
     kind: what makes most of the peak, and shape: how it stands in time; next_kind: what makes most
     of the peak if the first finding is followed. None if it is not known what instructions do.
     """

@@ -7,11 +7,9 @@ import pytest
 
 from memhouse.queries.advice.advice import save
 from memhouse.queries.advice.asked_program import replay
-from memhouse.queries.advice.dimensions import Dimensions
 from memhouse.queries.advice.finding import Grade
 from memhouse.queries.advice.findings.gathered import gathered
 from memhouse.queries.advice.findings.narrower import narrower
-from memhouse.queries.advice.findings.padding import padding, resized_peak
 from memhouse.queries.advice.findings.residuals import (
     Cost,
     read_residuals,
@@ -20,7 +18,6 @@ from memhouse.queries.advice.findings.residuals import (
     scan_products,
     unrolled,
 )
-from memhouse.queries.advice.resizing import Resizing, argument_dimensions
 
 from ..support.advised import compiled, program_of
 from ..support.warehouse import reading
@@ -106,8 +103,6 @@ def test_what_xla_made_of_each_change(store):
     for platform in ("cpu", "tpu"):
         assert aliases[f"{platform}/types_of_one_size/after"]
         assert not aliases[f"{platform}/types_differ/after"]
-        padded = f"{platform}/heads_96_to_128"
-        assert peaks[f"{padded}/after"] > peaks[f"{padded}/before"]
 
 
 # --- rematerialisation ------------------------------------------------------------------
@@ -261,7 +256,7 @@ def test_weights_that_stay_gathered_over_the_peak_are_told_without_a_figure(stor
     assert gathered(after) == []
 
 
-# --- types and padding ------------------------------------------------------------------
+# --- types ------------------------------------------------------------------------------
 
 
 def test_arguments_that_are_only_converted_take_less_if_narrower(sizes):
@@ -285,32 +280,3 @@ def test_a_residual_that_is_read_in_bfloat16_only_is_saved_so(remat):
     (finding,) = narrower(program)
     assert "bfloat16" in finding.title
     assert told(program, finding) == pytest.approx(MESSAGES, rel=finding.tolerance)
-
-
-def peak_of_size(program, now, size):
-    """The told peak if the only dimension of a size had another one."""
-    dimensions = Dimensions(program)
-    resizing = Resizing(program, dimensions)
-    (dimension,) = (
-        each for each in argument_dimensions(program, dimensions, resizing) if each.size == now
-    )
-    return resized_peak(program, dimensions, resizing, dimension, size)
-
-
-def test_what_a_multiple_of_the_tile_needs_is_told_and_nothing_promised(sizes):
-    """Heads of queries, keys, values, output and both caches change together."""
-    for now in (96, 144):
-        peak = peak_of_size(sizes(f"tpu/heads_{now}_to_128"), now, 128)
-        assert peak == pytest.approx(293_705_728, rel=0.0001)
-    # Heads of 80 take 128 in the caches: at 128 the program needs 297 MiB more.
-    program = sizes("tpu/decode")
-    (finding,) = padding(program)
-    assert (finding.grade, finding.saving_bytes) == (Grade.expected, None)
-    assert "288.00 MiB" in finding.title
-    assert "297.00 MiB" in finding.write
-    assert peak_of_size(program, 80, 128) == 1_635_816_960
-    # At 128 features XLA needs no other layout and no copy: the peak was 19 % below a replay.
-    (finding,) = padding(sizes("tpu/features_200_to_128"))
-    assert is_nothing(finding)
-    # CPU has no tiles.
-    assert padding(sizes("cpu/scan")) == []

@@ -21,7 +21,6 @@ _PAIRS = {
     "cache_carried_by_scan",
     "cache_scanned_over",
     "gated_unrolled_full",
-    "heads_96_to_128",
     "right_mixed_precision",
     "types_differ",
     "types_of_one_size",

@@ -13,9 +13,8 @@ from ....xla.program import Mask
 from ...catalogue import statement
 from ...result import counted, without_layout
 from ..asked_program import Change, Program, memory_on_chip, saving
-from ..cutting import HAND_ON, Cut, Cutting, flat
+from ..cutting import HAND_ON, Array, Cut, Cutting, flat
 from ..finding import Finding, Grade, Options
-from ..resizing import Array
 from . import INSTRUCTIONS, OWNERS, listed
 from .caches import is_cache
 from .donations import donation_groups
@@ -280,7 +279,7 @@ def _is_batch(cutting: Cutting, atom: int) -> bool:
         for each in group.foreseen
         if is_cache(program, each.pair.argument)
     }
-    words = {array.value_id: flat(array) for array in cutting.resizing.arrays}
+    words = {array.value_id: flat(array) for array in cutting.live_arrays}
     of_atom = [row for row in rows if atom in words.get(row["value_id"], ())]
     if any(row["is_shared"] or row["value_id"] in caches for row in of_atom):
         return False
