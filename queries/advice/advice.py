@@ -327,9 +327,8 @@ def advice_of(
     """What to change in a module, by the peak of a memory space.
 
     With `saving_bytes` what to compute again is chosen for this saving, and is told first. Without
-    owners of values, only packing is told of. Raises UsageError if the
-    dump has no live ranges, which a replay needs, or shapes that nobody can read, or if it has no
-    owners and a saving is wanted.
+    owners of values there are no findings. Raises UsageError if the dump has no live ranges, which
+    a replay needs, or shapes that nobody can read, or if it has no owners and a saving is wanted.
     """
     layout = read_layout(store, found.module_id, memory_space)
     if layout is None:

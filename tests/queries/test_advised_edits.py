@@ -6,9 +6,7 @@ that were recompiled.
 
 import pytest
 
-from memhouse.queries.advice.finding import Grade
 from memhouse.queries.advice.findings.caches import in_int8
-from memhouse.queries.advice.findings.constants import constants
 from memhouse.queries.advice.findings.cut import batched, chunked
 from memhouse.queries.advice.findings.gather_first import gathered_first
 from memhouse.queries.advice.findings.returned import returned
@@ -55,14 +53,6 @@ def test_the_peak_after_the_edit_is_as_told(program, name, finder, says, after_b
 def test_what_needs_its_whole_axis_is_not_cut(program, name):
     """Losses over rows and columns, means of the batch, sums over both sides in turn."""
     assert [each.title for find in _FINDERS for each in find(program(f"cpu/{name}"))] == []
-
-
-def test_a_constant_is_told_and_promises_nothing(program):
-    (finding,) = constants(program("cpu/constant_table"))
-    assert (finding.grade, finding.saving_bytes) == (Grade.fact, None)
-    assert finding.title.startswith("128.00 MiB are constants")
-    assert "f32[8192,4096]" in finding.why
-    assert constants(program("cpu/returned_with_state")) == []
 
 
 def test_what_a_peak_is(program):
