@@ -6,7 +6,6 @@ that were recompiled.
 
 import pytest
 
-from memhouse.queries.advice.findings.caches import in_int8
 from memhouse.queries.advice.findings.cut import batched, chunked
 from memhouse.queries.advice.findings.gather_first import gathered_first
 from memhouse.queries.advice.findings.returned import returned
@@ -36,8 +35,6 @@ def program():
         ("cpu/gather_messages", gathered_first, "before gathering", 269_702_148),
         ("tpu/returned_by_scan", returned, "do not return", 406_854_144),
         ("cpu/returned_with_state", returned, "do not return", 301_285_460),
-        ("cpu/int8_looped_cache", in_int8, "1.00 GiB in f32", 411_631_720),
-        ("tpu/int8_looped_cache", in_int8, "1.00 GiB in f32", 545_331_712),
     ],
 )
 def test_the_peak_after_the_edit_is_as_told(program, name, finder, says, after_bytes):
