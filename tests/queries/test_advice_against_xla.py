@@ -8,7 +8,6 @@ import pytest
 from memhouse.queries.advice.advice import save
 from memhouse.queries.advice.asked_program import replay
 from memhouse.queries.advice.finding import Grade
-from memhouse.queries.advice.findings.gathered import gathered
 from memhouse.queries.advice.findings.narrower import narrower
 from memhouse.queries.advice.findings.residuals import (
     Cost,
@@ -228,32 +227,6 @@ def test_unrolled_layers_have_a_range_on_tpu_and_a_bound_on_cpu(store):
     (nothing,) = save(program, GIB)
     assert is_nothing(nothing)
     assert "jax.checkpoint" in nothing.why
-
-
-# --- gathered arrays --------------------------------------------------------------------
-
-
-def test_weights_that_stay_gathered_over_the_peak_are_told_without_a_figure(store):
-    """Three layers, whose weights of 128 MiB lie on four devices of TPU v5e.
-
-    Recompiled, the peak fell by 79 MiB; the replay with the same schedule told 16 MiB.
-    """
-    before = program_of(store, "tpu/fsdp_layers/before", "gathered")
-    after = program_of(store, "tpu/fsdp_layers/after", "gathered")
-    assert (before.layout.peak_bytes, after.layout.peak_bytes) == (536880128, 454042624)
-    (finding,) = gathered(before)
-    assert is_nothing(finding)
-    assert "256.00 MiB" in finding.title
-    assert finding.source.endswith("fsdp.py:13")
-    named = store.rows(
-        "SELECT value_id, instruction FROM buffers WHERE module_id = $1", [before.module_id]
-    ).to_pylist()
-    names = {row["value_id"]: row["instruction"] for row in named}
-    assert [names[each] for each in finding.value_ids] == [
-        "async-collective-done",
-        "async-collective-done.1",
-    ]
-    assert gathered(after) == []
 
 
 # --- types ------------------------------------------------------------------------------

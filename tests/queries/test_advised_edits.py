@@ -1,4 +1,4 @@
-"""Edits of programs as people write them, held against XLA: chunks, batches, gathers, copies.
+"""Edits of programs as people write them, held against XLA: chunks, batches, copies.
 
 `benchmarks/pairs/edits.py` and `families.py` have the programs. The figures are peaks of programs
 that were recompiled.
@@ -7,14 +7,13 @@ that were recompiled.
 import pytest
 
 from memhouse.queries.advice.findings.cut import batched, chunked
-from memhouse.queries.advice.findings.gather_first import gathered_first
 from memhouse.queries.advice.findings.returned import returned
 from memhouse.queries.advice.peak import largest_kind, shape_of_peak
 
 from ..support.advised import compiled, program_of
 from ..support.warehouse import reading
 
-_FINDERS = (chunked, batched, gathered_first, returned)
+_FINDERS = (chunked, batched, returned)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +31,6 @@ def program():
         ("cpu/chunk_perplexity", chunked, "in 8 chunks", 468_844_572),
         ("cpu/map_rendering", batched, "1024 at a time", 269_616_708),
         ("cpu/microbatch_images", batched, "4 microbatches", 925_086_632),
-        ("cpu/gather_messages", gathered_first, "before gathering", 269_702_148),
         ("tpu/returned_by_scan", returned, "do not return", 406_854_144),
         ("cpu/returned_with_state", returned, "do not return", 301_285_460),
     ],

@@ -61,7 +61,7 @@ def program_of(
 def _fill_compiled(db: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        names = ("remat", "gathered", "advice-sizes", "advice", "advice-edits")
+        names = ("remat", "advice-sizes", "advice", "advice-edits")
         archives = [folder / name for name in names]
         for archive in archives:
             unpack(archive)
