@@ -248,9 +248,9 @@ class Advice(Result):
 
     @property
     def first(self) -> tuple[Finding, ...]:
-        """The three findings to follow first, of those that say what they can save."""
-        told = alternatives_left_out([each for each in self.findings if _can_save(each)])
-        return told[:_FIRST]
+        """The three findings to follow first, of those that say what they save."""
+        saving = [each for each in self.findings if each.saving_bytes is not None]
+        return alternatives_left_out(saving)[:_FIRST]
 
     @property
     def heading(self) -> str:
@@ -452,10 +452,6 @@ def _as_estimate(finding: Finding) -> Finding:
     if finding.saving_bytes is None:
         return finding
     return replace(finding, grade=Grade.estimated, tolerance=None)
-
-
-def _can_save(finding: Finding) -> bool:
-    return finding.saving_bytes is not None or bool(finding.high_bytes)
 
 
 _SCHEMA = pa.schema(

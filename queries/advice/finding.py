@@ -44,13 +44,13 @@ class Finding:
     that is told, the same if there is none. tolerance: how far the new peak may be from the one
     told, as a part of it. value_ids: the buffers that it is about, the largest first. source:
     the line to edit, as file:line; None if nothing says it. write: what to write there.
-    why: the evidence, in a sentence or two. change: what was replayed; of a fact, for the most
-    that it may bring (high_bytes). choice: of the findings with the same choice only one can be
-    followed; None if it stands alone. alone_bytes: where two edits are told together, such as to
-    carry and to donate, what the last brings alone. is_new_order: the instructions stay, in another
-    order. reserved_low_bytes and reserved_high_bytes: how much less XLA reserves, which is the peak
-    and what packing adds; None where that is not known, and no least of a bound. options: what
-    makes the change when the program is compiled; None if the program must be changed.
+    why: the evidence, in a sentence or two. change: what was replayed; None of a fact. choice: of
+    the findings with the same choice only one can be followed; None if it stands alone.
+    alone_bytes: where two edits are told together, such as to carry and to donate, what the last
+    brings alone. is_new_order: the instructions stay, in another order. reserved_low_bytes and
+    reserved_high_bytes: how much less XLA reserves, which is the peak and what packing adds; None
+    where that is not known, and no least of a bound. options: what makes the change when the
+    program is compiled; None if the program must be changed.
     """
 
     kind: str
@@ -136,7 +136,7 @@ def _choice(number: int, finding: Finding) -> object:
 
 def _rank(finding: Finding) -> tuple[int, int, int]:
     if finding.saving_bytes is None:
-        return 2, 0, -(finding.high_bytes or 0)
+        return 2, 0, 0
     # What may save nothing comes after what surely saves something.
     sure = finding.saving_bytes if finding.low_bytes is None else finding.low_bytes
     return int(finding.grade is Grade.at_most), -(finding.reserved_low_bytes or 0), -sure

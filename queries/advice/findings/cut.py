@@ -276,7 +276,6 @@ def _is_batch(cutting: Cutting, atom: int) -> bool:
     caches = {
         each.pair.argument.value_id
         for group in program.worked_out(donation_groups)
-        if not group.only_fits
         for each in group.foreseen
         if _is_cache(program, each.pair.argument)
     }
