@@ -35,8 +35,7 @@ def random_bits(program: Program) -> list[Finding]:
             title=f"draw {size} of random bits again for the backward pass",
             grade=Grade.at_most,
             write="jax.checkpoint around what draws them, such as jax.checkpoint(dropout)(x, key),"
-            " or nn.remat of the layer; or draw fewer: jax.random.bits(key, x.shape, jnp.uint8) <"
-            " 230 for bernoulli(key, 0.9)",
+            " or nn.remat of the layer",
             why=f"{counted(len(rows), 'array')} are kept, {largest['element_type']} of"
             f" {human_bytes(largest['size_bytes'])} the largest; the key alone tells them",
             value_ids=tuple(row["value_id"] for row in rows),
