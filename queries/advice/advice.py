@@ -193,11 +193,11 @@ _LARGE = 0.05
 _NO_CHANGE = "No change is known that would surely lower it."
 _NOT_KEPT = (
     "What its instructions do was not kept by the memhouse that stored it: ingest the dump again"
-    " for advice on donation, checkpoints and narrower types."
+    " for advice."
 )
 _NO_OWNERS = (
-    "The owners of its values are not known, without which most changes cannot be told; the"
-    " messages in dump_files say why."
+    "The owners of its values are not known, without which no change can be told; the messages in"
+    " dump_files say why."
 )
 
 
@@ -214,11 +214,11 @@ class Advice(Result):
     followed: the findings with a saving that can be replayed together; together: the peak then.
     consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
     make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
-    sizes are estimates. has_owners: whether the owners of values are known, without which most
-    changes cannot be told. has_program: whether it is known what instructions do; if not, an older
-    memhouse stored the module, and donation, checkpoints and narrower types are left out.
-    kind: what makes most of the peak, and shape: how it stands in time; next_kind: what makes most
-    of the peak if the first finding is followed. None if it is not known what instructions do.
+    sizes are estimates. has_owners: whether the owners of values are known, without which no
+    change can be told. has_program: whether it is known what instructions do; if not, an older
+    memhouse stored the module, and no change can be told either. kind: what makes most of
+    the peak, and shape: how it stands in time; next_kind: what makes most of the peak if the first
+    finding is followed. None if it is not known what instructions do.
     """
 
     rows: Rows

@@ -17,7 +17,7 @@ from ...result import counted, without_layout
 from ..asked_program import Change, Place, Program, memory_on_chip, saving
 from ..cutting import HAND_ON, Array, Cut, Cutting, flat
 from ..finding import Finding, Grade, Options
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 from .donations import EntryArray, donation_groups
 from .residuals import read_residuals, read_scans
 
@@ -38,7 +38,7 @@ _OF_LINES = 0.8
 # A group of arrays that makes much of the peak, such as logits or the scores of attention.
 
 
-@listed(3, OWNERS, INSTRUCTIONS)
+@listed(3)
 def chunked(program: Program) -> list[Finding]:
     """The largest group of temps that can be cut, in a finding for each number of chunks."""
     cutting = program.worked_out(Cutting)
@@ -192,7 +192,7 @@ def _contains(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
 # A batch, whose elements have nothing to do with each other.
 
 
-@listed(4, OWNERS, INSTRUCTIONS)
+@listed(4)
 def batched(program: Program) -> list[Finding]:
     """A batch in parts, and of a training step the sum of their gradients: one axis at most."""
     cutting = program.worked_out(Cutting)

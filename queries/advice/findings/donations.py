@@ -33,7 +33,7 @@ from ..asked_program import (
 )
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade, Options
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 
 # Which things wait for each other in a circle.
 
@@ -179,12 +179,10 @@ _TOP_LEVEL = re.compile(r"arg(?:s|uments)\[\d+\]|kwargs\['[^']*'\]|\w+")
 class EntryArray:
     """An array of the arguments or of the result, of one device.
 
-    place: 1 for the first, in flattening order; index: such as `{1}` of the result; name: of an
-    argument, where XLA kept it. is_donated: of an argument; is_shared: the result's memory is
-    an argument's.
+    index: such as `{1}` of the result; name: of an argument, where XLA kept it. is_donated: of an
+    argument; is_shared: the result's memory is an argument's.
     """
 
-    place: int
     parameter_number: int | None
     index: str
     name: str | None
@@ -246,7 +244,6 @@ def entry_arrays(program: Program) -> tuple[list[EntryArray], list[EntryArray]]:
         if row["memory_space"] != program.layout.memory_space or row["padded_bytes"] is None:
             continue
         array = EntryArray(
-            row["place"],
             row["parameter_number"],
             row["shape_index"],
             None if row["is_output"] else row["op_name"],
@@ -975,7 +972,7 @@ _CARRY = (
 )
 
 
-@listed(0, OWNERS, INSTRUCTIONS)
+@listed(0)
 def not_donated(program: Program) -> list[Finding]:
     """What to donate together, and what needs another change before."""
     return [_not_donated(program, each) for each in program.worked_out(donation_groups)]

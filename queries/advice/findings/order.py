@@ -12,7 +12,7 @@ from ....xla.order import MOST_INSTRUCTIONS, Laid, Ordering, Spare, ordering_of
 from ...result import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade, Options
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 
 # What is less of the peak, or less than so many bytes, is not worth an order.
 _WORTH = 0.05
@@ -23,7 +23,7 @@ _LINES = 3
 _FLAG = "xla_cpu_enable_concurrency_optimized_scheduler"
 
 
-@listed(6, OWNERS, INSTRUCTIONS)
+@listed(6)
 def another_order(program: Program) -> list[Finding]:
     """On CPU the flag for XLA's depth-first order, unless the program was compiled with it."""
     layout = program.layout

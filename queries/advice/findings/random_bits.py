@@ -7,10 +7,10 @@ from ...catalogue import statement
 from ...result import counted
 from ..asked_program import Change, Program, least_saving, saving
 from ..finding import Finding, Grade
-from . import OWNERS, listed
+from . import listed
 
 
-@listed(5, OWNERS, computes_again=True)
+@listed(5, computes_again=True)
 def random_bits(program: Program) -> list[Finding]:
     """At most one finding: the bits that decide what is dropped, drawn again from their key.
 

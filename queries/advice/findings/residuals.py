@@ -14,7 +14,7 @@ from ....xla.shapes import ArrayShape, padded_bytes, parse_shape
 from ...catalogue import statement
 from ..asked_program import Change, Piece, Program, least_saving, memory_on_chip, saving
 from ..finding import Finding, Grade, Options
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 
 # The dimensions and the number of elements of an array, by its shape's text.
 
@@ -554,7 +554,7 @@ _KEPT_LINES = 3
 _SMALL = 0.2
 
 
-@listed(3, OWNERS, INSTRUCTIONS, computes_again=True)
+@listed(3, computes_again=True)
 def rematerialise(program: Program) -> list[Finding]:
     """For each scan: all of its body computed again, and the policies that keep products.
 
@@ -654,7 +654,7 @@ _Key = tuple[str | None, str, str]
 _BOUND = 0.1
 
 
-@listed(4, OWNERS, computes_again=True)
+@listed(4, computes_again=True)
 def unrolled(program: Program) -> list[Finding]:
     """At most one finding: each layer computed again in the backward pass, with the bytes' range.
 
