@@ -21,7 +21,6 @@ _PAIRS = {
     "cache_carried_by_scan",
     "cache_scanned_over",
     "gated_unrolled_full",
-    "heads_96_to_128",
     "right_mixed_precision",
     "types_differ",
     "types_of_one_size",
@@ -61,7 +60,7 @@ def program_of(
 def _fill_compiled(db: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        names = ("remat", "gathered", "advice-sizes", "advice", "advice-edits")
+        names = ("remat", "advice-sizes", "advice", "advice-edits")
         archives = [folder / name for name in names]
         for archive in archives:
             unpack(archive)
