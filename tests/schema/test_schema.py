@@ -1,13 +1,9 @@
 """The warehouse's file: what is stored with it, what is refused."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from memhouse.schema import arrow
@@ -20,7 +16,7 @@ from memhouse.schema.tables import INTERNAL, KEYS, metadata
 from memhouse.schema.versions import SCHEMA_VERSION, layout
 
 from ..support.command import run_memhouse
-from ..support.dumps import RUNS, one_file
+from ..support.dumps import one_file
 from ..support.warehouse import reading, rows
 
 
@@ -155,39 +151,11 @@ def test_a_url_names_a_file(tmp_path):
     assert (tmp_path / "by-url.duckdb").exists()
 
 
-@pytest.mark.slow
-def test_a_file_in_use_is_named(copied):
-    hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print(flush=True); input()"
-    with subprocess.Popen(
-        [sys.executable, "-c", hold, copied],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as holder:
-        holder.stdout.readline()
-        with pytest.raises(WarehouseError, match=rf"process {holder.pid}\b"):
-            open_and_close(copied, read_only=True)
-        holder.communicate(b"\n")
-
-
-def test_reading_needs_no_right_to_write(copied):
-    copied.chmod(0o444)
-    assert rows(copied, "SELECT COUNT(*) FROM runs") == [(len(RUNS),)]
-
-
 def test_reading_cannot_write(copied):
     store = open_file(str(copied), read_only=True)
     with pytest.raises(QueryError, match="read-only"):
         store.rows("DELETE FROM runs")
     store.close()
-
-
-def test_a_new_warehouse_has_the_tables(db):
-    open_and_close(db, create=True)
-    made = {}
-    for table, column in rows(db, "SELECT table_name, column_name FROM duckdb_columns()"):
-        made.setdefault(table, set()).add(column)
-    described = {name: set(table.c.keys()) for name, table in metadata.tables.items()}
-    assert {name: made.get(name) for name in described} == described
 
 
 def test_every_bulk_table_has_a_key():
@@ -229,23 +197,6 @@ def test_a_warehouse_in_memory_leaves_no_file(tmp_path, monkeypatch):
     assert store.rows("SELECT COUNT(*) AS runs FROM runs").to_pylist() == [{"runs": 0}]
     assert list(tmp_path.iterdir()) == []
     store.close()
-
-
-@pytest.mark.parametrize("limit", ["_LARGE_BYTES", "_PARALLEL_BYTES"])
-def test_batches_of_large_modules_leave_no_free_room(tmp_path, monkeypatch, limit):
-    """A later batch does not make the store compress the rows of an earlier one again."""
-    monkeypatch.setattr(duckdb_rows, "_LARGE_BYTES", 1 << 20)
-    monkeypatch.setattr(duckdb_rows, limit, 1 << 20)
-    db = tmp_path / "memhouse.duckdb"
-    numbers = pa.array(np.random.default_rng(0).integers(0, 1 << 30, 170_000), pa.int32())
-    columns = dict.fromkeys(["instruction_id", "operand_number", "operand_instruction_id"], numbers)
-    store = open_file(str(db), create=True)
-    for module_id in range(3):
-        owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(numbers))
-        store.write(Batch({"operands": pa.table({"module_id": owner, **columns})}))
-    store.close()
-    ((total, free),) = rows(db, "SELECT total_blocks, free_blocks FROM pragma_database_size()")
-    assert free < 0.1 * total
 
 
 def test_many_ingests_of_large_modules_do_not_slow_reading(tmp_path, monkeypatch):
