@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     from .queries.verify import verify as _verify
     from .schema.merge import Merged
     from .schema.publish import Published
-    from .schema.stores.base import Compacted, Store
+    from .schema.stores.base import Compacted
+    from .schema.stores.duckdb import Store
 
 __version__ = TOOL_VERSION
 

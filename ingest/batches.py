@@ -20,7 +20,8 @@ import pyarrow as pa
 from ..schema import arrow, ids
 from ..schema.errors import WarehouseError
 from ..schema.journal import entries
-from ..schema.stores.base import Batch, Known, Store
+from ..schema.stores.base import Batch, Known
+from ..schema.stores.duckdb import Store
 from ..schema.versions import READER_VERSION
 from ..xla.shifts import Divided
 from .choose_run import Occurrences
