@@ -78,44 +78,6 @@ OOM_TABLES = ("oom_reports", "oom_buffers")
 # DuckDB packs BIGINT only in blocks larger than 32 KiB, but stores a run of equal numbers once.
 # This order makes such runs.
 _ORDERS = {"values": ("module_id", "size_bytes", "logical_bytes", "offset_bytes", "value_id")}
-# A checkpoint merges row groups that are not full, and so compresses most rows of earlier modules
-# again and leaves their old blocks free. After small commits and deletions merging pays; beside a
-# large module it pays only when the small tables have many row groups, which slow reading.
-_KEEP_ROW_GROUPS = "SET max_vacuum_tasks = 0"
-MERGE_ROW_GROUPS = "RESET max_vacuum_tasks"
-_MANY_ROW_GROUPS = 30
-# To a table with a primary key DuckDB appends within the last row group; this one has none.
-_ROW_GROUPS = "SELECT COUNT(DISTINCT row_group_id) FROM pragma_storage_info('module_memory')"
-_LARGE_BYTES = 16 << 20
-# More than one large module: less is written faster by one thread.
-_PARALLEL_BYTES = 64 << 20
-
-
-@contextmanager
-def threads_for(connection: duckdb.DuckDBPyConnection, nbytes: int) -> Iterator[None]:
-    """Let DuckDB insert so many bytes with as many threads as pay.
-
-    Several threads compress the rows that they insert, if the order of the rows is free. After
-    one thread the commit compresses the rows.
-    """
-    query = "SELECT current_setting('threads'), current_setting('preserve_insertion_order')"
-    ((threads, is_ordered),) = connection.sql(query).fetchall()
-    is_parallel = nbytes > _PARALLEL_BYTES and threads > 1
-    if nbytes > _LARGE_BYTES:
-        ((row_groups,),) = connection.sql(_ROW_GROUPS).fetchall()
-        merges = row_groups >= _MANY_ROW_GROUPS
-        connection.execute(MERGE_ROW_GROUPS if merges else _KEEP_ROW_GROUPS)
-    setting = _SETTINGS.format
-    connection.execute(setting(threads if is_parallel else 1, is_ordered and not is_parallel))
-    try:
-        yield
-    finally:
-        # After some errors DuckDB refuses everything.
-        with suppress(duckdb.Error):
-            connection.execute(setting(threads, is_ordered))
-
-
-_SETTINGS = "SET threads = {}; SET preserve_insertion_order = {}"
 
 
 def insert_all(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
@@ -783,8 +745,7 @@ class Store:
 
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""
-        nbytes = sum(table.nbytes for table in batch.tables.values())
-        with self.transaction(), threads_for(self.connection, nbytes):
+        with self.transaction():
             changed = changed_runs(self.connection, batch)
             delete(self.connection, "module_id", batch.modules, but=("dumps",))
             delete(self.connection, "dump_id", batch.dumps, but=_KEPT_OF_DUMPS)
@@ -811,7 +772,7 @@ class Store:
             tombstones = [entry("prune", dropped(counts.get(run, 0)), run) for run in there]
             insert_all(self.connection, entries(*tombstones))
             work_out.refresh(self.connection, [], self.causes)
-        self.connection.execute(f"{MERGE_ROW_GROUPS}; CHECKPOINT")
+        self.connection.execute("CHECKPOINT")
         return Deleted(len(there), dumps, orphans, there)
 
     @contextmanager
@@ -830,7 +791,6 @@ class Store:
                 # Only now: modules of the deleted dumps may be modules of the new ones.
                 deleted.modules = delete_orphans(self.connection)
                 work_out.refresh(self.connection, [run_id], self.causes)
-                self.connection.execute(MERGE_ROW_GROUPS)
             finally:
                 self._is_replacing = False
 
