@@ -272,7 +272,7 @@ def module_report(
         (
             *top.said,
             Section("Memory over time", [*over_time]),
-            *([_what_to_change(advice, buffers)] if advice else ()),
+            *([_what_to_change(advice, buffers)] if advice is not None else ()),
             *(_owners(store, found, buffers, space) if space else ()),
             *other_spaces(store, found.module_id, memory_space, spaces),
         ),
