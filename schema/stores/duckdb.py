@@ -558,7 +558,7 @@ class Store:
 
     Every method that changes rows is atomic and keeps `history` correct. All methods raise
     WarehouseError if the file cannot be read or written. `connect` is called when the connection
-    is first needed; `is_new`: the file is yet to be made, so that reading dumps need not wait.
+    is first needed; `is_new`: the file is yet to be made.
     """
 
     how_sql_changes = "--write (in Python write=True) lets it change the warehouse"
