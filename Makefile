@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TYPED := $(VENV)/typed
 WORKFLOWS := $(wildcard .github/workflows/*.yml) $(wildcard docs/github/*.yml)
 
-.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs approve promises bench pictures clean
+.PHONY: demo test test-slow test-change test-all test-lowest test-random simulate lint lint-text lint-types docs approve bench pictures clean
 
 # The command alone.
 $(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
@@ -16,6 +16,8 @@ $(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
 # All that developing it takes. Python compiles what it imports: of the packages that is the least.
 $(BIN)/pytest: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
+	for version in 1.4.5 1.5.5; do PIP_CONSTRAINT= $(BIN)/python -m pip install --quiet --no-compile --no-deps \
+		--target $(VENV)/clients/$$version duckdb==$$version || exit; done
 	@touch $(BIN)/memhouse $@
 
 $(VENV)/pyvenv.cfg:
@@ -78,7 +80,7 @@ lint-types: $(BIN)/pytest
 	mkdir -p $(TYPED)
 	ln -sfn ../.. $(TYPED)/memhouse
 	cd $(TYPED) && ../bin/mypy --config-file memhouse/pyproject.toml \
-		-m memhouse \
+		-m memhouse -m memhouse.spark \
 		-p memhouse.cli -p memhouse.ingest -p memhouse.queries -p memhouse.schema -p memhouse.xla \
 		-p memhouse.mcp_server -p memhouse.pytest_plugin
 	cd $(TYPED) && MYPYPATH=memhouse/benchmarks ../bin/mypy --explicit-package-bases \
@@ -96,19 +98,14 @@ docs: $(BIN)/pytest
 approve: $(BIN)/pytest
 	$(BIN)/python -m tests.support.approve
 
-# Writes down what the next release promises; with RELEASE=0.2.0, at that release.
-promises: $(BIN)/pytest
-	$(BIN)/python -m tests.support.promised $(RELEASE)
-
 # Draws the pictures of the README anew; needs Chromium.
 pictures: $(BIN)/pytest
 	$(BIN)/python -m tests.support.pictures
 
-# Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table. With
-# what the tests need, because pandas is slow to import where it is installed.
+# Runs the benchmarks of benchmarks/README.md on the dumps in DUMPS and prints one table.
 DUMPS ?= tests/data/dumps
 bench: $(BIN)/pytest
-	$(BIN)/python benchmarks/all.py $(DUMPS) $(OPTIONS)
+	$(BIN)/python benchmarks/bench.py $(DUMPS) $(OPTIONS)
 
 clean:
 	rm -rf $(VENV) site demo.duckdb

@@ -33,8 +33,8 @@ from .schema.errors import (
 )
 from .schema.versions import TOOL_VERSION
 
-# What a command does not need it must not import: pyarrow, DuckDB and SQLAlchemy come in
-# where they are used.
+# Where memhouse is installed, every pytest imports this file for its plugin: pyarrow, DuckDB and
+# SQLAlchemy are imported where they are used.
 if TYPE_CHECKING:
     from .ingest.doctor import Examination
     from .ingest.pipeline import Summary
@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from .queries.timeline import timeline as _timeline
     from .queries.trends import trends as _trends
     from .queries.verify import verify as _verify
+    from .schema.merge import Merged
+    from .schema.publish import Published
     from .schema.stores.base import Compacted, Store
 
 __version__ = TOOL_VERSION
@@ -410,6 +412,31 @@ class Warehouse:
         from .queries.check import accept
 
         return accept(self._store, check, reason)
+
+    def merge(self, *files: str | os.PathLike[str]) -> Merged:
+        """Add the runs of other warehouse files, all of them or nothing: how many were added.
+
+        The order of the files makes no difference; what the warehouse has is not added again.
+        Raises WarehouseError for a file that cannot be read, or that contradicts the warehouse.
+        """
+        from .schema.merge import merge
+
+        return merge(self._store, [Path(file) for file in files])
+
+    def publish(
+        self, url: str, *, again: Sequence[str] = (), across_runs: bool = True
+    ) -> Published:
+        """Write the runs that a lake lacks: a Delta table for each table and each view.
+
+        `url` is a folder, or a URL such as s3://bucket/memhouse. Runs in `again`, which have
+        changed since they were published, are published again. Relations `across_runs`, such as
+        trends, are written whole, if the warehouse has all runs of the lake. Raises WarehouseError,
+        and MissingPackageError without `memhouse[lake]`.
+        """
+        from .queries.catalogue import public_views
+        from .schema.publish import publish
+
+        return publish(self._store, url, public_views(), again=again, across_runs=across_runs)
 
     def compact(self) -> Compacted:
         """Make the file as small as it can be: `before_bytes` and `after_bytes`; all rows stay.

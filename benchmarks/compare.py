@@ -1,102 +1,68 @@
-"""Hold two results of the benchmarks against each other.
+"""Compares two results of the benchmarks: python compare.py BEFORE.json AFTER.json.
 
-    python benchmarks/compare.py A.json B.json
-
-The files are what `all.py --json` wrote. A change that is larger than the spread of both is
-called better or worse; the others may be chance.
+The files are those of `bench.py --json`. A measurement is better or worse if all values of one
+result are on one side of all values of the other; other changes may be chance.
 """
 
-import argparse
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
 
-import pyarrow as pa
-from figures import Figure, quantity, spread
-
-from memhouse.cli.render.text import print_rows
-from memhouse.queries.result import Rows
+from measurement import Measurement, print_table, quantity, read_results, spread
 
 
-class Results(NamedTuple):
-    """What `all.py --json` wrote: where it was measured, and the figures by name."""
-
-    environment: dict[str, str]
-    figures: dict[str, Figure]
-
-
-def read_results(path: Path) -> Results:
-    """Read a file of results. Raises ValueError if the file is not one, OSError."""
-    try:
-        written: dict[str, Any] = json.loads(path.read_text())
-        figures = [Figure(**figure) for figure in written["figures"]]
-        return Results(dict(written["environment"]), {figure.what: figure for figure in figures})
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not written by `all.py --json`: {error}") from error
+def compare(
+    before: Mapping[str, Measurement], after: Mapping[str, Measurement]
+) -> list[dict[str, str]]:
+    """A row for each measurement of either result: both medians and spreads, and the change."""
+    return [_row(name, before.get(name), after.get(name)) for name in {**before, **after}]
 
 
-def compared(before: Mapping[str, Figure], after: Mapping[str, Figure]) -> list[dict[str, str]]:
-    """A row for each figure of either result: both medians and spreads, and the change."""
-    return [_row(what, before.get(what), after.get(what)) for what in {**before, **after}]
-
-
-def _row(what: str, before: Figure | None, after: Figure | None) -> dict[str, str]:
-    row = {
-        "what": what,
-        "before": _cell(before),
-        "after": _cell(after),
-        "change": "",
-        "verdict": "",
-    }
+def _row(name: str, before: Measurement | None, after: Measurement | None) -> dict[str, str]:
+    change, verdict = "", ""
     if before and after and before.values and after.values:
         if before.median:
-            row["change"] = f"{100 * (after.median / before.median - 1):+.0f} %"
-        row["verdict"] = _verdict(before, after)
-    return row
+            change = f"{100 * (after.median / before.median - 1):+.0f} %"
+        verdict = _verdict(before, after)
+    return {
+        "name": name,
+        "before": _cell(before),
+        "after": _cell(after),
+        "change": change,
+        "verdict": verdict,
+    }
 
 
-def _cell(figure: Figure | None) -> str:
-    if figure is None or not figure.values:
+def _cell(measurement: Measurement | None) -> str:
+    if measurement is None or not measurement.values:
         return "not measured"
-    shown = quantity(figure.median, figure.unit)
-    if len(figure.values) == 1:
-        return shown
-    return f"{shown} ({spread(figure.values, figure.unit)})"
+    cell = quantity(measurement.median, measurement.unit)
+    if len(measurement.values) > 1:
+        cell += f" ({spread(measurement.values, measurement.unit)})"
+    return cell
 
 
-def _verdict(before: Figure, after: Figure) -> str:
-    """Better or worse, if no value of one result lies between the values of the other."""
+def _verdict(before: Measurement, after: Measurement) -> str:
     if min(before.values) <= max(after.values) and min(after.values) <= max(before.values):
         return "the same" if before.median == after.median else "within the spread"
-    return "better" if (after.median > before.median) == after.at_least else "worse"
+    return "better" if after.median < before.median else "worse"
 
 
-def differences(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
-    """What differs between two environments, a line each."""
-    return [
-        f"{name}: {before.get(name, 'unknown')} before, {after.get(name, 'unknown')} after"
-        for name in {**before, **after}
-        if before.get(name) != after.get(name)
-    ]
-
-
-def main() -> None:
-    """Read the command line, and print one table."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("before", metavar="A.json", type=Path)
-    parser.add_argument("after", metavar="B.json", type=Path)
-    given = parser.parse_args()
+def main(before_path: str, after_path: str) -> None:
+    """Print the comparison, and what differs between the two environments."""
     try:
-        before, after = read_results(given.before), read_results(given.after)
+        before, after = read_results(Path(before_path)), read_results(Path(after_path))
     except (OSError, ValueError) as error:
         sys.exit(str(error))
-    rows = compared(before.figures, after.figures)
-    print_rows(Rows(pa.Table.from_pylist(rows)), "markdown")
-    if lines := differences(before.environment, after.environment):
-        print("", *lines, sep="\n")
+    print_table(compare(before.by_name(), after.by_name()))
+    print()
+    for name in {**before.environment, **after.environment}:
+        left, right = (e.environment.get(name, "unknown") for e in (before, after))
+        if left != right:
+            print(f"{name}: {left} before, {right} after")
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) != 3:
+        sys.exit("usage: compare.py BEFORE.json AFTER.json")
+    main(*sys.argv[1:])

@@ -1,6 +1,6 @@
 """Runs one command and writes its time and memory to a file, as JSON.
 
-    python launcher.py FIGURES SAMPLE COMMAND...
+    python launcher.py FILE sample|- COMMAND...
 
 The launcher is a small process of its own, because Linux counts the memory of the process
 that starts a command into the command's maximum.
@@ -14,34 +14,34 @@ from contextlib import suppress
 from pathlib import Path
 from time import perf_counter, sleep
 
-_SAMPLED_EVERY = 0.02
+_SAMPLING_INTERVAL = 0.02
 
 
-def main(figures: str, sample: str, *command: str) -> None:
-    """Start the command, wait for it, and write its figures."""
+def main(file: str, sample: str, *command: str) -> None:
+    """Start the command, wait for it, and write its time and memory."""
     start = perf_counter()
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
-    together = 0
+    total = 0
     if sample == "sample":
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            together = max(together, _memory_of_session(child.pid))
-            sleep(_SAMPLED_EVERY)
+            total = max(total, _memory_of_session(child.pid))
+            sleep(_SAMPLING_INTERVAL)
     _, status, usage = os.wait4(child.pid, 0)
     seconds = perf_counter() - start
-    # ru_maxrss is in KiB, for the largest process among the command and its children.
     result = {
         "status": os.waitstatus_to_exitcode(status),
         "seconds": seconds,
         # Of the command and of all its children that it waited for.
         "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        # ru_maxrss is in KiB, for the largest process among the command and its children.
         "peak_bytes": usage.ru_maxrss * 1024,
-        "together_bytes": together,
+        "total_bytes": total,
     }
-    Path(figures).write_text(json.dumps(result))
+    Path(file).write_text(json.dumps(result))
 
 
 def _memory_of_session(session: int) -> int:
-    """The memory of the command and all its children now; shared memory counts once."""
+    """Current memory of the command and all its children; shared memory counts once."""
     total = 0
     for folder in Path("/proc").iterdir():
         # A process may end while its files are read.

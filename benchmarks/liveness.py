@@ -1,21 +1,26 @@
-"""Liveness worked out from HLO text, held against what the dumps themselves say.
+"""Compares liveness derived from HLO text with that in dumps: python liveness.py DUMPS.
 
-`.venv/bin/python benchmarks/liveness.py DUMPS` compares every module that has both: the
-schedule, values, positions, uses and live ranges to the row, and what is estimated from the text
-alone: sizes, occupancy and the peaks of the memory spaces.
+Of every module that has both it compares the schedule, values, positions, uses and live ranges row
+by row, and what is estimated from the text alone: sizes, occupancy and the peaks of the memory
+spaces.
 """
 
 import argparse
+import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
-from parts import find
 
 from memhouse.ingest.join import WorkedOut, join_parts
 from memhouse.ingest.readers.lines import use_quick_memory
+from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
+from memhouse.ingest.sources.files import open_source
 from memhouse.ingest.sources.program import Key
 from memhouse.xla.dataflow import TPU, platform_of, value_sizes
 from memhouse.xla.errors import DumpError
@@ -28,6 +33,16 @@ _SIZES = ("instruction", "shape_index", "memory_space", "size_bytes", "logical_b
 _STEPS = ("memory_space", "start_time", "live_bytes", "occupied_bytes")
 Row = tuple[object, ...]
 Tables = dict[str, pa.Table]
+
+
+def find(path: Path) -> Iterator[tuple[Key, Parts]]:
+    """The modules under a path that have HLO text, before their parts are joined."""
+    with ExitStack() as cleanup:
+        files = open_source(path, is_wanted, cleanup, lambda why: print(why, file=sys.stderr))
+        for dump in find_dumps(files, lambda file, why: print(file.path, why, file=sys.stderr)):
+            parts = dump.read(dump.fingerprint())
+            if parts is not None and parts.hlo is not None:
+                yield dump.key, parts
 
 
 def dumped(parts: Parts) -> dict[str, set[Row]]:
@@ -74,7 +89,7 @@ def worked_out(derived: Derived) -> dict[str, set[Row]]:
             "operand_shape_index",
         ),
         "live_ranges": {
-            (*name, *times)
+            (*cast(Row, name), *times)
             for name, *times in _of_values(
                 of_value, derived.liveness.ranges_table(), "start_time", "end_time"
             )
@@ -233,16 +248,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dumps", type=Path, nargs="+")
     parser.add_argument("--all", action="store_true", help="print every peak")
-    parser.add_argument(
-        "--text-alone", action="store_true", help="do not take platform and compiler from names"
-    )
     options = parser.parse_args()
     use_quick_memory()
     report = Report()
     for path in options.dumps:
         for key, parts in find(path):
-            if options.text_alone:
-                key = replace(key, platform=None, compiler=None)
             report.add(key, parts)
     report.show(every=options.all)
 

@@ -11,74 +11,82 @@ from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 _LAUNCHER = Path(__file__).parent / "launcher.py"
-# A warehouse of the user's, and what makes Python compile memhouse again for each process: the
-# packages that pip installs, such as XProf, are compiled once.
-_LEFT_OUT = frozenset({"MEMHOUSE_DB", "PYTHONDONTWRITEBYTECODE"})
-T = TypeVar("T")
 MEMHOUSE = Path(sys.executable).parent / "memhouse"
+# The first is the user's warehouse. With the second, each process would compile memhouse again.
+_REMOVED_VARIABLES = frozenset({"MEMHOUSE_DB", "PYTHONDONTWRITEBYTECODE"})
+T = TypeVar("T")
 
 
 class ProcessError(Exception):
-    """A measured command failed, so its figures are meaningless."""
+    """A measured command failed, so its measurements are meaningless."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The time and memory of a process.
+    """Time and memory of a process.
 
-    `cpu_seconds` are those of the process and its children, on all cores together.
-    `peak_bytes` is the maximum of the largest process among the process and its children;
-    `together_bytes` is the maximum of their sum, if the memory was sampled.
+    Attributes:
+        seconds: wall time.
+        cpu_seconds: of the process and its children, on all cores together.
+        peak_bytes: peak memory of the largest process among the process and its children.
+        total_bytes: peak of the sum of their memory; 0 if the memory was not sampled.
+        output: stdout.
     """
 
     seconds: float
     cpu_seconds: float
     peak_bytes: int
-    together_bytes: int
+    total_bytes: int
     output: str
 
 
-def run(*command: str | Path, sample: bool = False) -> Finished:
-    """Run a command to its end; `sample` its memory meanwhile. Raises ProcessError."""
-    environment = {key: value for key, value in os.environ.items() if key not in _LEFT_OUT}
+def run(*command: str | Path, sample: bool = False, ok: tuple[int, ...] = (0,)) -> Finished:
+    """Run a command to its end.
+
+    Args:
+        sample: whether to sample the memory of the process and its children.
+        ok: exit statuses that are no failure.
+
+    Raises:
+        ProcessError: the command did not start, or had another exit status.
+    """
+    environment = {k: v for k, v in os.environ.items() if k not in _REMOVED_VARIABLES}
     with TemporaryDirectory() as folder:
-        figures = Path(folder, "figures.json")
+        written = Path(folder, "process.json")
+        launcher = (sys.executable, "-I", "-S", _LAUNCHER, written, "sample" if sample else "-")
         done = subprocess.run(
-            [
-                *(sys.executable, "-I", "-S", _LAUNCHER),
-                *(figures, "sample" if sample else "-", *command),
-            ],
-            env=environment,
-            capture_output=True,
-            text=True,
+            [*launcher, *command], env=environment, capture_output=True, text=True
         )
-        if not figures.exists():
+        if not written.exists():
             raise ProcessError(f"{command[0]} did not start: {done.stderr}")
-        result = json.loads(figures.read_text())
-    if status := result.pop("status"):
-        words = " ".join(map(str, command[:3]))
-        raise ProcessError(f"{words}: exit status {status}: {done.stderr[-500:]}")
+        result = json.loads(written.read_text())
+    if (status := result.pop("status")) not in ok:
+        command_text = " ".join(map(str, command[:3]))
+        raise ProcessError(f"{command_text}: exit status {status}: {done.stderr[-500:]}")
     return Finished(**result, output=done.stdout)
 
 
-def memhouse(*arguments: str | Path, sample: bool = False) -> Finished:
+def memhouse(*arguments: str | Path, sample: bool = False, ok: tuple[int, ...] = (0,)) -> Finished:
     """Run the `memhouse` command of this Python."""
-    return run(MEMHOUSE, *arguments, sample=sample)
+    return run(MEMHOUSE, *arguments, sample=sample, ok=ok)
 
 
 def in_turn(rounds: int, *works: Callable[[], T], warm_up: bool = True) -> list[list[T]]:
-    """Run each of the works once a round; returns the results of each work.
+    """Run each function once a round.
 
-    Compared works run close together, and their order alternates from round to round,
-    because a machine has slow minutes. The first round with `warm_up` does not count: it
-    fills the caches of the disk and of compiled Python.
+    Compared functions run close together, and their order alternates from round to round, because
+    a machine has slow minutes. The warm-up fills the caches of the disk and of compiled Python, and
+    its results are dropped.
+
+    Returns:
+        For each function, its results by round.
     """
     if warm_up:
         for work in works:
             work()
     results: list[list[T]] = [[] for _ in works]
     for number in range(rounds):
-        numbered = list(zip(works, results, strict=True))
-        for work, result in numbered if number % 2 == 0 else reversed(numbered):
+        pairs = list(zip(works, results, strict=True))
+        for work, result in pairs if number % 2 == 0 else reversed(pairs):
             result.append(work())
     return results

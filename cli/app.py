@@ -1,7 +1,7 @@
 """The commands, registered: those of questions, and those of the files in `commands/`."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from ..queries.names import BY_HAND, GROUPS
 from ..queries.questions import Question, Taken, declared, taken_by
 from . import screens
 from .errors import usage_errors
-from .options import DEFAULT_DB, DEFAULT_WAIT, Command, Db, Group, Wait, completer, find_settings
+from .options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, find_settings
 
 _PANEL_OF = {name: panel for panel, names in GROUPS.items() for name in names}
 COMMANDS = tuple(_PANEL_OF)
@@ -29,26 +29,12 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def app_for(arguments: Sequence[str]) -> typer.Typer:
-    """The command line for these arguments: of the command that they name, or else of all.
-
-    Importing all commands takes longer than some commands do.
-    """
-    if arguments and arguments[0] in COMMANDS:
-        return _app(arguments[:1])
-    return _app(COMMANDS, is_list=list(arguments) in (["--help"], ["-h"]))
-
-
-def _app(names: Sequence[str], *, is_list: bool = False) -> typer.Typer:
-    """The command line of these commands; a list of them needs no options.
-
-    Raises UsageError for a memhouse.toml that is wrong.
-    """
+def build_app() -> typer.Typer:
+    """The command line. Raises UsageError for a memhouse.toml that is wrong."""
     defaults = find_settings().defaults
-    by_command: dict[str, Any] = dict.fromkeys(names, defaults)
+    by_command: dict[str, Any] = dict.fromkeys(COMMANDS, defaults)
     app = typer.Typer(
         name="memhouse",
-        cls=Group,
         help="A SQL warehouse for the memory dumps of the XLA compiler.",
         no_args_is_help=True,
         rich_markup_mode="markdown",
@@ -56,29 +42,18 @@ def _app(names: Sequence[str], *, is_list: bool = False) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "default_map": by_command},
         epilog="Start with: memhouse demo",
     )
-    # The callback also keeps Typer from taking a single command for the whole program.
     app.callback()(_options)
-    for name in names:
+    for name, panel in _PANEL_OF.items():
         command, settings = command_named(name)
-        panel = _PANEL_OF[name]
         if isinstance(command, typer.Typer):
-            for each in command.registered_commands:
-                each.cls = Command
-            app.add_typer(command, name=name, cls=Group, rich_help_panel=panel)
+            app.add_typer(command, name=name, rich_help_panel=panel)
             callbacks = [each.callback for each in command.registered_commands]
             inner = [callback.__name__.replace("_", "-") for callback in callbacks if callback]
             by_command[name] = dict.fromkeys(inner, defaults)
             continue
-        settings = {"cls": Command, "rich_help_panel": panel, **settings, **_SETTINGS.get(name, {})}
-        if is_list:
-            settings["help"] = command.__doc__
-            command = _do_nothing
+        settings = {"rich_help_panel": panel, **settings, **_SETTINGS.get(name, {})}
         app.command(name, **settings)(usage_errors(command))
     return app
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _version(asked: bool) -> None:

@@ -5,9 +5,11 @@ import inspect
 import re
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
+import duckdb
 import typer
 from typer.models import OptionInfo
 
@@ -67,11 +69,6 @@ def told(error: Exception) -> int | None:
 def _message(error: Exception) -> str | None:
     if isinstance(error, MemhouseError):
         return str(error)
-    # Each takes as long to import as a short command takes.
-    from concurrent.futures.process import BrokenProcessPool
-
-    import duckdb
-
     match error:
         case duckdb.Error():
             return with_remedy(duckdb_says(error))

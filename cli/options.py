@@ -1,27 +1,27 @@
 """What commands share: options, what memhouse.toml sets of them, and opening the warehouse."""
 
 import glob
-import inspect
 import os
-import types
+import re
+import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any
 
+import duckdb
 import typer
-from typer.core import TyperCommand, TyperGroup
 from typer.models import OptionInfo
 
-from ..schema.errors import UsageError, until_free
+from ..queries.arguments import nearest
+from ..queries.catalogue import open_with_views, public_macros, public_views
+from ..queries.own_macros import listed_macros
+from ..schema.arrow import tables
+from ..schema.errors import MemhouseError, UsageError, until_free
+from ..schema.stores.base import DELETED_BYTES, QUICK_BYTES, Store
+from ..schema.stores.duckdb import DuckDBStore
 from .render.text import Format, print_note
-
-if TYPE_CHECKING:
-    import duckdb
-
-    from ..schema.stores.base import Store
 
 Db = Annotated[
     str,
@@ -106,83 +106,39 @@ def parse_labels(labels: list[str]) -> dict[str, str]:
     return ({"entry": entry} if entry else {}) | {key: value for key, _, value in pairs}
 
 
-# How a value is read.
-
-
-class _TakesPlainValues:
-    """Takes texts, defaults and what is not given as they are.
-
-    Typer asks pydantic, even of these, whose import takes as long as a short question.
-    """
-
-    def get_params(self, ctx: Any) -> Any:
-        """The parameters, of which the command's function declares most."""
-        function = self.callback  # type: ignore[attr-defined]
-        declared = inspect.signature(function).parameters if function else {}
-        parameters = super().get_params(ctx)  # type: ignore[misc]
-        for each in parameters:
-            in_signature = declared.get(each.name)
-            annotation = in_signature.annotation if in_signature else Annotated[bool, None]
-            each.process_value = partial(_processed, each, annotation)
-        return parameters
-
-
-class Command(_TakesPlainValues, TyperCommand):
-    """A command whose plain values need no pydantic."""
-
-
-class Group(_TakesPlainValues, TyperGroup):
-    """Commands, whose own options are flags."""
-
-
-def _processed(parameter: Any, annotation: Any, ctx: Any, value: Any) -> Any:
-    """What Typer makes of a value, without asking it where that is the value itself."""
-    type_, info = get_args(annotation)
-    kind = get_args(type_)[0] if get_origin(type_) in (Union, types.UnionType) else type_
-    items = get_args(kind)
-    is_list = get_origin(kind) is list
-    if value is None and not parameter.required:
-        taken: Any = () if is_list else None
-    elif is_list and value and info.parser is not None:
-        taken = [info.parser(each) for each in value]
-    elif is_list and value and items == (str,):
-        taken = list(value)
-    elif value in items if items else type(value) is kind and kind in (str, bool):
-        taken = value
-    elif kind in (int, float) and (value == parameter.default or _is_count(value, info)):
-        taken = kind(value)
-    else:
-        return type(parameter).process_value(parameter, ctx, value)
-    return taken if parameter.callback is None else parameter.callback(ctx, parameter, taken)
-
-
-def _is_count(value: Any, info: Any) -> bool:
-    """Whether a value is the digits of a number that the parameter takes."""
-    digits = isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10
-    return digits and int(value) >= (info.min or 0) and info.max is None
-
-
 # What a shell completes of a warehouse: the names behind options and arguments.
 
 Completer = Callable[[typer.Context, str], list[str]]
+_NAMES = {
+    "runs": "SELECT run_id AS name FROM runs ORDER BY run_at DESC, run_seq DESC",
+    "workloads": "SELECT DISTINCT workload AS name FROM dumps ORDER BY ALL",
+    "modules": "SELECT DISTINCT workload || '/' || module_name AS name FROM dumps ORDER BY ALL",
+    "branches": "SELECT value AS name FROM run_labels WHERE key = 'branch' GROUP BY 1 ORDER BY 1",
+}
+# Typer's scripts put names on the command line without quotes.
+_HARMLESS = re.compile(r"[\w.+,/%@][\w.+,/%@:=-]*")
 
 
 def completer(kind: str) -> Completer:
-    """Completes names of a kind, as `known_names` has them; `exported` are views and tables."""
+    """Completes names of a kind: of `_NAMES`, tables, views, or views and tables as `exported`."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
-        from ..queries.names import known_names, view_names
-
-        names = view_names() if kind in ("views", "exported") else []
-        if kind == "views":
-            from ..queries.own_macros import listed_macros
-
-            names += listed_macros(find_settings().macros)
-        if kind != "views":
-            names += known_names(str(ctx.params["db"]), "tables" if kind == "exported" else kind)
-        return [name for name in names if name.startswith(incomplete)]
+        try:
+            names = _names(kind, str(ctx.params.get("db") or DEFAULT_DB))
+        except MemhouseError:
+            names = []
+        return [each for each in names if each.startswith(incomplete) and _HARMLESS.fullmatch(each)]
 
     return complete
+
+
+def _names(kind: str, db: str) -> list[str]:
+    if kind in _NAMES:
+        with reading(db) as store:
+            return list(store.rows(_NAMES[kind])["name"].to_pylist())
+    views = [*listed_macros(find_settings().macros), *public_macros(), *public_views()]
+    of_kind = {"tables": tables(), "views": views, "exported": [*public_views(), *tables()]}
+    return sorted(of_kind[kind])
 
 
 # memhouse.toml: what a project sets once for all commands.
@@ -234,9 +190,6 @@ def find_settings() -> Settings:
 
 
 def _read(file: Path) -> Settings:
-    # Most commands have no file to read.
-    import tomllib
-
     shown = os.path.relpath(file)
     try:
         given = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -254,8 +207,6 @@ def _read(file: Path) -> Settings:
 
 def _value(file: str, name: str, value: Any) -> Any:
     if name not in _KEYS:
-        from ..queries.arguments import nearest
-
         hint = nearest(name, _KEYS) or f"use one of {', '.join(_KEYS)}"
         raise UsageError(f"{file}: {name}: unknown; {hint}")
     if name in _PATHS:
@@ -271,7 +222,7 @@ def _value(file: str, name: str, value: Any) -> Any:
 
 
 @contextmanager
-def reading(db: str, *, wait: float = 0) -> "Iterator[Store]":
+def reading(db: str, *, wait: float = 0) -> Iterator[Store]:
     """The warehouse, to read only; waits `wait` seconds while another process uses it."""
     store = _opened(db, wait, read_only=True)
     try:
@@ -281,7 +232,7 @@ def reading(db: str, *, wait: float = 0) -> "Iterator[Store]":
 
 
 @contextmanager
-def writing(db: str, *, wait: float = 0) -> "Iterator[Store]":
+def writing(db: str, *, wait: float = 0) -> Iterator[Store]:
     """The warehouse, to write; waits `wait` seconds while another process uses it."""
     store = _opened(db, wait)
     try:
@@ -292,18 +243,16 @@ def writing(db: str, *, wait: float = 0) -> "Iterator[Store]":
 
 
 @contextmanager
-def ingesting(db: str, *, wait: float = 0, deletes: bool = False) -> "Iterator[Store]":
+def ingesting(db: str, *, wait: float = 0, deletes: bool = False) -> Iterator[Store]:
     """The warehouse to ingest into: opened, or made, when it is first needed.
 
     At the end it is tidied if that is quick; where rows were deleted, it may take longer.
     """
-    from ..schema.stores.base import DELETED_BYTES, QUICK_BYTES
-    from ..schema.stores.duckdb import DuckDBStore
 
     most_bytes = DELETED_BYTES if deletes else QUICK_BYTES
     opened: list[DuckDBStore] = []
 
-    def connect() -> "duckdb.DuckDBPyConnection":
+    def connect() -> duckdb.DuckDBPyConnection:
         store = _opened(db, wait, create=True)
         assert isinstance(store, DuckDBStore)
         opened.append(store)
@@ -319,10 +268,8 @@ def ingesting(db: str, *, wait: float = 0, deletes: bool = False) -> "Iterator[S
             store.close()
 
 
-def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> "Store":
+def _opened(db: str, wait: float, *, create: bool = False, read_only: bool = False) -> Store:
     """The warehouse with its views; the user is told whom it is waited for."""
-    from ..queries.catalogue import open_with_views
-
     return until_free(
         lambda: open_with_views(db, create=create, read_only=read_only),
         wait,

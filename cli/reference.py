@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from typer.models import CommandInfo, OptionInfo, ParameterInfo
 
-from .app import app_for
+from .app import build_app
 from .options import spellings
 
 _INTRODUCTION = """\
@@ -28,7 +28,7 @@ _TYPES = {str: "TEXT", int: "INTEGER", float: "FLOAT"}
 def reference() -> str:
     """The whole reference."""
     parts = [_INTRODUCTION]
-    app = app_for(())
+    app = build_app()
     for command in app.registered_commands:
         parts += _command(f"memhouse {command.name}", command, "##")
     for group in app.registered_groups:

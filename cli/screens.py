@@ -1,15 +1,30 @@
 """What commands print of the answers to questions; the options here are those of printing alone."""
 
+import json
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
+import pyarrow as pa
 import typer
 
+from ..queries import check as gate
+from ..queries.advice.advice import Advice
+from ..queries.advice.finding import in_full
+from ..queries.arguments import metric_column
+from ..queries.check import Changes
+from ..queries.modules import find_module
 from ..queries.questions import Question, Space
 from ..queries.result import counted, listed
+from ..queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
+from ..queries.verify import checks_list
+from ..schema.stores.base import DELETED_BYTES, Deleted, Store
+from .commands.compact import what_was_gained
+from .errors import CANNOT_BE_JUDGED, bisecting
 from .options import All, AsFormat, Wide, reading, writing
+from .proving import print_proofs
+from .render.differences import print_diff
 from .render.text import (
     FOR_SCRIPTS,
     Format,
@@ -22,11 +37,7 @@ from .render.text import (
     print_text,
     results,
 )
-
-if TYPE_CHECKING:
-    from ..queries.advice.advice import Advice
-    from ..queries.check import Changes
-    from ..schema.stores.base import Deleted, Store
+from .render.verdicts import print_annotations, print_check
 
 # What of `buffers` only a wide table, csv and json have.
 _DETAILS = ["start_time", "end_time", "last_use_time", "layout"]
@@ -52,15 +63,15 @@ class Asked:
         with self.reading() as store:
             return self.of(store, **more)
 
-    def of(self, store: "Store", **more: Any) -> Any:
+    def of(self, store: Store, **more: Any) -> Any:
         """The answer of a warehouse that is open."""
         return self.question.ask(store, **self.arguments, **more)
 
-    def reading(self) -> "AbstractContextManager[Store]":
+    def reading(self) -> AbstractContextManager[Store]:
         """The warehouse, to read only."""
         return reading(self.db, wait=self.wait)
 
-    def writing(self) -> "AbstractContextManager[Store]":
+    def writing(self) -> AbstractContextManager[Store]:
         """The warehouse, to write."""
         return writing(self.db, wait=self.wait)
 
@@ -79,8 +90,6 @@ def runs(asked: Asked, output: AsFormat = "table") -> None:
     """The runs, for a person without columns that are empty, and a few hosts for all."""
     found = asked()
     if output not in FOR_SCRIPTS:
-        import pyarrow as pa
-
         given = found.table
         unused = [name for name in ("branch", "hosts") if given[name].null_count == len(given)]
         # A hundred hosts take the room of all else.
@@ -123,11 +132,6 @@ def owners(
 
 def _stacks(asked: Asked, output: str) -> str:
     """The stacks of the peak as other programs read them."""
-    import json
-
-    from ..queries.modules import find_module
-    from ..queries.stacks import WAYS, collapsed, peak_rows, peak_stacks, speedscope
-
     given = asked.arguments
     by = given.get("by") or WAYS[0]
     is_of_peak = given.get("at") is None and given.get("roles") is None and not given["callers"]
@@ -233,7 +237,6 @@ def diff(
 ) -> None:
     """The modules that differ, one after the other."""
     found = asked()
-    from .render.differences import print_diff
 
     print_diff(found, memory_space, limit, output, wide=wide, is_whole=all_)
 
@@ -246,8 +249,6 @@ def verify(
     ] = False,
 ) -> None:
     """The breaches, of many the first; the status says whether there are any."""
-    from ..queries.verify import checks_list
-
     if list_checks:
         print_rows(checks_list(), output)
         return
@@ -266,10 +267,8 @@ def prune(asked: Asked) -> None:
     """What was dropped, or would be."""
     if ("keep" in asked.arguments) == bool(asked.arguments.get("runs")):
         raise typer.BadParameter("name the runs to drop, or say how long to keep with --keep")
-    from ..schema.stores.base import DELETED_BYTES
-    from .commands.compact import what_was_gained
 
-    def tell(done: str, gone: "Deleted") -> None:
+    def tell(done: str, gone: Deleted) -> None:
         print_note(
             f"{done} {counted(gone.runs, 'run')}, {counted(gone.dumps, 'dump')}, "
             f"{counted(gone.modules, 'module')}"
@@ -316,17 +315,13 @@ def advise(
     if output == "table":
         _print_advice(found)
     if prove is not None:
-        from .proving import print_proofs
-
         print_proofs(found, prove, topology, grid or [], output)
     elif output != "table":
         print_rows(found.rows, output)
 
 
-def _print_advice(advice: "Advice") -> None:
+def _print_advice(advice: Advice) -> None:
     """Print what the peak consists of, and a numbered paragraph a finding."""
-    from ..queries.advice.finding import in_full
-
     with results():
         print_paragraph(advice.heading)
         for number, (first, *lines) in enumerate(in_full(advice.findings), start=1):
@@ -373,11 +368,6 @@ def check(
     ] = None,
 ) -> None:
     """The verdicts; the growth that a reason is given for is accepted."""
-    from ..queries import check as gate
-    from ..queries.arguments import metric_column
-    from .errors import CANNOT_BE_JUDGED, bisecting
-    from .render.verdicts import print_annotations, print_check
-
     given = asked.arguments
     output = output or ("table" if is_terminal() else "markdown")
     is_for_scripts = output in FOR_SCRIPTS

@@ -24,6 +24,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -97,8 +98,6 @@ def _imported(target: str, name: str) -> Any:
 
 def _devices(topology: str) -> tuple[list[Any], dict[str, str]]:
     """The devices to compile for, and the versions that compile."""
-    from importlib.metadata import PackageNotFoundError, version
-
     import jax
 
     versions = {}

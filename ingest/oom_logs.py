@@ -17,6 +17,7 @@ from ..schema.stores.base import Batch, Store
 from ..xla.errors import DumpError
 from . import formats
 from .oom_report import OomBuffer, OomReport, merge_reports
+from .readers.oom_message import read_oom_messages
 from .sources.dump_folder import format_of
 from .sources.files import DAMAGED, PIECE, SourceFile, is_file, is_folder, pieces, readable
 
@@ -232,9 +233,6 @@ def read_log_tables(
 
 
 def _read_messages(content: Iterator[bytes], *, is_list: bool = False) -> list[OomReport]:
-    # Imported here, because few ingests read logs.
-    from .readers.oom_message import read_oom_messages
-
     return read_oom_messages(content, is_list=is_list)
 
 

@@ -26,6 +26,7 @@ from .choose_run import (
     nights_of,
     refuse_mixed_parts,
 )
+from .doctor import nothing_among
 from .join import opcode_counts
 from .oom_logs import OomLogs, has_other_messages, may_be_log, write_reports
 from .orders import add_orders, modules_without_orders
@@ -109,9 +110,6 @@ class GivenPaths:
             found += here
             has_some = here or (len(of_sessions), len(self.logs.found)) != before
             if not has_some and not problems:
-                # Imported here, because few paths hold nothing.
-                from .doctor import nothing_among
-
                 files_there, why = nothing_among(path)
                 problems.append(why)
                 if not is_file(path) or is_archive(path.name):

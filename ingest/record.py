@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path, PurePath
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from ..schema import clock
 from ..schema.errors import (
@@ -31,12 +31,10 @@ from ..schema.stores import open_store
 from ..schema.stores.base import Store
 from ..schema.stores.duckdb import database_path
 from .batches import Workers
-from .pipeline import Run, ingest_programs, write_empty
+from .pipeline import Run, Summary, ingest_programs, write_empty
 from .sources.dump_folder import DumpedProgram, find_dumps, is_wanted
 from .sources.files import open_source
-
-if TYPE_CHECKING:
-    from .pipeline import Summary
+from .sources.lowered import forget_folder
 
 # What became of a recorded command.
 
@@ -54,7 +52,7 @@ class Recorded:
     run_id: str
     start: datetime
     labels: Mapping[str, str]
-    summary: "Summary | None" = None
+    summary: Summary | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -767,11 +765,6 @@ def record_command(
         tell_processes_apart(folder)
         cached = cached_modules(folder)
         asked = packages if interpreter else None
-        # These take half a second to import, for which the command need not wait.
-        from .batches import Workers
-        from .pipeline import Run
-        from .sources.lowered import forget_folder
-
         if own is None:
             forget_folder(base)
         is_empty = not any(folder.iterdir())

@@ -8,9 +8,15 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
+import duckdb
+
+from ..queries.catalogue import open_with_views
+from ..queries.lint import lint
+from ..queries.own_macros import use_macros
 from ..queries.questions import Kind
+from ..queries.sql import require_harmless
 from ..schema.errors import (
     MemhouseError,
     QueryError,
@@ -20,9 +26,8 @@ from ..schema.errors import (
     duckdb_says,
     until_free,
 )
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
+from ..schema.stores.base import Store
+from .bounded import Answer, Part, bounded
 
 _MOST_ROWS = 200
 _MOST_SECONDS = 30
@@ -102,17 +107,9 @@ def main() -> None:
 
 
 def _answer(asked: dict[str, Any]) -> str:
-    import duckdb
-
-    from ..queries.catalogue import open_with_views
-    from ..queries.lint import lint
-    from ..queries.own_macros import use_macros
-    from ..queries.sql import require_harmless
-    from .bounded import Answer, Part, bounded
-
     store = when_free(lambda: open_with_views(asked["db"], read_only=True))
     use_macros(store, asked["macros"])
-    traps = lint(require_harmless(asked["query"], store), store)
+    found = lint(require_harmless(asked["query"], store), store)
     connection = confined(store)
     rows = asked["rows"]
     # Nobody catches this: the process ends, whatever it is doing, also if who asked is gone.
@@ -125,11 +122,11 @@ def _answer(asked: dict[str, Any]) -> str:
         raise QueryError(duckdb_says(error)) from None
     more = None if len(selected) > rows else 0
     part = Part(selected.slice(0, rows), more=more, exact=True)
-    warnings = [f"warning: {trap.advice}" for trap in traps]
+    warnings = [f"warning: {each.advice}" for each in found]
     return bounded(Answer(warnings, {"result": part}, "filter, aggregate, or use LIMIT OFFSET"))
 
 
-def confined(store: "Store") -> Any:
+def confined(store: Store) -> Any:
     """The store's connection, which from now on takes no more than its share of the machine."""
     connection: Any = getattr(store, "connection")  # noqa: B009 - a Store has more than it promises.
     settings = [

@@ -6,6 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+
 from .. import __version__
 from .. import open as open_warehouse
 from ..schema.errors import (
@@ -15,12 +17,12 @@ from ..schema.errors import (
     WarehouseBusyError,
     duckdb_says,
 )
+from .answers import TOOLS
 from .bounded import bounded_error
+from .tool import Tool
 
 if TYPE_CHECKING:
     from mcp.server import Server
-
-    from .tool import Tool
 
 _COMMAND = re.compile(r"`memhouse (\w+)[^`]*`")
 _OPTION = re.compile(r"--(?=[a-z])")
@@ -71,8 +73,6 @@ def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
     from mcp import types
     from mcp.server import Server
 
-    from .answers import TOOLS
-
     # A question may take much memory: one at a time.
     one = anyio.CapacityLimiter(1)
     hints = types.ToolAnnotations(
@@ -110,15 +110,13 @@ def server_of(db: str, macros: Sequence[str] = ()) -> "Server[Any]":
 
 
 def _answered(
-    tools: Mapping[str, "Tool"],
+    tools: Mapping[str, Tool],
     db: str,
     macros: Sequence[str],
     name: str,
     given: Mapping[str, Any],
 ) -> tuple[str, bool]:
     """The text of an answer, and whether it is an error."""
-    import duckdb
-
     try:
         return _asked(tools, db, macros, name, given), False
     except UsageError as error:
@@ -133,7 +131,7 @@ def _answered(
         return bounded_error(f"cannot read the warehouse: {error.strerror}"), True
 
 
-def _for_agents(message: str, tools: Mapping[str, "Tool"]) -> str:
+def _for_agents(message: str, tools: Mapping[str, Tool]) -> str:
     """The message, in which commands that are tools are called tools, and options arguments."""
 
     def named(found: re.Match[str]) -> str:
@@ -143,7 +141,7 @@ def _for_agents(message: str, tools: Mapping[str, "Tool"]) -> str:
 
 
 def _asked(
-    tools: Mapping[str, "Tool"],
+    tools: Mapping[str, Tool],
     db: str,
     macros: Sequence[str],
     name: str,

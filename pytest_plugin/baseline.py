@@ -9,18 +9,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from ..queries.read_module import ReadModule
 from ..queries.result import counted
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
+from ..schema.stores.base import Store
 from .measured import Measured, platform_in
-
-if TYPE_CHECKING:
-    from ..queries.read_module import ReadModule
-    from ..schema.stores.base import Store
 
 # What a program took before, wherever that is kept.
 

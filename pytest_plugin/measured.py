@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pytest
 
 from ..queries.checking.policy import Threshold, parse_growth, parse_size
 from ..queries.read_module import ReadModule
 from ..schema.readable import human_bytes
-
-if TYPE_CHECKING:
-    import pytest
 
 # The marker's arguments: what a program may take, and by how much it may grow.
 

@@ -1,6 +1,7 @@
 """What pytest calls: options, the fixture `memory`, and the marker `limit_memory`.
 
-Nothing but this file is imported until a test asks for `memory` or has the marker.
+Every pytest imports this file where memhouse is installed: all else is imported when a test asks
+for `memory` or has the marker.
 """
 
 from __future__ import annotations

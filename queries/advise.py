@@ -1,14 +1,10 @@
 """What to change first in a program, and by how much its peak would fall."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
+from .advice.advice import Advice, advice_of
 from .arguments import parse_size
 from .modules import find_module
 from .questions import Module, RunOfModule, Saving, Space, question
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-    from .advice.advice import Advice
 
 
 @question(
@@ -17,13 +13,13 @@ if TYPE_CHECKING:
     tool="What to change first",
 )
 def advise(
-    store: "Store",
+    store: Store,
     module: Module,
     *,
     run: RunOfModule = None,
     save: Saving = None,
     memory_space: Space = 0,
-) -> "Advice":
+) -> Advice:
     """Say what to change in a program, and by how much its peak would fall.
 
     Each figure is the program replayed with the change made, not a buffer's size. Its grade says
@@ -37,7 +33,4 @@ def advise(
     """
     wanted_bytes = parse_size(save, "save")
     found = find_module(store, module, run)
-    # It takes longer to import than most questions take.
-    from .advice.advice import advice_of
-
     return advice_of(store, found, memory_space, wanted_bytes)

@@ -1,20 +1,16 @@
 """The buffers that fill a module's memory."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .modules import find_module
 from .owners import callers_of
 from .questions import At, Callers, Limit, Module, RunOfModule, Space, question
 from .result import Rows
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse buffers llama-v5e -n 4", screen="buffers", tool="Buffers at the peak")
 def buffers(
-    store: "Store",
+    store: Store,
     module: Module,
     *,
     run: RunOfModule = None,

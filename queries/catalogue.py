@@ -23,16 +23,16 @@ from dataclasses import dataclass
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from ..schema.errors import UsageError
 from ..schema.metrics import METRICS
 from ..schema.readable import quoted
+from ..schema.stores import open_store
+from ..schema.stores.base import Store
 from ..schema.tables import KEYS
 from .result import Rows
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
 
 _HERE = Path(__file__).parent
 _VIEW = re.compile(
@@ -172,8 +172,6 @@ def listed_views(own: Mapping[str, Macro]) -> Rows:
 
     Columns: view, answers.
     """
-    import pyarrow as pa
-
     # An agent is shown so many rows as fit in 4 KB.
     named = [(macro.signature, macro.answers) for macro in own.values()]
     named += [(view.name, view.answers) for view in public_views().values()]
@@ -203,8 +201,6 @@ def view_columns(view: View | Macro) -> Rows:
 
     Columns: column, meaning; of a macro kind, name, meaning.
     """
-    import pyarrow as pa
-
     if isinstance(view, View):
         rows = [{"column": name, "meaning": text} for name, text in view.columns.items()]
     else:
@@ -274,13 +270,11 @@ def checks() -> tuple[Check, ...]:
     return tuple(sorted([*found, _keys_are_unique()], key=lambda check: check.name))
 
 
-def open_with_views(db: str, *, create: bool = False, read_only: bool = False) -> "Store":
+def open_with_views(db: str, *, create: bool = False, read_only: bool = False) -> Store:
     """The warehouse at `db`, with its views; with `create`, what is absent is made.
 
     Raises WarehouseError.
     """
-    from ..schema.stores import open_store
-
     store = open_store(db, create=create, read_only=read_only)
     try:
         use_views(store, read_only=read_only)
@@ -290,7 +284,7 @@ def open_with_views(db: str, *, create: bool = False, read_only: bool = False) -
     return store
 
 
-def use_views(store: "Store", *, read_only: bool) -> None:
+def use_views(store: Store, *, read_only: bool) -> None:
     """Give the warehouse the views and macros of this memhouse version.
 
     A file stores them with what they and their columns mean, as comments. A warehouse that another

@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
+
+import pyarrow as pa
 
 from ..schema.errors import UsageError
+from ..schema.stores.base import Store
+from .advice.finding import Finding
 from .advise import advise
+from .arguments import metric_column
 from .catalogue import statement
+from .checking.judge import (
+    NO_FIGURES,
+    PEAK,
+    RESERVED,
+    Verdict,
+    find_against,
+    is_better_higher,
+    judge,
+    record_accepted,
+)
+from .checking.limits_file import read_limits
 from .checking.policy import DEFAULT_GROWTH, DEFAULT_LOST_DONATION, Limits, Policy, parse_growth
 from .modules import helpers_line
 from .questions import METRIC_NAMES, Kind, Space, question
 from .result import Result, Rows, counted, listed
 from .runs import require_runs
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-    from .advice.finding import Finding
-    from .checking.judge import Verdict
 
 # The columns of the rows and their types.
 _ROWS = {
@@ -81,8 +92,6 @@ class Check(Result):
     @property
     def figure(self) -> str:
         """What is judged, in a word."""
-        from .checking.judge import RESERVED
-
         word = self.metric.removesuffix("_bytes").replace("_", " ")
         return "reserved" if self.metric == RESERVED else word
 
@@ -122,8 +131,6 @@ class Check(Result):
     @property
     def result(self) -> str:
         """The result in a few words."""
-        from .checking.judge import NO_FIGURES
-
         lost = [verdict for verdict in self.verdicts if verdict.is_lost]
         hosts = {verdict.host for verdict in lost if verdict.host}
         without = sum(1 for verdict in lost if verdict.status != "missing")
@@ -224,9 +231,6 @@ def check(
     means its largest program. The result's
     `outcome` is pass, fail or not judged. Raises UsageError.
     """
-    from .arguments import metric_column
-    from .checking.judge import PEAK, RESERVED, find_against, is_better_higher, judge
-
     named_metric = None if metric is None else metric_column(metric)
     require_one_baseline(baseline, best)
     policy = read_policy(max_growth, limits, require_baseline=require_baseline)
@@ -295,7 +299,6 @@ def accept(store: Store, result: Check, reason: str) -> Check:
     UsageError without a reason.
     """
     require_reason(reason)
-    from .checking.judge import record_accepted
 
     accepted = [verdict for verdict in result.breaches if verdict.acceptable()]
     record_accepted(store, result.run_id, accepted, reason)
@@ -316,8 +319,6 @@ def _check(
     unused: Sequence[str],
     rules: tuple[str, ...],
 ) -> Check:
-    import pyarrow as pa
-
     schema = pa.schema([pa.field(name, type_) for name, type_ in _ROWS.items()])
     table = pa.Table.from_pylist([_row(verdict) for verdict in verdicts], schema=schema)
     found = Check(
@@ -396,9 +397,6 @@ def read_policy(
     default = Limits(max_growth=growth, lost_donation=DEFAULT_LOST_DONATION)
     policy = Policy(default)
     if limits is not None:
-        # Its pydantic takes as long to import as a short query takes.
-        from .checking.limits_file import read_limits
-
         policy = read_limits(limits, default)
     option = {"max_growth": "--max-growth"} if max_growth else {}
     required = {"new": "--require-baseline"} if require_baseline else {}

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..schema.errors import UsageError
+from ..schema.stores.base import Store
 from .arguments import nearest
 from .catalogue import statement
 from .modules import find_module, helpers_line
 from .questions import OWNERS, Kind, RunOrModule, Workload, question
 from .result import Result, Rows, counted
 from .runs import run_names
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..schema.stores.base import Store
 
 BUFFER = "buffer"
 # What the change can be summed by.
@@ -117,8 +116,6 @@ class ModuleDiff(Result):
 
     def tables(self) -> tuple[Rows, ...]:
         """What differs: causes, flags, metrics, buffers."""
-        import pyarrow as pa
-
         title = Rows(pa.table({}), f"{self.name}: {self.said}", "")
         parts = (self.causes, self.flags, self.metrics, self.rows)
         return (title, *(part for part in parts if len(part)))
@@ -193,8 +190,6 @@ def diff(
 
     Columns: those of `Diff`. Raises UsageError.
     """
-    import pyarrow as pa
-
     if by not in KINDS:
         raise UsageError(f"invalid owner {by!r}: use {', '.join(KINDS)}", "by")
     pairs = _pairs(store, a, b, workload)
@@ -272,8 +267,6 @@ def _diff_dumps(
 
     unchanged: `_changes` where nothing differs.
     """
-    import pyarrow as pa
-
     names = dict.fromkeys(dump.name for dump in (a, b) if dump is not None)
     flags = metrics = None
     changes = unchanged
@@ -304,16 +297,12 @@ def _diff_dumps(
 
 def _ledger(terms: Sequence[dict[str, Any]] | None) -> pa.Table:
     """The rows of `causes`, the columns in the order in which they are shown."""
-    import pyarrow as pa
-
     texts = [(name, pa.string()) for name in ("term", "source", "role", "kind")]
     return pa.Table.from_pylist(terms or [], pa.schema([("change_bytes", pa.int64()), *texts]))
 
 
 def _lacks_figures(metrics: pa.Table, side: str) -> bool:
     """Whether one side has no peak in any memory space; `metrics` has what differs."""
-    import pyarrow.compute as pc
-
     peaks = metrics.filter(pc.equal(metrics["metric"], "peak_bytes"))
     return len(peaks) > 0 and peaks[side].null_count == len(peaks)
 
@@ -347,9 +336,6 @@ def with_sides(changes: pa.Table) -> pa.Table:
 
 def compared_figures(module: ModuleDiff) -> pa.Table:
     """The figures that differ, of A beside those of B, in all memory spaces."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = module.metrics.arrow()
     if not len(rows):
         return pa.table({"memory_space": pa.array([], pa.int64())})
@@ -372,8 +358,6 @@ def largest_changes(changes: pa.Table, most: int) -> pa.Table:
 
     Its first column that is not summed says how many they are. One more is a row of its own.
     """
-    import pyarrow as pa
-
     if len(changes) <= most + 1:
         return changes
     rest = changes.slice(most).to_pylist()
@@ -401,8 +385,6 @@ def changed_owners(
 
     One query for all kinds: who is at the peaks takes longer to find than to sum.
     """
-    import pyarrow.compute as pc
-
     rows = store.rows(statement("diff.groups"), [a_module_id, b_module_id, list(kinds)])
     return {
         by: rows.filter(pc.equal(rows["owned_by"], by))

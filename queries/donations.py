@@ -1,19 +1,15 @@
 """Which arguments of a module could be donated, and which are donated for nothing."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Limit, Module, RunOfModule, Space, question
 from .result import Rows
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse donations llama-v5e --run 2026-10-08", screen="wide_table")
 def donations(
-    store: "Store",
+    store: Store,
     module: Module,
     *,
     run: RunOfModule = None,

@@ -578,7 +578,7 @@ LIMIT 10;
 SELECT workload, module_name, op_name, counted_bytes
 FROM peak_buffers
 WHERE category = 'argument' AND memory_space = 0 AND is_latest
-ORDER BY counted_bytes DESC
+ORDER BY counted_bytes DESC, workload, op_name
 LIMIT 10;
 
 -- peak_buffers: How few buffers make nine tenths of each peak

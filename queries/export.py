@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from ..schema.errors import QueryError, UsageError
 from ..schema.metrics import METRICS
@@ -180,8 +181,6 @@ def _write(rows: pa.Table, file: Path, ending: str) -> None:
         case ".json":
             _write_text(json_parts(rows), file)
         case ".parquet":
-            from pyarrow import parquet
-
             parquet.write_table(rows, file, compression="zstd")
         case _:
             with pa.OSFile(os.fspath(file), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as to:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from .reporting.cell_charts import policies_drawn
+from .reporting.page import Report
 from .result import Result, Rows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from .reporting.fit_report import Policies
-    from .reporting.page import Report
 
 
 class Fitted(Result):
@@ -32,8 +33,6 @@ class Fitted(Result):
         searched: str,
         problems: Sequence[str] = (),
     ) -> None:
-        from .reporting.cell_charts import policies_drawn
-
         self.name = name
         self.answers = list(answers)
         self.problems = list(problems)

@@ -1,17 +1,13 @@
 """What packing wastes of temp allocations."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
 from .modules import of_run_and_workload
 from .questions import Run, Workload, question
 from .result import Rows
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse fragmentation --workload llama-v5e")
-def fragmentation(store: "Store", *, run: Run = None, workload: Workload = None) -> Rows:
+def fragmentation(store: Store, *, run: Run = None, workload: Workload = None) -> Rows:
     """Show what packing wastes of each temp allocation, the most first.
 
     Without --run, the latest of each series of runs.

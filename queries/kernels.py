@@ -1,20 +1,16 @@
 """What the kernels of modules take for themselves, beside their limits."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .modules import find_module, require_workload
 from .questions import OneModule, Run, Workload, question
 from .result import Rows
 from .runs import require_runs
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse kernels llama-v5e", screen="kernels")
 def kernels(
-    store: "Store", module: OneModule = None, *, run: Run = None, workload: Workload = None
+    store: Store, module: OneModule = None, *, run: Run = None, workload: Workload = None
 ) -> Rows:
     """Show what kernels take for themselves on chip, and how much each may.
 

@@ -1,17 +1,13 @@
 """The journal: everything that changed the warehouse."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .questions import Newest, question
 from .result import Rows
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse log -n 10")
-def log(store: "Store", *, limit: Newest = None) -> Rows:
+def log(store: Store, *, limit: Newest = None) -> Rows:
     """Show what changed the warehouse, the newest first.
 
     Each ingest, replacement, prune, label, accepted growth, compaction and upgrade is an entry,

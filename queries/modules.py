@@ -6,20 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..schema.errors import UsageError
 from ..schema.readable import human_bytes
+from ..schema.stores.base import Store
 from .arguments import nearest
 from .catalogue import statement
 from .questions import Run, Workload, question
 from .result import Rows, counted
 from .runs import require_runs, run_names
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..schema.stores.base import Store
 
 
 @question(example="memhouse modules --run 2026-10-08", tool="Modules")
@@ -76,8 +75,6 @@ def without_helpers(rows: pa.Table) -> tuple[pa.Table, str]:
 
     The rows have memory_space and peak_bytes; a helper is counted in memory space 0.
     """
-    import pyarrow.compute as pc
-
     helpers = rows.filter(pc.and_(pc.invert(rows["is_entry"]), pc.equal(rows["memory_space"], 0)))
     return rows.filter(rows["is_entry"]), helpers_line(helpers["peak_bytes"].to_pylist())
 

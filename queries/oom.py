@@ -215,6 +215,7 @@ def advice_of_dump(
     dump: _Facts,
     owners: Sequence[_Facts],
     changes: Sequence[Finding],
+    buffers: Sequence[_Facts],
 ) -> tuple[str, ...]:
     """What to look at first, from the dump: what is known to lower the peak, then what is large."""
     peak = dump["peak_bytes"] or 1
@@ -233,7 +234,7 @@ def advice_of_dump(
     advice.sort(key=lambda line: -line[0])
     alone = [text for size, text in advice if size > peak]
     large = [text for size, text in advice if size <= peak]
-    return (*alone, *map(in_a_line, changes), *large)[:_MOST]
+    return (*alone, *_padding(buffers), *map(in_a_line, changes), *large)[:_MOST]
 
 
 def _arguments_alone(size: str) -> str:
@@ -258,14 +259,7 @@ def advice_of_message(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, .
             f"the arguments take {size_of(report, 'argument_bytes')}, more than the program: "
             "shard them, and donate those that are updated (donate_argnums)"
         )
-    padded = max(buffers, key=lambda buffer: buffer["padding_bytes"] or 0, default=None)
-    if padded is not None and _is_padded(padded):
-        times = padded["size_bytes"] / max(padded["unpadded_bytes"] or 1, 1)
-        shape = without_layout(padded["shape"] or "")
-        advice.append(
-            f"padding: buffer {padded['rank']} {shape} takes {times:.1f} times its elements, "
-            f"{human_bytes(padded['padding_bytes'])} more: reorder or merge its dimensions"
-        )
+    advice += _padding(buffers)
     advice += _repeated(buffers)
     wasted, temporaries = report["fragmentation_bytes"], report["temp_bytes"]
     if wasted and temporaries and wasted > 0.1 * temporaries and wasted >= 1 << 20:
@@ -276,6 +270,19 @@ def advice_of_message(report: _Facts, buffers: Sequence[_Facts]) -> tuple[str, .
             "module to see what fills it"
         )
     return tuple(advice[:_MOST])
+
+
+def _padding(buffers: Sequence[_Facts]) -> list[str]:
+    """At most one line: the buffer to which tiles add most."""
+    padded = max(buffers, key=lambda buffer: buffer["padding_bytes"] or 0, default=None)
+    if padded is None or not _is_padded(padded):
+        return []
+    times = padded["size_bytes"] / max(padded["unpadded_bytes"] or 1, 1)
+    shape = without_layout(padded["shape"] or "")
+    return [
+        f"padding: buffer {padded['rank']} {shape} takes {times:.1f} times its elements, "
+        f"{human_bytes(padded['padding_bytes'])} more: reorder or merge its dimensions"
+    ]
 
 
 # Before a library's own folders, and the scripts that start programs.
@@ -775,7 +782,10 @@ def _answer(
     elif store is not None and dump is not None and dump["peak_bytes"] is not None:
         found = owners(store, dump["module_id"], run=dump["run_id"], limit=_LINES).table
         filled, filled_from = _filled_by_dump(found), "at the peak, from the dump"
-        first = advice_of_dump(report, dump, found.to_pylist(), _changes(store, dump["module_id"]))
+        module_id = dump["module_id"]
+        padded = store.rows(statement("oom.padded"), [module_id]).to_pylist()
+        changes = _changes(store, module_id)
+        first = advice_of_dump(report, dump, found.to_pylist(), changes, padded)
     else:
         first = advice_of_message(report, buffers)
     return OomAnswer(title_of(report), facts, Rows(filled), filled_from, first, more)

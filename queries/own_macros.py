@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import duckdb
 
 from ..schema.errors import QueryError, WarehouseError, duckdb_says
+from ..schema.stores.base import Store
 from .catalogue import Macro, macro_of, macros
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
 
 _GROUP = "memhouse.macros"
 _CREATE = re.compile(
@@ -59,7 +58,7 @@ def listed_macros(patterns: Sequence[str]) -> dict[str, Macro]:
     }
 
 
-def use_macros(store: "Store", patterns: Sequence[str]) -> None:
+def use_macros(store: Store, patterns: Sequence[str]) -> None:
     """Let the user's SQL on a store call these macros, and those of installed packages.
 
     Raises QueryError for one that DuckDB refuses, or that has the name of another function.
@@ -99,8 +98,6 @@ def _files(patterns: Sequence[str]) -> Iterator[tuple[str, Path]]:
 
 def _macros(shown: str, file: Path) -> Iterator[Macro]:
     """The macros of a file. Raises QueryError."""
-    import duckdb
-
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:

@@ -7,9 +7,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from ..schema.errors import UsageError
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import (
@@ -26,11 +28,6 @@ from .questions import (
     question,
 )
 from .result import Rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..schema.stores.base import Store
 
 
 @question(

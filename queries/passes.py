@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import pyarrow as pa
 
 from ..schema.readable import human_bytes
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Kind, Module, RunOfModule, question
 from .result import Rows
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
 
 # A step moves the estimate if it changes it by this share.
 _LEAST_SHARE = 1e-3
@@ -41,7 +41,7 @@ Every = Annotated[bool, Kind("Also the steps in which the estimate stays.")]
 
 @question(example="memhouse passes llama-v5e")
 def passes(
-    store: "Store",
+    store: Store,
     module: Module,
     *,
     run: RunOfModule = None,
@@ -73,8 +73,6 @@ def passes(
 
 
 def _table(rows: Sequence[Mapping[str, Any]], *, buffers: bool) -> Any:
-    import pyarrow as pa
-
     whole, text, truth = pa.int64(), pa.string(), pa.bool_()
     columns = (
         {
@@ -102,7 +100,7 @@ def _table(rows: Sequence[Mapping[str, Any]], *, buffers: bool) -> Any:
     return pa.Table.from_pylist([{name: row[name] for name in columns} for row in rows], schema)
 
 
-def _of_steps(store: "Store", module_id: int) -> list[dict[str, Any]]:
+def _of_steps(store: Store, module_id: int) -> list[dict[str, Any]]:
     touched: dict[int, list[str]] = {}
     for row in store.rows(statement("passes.touched"), [module_id]).to_pylist():
         if row["event"] in _WORDS:
@@ -121,7 +119,7 @@ def _of_steps(store: "Store", module_id: int) -> list[dict[str, Any]]:
     return steps
 
 
-def _of_buffers(store: "Store", module_id: int) -> list[dict[str, Any]]:
+def _of_buffers(store: Store, module_id: int) -> list[dict[str, Any]]:
     rows = store.rows(statement("passes.buffers"), [module_id]).to_pylist()
     found = []
     for _, group in groupby(rows, itemgetter("value_id")):

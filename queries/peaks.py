@@ -1,19 +1,17 @@
 """What each module needs at its peak."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+
+from ..schema.stores.base import Store
 from .modules import of_run_and_workload, or_no_runs, without_helpers
 from .questions import Run, Workload, question
 from .result import Rows, folded
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse peaks --workload llama-v5e", screen="peaks", tool="Peaks and headroom")
-def peaks(
-    store: "Store", *, run: Run = None, workload: Workload = None, fold: bool = False
-) -> Rows:
+def peaks(store: Store, *, run: Run = None, workload: Workload = None, fold: bool = False) -> Rows:
     """Show each entry program's peak in each memory space, the largest first.
 
     Without --run, the latest of each series of runs. The same program of several workloads is
@@ -30,8 +28,6 @@ def peaks(
     found = of_run_and_workload(store, "peaks", run, workload)
     helpers = ""
     if fold:
-        import pyarrow as pa
-
         found, helpers = without_helpers(found)
         named = folded(found.to_pylist(), _program, lambda row: str(row["workload"]))
         rows = [{**row, "workload": name} for row, name in named]

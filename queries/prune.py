@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from ..schema.errors import UsageError
+from ..schema.stores.base import Deleted, Store
+from .arguments import time_before
 from .catalogue import statement
 from .questions import Kind, Runs, question
 from .runs import require_runs
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Deleted, Store
 
 
 @question(example="memhouse prune --keep 90d --dry-run", screen="prune")
@@ -33,15 +32,12 @@ def prune(
     if (keep is None) == (not runs):
         raise UsageError("name the runs to drop, or how long to keep runs", "runs")
     if keep is not None:
-        from .arguments import time_before
-
         chosen = store.runs_before(time_before(keep, "keep"))
     else:
         require_runs(store, *((run, "runs") for run in runs))
         chosen = list(dict.fromkeys(runs))
     if not dry_run:
         return store.delete_runs(chosen)
-    from ..schema.stores.base import Deleted
 
     (counts,) = store.rows(statement("prune_counts"), [chosen]).to_pylist()
     return Deleted(len(chosen), counts["dumps"], counts["modules"], chosen)

@@ -2,9 +2,7 @@
 
 The function's signature is the declaration: its parameters are of the kinds declared here, each
 once. The command, the method of `Warehouse`, the tool of the MCP server, the reference and the
-completion are made from it. A parameter of no kind is for Python alone. What a question needs and
-others do not, such as pyarrow, is imported in the function: `memhouse --help` reads all
-declarations.
+completion are made from it. A parameter of no kind is for Python alone.
 """
 
 import inspect
@@ -15,7 +13,6 @@ from importlib import import_module
 from os import PathLike
 from types import UnionType
 from typing import (
-    TYPE_CHECKING,
     Annotated,
     Any,
     Concatenate,
@@ -27,9 +24,7 @@ from typing import (
 )
 
 from ..schema.metrics import METRICS
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
+from ..schema.stores.base import Store
 
 # The kinds of parameter that questions take, each declared once.
 #
@@ -43,8 +38,8 @@ class Kind:
 
     meaning: the text of `--help`; to_agents: what an agent is told instead, if that is not enough;
     spelled: the spellings of the option, else `--NAME`; is_argument: it has a place and no option;
-    metavar: what stands for the value in `--help`; completes: the names that a shell completes, a
-    key of `known_names`; choices: the values that there are, in `--help` if they are `listed`;
+    metavar: what stands for the value in `--help`; completes: what names a shell completes,
+    for example `runs`; choices: the values that there are, in `--help` if they are `listed`;
     least: the smallest number, or the fewest that an agent may ask for; at_once: the largest number
     that an agent may ask for; default: the value of a command that is not given one, and to_fill
     that of an agent: both show less than the library does; for_agents: a tool takes it, and is
@@ -279,17 +274,10 @@ def taken_by(function: Callable[..., Any]) -> list[Taken]:
     Of several types, such as `str | datetime | None`, a user gives the first.
     """
     taken = []
-    for parameter in inspect.signature(function).parameters.values():
-        annotation = parameter.annotation
-        if isinstance(annotation, str):
-            try:
-                annotation = eval(annotation, vars(import_module(function.__module__)))
-            except NameError:
-                # It is imported for mypy alone, as Store is.
-                continue
-        if get_origin(annotation) is not Annotated:
+    for parameter in inspect.signature(function, eval_str=True).parameters.values():
+        if get_origin(parameter.annotation) is not Annotated:
             continue
-        hint, *notes = get_args(annotation)
+        hint, *notes = get_args(parameter.annotation)
         kinds = [note for note in notes if isinstance(note, Kind)]
         if not kinds:
             continue
@@ -300,7 +288,7 @@ def taken_by(function: Callable[..., Any]) -> list[Taken]:
 
 
 def asked(
-    ask: "Callable[Concatenate[Store, _P], _R]",
+    ask: Callable[Concatenate[Store, _P], _R],
 ) -> Callable[Concatenate[Any, _P], _R]:
     """A question as a method of `Warehouse`: the same signature, its chart drawn in a notebook."""
     declaration = _DECLARED[ask.__name__]

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ..schema import arrow
 from ..schema.readable import human_bytes
 from ..schema.stores.base import Batch, Store
+from .advice.advice import Advice
+from .advise import advise
 from .buffers import buffers
+from .diff import ModuleDiff, diff
 from .donations import donations
 from .kernels import kernels
 from .owners import RolesGiven, owners
 from .peaks import peaks
 from .reporting.cell_charts import with_timeline, with_treemap
+from .reporting.page import Report
 from .result import Rows
 from .timeline import timeline
-
-if TYPE_CHECKING:
-    from .advice.advice import Advice
-    from .diff import ModuleDiff
-    from .reporting.page import Report
 
 # The name of the dump's run beside the module.
 _RUN = "before"
@@ -111,8 +109,6 @@ class ReadModule:
 
     def advise(self, memory_space: int = 0, save: str | int | None = None) -> Advice:
         """What to change first, and by how much the peak would fall; see `Warehouse.advise`."""
-        from .advise import advise
-
         return advise(self._store, self._module, memory_space=memory_space, save=save)
 
     def donations(self, memory_space: int = 0, limit: int | None = None) -> Rows:
@@ -133,8 +129,6 @@ class ReadModule:
 
         The dump is in the store in memory meanwhile, because a diff and its cause need both in one.
         """
-        from .diff import diff
-
         (dump,) = warehouse.rows(
             "SELECT module_id, run_id, flags_id FROM dumps WHERE dump_id = $1", [dump_id]
         ).to_pylist()

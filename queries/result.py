@@ -12,13 +12,15 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
+from rich.cells import cell_len, chop_cells
+
 from ..schema.errors import MissingPackageError
 from ..schema.readable import human_bytes, one_line, paragraph, small_table
 
 if TYPE_CHECKING:
     import pandas
     import polars
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +28,7 @@ class Rows:
     """Rows, which a notebook and `print` show as a small table.
 
     table: the rows; caption: what they are rows of; empty: what to say if there are none;
-    left_out: what is not among the rows, in a line; warnings: traps of the query that asked;
+    left_out: what is not among the rows, in a line; warnings: about the query that asked;
     chart: draws the same for a notebook as HTML, or as nothing where that is not possible.
     """
 
@@ -212,8 +214,6 @@ def heading(column: str) -> str:
 
 def is_number(type_: pa.DataType) -> bool:
     """Whether a column holds numbers."""
-    import pyarrow as pa
-
     return bool(
         pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
     )
@@ -221,8 +221,6 @@ def is_number(type_: pa.DataType) -> bool:
 
 def has_nanoseconds(type_: pa.DataType) -> bool:
     """Whether a column holds times to the nanosecond, which Python has only with pandas."""
-    import pyarrow as pa
-
     return bool(type_ in (pa.timestamp("ns"), pa.time64("ns")))
 
 
@@ -331,8 +329,6 @@ def counted(number: int, what: str) -> str:
 
 def mark_estimated(rows: pa.Table, columns: Sequence[str]) -> pa.Table:
     """The rows with the sizes of some columns marked as estimated."""
-    import pyarrow as pa
-
     fields = [each.with_metadata(_MARK) if each.name in columns else each for each in rows.schema]
     return rows.cast(pa.schema(fields))
 
@@ -373,8 +369,6 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     The columns `origin` and `is_guess` are not shown beside columns that have the marks, which say
     the same in less room.
     """
-    import pyarrow as pa
-
     count = range(len(rows))
     estimated, guessed = [False for _ in count], [False for _ in count]
     if _has_estimated_rows(rows):
@@ -405,8 +399,7 @@ def text_columns(rows: pa.Table) -> list[tuple[pa.Field, list[str]]]:
     return columns
 
 
-# Columns of text as the lines of a table. Rich, which takes long to import, measures what is not
-# ASCII, and nothing else.
+# Columns of text as the lines of a table. Rich measures what is not ASCII.
 
 _GAP = 2
 _INDENT = "    "
@@ -439,8 +432,6 @@ def _cells(text: str) -> int:
     """How many cells of a terminal a text takes: 名 takes two."""
     if text.isascii():
         return len(text)
-    from rich.cells import cell_len
-
     return cell_len(text)
 
 
@@ -513,8 +504,6 @@ def _first_cells(text: str, width: int) -> str:
     """The beginning of a text, in at most so many cells."""
     if width <= 0 or text.isascii():
         return text[: max(width, 0)]
-    from rich.cells import chop_cells
-
     return chop_cells(text, width)[0]
 
 

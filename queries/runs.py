@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..schema.errors import UsageError
+from ..schema.stores.base import Store
 from .arguments import nearest
 from .catalogue import statement
 from .questions import Label, question
 from .result import Rows
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
 
 
 @question(example="memhouse runs", screen="runs", tool="Runs")

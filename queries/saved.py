@@ -1,19 +1,15 @@
 """What the forward pass of a module keeps for its backward pass."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Limit, Module, RunOfModule, Space, question
 from .result import Rows
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse saved llama-v5e", screen="wide_table", tool="Saved for backward")
 def saved(
-    store: "Store",
+    store: Store,
     module: Module,
     *,
     run: RunOfModule = None,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
+
+import pyarrow as pa
 
 from ..schema.metrics import METRICS
 from ..schema.readable import human_bytes
+from ..schema.stores.base import Store
+from .arguments import metric_column
 from .catalogue import statement
 from .modules import FoundModule, find_module
 from .questions import Branch, Kind, Metric, Module, Space, question
 from .result import Result, Rows, cause_of, change_in_words, counted, percent
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..schema.stores.base import Store
-    from .series import Tolerance
+from .runs import choose_branch
+from .series import Tolerance, alternating, creep, levels, parse_tolerance, recovered
 
 # So many growths that were taken back are told, the latest ones.
 _TOLD = 3
@@ -66,8 +66,6 @@ def since(
 
     Columns: those of `Since`. Raises UsageError.
     """
-    from .runs import choose_branch
-
     if branch is not None:
         choose_branch(store, branch)
     found = find_module(store, module, branch=branch)
@@ -83,9 +81,6 @@ def since_of(
     until_run: str | None = None,
 ) -> Since:
     """The levels of a found module's series, up to a run if one is given. Raises UsageError."""
-    from .arguments import metric_column
-    from .series import parse_tolerance
-
     column = metric_column(metric)
     within = parse_tolerance(tolerance)
     query = statement("since")
@@ -109,8 +104,6 @@ def since_of(
 
 
 def _levels_table(rows: Sequence[dict[str, Any]]) -> pa.Table:
-    import pyarrow as pa
-
     columns = [
         ("since_run", pa.string()),
         ("last_run", pa.string()),
@@ -135,8 +128,6 @@ def _levels(
     store: Store, figures: Sequence[dict[str, Any]], within: Tolerance | None
 ) -> list[dict[str, Any]]:
     """A row for each level."""
-    from .series import levels
-
     values = [row["value_bytes"] for row in figures]
     programs = [row["program_id"] or row["module_id"] for row in figures]
     found = levels(values, programs, within)
@@ -227,8 +218,6 @@ def _course(
     within: Tolerance | None,
 ) -> list[str]:
     """How the figure came to its last level, beyond the last step."""
-    from .series import alternating, creep, recovered
-
     found = [row["level"] for row in rows]
     if between := alternating(found, within):
         return [f"alternates between {human_bytes(between[0])} and {human_bytes(between[1])}"]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from ..schema.arrow import closed_lists, stored_columns
 from ..schema.errors import QueryError, RefusedError, duckdb_says
@@ -115,7 +116,7 @@ def sql(
         warnings: tuple[str, ...] = ()
     else:
         statements = require_harmless(query, store)
-        warnings = tuple(trap.advice for trap in lint(statements, store))
+        warnings = tuple(each.advice for each in lint(statements, store))
     try:
         if write:
             return Rows(store.change(query, parameters), empty="done")
@@ -128,18 +129,16 @@ def sql(
         raise
 
 
-def traps(store: Store, query: str) -> Rows:
-    """The traps that a query falls into, which is not run. Columns: rule, advice.
+def sql_warnings(store: Store, query: str) -> Rows:
+    """The warnings about a query, which is not run. Columns: rule, advice.
 
     Raises what `sql` raises of the query.
     """
-    import pyarrow as pa
-
     statements = require_harmless(query, store)
     store.ask(f"EXPLAIN {_unexplained(query)}")
     schema = pa.schema([("rule", pa.string()), ("advice", pa.string())])
-    found = [asdict(trap) for trap in lint(statements, store)]
-    return Rows(pa.Table.from_pylist(found, schema), empty="no traps")
+    warnings = [asdict(each) for each in lint(statements, store)]
+    return Rows(pa.Table.from_pylist(warnings, schema), empty="no warnings")
 
 
 def require_harmless(query: str, store: Store) -> list[dict[str, Any]]:

@@ -8,17 +8,15 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ..schema.readable import one_line
+from ..schema.stores.base import Store
 from ..xla.frames import are_library
 from ..xla.op_names import folds
 from .catalogue import statement
-
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
 
 # What a stack is made of: Python's frames, with modules where no frame is the user's; or modules
 # alone.
@@ -52,7 +50,7 @@ class Frame(NamedTuple):
 Stacks = Mapping[tuple[Frame, ...], int]
 
 
-def peak_rows(store: "Store", module_id: int, memory_space: int) -> Sequence[Mapping[str, Any]]:
+def peak_rows(store: Store, module_id: int, memory_space: int) -> Sequence[Mapping[str, Any]]:
     """What fills a memory space at the peak of a module: the rows that stacks are made of."""
     rows: list[dict[str, Any]] = store.rows(
         statement("stacks"), [module_id, memory_space]

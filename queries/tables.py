@@ -1,17 +1,13 @@
 """The tables, and what their columns mean."""
 
-from typing import TYPE_CHECKING
-
 from ..schema.errors import UsageError
+from ..schema.stores.base import Store
 from .questions import Table, question
 from .result import Rows
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse tables modules")
-def tables(store: "Store", table: Table = None) -> Rows:
+def tables(store: Store, table: Table = None) -> Rows:
     """List the tables, their rows and what they are for, or one table's columns.
 
     Columns: table, rows (in a file an estimate), holds; of one table column, type, meaning.

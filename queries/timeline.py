@@ -1,19 +1,15 @@
 """How full a module's memory is over its schedule."""
 
-from typing import TYPE_CHECKING
-
+from ..schema.stores.base import Store
 from .catalogue import statement
 from .modules import find_module
 from .questions import Module, RunOfModule, Space, question
 from .result import Rows
 
-if TYPE_CHECKING:
-    from ..schema.stores.base import Store
-
 
 @question(example="memhouse timeline llama-v5e", screen="timeline", chart="with_timeline")
 def timeline(
-    store: "Store", module: Module, *, run: RunOfModule = None, memory_space: Space = 0
+    store: Store, module: Module, *, run: RunOfModule = None, memory_space: Space = 0
 ) -> Rows:
     """Show how full a module's memory is over its schedule, as a chart on a terminal.
 

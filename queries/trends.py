@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..schema.readable import as_typed, human_bytes
+from ..schema.stores.base import Store
+from .arguments import metric_column, parse_time
 from .catalogue import statement
 from .questions import WORK, Branch, MetricOrWork, Since, Space, Workload, question
 from .result import (
@@ -18,16 +26,16 @@ from .result import (
     folded,
     human_flops,
 )
-
-if TYPE_CHECKING:
-    from datetime import datetime
-
-    import numpy as np
-    import numpy.typing as npt
-    import pyarrow as pa
-
-    from ..schema.stores.base import Store
-    from .series import Series
+from .runs import choose_branch
+from .series import (
+    Series,
+    alternating,
+    entry_series,
+    happened,
+    rows_to_read,
+    take_apart,
+    trend_rows,
+)
 
 _EMPTY = "there is no such history"
 # So many of the latest runs fit a line beside the numbers.
@@ -127,12 +135,6 @@ def trends(
     Columns: those of `Trends`. With `fold`, the series of equal programs are one row, and helpers
     are a line. Raises UsageError.
     """
-    import pyarrow as pa
-
-    from .arguments import metric_column, parse_time
-    from .runs import choose_branch
-    from .series import entry_series, rows_to_read, take_apart, trend_rows
-
     start = parse_time(since, "since")
     column = metric_column(metric, WORK)
     branches = choose_branch(store, branch)
@@ -201,8 +203,6 @@ def trends(
 
 def _table(rows: Sequence[_Row], columns: dict[str, str]) -> pa.Table:
     """The rows with columns of these types; a list is one of whole numbers."""
-    import pyarrow as pa
-
     types = {name: pa.list_(pa.int64()) if of == "list" else of for name, of in columns.items()}
     fields = [pa.field(name, type_) for name, type_ in types.items()]
     return pa.Table.from_pylist(rows, schema=pa.schema(fields))
@@ -210,9 +210,6 @@ def _table(rows: Sequence[_Row], columns: dict[str, str]) -> pa.Table:
 
 def _is_since(found: pa.Table, start: datetime | None) -> npt.NDArray[np.bool_]:
     """Which rows are of runs since the time."""
-    import numpy as np
-    import pyarrow.compute as pc
-
     if start is None:
         return np.ones(len(found), bool)
     is_since: npt.NDArray[np.bool_] = pc.greater_equal(found["run_at"], start).to_numpy()
@@ -223,9 +220,6 @@ class _Axes:
     """The latest runs of each suite, as their numbers: a place in the trend for each."""
 
     def __init__(self, found: pa.Table, is_shown: npt.NDArray[np.bool_]) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         self.runs: dict[str, range] = {}
         shown = found.filter(pa.array(is_shown))
         numbers = pc.add(shown["run_number"], pc.fill_null(shown["runs_since"], 0))
@@ -246,8 +240,6 @@ def _series(
     found: pa.Table, rows: dict[int, _Row], series: Series, workload: str, axes: _Axes
 ) -> _Row:
     """A series, with its metric in the latest runs."""
-    from .series import alternating
-
     known, newest = rows[series.last], rows[series.stop - 1]
     # No more of the latest rows can be among the latest runs.
     start = max(series.start, series.stop - _RUNS_SHOWN)
@@ -274,8 +266,6 @@ def _series(
 
 def _step(row: _Row, column: str, memory_space: int) -> _Row:
     """A step of a series, and why."""
-    from .series import happened
-
     cause = cause_of(row["cause"], column, memory_space)
     return row | {
         "run": row["run_id"],
@@ -302,8 +292,6 @@ def _in_words(step: _Row) -> str:
 
 def _gone(store: Store, found: pa.Table, start: datetime | None) -> list[_Row]:
     """A step for each run since the time that lacks a series which the run before has."""
-    import pyarrow.compute as pc
-
     series = pc.unique(found["series_id"]).to_pylist()
     return [
         row | {"run": row["run_id"], "module": row["module_name"], "cause": "gone"}

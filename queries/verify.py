@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pyarrow as pa
+
+from ..schema.stores.base import Store
 from .catalogue import Check, checks, statement
 from .questions import question
 from .result import Result, Rows, counted
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ..schema.stores.base import Store
 
 # Where the stored history is not what the dumps give.
 
@@ -32,8 +30,6 @@ def history_breaches(store: Store) -> pa.Table:
 
     The check is Python, because `schema/history` works the chains out.
     """
-    import pyarrow as pa
-
     worked_out = store.worked_out_history()
     wrong: list[tuple[int | None, str]] = []
     for name, keys in _KEYS.items():
@@ -96,8 +92,6 @@ class Verification(Result):
 
 def checks_list() -> Rows:
     """What is checked. Columns: check, holds."""
-    import pyarrow as pa
-
     named = [
         *((check.name, check.holds) for check in checks()),
         (HISTORY_IS_CURRENT, HISTORY_HOLDS),
@@ -119,8 +113,6 @@ def verify(store: Store) -> Verification:
 
     Columns: those of `Verification`.
     """
-    import pyarrow as pa
-
     found = {check.name: breaches(store, check) for check in checks()}
     found[HISTORY_IS_CURRENT] = history_breaches(store)
     schema = pa.schema([(name, pa.string()) for name in ("check", "module", "breach")])

@@ -47,8 +47,8 @@ WHOLE_VIEWS = (
     "trends",
     "work_trends",
 )
-# Columns that change with later runs: relations that are appended lack them.
-CHANGING_COLUMNS = ("is_latest",)
+# Columns that change with other runs: relations that are appended lack them.
+CHANGING_COLUMNS = ("is_latest", "run_seq")
 # So many runs are written by one commit of each table: their rows are in memory.
 _RUNS_PER_COMMIT = 10
 # Of a process that commits at the same time; each pause is up to a second.
@@ -133,10 +133,10 @@ class Lake:
             )
         )
 
-    def delete_run(self, name: str, run_id: str) -> None:
-        """Delete the run's rows of a relation, if the lake has it."""
-        if self.rows(name, ["run_id"]) is not None:
-            self._until_alone(lambda: self._table(name).delete(f"run_id = {quoted(run_id)}"))
+    def delete(self, name: str, condition: str) -> None:
+        """Delete rows of a relation, if the lake has it."""
+        if self.rows(name, []) is not None:
+            self._until_alone(lambda: self._table(name).delete(condition))
 
     def compact(self, name: str) -> None:
         """Write the small files of a table as few large ones."""
@@ -186,6 +186,7 @@ def publish(
     views: Mapping[str, PublicView],
     *,
     again: Sequence[str] = (),
+    across_runs: bool = True,
     compact: bool = False,
     vacuum: bool = False,
     report: Callable[[str], None] = lambda name: None,
@@ -195,6 +196,7 @@ def publish(
     Args:
         views: the public views by name.
         again: runs whose rows in the lake are deleted first.
+        across_runs: whether relations across runs are written.
         report: gets the name of each relation before it is written.
     Raises:
         WarehouseError: the lake cannot be written, or has other columns.
@@ -202,10 +204,13 @@ def publish(
     """
     lake = Lake(url)
     tables = _tables()
-    appended_views = [_view(view) for view in views.values() if view.name not in WHOLE_VIEWS]
+    appended_views = [
+        _relation(view.name, view.answers, view.columns)
+        for view in views.values()
+        if view.name not in WHOLE_VIEWS
+    ]
     for run in again:
-        for name in ("runs", *_run_tables(tables), *(view.name for view in appended_views)):
-            lake.delete_run(name, run)
+        _delete_run(lake, run, tables, appended_views)
     published_runs = _published_runs(lake)
     runs = [row[0] for row in store.connection.sql(_RUNS).fetchall()]
     new_runs = [run for run in runs if run not in published_runs]
@@ -214,19 +219,19 @@ def publish(
         chunk = new_runs[start : start + _RUNS_PER_COMMIT]
         published.dumps += _append_runs(store, lake, tables, appended_views, chunk, report)
     # Only a warehouse with all runs of the lake can tell how they follow each other.
-    if lacking := published_runs - set(runs):
-        published.notes.append(_not_whole(lacking))
-    else:
+    lacking = published_runs - set(runs)
+    if across_runs and not lacking:
         whole = [tables[name] for name in WHOLE_TABLES]
-        whole += [_view(views[name]) for name in WHOLE_VIEWS]
+        whole += [_relation(name, views[name].answers, views[name].columns) for name in WHOLE_VIEWS]
         for relation in whole:
             report(relation.name)
             lake.overwrite(relation, _rows(store, relation, ""))
     report("runs")
     condition = f"WHERE run_id IN ({', '.join(map(quoted, new_runs)) or 'NULL'})"
     lake.append(tables["runs"], _rows(store, tables["runs"], condition), "run_id")
-    if (others := _published_runs(lake) - set(runs)) and not lacking:
-        published.notes.append(_not_whole(others))
+    # Another process may have published meanwhile.
+    if across_runs and (lacking := _published_runs(lake) - set(runs)):
+        published.notes.append(_not_whole(lacking))
     names = [*tables, *views]
     published.relations = len(names)
     for name in names:
@@ -235,6 +240,22 @@ def publish(
         if vacuum:
             lake.vacuum(name)
     return published
+
+
+def _delete_run(
+    lake: Lake, run: str, tables: Mapping[str, _Relation], views: Sequence[_Relation]
+) -> None:
+    """Delete the run's rows of all relations that are appended, those of `runs` first."""
+    dumps = lake.rows("dumps", ["run_id", "dump_id"])
+    rows = [] if dumps is None else dumps.to_pylist()
+    dump_ids = ", ".join(str(row["dump_id"]) for row in rows if row["run_id"] == run) or "NULL"
+    for relation in (tables["runs"], *tables.values(), *views):
+        if relation.name in WHOLE_TABLES:
+            continue
+        if "run_id" in relation.columns:
+            lake.delete(relation.name, f"run_id = {quoted(run)}")
+        elif "dump_id" in relation.columns:
+            lake.delete(relation.name, f"dump_id IN ({dump_ids})")
 
 
 def _append_runs(
@@ -280,9 +301,9 @@ def _append_runs(
 def _tables() -> dict[str, _Relation]:
     """The tables by name, with the columns that users read."""
     return {
-        table.name: _Relation(
+        table.name: _relation(
             table.name,
-            table.comment or "",
+            table.comment,
             {name: table.columns[name].comment or "" for name in arrow.schema(table.name).names},
         )
         for table in metadata.tables.values()
@@ -290,20 +311,11 @@ def _tables() -> dict[str, _Relation]:
     }
 
 
-def _run_tables(tables: Mapping[str, _Relation]) -> list[str]:
-    """The tables with rows of runs that are appended, all but `runs`."""
-    return [
-        name
-        for name, table in tables.items()
-        if "run_id" in table.columns and name != "runs" and name not in WHOLE_TABLES
-    ]
-
-
-def _view(view: PublicView) -> _Relation:
-    name, columns = view.name, view.columns
-    if name not in WHOLE_VIEWS:
+def _relation(name: str, comment: str | None, columns: Mapping[str, str]) -> _Relation:
+    """A relation without the columns that change, where its rows are appended."""
+    if name not in (*WHOLE_TABLES, *WHOLE_VIEWS):
         columns = {key: text for key, text in columns.items() if key not in CHANGING_COLUMNS}
-    return _Relation(name, view.answers, columns)
+    return _Relation(name, comment or "", columns)
 
 
 def _rows(store: DuckDBStore, relation: _Relation, condition: str) -> pa.Table:

@@ -15,7 +15,7 @@ from .support.pages import (
 )
 
 # What they ingest or compile takes long.
-DEAR = {"docs/advise.md", "docs/how-to/job-arrays.md", "docs/pytest.md", "docs/tutorial.md"}
+DEAR = {"docs/advise.md", "docs/how-to/many-hosts.md", "docs/pytest.md", "docs/tutorial.md"}
 
 
 @pytest.mark.parametrize(

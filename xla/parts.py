@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    # Those who only ask need not import numpy.
-    from .compiler_passes import PassText
+from .compiler_passes import PassText
 
 # The parts of a program: the contract between `readers/` and all that works on parts.
 #
@@ -178,7 +176,7 @@ class Parts:
     doubled: list[str] = field(default_factory=list)
     is_binary: bool = False
     totals: dict[int, int] | None = None
-    pass_texts: "Sequence[PassText]" = ()
+    pass_texts: Sequence[PassText] = ()
 
 
 # The memory spaces of a module and their names, also for sources that do not name them.

@@ -12,15 +12,11 @@ set -euo pipefail
 folder=$(mktemp -d "$RUNNER_TEMP/memhouse.XXXXXX")
 environment=$folder/environment
 said=$folder/said.txt
-extras=report
-if [[ $MEMHOUSE_DB == *://* || -d $MEMHOUSE_DB ]]; then
-    extras+=,lake
-fi
 # GitHub unpacks the checkout without its history, which has the version otherwise.
 if [[ $REF =~ ^v([0-9]+\.[0-9]+\.[0-9]+)$ ]]; then
     export SETUPTOOLS_SCM_PRETEND_VERSION_FOR_MEMHOUSE=${BASH_REMATCH[1]}
 fi
-all=("${ACTION}[$extras]")
+all=("$ACTION")
 while read -r -d ' ' package; do
     if [ -n "$package" ]; then
         all+=("$package")

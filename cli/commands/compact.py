@@ -1,14 +1,11 @@
 """`memhouse compact`: the warehouse's file as small as it can be."""
 
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from ...schema.readable import human_bytes
+from ...schema.stores.base import Compacted
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, writing
 from ..render.text import print_note
-
-if TYPE_CHECKING:
-    from ...schema.stores.base import Compacted
 
 EXAMPLE = "memhouse compact"
 
@@ -26,7 +23,7 @@ def compact(db: Db = DEFAULT_DB, wait: Wait = DEFAULT_WAIT) -> None:
     print_note(f"{what_was_gained(db, compacted)}, in {seconds:.1f} s")
 
 
-def what_was_gained(name: str, compacted: "Compacted") -> str:
+def what_was_gained(name: str, compacted: Compacted) -> str:
     """The sizes before and after; that there is nothing to gain, if so."""
     now = human_bytes(compacted.after_bytes)
     if compacted.after_bytes == compacted.before_bytes:

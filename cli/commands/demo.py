@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..demo.walk import demo_warehouse, walk
 from ..render.text import print_prose
 
 EXAMPLE = "memhouse demo"
@@ -20,8 +21,6 @@ def demo(
     The dumps come with memhouse: four nights of two programs for a TPU. They go into
     memhouse-demo.duckdb in DIR, which you can ask on, and delete. No other warehouse is touched.
     """
-    from ..demo.walk import demo_warehouse, walk
-
     db = demo_warehouse(folder)
     print_prose(
         f"{db} holds four nights of two programs for TPU v5e: the training step of a small Llama "

@@ -3,13 +3,20 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from ... import __version__
+from ...ingest.doctor import examine, nothing_found
+from ...ingest.record import ask_versions, find_interpreter, own_flags, version_labels
+from ...ingest.sources.files import exists
+from ...queries.peaks import peaks as all_peaks
 from ...queries.result import counted
+from ...queries.runs import runs as all_runs
 from ...schema.errors import WarehouseBusyError, WarehouseError
 from ...schema.readable import command, human_bytes, one_line
+from ...schema.stores.base import Store
 from ..errors import FAILED
 from ..options import DEFAULT_DB, find_settings, reading
 from ..render.text import (
@@ -20,9 +27,6 @@ from ..render.text import (
     print_rows,
     print_text,
 )
-
-if TYPE_CHECKING:
-    from ...schema.stores.base import Store
 
 EXAMPLE = "memhouse doctor dumps/2026-10-08"
 
@@ -45,8 +49,6 @@ def doctor(
     if path is None:
         _look_around()
         return
-    from ...ingest.doctor import examine, nothing_found
-    from ...ingest.sources.files import exists
 
     if not exists(path):
         print_error(f"{path}: there is no such file or folder")
@@ -102,9 +104,6 @@ def _settings() -> str:
 
 def _environment(environment: Mapping[str, str]) -> Iterator[str]:
     """What the environment says of recording: a sentence a line."""
-    from ... import __version__
-    from ...ingest.record import ask_versions, find_interpreter, own_flags, version_labels
-
     yield f"memhouse {__version__}"
     python = find_interpreter(["python"], environment)
     with ask_versions(python, environment) as asked:
@@ -168,11 +167,8 @@ def show_first_steps() -> None:
     print_text(f"\n{_ALL}")
 
 
-def _held(store: "Store") -> tuple[list[str], str | None]:
+def _held(store: Store) -> tuple[list[str], str | None]:
     """What a warehouse holds, in lines, and the module of the largest peak, as it is typed."""
-    from ...queries.peaks import peaks as all_peaks
-    from ...queries.runs import runs as all_runs
-
     runs = all_runs(store).table.to_pylist()
     if not runs:
         return [f"{store.name} holds no runs yet. Type one of these:"], None

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from ...queries.export import export as write
+from ...queries.export_trace import ENDINGS, export_trace
 from ...queries.questions import RunOfModule, Since, Workload
 from ...queries.result import counted
 from ...schema.errors import UsageError
@@ -78,9 +80,6 @@ def export(
 
     With --format perfetto, write a module as a trace that https://ui.perfetto.dev shows.
     """
-    from ...queries.export import export as write
-    from ...queries.export_trace import ENDINGS, export_trace
-
     if output is not None or file.suffix in ENDINGS:
         chosen = {
             **{"where": where, "since": since, "workload": workload, "module": module},

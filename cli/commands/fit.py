@@ -1,18 +1,20 @@
 """`memhouse fit`: the largest batch that fits a device, found by compiling."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ... import __version__
+from ...ingest.fit import Fit
+from ...ingest.fit_answer import answer
+from ...ingest.fit_axes import Asked, parse_axes, parse_share, parse_target
+from ...ingest.record import ending_well
+from ...queries.arguments import parse_device_memory, parse_size
+from ...queries.fitted import Fitted
 from ...schema.readable import human_bytes
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, ingesting
 from ..render.text import is_terminal, print_note, print_prose, print_rows, results
-
-if TYPE_CHECKING:
-    from ...ingest.fit import Fit
-    from ...ingest.fit_axes import Asked
 
 EXAMPLE = "memhouse fit train.py:build --batch 8..512 --topology v5e:2x2"
 _INTERRUPTED = 130
@@ -95,9 +97,6 @@ def fit(
     work. Each point is a run with the labels fit, topology and the keywords, of the branch fit, so
     that it is no part of a history. A program that is in the warehouse is not compiled again.
     """
-    from ...ingest.fit import Fit
-    from ...ingest.record import ending_well
-
     asked = _asked(
         keywords or [],
         program,
@@ -128,10 +127,7 @@ def fit(
         raise typer.Exit(1)
 
 
-def _print(search: "Fit", output: str, report: Path | None) -> None:
-    from ...ingest.fit_answer import answer
-    from ...queries.fitted import Fitted
-
+def _print(search: Fit, output: str, report: Path | None) -> None:
     found = Fitted(
         search.asked.name, *answer(search.asked, search.points), problems=search.problems
     )
@@ -165,10 +161,7 @@ def _asked(
     jobs: int,
     *,
     exact: bool,
-) -> "Asked":
-    from ...ingest.fit_axes import Asked, parse_axes, parse_share, parse_target
-    from ...queries.arguments import parse_device_memory, parse_size
-
+) -> Asked:
     target, function = parse_target(program)
     return Asked(
         target,

@@ -1,17 +1,28 @@
 """`memhouse ingest`: dumps into the warehouse."""
 
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from typer.core import TyperCommand
 
 from ... import __version__
+from ...ingest.batches import Workers
+from ...ingest.pipeline import Summary, run_name
+from ...ingest.pipeline import ingest as ingest_paths
+from ...ingest.readers.lines import use_quick_memory
+from ...ingest.sources.files import exists, local_path
+from ...queries.arguments import parse_device_memory, parse_time
+from ...queries.label import hint_at_branches
 from ...queries.result import counted
 from ...schema.errors import UsageError
 from ...schema.readable import command, human_bytes, one_line
@@ -19,7 +30,6 @@ from ..options import (
     DEFAULT_DB,
     DEFAULT_WAIT,
     At,
-    Command,
     Db,
     Labels,
     Mine,
@@ -30,23 +40,18 @@ from ..options import (
 )
 from ..render.text import print_error, print_note
 
-if TYPE_CHECKING:
-    from ...ingest.pipeline import Summary
-
 EXAMPLE = "memhouse ingest dumps/2026-10-08 --label branch=main"
 _P = TypeVar("_P", bound=Path)
 
 
 def _given(path: str) -> Path:
-    from ...ingest.sources.files import local_path
-
     try:
         return local_path(path)
     except UsageError as error:
         raise typer.BadParameter(str(error)) from None
 
 
-class _NamesThisHost(Command):
+class _NamesThisHost(TyperCommand):
     """`--host` without a name is this machine's."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -55,8 +60,6 @@ class _NamesThisHost(Command):
         for argument, following in zip_longest(args, args[1:], fillvalue="-"):
             named.append(argument)
             if argument == "--host" and following.startswith("-"):
-                import socket
-
                 named.append(socket.gethostname())
         return super().parse_args(ctx, named)
 
@@ -129,15 +132,9 @@ def ingest(
             raise typer.BadParameter("it needs --run NAME: name the run", param_hint=option)
     named = named_paths(paths, run)
     labels = parse_labels(label or [])
-    from ...queries.arguments import parse_device_memory, parse_time
 
     run_at = parse_time(at, "at")
     device_memory_bytes = parse_device_memory(device_memory, "device_memory")
-    from ...ingest.batches import Workers
-    from ...ingest.pipeline import ingest as ingest_paths
-    from ...ingest.readers.lines import use_quick_memory
-    from ...ingest.sources.files import exists
-    from ...queries.label import hint_at_branches
 
     if not any(map(exists, paths)):
         # A mistyped path must not leave an empty warehouse behind.
@@ -178,8 +175,6 @@ def ingest(
 
 def named_paths(paths: Sequence[_P], run: str | None) -> dict[str, list[_P]]:
     """The paths of each run, by its name."""
-    from ...ingest.pipeline import run_name
-
     if run is not None:
         if not run:
             raise typer.BadParameter("it is empty: name the run", param_hint="--run")
@@ -204,8 +199,6 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
     if sys.stderr is None or not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn(name), BarColumn(), DownloadColumn(True), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -213,7 +206,7 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def print_summary(summary: "Summary", seconds: float) -> None:
+def print_summary(summary: Summary, seconds: float) -> None:
     """What became of a run's dumps, and what to ask next."""
     for problem in summary.problems:
         print_error(problem)
@@ -225,14 +218,14 @@ def print_summary(summary: "Summary", seconds: float) -> None:
         print_note(hint)
 
 
-def oom_hints(summary: "Summary") -> list[str]:
+def oom_hints(summary: Summary) -> list[str]:
     """What tells why memory ran out, if it did."""
     if not summary.oom_dumps and not summary.oom_reports:
         return []
     return [f"memory ran out: {command('oom', names=[summary.run_id])} says why"]
 
 
-def summary_line(summary: "Summary", seconds: float) -> str:
+def summary_line(summary: Summary, seconds: float) -> str:
     """What became of a path, in a line."""
     parts = [counted(summary.dumps, "dump"), counted(summary.new_modules, "new module")]
     for number, what in (

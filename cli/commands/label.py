@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from ...queries.label import hint_at_branches, rename_label
+from ...queries.label import label as set_labels
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, completer, reading, writing
 from ..render.text import print_note, print_rows
 
@@ -37,8 +39,6 @@ def label(
     if (rename is None) == (not given):
         raise typer.BadParameter("name the runs to label, or what to --rename")
     runs, labels = _parse(given or [])
-    from ...queries.label import hint_at_branches, rename_label
-    from ...queries.label import label as set_labels
 
     if rename is not None:
         with writing(db, wait=wait) as store:

@@ -1,5 +1,6 @@
 """`memhouse mcp`: a server that agents ask."""
 
+from ...mcp_server.serve import serve
 from ..options import DEFAULT_DB, Db, find_settings
 
 EXAMPLE = "memhouse mcp --db memhouse.duckdb"
@@ -11,6 +12,4 @@ def mcp(db: Db = DEFAULT_DB) -> None:
     It only reads, and opens the warehouse for each question anew. Your agent's client starts it:
     see docs/mcp.md. It needs `pip install 'memhouse[mcp]'`.
     """
-    from ...mcp_server.serve import serve
-
     serve(db, find_settings().macros)

@@ -2,21 +2,21 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import pyarrow as pa
 import typer
 
+from ... import read_oom
+from ...queries.oom import Oom, OomAnswer, explain
+from ...queries.oom import oom as find
 from ...queries.result import without_layout
+from ...queries.runs import run_names
 from ...schema.errors import MemhouseError, WarehouseBusyError, WarehouseError
 from ...schema.readable import human_bytes
 from ..errors import FAILED
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, reading
 from ..render.text import Format, print_note, print_paragraph, print_rows, print_table, print_text
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ...queries.oom import Oom, OomAnswer
 
 EXAMPLE = "memhouse oom train.log"
 # So many messages are told in full, the others in a line each.
@@ -66,10 +66,7 @@ def _is_file(path: Path) -> bool:
     return path.exists() and not path.is_dir()
 
 
-def _of_log(target: str, db: str, wait: float | None) -> "Oom":
-    from ... import read_oom
-    from ...queries.oom import explain
-
+def _of_log(target: str, db: str, wait: float | None) -> Oom:
     found = read_oom(sys.stdin.buffer if target == "-" else target)
     if not found.answers or (db == DEFAULT_DB and not Path(db).exists()):
         return found
@@ -81,10 +78,7 @@ def _of_log(target: str, db: str, wait: float | None) -> "Oom":
         return found
 
 
-def _of_run(target: str | None, db: str, wait: float | None) -> "Oom":
-    from ...queries.oom import oom as find
-    from ...queries.runs import run_names
-
+def _of_run(target: str | None, db: str, wait: float | None) -> Oom:
     what = "see `memhouse runs`"
     try:
         with reading(db, wait=DEFAULT_WAIT if wait is None else wait) as store:
@@ -99,7 +93,7 @@ def _of_run(target: str | None, db: str, wait: float | None) -> "Oom":
     raise typer.BadParameter(f"there is no log and no run {target!r}: {what}")
 
 
-def _print(found: "Oom", output: Format) -> None:
+def _print(found: Oom, output: Format) -> None:
     if output != "table" or not found.answers:
         print_rows(found.rows, output)
         return
@@ -111,7 +105,7 @@ def _print(found: "Oom", output: Format) -> None:
         print_text(f"\nalso {answer.title}\n  {answer.facts[0] if answer.facts else ''}")
 
 
-def _print_answer(answer: "OomAnswer") -> None:
+def _print_answer(answer: OomAnswer) -> None:
     """Print what is to be said of one message to a person, in a few lines."""
     print_paragraph(answer.title)
     for fact in answer.facts:
@@ -129,10 +123,8 @@ def _print_answer(answer: "OomAnswer") -> None:
             print_text(f"  {text}")
 
 
-def _cells(table: "pa.Table") -> "pa.Table":
+def _cells(table: pa.Table) -> pa.Table:
     """The rows as texts; ~ says that a size is rounded."""
-    import pyarrow as pa
-
     rows = [
         {
             "size": f"{'~' if row['is_rounded'] else ''}{human_bytes(row['size_bytes'])}",

@@ -7,13 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ... import __version__
+from ...ingest.choose_run import claim
+from ...ingest.readers.lines import use_quick_memory
+from ...ingest.record import CommandError, NotIngestedError, check_warehouse, record_command
+from ...queries.arguments import parse_time
+from ...queries.label import hint_at_branches
 from ...schema.errors import WarehouseError
 from ...schema.readable import command as to_paste
+from ...schema.stores.base import Store
 from ..errors import FAILED, told
 from ..options import (
     DEFAULT_DB,
@@ -28,11 +34,7 @@ from ..options import (
     parse_labels,
 )
 from ..render.text import print_error, print_note
-
-if TYPE_CHECKING:
-    from ...ingest.record import NotIngestedError
-    from ...schema.stores.base import Store
-
+from .ingest import oom_hints, progress_bar, summary_line
 
 EXAMPLE = "memhouse record --run tonight -- python train.py --steps 100"
 
@@ -83,25 +85,17 @@ def record(
     """
     labels = parse_labels(label or [])
     _check(db, run, only, replace=replace)
-    from ...ingest.choose_run import claim
-    from ...queries.arguments import parse_time
 
     claimed_at = parse_time(at, "at")
     claim(claimed_at, run or "")
-    from ...ingest.record import CommandError, NotIngestedError, record_command
-    from .ingest import oom_hints, progress_bar, summary_line
 
     hints: list[str] = []
     begun = perf_counter()
     progress: Callable[[int, int], None]
 
     @contextmanager
-    def opening(labels: Mapping[str, str]) -> "Iterator[Store]":
+    def opening(labels: Mapping[str, str]) -> Iterator[Store]:
         nonlocal begun, progress
-        # The command need not wait for these.
-        from ...ingest.readers.lines import use_quick_memory
-        from ...queries.label import hint_at_branches
-
         begun = perf_counter()
         use_quick_memory()
         with (
@@ -163,12 +157,11 @@ def _check(db: str, run: str | None, only: str | None, *, replace: bool) -> None
         raise typer.BadParameter(
             f"not a regular expression: {error}", param_hint="--only"
         ) from None
-    from ...ingest.record import check_warehouse
 
     check_warehouse(db, run, replaces=replace)
 
 
-def _not_ingested(error: "NotIngestedError", db: str, *, replace: bool) -> int:
+def _not_ingested(error: NotIngestedError, db: str, *, replace: bool) -> int:
     """Tell why not, and how to ingest what was kept; the exit status."""
     assert isinstance(error.__cause__, Exception)
     status = told(error.__cause__)

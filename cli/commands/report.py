@@ -1,20 +1,22 @@
 """`memhouse report`: a page of charts and tables that opens in a browser."""
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from ...ingest.fit_answer import answer, stored
+from ...queries.fitted import Fitted
+from ...queries.modules import find_module
 from ...queries.questions import Branch, RunOfModule, Since, Space, Workload
+from ...queries.reporting.page import Report
+from ...queries.reporting.site import Site, file_name, is_report, write_site
 from ...queries.result import counted
 from ...schema.readable import human_bytes
+from ...schema.stores.base import Store
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, completer, reading
 from ..render.text import print_note, results
-
-if TYPE_CHECKING:
-    from ...queries.reporting.page import Report
-    from ...queries.reporting.site import Site
-    from ...schema.stores.base import Store
 
 EXAMPLE = "memhouse report llama-v5e -o llama.html"
 _STDOUT = Path("-")
@@ -90,15 +92,12 @@ def report(
         "--output": file,
     }
     _require_one_report(module, other, history, fit, site, given)
-    from ...queries.reporting.site import file_name
 
     with reading(db, wait=wait) as store:
         if file is not None and store.holds(file):
             problem = f"{file} is of the warehouse itself: name another file"
             raise typer.BadParameter(problem, param_hint="--output")
         if site is not None:
-            from ...queries.reporting.site import write_site
-
             done = write_site(store, site)
             _tell_of_site(done)
             return
@@ -108,9 +107,6 @@ def report(
             made = history_report(store, workload, since, memory_space, branch=branch)
             name = file_name("history", *filter(None, [workload, branch]))
         elif fit is not None:
-            from ...ingest.fit_answer import answer, stored
-            from ...queries.fitted import Fitted
-
             asked, points = stored(store, fit)
             made = Fitted(asked.name, *answer(asked, points)).report()
             name = file_name("fit", *asked.name.split(":"))
@@ -124,11 +120,9 @@ def report(
     _write(made, file or Path(f"{name}.html"))
 
 
-def _of_module(store: "Store", module: str, run: str | None, space: int) -> tuple["Report", str]:
+def _of_module(store: Store, module: str, run: str | None, space: int) -> tuple[Report, str]:
     """A module's report, and a name for its file."""
-    from ...queries.modules import find_module
     from ...queries.reporting.module_report import module_report
-    from ...queries.reporting.site import file_name
 
     found = find_module(store, module, run)
     told = [run, f"space{space}" if space else None]
@@ -164,13 +158,9 @@ def _require_one_report(
         raise typer.BadParameter(f"there is no folder {file.parent}", param_hint="--output")
 
 
-def _write(made: "Report", file: Path) -> None:
+def _write(made: Report, file: Path) -> None:
     """Write the report, and tell of its file."""
-    from ...queries.reporting.site import is_report
-
     if file == _STDOUT:
-        import sys
-
         with results():
             sys.stdout.buffer.write(made.html().encode())
         return
@@ -182,7 +172,7 @@ def _write(made: "Report", file: Path) -> None:
     print_note(f"{path}: {', '.join(told)}")
 
 
-def _tell_of_site(done: "Site") -> None:
+def _tell_of_site(done: Site) -> None:
     print_note(
         f"{done.index}: {counted(len(done.written), 'page')} written, "
         f"{len(done.unchanged)} unchanged, {human_bytes(done.size_bytes)} in all"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import typer
 
+from ... import schema
+from ...schema.stores.duckdb import database_path
 from ..options import DEFAULT_DB, DEFAULT_WAIT, Db, Wait, reading
 from ..render.text import print_error
 
@@ -28,8 +30,6 @@ def shell(
     if not _is_installed("harlequin"):
         print_error("the shell needs harlequin: pip install 'memhouse[shell]'")
         raise typer.Exit(1)
-    from ... import schema
-    from ...schema.stores.duckdb import database_path
 
     # Says what is wrong with the warehouse before harlequin opens it.
     with reading(db, wait=wait):

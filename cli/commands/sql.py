@@ -5,6 +5,9 @@ from typing import Annotated
 
 import typer
 
+from ...queries.own_macros import use_macros
+from ...queries.sql import sql as find
+from ...queries.sql import sql_warnings
 from ...schema.errors import QueryError, UsageError
 from ..options import DEFAULT_DB, DEFAULT_WAIT, AsFormat, Db, Wait, find_settings, reading, writing
 from ..render.text import print_error, print_note, print_rows
@@ -27,7 +30,7 @@ def sql(
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Do not run it: list its traps; the exit status is 1 if any."),
+        typer.Option("--check", help="Do not run it: list warnings; the exit status is 1 if any."),
     ] = False,
     wait: Wait = DEFAULT_WAIT,
 ) -> None:
@@ -35,12 +38,8 @@ def sql(
 
     It reads the warehouse's tables and views, and nothing else unless you say --write or --files.
     Functions of your own come from `macros` in memhouse.toml; `memhouse views` lists them.
-    Traps are sums and joins whose answer is not what it seems to be: they are warnings on stderr.
+    It warns on stderr of sums over rows that a join repeats, and of rows of several branches.
     """
-    from ...queries.own_macros import use_macros
-    from ...queries.sql import sql as find
-    from ...queries.sql import traps
-
     macros = find_settings().macros
     if check and (write or files):
         raise UsageError("a query is checked that only reads the warehouse", "check")
@@ -49,7 +48,7 @@ def sql(
         if check:
             with reading(db, wait=wait) as store:
                 use_macros(store, macros)
-                rows = traps(store, text)
+                rows = sql_warnings(store, text)
             print_rows(rows, output)
             raise typer.Exit(1 if len(rows) else 0)
         with (writing if write else reading)(db, wait=wait) as store:

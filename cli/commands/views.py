@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from ...queries.catalogue import examples, listed_views, named_view, view_columns, view_sql
+from ...queries.own_macros import listed_macros
 from ..options import AsFormat, completer, find_settings
 from ..render.text import print_prose, print_rows, print_text
 
@@ -23,9 +25,6 @@ def views(
 
     Every warehouse has the same, those of this memhouse: so no --db is asked for.
     """
-    from ...queries.catalogue import examples, listed_views, named_view, view_columns, view_sql
-    from ...queries.own_macros import listed_macros
-
     own = listed_macros(find_settings().macros)
     if name is None:
         print_rows(listed_views(own), output)

@@ -13,7 +13,7 @@ import zstandard
 
 from ... import open as open_warehouse
 from ...schema.errors import UsageError
-from ..app import app_for
+from ..app import build_app
 from ..render.text import print_commands, print_prose, print_text
 
 # What is typed after `memhouse`, and what to see in its answer.
@@ -61,7 +61,7 @@ def walk(db: Path) -> None:
         arguments = [*typed.split(), "--db", str(db)]
         print_text(f"\n[{number}/{len(STEPS)}] $ {shlex.join(['memhouse', *arguments])}")
         with redirect_stderr(sys.stdout):
-            app_for(arguments)(arguments, prog_name="memhouse", standalone_mode=False)
+            build_app()(arguments, prog_name="memhouse", standalone_mode=False)
         print_text("")
         print_prose(f"→ {what_to_see}")
     on_db = ["--db", str(db)]

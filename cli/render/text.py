@@ -1,5 +1,6 @@
 """What is printed: messages on stderr, lines and rows of a result on stdout."""
 
+import json
 import os
 import re
 import shutil
@@ -7,15 +8,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import Any, Literal, TextIO
 
+import pyarrow as pa
 import typer
 
+from ...queries.encoders import csv_parts, json_parts, plain
 from ...queries.result import Column, Rows, fitted_lines, is_number, notes, printable, text_columns
 from ...schema.readable import one_line
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # How rows are printed; a command that prints something else too names that beside these.
 Format = Literal["table", "csv", "json", "markdown"]
@@ -120,7 +120,7 @@ def print_captioned(rows: Rows, output: Format, *, wide: bool | None = None) -> 
 
 
 def print_rows(
-    rows: "Rows | pa.Table",
+    rows: Rows | pa.Table,
     output: Format,
     *,
     wide: bool | None = None,
@@ -136,14 +136,9 @@ def print_rows(
     left_out = f"{found.left_out} (--all)" if found.left_out else ""
     with results():
         match output:
-            # The functions of pyarrow take long to import.
             case "csv":
-                from ...queries.encoders import csv_parts
-
                 sys.stdout.writelines(csv_parts(found.table))
             case "json":
-                from ...queries.encoders import json_parts
-
                 sys.stdout.writelines(json_parts(found.table))
             case "markdown":
                 sys.stdout.writelines(markdown_lines(found.table))
@@ -159,7 +154,7 @@ def print_rows(
             print_note(left_out)
 
 
-def print_table(rows: "pa.Table", *, is_wide: bool, remedy: str) -> None:
+def print_table(rows: pa.Table, *, is_wide: bool, remedy: str) -> None:
     """Print rows; on a terminal too narrow for all columns the last ones are left out.
 
     A wide table is whole, and so is one in a pipe: it has no width, and what is cut is of no use to
@@ -179,10 +174,6 @@ def print_table(rows: "pa.Table", *, is_wide: bool, remedy: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value of lists and objects."""
-    import json
-
-    from ...queries.encoders import plain
-
     with results():
         json.dump(plain(value), sys.stdout, indent=1, allow_nan=False)
         sys.stdout.write("\n")
@@ -195,7 +186,7 @@ _ESCAPED = re.compile(r"[\\`*\[\]<|~]")
 _MENTION = re.compile(r"(?<!\w)@(?=\w)")
 
 
-def markdown_lines(rows: "pa.Table") -> Iterator[str]:
+def markdown_lines(rows: pa.Table) -> Iterator[str]:
     """The lines of a table, with values as a person reads them, and of the notes to it."""
     columns = text_columns(rows)
     yield _line(field.name for field, _ in columns)

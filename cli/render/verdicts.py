@@ -4,12 +4,11 @@ import os
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ...queries.advice.finding import Finding, headline, in_a_line
-from ...queries.check import Check, Line
+from ...queries.check import Changes, Check, Line
 from ...queries.checking.judge import RESERVED, Verdict
 from ...queries.result import folded
 from ...schema.readable import command, human_bytes, one_line
@@ -23,9 +22,6 @@ from .text import (
     print_rows,
     print_text,
 )
-
-if TYPE_CHECKING:
-    from ...queries.check import Changes
 
 _SHOWN = pa.schema(
     [
@@ -43,7 +39,7 @@ _FIGURES = ("module", "before_bytes", "now_bytes", "change_bytes", "held_against
 
 
 def print_check(
-    check: Check, output: Format, changes: Sequence["Changes"] = (), *, is_whole: bool
+    check: Check, output: Format, changes: Sequence[Changes] = (), *, is_whole: bool
 ) -> None:
     """Print what matters of a run, or with `is_whole` all programs; csv and json have all.
 
@@ -82,7 +78,7 @@ def _print_table(rows: pa.Table) -> None:
             print_prose(one_line(f"{row['module']}: {'; '.join(said)}"))
 
 
-def markdown(check: Check, changes: Sequence["Changes"] = (), *, is_whole: bool = False) -> str:
+def markdown(check: Check, changes: Sequence[Changes] = (), *, is_whole: bool = False) -> str:
     """The summary as Markdown, fit for a comment on a pull request; its first line has it all."""
     heading = _heading(check, as_code(one_line(check.run_id)))
     parts = [f"### memhouse: {heading}", *(as_text(one_line(note)) for note in check.notes)]
@@ -186,7 +182,7 @@ _COMMANDS = {"fail": "error", "warn": "warning", "not judged": "warning", "pass"
 
 
 def print_annotations(
-    check: Check, lines: Mapping[int, Line], changes: Sequence["Changes"] = ()
+    check: Check, lines: Mapping[int, Line], changes: Sequence[Changes] = ()
 ) -> None:
     """Print a workflow command for each program that breaks a rule, is lost, or was accepted.
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 
 from ...xla.errors import DumpError
 from .lines import Mask, Positions, as_numpy
@@ -330,9 +332,6 @@ def schema() -> dict[str, dict[int, Field]]:
 @cache
 def _classes() -> dict[str, Any]:
     """The class of each type of message, and as `TYPEColumns` that of a batch of them."""
-    # Who ingests texts alone does not wait for this import.
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
     kinds = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="memhouse.proto", package="memhouse")
     for name, known in schema().items():
@@ -364,8 +363,6 @@ def _classes() -> dict[str, Any]:
 
 def parse(type_: str, data: bytes) -> Any:
     """The message of this type. Raises UnparsableError."""
-    from google.protobuf.message import DecodeError
-
     try:
         return _classes()[type_].FromString(data)
     except DecodeError:

@@ -193,11 +193,11 @@ _LARGE = 0.05
 _NO_CHANGE = "No change is known that would surely lower it."
 _NOT_KEPT = (
     "What its instructions do was not kept by the memhouse that stored it: ingest the dump again"
-    " for advice on donation, checkpoints, narrower types and padding."
+    " for advice."
 )
 _NO_OWNERS = (
-    "The owners of its values are not known, without which most changes cannot be told; the"
-    " messages in dump_files say why."
+    "The owners of its values are not known, without which no change can be told; the messages in"
+    " dump_files say why."
 )
 
 
@@ -214,11 +214,11 @@ class Advice(Result):
     followed: the findings with a saving that can be replayed together; together: the peak then.
     consists_of: what the peak consists of: category, size_bytes, buffers; owners: the lines that
     make most of it, as `owners` gives them. is_estimated: the dump is HLO text alone, and all
-    sizes are estimates. has_owners: whether the owners of values are known, without which most
-    changes cannot be told. has_program: whether it is known what instructions do; if not, an older
-    memhouse stored the module, and donation, checkpoints, narrower types and padding are left out.
-    kind: what makes most of the peak, and shape: how it stands in time; next_kind: what makes most
-    of the peak if the first finding is followed. None if it is not known what instructions do.
+    sizes are estimates. has_owners: whether the owners of values are known, without which no
+    change can be told. has_program: whether it is known what instructions do; if not, an older
+    memhouse stored the module, and no change can be told either. kind: what makes most of
+    the peak, and shape: how it stands in time; next_kind: what makes most of the peak if the first
+    finding is followed. None if it is not known what instructions do.
     """
 
     rows: Rows
@@ -248,9 +248,9 @@ class Advice(Result):
 
     @property
     def first(self) -> tuple[Finding, ...]:
-        """The three findings to follow first, of those that say what they can save."""
-        told = alternatives_left_out([each for each in self.findings if _can_save(each)])
-        return told[:_FIRST]
+        """The three findings to follow first, of those that say what they save."""
+        saving = [each for each in self.findings if each.saving_bytes is not None]
+        return alternatives_left_out(saving)[:_FIRST]
 
     @property
     def heading(self) -> str:
@@ -327,9 +327,8 @@ def advice_of(
     """What to change in a module, by the peak of a memory space.
 
     With `saving_bytes` what to compute again is chosen for this saving, and is told first. Without
-    owners of values, only packing is told of. Raises UsageError if the
-    dump has no live ranges, which a replay needs, or shapes that nobody can read, or if it has no
-    owners and a saving is wanted.
+    owners of values there are no findings. Raises UsageError if the dump has no live ranges, which
+    a replay needs, or shapes that nobody can read, or if it has no owners and a saving is wanted.
     """
     layout = read_layout(store, found.module_id, memory_space)
     if layout is None:
@@ -453,10 +452,6 @@ def _as_estimate(finding: Finding) -> Finding:
     if finding.saving_bytes is None:
         return finding
     return replace(finding, grade=Grade.estimated, tolerance=None)
-
-
-def _can_save(finding: Finding) -> bool:
-    return finding.saving_bytes is not None or bool(finding.high_bytes)
 
 
 _SCHEMA = pa.schema(

@@ -6,7 +6,7 @@ back into what has it, and nothing sorts it or slides over it. Sums over it are 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from math import prod
@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...xla.program import NONE, Ints, Mask, attribute_values
+from ...xla.shapes import ArrayShape, allocated_bytes
 from .asked_program import Change, Piece, Place, Program, replay, texts_of
-from .dimensions import Dimensions, Words, numbers, window_parts
-from .resizing import Array, resizing_of
+from .dimensions import Dimensions, Word, Words, numbers, window_parts
 
 # What is summed over all parts is carried from the first to the last.
 _SUMMED = 1 << 20
@@ -43,6 +43,16 @@ _Combinations = tuple[list[tuple[int, ...]], Ints]
 
 
 @dataclass(frozen=True)
+class Array:
+    """A value with a live range: its row in the layout, its shape, and its dimensions' atoms."""
+
+    value_id: int
+    row: int
+    shape: ArrayShape
+    words: tuple[Word, ...]
+
+
+@dataclass(frozen=True)
 class Cut:
     """An axis that is cut, and the arrays of temps that have it; the peak for `count` parts.
 
@@ -63,7 +73,6 @@ class Cutting:
     def __init__(self, program: Program) -> None:
         self.program, self.layout = program, program.layout
         self.dimensions = program.worked_out(Dimensions)
-        self.resizing = program.worked_out(resizing_of)
         self.flow = self.dimensions.flow
         self._slots = program.graph.slots
 
@@ -72,7 +81,23 @@ class Cutting:
         """The arrays that lie in temps."""
         temps = set(self.layout.allocation_index[self.layout.is_temp].tolist())
         allocation = self.layout.allocation.tolist()
-        return [array for array in self.resizing.arrays if allocation[array.row] in temps]
+        return [array for array in self.live_arrays if allocation[array.row] in temps]
+
+    @cached_property
+    def live_arrays(self) -> list[Array]:
+        """The arrays with a live range, in temps or not."""
+        rows = {int(value): row for row, value in enumerate(self.layout.value_id)}
+        table = self.program.rows(
+            'SELECT value_id, instruction_id, shape_index FROM "values" WHERE module_id = $1'
+        )
+        places = self._slots.named(table["instruction_id"].to_numpy(), table["shape_index"])
+        dimensions, arrays = self.dimensions, []
+        for value, place in zip(table["value_id"].to_pylist(), places.tolist(), strict=True):
+            shape = dimensions.arrays.shape(place) if value in rows and place != NONE else None
+            if isinstance(shape, ArrayShape):
+                words = map(dimensions.atoms.leaves, dimensions.arrays.words(place))
+                arrays.append(Array(value, rows[value], shape, tuple(words)))
+        return arrays
 
     @cached_property
     def roles(self) -> dict[int, str]:
@@ -85,7 +110,7 @@ class Cutting:
     @cached_property
     def arguments(self) -> list[tuple[str, str | None, tuple[tuple[int, ...], ...]]]:
         """The name, the role and the words of each argument."""
-        words, roles = {array.value_id: array.words for array in self.resizing.arrays}, self.roles
+        words, roles = {array.value_id: array.words for array in self.live_arrays}, self.roles
         return [
             (str(row["op_name"] or row["instruction"]), roles.get(row["value_id"]), words[value])
             for row in self.program.entry_arrays.to_pylist()
@@ -277,7 +302,7 @@ class Cutting:
             times = flat(array).count(atom)
             part = -(-now // count)
             if times == 1 and size % count == 0:
-                part = self.resizing.with_sizes(array, {atom: size // count})
+                part = self._with_size(array, atom, size // count)
             place = places.setdefault(at, len(places))
             start, end = int(layout.start[array.row]), int(layout.end[array.row])
             pieces.append(Piece(place, min(part, now), start, end))
@@ -292,6 +317,15 @@ class Cutting:
         change = Change(gone=frozenset(gone), pieces=tuple(pieces))
         peak = replay(layout, change).peak_bytes
         return Cut(atom, tuple(arrays), count, peak, change, parts)
+
+    def _with_size(self, array: Array, atom: int, size: int) -> int:
+        """An array's bytes if an atom had a size; what a shape does not tell stays as it is."""
+        is_tpu, sizes = self.program.platform == "tpu", self.dimensions.atoms.sizes
+        dimensions = tuple(
+            prod(size if each == atom else sizes[each] for each in word) for word in array.words
+        )
+        resized = allocated_bytes(replace(array.shape, dimensions=dimensions), is_tpu)
+        return self.size(array) + resized - allocated_bytes(array.shape, is_tpu)
 
     def summed(self, region: Mask, atom: int) -> set[int]:
         """The rows of temps that are large sums over an axis."""

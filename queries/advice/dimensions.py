@@ -27,13 +27,12 @@ _LABELS = re.compile(r"(?P<input>\w+)_(?P<kernel>\w+)->(?P<output>\w+)")
 @dataclass(frozen=True)
 class Links:
     """alike: axes of one size, two and two; windows: the same, unless one is only a part;
-    groups: the first is so many times the second; lost: axes that have to do with each other.
+    groups: the first is so many times the second.
     """
 
     alike: list[tuple[Axis, Axis]]
     windows: list[tuple[Axis, Axis]]
     groups: list[tuple[Axis, Axis]]
-    lost: list[list[Axis]]
 
 
 Sizes = Mapping[int, tuple[int, ...]]
@@ -45,7 +44,7 @@ def links(opcode: str, values: Mapping[str, str], sizes: Sizes) -> Links:
     values: the attributes by name, as XLA prints them; sizes: the dimensions of its operands and of
     its result, by side; a scatter has the sides operand, indices and updates.
     """
-    found = Links([], [], [], [])
+    found = Links([], [], [])
     if opcode in ("broadcast", "transpose", "reduce"):
         axes = numbers(values["dimensions"])
         if opcode == "broadcast":
@@ -100,9 +99,7 @@ def _convolve(found: Links, values: Mapping[str, str], sizes: Sizes) -> None:
     taken, features = (0, place[0]["f"]), (1, place[1]["i"])
     made = (1, place[1]["o"])
     found.alike.append((made, (RESULT, place[RESULT]["f"])))
-    if "batch_group_count" in values:
-        found.lost.append([source, batch, made, taken, features])
-    else:
+    if "batch_group_count" not in values:
         found.alike.append((source, batch))
         (found.groups if "feature_group_count" in values else found.alike).append((taken, features))
     windows = window_parts(values.get("window", ""))
@@ -137,11 +134,6 @@ def _slide(found: Links, axes: list[Axis], sizes: Sizes, window: Mapping[str, st
         found.alike.append((source, made))
     elif len(long) == 3 and size[source] == size[kernel] != size[made]:
         found.alike.append((source, kernel))
-    elif len(set(size.values())) == 1 and long:
-        found.lost.append(axes)
-    elif len(long) > 1:
-        # The shortest is the window, which is the program's own.
-        found.lost.append(sorted(long, key=lambda axis: size[axis])[-2:])
 
 
 def _index(found: Links, opcode: str, values: Mapping[str, str], sizes: Sizes) -> None:
@@ -177,16 +169,12 @@ Words = tuple[Word, ...]
 
 
 class Atoms:
-    """Atoms by number. An atom is one of several that are the same, or a product of others.
-
-    Where two sizes have to do with each other, but not how, their link is lost.
-    """
+    """Atoms by number. An atom is one of several that are the same, or a product of others."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
         self._parent: list[int] = []
         self._parts: dict[int, Word] = {}
-        self._lost: list[list[Word]] = []
 
     def new(self, size: int) -> Word:
         """A size of which nothing is known yet."""
@@ -209,7 +197,7 @@ class Atoms:
         return tuple(found)
 
     def equate(self, one: Sequence[int], other: Sequence[int]) -> None:
-        """Let two words be the same size; what does not fit is a lost link."""
+        """Let two words be the same size, as far as they fit."""
         if len(one) == len(other) == 1:
             # So are most, and this is quicker than what follows.
             a, b = self._root(one[0]), self._root(other[0])
@@ -232,38 +220,11 @@ class Atoms:
             if self.sizes[a] < self.sizes[b]:
                 a, b, ones, others = b, a, others, ones
             if self.sizes[a] % self.sizes[b] or a in self.leaves((b,)):
-                self.lose([(a, *ones), (b, *others)])
                 return
             rest = self.new(self.sizes[a] // self.sizes[b])
             self._parts[a] = (b, *rest)
             ones, others = (list(self.leaves(more[::-1]))[::-1] for more in (ones, others))
             ones.extend(rest)
-        if ones or others:
-            self.lose([ones, others])
-
-    def lose(self, words: Iterable[Iterable[int]]) -> None:
-        """Note that these words have to do with each other; each is a size of its own."""
-        self._lost.append([tuple(word) for word in words])
-
-    def suspects(self, changed: set[int]) -> set[int]:
-        """The atoms that may change with these, because a link is lost.
-
-        A word that has a changed atom changes already, so its other atoms are above suspicion.
-        """
-        links = [[set(self.leaves(word)) for word in link] for link in self._lost]
-        links = [link for link in links if len(set(map(frozenset, link))) > 1]
-        found, reached = set[int](), changed
-        while reached:
-            found |= reached
-            reached = {
-                atom
-                for link in links
-                if any(word & reached for word in link)
-                for word in link
-                if not word & changed
-                for atom in word
-            } - found
-        return found - changed
 
     def _root(self, atom: int) -> int:
         while self._parent[atom] != atom:
@@ -303,9 +264,6 @@ class Arrays:
         # The first of all places that are known to have the same dimensions has their words.
         self.first = components(len(form), ones[is_same], others[is_same])
         self._first = packed(self.first)
-        lost = ~is_same & (form[ones] != NONE) & (form[others] != NONE)
-        for pair in zip(ones[lost].tolist(), others[lost].tolist(), strict=True):
-            self.lose(pair)
 
     @property
     def counts(self) -> set[int]:
@@ -336,26 +294,10 @@ class Arrays:
             place += self._sizes[place]
         return found
 
-    def copied_from(self, instruction: int) -> tuple[int, ...] | None:
-        """Of a copy of an argument the order of the argument's dimensions, from minor to major."""
-        if self._graph.opcode[instruction] != "copy":
-            return None
-        (operand,) = self._graph.operands[instruction]
-        if self._graph.opcode[operand] != "parameter":
-            return None
-        shape = self._shapes[self._graph.whole[operand]]
-        return shape.minor_to_major if isinstance(shape, ArrayShape) else None
-
     def like(self, operand: Place, result: Place) -> None:
-        """Each dimension is the operand's if their sizes are equal, else their link is lost."""
-        if self.is_tuple(result) or len(self.words(operand)) != len(self.words(result)):
-            self.lose([operand, result])
-            return
-        for one, other in zip(self.words(operand), self.words(result), strict=True):
-            if self.size(one) == self.size(other):
-                self.atoms.equate(one, other)
-            else:
-                self.atoms.lose([one, other])
+        """Each dimension is the operand's if there are as many and their sizes are equal."""
+        if not self.is_tuple(result) and len(self.words(operand)) == len(self.words(result)):
+            self.window(operand, result)
 
     def window(self, whole: Place, window: Place) -> None:
         """A window's dimension is the whole one if their sizes are equal, else the program's."""
@@ -371,17 +313,6 @@ class Arrays:
                 self.atoms.equate(one, other)
             else:
                 self._parts.append((one, other) if a > b else (other, one))
-
-    def lose(self, places: Sequence[Place]) -> None:
-        """Note that arrays have to do with each other, but not how."""
-        lost: list[Word] = []
-        waiting = list(places)
-        for place in waiting:
-            if self.is_tuple(place):
-                waiting.extend(self.parts(place))
-            else:
-                lost.extend(self.words(place))
-        self.atoms.lose(lost)
 
     def is_tuple(self, place: Place) -> bool:
         """Whether there are several arrays."""
@@ -415,9 +346,7 @@ class Arrays:
     def divide(self, whole: Word, part: Word) -> None:
         """Such as halves: the whole is so many times the part."""
         times, rest = divmod(self.size(whole), self.size(part))
-        if rest or times > _MOST_PARTS or not part:
-            self.atoms.lose([whole, part])
-        else:
+        if part and not rest and times <= _MOST_PARTS:
             count = self.atoms.new(times)
             self._counts.extend(count)
             self.atoms.equate(whole, (*count, *part))
@@ -431,8 +360,7 @@ class Arrays:
 # What each dimension of each array is: followed from the arguments through the whole program.
 #
 # The attributes of instructions say which dimension is which. Where they do not, as in a bitcast
-# of tiled arrays or a kernel, the sizes decide if they can; else the link is lost, which `Atoms`
-# notes.
+# of tiled arrays or a kernel, the sizes decide if they can.
 
 # Their dimensions are their operands', one by one.
 _ALIKE = {
@@ -463,8 +391,6 @@ _MOVED = (
 )
 # Their attributes say it.
 _SAID = {"broadcast", "convolution", "dot", "gather", "reduce", "scatter", "transpose"}
-# Their results have sizes of their own.
-_NOTHING = {"add-dependency", "after-all", "rng-bit-generator", "rng-get-and-update-state"}
 # Custom calls that give the largest elements and their places.
 _OF_THE_LARGEST = {"TopK", "PartialReduce"}
 # Their operand and result are alike, but for what a window or a transform makes of a dimension.
@@ -557,8 +483,6 @@ class Dimensions:
                 self.arrays.window(first, part)
         elif opcode in _LIKE or (opcode == "custom-call" and len(operands) == 1):
             self.arrays.like(first, result)
-        elif opcode not in _NOTHING:
-            self.arrays.lose([result, *operands])
 
     def _by_attributes(self, instruction: int, opcode: str) -> None:
         """Follow what the attributes say; of a reduce or scatter of several arrays, each."""
@@ -626,8 +550,6 @@ class Dimensions:
                 self.atoms.equate(words(one), words(other))
         for whole, part in found.groups:
             self.arrays.divide(words(whole), words(part))
-        for axes in found.lost:
-            self.atoms.lose([words(axis) for axis in axes])
 
     def _sizes(self, place: Place) -> tuple[int, ...]:
         shape = self.arrays.shape(place)
@@ -640,14 +562,9 @@ class Dimensions:
         if last[0] == last[1] or (self.arrays.is_linear(operand) and self.arrays.is_linear(result)):
             self.atoms.equate([a for w in here for a in w], [a for w in there for a in w])
             return
-        left_over: list[list[int]] = [[], []]
         for ones, others in self._by_size(here, there):
             if len(ones) == len(others) == 1:
                 self.atoms.equate(ones[0], others[0])
-            else:
-                for side, words in zip(left_over, (ones, others), strict=True):
-                    side.extend(atom for word in words for atom in word)
-        self.atoms.lose(left_over)
 
     def _by_size(self, *sides: Sequence[Word]) -> Iterator[tuple[list[Word], ...]]:
         """The dimensions of each size, side by side."""

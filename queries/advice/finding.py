@@ -44,15 +44,13 @@ class Finding:
     that is told, the same if there is none. tolerance: how far the new peak may be from the one
     told, as a part of it. value_ids: the buffers that it is about, the largest first. source:
     the line to edit, as file:line; None if nothing says it. write: what to write there.
-    why: the evidence, in a sentence or two. change: what was replayed; of a fact, for the most
-    that it may bring (high_bytes). choice: of the findings with the same choice only one can be
-    followed; None if it stands alone. alone_bytes: where two edits are told together, such as to
-    carry and to donate, what the last brings alone. changes_results: the program computes
-    something else afterwards, as with fewer bits: it comes after what keeps the results, and is
-    not followed with others. is_new_order: the instructions stay, in another order.
-    reserved_low_bytes and reserved_high_bytes: how much less XLA reserves, which is the peak and
-    what packing adds; None where that is not known, and no least of a bound. options: what makes
-    the change when the program is compiled; None if the program must be changed.
+    why: the evidence, in a sentence or two. change: what was replayed; None of a fact. choice: of
+    the findings with the same choice only one can be followed; None if it stands alone.
+    alone_bytes: where two edits are told together, such as to carry and to donate, what the last
+    brings alone. is_new_order: the instructions stay, in another order. reserved_low_bytes and
+    reserved_high_bytes: how much less XLA reserves, which is the peak and what packing adds; None
+    where that is not known, and no least of a bound. options: what makes the change when the
+    program is compiled; None if the program must be changed.
     """
 
     kind: str
@@ -69,7 +67,6 @@ class Finding:
     change: "Change | None" = None
     choice: str | None = None
     alone_bytes: int | None = None
-    changes_results: bool = False
     is_new_order: bool = False
     reserved_low_bytes: int | None = None
     reserved_high_bytes: int | None = None
@@ -125,7 +122,7 @@ def to_follow(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     followed: list[Finding] = []
     touched: set[int] = set()
     for finding in alternatives_left_out(findings):
-        if finding.saving_bytes is None or finding.change is None or finding.changes_results:
+        if finding.saving_bytes is None or finding.change is None:
             continue
         if touched.isdisjoint(finding.value_ids):
             followed.append(finding)
@@ -139,11 +136,10 @@ def _choice(number: int, finding: Finding) -> object:
 
 def _rank(finding: Finding) -> tuple[int, int, int]:
     if finding.saving_bytes is None:
-        return 2, 0, -(finding.high_bytes or 0)
+        return 2, 0, 0
     # What may save nothing comes after what surely saves something.
     sure = finding.saving_bytes if finding.low_bytes is None else finding.low_bytes
-    is_last = finding.grade is Grade.at_most or finding.changes_results
-    return int(is_last), -(finding.reserved_low_bytes or 0), -sure
+    return int(finding.grade is Grade.at_most), -(finding.reserved_low_bytes or 0), -sure
 
 
 # How findings are told: in a line, in full, all together.

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from ...schema import arrow, clock
 from ...schema.causes.changes import READER_CHANGED
 from ...schema.errors import UsageError
+from ...schema.journal import entries, entry
 from ...schema.metrics import METRICS
 from ...schema.readable import command, human_bytes
 from ...schema.stores.base import Batch, Store
@@ -229,9 +231,6 @@ def read_accepted(store: Store, run: str, memory_space: int) -> Accepted:
 
 def record_accepted(store: Store, run_id: str, verdicts: Sequence[Verdict], reason: str) -> None:
     """Store why the values that break a rule are accepted."""
-    from ...schema import arrow, clock
-    from ...schema.journal import entries, entry
-
     rows = [
         {
             "dump_id": verdict.dump_id,

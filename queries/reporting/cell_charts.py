@@ -16,6 +16,7 @@ from ..diff import Diff
 from ..modules import find_module
 from ..result import Rows
 from ..trends import Trends
+from .module_spaces import module_spaces
 from .page import Chart, Report, Section
 
 # A notebook saves its cells: a larger chart is left to a report, which is a file of its own.
@@ -52,7 +53,6 @@ def with_treemap(
         return rows
 
     def charts() -> Iterator[Chart]:
-        from .module_spaces import module_spaces
         from .treemap import treemap_chart
 
         found = find_module(store, module, run)

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from ...schema.private_folder import whole_file
 from ...schema.readable import human_bytes, one_line
@@ -24,7 +26,6 @@ from ..result import Rows, heading, is_number, notes, text_columns
 
 if TYPE_CHECKING:
     from bokeh.models import UIElement
-    from jinja2 import Environment
 
 # Where a text of a page may break into lines: not in a date, and in a long path after a slash.
 
@@ -385,9 +386,6 @@ def _frame(page: str, height: str) -> str:
 @cache
 def templates() -> Environment:
     """The templates in `pages/`; they escape whatever they are given."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
     made = Environment(
         loader=FileSystemLoader(PAGES),
         autoescape=True,

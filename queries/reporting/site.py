@@ -264,7 +264,6 @@ def _name_parts(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _module_report(store: Store, page: dict[str, Any]) -> Report:
-    # Bokeh is slow to import, and a site that is unchanged does without.
     from .module_report import module_report
 
     names = ("module_id", "dump_id", "series_id", "run_id", "workload", "module_name", "origin")
@@ -278,7 +277,6 @@ def _index(store: Store, pages: list[dict[str, Any]], former: list[dict[str, Any
     section = Section("Modules", (modules,))
     if not store.rows("SELECT run_id FROM runs LIMIT 1").num_rows:
         return Report("History", sections=(section,))
-    # Bokeh is slow to import, and a site that is unchanged does without.
     from .history_report import history_report
 
     report = history_report(store, pages={page["series_id"]: page["path"] for page in pages})

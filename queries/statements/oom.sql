@@ -44,6 +44,28 @@ WHERE
     OR run_id IN (SELECT dumps.run_id FROM dumps WHERE dumps.oom)
 ORDER BY run_at DESC, run_seq DESC;
 
+-- name: padded
+-- Of the buffers of module $1 in the device's main memory at the peak, by their sizes, the one to
+-- which tiles add most.
+SELECT
+    rank,
+    shape,
+    size_bytes,
+    padding_bytes,
+    size_bytes - padding_bytes AS unpadded_bytes
+FROM (
+    SELECT
+        shape,
+        size_bytes,
+        padding_bytes,
+        ROW_NUMBER() OVER (ORDER BY size_bytes DESC, value_id) AS rank
+    FROM _module_buffers
+    WHERE module_id = $1 AND memory_space = 0 AND is_live_at_peak
+) AS ranked
+WHERE padding_bytes > 0
+ORDER BY padding_bytes DESC, rank
+LIMIT 1;
+
 -- name: kernel
 -- The $3 largest arrays that the kernel $2 of module $1 keeps in VMEM.
 SELECT

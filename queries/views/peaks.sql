@@ -189,6 +189,11 @@ SELECT
     module_id,
     memory_space,
     space,
-    '__metric__' AS metric,
-    __metric__ AS value_bytes
-FROM module_memory;
+    metric,
+    value_bytes
+FROM module_memory
+UNPIVOT INCLUDE NULLS (
+    value_bytes FOR metric IN (
+        __metric__,
+    )
+);

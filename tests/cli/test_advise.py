@@ -112,7 +112,6 @@ def test_without_a_saving_it_says_who_makes_the_peak(history):
     said = " ".join(advise(history, "--run", "2026-10-01").stdout.split())
     assert "No change is known that would surely lower it. The lines that make most" in said
     assert " at /train/zoo/zoo.py:" in said
-    assert "packing takes 24.46 MiB beyond what is live at one time" in said
 
 
 def test_what_cannot_be_advised_is_a_usage_error(history):

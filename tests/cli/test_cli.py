@@ -4,11 +4,12 @@ import csv
 import json
 import re
 import subprocess
+import sys
 
 import pytest
 
 from memhouse import __version__
-from memhouse.cli.app import app_for
+from memhouse.cli.app import build_app
 from memhouse.schema.tables import metadata
 
 from ..support.command import MEMHOUSE, run_memhouse
@@ -16,7 +17,7 @@ from ..support.console import on_terminal
 from ..support.dumps import DATA, DUMPS, one_file
 from ..support.warehouse import rows
 
-COMMANDS = [command.callback.__name__ for command in app_for([]).registered_commands]
+COMMANDS = [command.callback.__name__ for command in build_app().registered_commands]
 FORMATS = ["table", "csv", "json", "markdown"]
 SELECT = "SELECT run_id, source FROM runs ORDER BY run_id"
 
@@ -43,6 +44,19 @@ def test_help_names_every_command_and_where_to_start():
     assert "memhouse demo" in said
     assert run_memhouse("-h").stdout == said
     assert run_memhouse("--version").stdout == f"memhouse {__version__}\n"
+
+
+def test_help_imports_no_optional_package_and_nothing_that_draws():
+    heavy = ("bokeh", "deltalake", "harlequin", "jax", "mcp", "plotext")
+    script = f"""
+import sys
+from memhouse.cli import run
+sys.argv = ["memhouse", "--help"]
+run()
+print([name for name in {heavy} if name in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stderr == "[]\n"
 
 
 def resnet(found):
@@ -77,6 +91,13 @@ def test_peaks_as_json(filled):
     assert {type(size) for size in sizes if size is not None} == {int}
     assert {row["origin"] for row in found} == {"dumped", "estimated"}
     assert resnet(found)["peak_bytes"] == 152370176
+
+
+def test_json_has_the_names_of_csv(filled):
+    for command in ("peaks", "runs", "modules"):
+        header, *_ = csv.reader(ask(filled, command, "-f", "csv").splitlines())
+        for row in json.loads(ask(filled, command, "-f", "json")):
+            assert list(row) == header
 
 
 def test_peaks_as_markdown(filled):

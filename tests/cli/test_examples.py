@@ -8,7 +8,7 @@ import sys
 import pytest
 from typer.main import get_command
 
-from memhouse.cli.app import COMMANDS, app_for
+from memhouse.cli.app import COMMANDS, build_app
 from memhouse.cli.demo.walk import _nights, demo_warehouse
 
 from ..support.command import run_memhouse
@@ -25,7 +25,7 @@ TRAIN = "import sys; assert sys.argv[1:] == ['--steps', '100']\n"
 def examples():
     """The commands' names and their examples."""
     for name in COMMANDS:
-        yield name, get_command(app_for([name])).commands[name].epilog
+        yield name, get_command(build_app()).commands[name].epilog
 
 
 EXAMPLES = dict(examples())

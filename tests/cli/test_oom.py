@@ -151,8 +151,8 @@ def test_with_a_warehouse_the_dump_answers(stored):
     run = oom(DATA / "oom/jax0.10.2-pad.txt", "--db", stored)
     said = " ".join(run.stdout.split())
     assert "module: jax0.10.2-pad/jit__lambda of run night" in said
-    assert "1. 31.50 GiB " in said
-    for fact in ("bf16[134217728,2]", "multiple of 128", "oom_variants.py:29 makes 32.50 GiB"):
+    assert "1. padding: buffer 1 bf16[134217728,2] takes 64.0 times its elements, 31.50 GiB" in said
+    for fact in ("reorder or merge", "oom_variants.py:29 makes 32.50 GiB"):
         assert fact in said
     assert "memhouse buffers" in said
     assert len(run.stdout.splitlines()) <= 25

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 import memhouse
-from memhouse.cli.app import app_for
+from memhouse.cli.app import build_app
 from memhouse.queries.names import BY_HAND
 from memhouse.schema.errors import WarehouseBusyError
 
@@ -161,9 +161,9 @@ READERS = {
 
 def test_every_command_with_a_warehouse_can_wait():
     """`fit`, `mcp`, `oom` and `record` have their own tests; the shell reads only on a terminal."""
-    waiting = {command.name for command in app_for([]).registered_commands if waits(command)}
+    waiting = {command.name for command in build_app().registered_commands if waits(command)}
     assert waiting == {*READERS, *WRITERS, "fit", "oom", "record", "shell"} - {"accept"}
-    others = {command.name for command in app_for([]).registered_commands} - waiting
+    others = {command.name for command in build_app().registered_commands} - waiting
     assert others == {"demo", "doctor", "mcp", "views"}
 
 

@@ -1,23 +1,18 @@
-"""Edits of programs as people write them, held against XLA: chunks, batches, gathers, copies.
+"""Edits of programs as people write them, compared with XLA: chunks, batches, copies.
 
-`benchmarks/pairs/edits.py` and `families.py` have the programs. The figures are peaks of programs
-that were recompiled.
+The figures are peaks of programs that were recompiled.
 """
 
 import pytest
 
-from memhouse.queries.advice.finding import Grade
-from memhouse.queries.advice.findings.caches import in_int8
-from memhouse.queries.advice.findings.constants import constants
 from memhouse.queries.advice.findings.cut import batched, chunked
-from memhouse.queries.advice.findings.gather_first import gathered_first
 from memhouse.queries.advice.findings.returned import returned
 from memhouse.queries.advice.peak import largest_kind, shape_of_peak
 
 from ..support.advised import compiled, program_of
 from ..support.warehouse import reading
 
-_FINDERS = (chunked, batched, gathered_first, returned)
+_FINDERS = (chunked, batched, returned)
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +30,8 @@ def program():
         ("cpu/chunk_perplexity", chunked, "in 8 chunks", 468_844_572),
         ("cpu/map_rendering", batched, "1024 at a time", 269_616_708),
         ("cpu/microbatch_images", batched, "4 microbatches", 925_086_632),
-        ("cpu/gather_messages", gathered_first, "before gathering", 269_702_148),
         ("tpu/returned_by_scan", returned, "do not return", 406_854_144),
         ("cpu/returned_with_state", returned, "do not return", 301_285_460),
-        ("cpu/int8_looped_cache", in_int8, "1.00 GiB in f32", 411_631_720),
-        ("tpu/int8_looped_cache", in_int8, "1.00 GiB in f32", 545_331_712),
     ],
 )
 def test_the_peak_after_the_edit_is_as_told(program, name, finder, says, after_bytes):
@@ -55,14 +47,6 @@ def test_the_peak_after_the_edit_is_as_told(program, name, finder, says, after_b
 def test_what_needs_its_whole_axis_is_not_cut(program, name):
     """Losses over rows and columns, means of the batch, sums over both sides in turn."""
     assert [each.title for find in _FINDERS for each in find(program(f"cpu/{name}"))] == []
-
-
-def test_a_constant_is_told_and_promises_nothing(program):
-    (finding,) = constants(program("cpu/constant_table"))
-    assert (finding.grade, finding.saving_bytes) == (Grade.fact, None)
-    assert finding.title.startswith("128.00 MiB are constants")
-    assert "f32[8192,4096]" in finding.why
-    assert constants(program("cpu/returned_with_state")) == []
 
 
 def test_what_a_peak_is(program):

@@ -9,14 +9,12 @@ import memhouse
 from memhouse.queries.advice.finding import Grade
 from memhouse.queries.advice.findings.donations import (
     Foresight,
-    copied_donations,
     donate,
     free_arrays,
     in_circles,
     not_donated,
     pair_up,
     top_level,
-    unused_donations,
 )
 from memhouse.schema.errors import UsageError
 
@@ -50,7 +48,7 @@ def store(db):
 
 @pytest.fixture(scope="module")
 def said(folder):
-    """What JAX says of the programs of `benchmarks/donation_programs.py`, by platform and name."""
+    """What JAX says of programs that donate, and that do not, by platform and name."""
     found = json.loads((folder / "said.json").read_text())
     return {platform: found[f"donations/{platform}"] for platform in IN_PLACE}
 
@@ -327,11 +325,11 @@ def test_the_argument_of_an_array():
 
 @pytest.fixture
 def findings(store, pairs):
-    """What a finder says of a pair's program before, or after."""
+    """What is told of a pair's program before."""
 
-    def find(name, finder=not_donated, *, after=False):
-        workload, module = pairs[name][after]
-        return finder(program_of(store, workload, module=module))
+    def find(name):
+        workload, module = pairs[name][0]
+        return not_donated(program_of(store, workload, module=module))
 
     return find
 
@@ -362,42 +360,6 @@ def test_a_scanned_cache_has_to_be_carried(findings, foreseen):
     assert found[0].source == "/train/benchmarks/pairs/decoding.py:93"
 
 
-def test_an_input_that_only_fits_is_told_as_such(findings):
+def test_an_input_that_only_fits_is_not_told(findings):
     """A matrix product's operand has the shape of the product, which is not its next value."""
-    (found,) = findings("cpu/old_value_read")
-    assert found.kind == "input that fits an output"
-    assert (found.grade, found.saving_bytes) == (Grade.fact, None)
-    assert found.high_bytes == 1 << 28
-
-
-# --- advice: donated for nothing --------------------------------------------------------
-
-
-def test_what_is_copied_although_donated(findings):
-    found = findings("tpu/cache_scanned_over", copied_donations, after=True)
-    assert len(found) == 2
-    for number, each in enumerate(found, 1):
-        assert f"arguments[{number}]" in each.title
-        assert "512.00 MiB" in each.title
-        assert each.source == "/train/benchmarks/pairs/decoding.py:93"
-    (found,) = findings("cpu/read_after", copied_donations, after=True)
-    assert "ynn_fusion" in found.why
-    assert "args[0]" in found.why
-    # Copies of the two tables are no larger than the batch that is there at the peak.
-    for name in ("tpu/embedding_with_moments", "tpu/average_of_weights", "cpu/decode_in_fori"):
-        assert findings(name, copied_donations, after=True) == [], name
-
-
-def test_what_no_output_takes_is_told_with_the_nearest(findings, filled, monkeypatch):
-    (found,) = findings("cpu/types_differ", unused_donations, after=True)
-    assert (found.grade, found.saving_bytes) == (Grade.fact, None)
-    assert "256.00 MiB" in found.title
-    assert "f32[8192,8192]" in found.why
-    assert "s8[8192,8192]" in found.why
-    # Of `n1` a device takes [2,1024] in, and gives [2,512] out.
-    monkeypatch.setattr("memhouse.queries.advice.findings.donations._WORTH", 0)
-    with reading(filled) as store:
-        told = unused_donations(program_of(store, "llama-v5e", module="jit_train_step"))
-    (found,) = (each for each in told if each.title.startswith("m "))
-    assert "16.00 KiB" in found.title
-    assert "out_shardings" in found.write
+    assert findings("cpu/old_value_read") == []

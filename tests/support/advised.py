@@ -21,7 +21,6 @@ _PAIRS = {
     "cache_carried_by_scan",
     "cache_scanned_over",
     "gated_unrolled_full",
-    "heads_96_to_128",
     "right_mixed_precision",
     "types_differ",
     "types_of_one_size",
@@ -39,8 +38,7 @@ def compiled() -> Path:
 def donating() -> Path:
     """A folder of programs that donate, and that do not. Only read it.
 
-    `db` is a warehouse, `said.json` what JAX said, and `donations` has the dumps of the programs
-    of `benchmarks/donation_programs.py`.
+    `db` is a warehouse, `said.json` what JAX said, and `donations` has the dumps of the programs.
     """
     return shared("donating", _make_donating)
 
@@ -62,7 +60,7 @@ def program_of(
 def _fill_compiled(db: Path) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        names = ("remat", "gathered", "advice-sizes", "advice", "advice-edits")
+        names = ("remat", "advice-sizes", "advice", "advice-edits")
         archives = [folder / name for name in names]
         for archive in archives:
             unpack(archive)

@@ -27,11 +27,10 @@ def fill_with_everything(db: Path, nights: Path, folder: Path) -> list[Asked]:
 
     What ingest, labels and accepted growth asked on the way.
     """
-    unpacked = {name: _unpack(name, folder) for name in ("donations", "gathered", "oom-dumps")}
+    unpacked = {name: _unpack(name, folder) for name in ("donations", "oom-dumps")}
     fill(db, *(nights / name for name in NIGHTS))
     fill(db, *RUNS)
     fill(db, unpacked["donations"], run_id=DONATED)
-    fill(db, unpacked["gathered"] / "gathered", run_id="gathered")
     fill(db, unpacked["oom-dumps"], run_id="oom-dumps")
     fill(db, *sorted((DATA / "oom").glob("*.txt")))
     with writing(db) as store, listening(store) as heard:
@@ -86,7 +85,6 @@ def _ask(warehouse: Warehouse, folder: Path) -> None:
     for night in NIGHTS:
         warehouse.advise(LLAMA, run=night)
     warehouse.advise("donations/tpu/jit_crossed_donated")
-    warehouse.advise("tpu/fsdp_layers/before", run="gathered")
     _ask_of_history(warehouse, folder)
     warehouse.oom()
     warehouse.oom("oom-dumps")

@@ -4,21 +4,21 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import chain
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ....schema.readable import human_bytes
 from ....xla.program import Mask
+from ....xla.shapes import ArrayShape
 from ...catalogue import statement
 from ...result import counted, without_layout
-from ..asked_program import Change, Program, memory_on_chip, saving
-from ..cutting import HAND_ON, Cut, Cutting, flat
+from ..asked_program import Change, Place, Program, memory_on_chip, saving
+from ..cutting import HAND_ON, Array, Cut, Cutting, flat
 from ..finding import Finding, Grade, Options
-from ..resizing import Array
-from . import INSTRUCTIONS, OWNERS, listed
-from .caches import is_cache
-from .donations import donation_groups
+from . import listed
+from .donations import EntryArray, donation_groups
 from .residuals import read_residuals, read_scans
 
 # A smaller part of the peak is not worth a change of the program.
@@ -38,7 +38,7 @@ _OF_LINES = 0.8
 # A group of arrays that makes much of the peak, such as logits or the scores of attention.
 
 
-@listed(3, OWNERS, INSTRUCTIONS)
+@listed(3)
 def chunked(program: Program) -> list[Finding]:
     """The largest group of temps that can be cut, in a finding for each number of chunks."""
     cutting = program.worked_out(Cutting)
@@ -192,7 +192,7 @@ def _contains(whole: tuple[int, ...], part: tuple[int, ...]) -> bool:
 # A batch, whose elements have nothing to do with each other.
 
 
-@listed(4, OWNERS, INSTRUCTIONS)
+@listed(4)
 def batched(program: Program) -> list[Finding]:
     """A batch in parts, and of a training step the sum of their gradients: one axis at most."""
     cutting = program.worked_out(Cutting)
@@ -276,12 +276,54 @@ def _is_batch(cutting: Cutting, atom: int) -> bool:
     caches = {
         each.pair.argument.value_id
         for group in program.worked_out(donation_groups)
-        if not group.only_fits
         for each in group.foreseen
-        if is_cache(program, each.pair.argument)
+        if _is_cache(program, each.pair.argument)
     }
-    words = {array.value_id: flat(array) for array in cutting.resizing.arrays}
+    words = {array.value_id: flat(array) for array in cutting.live_arrays}
     of_atom = [row for row in rows if atom in words.get(row["value_id"], ())]
     if any(row["is_shared"] or row["value_id"] in caches for row in of_atom):
         return False
     return program.trains or all(row in of_atom for row in rows if row["is_output"])
+
+
+# A cache, of which a part is written in place.
+
+# They write a part of their first operand, which is the operand of this number.
+_WRITE = {"dynamic-update-slice": 1, "scatter": 2}
+# A cache is written a token at a time; a state is written whole, layer by layer.
+_A_TIME = 1 / 1000
+_THROUGH = HAND_ON - {"convert", "dynamic-update-slice"} | {"transpose", "reshape", "copy-start"}
+_THROUGH |= {"copy-done", "optimization-barrier"}
+
+
+def _is_cache(program: Program, argument: EntryArray) -> bool:
+    """Whether an instruction writes a part of it, or of a copy of it."""
+    graph, flow = program.graph, program.worked_out(Cutting).flow
+    if argument.parameter_number is None:
+        return False
+    parameter = graph.parameters(graph.program.entry)[argument.parameter_number]
+    (place,) = graph.places([parameter], [argument.index])
+    seen, waiting = {place}, [place]
+    while waiting:
+        place = waiting.pop()
+        for reader in flow.readers[place]:
+            opcode = graph.opcode_at(reader)
+            if opcode in _WRITE and flow.sources[reader][0] == place:
+                return _is_a_little(program, reader)
+            if (opcode in _THROUGH or flow.joins[reader]) and reader not in seen:
+                seen.add(reader)
+                waiting.append(reader)
+    return False
+
+
+def _is_a_little(program: Program, write: Place) -> bool:
+    """Whether an instruction writes a small part of an array."""
+    graph, shape = program.graph, program.worked_out(Cutting).dimensions.arrays.shape
+    instruction = graph.instruction[write]
+    written = graph.operands[instruction][_WRITE[graph.opcode[instruction]]]
+    part, whole = shape(graph.whole[written]), shape(write)
+    return (
+        isinstance(part, ArrayShape)
+        and isinstance(whole, ArrayShape)
+        and prod(part.dimensions) <= _A_TIME * prod(whole.dimensions)
+    )

@@ -1,4 +1,4 @@
-"""Arguments whose memory a result may take: those not donated, and donations without effect."""
+"""Arguments that are not donated, though an output could take their memory."""
 
 import re
 from collections import Counter
@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from ....xla.opcodes import ELEMENTWISE
 from ....xla.program import Mask
 from ....xla.sharing import Elementwise
 from ...catalogue import statement
-from ...result import counted, without_layout
+from ...result import counted
 from ..asked_program import (
     Change,
     FreeMemory,
@@ -34,7 +33,7 @@ from ..asked_program import (
 )
 from ..dimensions import Dimensions
 from ..finding import Finding, Grade, Options
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 
 # Which things wait for each other in a circle.
 
@@ -180,12 +179,10 @@ _TOP_LEVEL = re.compile(r"arg(?:s|uments)\[\d+\]|kwargs\['[^']*'\]|\w+")
 class EntryArray:
     """An array of the arguments or of the result, of one device.
 
-    place: 1 for the first, in flattening order; index: such as `{1}` of the result; name: of an
-    argument, where XLA kept it. is_donated: of an argument; is_shared: the result's memory is
-    an argument's.
+    index: such as `{1}` of the result; name: of an argument, where XLA kept it. is_donated: of an
+    argument; is_shared: the result's memory is an argument's.
     """
 
-    place: int
     parameter_number: int | None
     index: str
     name: str | None
@@ -247,7 +244,6 @@ def entry_arrays(program: Program) -> tuple[list[EntryArray], list[EntryArray]]:
         if row["memory_space"] != program.layout.memory_space or row["padded_bytes"] is None:
             continue
         array = EntryArray(
-            row["place"],
             row["parameter_number"],
             row["shape_index"],
             None if row["is_output"] else row["op_name"],
@@ -828,13 +824,11 @@ class DonationGroup:
     """Arrays of arguments that a user can name, with the outputs that would take their place.
 
     alone: what donating each of several arguments brings without the others, in bytes.
-    only_fits: the argument is an input of which nothing says that the output is its next value.
     """
 
     arguments: tuple[str, ...]
     foreseen: list[Foreseen]
     donation: Donation
-    only_fits: bool
     alone: tuple[int, ...] = ()
 
     @property
@@ -863,9 +857,10 @@ class DonationGroup:
 
 
 def donation_groups(program: Program) -> list[DonationGroup]:
-    """The groups worth telling: what is donated together, what a loop copies, what only fits.
+    """The groups worth telling: what is donated together, and what a loop copies.
 
-    What is returned as it came is in none: its output should go.
+    What is returned as it came is in none: its output should go. Nor is an input that nothing says
+    an output is the next value of: whether the caller reads it again, no dump says.
     """
     arguments, outputs = free_arrays(program)
     returned = {each for pair in program.worked_out(returned_arrays) for each in pair}
@@ -873,18 +868,10 @@ def donation_groups(program: Program) -> list[DonationGroup]:
     outputs = [each for each in outputs if each not in returned]
     if not arguments or not outputs:
         return []
-    count = partitions(program)
     foresight = Foresight(program)
     state = state_of(program, foresight, arguments, outputs)
-    of_state = pair_up([each for each in arguments if each in state], outputs, count)
-    taken = {each.output for each in of_state}
-    of_inputs = pair_up(
-        [each for each in arguments if each not in state],
-        [each for each in outputs if each not in taken],
-        count,
-    )
-    groups = _groups(program, foresight.foresee(of_state), only_fits=False)
-    groups += _groups(program, foresight.foresee(of_inputs), only_fits=True)
+    pairs = pair_up([each for each in arguments if each in state], outputs, partitions(program))
+    groups = _groups(program, foresight.foresee(pairs))
     worth = max(_WORTH * program.layout.peak_bytes, _LEAST_BYTES)
     large = [
         each
@@ -894,9 +881,7 @@ def donation_groups(program: Program) -> list[DonationGroup]:
     return [each for each in _together(program, large) if _most(program, each) > worth]
 
 
-def _groups(
-    program: Program, foreseen: Sequence[Foreseen], *, only_fits: bool
-) -> list[DonationGroup]:
+def _groups(program: Program, foreseen: Sequence[Foreseen]) -> list[DonationGroup]:
     """The arrays by the argument that a user can name.
 
     Arrays for which donating brings nothing as the program is written are a group of their own.
@@ -906,7 +891,7 @@ def _groups(
         key = each.pair.argument.top_level, _is_scanned_for_nothing(program, each)
         by_name.setdefault(key, []).append(each)
     return [
-        DonationGroup((name,), group, donate(program, group), only_fits)
+        DonationGroup((name,), group, donate(program, group))
         for (name, _), group in by_name.items()
     ]
 
@@ -914,14 +899,12 @@ def _groups(
 def _together(program: Program, groups: Sequence[DonationGroup]) -> list[DonationGroup]:
     """The arguments that one keyword donates as one group: weights go with their optimizer state.
 
-    Figures of different grades, inputs, and what a loop copies stay apart.
+    Figures of different grades, and what a loop copies, stay apart.
     """
     alike: dict[object, list[DonationGroup]] = {}
     for group in groups:
-        stays_alone = group.only_fits or group.is_scanned
-        alike.setdefault(group.arguments if stays_alone else grade_of(program, group), []).append(
-            group
-        )
+        key = group.arguments if group.is_scanned else grade_of(program, group)
+        alike.setdefault(key, []).append(group)
     return [_merged(program, each) if len(each) > 1 else each[0] for each in alike.values()]
 
 
@@ -934,7 +917,6 @@ def _merged(program: Program, groups: Sequence[DonationGroup]) -> DonationGroup:
         tuple(name for group in ordered for name in group.arguments),
         foreseen,
         donate(program, foreseen),
-        only_fits=False,
         alone=tuple(group.donation.least_bytes for group in ordered),
     )
 
@@ -943,7 +925,6 @@ def _most(program: Program, group: DonationGroup) -> int:
     """The most that is told to be saved."""
     grade, _ = grade_of(program, group)
     is_told_without_copies = grade is Grade.between or carries_copies(program, group)
-    is_told_without_copies &= not group.only_fits
     return group.donation.most_bytes if is_told_without_copies else group.donation.least_bytes
 
 
@@ -985,18 +966,15 @@ def grade_of(program: Program, group: DonationGroup) -> tuple[Grade, float | Non
 
 # What to write where a loop takes an array in and gives it out beside, as `jax.lax.scan` does.
 
-CARRY = (
+_CARRY = (
     "carry it through the loop instead of taking it in as xs and giving it out as ys, and write"
     " each part with jax.lax.dynamic_update_slice or .at[i].set"
 )
 
 
-# Arguments that are not donated, though an output could take their memory.
-
-
-@listed(0, OWNERS, INSTRUCTIONS)
+@listed(0)
 def not_donated(program: Program) -> list[Finding]:
-    """What to donate together, and what needs another change before; what only fits comes last."""
+    """What to donate together, and what needs another change before."""
     return [_not_donated(program, each) for each in program.worked_out(donation_groups)]
 
 
@@ -1006,8 +984,6 @@ def _not_donated(program: Program, group: DonationGroup) -> Finding:
     told = donation.most_bytes if carries_copies(program, group) else donation.least_bytes
     its = "their" if group.alone else "its"
     title = f"donate {name}: outputs could take {its} {human_bytes(group.size_bytes)}"
-    if group.only_fits:
-        return _fitting(program, group)
     if group.is_scanned:
         title = f"carry {name} through the loop and donate it: donating alone brings nothing"
         if not carries_copies(program, group):
@@ -1027,22 +1003,6 @@ def _not_donated(program: Program, group: DonationGroup) -> Finding:
         change=donation.without_copies if carries_copies(program, group) else donation.change,
         alone_bytes=max(donation.least_bytes, 0) if group.is_scanned else None,
         options=None if group.is_scanned else Options(donated=tuple(group.arguments)),
-    )
-
-
-def _fitting(program: Program, group: DonationGroup) -> Finding:
-    """Whether the caller reads an input again, no dump says, so that nothing is promised."""
-    most = human_bytes(group.donation.most_bytes)
-    return Finding(
-        kind="input that fits an output",
-        title=f"{group.named} is an input that fits an output: donating it saves at most {most}",
-        grade=Grade.fact,
-        write=f"if nobody reads it again: {_keyword(program, group.arguments)}",
-        why=_why(program, group),
-        value_ids=_value_ids(group),
-        source=function_line(program),
-        high_bytes=group.donation.most_bytes,
-        change=group.donation.without_copies,
     )
 
 
@@ -1101,7 +1061,7 @@ def _source(program: Program, group: DonationGroup) -> str | None:
 def _write(program: Program, group: DonationGroup) -> str:
     keyword = _keyword(program, group.arguments)
     if group.is_scanned:
-        return f"{CARRY}; then {keyword}"
+        return f"{_CARRY}; then {keyword}"
     # What a training step takes in, its caller has no more use for.
     return keyword if program.trains else f"if nobody reads the old value again: {keyword}"
 
@@ -1128,180 +1088,3 @@ def _keyword(program: Program, arguments: Sequence[str]) -> str:
 
 
 _PLACE = re.compile(r"arg(?:s|uments)\[(\d+)\]")
-
-
-# Arguments that are donated, and that XLA copies all the same.
-
-_SHOWN = 3
-
-
-@listed(1, OWNERS)
-def copied_donations(program: Program) -> list[Finding]:
-    """A finding for each argument that a user can name, the largest saving first.
-
-    The saving is at most that of a program without the copies: with what reads the argument in
-    another order XLA plans the memory anew. XLA for CPU copies wherever nothing orders the reads,
-    which a user can seldom change: a fact there, unless a loop is why.
-    """
-    layout = program.layout
-    by_name: dict[str, list[dict[str, Any]]] = {}
-    query = statement("advise.copied_donations")
-    for row in program.rows(query, [layout.memory_space]).to_pylist():
-        name = top_level(row["argument_name"], row["parameter_number"])
-        by_name.setdefault(name, []).append(row)
-    findings = []
-    for name, copies in by_name.items():
-        change = _without(program, copies)
-        saved = saving(layout, change) + _of_a_turn(program, copies)
-        if saved > _WORTH * layout.peak_bytes:
-            findings.append(_copied(program, name, copies, saved, change))
-    return sorted(findings, key=lambda each: -(each.high_bytes or 0))
-
-
-def _without(program: Program, copies: list[dict[str, Any]]) -> Change:
-    """The change that what stands beside the arguments' memory is not there."""
-    layout = program.layout
-    rows = layout.rows_of(np.array([copy["beside_value_id"] for copy in copies]))
-    temps = layout.allocation_index[layout.is_temp]
-    sets = layout.alias_set[rows[np.isin(layout.allocation[rows], temps)]]
-    beside = layout.value_id[np.isin(layout.alias_set, sets)]
-    return Change(gone=frozenset(beside.tolist()))
-
-
-def _of_a_turn(program: Program, copies: list[dict[str, Any]]) -> int:
-    """What one turn of a loop makes of such arrays: carried, they are written where they stay."""
-    of_loops = {copy["argument_value_id"] for copy in copies if copy["is_of_loop"]}
-    return sum(
-        each.padded_bytes // int(each.dimensions.partition(",")[0] or 1)
-        for each in entry_arrays(program)[0]
-        if each.value_id in of_loops
-    )
-
-
-def _copied(
-    program: Program, name: str, copies: list[dict[str, Any]], saved: int, change: Change
-) -> Finding:
-    first = next((copy for copy in copies if copy["source"] is not None), copies[0])
-    size = human_bytes(sum(copy["copied_bytes"] for copy in copies))
-    argument = first["argument_name"] or name
-    names = [copy["copy_instruction"] for copy in copies]
-    is_fact = program.platform == "cpu" and not first["is_of_loop"]
-    if first["is_of_loop"]:
-        why = f"the loop writes the next {argument} beside the last, and XLA copies it back"
-        write = CARRY
-    else:
-        reader = first["reader"] or "an instruction"
-        why = f"{reader} reads {argument} and may run after the output is written"
-        write = (
-            f"compute what needs the old {argument} before the new one, so that the new one"
-            " depends on it; or do not donate it"
-        )
-    return Finding(
-        kind="donated and copied",
-        title=f"{name} is donated, but XLA copies {size} of it all the same",
-        grade=Grade.fact if is_fact else Grade.at_most,
-        write=write,
-        why=f"{why}; the copies are {', '.join(dict.fromkeys(names[:_SHOWN]))}"
-        + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""),
-        value_ids=tuple(
-            dict.fromkeys(
-                copy[column]
-                for column in ("beside_value_id", "argument_value_id")
-                for copy in copies
-            )
-        ),
-        source=first["source"],
-        saving_bytes=None if is_fact else saved,
-        low_bytes=None if is_fact else saved,
-        high_bytes=saved,
-        change=change,
-    )
-
-
-# Arguments that are donated, and whose memory no output takes.
-
-
-@listed(2, OWNERS)
-def unused_donations(program: Program) -> list[Finding]:
-    """A finding for each argument that a user can name, the largest first. All are facts.
-
-    It says which output comes nearest to the largest array, and in what the two differ. What
-    JAX itself dropped, with a warning, is not in the program.
-    """
-    arguments, outputs = entry_arrays(program)
-    by_name: dict[str, list[EntryArray]] = {}
-    for each in arguments:
-        if each.is_donated and not each.is_shared:
-            by_name.setdefault(each.top_level, []).append(each)
-    count = partitions(program)
-    found = [
-        _unused(program, name, sorted(arrays, key=lambda each: -each.padded_bytes), outputs, count)
-        for name, arrays in by_name.items()
-        if sum(each.padded_bytes for each in arrays) > _WORTH * program.layout.peak_bytes
-    ]
-    return sorted(found, key=lambda each: each.title)
-
-
-def _unused(
-    program: Program,
-    name: str,
-    arrays: Sequence[EntryArray],
-    outputs: Sequence[EntryArray],
-    count: int,
-) -> Finding:
-    largest = arrays[0]
-    size = human_bytes(sum(each.padded_bytes for each in arrays))
-    # Arguments and results often stand in the same order.
-    nearest = min(
-        outputs,
-        key=lambda each: (_difference(largest, each, count)[0], abs(each.place - largest.place)),
-        default=largest,
-    )
-    _, why, write = _difference(largest, nearest, count)
-    return Finding(
-        kind="donated for nothing",
-        title=f"{name} is donated, but no output takes {size} of it",
-        grade=Grade.fact,
-        write=write,
-        why=f"{largest.name or name} is {without_layout(largest.shape)}; {why}",
-        value_ids=tuple(each.value_id for each in arrays),
-        source=function_line(program),
-    )
-
-
-def _difference(argument: EntryArray, output: EntryArray, count: int) -> tuple[int, str, str]:
-    """How far an output is from an argument: 0 is nearest; in what; and what to write."""
-    told = f"the nearest output, {output.index}, is {without_layout(output.shape)}: "
-    same_type = argument.element_type == output.element_type
-    if same_type and argument.dimensions == output.dimensions and argument != output:
-        if argument.shape == output.shape:
-            return 0, f"{told}it is the same, but its memory is another's", _RETURN
-        return 1, f"{told}another layout, {argument.shape} in and {output.shape} out", _LAYOUT
-    if argument.dimensions == output.dimensions and not same_type:
-        return 2, f"{told}another type", f"return it as {argument.element_type}, as it came"
-    if same_type and _is_sharded_otherwise(argument, output, count):
-        return 3, f"{told}another sharding, as a device has another part of it", _SHARDING
-    if same_type and argument.logical_bytes == output.logical_bytes:
-        return 4, f"{told}other dimensions", "return it in the dimensions in which it came"
-    return 5, "no output has its type and size", _RETURN
-
-
-_RETURN = "do not donate it, or return its next value"
-_LAYOUT = "give argument and result one layout, by in_shardings and out_shardings with a Format"
-_SHARDING = "give the output the argument's sharding: out_shardings in jax.jit"
-
-
-def _is_sharded_otherwise(argument: EntryArray, output: EntryArray, count: int) -> bool:
-    """Whether both may be parts of one array: dimensions that differ do by a number of devices."""
-    # A dimension with a bound alone, such as `<=8`, is no number.
-    texts = [array.dimensions.split(",") for array in (argument, output)]
-    if count == 1 or not all(each.isdecimal() for text in texts for each in text):
-        return False
-    ours, theirs = ([int(each) for each in text] for text in texts)
-    if len(ours) != len(theirs) or argument.dimensions == output.dimensions:
-        return False
-    return all(
-        max(pair) % min(pair) == 0 and count % (max(pair) // min(pair)) == 0
-        for pair in zip(ours, theirs, strict=True)
-        if min(pair)
-    )

@@ -14,7 +14,7 @@ from ....xla.shapes import ELEMENT_BYTES, ArrayShape, parse_shape
 from ...result import counted
 from ..asked_program import Change, Piece, Place, Program, rows_with, saving, together
 from ..finding import Finding, Grade
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 
 # Which values could be stored in a narrower type, because all that read them convert them to it.
 #
@@ -276,7 +276,7 @@ _JAX_NAMES = {
 }
 
 
-@listed(5, OWNERS, INSTRUCTIONS)
+@listed(5)
 def narrower(program: Program) -> list[Finding]:
     """A finding for the arguments of each type, and one for each line that saves residuals."""
     narrowing = Narrowing(program)

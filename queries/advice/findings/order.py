@@ -12,45 +12,33 @@ from ....xla.order import MOST_INSTRUCTIONS, Laid, Ordering, Spare, ordering_of
 from ...result import counted
 from ..asked_program import Program
 from ..finding import Finding, Grade, Options
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 
 # What is less of the peak, or less than so many bytes, is not worth an order.
 _WORTH = 0.05
 _LEAST = 1 << 20
 # What became of the saving that the depth-first order promised: docs/advice/order.md.
 _LOW, _HIGH = 0.75, 1.05
-# So many arrays of one size and one line are the repeats of a loop that was unrolled.
-_REPEATS = 4
 _LINES = 3
 _FLAG = "xla_cpu_enable_concurrency_optimized_scheduler"
 
 
-@listed(6, OWNERS, INSTRUCTIONS)
+@listed(6)
 def another_order(program: Program) -> list[Finding]:
-    """On CPU the flag for XLA's depth-first order; and that repeats become a loop, or that barriers
-    stand between them, where XLA keeps barriers.
-    """
-    if not program.layout.is_temp.any() or program.layout.schedule_length > MOST_INSTRUCTIONS:
+    """On CPU the flag for XLA's depth-first order, unless the program was compiled with it."""
+    layout = program.layout
+    if program.platform != "cpu" or not layout.is_temp.any():
         return []
-    layout, peaks = program.layout, program.worked_out(order_of).ordering
+    if layout.schedule_length > MOST_INSTRUCTIONS:
+        return []
+    peaks = program.worked_out(order_of).ordering
     temps = layout.peak_bytes - int(layout.allocation_bytes[~layout.is_temp].sum())
     if abs(peaks.now_bytes - temps) > _WORTH * layout.peak_bytes:
         # XLA's places say more than the buffers, and nothing that is foreseen would be right.
         return []
-    found = []
-    if program.platform == "cpu" and _is_worth(program, peaks.now_bytes - peaks.depth_first_bytes):
-        found += _by_flag(program)
-    if _is_worth(program, peaks.now_bytes - peaks.best_bytes):
-        found += _by_hand(program)
-    return found
-
-
-def _is_worth(program: Program, saved: int) -> bool:
-    return saved >= max(_LEAST, _WORTH * program.layout.peak_bytes)
-
-
-def _by_flag(program: Program) -> list[Finding]:
-    """XLA's other scheduler, unless the program was compiled with it."""
+    saved = peaks.now_bytes - peaks.depth_first_bytes
+    if saved < max(_LEAST, _WORTH * layout.peak_bytes):
+        return []
     is_set = program.rows(
         "SELECT 1 FROM dumps INNER JOIN compiler_flags USING (flags_id)"
         " WHERE module_id = $1 AND dump_id = $2 AND flag = $3 AND lower(value) = 'false'",
@@ -58,9 +46,7 @@ def _by_flag(program: Program) -> list[Finding]:
     )
     if len(is_set):
         return []
-    peaks = program.worked_out(order_of).ordering
-    saved = peaks.now_bytes - peaks.depth_first_bytes
-    groups = program.worked_out(_groups)
+    groups = _groups(program)
     low = min(int(_LOW * saved), peaks.now_bytes - peaks.crowded_bytes)
     high = min(int(_HIGH * saved), peaks.now_bytes)
     return [
@@ -85,54 +71,16 @@ def _by_flag(program: Program) -> list[Finding]:
     ]
 
 
-def _by_hand(program: Program) -> list[Finding]:
-    """What to write where equal arrays are there at once that one after the other would do."""
-    groups = program.worked_out(_groups)
-    repeats = [group for group in groups if group.repeats >= _REPEATS and group.is_large(program)]
-    if not repeats:
-        return []
-    peaks = program.worked_out(order_of).ordering
-    first = repeats[0]
-    write = f"jax.lax.map or jax.lax.scan over the {first.repeats} instead of a loop in Python"
-    if program.platform != "cpu":
-        write = (
-            "x, total = jax.lax.optimization_barrier((x, total)) between the parts, and compile"
-            f" again: it is possible that it brings something; or {write}"
-        )
-    return [
-        Finding(
-            kind="repeats at once",
-            title=f"compute the {first.repeats} equal parts one after the other:"
-            f" {human_bytes(first.size_bytes)} of theirs are there at once",
-            grade=Grade.fact,
-            write=write,
-            why="an order was found in which the same instructions need"
-            f" {human_bytes(peaks.best_bytes)} of temps instead of {human_bytes(peaks.now_bytes)}",
-            value_ids=_value_ids(program, [first]),
-            source=first.line,
-        )
-    ]
-
-
 # What is there at the peak, and need not be: exact, whatever the best order is.
 
 
 class _Group:
-    """Buffers of one line that wait for one line, or that one line made early.
-
-    repeats: how many of them are of one size.
-    """
+    """Buffers of one line that wait for one line, or that one line made early."""
 
     def __init__(self, line: str | None, reader: str | None, spare: Sequence[Spare]) -> None:
         self.line, self.reader, self.spare = line, reader, spare
         self.is_read_late = spare[0].is_read_late
-        sizes = [each.size_bytes for each in spare]
-        self.size_bytes = sum(sizes)
-        self.repeats = max(map(sizes.count, set(sizes)))
-
-    def is_large(self, program: Program) -> bool:
-        """Whether it is worth a line."""
-        return _is_worth(program, self.size_bytes)
+        self.size_bytes = sum(each.size_bytes for each in spare)
 
     def __str__(self) -> str:
         size = f"{human_bytes(self.size_bytes)} in {counted(len(self.spare), 'buffer')}"

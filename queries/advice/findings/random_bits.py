@@ -7,10 +7,10 @@ from ...catalogue import statement
 from ...result import counted
 from ..asked_program import Change, Program, least_saving, saving
 from ..finding import Finding, Grade
-from . import OWNERS, listed
+from . import listed
 
 
-@listed(5, OWNERS, computes_again=True)
+@listed(5, computes_again=True)
 def random_bits(program: Program) -> list[Finding]:
     """At most one finding: the bits that decide what is dropped, drawn again from their key.
 
@@ -35,8 +35,7 @@ def random_bits(program: Program) -> list[Finding]:
             title=f"draw {size} of random bits again for the backward pass",
             grade=Grade.at_most,
             write="jax.checkpoint around what draws them, such as jax.checkpoint(dropout)(x, key),"
-            " or nn.remat of the layer; or draw fewer: jax.random.bits(key, x.shape, jnp.uint8) <"
-            " 230 for bernoulli(key, 0.9)",
+            " or nn.remat of the layer",
             why=f"{counted(len(rows), 'array')} are kept, {largest['element_type']} of"
             f" {human_bytes(largest['size_bytes'])} the largest; the key alone tells them",
             value_ids=tuple(row["value_id"] for row in rows),

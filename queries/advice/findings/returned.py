@@ -8,14 +8,14 @@ from ....schema.readable import human_bytes
 from ...result import counted
 from ..asked_program import Change, Program, function_line
 from ..finding import Finding, Grade
-from . import INSTRUCTIONS, OWNERS, listed
+from . import listed
 from .donations import EntryArray, returned_arrays
 
 # A smaller part of the peak is not worth a line.
 _WORTH = 0.01
 
 
-@listed(0, OWNERS, INSTRUCTIONS)
+@listed(0)
 def returned(program: Program) -> list[Finding]:
     """A finding for each argument that a user can name, of which outputs are copies.
 

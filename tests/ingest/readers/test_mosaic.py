@@ -1,4 +1,4 @@
-"""What Pallas kernels keep on chip: the kernels of `benchmarks/kernels.py`, with their truth."""
+"""What Pallas kernels keep on chip: real kernels, with their truth."""
 
 import base64
 import re
