@@ -3,14 +3,12 @@
 import pyarrow as pa
 import pytest
 
-from memhouse.ingest import batches, join
+from memhouse.ingest import join
 from memhouse.ingest.read_program import read_program, read_programs
 from memhouse.ingest.sources.dump_folder import find_dumps, is_wanted
 from memhouse.ingest.sources.files import open_source
-from memhouse.schema.stores import duckdb as duckdb_rows
 
-from ..support import warehouse
-from ..support.dumps import DUMPS, RUNS
+from ..support.dumps import DUMPS
 from ..support.mutations import damaged_dump
 from ..support.rounds import rounds
 
@@ -89,21 +87,3 @@ def test_what_is_wrong_with_one_is_its_own(programs, tmp_path):
         assert found == [
             *map(whole.get, before), *map(alone, damaged), *map(whole.get, after)
         ], done  # fmt: skip
-
-
-@pytest.mark.slow
-def test_two_jobs_that_hand_over_all_modules_give_the_same_rows(filled, db, monkeypatch):
-    """And the store inserts them in parallel, in an order of its own."""
-    monkeypatch.setattr(batches, "LARGE_BYTES", 0)
-    monkeypatch.setattr(duckdb_rows, "_PARALLEL_BYTES", 0)
-    taken = []
-    take = batches.HandOver.take
-    monkeypatch.setattr(
-        batches.HandOver, "take", lambda ends, number: taken.append(number) or take(ends, number)
-    )
-    warehouse.fill(db, *RUNS, jobs=2)
-    assert taken
-    expected, found = warehouse.content(filled), warehouse.content(db)
-    for content in (expected, found):
-        content["runs"] = [(run, at, seq, *rest) for run, at, seq, _, *rest in content["runs"]]
-    assert found == expected

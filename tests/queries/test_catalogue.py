@@ -54,13 +54,6 @@ def test_a_view_uses_only_tables_and_views_before_it():
     assert wrong == []
 
 
-def test_no_parameter_of_a_macro_is_a_column_of_a_table():
-    """DuckDB mistakes one for the other where the table is a Parquet file: a lake's is."""
-    columns = {column.name for table in metadata.tables.values() for column in table.columns}
-    taken = {name for macro in macros().values() for name in re.findall(r"\w+", macro.signature)}
-    assert taken & columns == set()
-
-
 def test_views_are_made_once(db):
     fill(db)
     oids = "SELECT view_oid FROM duckdb_views() WHERE NOT internal"
