@@ -10,7 +10,6 @@ import memhouse
 from memhouse.schema.errors import QueryError, RefusedError, UsageError
 
 from ..support.command import run_memhouse
-from ..support.dumps import DATA
 
 # The warehouse is {db}; in its folder lie a secret, and links to it and to the warehouse.
 READS = [
@@ -302,20 +301,6 @@ def test_the_where_of_an_export_is_sql_too(own, tmp_path):
     assert run.returncode == 2
     assert "read_text" in run.stderr
     assert not (tmp_path / "out.csv").exists()
-
-
-def test_a_query_that_crashes_duckdb_is_answered(own):
-    """DuckDB 2.0.0 fails on a join of this view, by a mistake of its own."""
-    query = """SELECT latest.workload, SUM(padding_bytes) AS n FROM {} JOIN latest USING (module_id)
-        GROUP BY 1 ORDER BY 1"""
-    with memhouse.open(own) as warehouse:
-        warehouse.sql((DATA / "crashing_view.sql").read_text(), write=True)
-        found = [
-            warehouse.sql(query.format(name)).arrow().to_pylist()
-            for name in ("_module_peak_buffers", "old_peak_buffers")
-        ]
-        assert found[0] == found[1]
-        assert len(warehouse.runs()) == 10
 
 
 @pytest.mark.parametrize(
