@@ -81,23 +81,10 @@ def test_what_did_not_change_is_not_written_again(db, pages):
 
 @pytest.mark.slow
 @pytest.mark.scheduled
-def test_another_version_of_memhouse_writes_all_again(db, pages, monkeypatch):
-    monkeypatch.setattr(site_module, "_code", lambda: "another")
-    assert set(write(db, pages).written) == html(pages)
-
-
-@pytest.mark.slow
-@pytest.mark.scheduled
 def test_a_damaged_memory_means_writing_again(db, pages):
-    known = set(json.loads((pages / "site.json").read_text())["pages"])
-    for text in (
-        '{\n "memhouse"',
-        '{"memhouse": "0.1.0", "pages": 3}',
-        '{"memhouse": "0.1.0", "pages": {"index.html": {}}}',
-    ):
-        (pages / "site.json").write_text(text)
-        assert set(write(db, pages).written) == html(pages), text
-        assert set(json.loads((pages / "site.json").read_text())["pages"]) == known, text
+    (pages / "site.json").write_text('{"memhouse": "0.1.0", "pages": {"index.html": {}}}')
+    assert set(write(db, pages).written) == html(pages)
+    assert html(pages) <= set(json.loads((pages / "site.json").read_text())["pages"])
 
 
 @pytest.mark.slow
