@@ -20,7 +20,7 @@ INSERT INTO dumps SELECT range, range, now() FROM range(20);
 INSERT INTO uses VALUES (1, 'a'), (1, 'a'), (2, 'b'), (3, NULL);
 """
 SHARE = "CREATE OR REPLACE VIEW shares AS SELECT {}::DOUBLE AS share"
-A, B = (f"  an example from {side}: {{'module_id': 2, 'name': 'b'}}" for side in "AB")
+B = "  an example from B: {'module_id': 2, 'name': 'b'}"
 # What is done to a copy, and what then differs.
 CHANGES = {
     # Neither the order of rows nor the time of ingest counts, nor the last digit of a float.
@@ -31,13 +31,6 @@ CHANGES = {
     "INSERT INTO uses VALUES (2, 'b')": [
         *("table uses: 0 rows only in A, 1 only in B", B),
         *("view named: 0 rows only in A, 1 only in B", B),
-    ],
-    "DELETE FROM uses WHERE name = 'b'": [
-        *("table uses: 1 rows only in A, 0 only in B", A),
-        *("view named: 1 rows only in A, 0 only in B", A),
-    ],
-    "CREATE OR REPLACE VIEW named AS SELECT module_id, name FROM uses WHERE name = 'a'": [
-        *("view named: 1 rows only in A, 0 only in B", A),
     ],
     SHARE.format("0.99998"): [
         "view shares: 1 rows only in A, 1 only in B",
