@@ -1,30 +1,23 @@
 """Reads a run's programs, in turn or in processes beside this one, and writes rows in batches."""
 
-import errno
-import mmap
 import multiprocessing
 import os
 import signal
-import socket
-import tempfile
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import suppress
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
 from ..schema import arrow, ids
-from ..schema.errors import WarehouseError
 from ..schema.journal import entries
-from ..schema.stores.base import Batch, Known, Store
+from ..schema.stores.base import Batch, Known
+from ..schema.stores.duckdb import Store
 from ..schema.versions import READER_VERSION
-from ..xla.shifts import Divided
 from .choose_run import Occurrences
-from .modules import rows_of, with_ids
+from .modules import with_ids
 from .outcomes import OK
 from .read_program import (
     Content,
@@ -37,92 +30,6 @@ from .read_program import (
 )
 from .readers.lines import use_quick_memory
 from .sources.program import Identified, Program
-
-# Hands the rows of modules, if they are large, from reading processes to the writing process.
-#
-# A reading process puts the rows into memory without a name in any file system and sends the
-# memory's descriptor; the writing process maps the memory. So the rows are copied once, and
-# nothing stays behind, however the processes end.
-
-# Each mapped memory keeps a descriptor open, and a process may have few of them.
-LARGE_BYTES = 1 << 20
-
-_NUMBER_BYTES = 8
-_TABLE = b"table"
-
-
-class HandOver:
-    """The writing process's end; `sending` is the end of all reading processes."""
-
-    def __init__(self) -> None:
-        self._receiving, self.sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._receiving.setblocking(False)
-        # None where this process had no descriptor left.
-        self._arrived: dict[int, mmap.mmap | None] = {}
-        self._lock = threading.Lock()
-
-    def receive(self) -> None:
-        """Map all memory that was sent: few messages may wait, then senders wait too."""
-        with self._lock, suppress(BlockingIOError):
-            while True:
-                number, descriptors, *_ = socket.recv_fds(self._receiving, _NUMBER_BYTES, 1)
-                self._arrived[int.from_bytes(number)] = _mapped(descriptors)
-
-    def take(self, number: int) -> dict[str, pa.Table]:
-        """The tables that were sent under this number; their memory is freed with them.
-
-        Raises WarehouseError if this process had too many open files to receive them.
-        """
-        self.receive()
-        memory = self._arrived.pop(number)
-        if memory is None:
-            raise WarehouseError("too many open files: raise `ulimit -n`, or use --jobs 1")
-        source = pa.BufferReader(pa.py_buffer(memory))
-        tables = {}
-        while source.tell() < source.size():
-            table = pa.ipc.open_stream(source).read_all()
-            name = table.schema.metadata[_TABLE].decode()
-            tables[name] = table.replace_schema_metadata()
-        return tables
-
-    def close(self) -> None:
-        """Close both ends."""
-        self._receiving.close()
-        self.sending.close()
-
-
-def send(sending: socket.socket, number: int, tables: Mapping[str, pa.Table]) -> None:
-    """Send tables under a number."""
-    with os.fdopen(_nameless_memory(), "wb") as memory:
-        for name, table in tables.items():
-            schema = table.schema.with_metadata({_TABLE: name})
-            with pa.ipc.new_stream(memory, schema) as stream:
-                stream.write_table(table)
-        memory.flush()
-        socket.send_fds(sending, [number.to_bytes(_NUMBER_BYTES)], [memory.fileno()])
-
-
-def _mapped(descriptors: Sequence[int]) -> mmap.mmap | None:
-    """The memory of a message's descriptor, None if this process has too many open files."""
-    try:
-        # The system drops a descriptor for which there is no room, and a map needs another one.
-        return mmap.mmap(descriptors[0], 0, access=mmap.ACCESS_READ) if descriptors else None
-    except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
-        return None
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _nameless_memory() -> int:
-    """A descriptor of empty memory; where the system has none, of a file without a name."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("memhouse")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
 
 # Reads programs, one after the other or in processes beside the writing process.
 
@@ -142,14 +49,7 @@ class Workers:
 
     def __init__(self, jobs: int, mine: Sequence[str] = ()) -> None:
         self._jobs, self._mine = jobs, mine
-        self._numbers = count()
-        self._handed: HandOver | None = None
-        self._pool: ProcessPoolExecutor | None = None
-        if jobs > 1:
-            self._handed = HandOver()
-            self._pool = ProcessPoolExecutor(
-                jobs, initializer=_prepare, initargs=(self._handed.sending,)
-            )
+        self._pool = ProcessPoolExecutor(jobs, initializer=_prepare) if jobs > 1 else None
         self._thread = ThreadPoolExecutor(1)
 
     def __enter__(self) -> "Workers":
@@ -159,8 +59,6 @@ class Workers:
         self._thread.shutdown(cancel_futures=True)
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-        if self._handed is not None:
-            self._handed.close()
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
         """The outcome of each program, in order; see `read_programs` for `known`.
@@ -187,25 +85,7 @@ class Workers:
     def _submit(self, programs: "_Together") -> Callable[[], list[ProgramOutcome]]:
         """Read programs in a process; returns a function that waits for the outcomes."""
         assert self._pool is not None
-        assert self._handed is not None
-        # As many sets of rows as programs at most are handed over.
-        handed, numbers = self._handed, [next(self._numbers) for _ in programs]
-        reading = self._pool.submit(_read_beside, programs, numbers, self._mine)
-        reading.add_done_callback(lambda _: handed.receive())
-
-        def read() -> list[ProgramOutcome]:
-            outcomes, are_handed_over = reading.result()
-            every = rows_of(outcome.module for outcome in outcomes)
-            for number, rows, is_handed_over in zip(numbers, every, are_handed_over, strict=False):
-                if is_handed_over:
-                    sent = handed.take(number)
-                    rows.tables = {
-                        name: Divided(sent[name], starts)
-                        for name, (_, starts) in rows.tables.items()
-                    }
-            return outcomes
-
-        return read
+        return self._pool.submit(read_programs, programs, frozenset(), mine=self._mine).result
 
 
 # Programs that one process reads, with the fingerprints that were taken already.
@@ -309,35 +189,12 @@ class _AtOnce:
         return read
 
 
-# A reading process's end of the hand-over.
-_sending: socket.socket
-
-
-def _prepare(sending: socket.socket) -> None:
+def _prepare() -> None:
     """Prepare a process: set up its memory, and end it when its parent ends."""
-    global _sending
-    _sending = sending
     # Ctrl-C goes to all processes, and a process that ends by itself may hold the queue's lock.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_quick_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _read_beside(
-    programs: _Together, numbers: Sequence[int], mine: Sequence[str]
-) -> tuple[list[ProgramOutcome], list[bool]]:
-    """Read programs in a process; whether each set of rows is handed over, not in the outcomes."""
-    outcomes = read_programs(programs, frozenset(), mine=mine)
-    are_large = []
-    for number, rows in zip(numbers, rows_of(outcome.module for outcome in outcomes), strict=False):
-        are_large.append(rows.nbytes >= LARGE_BYTES)
-        if are_large[-1]:
-            send(_sending, number, {name: table for name, (table, _) in rows.tables.items()})
-            rows.tables = {
-                name: Divided(table.slice(0, 0), starts)
-                for name, (table, starts) in rows.tables.items()
-            }
-    return outcomes, are_large
 
 
 def _end_with_parent() -> None:

@@ -13,7 +13,8 @@ from ..schema import arrow, clock, ids
 from ..schema.errors import UsageError
 from ..schema.journal import entries, entry
 from ..schema.readable import figures_table
-from ..schema.stores.base import Batch, Deleted, Store
+from ..schema.stores.base import Batch, Deleted
+from ..schema.stores.duckdb import Store
 from ..xla.errors import DumpError
 from .batches import Batches, Workers
 from .choose_run import (

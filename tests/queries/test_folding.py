@@ -20,7 +20,10 @@ from ..support.warehouse import fill
         # A range does not claim the host that differs.
         (["a0", "a1", "a2", "a4", "a5", "a6"], "a0 … a2 and a4 … a6 (6 the same)"),
         (["train", "eval"], "eval and train (2 the same)"),
-        (["w-7f9", "w-81a", "w-9d0", "w-a2b", "w-bb7"], "w-7f9, w-81a and 3 more (5 the same)"),
+        (
+            ["w-7f9c2", "w-81ab0", "w-9d001", "w-a2b3c", "w-bb7aa"],
+            "w-7f9c2, w-81ab0 and 3 more (5 the same)",
+        ),
         # Several numbers make no range.
         (["s0-h1", "s0-h2", "s0-h3"], "s0-h1, s0-h2 and s0-h3 (3 the same)"),
         (["train", "train", "train"], "train (3 the same)"),
