@@ -4,7 +4,6 @@ import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta, timezone
-from pathlib import Path
 
 import duckdb
 import pandas as pd
@@ -18,7 +17,6 @@ from memhouse.queries.names import QUESTIONS
 from .support.dumps import copy_dump
 from .support.warehouse import rows
 
-ROOT = Path(__file__).parents[1]
 PEAKS = (
     "SELECT workload, peak_bytes FROM peaks "
     "WHERE run_id = 'tpu' AND memory_space = 0 AND workload LIKE $1 ORDER BY 1"
