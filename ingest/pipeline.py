@@ -313,8 +313,6 @@ def ingest_programs(
     written. `shown` turns a file of the source into the path to show. Raises WarehouseError, and
     UsageError if the run is named and holds other dumps.
     """
-    # The workers read the first programs while the store is created.
-    begun = workers.read(programs, frozenset()) if store.is_new else None
     chosen = choose_run(
         store,
         programs,
@@ -330,7 +328,7 @@ def ingest_programs(
         known = chosen.known
         known = replace(known, complete=known.complete - lacking, outdated=known.outdated | lacking)
         chosen = replace(chosen, known=known)
-    outcomes = begun or workers.read(chosen.programs, chosen.known.complete)
+    outcomes = workers.read(chosen.programs, chosen.known.complete)
     summary = Summary(chosen.run_id, notes=[] if chosen.note is None else [chosen.note])
     with ExitStack() as block:
         before = chosen.known.run

@@ -47,7 +47,7 @@ class WarehouseError(MemhouseError):
 
 
 class UnpreparedError(WarehouseError):
-    """A warehouse that is empty, or of an older version: to open it to write makes it ready."""
+    """A warehouse that is empty: to open it to write makes its tables."""
 
 
 class WarehouseBusyError(WarehouseError):

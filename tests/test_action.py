@@ -63,7 +63,9 @@ def test_pushes_are_judged_commented_and_kept(runner, github, compiled):
     assert done.summary in (ROOT / "docs/github.md").read_text()
     (annotation,) = done.annotations
     assert annotation.kind == "error"
-    assert annotation.properties.startswith("file=zoo/zoo.py,line=40,title=memhouse%3A peak ")
+    assert annotation.properties.startswith(
+        "file=zoo/zoo.py,line=40,title=memhouse%3A reserved memory of "
+    )
     (comment,) = github.comments
     commit, job = f"{2:040x}", "https://github.com/octo/zoo/actions/runs/2"
     links = f"commit {commit}, [job]({job}), [report]({UPLOADED})"

@@ -116,10 +116,15 @@ def test_a_writer_waits_and_says_for_whom(seeds, limits):
 @pytest.mark.slow
 def test_a_writer_waits_only_so_long(seeds, limits):
     before = everything(seeds)
+    part = shutil.copy(seeds, seeds.with_name("part.duckdb"))
     with held(seeds) as holder:
         for command in WRITERS:
             assert_gives_up(WRITERS[command], seeds, holder, "0")
         assert_gives_up(WRITERS["ingest"], seeds, holder, "0.5")
+        # It takes the file as an argument.
+        merge = run_memhouse("merge", seeds, part, "--wait", "0")
+        assert merge.returncode == 1
+        assert f"process {holder.pid} (" in merge.stderr
     assert everything(seeds) == before
 
 
@@ -147,6 +152,7 @@ READERS = {
     "owners": ["002_79ae6c566c7e6550"],
     "passes": ["002_79ae6c566c7e6550"],
     "peaks": [],
+    "publish": ["lake"],
     "report": ["002_79ae6c566c7e6550"],
     "runs": [],
     "since": ["002_79ae6c566c7e6550"],
@@ -159,10 +165,13 @@ READERS = {
 }
 
 
+OTHERS = {"fit", "merge", "oom", "record", "shell"}
+
+
 def test_every_command_with_a_warehouse_can_wait():
     """`fit`, `mcp`, `oom` and `record` have their own tests; the shell reads only on a terminal."""
     waiting = {command.name for command in build_app().registered_commands if waits(command)}
-    assert waiting == {*READERS, *WRITERS, "fit", "oom", "record", "shell"} - {"accept"}
+    assert waiting == {*READERS, *WRITERS, *OTHERS} - {"accept"}
     others = {command.name for command in build_app().registered_commands} - waiting
     assert others == {"demo", "doctor", "mcp", "views"}
 
