@@ -31,7 +31,7 @@ def bench(*options):
     )
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_benchmark_measures_and_its_target_is_judged(tmp_path):
     results = tmp_path / "results.json"
     done = bench("--only", "size", "--json", str(results))

@@ -73,7 +73,7 @@ def follow(heading, tmp_path):
     return copy
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", sorted(recipes()))
 def test_a_recipe_is_complete(heading, tmp_path):
     follow(heading, tmp_path)

@@ -99,7 +99,7 @@ def test_a_result_of_a_closed_warehouse_still_has_its_table(history):
     assert found._repr_html_().startswith("<p>llama-v5e")
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_hostile_names_stay_text(own):
     poison(own)
     with memhouse.open(own) as warehouse:

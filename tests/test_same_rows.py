@@ -3,9 +3,7 @@
 from pathlib import Path
 
 import duckdb
-import pytest
 
-pytestmark = pytest.mark.scheduled
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 MADE = """
 CREATE TABLE modules (module_id BIGINT);

@@ -80,7 +80,6 @@ def site(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_the_site_builds_without_a_warning(site):
     """The settings ask for that; what is shown is whole, down to the methods' docstrings."""
     assert {page.relative_to(site).with_suffix("") for page in site.rglob("*.html")} >= {

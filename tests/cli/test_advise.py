@@ -202,7 +202,6 @@ def other():
 
 
 @pytest.mark.slow
-@pytest.mark.scheduled
 def test_what_options_can_follow_is_proved(tmp_path, db, monkeypatch):
     """The flag of XLA, and an argument that is donated beside those that the user donates."""
     pytest.importorskip("jax", reason="jax is not installed: it is in the dev extra")

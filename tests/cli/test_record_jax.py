@@ -78,7 +78,6 @@ def test_a_program(place):
     assert found["command"].endswith("train.py")
 
 
-@pytest.mark.scheduled
 def test_a_program_that_uses_the_compilation_cache(place):
     """The first recording compiles what the cache holds, as `docs/record.md` says.
 

@@ -106,7 +106,7 @@ def program():
 @pytest.mark.parametrize(
     ("name", "run"),
     [
-        pytest.param("cpu/microbatch_images", "advice-edits", marks=pytest.mark.scheduled),
+        pytest.param("cpu/microbatch_images", "advice-edits", marks=pytest.mark.slow),
         ("cpu/right_batch_norm", "advice-edits"),
         ("cpu/cache_carried_by_scan/before", "advice"),
         ("tpu/chunk_loss", "advice-edits"),

@@ -1,7 +1,4 @@
-"""Pages in Chromium, used as a reader does: whole, readable everywhere, silent, and in use.
-
-`.ci/run` opens one; all kinds are opened on a schedule.
-"""
+"""Pages in Chromium, used as a reader does: whole, readable everywhere, silent, and in use."""
 
 import pytest
 
@@ -133,7 +130,7 @@ def test_a_page_is_silent_and_has_the_figures_of_the_warehouse(browser, llama_pa
 # --- all kinds of pages -----------------------------------------------------------------
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_page_can_be_read_on_each_paper_and_telephone(
     browser, filled, history, tmp_path, kind
@@ -159,7 +156,7 @@ def test_each_kind_of_page_can_be_read_on_each_paper_and_telephone(
     assert browser.value("document.documentElement.scrollWidth") == 390
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_an_error_a_request_and_what_cannot_be_read_would_be_seen(browser, tmp_path):
     """What the other tests rely on."""
     page = tmp_path / "page.html"
@@ -182,7 +179,7 @@ def test_an_error_a_request_and_what_cannot_be_read_would_be_seen(browser, tmp_p
 # --- a module's page --------------------------------------------------------------------
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_page_is_printed_whole_and_black_on_white(browser, llama_page):
     """Print waits for no frame: what it needs is there once it is announced."""
     browser.open(llama_page, dark=True)
@@ -205,7 +202,7 @@ def test_a_page_is_printed_whole_and_black_on_white(browser, llama_page):
     assert browser.print().startswith(b"%PDF")
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_map_and_the_timeline_move_together(browser, llama_page):
     ranges = "[probes.range('address_map'), probes.range('memory_timeline')]"
     for turned in ("address_map", "memory_timeline"):
@@ -225,7 +222,7 @@ def test_the_map_and_the_timeline_move_together(browser, llama_page):
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_buffer_is_pinned_by_map_row_key_link_and_alias(browser, llama_page, warehouse):
     browser.open(llama_page)
     assert heading(browser).endswith("all-gather.19"), "the largest of the peak is pinned at first"
@@ -275,7 +272,7 @@ def test_a_buffer_is_pinned_by_map_row_key_link_and_alias(browser, llama_page, w
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_table_of_buffers_filters_sorts_and_unfolds(browser, llama_page):
     browser.open(llama_page)
     assert len(column(browser, "value")) == 50
@@ -332,7 +329,7 @@ def labels(browser):
     return [each for each in browser.value("memhouse.model('treemap_tiles').data.label") if each]
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_treemap_is_entered_and_left_by_mouse_and_keys(browser, llama_page):
     browser.open(llama_page)
     peak = int(browser.value(f"{PEAK}.dataset.bytes"))
@@ -372,7 +369,7 @@ def press_in_flame(browser, *keys):
     press(browser, *keys)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_the_flame_graph_zooms_by_mouse_and_keys_and_searches(browser, llama_page):
     browser.open(llama_page)
     peak = int(browser.value(f"{PEAK}.dataset.bytes"))
@@ -406,7 +403,7 @@ def test_the_flame_graph_zooms_by_mouse_and_keys_and_searches(browser, llama_pag
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_names_of_thousands_of_characters_are_shortened(browser, copied, tmp_path):
     module_id, _ = module_of(copied, "cpu")
     with writing(copied) as store:
@@ -450,7 +447,7 @@ def boxes(browser):
     return list(zip(*(lit[side] for side in ("left", "right", "bottom", "top")), strict=True))
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_finding_lights_its_buffers_until_it_is_put_out(browser, night, history):
     page, finding = night(NOT_DONATED)
     browser.open(page)
@@ -483,7 +480,7 @@ def test_a_finding_lights_its_buffers_until_it_is_put_out(browser, night, histor
 # --- pages of a history, of a diff, of a site, and in a notebook ------------------------
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_history_zooms_filters_unfolds_and_tells_why(browser, history, tmp_path):
     with reading(history) as store:
         page = history_report(store).save(tmp_path / "history.html")
@@ -509,7 +506,7 @@ def test_a_history_zooms_filters_unfolds_and_tells_why(browser, history, tmp_pat
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_switches_and_zoom_move_both_sides_of_a_diff(browser, history, tmp_path):
     with reading(history) as store:
         diff = diff_report(store, "2026-10-07", NOT_DONATED, "llama-v5e")
@@ -542,7 +539,7 @@ def wait_until(browser, expression):
     WebDriverWait(browser.driver, 30).until(lambda _: browser.value(expression))
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_pages_of_a_site_draw_with_its_one_bokeh(browser, history, tmp_path):
     with memhouse.open(history, read_only=True) as warehouse:
         warehouse.report_site(tmp_path)
@@ -552,7 +549,7 @@ def test_pages_of_a_site_draw_with_its_one_bokeh(browser, history, tmp_path):
     assert_silent(browser)
 
 
-@pytest.mark.scheduled
+@pytest.mark.slow
 def test_a_notebook_shows_a_report_and_a_chart_alone(browser, history, tmp_path, monkeypatch):
     """A value as a cell's output: a page with what the value says of itself."""
     monkeypatch.setenv("BOKEH_RESOURCES", "inline")
