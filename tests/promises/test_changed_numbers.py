@@ -34,6 +34,7 @@ HASHES = {
     "skeleton_id",
     "dump_id",
     "flags_id",
+    "files_id",
     "sha256",
     "bytes",
     "path",
@@ -104,10 +105,11 @@ def columns(night):
     with reading(db) as store:
         duck = store.connection
         found = defaultdict(dict)
-        owners = "(SELECT workload, dump_id, module_id, flags_id FROM dumps)"
+        keys = ("dump_id", "module_id", "flags_id", "files_id")
+        owners = f"(SELECT workload, {', '.join(keys)} FROM dumps)"
         for name in tables():
             has = [row[0] for row in duck.sql(f'DESCRIBE "{name}"').fetchall()]
-            key = next((key for key in ("dump_id", "module_id", "flags_id") if key in has), None)
+            key = next((key for key in keys if key in has), None)
             if key is None:
                 continue
             # What starts with `_` stores another column.

@@ -60,8 +60,6 @@ ATTRIBUTION = (
     "values.residual_id",
     "values.role",
     "file_sets.message",
-    "file_sets.files_id",
-    "dumps.files_id",
 )
 FRAME = (
     "stack_frames.file",
