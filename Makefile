@@ -16,7 +16,7 @@ $(BIN)/memhouse: pyproject.toml | $(VENV)/pyvenv.cfg
 # All that developing it takes. Python compiles what it imports: of the packages that is the least.
 $(BIN)/pytest: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]'
-	for version in 1.4.5 1.5.5; do PIP_CONSTRAINT= $(BIN)/python -m pip install --quiet --no-compile --no-deps \
+	for version in 1.4.5 1.5.5; do PIP_CONSTRAINT= $(BIN)/python -m pip install --quiet --no-compile --no-deps --upgrade \
 		--target $(VENV)/clients/$$version duckdb==$$version || exit; done
 	@touch $(BIN)/memhouse $@
 

@@ -45,12 +45,6 @@ def build_app() -> typer.Typer:
     app.callback()(_options)
     for name, panel in _PANEL_OF.items():
         command, settings = command_named(name)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=panel)
-            callbacks = [each.callback for each in command.registered_commands]
-            inner = [callback.__name__.replace("_", "-") for callback in callbacks if callback]
-            by_command[name] = dict.fromkeys(inner, defaults)
-            continue
         settings = {"rich_help_panel": panel, **settings, **_SETTINGS.get(name, {})}
         app.command(name, **settings)(usage_errors(command))
     return app
@@ -75,15 +69,13 @@ def _options(
 _Command = Callable[..., None]
 
 
-def command_named(name: str) -> tuple[_Command | typer.Typer, dict[str, Any]]:
-    """The command of a name, or an app of several, and its settings for Typer."""
+def command_named(name: str) -> tuple[_Command, dict[str, Any]]:
+    """The command of a name and its settings for Typer."""
     if name not in BY_HAND:
         question = declared(name)
         return _command_of(question), {"epilog": f"Example: {question.example}"}
     file = import_module(f".commands.{name}", __package__)
     command = getattr(file, name)
-    if isinstance(command, typer.Typer):
-        return command, {}
     settings = {"epilog": f"Example: {file.EXAMPLE}"}
     if hasattr(file, "PARSED_BY"):
         settings["cls"] = file.PARSED_BY

@@ -19,8 +19,8 @@ from ..queries.catalogue import open_with_views, public_macros, public_views
 from ..queries.own_macros import listed_macros
 from ..schema.arrow import tables
 from ..schema.errors import MemhouseError, UsageError, until_free
-from ..schema.stores.base import DELETED_BYTES, QUICK_BYTES, Store
-from ..schema.stores.duckdb import DuckDBStore
+from ..schema.stores.base import DELETED_BYTES, QUICK_BYTES
+from ..schema.stores.duckdb import Store
 from .render.text import Format, print_note
 
 Db = Annotated[
@@ -250,17 +250,17 @@ def ingesting(db: str, *, wait: float = 0, deletes: bool = False) -> Iterator[St
     """
 
     most_bytes = DELETED_BYTES if deletes else QUICK_BYTES
-    opened: list[DuckDBStore] = []
+    opened: list[Store] = []
 
     def connect() -> duckdb.DuckDBPyConnection:
         store = _opened(db, wait, create=True)
-        assert isinstance(store, DuckDBStore)
+        assert isinstance(store, Store)
         opened.append(store)
         return opened[0].connection
 
     is_new = "://" not in db and not Path(db).exists()
     try:
-        yield DuckDBStore(db, connect, is_new=is_new)
+        yield Store(db, connect, is_new=is_new)
         for store in opened:
             store.tidy(most_bytes)
     finally:

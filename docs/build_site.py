@@ -17,8 +17,8 @@ from pathlib import Path
 import nbformat
 import zstandard
 
-from memhouse.cli.reference import reference
-from memhouse.queries.dictionary import data_dictionary, thirty_questions
+from memhouse.docs.command_reference import reference
+from memhouse.docs.data_dictionary import data_dictionary, thirty_questions
 
 ROOT = Path(__file__).parents[1]
 # What is a page beside docs/; README.md is the first.
@@ -44,7 +44,7 @@ def lay_out(folder: Path) -> None:
     shutil.copytree(
         ROOT / "docs",
         folder / "pages/docs",
-        ignore=shutil.ignore_patterns("zensical.toml", "build_site.py", "__pycache__"),
+        ignore=shutil.ignore_patterns("zensical.toml", "*.py", "__pycache__"),
     )
     for page in PAGES:
         (folder / "pages" / page).parent.mkdir(exist_ok=True)

@@ -1,30 +1,24 @@
 """Reads a run's programs, in turn or in processes beside this one, and writes rows in batches."""
 
-import errno
-import mmap
 import multiprocessing
 import os
 import signal
-import socket
-import tempfile
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import suppress
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence, Set
+from concurrent.futures import Future, ProcessPoolExecutor
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from ..schema import arrow, ids
-from ..schema.errors import WarehouseError
 from ..schema.journal import entries
-from ..schema.stores.base import Batch, Known, Store
+from ..schema.stores.base import Batch, Known
+from ..schema.stores.duckdb import Store
 from ..schema.versions import READER_VERSION
-from ..xla.shifts import Divided
 from .choose_run import Occurrences
-from .modules import rows_of, with_ids
+from .modules import with_ids
 from .outcomes import OK
 from .read_program import (
     Content,
@@ -38,92 +32,6 @@ from .read_program import (
 from .readers.lines import use_quick_memory
 from .sources.program import Identified, Program
 
-# Hands the rows of modules, if they are large, from reading processes to the writing process.
-#
-# A reading process puts the rows into memory without a name in any file system and sends the
-# memory's descriptor; the writing process maps the memory. So the rows are copied once, and
-# nothing stays behind, however the processes end.
-
-# Each mapped memory keeps a descriptor open, and a process may have few of them.
-LARGE_BYTES = 1 << 20
-
-_NUMBER_BYTES = 8
-_TABLE = b"table"
-
-
-class HandOver:
-    """The writing process's end; `sending` is the end of all reading processes."""
-
-    def __init__(self) -> None:
-        self._receiving, self.sending = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._receiving.setblocking(False)
-        # None where this process had no descriptor left.
-        self._arrived: dict[int, mmap.mmap | None] = {}
-        self._lock = threading.Lock()
-
-    def receive(self) -> None:
-        """Map all memory that was sent: few messages may wait, then senders wait too."""
-        with self._lock, suppress(BlockingIOError):
-            while True:
-                number, descriptors, *_ = socket.recv_fds(self._receiving, _NUMBER_BYTES, 1)
-                self._arrived[int.from_bytes(number)] = _mapped(descriptors)
-
-    def take(self, number: int) -> dict[str, pa.Table]:
-        """The tables that were sent under this number; their memory is freed with them.
-
-        Raises WarehouseError if this process had too many open files to receive them.
-        """
-        self.receive()
-        memory = self._arrived.pop(number)
-        if memory is None:
-            raise WarehouseError("too many open files: raise `ulimit -n`, or use --jobs 1")
-        source = pa.BufferReader(pa.py_buffer(memory))
-        tables = {}
-        while source.tell() < source.size():
-            table = pa.ipc.open_stream(source).read_all()
-            name = table.schema.metadata[_TABLE].decode()
-            tables[name] = table.replace_schema_metadata()
-        return tables
-
-    def close(self) -> None:
-        """Close both ends."""
-        self._receiving.close()
-        self.sending.close()
-
-
-def send(sending: socket.socket, number: int, tables: Mapping[str, pa.Table]) -> None:
-    """Send tables under a number."""
-    with os.fdopen(_nameless_memory(), "wb") as memory:
-        for name, table in tables.items():
-            schema = table.schema.with_metadata({_TABLE: name})
-            with pa.ipc.new_stream(memory, schema) as stream:
-                stream.write_table(table)
-        memory.flush()
-        socket.send_fds(sending, [number.to_bytes(_NUMBER_BYTES)], [memory.fileno()])
-
-
-def _mapped(descriptors: Sequence[int]) -> mmap.mmap | None:
-    """The memory of a message's descriptor, None if this process has too many open files."""
-    try:
-        # The system drops a descriptor for which there is no room, and a map needs another one.
-        return mmap.mmap(descriptors[0], 0, access=mmap.ACCESS_READ) if descriptors else None
-    except OSError as error:
-        if error.errno != errno.EMFILE:
-            raise
-        return None
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def _nameless_memory() -> int:
-    """A descriptor of empty memory; where the system has none, of a file without a name."""
-    if hasattr(os, "memfd_create"):
-        return os.memfd_create("memhouse")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
 # Reads programs, one after the other or in processes beside the writing process.
 
 # The bytes of files to read ahead: enough to keep the processes busy while a new warehouse is
@@ -135,209 +43,116 @@ _BATCHES_PER_JOB = 2
 class Workers:
     """A number of jobs for reading programs; a context manager.
 
-    With one job this process reads. With several jobs as many processes read, which start with
-    the first run of several programs; this process reads a single program, in threads. `mine` are
-    patterns of files that are the user's code, see `frames.are_library`.
+    With one job this process reads; with several jobs as many processes read, unless there is a
+    single program. `mine` are patterns of files that are the user's code, see `frames.are_library`.
     """
 
     def __init__(self, jobs: int, mine: Sequence[str] = ()) -> None:
         self._jobs, self._mine = jobs, mine
-        self._numbers = count()
-        self._handed: HandOver | None = None
-        self._pool: ProcessPoolExecutor | None = None
-        if jobs > 1:
-            self._handed = HandOver()
-            self._pool = ProcessPoolExecutor(
-                jobs, initializer=_prepare, initargs=(self._handed.sending,)
-            )
-        self._thread = ThreadPoolExecutor(1)
+        self._pool = ProcessPoolExecutor(jobs, initializer=_prepare) if jobs > 1 else None
 
     def __enter__(self) -> "Workers":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._thread.shutdown(cancel_futures=True)
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
-        if self._handed is not None:
-            self._handed.close()
 
     def read(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        """The outcome of each program, in order; see `read_programs` for `known`.
-
-        With several jobs reading begins at once, not with the first outcome requested.
-        """
-        if self._pool is None:
-            return self._in_turn(programs, known)
-        if len(programs) == 1:
-            found = self._thread.submit(
-                read_programs, [(programs[0], None)], known, beside=True, mine=self._mine
-            )
-            return (outcome for future in [found] for outcome in future.result())
-        at_once = _AtOnce(programs, known, self._jobs, self._submit)
-        at_once.begin_ahead()
-        return at_once.outcomes()
-
-    def _in_turn(self, programs: Sequence[Program], known: Set[int]) -> Iterator[ProgramOutcome]:
-        before = ReadBefore()
-        for batch in batches_of(programs):
-            together = [(program, None) for program in batch]
-            yield from read_programs(together, known, mine=self._mine, before=before)
-
-    def _submit(self, programs: "_Together") -> Callable[[], list[ProgramOutcome]]:
-        """Read programs in a process; returns a function that waits for the outcomes."""
-        assert self._pool is not None
-        assert self._handed is not None
-        # As many sets of rows as programs at most are handed over.
-        handed, numbers = self._handed, [next(self._numbers) for _ in programs]
-        reading = self._pool.submit(_read_beside, programs, numbers, self._mine)
-        reading.add_done_callback(lambda _: handed.receive())
-
-        def read() -> list[ProgramOutcome]:
-            outcomes, are_handed_over = reading.result()
-            every = rows_of(outcome.module for outcome in outcomes)
-            for number, rows, is_handed_over in zip(numbers, every, are_handed_over, strict=False):
-                if is_handed_over:
-                    sent = handed.take(number)
-                    rows.tables = {
-                        name: Divided(sent[name], starts)
-                        for name, (_, starts) in rows.tables.items()
-                    }
-            return outcomes
-
-        return read
+        """The outcome of each program, in order; see `read_programs` for `known`."""
+        if self._pool is None or len(programs) == 1:
+            before = ReadBefore()
+            for batch in batches_of(programs):
+                together = [(program, None) for program in batch]
+                yield from read_programs(together, known, mine=self._mine, before=before)
+            return
+        plan = _Plan(programs, known, self._mine, self._pool)
+        # Each process has a few batches to do, so that they end together.
+        batches = deque(batches_of(programs, least=_BATCHES_PER_JOB * self._jobs))
+        begun: deque[tuple[int, Iterator[ProgramOutcome]]] = deque()
+        while batches or begun:
+            ahead_bytes = sum(size for size, _ in begun)
+            while batches and (len(begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
+                batch = batches.popleft()
+                size = sum(program.size_bytes for program in batch)
+                begun.append((size, plan.begin(batch)))
+                ahead_bytes += size
+            yield from begun.popleft()[1]
 
 
-# Programs that one process reads, with the fingerprints that were taken already.
-_Together = list[tuple[Program, Identified | None]]
-# Waits for a program that is being read; its outcome.
-_Waiting = Callable[[], ProgramOutcome]
+class _Plan:
+    """Which programs of a run processes read: not those known, and of one content only the first.
 
-
-class _ReadTogether:
-    """Programs that a process reads together, once all of them are known."""
-
-    def __init__(self) -> None:
-        self.programs: _Together = []
-        self._read: Callable[[], list[ProgramOutcome]] | None = None
-        self._outcomes: dict[int, ProgramOutcome] = {}
-
-    def add(self, program: Program, identified: Identified | None) -> _Waiting:
-        """One program more; returns what waits for its outcome."""
-        place = len(self.programs)
-        self.programs.append((program, identified))
-
-        def outcome() -> ProgramOutcome:
-            if self._read is not None:
-                self._outcomes = dict(enumerate(self._read()))
-                self._read = None
-            # Nobody else asks for its rows, so they go.
-            return self._outcomes.pop(place)
-
-        return outcome
-
-    def begin(self, submit: Callable[[_Together], Callable[[], list[ProgramOutcome]]]) -> None:
-        """Begin to read the programs, if there are any."""
-        if self.programs:
-            self._read = submit(self.programs)
-            self.programs = []
-
-
-class _AtOnce:
-    """The programs of a run that processes read; `submit` gives programs to one of them."""
+    Hashing a program costs less than sending it to another process, and most programs of a run are
+    known, or those of another host too.
+    """
 
     def __init__(
         self,
         programs: Sequence[Program],
         known: Set[int],
-        jobs: int,
-        submit: Callable[[_Together], Callable[[], list[ProgramOutcome]]],
+        mine: Sequence[str],
+        pool: ProcessPoolExecutor,
     ) -> None:
-        self._known, self._jobs, self._submit = known, jobs, submit
-        # Each process has a few batches to do, so that they end together.
-        self._rest = deque(batches_of(programs, least=_BATCHES_PER_JOB * jobs))
-        # The batches being read, in order: of each its size and what waits for each outcome.
-        self._begun: deque[tuple[int, list[_Waiting]]] = deque()
+        self._known, self._mine, self._pool = known, mine, pool
         self._names = Counter(program.key.module_name for program in programs)
         self._before, self._contents = ReadBefore(), set[Content]()
 
-    def outcomes(self) -> Iterator[ProgramOutcome]:
-        """The outcome of each program, in order."""
-        while self._begun:
-            _, outcomes = self._begun.popleft()
-            for outcome in outcomes:
-                yield outcome()
-            self.begin_ahead()
+    def begin(self, batch: Sequence[Program]) -> Iterator[ProgramOutcome]:
+        """Begin to read programs; the iterator waits for their outcomes, in order."""
+        sent: list[tuple[Program, Identified | None]] = []
+        outcomes: list[Callable[[], ProgramOutcome]] = []
+        for program in batch:
+            content = identified = None
+            if self._known or self._names[program.key.module_name] > 1:
+                identified = program.fingerprint()
+                content = content_of(program.key, identified)
+                if identified.module_id in self._known:
+                    outcomes.append(partial(recognised, program, identified))
+                    continue
+                if content in self._contents:
+                    # The first one's outcome comes before this one's. No content waits in memory.
+                    identified.content = None
+                    outcomes.append(partial(self._repeated, program, identified))
+                    continue
+                self._contents.add(content)
+            outcomes.append(partial(self._read, content, lambda: next(read)))
+            # The content is sent along, so it is read once.
+            sent.append((program, identified))
+        future = self._submit(sent) if sent else None
 
-    def begin_ahead(self) -> None:
-        """Begin to read batches until enough are ahead and every process has work."""
-        ahead_bytes = sum(size for size, _ in self._begun)
-        while self._rest and (len(self._begun) <= self._jobs or ahead_bytes < _AHEAD_BYTES):
-            programs, batch = self._rest.popleft(), _ReadTogether()
-            size = sum(program.size_bytes for program in programs)
-            self._begun.append((size, [self._begin(program, batch) for program in programs]))
-            batch.begin(self._submit)
-            ahead_bytes += size
+        def results() -> Iterator[ProgramOutcome]:
+            assert future is not None
+            waiting = deque(future.result())
+            while waiting:
+                yield waiting.popleft()
 
-    def _begin(self, program: Program, batch: _ReadTogether) -> _Waiting:
-        """Add a program to the batch, unless it is known or another one has its content."""
-        if not self._known and self._names[program.key.module_name] == 1:
-            return batch.add(program, None)
-        # Hashing a program costs less than sending it to another process, and most programs of
-        # a run are known, or another host's too. The content is sent along, so it is read once.
-        identified = program.fingerprint()
-        if identified.module_id in self._known:
-            outcome = recognised(program, identified)
-            return lambda: outcome
-        content = content_of(program.key, identified)
-        if content in self._contents:
-            # The first one's outcome comes before this one's. No content waits in memory.
-            identified.content = None
-            return lambda: (
-                self._before.outcome(program, identified) or self._submit([(program, None)])()[0]
-            )
-        self._contents.add(content)
-        reading = batch.add(program, identified)
+        read = results()
+        return (outcome() for outcome in outcomes)
 
-        def read() -> ProgramOutcome:
-            outcome = reading()
-            self._before.remember(outcome)
-            if outcome.status != OK:
-                self._contents.remove(content)
-            return outcome
+    def _submit(self, programs: list[tuple[Program, Identified | None]]) -> Future[Any]:
+        return self._pool.submit(read_programs, programs, frozenset(), mine=self._mine)
 
-        return read
+    def _read(
+        self, content: Content | None, outcome_of: Callable[[], ProgramOutcome]
+    ) -> ProgramOutcome:
+        outcome = outcome_of()
+        self._before.remember(outcome)
+        if outcome.status != OK and content is not None:
+            self._contents.remove(content)
+        return outcome
 
-
-# A reading process's end of the hand-over.
-_sending: socket.socket
+    def _repeated(self, program: Program, identified: Identified) -> ProgramOutcome:
+        found = self._before.outcome(program, identified)
+        return found or self._submit([(program, None)]).result()[0]
 
 
-def _prepare(sending: socket.socket) -> None:
+def _prepare() -> None:
     """Prepare a process: set up its memory, and end it when its parent ends."""
-    global _sending
-    _sending = sending
     # Ctrl-C goes to all processes, and a process that ends by itself may hold the queue's lock.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_quick_memory()
     threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _read_beside(
-    programs: _Together, numbers: Sequence[int], mine: Sequence[str]
-) -> tuple[list[ProgramOutcome], list[bool]]:
-    """Read programs in a process; whether each set of rows is handed over, not in the outcomes."""
-    outcomes = read_programs(programs, frozenset(), mine=mine)
-    are_large = []
-    for number, rows in zip(numbers, rows_of(outcome.module for outcome in outcomes), strict=False):
-        are_large.append(rows.nbytes >= LARGE_BYTES)
-        if are_large[-1]:
-            send(_sending, number, {name: table for name, (table, _) in rows.tables.items()})
-            rows.tables = {
-                name: Divided(table.slice(0, 0), starts)
-                for name, (table, starts) in rows.tables.items()
-            }
-    return outcomes, are_large
 
 
 def _end_with_parent() -> None:

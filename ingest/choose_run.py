@@ -9,7 +9,8 @@ from typing import Any
 
 from ..schema import clock, ids
 from ..schema.errors import UsageError
-from ..schema.stores.base import Known, Store
+from ..schema.stores.base import Known
+from ..schema.stores.duckdb import Store
 from .outcomes import FAILED, MISSING, OK
 from .sources.program import Fingerprinted, Identified, Program
 from .sources.xprof_session import session_time

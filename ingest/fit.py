@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from ..schema.errors import UsageError, WarehouseBusyError
 from ..schema.readable import human_bytes
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from . import fit_worker
 from .batches import Workers
 from .fit_axes import Asked, Combination, Value

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..schema.arrow import schema
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from ..xla.errors import DumpError
 from ..xla.order import MOST_INSTRUCTIONS, Laid, ordering_of
 from ..xla.program import program_of_rows

@@ -13,7 +13,8 @@ from ..schema import arrow, clock, ids
 from ..schema.errors import UsageError
 from ..schema.journal import entries, entry
 from ..schema.readable import figures_table
-from ..schema.stores.base import Batch, Deleted, Store
+from ..schema.stores.base import Batch, Deleted
+from ..schema.stores.duckdb import Store
 from ..xla.errors import DumpError
 from .batches import Batches, Workers
 from .choose_run import (
@@ -312,8 +313,6 @@ def ingest_programs(
     written. `shown` turns a file of the source into the path to show. Raises WarehouseError, and
     UsageError if the run is named and holds other dumps.
     """
-    # The workers read the first programs while the store is created.
-    begun = workers.read(programs, frozenset()) if store.is_new else None
     chosen = choose_run(
         store,
         programs,
@@ -329,7 +328,7 @@ def ingest_programs(
         known = chosen.known
         known = replace(known, complete=known.complete - lacking, outdated=known.outdated | lacking)
         chosen = replace(chosen, known=known)
-    outcomes = begun or workers.read(chosen.programs, chosen.known.complete)
+    outcomes = workers.read(chosen.programs, chosen.known.complete)
     summary = Summary(chosen.run_id, notes=[] if chosen.note is None else [chosen.note])
     with ExitStack() as block:
         before = chosen.known.run

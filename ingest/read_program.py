@@ -114,9 +114,9 @@ def batches_of(programs: Sequence[_Program], *, least: int = 1) -> Iterator[list
         yield batch
 
 
-def read_program(program: Program, known: Set[int], *, beside: bool = False) -> ProgramOutcome:
+def read_program(program: Program, known: Set[int]) -> ProgramOutcome:
     """Read one program: see `read_programs`."""
-    (outcome,) = read_programs([(program, None)], known, beside=beside)
+    (outcome,) = read_programs([(program, None)], known)
     return outcome
 
 
@@ -124,15 +124,13 @@ def read_programs(
     programs: Sequence[tuple[Program, Identified | None]],
     known: Set[int],
     *,
-    beside: bool = False,
     mine: Sequence[str] = (),
     before: ReadBefore | None = None,
 ) -> list[ProgramOutcome]:
     """Read programs; one whose module is `known`, or was read `before`, is only identified.
 
-    Beside each program stands its fingerprint, if already taken. With `beside`, threads may share
-    the work. `mine` are patterns of files that are the user's code. An error in a file is recorded
-    in the file's outcome, never raised.
+    Beside each program stands its fingerprint, if already taken. `mine` are patterns of files that
+    are the user's code. An error in a file is recorded in the file's outcome, never raised.
     """
     before = ReadBefore() if before is None else before
     outcomes: dict[int, ProgramOutcome] = {}
@@ -157,7 +155,7 @@ def read_programs(
         read_together([identified for _, _, identified in fresh])
         read: list[_Read] = []
         for place, program, identified in fresh:
-            parts = program.read(identified, beside=beside)
+            parts = program.read(identified)
             outcome = outcomes[place] = _outcome(program, identified)
             if parts is None:
                 outcome.status, outcome.module_id = FAILED, None

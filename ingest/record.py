@@ -28,8 +28,7 @@ from ..schema.errors import (
     with_remedy,
 )
 from ..schema.stores import open_store
-from ..schema.stores.base import Store
-from ..schema.stores.duckdb import database_path
+from ..schema.stores.duckdb import Store, database_path
 from .batches import Workers
 from .pipeline import Run, Summary, ingest_programs, write_empty
 from .sources.dump_folder import DumpedProgram, find_dumps, is_wanted

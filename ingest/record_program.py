@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..schema.errors import UsageError
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from .batches import Workers
 from .pipeline import Run, Summary, ingest_programs
 from .sources.compiled import to_lowered

@@ -30,7 +30,7 @@ from ..schema.errors import UsageError
 from ..schema.metrics import METRICS
 from ..schema.readable import quoted
 from ..schema.stores import open_store
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from ..schema.tables import KEYS
 from .result import Rows
 

@@ -13,7 +13,7 @@ from ..schema.errors import QueryError, UsageError
 from ..schema.metrics import METRICS
 from ..schema.private_folder import whole_file
 from ..schema.readable import figures_table, quoted
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from .arguments import metric_column, parse_time
 from .encoders import csv_parts, json_parts
 from .modules import require_workload

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..schema.arrow import stored_columns, stored_keys
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from .catalogue import public_views
 
 Node = dict[str, Any]

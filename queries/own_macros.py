@@ -16,7 +16,7 @@ from pathlib import Path
 import duckdb
 
 from ..schema.errors import QueryError, WarehouseError, duckdb_says
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from .catalogue import Macro, macro_of, macros
 
 _GROUP = "memhouse.macros"

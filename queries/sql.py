@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ..schema.arrow import closed_lists, stored_columns
 from ..schema.errors import QueryError, RefusedError, duckdb_says
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from .arguments import nearest
 from .catalogue import views
 from .lint import defined_names, descendants, lint

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ..schema.readable import one_line
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from ..xla.frames import are_library
 from ..xla.op_names import folds
 from .catalogue import statement

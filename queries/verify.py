@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..schema.stores.base import Store
+from ..schema.stores.duckdb import Store
 from .catalogue import Check, checks, statement
 from .questions import question
 from .result import Result, Rows, counted

@@ -18,7 +18,7 @@ from .history import work_out
 from .journal import entries, entry
 from .readable import figures_table
 from .stores.base import SETS
-from .stores.duckdb import DuckDBStore, connect, delete, insert, insert_all, insertion
+from .stores.duckdb import Store, connect, delete, insert, insert_all, insertion
 from .tables import metadata
 
 # Tables with a row per run, dump or message: small enough to compare in memory.
@@ -67,7 +67,7 @@ def check_files(db: str, files: Sequence[Path]) -> None:
 
 
 def merge(
-    store: DuckDBStore,
+    store: Store,
     files: Sequence[Path],
     report: Callable[[Path, "Merged"], None] = lambda file, merged: None,
 ) -> Merged:

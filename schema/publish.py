@@ -22,7 +22,7 @@ import pyarrow as pa
 from . import arrow
 from .errors import MissingPackageError, WarehouseError, with_remedy
 from .readable import figures_table, quoted
-from .stores.duckdb import DuckDBStore
+from .stores.duckdb import Store
 from .tables import INTERNAL, metadata
 
 # Relations whose rows of a run change with other runs, with labels or with later parts.
@@ -181,7 +181,7 @@ class Lake:
 
 
 def publish(
-    store: DuckDBStore,
+    store: Store,
     url: str,
     views: Mapping[str, PublicView],
     *,
@@ -259,7 +259,7 @@ def _delete_run(
 
 
 def _append_runs(
-    store: DuckDBStore,
+    store: Store,
     lake: Lake,
     tables: Mapping[str, _Relation],
     views: Sequence[_Relation],
@@ -318,7 +318,7 @@ def _relation(name: str, comment: str | None, columns: Mapping[str, str]) -> _Re
     return _Relation(name, comment or "", columns)
 
 
-def _rows(store: DuckDBStore, relation: _Relation, condition: str) -> pa.Table:
+def _rows(store: Store, relation: _Relation, condition: str) -> pa.Table:
     """Rows of a relation with types that Delta tables have."""
     described = store.connection.sql(f'DESCRIBE "{relation.name}"').fetchall()
     types = {name: type_ for name, type_, *_ in described}
@@ -340,7 +340,7 @@ def _published_runs(lake: Lake) -> set[str]:
     return set() if rows is None else set(rows["run_id"].to_pylist())
 
 
-def _changed_runs(store: DuckDBStore, lake: Lake, published: set[str]) -> list[str]:
+def _changed_runs(store: Store, lake: Lake, published: set[str]) -> list[str]:
     """A note for each published run that has other dumps in the warehouse by now."""
     rows = lake.rows("dumps", ["run_id", "dump_id", "module_id"]) if published else None
     if rows is None:

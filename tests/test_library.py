@@ -1,7 +1,6 @@
 """The Python face: `memhouse.open`, queries to Arrow, pandas and polars, `ingest`."""
 
 import html
-import re
 import subprocess
 import sys
 import time
@@ -316,11 +315,7 @@ def test_a_with_statement_closes_after_an_error_too(db, dump):
 # --- questions as methods -------------------------------------------------------------------
 
 
-def test_every_question_is_declared_for_type_checkers_and_has_a_method():
-    declared = re.findall(
-        r"^        (\w+) = asked\(_\1\)$", (ROOT / "__init__.py").read_text(), re.M
-    )
-    assert sorted(declared) == sorted(QUESTIONS)
+def test_every_question_has_a_method():
     assert [name for name in QUESTIONS if not callable(getattr(memhouse.Warehouse, name))] == []
 
 

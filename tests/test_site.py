@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import typer
 
-from memhouse.cli.app import app_for
-from memhouse.cli.reference import reference
+from memhouse.cli.app import build_app
 from memhouse.docs.build_site import GENERATED, PAGES
+from memhouse.docs.command_reference import reference
 
 from .support.browser import browser, missing
 
@@ -84,7 +84,7 @@ def commands_below(group, names):
 
 
 def test_the_reference_has_each_command_once_with_its_options():
-    main = typer.main.get_command(app_for(()))
+    main = typer.main.get_command(build_app())
     said = re.findall(r"^##+ (.*)", reference(), re.MULTILINE)
     assert sorted(said) == sorted(commands_below(main, ["memhouse"]))
     sections = dict(re.findall(r"^##+ (.*)\n((?:(?!##).*\n?)*)", reference(), re.MULTILINE))

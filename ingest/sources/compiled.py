@@ -170,7 +170,7 @@ class TextProgram:
         file = FileOutcome("text", "hlo", len(self.text), sha256)
         return Identified(ids.module_id(name, [("hlo", sha256)]), name, [file])
 
-    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+    def read(self, identified: Identified) -> Parts | None:
         """Parse the text."""
         (file,) = identified.files
         with file.recording():

@@ -100,32 +100,24 @@ FIRST = formats.ASSIGNMENT
 USED_VALUES = BY_NAME["buffer-assignment-values"]
 
 
-def read_texts(
-    texts: Texts, outcomes: Outcomes, documents: dict[Format, Lines], *, beside: bool
-) -> Parts:
+def read_texts(texts: Texts, outcomes: Outcomes, documents: dict[Format, Lines]) -> Parts:
     """What the texts hold; `documents` receives the lines of each section.
 
     A text is taken out of `texts`, so that its memory is free as soon as it is read.
     """
     parts = Parts()
-    with ThreadPoolExecutor(1) as thread:
-        # HLO text is about half of the work, and Arrow and numpy release Python's lock.
-        hlo = thread.submit(_read_hlo, texts, outcomes, parts) if beside else None
-        if hlo is None:
-            _read_hlo(texts, outcomes, parts)
-        for format_ in FORMATS:
-            if format_.role is Role.ASSIGNMENT and format_ in texts:
-                with outcomes[format_].recording():
-                    text = texts.pop(format_)
-                    _read_document(format_, text, outcomes[format_], parts, documents)
-            elif format_.role is Role.REPORT and format_ in texts:
+    _read_hlo(texts, outcomes, parts)
+    for format_ in FORMATS:
+        if format_.role is Role.ASSIGNMENT and format_ in texts:
+            with outcomes[format_].recording():
                 text = texts.pop(format_)
-                if isinstance(text, pa.Table):
-                    formats.store_part(parts, format_, text)
-                else:
-                    _read_whole(format_, text, outcomes[format_], parts)
-        if hlo is not None:
-            hlo.result()
+                _read_document(format_, text, outcomes[format_], parts, documents)
+        elif format_.role is Role.REPORT and format_ in texts:
+            text = texts.pop(format_)
+            if isinstance(text, pa.Table):
+                formats.store_part(parts, format_, text)
+            else:
+                _read_whole(format_, text, outcomes[format_], parts)
     return parts
 
 
@@ -443,14 +435,14 @@ class DumpedProgram:
         first_line = program[: program.find(b"\n")]
         return b"num_partitions=" in first_line and b", sharding=" not in program
 
-    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
-        """Parse each file as far as possible; with `beside`, HLO text in its own thread."""
+    def read(self, identified: Identified) -> Parts | None:
+        """Parse each file as far as possible."""
         texts: Texts = identified.content
         outcomes = {BY_NAME[file.kind]: file for file in identified.files}
         documents: dict[Format, Lines] = {}
         is_alone = len(formats.MAKES_A_DUMP & outcomes.keys()) == 1
         alone = {f: texts[f] for f in (FIRST, formats.REPORT) if is_alone and f in texts}
-        parts = read_texts(texts, outcomes, documents, beside=beside)
+        parts = read_texts(texts, outcomes, documents)
         is_damaged = any(
             file.status != OK and format_.role in (Role.ASSIGNMENT, Role.PROGRAM)
             for format_, file in outcomes.items()

@@ -86,7 +86,7 @@ class HloProtoProgram:
         module_id = ids.module_id(name, [("hlo-proto", file.sha256)])
         return Identified(module_id, name, [file], self.settings, content)
 
-    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+    def read(self, identified: Identified) -> Parts | None:
         """Parse the message."""
         (file,) = identified.files
         if file.status != OK:

@@ -80,11 +80,10 @@ class Program(Protocol):
     def fingerprint(self) -> Identified:
         """Identify the program without parsing it. Records errors in the files' outcomes."""
 
-    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+    def read(self, identified: Identified) -> Parts | None:
         """Parse the program as far as possible; None if nothing is readable.
 
-        Records errors in the files of `identified`. With `beside`, other threads may read
-        parts of the program at the same time.
+        Records errors in the files of `identified`.
         """
 
 
@@ -119,7 +118,7 @@ class Fingerprinted:
         """The fingerprint that was taken."""
         return self.identified
 
-    def read(self, identified: Identified, *, beside: bool = False) -> Parts | None:
+    def read(self, identified: Identified) -> Parts | None:
         """Parse the program all the same: its files are read again."""
         vars(identified).update(vars(self.program.fingerprint()))
-        return self.program.read(identified, beside=beside)
+        return self.program.read(identified)

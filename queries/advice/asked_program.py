@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...schema.stores.base import Store
+from ...schema.stores.duckdb import Store
 from ...xla.occupancy import Extents, Ints, changes, occupied_changes
 from ...xla.program import Codes, NumberedProgram, Slots, lay_slots, program_of_rows
 from ...xla.runs import starts_of

@@ -11,7 +11,8 @@ from ...schema.errors import UsageError
 from ...schema.journal import entries, entry
 from ...schema.metrics import METRICS
 from ...schema.readable import command, human_bytes
-from ...schema.stores.base import Batch, Store
+from ...schema.stores.base import Batch
+from ...schema.stores.duckdb import Store
 from ..catalogue import statement
 from ..result import cause_of
 from ..runs import default_branch

@@ -10,7 +10,7 @@ from bokeh.models import Range1d
 
 from ...schema.errors import UsageError
 from ...schema.readable import human_bytes, one_line
-from ...schema.stores.base import Store
+from ...schema.stores.duckdb import Store
 from ..advice.advice import Advice
 from ..advice.finding import Finding, alternatives_left_out, reserved_words, saved_words
 from ..advise import advise
@@ -272,7 +272,7 @@ def module_report(
         (
             *top.said,
             Section("Memory over time", [*over_time]),
-            *([_what_to_change(advice, buffers)] if advice else ()),
+            *([_what_to_change(advice, buffers)] if advice is not None else ()),
             *(_owners(store, found, buffers, space) if space else ()),
             *other_spaces(store, found.module_id, memory_space, spaces),
         ),

@@ -225,15 +225,10 @@ def follow(dumps: Iterable[Dump], runs: Sequence[int], chains: Iterable[Chain] =
         followed.by_group.setdefault(chain.last.group, []).append(chain)
         if runs and chain.last.run_number == runs[0] - 1:
             followed.alive.append(chain)
-    follow_on(followed, dumps, runs)
-    return followed
-
-
-def follow_on(followed: Followed, dumps: Iterable[Dump], runs: Sequence[int]) -> None:
-    """Follow the dumps of the next runs of a lineage."""
     by_run = {run: list(found) for run, found in groupby(dumps, key=lambda dump: dump.run_number)}
     for run in runs:
         _follow_run(followed, by_run.get(run, []), run)
+    return followed
 
 
 def _follow_run(followed: Followed, dumps: Sequence[Dump], run: int) -> None:

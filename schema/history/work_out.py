@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from .. import arrow
 from ..ids import series_id
-from .chains import Chain, Compared, Dump, Followed, Group, Link, follow, follow_on
-from .later_runs import Moved, moved_chains
+from .chains import Chain, Compared, Dump, Followed, Group, Link, follow
 
 # The rows of `history`, `causes` and `gone` for lineages that were followed.
 
@@ -23,36 +22,18 @@ Pair = tuple[int, int]
 
 @dataclass
 class Lineage:
-    """The runs of a branch and suite by number, and which of them are followed anew.
-
-    first: the first of these; new_runs: those that changed or came; until: the run up to which they
-    are followed; moved: the chains that go on after it as they did, by series_id, None as long as
-    it is not known that they do.
-    """
+    """The runs of a branch and suite by number, and what follows which from the run `first` on."""
 
     branch: str
     suite: str
     runs: Mapping[int, str]
     first: int
-    new_runs: Collection[str]
-    until: int
     followed: Followed = field(default_factory=lambda: Followed([]))
-    moved: Mapping[int, Moved] | None = None
 
     @property
     def changed_runs(self) -> list[str]:
         """The runs that were followed."""
-        return [run for number, run in self.runs.items() if self.first <= number <= self.until]
-
-    @property
-    def ended(self) -> list[Dump]:
-        """The last dumps of the chains that do not go on after the runs that were followed."""
-        goes_on = self.moved or {}
-        return [
-            chain.last
-            for chain in self.followed.chains
-            if series_id(self.branch, self.suite, *chain.born, chain.number) not in goes_on
-        ]
+        return [run for number, run in self.runs.items() if number >= self.first]
 
 
 def history_rows(
@@ -68,7 +49,7 @@ def history_rows(
     new_causes = dict(zip(new_pairs, causes(new_pairs).to_pylist(), strict=True))
     cause_of = {**stored_causes, **new_causes}
     ids = _series_ids(lineages)
-    last = {dump.dump_id for lineage in lineages for dump in lineage.ended}
+    last = {chain.last.dump_id for lineage in lineages for chain in lineage.followed.chains}
     rows = [
         {
             "dump_id": link.dump.dump_id,
@@ -138,42 +119,30 @@ def whether_last(lineages: Sequence[Lineage]) -> dict[bool, list[int]]:
         if link.previous is not None and link.previous.run_number < lineage.first
     ]
     ended = [
-        dump.dump_id
+        chain.last.dump_id
         for lineage in lineages
-        for dump in lineage.ended
-        if dump.run_number < lineage.first
+        for chain in lineage.followed.chains
+        if chain.last.run_number < lineage.first
     ]
     return {True: ended, False: continued}
 
 
 # The tables `lineages`, `history`, `causes` and `gone`, worked out from the stored dumps.
 #
-# After a change only the runs from the first changed one on are followed anew, and only until all
-# chains are what they were: nothing before and after can follow another dump than it did.
+# After a change only the runs from the first changed one on are followed again: no dump before it
+# can follow another than it did.
 
 # A lineage: branch and suite.
 _Key = tuple[str, str]
 # A run: the place of its lineage, its id, its number, and whether it is one of those asked for.
 _Run = tuple[int | None, str, int, bool]
 _SQL = resources.files(__package__)
-_MOVED = pa.schema(
-    [
-        ("series_id", pa.int64()),
-        ("length", pa.int32()),
-        ("shift", pa.int32()),
-        ("missed_runs", pa.int32()),
-        ("levels", pa.list_(pa.int32())),
-    ]
-)
 
 
 def worked_out(connection: duckdb.DuckDBPyConnection, causes: Causes) -> dict[str, pa.Table]:
     """The rows of `lineages`, `history`, `causes` and `gone` from scratch, by table."""
     runs = _rows(connection, "lineages")
-    lineages = [
-        Lineage(*key, of_lineage, 1, (), len(of_lineage))
-        for key, of_lineage in _by_lineage(runs).items()
-    ]
+    lineages = [Lineage(*key, of_lineage, 1) for key, of_lineage in _by_lineage(runs).items()]
     _follow_lineages(connection, lineages)
     return {
         "lineages": runs,
@@ -206,10 +175,6 @@ def refresh(
     if len(stored):
         for forget in ("forget", "forget_causes", "forget_gone"):
             connection.execute(_sql(forget), [followed_runs])
-    moved = [asdict(chain) for each in lineages for chain in (each.moved or {}).values()]
-    if moved:
-        with _registered(connection, moved=pa.Table.from_pylist(moved, _MOVED)):
-            connection.execute(_sql("move"))
     for last, dumps in whether_last(lineages).items():
         if dumps:
             connection.execute(_sql("set_whether_last"), [last, dumps])
@@ -263,9 +228,7 @@ def _changed_lineages(
     stored: Mapping[_Key, Mapping[int, str]],
     changed_runs: Collection[str],
 ) -> list[Lineage]:
-    """The lineages that must be followed anew: from the first run that is not the stored one, or
-    that changed, to the one after the last; to the end if runs changed places.
-    """
+    """The lineages with a run that changed or is not the stored one: from the first of these on."""
     changed = set(changed_runs)
     lineages = []
     for key in sorted(now.keys() | stored.keys()):
@@ -275,28 +238,13 @@ def _changed_lineages(
             for number in new.keys() | old.keys()
             if new.get(number) != old.get(number) or new.get(number) in changed
         ]
-        if not differing:
-            continue
-        both = (set(new.values()) & set(old.values())) - changed
-        places = {run: number for number, run in new.items()}
-        new_runs = places.keys() - both
-        until = max(map(places.__getitem__, new_runs), default=0)
-        before = 0
-        for run in old.values():
-            if run not in both:
-                until = max(until, before)
-            elif places[run] > before:
-                before = places[run]
-            else:
-                until = len(new)
-        # Which chains go on after a run that came, changed or went only the next run tells.
-        until = min(until + 1, len(new))
-        lineages.append(Lineage(*key, new, min(differing), new_runs, until))
+        if differing:
+            lineages.append(Lineage(*key, new, min(differing)))
     return lineages
 
 
 def _follow_lineages(connection: duckdb.DuckDBPyConnection, lineages: Sequence[Lineage]) -> None:
-    """Follow lineages, each from its first run on until all is as it was."""
+    """Follow lineages, each from its first changed run to its end."""
     before = [
         (place, run_id, number, False)
         for place, lineage in enumerate(lineages)
@@ -311,67 +259,19 @@ def _follow_lineages(connection: duckdb.DuckDBPyConnection, lineages: Sequence[L
         for name, stored_id in row.items()
         if name.endswith("_id") and name != "series_id" and stored_id is not None
     }
-    windows = {
-        place: range(lineage.first, lineage.until + 1) for place, lineage in enumerate(lineages)
-    }
-    runs = [*before, *_runs_in(lineages, windows)]
+    runs = before + [
+        (place, run_id, number, True)
+        for place, lineage in enumerate(lineages)
+        for number, run_id in lineage.runs.items()
+        if number >= lineage.first
+    ]
     by_place = _dumps(connection, runs, sorted(stored_dump_ids))
     for place, lineage in enumerate(lineages):
         dumps = by_place.get(place, [])
         earlier = {dump.dump_id: dump for dump in dumps if dump.run_number < lineage.first}
         chains = [_chain(row, earlier) for row in stored.get(place, [])]
-        lineage.followed = follow(dumps[len(earlier) :], windows[place], chains)
-    count = 1
-    while _find_moved(connection, lineages):
-        count *= 4
-        windows = {}
-        for place, lineage in enumerate(lineages):
-            if lineage.moved is None and lineage.until < len(lineage.runs):
-                start = lineage.until + 1
-                lineage.until = min(lineage.until + count, len(lineage.runs))
-                windows[place] = range(start, lineage.until + 1)
-        by_place = _dumps(connection, _runs_in(lineages, windows), [])
-        for place, window in windows.items():
-            follow_on(lineages[place].followed, by_place.get(place, []), window)
-
-
-def _runs_in(lineages: Sequence[Lineage], windows: Mapping[int, range]) -> list[_Run]:
-    return [
-        (place, lineages[place].runs[number], number, True)
-        for place, window in windows.items()
-        for number in window
-    ]
-
-
-def _find_moved(connection: duckdb.DuckDBPyConnection, lineages: Sequence[Lineage]) -> bool:
-    """Find out of each lineage whether its later links are as they were; whether any are not."""
-    waiting = {
-        place: lineage
-        for place, lineage in enumerate(lineages)
-        if lineage.moved is None and lineage.until < len(lineage.runs)
-    }
-    if not waiting:
-        return False
-    runs: list[_Run] = [
-        (place, run_id, number, number > lineage.until)
-        for place, lineage in waiting.items()
-        for number, run_id in lineage.runs.items()
-        if run_id not in lineage.new_runs
-    ]
-    runs += [(None, run_id, 0, False) for lineage in lineages for run_id in lineage.new_runs]
-    with _registered(connection, followed_runs=_run_table(runs)):
-        stored = _rows(connection, "later_links").to_pylist()
-        later = connection.sql(_sql("later_groups")).fetchall()
-    for place, lineage in waiting.items():
-        lineage.moved = moved_chains(
-            (lineage.branch, lineage.suite),
-            lineage.until,
-            {number for number, run in lineage.runs.items() if run in lineage.new_runs},
-            lineage.followed,
-            [row for row in stored if row["lineage"] in (None, place)],
-            {tuple(group) for of_place, *group in later if of_place == place},
-        )
-    return any(lineage.moved is None for lineage in waiting.values())
+        window = range(lineage.first, len(lineage.runs) + 1)
+        lineage.followed = follow(dumps[len(earlier) :], window, chains)
 
 
 def _dumps(

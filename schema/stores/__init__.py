@@ -6,10 +6,10 @@ from pathlib import Path
 
 from ..errors import WarehouseError
 from ..private_folder import remove_leftovers
-from .duckdb import DuckDBStore, database_path, open_file
+from .duckdb import Store, database_path, open_file
 
 
-def open_store(db: str, *, create: bool = False, read_only: bool = False) -> DuckDBStore:
+def open_store(db: str, *, create: bool = False, read_only: bool = False) -> Store:
     """Open the warehouse at `db`, a DuckDB file or its URL.
 
     With `create`, what is absent is made. Raises WarehouseError.

@@ -78,44 +78,6 @@ OOM_TABLES = ("oom_reports", "oom_buffers")
 # DuckDB packs BIGINT only in blocks larger than 32 KiB, but stores a run of equal numbers once.
 # This order makes such runs.
 _ORDERS = {"values": ("module_id", "size_bytes", "logical_bytes", "offset_bytes", "value_id")}
-# A checkpoint merges row groups that are not full, and so compresses most rows of earlier modules
-# again and leaves their old blocks free. After small commits and deletions merging pays; beside a
-# large module it pays only when the small tables have many row groups, which slow reading.
-_KEEP_ROW_GROUPS = "SET max_vacuum_tasks = 0"
-MERGE_ROW_GROUPS = "RESET max_vacuum_tasks"
-_MANY_ROW_GROUPS = 30
-# To a table with a primary key DuckDB appends within the last row group; this one has none.
-_ROW_GROUPS = "SELECT COUNT(DISTINCT row_group_id) FROM pragma_storage_info('module_memory')"
-_LARGE_BYTES = 16 << 20
-# More than one large module: less is written faster by one thread.
-_PARALLEL_BYTES = 64 << 20
-
-
-@contextmanager
-def threads_for(connection: duckdb.DuckDBPyConnection, nbytes: int) -> Iterator[None]:
-    """Let DuckDB insert so many bytes with as many threads as pay.
-
-    Several threads compress the rows that they insert, if the order of the rows is free. After
-    one thread the commit compresses the rows.
-    """
-    query = "SELECT current_setting('threads'), current_setting('preserve_insertion_order')"
-    ((threads, is_ordered),) = connection.sql(query).fetchall()
-    is_parallel = nbytes > _PARALLEL_BYTES and threads > 1
-    if nbytes > _LARGE_BYTES:
-        ((row_groups,),) = connection.sql(_ROW_GROUPS).fetchall()
-        merges = row_groups >= _MANY_ROW_GROUPS
-        connection.execute(MERGE_ROW_GROUPS if merges else _KEEP_ROW_GROUPS)
-    setting = _SETTINGS.format
-    connection.execute(setting(threads if is_parallel else 1, is_ordered and not is_parallel))
-    try:
-        yield
-    finally:
-        # After some errors DuckDB refuses everything.
-        with suppress(duckdb.Error):
-            connection.execute(setting(threads, is_ordered))
-
-
-_SETTINGS = "SET threads = {}; SET preserve_insertion_order = {}"
 
 
 def insert_all(connection: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table]) -> None:
@@ -580,7 +542,7 @@ def _sync(path: Path) -> None:
 
 def open_file(
     db: str, *, create: bool = False, read_only: bool = False, files: bool = False
-) -> "DuckDBStore":
+) -> "Store":
     """Open the warehouse at `db`, a file's path or a duckdb:/// URL.
 
     With `create`, an absent or empty database becomes a new warehouse. With `files` its SQL may
@@ -588,13 +550,15 @@ def open_file(
     and WarehouseBusyError if another process has the warehouse open.
     """
     connection, name = connect(db, create=create, read_only=read_only, files=files)
-    return DuckDBStore(name, lambda: connection, read_only=read_only)
+    return Store(name, lambda: connection, read_only=read_only)
 
 
-class DuckDBStore:
-    """The tables in a DuckDB file; `base.Store` says what each method promises.
+class Store:
+    """The tables of a warehouse in a DuckDB file, or in memory.
 
-    `connect` is called when the connection is first needed.
+    Every method that changes rows is atomic and keeps `history` correct. All methods raise
+    WarehouseError if the file cannot be read or written. `connect` is called when the connection
+    is first needed; `is_new`: the file is yet to be made.
     """
 
     how_sql_changes = "--write (in Python write=True) lets it change the warehouse"
@@ -690,7 +654,10 @@ class DuckDBStore:
                 raise QueryError(duckdb_says(error)) from error
 
     def known(self, run_id: str, *hosts: str | None) -> Known:
-        """What the store holds of this run, and the ids of all modules and sets."""
+        """What the store holds of this run, and the ids of all modules and sets.
+
+        With hosts only the dumps of their parts of the run; None is the part without a host.
+        """
         run = self._dicts("SELECT * FROM runs WHERE run_id = $1", run_id)
         labels = self._dicts("SELECT key, value FROM run_labels WHERE run_id = $1", run_id)
         given = [run_id, not hosts, list(hosts), None in hosts]
@@ -724,11 +691,19 @@ class DuckDBStore:
         return work_out.worked_out(self.connection, self.causes)
 
     def pairs(self, a_run_id: str, b_run_id: str) -> pa.Table:
-        """Which dump of run B follows which of run A: a_dump_id, b_dump_id, matched_by."""
+        """Which dump of run B follows which of run A, by the rule of the chains.
+
+        Columns: a_dump_id and b_dump_id, null where a dump has no partner, and matched_by.
+        """
         return work_out.paired(self.connection, a_run_id, b_run_id)
 
     def causes(self, pairs: Sequence[tuple[int, int]]) -> pa.Table:
-        """Why the second dump of each pair differs from the first, in the order of the pairs."""
+        """Why the second dump of each pair differs from the first, in the order of the pairs.
+
+        Columns: a_dump_id, b_dump_id; cause, one line of fewer than 100 characters, null if
+        only names, lines and constants differ; terms, the rows of `causes`: kind, term,
+        change_bytes, source and role. The change_bytes add up to the change of the peak.
+        """
         return find_causes(self.rows, pairs)
 
     def _dicts(self, query: str, *parameters: object) -> list[dict[str, Any]]:
@@ -770,8 +745,7 @@ class DuckDBStore:
 
     def write(self, batch: Batch) -> None:
         """Delete what the batch replaces and add its rows, all or nothing."""
-        nbytes = sum(table.nbytes for table in batch.tables.values())
-        with self.transaction(), threads_for(self.connection, nbytes):
+        with self.transaction():
             changed = changed_runs(self.connection, batch)
             delete(self.connection, "module_id", batch.modules, but=("dumps",))
             delete(self.connection, "dump_id", batch.dumps, but=_KEPT_OF_DUMPS)
@@ -800,12 +774,16 @@ class DuckDBStore:
             work_out.refresh(self.connection, [], self.causes)
         # On a full disk the deletion stays in the log, until a later command writes the file.
         with suppress(duckdb.Error):
-            self.connection.execute(f"{MERGE_ROW_GROUPS}; CHECKPOINT")
+            self.connection.execute("CHECKPOINT")
         return Deleted(len(there), dumps, orphans, there)
 
     @contextmanager
     def replacing(self, run_id: str, host: str | None) -> Iterator[Deleted]:
-        """Delete the run's dumps, and at the end of the block what no dump refers to then."""
+        """Delete the run's dumps, and at the end of the block what no dump refers to then.
+
+        With a host only those of its part. All that is written in the block is part of it: all or
+        nothing. The run and its labels stay. At the end the yielded value says what was deleted.
+        """
         deleted = Deleted(1, run_ids=[run_id])
         with self.transaction():
             self._is_replacing = True
@@ -815,7 +793,6 @@ class DuckDBStore:
                 # Only now: modules of the deleted dumps may be modules of the new ones.
                 deleted.modules = delete_orphans(self.connection)
                 work_out.refresh(self.connection, [run_id], self.causes)
-                self.connection.execute(MERGE_ROW_GROUPS)
             finally:
                 self._is_replacing = False
 
@@ -871,7 +848,11 @@ class DuckDBStore:
             self._let_go()
 
     def tidy(self, most_bytes: int = QUICK_BYTES) -> Compacted | None:
-        """Compact the file if much of it is free and at most `most_bytes` are used."""
+        """Compact the file if much of it is free and at most `most_bytes` are used.
+
+        None if the file stays as it is, also because it cannot be compacted now. A call ends the
+        use of a store: between it and the next call other processes may use the file.
+        """
         if self.read_only or "connection" not in vars(self):
             return None
         # On a full disk, or beside another connection, the file stays as it is.
@@ -886,7 +867,7 @@ class DuckDBStore:
             self.connection.close()
 
     @contextmanager
-    def opened_to_files(self, *, writes: bool) -> Iterator["DuckDBStore"]:
+    def opened_to_files(self, *, writes: bool) -> Iterator["Store"]:
         """The file with other files, instead of this store in the block. Raises QueryError."""
         if self._is_in_memory:
             raise QueryError("SQL on a warehouse in memory opens no files: make one in a file")

@@ -9,7 +9,7 @@ import pytest
 from memhouse.ingest import batches
 from memhouse.schema.errors import UsageError
 from memhouse.schema.stores import duckdb as duckdb_file
-from memhouse.schema.stores.duckdb import DuckDBStore
+from memhouse.schema.stores.duckdb import Store
 
 from ..support.clock import at
 from ..support.command import run_memhouse
@@ -188,7 +188,7 @@ class CutError(Exception):
 
 def cut_short(monkeypatch, after, db, *paths, **options):
     """An ingest that writes a dump at a time and ends after so many."""
-    write, written = DuckDBStore.write, []
+    write, written = Store.write, []
 
     def write_some(store, batch):
         if len(written) == after:
@@ -198,7 +198,7 @@ def cut_short(monkeypatch, after, db, *paths, **options):
 
     with monkeypatch.context() as patch:
         patch.setattr(batches, "_BATCH_DUMPS", 1)
-        patch.setattr(DuckDBStore, "write", write_some)
+        patch.setattr(Store, "write", write_some)
         with pytest.raises(CutError):
             fill(db, *paths, **options)
 

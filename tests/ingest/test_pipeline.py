@@ -10,7 +10,7 @@ import zstandard
 
 from memhouse.ingest import batches
 from memhouse.ingest.readers import live_range
-from memhouse.schema.stores.duckdb import DuckDBStore
+from memhouse.schema.stores.duckdb import Store
 from memhouse.xla.errors import DumpError
 
 from ..support.command import run_memhouse
@@ -224,9 +224,9 @@ def test_a_module_that_several_hosts_dumped_is_written_once(db, tmp_path, monkey
     for host in ("a", "b", "c"):
         shutil.copytree(DUMPS / "seeds", tmp_path / "hosts" / host)
     written = []
-    write = DuckDBStore.write
+    write = Store.write
     monkeypatch.setattr(
-        DuckDBStore, "write", lambda store, batch: written.append(batch) or write(store, batch)
+        Store, "write", lambda store, batch: written.append(batch) or write(store, batch)
     )
     (summary,) = fill(db, tmp_path / "hosts")
     modules = [batch.tables["modules"] for batch in written if "modules" in batch.tables]

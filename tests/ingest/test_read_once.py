@@ -18,7 +18,7 @@ HLO = "*after_optimizations.txt"
 def read(monkeypatch):
     """The programs that this process read, or gave to another one to read."""
     found = []
-    plainly, submit = DumpedProgram.read, batches.Workers._submit
+    plainly, submit = DumpedProgram.read, batches._Plan._submit
 
     def counted(program, *others, **options):
         found.append((program.key.workload, program.key.module_name))
@@ -29,7 +29,7 @@ def read(monkeypatch):
         return submit(workers, programs)
 
     monkeypatch.setattr(DumpedProgram, "read", counted)
-    monkeypatch.setattr(batches.Workers, "_submit", submitted)
+    monkeypatch.setattr(batches._Plan, "_submit", submitted)
     return found
 
 

@@ -4,8 +4,8 @@ import itertools
 import re
 
 import memhouse
+from memhouse.docs.data_dictionary import data_dictionary, thirty_questions
 from memhouse.queries.catalogue import examples, public_macros, public_views
-from memhouse.queries.dictionary import data_dictionary, thirty_questions
 from memhouse.schema.tables import INTERNAL, metadata
 
 from ..support.history import NIGHTS

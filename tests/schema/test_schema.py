@@ -6,14 +6,11 @@ import sys
 from pathlib import Path
 
 import duckdb
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from memhouse.schema import arrow
 from memhouse.schema.errors import QueryError, WarehouseError
 from memhouse.schema.stores import duckdb as duckdb_file
-from memhouse.schema.stores import duckdb as duckdb_rows
 from memhouse.schema.stores.base import Batch
 from memhouse.schema.stores.duckdb import open_file
 from memhouse.schema.tables import INTERNAL, KEYS, metadata
@@ -229,39 +226,6 @@ def test_a_warehouse_in_memory_leaves_no_file(tmp_path, monkeypatch):
     assert store.rows("SELECT COUNT(*) AS runs FROM runs").to_pylist() == [{"runs": 0}]
     assert list(tmp_path.iterdir()) == []
     store.close()
-
-
-@pytest.mark.parametrize("limit", ["_LARGE_BYTES", "_PARALLEL_BYTES"])
-def test_batches_of_large_modules_leave_no_free_room(tmp_path, monkeypatch, limit):
-    """A later batch does not make the store compress the rows of an earlier one again."""
-    monkeypatch.setattr(duckdb_rows, "_LARGE_BYTES", 1 << 20)
-    monkeypatch.setattr(duckdb_rows, limit, 1 << 20)
-    db = tmp_path / "memhouse.duckdb"
-    numbers = pa.array(np.random.default_rng(0).integers(0, 1 << 30, 170_000), pa.int32())
-    columns = dict.fromkeys(["instruction_id", "operand_number", "operand_instruction_id"], numbers)
-    store = open_file(str(db), create=True)
-    for module_id in range(3):
-        owner = pa.repeat(pa.scalar(module_id, pa.int64()), len(numbers))
-        store.write(Batch({"operands": pa.table({"module_id": owner, **columns})}))
-    store.close()
-    ((total, free),) = rows(db, "SELECT total_blocks, free_blocks FROM pragma_database_size()")
-    assert free < 0.1 * total
-
-
-def test_many_ingests_of_large_modules_do_not_slow_reading(tmp_path, monkeypatch):
-    """Each adds row groups to all tables, until the store merges them."""
-    monkeypatch.setattr(duckdb_rows, "_LARGE_BYTES", -1)
-    monkeypatch.setattr(duckdb_rows, "_MANY_ROW_GROUPS", 3)
-    db = tmp_path / "memhouse.duckdb"
-    row_groups = []
-    for number in range(5):
-        row = {"module_id": number, "memory_space": 0, "space": "hbm"}
-        store = open_file(str(db), create=True)
-        store.write(Batch({"module_memory": arrow.rows("module_memory", [row])}))
-        store.close()
-        row_groups += rows(db, duckdb_rows._ROW_GROUPS)
-    assert row_groups == [(1,), (2,), (3,), (1,), (2,)]
-    assert rows(db, "SELECT COUNT(*) FROM module_memory") == [(5,)]
 
 
 def test_no_query_writes_its_progress_among_its_output(filled):

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 
 from memhouse.queries import catalogue
-from memhouse.schema.stores.duckdb import DuckDBStore
+from memhouse.schema.stores.duckdb import Store
 
 _ROOT = Path(__file__).parents[2]
 FOLDERS = ("schema", "schema/causes", "schema/history")
@@ -57,7 +57,7 @@ class _Listener:
 
 
 @contextmanager
-def listening(store: DuckDBStore) -> Iterator[list[Asked]]:
+def listening(store: Store) -> Iterator[list[Asked]]:
     """All that the store's connection is asked in the block."""
     heard: list[Asked] = []
     connection = store.connection

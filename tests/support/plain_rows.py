@@ -12,7 +12,7 @@ import pyarrow as pa
 from memhouse.schema import arrow
 from memhouse.schema.journal import entries, entry
 from memhouse.schema.stores.base import Batch
-from memhouse.schema.stores.duckdb import DuckDBStore, open_file
+from memhouse.schema.stores.duckdb import Store, open_file
 
 from ..schema.plain_history import GRADES, Dump, Histories, Link, Run
 
@@ -21,7 +21,7 @@ _LARGE_SCHEDULE, _TINY_SCHEDULE = 50, 49
 
 
 @contextmanager
-def in_memory() -> Iterator[DuckDBStore]:
+def in_memory() -> Iterator[Store]:
     """A warehouse in memory."""
     store = open_file(":memory:", create=True)
     try:
@@ -30,7 +30,7 @@ def in_memory() -> Iterator[DuckDBStore]:
         store.close()
 
 
-def write_run(store: DuckDBStore, run: Run, dumps: Sequence[Dump]) -> Run:
+def write_run(store: Store, run: Run, dumps: Sequence[Dump]) -> Run:
     """Write a run as ingest does; the run with the run_seq that it got."""
     run = replace(run, run_seq=store.known(run.run_id).next_run_seq)
     store.write(Batch(_run_tables(run) | _entered(run)))
@@ -38,26 +38,26 @@ def write_run(store: DuckDBStore, run: Run, dumps: Sequence[Dump]) -> Run:
     return run
 
 
-def write_dumps(store: DuckDBStore, dumps: Sequence[Dump]) -> None:
+def write_dumps(store: Store, dumps: Sequence[Dump]) -> None:
     """Write new dumps of one run."""
     if dumps:
         known = store.known(dumps[0].run_id).modules
         store.write(Batch(_dump_tables(dumps, known)))
 
 
-def write_at_once(store: DuckDBStore, runs: Iterable[Run], dumps: Iterable[Dump]) -> None:
+def write_at_once(store: Store, runs: Iterable[Run], dumps: Iterable[Dump]) -> None:
     """Write all runs in one transaction, each with the run_seq that it has."""
     tables = [_run_tables(run) | _entered(run) for run in runs]
     merged = {name: pa.concat_tables(table[name] for table in tables) for name in tables[0]}
     store.write(Batch(merged | _dump_tables(list(dumps), frozenset())))
 
 
-def change_run(store: DuckDBStore, run: Run) -> None:
+def change_run(store: Store, run: Run) -> None:
     """Give a stored run another time."""
     store.write(Batch(_run_tables(run), runs=[run.run_id]))
 
 
-def change_dump(store: DuckDBStore, dump: Dump) -> None:
+def change_dump(store: Store, dump: Dump) -> None:
     """Write a stored dump again, with what it holds now."""
     known = store.known(dump.run_id).modules
     store.write(Batch(_dump_tables([dump], known), dumps=[dump.dump_id]))
@@ -160,7 +160,7 @@ def _number(key: int | str | None) -> int | None:
     return int.from_bytes(hashlib.sha256(str(key).encode()).digest()[:8], "big") >> 1
 
 
-def stored_histories(store: DuckDBStore) -> Histories:
+def stored_histories(store: Store) -> Histories:
     """What the tables `history`, `gone` and `lineages` say, in the oracle's words."""
 
     def rows(query: str) -> list[tuple[Any, ...]]:

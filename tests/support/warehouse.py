@@ -9,11 +9,11 @@ from memhouse.ingest.batches import Workers
 from memhouse.ingest.pipeline import Summary, ingest
 from memhouse.queries.catalogue import use_views
 from memhouse.schema.arrow import tables
-from memhouse.schema.stores.duckdb import DuckDBStore, open_file
+from memhouse.schema.stores.duckdb import Store, open_file
 
 
 @contextmanager
-def writing(db: Path) -> Iterator[DuckDBStore]:
+def writing(db: Path) -> Iterator[Store]:
     """A warehouse to write to, made if it is not there."""
     store = open_file(str(db), create=True)
     try:
@@ -24,7 +24,7 @@ def writing(db: Path) -> Iterator[DuckDBStore]:
 
 
 @contextmanager
-def reading(db: Path, *, files: bool = False) -> Iterator[DuckDBStore]:
+def reading(db: Path, *, files: bool = False) -> Iterator[Store]:
     """A warehouse to read; with `files`, beside other files."""
     store = open_file(str(db), read_only=True, files=files)
     try:

@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args, get_origin
 
 from typer.models import CommandInfo, OptionInfo, ParameterInfo
 
-from .app import build_app
-from .options import spellings
+from memhouse.cli.app import build_app
+from memhouse.cli.options import spellings
 
 _INTRODUCTION = """\
 # Commands

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import Column
 
-from ..schema.tables import INTERNAL, OneOf, metadata
-from .catalogue import Example, examples, macro_columns, public_macros, public_views
+from memhouse.queries.catalogue import Example, examples, macro_columns, public_macros, public_views
+from memhouse.schema.tables import INTERNAL, OneOf, metadata
 
 _INTRODUCTION = """\
 # Data dictionary
