@@ -101,6 +101,14 @@ class _Plan:
     def begin(self, batch: Sequence[Program]) -> Iterator[ProgramOutcome]:
         """Begin to read programs; the iterator waits for their outcomes, in order."""
         sent: list[tuple[Program, Identified | None]] = []
+        reading: list[Future[list[ProgramOutcome]]] = []
+        read: deque[ProgramOutcome] = deque()
+
+        def next_read() -> ProgramOutcome:
+            while reading:
+                read.extend(reading.pop().result())
+            return read.popleft()
+
         outcomes: list[Callable[[], ProgramOutcome]] = []
         for program in batch:
             content = identified = None
@@ -116,18 +124,11 @@ class _Plan:
                     outcomes.append(partial(self._repeated, program, identified))
                     continue
                 self._contents.add(content)
-            outcomes.append(partial(self._read, content, lambda: next(read)))
+            outcomes.append(partial(self._read, content, next_read))
             # The content is sent along, so it is read once.
             sent.append((program, identified))
-        future = self._submit(sent) if sent else None
-
-        def results() -> Iterator[ProgramOutcome]:
-            assert future is not None
-            waiting = deque(future.result())
-            while waiting:
-                yield waiting.popleft()
-
-        read = results()
+        if sent:
+            reading.append(self._submit(sent))
         return (outcome() for outcome in outcomes)
 
     def _submit(self, programs: list[tuple[Program, Identified | None]]) -> Future[Any]:

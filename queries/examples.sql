@@ -919,7 +919,10 @@ WITH asked AS (
 
 SELECT owner, counted_bytes
 FROM OWNERS_OF(
-        MODULE('llama-v5e'), 'pass', in_space := 'hbm', schedule_time := (SELECT asked.time FROM asked)
+        MODULE('llama-v5e'),
+        'pass',
+        in_space := 'hbm',
+        schedule_time := (SELECT asked.time FROM asked)
     )
 ORDER BY counted_bytes DESC;
 
